@@ -1,0 +1,21 @@
+# cmake --install, find_package(fcap) and pkg-config fcap.
+include(CMakePackageConfigHelpers)
+
+install(TARGETS fcap EXPORT fcap_targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+                                         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(DIRECTORY ${fcap_public_include}/fcap ${fcap_generated_include}/fcap
+        DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+install(EXPORT fcap_targets FILE fcapTargets.cmake NAMESPACE fcap::
+        DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/fcap)
+
+configure_package_config_file(
+  ${PROJECT_SOURCE_DIR}/cmake/fcapConfig.cmake.in ${CMAKE_CURRENT_BINARY_DIR}/fcapConfig.cmake
+  INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/fcap)
+write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/fcapConfigVersion.cmake
+                                 COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/fcapConfig.cmake
+              ${CMAKE_CURRENT_BINARY_DIR}/fcapConfigVersion.cmake
+        DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/fcap)
+
+configure_file(${PROJECT_SOURCE_DIR}/cmake/fcap.pc.in ${CMAKE_CURRENT_BINARY_DIR}/fcap.pc @ONLY)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/fcap.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -1,0 +1,185 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <fcap/export.h>
+#include <fcap/redis_options.h>
+#include <fcap/rule_set.h>
+#include <fcap/status.h>
+#include <fcap/store.h>
+#include <fcap/verdict.h>
+
+namespace fcap {
+
+/// Where the rules come from. The first source that answers is used; a set of rules given by
+/// Checker::set_rules() needs none.
+struct RuleSourceOptions {
+  /// A libpq connection string; empty: PostgreSQL is not used.
+  std::string postgres;
+  /// A checksummed snapshot. With `postgres`: written after each load, read when PostgreSQL is
+  /// gone. Alone: the source itself, read again when it changes. Empty: none.
+  std::string snapshot_file;
+  /// How often the version is looked at, give or take a tenth of it. 1 s to 1 h.
+  std::chrono::milliseconds poll_interval{60'000};
+  /// Also LISTEN, so that changes arrive at once. Holds a connection: for few processes.
+  bool listen = false;
+  /// A reload with fewer rules than this share of the last one is refused. 0 to 1; 0: never.
+  double shrink_refused_below = 0.5;
+  /// Take an empty or sharply shrunken rule set all the same.
+  bool accept_any_shrink = false;
+};
+
+/// How a Checker behaves. Every field has the value that suits most hosts.
+struct CheckerOptions {
+  /// What to do where no user id is given, or a null one.
+  enum class NoUserPolicy : std::uint8_t { kAllow, kCap };
+
+  // --- Parts.
+
+  RedisOptions redis;
+  /// Used instead of Redis where given.
+  std::shared_ptr<Store> store;
+  RuleSourceOptions rules;
+
+  // --- Behaviour. Key prefix and retention must be the updater's.
+
+  /// Keys are "<key_prefix>:{<user id>}". No braces.
+  std::string key_prefix = "fcap";
+  /// How long events are kept; 1 h to 400 days.
+  std::chrono::milliseconds retention = std::chrono::days{32};
+  /// User ids that stand for "unknown"; neither read nor written. The empty id always does.
+  std::vector<std::string> null_user_ids = {"00000000-0000-0000-0000-000000000000"};
+  NoUserPolicy no_user = NoUserPolicy::kAllow;
+  /// Where the history cannot be had: true allows (fail-open), false caps.
+  bool fail_open = true;
+  /// The longest that check() takes to answer, where CheckOptions has none. 100 µs to 60 s.
+  std::chrono::microseconds deadline{5000};
+
+  // --- Seams.
+
+  /// Runs completion callbacks; empty: they run on an I/O thread.
+  std::function<void(std::function<void()>)> executor;
+  /// The time of a check that gives none; empty: the system clock.
+  std::function<Instant()> clock;
+  LogCallback log;
+};
+
+/// What one check may set. The views must outlive the call.
+struct CheckOptions {
+  /// From the call to the answer; absent: the Checker's.
+  std::optional<std::chrono::microseconds> deadline;
+  /// The instant to judge at; absent: the Checker's clock.
+  std::optional<Instant> now;
+  /// Segments that the caller knows the user to be in.
+  std::span<const std::string_view> segments;
+};
+
+/// One user's part of a batch.
+struct UserCandidates {
+  std::string_view user;
+  std::span<const Candidate> candidates;
+};
+
+/// Counters since the Checker was made; each is monotonic unless said otherwise.
+struct CheckerStats {
+  std::uint64_t checks = 0;         ///< users asked about
+  std::uint64_t candidates = 0;     ///< candidates judged
+  std::uint64_t allowed = 0;        ///< verdicts
+  std::uint64_t capped = 0;         ///< verdicts
+  std::uint64_t shadow_capped = 0;  ///< verdicts that a shadow rule would have capped
+  /// Checks answered without the history, by Reason.
+  std::uint64_t no_user = 0;
+  std::uint64_t no_rules = 0;
+  std::uint64_t timeouts = 0;
+  std::uint64_t unavailable = 0;
+  std::uint64_t breaker_open = 0;
+  std::uint64_t overloaded = 0;
+  std::uint64_t undecodable = 0;
+  std::uint64_t forked = 0;
+  std::uint64_t invalid = 0;
+  std::uint64_t unknown_frames = 0;    ///< frames skipped in records of a newer version
+  std::uint64_t pending = 0;           ///< gauge: checks begun and not answered
+  std::uint64_t rule_set_version = 0;  ///< gauge
+  std::uint64_t rule_count = 0;        ///< gauge
+  std::uint64_t rule_reloads = 0;      ///< rule sets taken
+  std::uint64_t rule_reloads_refused = 0;
+  /// Gauge: since the rule set in use was last known to be the current one; -1 before the first.
+  std::chrono::milliseconds rule_set_age{-1};
+};
+
+/// Answers "which of these candidates has this user already seen enough of?".
+///
+///     auto made = fcap::Checker::create({.redis = {.addresses = {"10.0.0.5:6379"}},
+///                                        .rules = {.postgres = "dbname=fcap"}});
+///     if (!made.ok()) return fail(made.status().text());
+///     fcap::Checker& checker = *made.value();
+///     const fcap::Candidate candidates[] = {{"c1"}, {"c2", "cr7"}};
+///     fcap::CheckResult result = checker.check("u123", candidates);
+///     if (result.verdicts[0].allowed) serve("c1");
+///
+/// Thread safety: all functions but the destructor may be called from any thread at once.
+/// Blocking: check(), check_batch() and first_allowed() block until the answer or the deadline;
+/// everything else returns at once. Callers share a few connections; there is never one per thread.
+/// Failure: no function throws. Where Redis is slow, gone or unreadable, the verdicts are "allowed"
+/// with the reason (unless fail_open is false). In a forked child every check answers kForked.
+class FCAP_EXPORT Checker {
+ public:
+  /// Receives the answer of check_async(), exactly once. Must not block, throw, or start a blocking
+  /// check on this Checker (which would be answered kReentrant); check_async() is allowed.
+  using Callback = std::function<void(CheckResult)>;
+
+  /// Starts the I/O threads and the rule refresh. Waits for the rules' first load, from PostgreSQL
+  /// or the snapshot, for at most 5 s; without any it still succeeds and answers kNoRules until
+  /// there are some. Fails on options outside their ranges; the status names the field.
+  static Result<std::unique_ptr<Checker>> create(CheckerOptions options);
+
+  /// Completes everything pending (kShutdown, or the answer that has just arrived), waits for
+  /// running callbacks, and joins the threads. Must not be called from a callback.
+  ~Checker();
+  Checker(const Checker&) = delete;
+  Checker& operator=(const Checker&) = delete;
+
+  /// Judges each candidate by itself. One read from the store, however many candidates and rules.
+  CheckResult check(std::string_view user, std::span<const Candidate> candidates,
+                    const CheckOptions& options = {}) noexcept;
+
+  /// check() for many users at once, under one deadline; the reads travel together. The results are
+  /// in the order of `users`.
+  std::vector<CheckResult> check_batch(std::span<const UserCandidates> users,
+                                       const CheckOptions& options = {}) noexcept;
+
+  /// The first `k` of the ranked candidates that may be shown together: each pick counts as shown
+  /// when the later ones are judged. Gives indices into `ranked`, ascending; fewer than `k` when no
+  /// more pass.
+  std::vector<std::size_t> first_allowed(std::string_view user, std::span<const Candidate> ranked,
+                                         std::size_t k, const CheckOptions& options = {}) noexcept;
+
+  /// check() for event-loop hosts: returns at once and calls `callback` later, on an I/O thread or
+  /// through the executor. The user and candidates are copied.
+  void check_async(std::string_view user, std::span<const Candidate> candidates,
+                   const CheckOptions& options, Callback callback) noexcept;
+
+  /// Puts a rule set in place of the current one. Checks that are running keep the one they have.
+  void set_rules(std::shared_ptr<const RuleSet> rules) noexcept;
+
+  /// The rule set in use; null before the first.
+  [[nodiscard]] std::shared_ptr<const RuleSet> rules() const noexcept;
+
+  [[nodiscard]] CheckerStats stats() const noexcept;
+
+ private:
+  class Impl;
+  explicit Checker(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace fcap

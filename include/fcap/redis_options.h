@@ -1,0 +1,76 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <fcap/export.h>
+#include <fcap/status.h>
+#include <fcap/store.h>
+
+namespace fcap {
+
+/// How serious a log line is.
+enum class LogLevel : std::uint8_t { kDebug, kInfo, kWarning, kError };
+
+/// Receives log lines. May be called from any fcap thread; must not block for long or throw.
+using LogCallback = std::function<void(LogLevel, std::string_view)>;
+
+/// How to reach Redis.
+struct RedisOptions {
+  // --- Where and as whom.
+
+  /// "host:port", "[v6]:port", or "/path/to/redis.sock". One address is a single server; more than
+  /// one are the seed nodes of a cluster (not supported yet: refused with a clear status).
+  std::vector<std::string> addresses = {"127.0.0.1:6379"};
+  /// ACL user; empty for the default user.
+  std::string user;
+  /// Empty: no AUTH is sent.
+  std::string password;
+  /// 0 to 15 on a usual server; only 0 on a cluster.
+  int database = 0;
+
+  // --- Behaviour.
+
+  /// How long a connection attempt, with AUTH and SELECT, may take.
+  std::chrono::milliseconds connect_timeout{1000};
+  /// A connection whose oldest unanswered request is overdue by this much is closed and made anew.
+  std::chrono::milliseconds stale_reset{1000};
+  /// Waits between connection attempts double from the first to the second value, with jitter.
+  std::chrono::milliseconds reconnect_backoff_min{20};
+  std::chrono::milliseconds reconnect_backoff_max{2000};
+  /// This many failures in a row (timeouts, lost connections) open the node's breaker: operations
+  /// then fail at once (kBreakerOpen) until a probe succeeds. 0: no breaker.
+  std::size_t breaker_failures = 50;
+  /// How long an open breaker waits before its first probe; doubles, with jitter, to the second.
+  std::chrono::milliseconds breaker_backoff_min{50};
+  std::chrono::milliseconds breaker_backoff_max{2000};
+
+  // --- Performance.
+
+  /// I/O threads, each with one connection per node. 1 serves several 100,000 requests/s.
+  std::size_t io_threads = 1;
+  /// Operations waiting or in flight, over all threads; further ones fail at once (kOverloaded).
+  std::size_t queue_operations_max = 65'536;
+  /// GETs that wait together go out as one MGET of up to this many keys; 1: never.
+  std::size_t mget_keys_max = 64;
+
+  /// Receives connects, disconnects and breaker changes; empty: nothing is logged.
+  LogCallback log;
+};
+
+/// Makes a store in Redis and starts its I/O threads. Does not wait for a connection: operations
+/// fail (kUnavailable) until there is one. Fails on an address that cannot be parsed or a value out
+/// of its range. The destructor completes everything pending with kUnavailable and joins the
+/// threads.
+///
+/// A good guest: sockets never raise SIGPIPE, the threads block all signals, names are resolved off
+/// the I/O threads.
+[[nodiscard]] FCAP_EXPORT Result<std::unique_ptr<Store>> make_redis_store(RedisOptions options);
+
+}  // namespace fcap

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <fcap/export.h>
+#include <fcap/rule.h>
+#include <fcap/status.h>
+
+namespace fcap {
+
+namespace rules {
+class CompiledRules;
+}
+
+/// Everything a rule set is made from.
+struct RuleSetSpec {
+  /// The source's version; a higher one is newer. Part of the key of every cached verdict.
+  std::uint64_t version = 0;
+  std::vector<Rule> rules;
+  std::vector<Campaign> campaigns;
+};
+
+/// An immutable snapshot of all rules and the catalog, ready to be evaluated.
+///
+///     auto built = fcap::RuleSet::build(spec, {.retention = std::chrono::days{32}});
+///     if (!built.ok()) die(built.status().text());
+///     checker.set_rules(built.value());
+///
+/// Thread safety: immutable after build(); share it freely.
+class FCAP_EXPORT RuleSet {
+ public:
+  struct Options {
+    /// How long events are kept. A rule whose window needs more is refused.
+    std::chrono::milliseconds retention = std::chrono::days{32};
+  };
+
+  /// Validates and compiles. On failure the status names every mistake, one a line, each with the
+  /// rule's id: a duplicate id, a window that does not fit the retention, an unknown time zone, an
+  /// id over 256 bytes, two ids whose 48-bit hashes collide, a target that its scope does not
+  /// allow. Reads time-zone data, so never call it on a request path.
+  static Result<std::shared_ptr<const RuleSet>> build(RuleSetSpec spec, const Options& options);
+  ~RuleSet();
+  RuleSet(const RuleSet&) = delete;
+  RuleSet& operator=(const RuleSet&) = delete;
+
+  [[nodiscard]] std::uint64_t version() const noexcept;
+  [[nodiscard]] std::chrono::milliseconds retention() const noexcept;
+  [[nodiscard]] const std::vector<Rule>& rules() const noexcept;
+  [[nodiscard]] const std::vector<Campaign>& campaigns() const noexcept;
+  /// What is suspicious but accepted: rules that contradict each other or can never act.
+  [[nodiscard]] const std::vector<std::string>& warnings() const noexcept;
+
+  /// For fcap's own parts.
+  [[nodiscard]] const rules::CompiledRules& compiled() const noexcept;
+
+ private:
+  struct Parts;
+  explicit RuleSet(std::unique_ptr<Parts> parts);
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace fcap

@@ -1,0 +1,89 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string_view>
+
+#include <fcap/export.h>
+#include <fcap/time.h>
+
+namespace fcap {
+
+/// How a store operation ended.
+enum class StoreCode : std::uint8_t {
+  kOk,           ///< done; for a read, the record was found
+  kNotFound,     ///< a read: there is no record (an empty history, not a failure)
+  kConflict,     ///< a compare-and-set: the record is not what was expected; nothing was written
+  kTimeout,      ///< no answer before the deadline; a write may or may not have happened
+  kUnavailable,  ///< not connected, or the connection was lost; a write may or may not have
+                 ///< happened
+  kBreakerOpen,  ///< refused at once after repeated failures; nothing was written
+  kOverloaded,   ///< a bounded queue is full; nothing was written
+  kServerError,  ///< the server answered with an error (`text`), such as OOM; nothing was written
+};
+
+/// What an operation gave. The views are valid only during the call that hands them over.
+struct StoreOutcome {
+  StoreCode code = StoreCode::kOk;
+  /// A read: the record's bytes.
+  std::string_view record = {};
+  /// An append: the record's length in bytes afterwards.
+  std::size_t length_bytes = 0;
+  /// kServerError: the server's text.
+  std::string_view text = {};
+};
+
+/// Receives one outcome. The caller owns it and keeps it alive until complete() has been called.
+class StoreCompletion {
+ public:
+  /// Called exactly once per operation, from any thread, possibly before the operation's call has
+  /// returned. Must not block and must not start a blocking check.
+  virtual void complete(const StoreOutcome& outcome) noexcept = 0;
+
+ protected:
+  ~StoreCompletion() = default;
+};
+
+/// Where ledgers live: the seam between fcap and Redis, and the place for another store.
+///
+/// Thread safety: all operations may be called from any thread at once. They never block: they
+/// start, and complete later. An operation completes by its deadline (kTimeout) at the latest, give
+/// or take a millisecond; its late answer, if any, reaches nobody. The views in the arguments need
+/// to live only until the call returns.
+class FCAP_EXPORT Store {
+ public:
+  using Deadline = std::chrono::steady_clock::time_point;
+
+  /// A write that happens only if the record is still what it was.
+  struct CompareAndSet {
+    std::string_view key;
+    /// The whole record as read; absent: there must be none.
+    std::optional<std::string_view> expected;
+    std::string_view desired;
+    /// The record's expiry afterwards. Never shortens the one it has.
+    Instant expire_at;
+  };
+
+  virtual ~Store();
+
+  /// Reads a record.
+  virtual void get(std::string_view key, Deadline deadline, StoreCompletion& done) noexcept = 0;
+
+  /// Adds bytes to the end of a record, making it if there is none, and extends its expiry to
+  /// `expire_at` if that is later. kOk means that both have happened.
+  virtual void append(std::string_view key, std::string_view bytes, Instant expire_at,
+                      Deadline deadline, StoreCompletion& done) noexcept = 0;
+
+  /// Replaces a record if it is still what was read.
+  virtual void compare_and_set(const CompareAndSet& change, Deadline deadline,
+                               StoreCompletion& done) noexcept = 0;
+};
+
+/// A store in this process's memory: for tests, simulations and small single-process uses. It
+/// completes every operation before the call returns. Expiry is judged by the system clock.
+[[nodiscard]] FCAP_EXPORT std::unique_ptr<Store> make_memory_store();
+
+}  // namespace fcap

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include <fcap/export.h>
+#include <fcap/rule_set.h>
+#include <fcap/time.h>
+
+namespace fcap {
+
+/// What the ad server may show: a campaign, and the creative if it is already chosen. Views into
+/// the caller's strings, which must outlive the call that they are given to. At most 256 bytes
+/// each.
+struct Candidate {
+  std::string_view campaign;
+  std::string_view creative = {};
+};
+
+/// Why a verdict is as it is. All but kPassed and kCapped are answers without the user's history.
+enum class Reason : std::uint8_t {
+  kPassed,       ///< no enforced rule in force stands in the way
+  kCapped,       ///< `rule_id` stands in the way
+  kNoUser,       ///< the user id is empty or configured as null
+  kNoRules,      ///< no rule set has been loaded yet
+  kTimeout,      ///< the store did not answer before the deadline
+  kUnavailable,  ///< the store cannot be reached, or answered with an error
+  kBreakerOpen,  ///< the store failed repeatedly and is being left alone
+  kOverloaded,   ///< a bounded queue is full
+  kUndecodable,  ///< the user's record is not one that this version can read
+  kForked,       ///< this process is a fork of the one that made the Checker
+  kShutdown,     ///< the Checker is being destroyed
+  kReentrant,    ///< a blocking check from inside a callback
+  kInvalid,      ///< an argument is outside its range (an id over 256 bytes)
+};
+
+/// A word for a reason, as used in JSON and metrics: "passed", "capped", "no_user", "timeout"…
+[[nodiscard]] FCAP_EXPORT std::string_view to_string(Reason reason) noexcept;
+
+/// The answer for one candidate.
+struct Verdict {
+  bool allowed = true;
+  Reason reason = Reason::kPassed;
+  /// False when the record was trimmed for size and the counts may be too low.
+  bool complete = true;
+  /// When capped: the enforced rule with the latest eligible_at, its count and its limit. The view
+  /// lives as long as the rule set, which the CheckResult holds.
+  std::string_view rule_id = {};
+  std::uint32_t count = 0;
+  std::uint32_t limit = 0;
+  /// The earliest instant, at or after the check's, from which the candidate passes if nothing more
+  /// is shown; none when that is never.
+  std::optional<Instant> eligible_at;
+};
+
+/// The verdicts of one check, in the order of its candidates.
+struct CheckResult {
+  std::vector<Verdict> verdicts;
+  /// kPassed when the history was read; otherwise why the verdicts were given without it.
+  Reason reason = Reason::kPassed;
+  /// The rule set that was applied; keeps the verdicts' rule ids alive.
+  std::shared_ptr<const RuleSet> rules;
+};
+
+}  // namespace fcap

@@ -1,0 +1,1 @@
+#include "config/rule_json.h"

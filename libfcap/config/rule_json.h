@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include <fcap/rule_set.h>
+#include <fcap/status.h>
+
+namespace fcap::config {
+
+/// A rule set as one JSON object: the form of rule files, of `fcap rules --json` and of snapshots.
+/// docs/rules-json.md describes it. Unknown members, wrong types and values out of range are
+/// errors; all of them are reported at once, each with its place.
+Result<RuleSetSpec> parse_rules_json(std::string_view json);
+
+/// The same object, written; parse_rules_json() of it gives an equal spec.
+std::string to_rules_json(const RuleSetSpec& spec);
+
+}  // namespace fcap::config

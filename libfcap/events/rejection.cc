@@ -1,0 +1,29 @@
+#include "events/event_decoder.h"
+
+namespace fcap::events {
+
+std::string_view to_string(Rejection reason) noexcept {
+  switch (reason) {
+    case Rejection::kNotJson:
+      return "not_json";
+    case Rejection::kNotAnObject:
+      return "not_an_object";
+    case Rejection::kMissingMember:
+      return "missing_member";
+    case Rejection::kWrongType:
+      return "wrong_type";
+    case Rejection::kIdTooLong:
+      return "id_too_long";
+    case Rejection::kBadTimestamp:
+      return "bad_timestamp";
+    case Rejection::kUnknownType:
+      return "unknown_type";
+    case Rejection::kTooLarge:
+      return "too_large";
+    case Rejection::kInFuture:
+      return "in_future";
+  }
+  return "unknown";
+}
+
+}  // namespace fcap::events

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <fcap/time.h>
+
+#include "ledger/ledger.h"
+
+namespace fcap::ledger {
+
+/// Bytes that add `entries` to any record when they are put behind it: what APPEND is given.
+void append_entries(std::span<const Entry> entries, std::string& out);
+
+/// Bytes that erase everything up to and including `until` from any record, for ever.
+void append_erased_before(Instant until, std::string& out);
+
+/// Says which entries a size-trimmed record must keep first. Rules know; the ledger does not.
+class KeepPolicy {
+ public:
+  /// Sets keep[i] for each entry (index into the ledger's columns) that some rule may need.
+  virtual void mark_needed(const Ledger& ledger, std::vector<bool>& keep) const = 0;
+
+ protected:
+  ~KeepPolicy() = default;
+};
+
+struct CompactOptions {
+  /// Entries with time <= trim_now - retention are left out.
+  std::chrono::milliseconds retention = std::chrono::days{32};
+  /// The trimming clock: min(local clock, newest broker timestamp).
+  Instant trim_now;
+  /// The record is trimmed to this size: what `keep` marks stays (newest first if even that is too
+  /// much), then the newest overall; complete_since says what was dropped.
+  std::size_t record_bytes_max = 16 * 1024;
+  /// May be null: only the newest stay.
+  const KeepPolicy* keep = nullptr;
+};
+
+struct Compacted {
+  std::string
+      record;  ///< canonical: equal ledgers give equal bytes. Empty: nothing is left to store.
+  std::size_t expired_entries = 0;  ///< left out for age
+  std::size_t dropped_entries = 0;  ///< left out for size
+};
+
+/// Encodes a ledger as dense runs. Frames with unknown tags in `original` (the record that the
+/// ledger was decoded from) are carried over as they are, so an older version does not destroy what
+/// a newer one wrote.
+[[nodiscard]] Compacted compact(const Ledger& ledger, std::string_view original,
+                                const CompactOptions& options);
+
+/// How many bytes of a record are already in compacted form: everything up to the first appended
+/// entry frame. The rest is the tail. A record that cannot be walked counts as all tail.
+[[nodiscard]] std::size_t compacted_bytes(std::string_view record) noexcept;
+
+}  // namespace fcap::ledger

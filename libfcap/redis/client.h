@@ -1,0 +1,80 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include <fcap/redis_options.h>
+#include <fcap/status.h>
+
+#include "redis/reply.h"
+
+namespace fcap::redis {
+
+/// How a request's journey ended.
+enum class TransportCode : std::uint8_t {
+  kOk,           ///< every reply has arrived
+  kTimeout,      ///< not by the deadline; it may or may not have been executed
+  kUnavailable,  ///< not connected, or the connection was lost on the way; may have been executed
+  kBreakerOpen,  ///< refused at once; not sent
+  kOverloaded,   ///< a queue is full; not sent
+};
+
+/// The hash slot of a key, 0 to 16383: CRC16 (XMODEM) of the part in the first non-empty {…}, or of
+/// the whole key, modulo 16384. [Redis Cluster specification, "Hash tags"]
+[[nodiscard]] std::uint16_t slot_of(std::string_view key) noexcept;
+
+/// Appends one command in RESP to `wire`.
+void append_command(std::string& wire, std::initializer_list<std::string_view> words);
+
+/// One or more commands that go out together, in order, to the node of one slot. Owned by its
+/// maker, who keeps it alive and unchanged from Client::submit() until on_done() has been called.
+class Request {
+ public:
+  std::string wire;                 ///< the commands, in RESP
+  std::uint32_t command_count = 1;  ///< how many commands `wire` holds
+  std::uint16_t slot = 0;           ///< of their key
+  std::chrono::steady_clock::time_point deadline;
+
+  /// One call a command, in order; error replies included.
+  virtual void on_reply(std::uint32_t index, const Reply& reply) noexcept = 0;
+  /// Called exactly once, last; after it the client does not touch the request again. With a code
+  /// other than kOk some or all on_reply() calls may be missing.
+  virtual void on_done(TransportCode code) noexcept = 0;
+
+ protected:
+  ~Request() = default;
+};
+
+/// Shared, pipelined connections to Redis. Replies are matched to requests by order; a request past
+/// its deadline is finished with kTimeout and leaves a tombstone that swallows its late replies.
+///
+/// Thread safety: submit() from any thread, including from on_reply() and on_done(), which are
+/// called on an I/O thread (or, where a request is refused at once, within submit()).
+class Client {
+ public:
+  static Result<std::unique_ptr<Client>> create(RedisOptions options);
+  /// Finishes everything pending with kUnavailable and joins the I/O threads.
+  ~Client();
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+
+  void submit(Request& request) noexcept;
+
+  /// Grows by one with each connection made and each one lost: a writer that sees the same value
+  /// before and after knows that nothing was reconnected in between.
+  [[nodiscard]] std::uint64_t connection_epoch() const noexcept;
+  /// Whether every I/O thread has a ready connection to each node.
+  [[nodiscard]] bool connected() const noexcept;
+
+  class Impl;
+
+ private:
+  explicit Client(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace fcap::redis

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace fcap::redis {
+
+/// One reply of a server, decoded. Views are valid only during the call that hands it over.
+struct Reply {
+  enum class Kind : std::uint8_t { kNil, kInteger, kString, kStatus, kError, kArray };
+  Kind kind = Kind::kNil;
+  std::int64_t integer = 0;
+  std::string_view text = {};  ///< string, status or error
+  std::span<const Reply> elements = {};
+};
+
+}  // namespace fcap::redis

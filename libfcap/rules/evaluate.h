@@ -1,0 +1,85 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <fcap/rule_set.h>
+#include <fcap/verdict.h>
+
+#include "ledger/ledger.h"
+
+namespace fcap::rules {
+
+/// A candidate as evaluation sees it: id_hash() of its ids; creative 0 is none.
+struct CandidateKey {
+  std::uint64_t campaign = 0;
+  std::uint64_t creative = 0;
+};
+
+[[nodiscard]] CandidateKey candidate_key(const Candidate& candidate) noexcept;
+
+/// One applicable rule's part in an answer, for explain.
+struct RuleAccount {
+  const Rule* rule = nullptr;
+  /// The id that the rule counts for: the target, or what "*" stands for here.
+  std::string target;
+  std::uint32_t count = 0;
+  /// Whether the rule stands in the way now (also for shadow rules, which never cap).
+  bool stands_in_way = false;
+  /// The window's bounds at `now`: events in [counted_from, counted_until) count; until is none
+  /// where the window has no end of its own (sliding, lifetime).
+  Instant counted_from;
+  std::optional<Instant> counted_until;
+  /// When it no longer stands in the way; `now` when it does not; none when never.
+  std::optional<Instant> eligible_at;
+  bool complete = true;
+  /// Set for a rule that another replaces for this user: that rule's id.
+  std::string replaced_by;
+};
+
+/// Everything about one candidate.
+struct Explanation {
+  Verdict verdict;
+  std::vector<RuleAccount> applicable;
+  std::vector<RuleAccount> replaced;
+};
+
+/// Judges candidates against a ledger: the one place where rules are evaluated, for soft and hard
+/// checks, explain, simulation and tests. Pure: no clock, no I/O, no randomness. Holds scratch
+/// memory only, so that repeated use does not allocate.
+///
+/// Not thread-safe; one Evaluator a thread.
+class Evaluator {
+ public:
+  Evaluator();
+  ~Evaluator();
+  Evaluator(const Evaluator&) = delete;
+  Evaluator& operator=(const Evaluator&) = delete;
+
+  struct Question {
+    const RuleSet& rules;
+    const ledger::Ledger& ledger;
+    Instant now;
+    /// Segments the user is in, by name; unknown names are ignored.
+    std::span<const std::string_view> segments = {};
+  };
+
+  /// One verdict a candidate, in `out` (as long as `candidates`). Returns how many candidates a
+  /// shadow rule would have capped.
+  std::uint32_t evaluate(const Question& question, std::span<const CandidateKey> candidates,
+                         std::span<Verdict> out) noexcept;
+
+  /// The verdict with every rule behind it.
+  Explanation explain(const Question& question, const Candidate& candidate);
+
+ private:
+  struct Scratch;
+  std::unique_ptr<Scratch> scratch_;
+};
+
+}  // namespace fcap::rules
