@@ -1,0 +1,51 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+namespace fcap::updater {
+
+/// What the main loop says of itself, and what /healthz, /readyz and systemd's watchdog make of it.
+/// Written by the main loop, read from any thread.
+class Health {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  /// `stalled_after`: a loop without a beat for this long is not healthy.
+  explicit Health(Clock::duration stalled_after) noexcept : stalled_after_(stalled_after) {}
+
+  /// The main loop has come round. To be called at least once a second, from that loop only: it
+  /// also feeds the watchdog, so a loop that hangs is restarted.
+  void beat(Clock::time_point now) noexcept;
+  /// Partitions are assigned, or the group has more members than the topic has partitions.
+  void set_assigned(bool value) noexcept { assigned_.store(value, std::memory_order_relaxed); }
+  /// Redis acknowledged the last writes.
+  void set_redis_ok(bool value) noexcept { redis_ok_.store(value, std::memory_order_relaxed); }
+  /// Offsets cannot move on: a failing dead-letter topic, a Redis that refuses writes.
+  void set_stuck(bool value) noexcept { stuck_.store(value, std::memory_order_relaxed); }
+
+  [[nodiscard]] bool healthy(Clock::time_point now) const noexcept;
+  /// Ready: healthy, assigned, Redis and rules fine, not stuck. `why` gets one line a reason.
+  [[nodiscard]] bool ready(Clock::time_point now, std::string& why) const;
+
+  /// Set before the first beat: what a beat does besides, at most twice in the watchdog's interval.
+  void on_beat(Clock::duration interval, std::function<void()> action);
+  /// Set before anything reads: whether there are rules, where rules are configured.
+  void rules_check(std::function<bool()> check) { rules_check_ = std::move(check); }
+
+ private:
+  const Clock::duration stalled_after_;
+  std::atomic<Clock::rep> last_beat_{0};  ///< 0: none yet
+  std::atomic<bool> assigned_{false};
+  std::atomic<bool> redis_ok_{false};
+  std::atomic<bool> stuck_{false};
+  std::function<bool()> rules_check_;
+  std::function<void()> beat_action_;
+  Clock::duration beat_interval_{0};
+  Clock::time_point last_action_;
+};
+
+}  // namespace fcap::updater
