@@ -24,10 +24,10 @@ namespace fcap {
 /// Checker::set_rules() needs none.
 struct RuleSourceOptions {
   /// A libpq connection string; empty: PostgreSQL is not used.
-  std::string postgres;
+  std::string postgres = {};
   /// A checksummed snapshot. With `postgres`: written after each load, read when PostgreSQL is
   /// gone. Alone: the source itself, read again when it changes. Empty: none.
-  std::string snapshot_file;
+  std::string snapshot_file = {};
   /// How often the version is looked at, give or take a tenth of it. 1 s to 1 h.
   std::chrono::milliseconds poll_interval{60'000};
   /// Also LISTEN, so that changes arrive at once. Holds a connection: for few processes.
@@ -45,10 +45,10 @@ struct CheckerOptions {
 
   // --- Parts.
 
-  RedisOptions redis;
+  RedisOptions redis = {};
   /// Used instead of Redis where given.
-  std::shared_ptr<Store> store;
-  RuleSourceOptions rules;
+  std::shared_ptr<Store> store = {};
+  RuleSourceOptions rules = {};
 
   // --- Behaviour. Key prefix and retention must be the updater's.
 
@@ -67,20 +67,20 @@ struct CheckerOptions {
   // --- Seams.
 
   /// Runs completion callbacks; empty: they run on an I/O thread.
-  std::function<void(std::function<void()>)> executor;
+  std::function<void(std::function<void()>)> executor = {};
   /// The time of a check that gives none; empty: the system clock.
-  std::function<Instant()> clock;
-  LogCallback log;
+  std::function<Instant()> clock = {};
+  LogCallback log = {};
 };
 
 /// What one check may set. The views must outlive the call.
 struct CheckOptions {
   /// From the call to the answer; absent: the Checker's.
-  std::optional<std::chrono::microseconds> deadline;
+  std::optional<std::chrono::microseconds> deadline = {};
   /// The instant to judge at; absent: the Checker's clock.
-  std::optional<Instant> now;
+  std::optional<Instant> now = {};
   /// Segments that the caller knows the user to be in.
-  std::span<const std::string_view> segments;
+  std::span<const std::string_view> segments = {};
 };
 
 /// One user's part of a batch.

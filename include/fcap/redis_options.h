@@ -29,9 +29,9 @@ struct RedisOptions {
   /// one are the seed nodes of a cluster (not supported yet: refused with a clear status).
   std::vector<std::string> addresses = {"127.0.0.1:6379"};
   /// ACL user; empty for the default user.
-  std::string user;
+  std::string user = {};
   /// Empty: no AUTH is sent.
-  std::string password;
+  std::string password = {};
   /// 0 to 15 on a usual server; only 0 on a cluster.
   int database = 0;
 
@@ -61,7 +61,7 @@ struct RedisOptions {
   std::size_t mget_keys_max = 64;
 
   /// Receives connects, disconnects and breaker changes; empty: nothing is logged.
-  LogCallback log;
+  LogCallback log = {};
 };
 
 /// Makes a store in Redis and starts its I/O threads. Does not wait for a connection: operations

@@ -55,29 +55,29 @@ struct Rule {
   enum class Enforcement : std::uint8_t { kSoft, kHard };
 
   /// Unique within a rule set.
-  std::string id;
+  std::string id = {};
   Scope scope = Scope::kCampaign;
   /// The id of the campaign, creative, advertiser or group; "*" makes the rule a default that
   /// applies to each id of its scope that no rule names. Empty for the user scope.
-  std::string target;
+  std::string target = {};
   EventType event_type = EventType::kImpression;
   /// 0 never lets the candidate pass; absent means "not capped".
-  std::optional<std::uint32_t> limit;
-  Window window;
+  std::optional<std::uint32_t> limit = {};
+  Window window = {};
   /// The rule holds for members of this segment only, and replaces the general rule of its key.
-  std::optional<std::string> segment;
+  std::optional<std::string> segment = {};
   /// In force in [start, end).
-  std::optional<Instant> start;
-  std::optional<Instant> end;
+  std::optional<Instant> start = {};
+  std::optional<Instant> end = {};
   Mode mode = Mode::kEnforce;
   Enforcement enforcement = Enforcement::kSoft;
 };
 
 /// What the catalog says of a campaign. A deleted one still counts towards its advertiser.
 struct Campaign {
-  std::string id;
-  std::string advertiser_id;  ///< empty when it has none
-  std::vector<std::string> groups;
+  std::string id = {};
+  std::string advertiser_id = {};  ///< empty when it has none
+  std::vector<std::string> groups = {};
   bool deleted = false;
 };
 

@@ -20,8 +20,8 @@ class CompiledRules;
 struct RuleSetSpec {
   /// The source's version; a higher one is newer. Part of the key of every cached verdict.
   std::uint64_t version = 0;
-  std::vector<Rule> rules;
-  std::vector<Campaign> campaigns;
+  std::vector<Rule> rules = {};
+  std::vector<Campaign> campaigns = {};
 };
 
 /// An immutable snapshot of all rules and the catalog, ready to be evaluated.

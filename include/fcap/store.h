@@ -59,12 +59,12 @@ class FCAP_EXPORT Store {
 
   /// A write that happens only if the record is still what it was.
   struct CompareAndSet {
-    std::string_view key;
+    std::string_view key = {};
     /// The whole record as read; absent: there must be none.
-    std::optional<std::string_view> expected;
-    std::string_view desired;
+    std::optional<std::string_view> expected = {};
+    std::string_view desired = {};
     /// The record's expiry afterwards. Never shortens the one it has.
-    Instant expire_at;
+    Instant expire_at = {};
   };
 
   virtual ~Store();

@@ -53,7 +53,7 @@ struct Verdict {
   std::uint32_t limit = 0;
   /// The earliest instant, at or after the check's, from which the candidate passes if nothing more
   /// is shown; none when that is never.
-  std::optional<Instant> eligible_at;
+  std::optional<Instant> eligible_at = {};
 };
 
 /// The verdicts of one check, in the order of its candidates.
