@@ -29,6 +29,36 @@ process_children() {
   printf '%s' "$list"
 }
 
+# Everything that a run starts carries its mark in the environment, whatever session or parent it ends up with, so
+# a run can find and end what it would otherwise leave behind. A run within a run carries both marks.
+mark_run() {
+  OWN_MARK=$$-$(process_start_ticks $$)
+  export FCAP_RUN_MARK=${FCAP_RUN_MARK:+$FCAP_RUN_MARK,}$OWN_MARK
+}
+
+# Prints the pids that carry our mark. This shell and its subshells do not: theirs is the environment from before.
+marked_processes() {
+  local path pid
+  while read -r path; do
+    pid=${path//[^0-9]/}
+    if process_start_ticks "$pid" >/dev/null; then printf '%s\n' "$pid"; fi
+  done <<<"$(grep -lzsE "^FCAP_RUN_MARK=(.*,)?$OWN_MARK(,.*)?\$" /proc/[0-9]*/environ)"
+}
+
+# Ends what is left of this run: politely, and after SECONDS for good.
+end_marked_processes() {
+  local deadline=$((SECONDS + $1)) pids signal
+  for signal in TERM KILL; do
+    pids=$(marked_processes)
+    [[ -n $pids ]] || return 0
+    # shellcheck disable=SC2086  # a list of pids
+    kill -"$signal" $pids 2>/dev/null || true
+    # shellcheck disable=SC2086
+    kill -CONT $pids 2>/dev/null || true
+    while [[ -n $(marked_processes) ]] && ((SECONDS < deadline)); do nap 0.05; done
+  done
+}
+
 # wait_gone PID START_TICKS SECONDS: waits for the end of a process that is no child of ours.
 wait_gone() {
   local deadline=$((${EPOCHREALTIME/./} + $3 * 1000000))

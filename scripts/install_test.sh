@@ -1,0 +1,76 @@
+#!/usr/bin/env bash
+# scripts/install_test.sh BUILD_DIR: installs what was built into an empty prefix, and builds and runs the project in
+# tests/install against it, as an outside user would: by find_package, by pkg-config, and with a static library.
+FCAP_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+source "$FCAP_ROOT/scripts/lib/common.sh"
+
+build=${1:?usage: scripts/install_test.sh BUILD_DIR}
+consumer=$FCAP_ROOT/tests/install
+work=$(mktemp -d "${TMPDIR:-/tmp}/fcap-install.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+prefix=$work/prefix
+failed=0 passed=0
+
+check() {
+  local name=$1
+  shift
+  if "$@" >"$work/log" 2>&1; then
+    echo "ok      $name"
+    passed=$((passed + 1))
+  else
+    echo "FAILED  $name"
+    cat "$work/log"
+    failed=$((failed + 1))
+  fi
+}
+
+library_dir() { dirname "$(find "$prefix" -name fcap.pc -print -quit)"; }
+
+by_find_package() {
+  cmake -S "$consumer" -B "$work/cmake" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" &&
+    cmake --build "$work/cmake" && "$work/cmake/consumer"
+}
+
+by_pkg_config() {
+  local flags
+  export PKG_CONFIG_PATH
+  PKG_CONFIG_PATH=$(library_dir)
+  read -ra flags <<<"$(pkg-config --cflags --libs fcap)"
+  g++ -std=c++20 -Wall -Wextra "$consumer/main.cc" -o "$work/by_pkg_config" "${flags[@]}" &&
+    LD_LIBRARY_PATH=$(dirname "$PKG_CONFIG_PATH") "$work/by_pkg_config"
+}
+
+# The public headers may name nothing of the libraries that fcap uses inside: each compiles alone, without them.
+headers_stand_alone() {
+  local header
+  while read -r header; do
+    printf '#include <%s>\n' "$header" |
+      g++ -std=c++20 -Wall -Wextra -Werror -fsyntax-only -I "$prefix/include" -x c++ - || return 1
+  done < <(cd "$prefix/include" && find fcap -name '*.h')
+  ! grep -rnE '#include *[<"](hiredis|libpq|spdlog|nlohmann|fmt|date|xxhash|librdkafka|simdjson)' "$prefix/include"
+}
+
+# Only fcap's own names may be visible from outside.
+symbols_are_hidden() {
+  local library
+  library=$(find "$prefix" -name 'libfcap.so' -print -quit)
+  [[ -n $library ]] || return 0 # a static build hides nothing
+  ! nm -DC --defined-only "$library" | grep -E ' [TBD] ' | grep -vE ' (fcap::|typeinfo|vtable|guard variable|non-virtual thunk|_init|_fini)'
+}
+
+programs_run() {
+  local program
+  for program in fcap fcap-updater; do
+    [[ -x $prefix/bin/$program ]] || { echo "bin/$program is not installed"; return 1; }
+    LD_LIBRARY_PATH=$(dirname "$(library_dir)") "$prefix/bin/$program" --help || return 1
+  done
+}
+
+check "cmake --install" cmake --install "$build" --prefix "$prefix"
+check "an outside project by find_package(fcap)" by_find_package
+check "an outside project by pkg-config fcap" by_pkg_config
+check "every public header stands alone" headers_stand_alone
+check "the library shows only its own symbols" symbols_are_hidden
+check "the installed programs run" programs_run
+echo "$passed passed, $failed failed"
+((failed == 0))

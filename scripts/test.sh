@@ -1,0 +1,123 @@
+#!/usr/bin/env bash
+# scripts/test.sh [ctest arguments]: all tests on real servers. With CI=true also the sanitizer builds, a short fuzz
+# run and everything else that takes longer. Every step runs, whatever became of the one before; the last lines sum up.
+FCAP_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+source "$FCAP_ROOT/scripts/lib/common.sh"
+source "$FCAP_ROOT/scripts/lib/process.sh"
+source "$FCAP_ROOT/scripts/lib/build.sh"
+source "$FCAP_ROOT/scripts/lib/steps.sh"
+
+# What the sanitizer builds run: tests without servers, and those whose servers are quick to start.
+ASAN_LABELS='^(unit|redis|pg|path)$'
+TSAN_LABELS='^(unit|redis|path)$'
+FUZZ_SECONDS=${FCAP_FUZZ_SECONDS:-15}
+
+install_packages() { "$FCAP_ROOT/scripts/packages" build runtime test; }
+
+# run_ctest PRESET [ctest arguments]. Tests that need the heavy servers exclude each other by themselves.
+run_ctest() {
+  local dir
+  dir=$(build_dir "$1")
+  shift
+  ctest --test-dir "$dir" --output-on-failure --no-tests=error --timeout 600 -j "$(nproc)" "$@"
+}
+
+# Without the examples, which test nothing that the sanitizers have not seen.
+build_sanitizer() {
+  local dir
+  dir=$(build_dir "$1")
+  [[ -f $dir/build.ninja ]] || (cd "$FCAP_ROOT" && cmake --preset "$1" -DFCAP_BUILD_EXAMPLES=OFF) || return 1
+  build_preset "$1"
+}
+
+sanitizer_tests() {
+  export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=1:strict_string_checks=1}
+  export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
+  export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1:second_deadlock_stack=1}
+  run_ctest "$1" -L "$2"
+}
+
+# Each target for a few seconds, from its own corpus where it has one; what it finds new is thrown away, what
+# crashes it is kept beside the build.
+fuzz_briefly() {
+  local target name corpora seeds ran=0 code=0
+  for target in "$(build_dir fuzz)"/tests/fuzz/*_fuzz; do
+    [[ -x $target ]] || continue
+    name=$(basename "$target")
+    corpora=("$(mktemp -d "$RUN_DIR/$name.XXXXXX")")
+    seeds=$FCAP_ROOT/tests/fuzz/corpus/${name%_fuzz}
+    if [[ -d $seeds ]]; then corpora+=("$seeds"); fi
+    ran=$((ran + 1))
+    if "$target" -max_total_time="$FUZZ_SECONDS" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
+      -artifact_prefix="$(build_dir fuzz)/" "${corpora[@]}" >"$RUN_DIR/$name.log" 2>&1; then
+      printf '%s: %s runs\n' "$name" "$(sed -n 's/^stat::number_of_executed_units: *//p' "$RUN_DIR/$name.log")"
+    else
+      tail -n 40 "$RUN_DIR/$name.log"
+      printf '%s: FAILED\n' "$name"
+      code=1
+    fi
+  done
+  ((ran > 0)) || { echo "no fuzz target was built"; return 1; }
+  return "$code"
+}
+
+unit_files_are_hardened() {
+  local unit line code=0
+  for unit in "$FCAP_ROOT"/systemd/*.service; do
+    line=$(systemd-analyze security --offline=true "$unit" 2>&1 | grep 'Overall exposure level') || line="no answer"
+    printf '%s: %s\n' "$(basename "$unit")" "$line"
+    awk -v line="$line" 'BEGIN { n = split(line, w, /[: ]+/); for (i = 1; i <= n; i++) if (w[i] ~ /^[0-9.]+$/ && w[i] <= 2.0) exit 0; exit 1 }' ||
+      code=1
+  done
+  return "$code"
+}
+
+# Servers, updaters, anything: a finished run leaves no process behind.
+nothing_survives() {
+  local deadline=$((SECONDS + 3)) left
+  while left=$(marked_processes) && [[ -n $left ]]; do
+    if ((SECONDS >= deadline)); then
+      echo "still running after the tests:"
+      ps -o pid,ppid,stat,args -p "${left//$'\n'/,}" || true
+      return 1
+    fi
+    nap 0.1
+  done
+}
+
+finish() {
+  end_marked_processes 5
+  rm -rf "$RUN_DIR"
+}
+
+all_steps() {
+  local check
+  step "scripts and formatting" "$FCAP_ROOT/scripts/lint.sh" --quick
+  step "systemd units are hardened" unit_files_are_hardened
+  for check in "$FCAP_ROOT"/tests/scripts/*_test.sh; do step "$(basename "$check" .sh)" "$check"; done
+  step "tests" run_ctest release
+  step "install" "$FCAP_ROOT/scripts/install_test.sh" "$(build_dir release)"
+  [[ ${CI:-} == true ]] || return 0
+  step "build asan" build_sanitizer asan && step "tests under ASan and UBSan" sanitizer_tests asan "$ASAN_LABELS"
+  step "build tsan" build_sanitizer tsan && step "tests under TSan" sanitizer_tests tsan "$TSAN_LABELS"
+  step "build fuzz" build_preset fuzz && step "fuzz" fuzz_briefly
+}
+
+mark_run
+RUN_DIR=$(mktemp -d "${TMPDIR:-/tmp}/fcap-test.XXXXXX")
+chmod 711 "$RUN_DIR" # PostgreSQL's account passes through it
+trap finish EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
+export TMPDIR=$RUN_DIR
+# A server that does not start is a failure here, not a skipped test; and none outlives this run.
+export FCAP_REQUIRE_SERVICES=1 FCAP_SERVICE_OWNER=$$
+
+step "packages" install_packages && step "build release" build_preset release || steps_summary || exit 1
+if (($#)); then
+  step "tests" run_ctest release "$@" || true
+else
+  all_steps || true
+fi
+step "nothing survives" nothing_survives || true
+steps_summary
