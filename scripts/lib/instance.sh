@@ -5,6 +5,7 @@
 #   <kind>_prepare            writes configuration and an empty data directory where there is none
 #   <kind>_command            sets the array COMMAND
 #   <kind>_ready              succeeds once the server answers (called every few milliseconds)
+#   <kind>_started            what is to be there once it answers (a database)
 #   <kind>_describe           prints further key=value lines
 #   <kind>_stop_signal        the signal for an orderly stop
 #   <kind>_default_timeout    seconds to wait for the first answer
@@ -146,6 +147,7 @@ start_instance() {
     fi
     [[ $(process_state_letter "$PID") != T ]] || die "$KIND in $DIR is frozen; thaw it first"
     wait_ready || { log_tail; return 1; }
+    "${KIND}_started"
     print_instance
     printf 'started=no\n'
     return 0

@@ -1,12 +1,13 @@
 # shellcheck shell=bash
 # Processes by identity: a pid alone may have been given to somebody else since it was written down.
 
-# Prints the start time (clock ticks since boot) of a live process; fails for a missing one or a zombie.
+# Prints the start time (clock ticks since boot) of a live process; fails for a missing one or a zombie. A killed
+# process with threads may be a zombie by its first thread and still hold its ports by the others.
 process_start_ticks() {
   local stat fields
   { stat=$(<"/proc/$1/stat"); } 2>/dev/null || return 1
   read -ra fields <<<"${stat##*) }"
-  [[ ${fields[0]} != Z && ${fields[0]} != X ]] || return 1
+  [[ ${fields[0]} != [ZX] || ${fields[17]} -gt 1 ]] || return 1
   printf '%s' "${fields[19]}"
 }
 
