@@ -15,3 +15,8 @@ INSERT INTO cap_rules (id, scope, target, cap_limit, window_kind, window_seconds
 VALUES ('adv1-hourly', 'advertiser', 'adv1', 8, 'sliding', 3600, 'at most 8 an hour of adv1, over all its campaigns'),
        ('user-minute', 'user', NULL, 30, 'sliding', 60, 'nobody sees more than 30 ads a minute')
 ON CONFLICT (id) DO NOTHING;
+
+-- Shown once to each user: the demo asks until it is capped, and so measures the propagation delay.
+INSERT INTO campaigns (id, advertiser_id, cap_limit, window_seconds)
+VALUES ('demo-probe', NULL, 1, 3600)
+ON CONFLICT (id) DO NOTHING;
