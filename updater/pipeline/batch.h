@@ -1,0 +1,111 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include <fcap/store.h>
+
+#include "updater/pipeline/coalescer.h"
+#include "updater/pipeline/dead_letter.h"
+#include "updater/pipeline/offset_tracker.h"
+
+namespace fcap::updater {
+
+class Batch;
+
+/// Told when the last outstanding operation of a batch has ended. From any thread.
+class RoundListener {
+ public:
+  virtual void round_over(Batch& batch) noexcept = 0;
+
+ protected:
+  ~RoundListener() = default;
+};
+
+/// Some messages on their way: what is to be written for them, which offsets they were, and how far
+/// the writing has got. A round submits everything that is not done yet; a batch whose round left
+/// something undone gets another round. Reused from batch to batch with its buffers.
+///
+/// Thread safety: the main thread fills and reads it between rounds; during a round only
+/// completions touch it.
+class Batch {
+ public:
+  /// Which offsets of a partition the batch holds. Of a generation that has passed since (a rewind,
+  /// a rebalance), they count for nothing.
+  struct Range {
+    std::int32_t partition;
+    std::uint64_t generation;
+    OffsetTracker::Ticket ticket;
+  };
+
+  explicit Batch(RoundListener& listener) noexcept : listener_(&listener) {}
+  Batch(const Batch&) = delete;
+  Batch& operator=(const Batch&) = delete;
+
+  WriteSet writes;
+  std::vector<Range> ranges;
+  std::size_t events = 0;  ///< to be written, erasures not counted
+  std::size_t erasures = 0;
+
+  void add_dead_letter(DeadLetter letter) { dead_letters_.emplace_back(*this, std::move(letter)); }
+
+  /// Starts a round: everything not done yet is submitted once. Completions may arrive before it
+  /// returns; the listener is told at the end of the round, exactly once.
+  void start_round(Store& store, DeadLetterSink* dead_letters, Store::Deadline deadline);
+
+  /// Between rounds: operations not done yet.
+  [[nodiscard]] std::size_t undone() const noexcept { return undone_; }
+  /// After a round: counts what is undone, and of what kind.
+  void close_round() noexcept;
+  [[nodiscard]] std::size_t failed_writes() const noexcept { return failed_writes_; }
+  [[nodiscard]] std::size_t failed_dead_letters() const noexcept { return failed_letters_; }
+  /// Of the last round's failed writes, one: for the log.
+  [[nodiscard]] StoreCode sample_failure() const noexcept { return sample_failure_; }
+
+  [[nodiscard]] std::size_t dead_letters() const noexcept { return dead_letters_.size(); }
+  /// The record's length after write `i`, once it is done.
+  [[nodiscard]] std::size_t length_after(std::size_t i) const noexcept {
+    return slots_[i].length_bytes;
+  }
+  /// What it weighs against the bound on bytes in flight.
+  [[nodiscard]] std::size_t weight_bytes() const noexcept;
+
+  void clear() noexcept;
+
+  // For the writer: when the next round is due, and how often it was tried.
+  std::uint32_t attempts = 0;
+  std::chrono::steady_clock::time_point retry_at;
+
+ private:
+  struct WriteSlot final : StoreCompletion {
+    void complete(const StoreOutcome& outcome) noexcept override;
+    Batch* batch = nullptr;
+    std::size_t length_bytes = 0;
+    StoreCode code = StoreCode::kUnavailable;
+    bool done = false;
+  };
+  struct LetterSlot final : DeadLetterCompletion {
+    LetterSlot(Batch& owner, DeadLetter what) : batch(&owner), letter(std::move(what)) {}
+    void delivered(bool ok) noexcept override;
+    Batch* batch;
+    DeadLetter letter;
+    bool done = false;
+  };
+
+  void one_ended() noexcept;
+
+  RoundListener* listener_;
+  std::vector<WriteSlot> slots_;
+  std::deque<LetterSlot> dead_letters_;
+  std::atomic<std::size_t> outstanding_{0};
+  std::size_t undone_ = 0;
+  std::size_t failed_writes_ = 0;
+  std::size_t failed_letters_ = 0;
+  StoreCode sample_failure_ = StoreCode::kOk;
+};
+
+}  // namespace fcap::updater

@@ -1,0 +1,183 @@
+#include "updater/pipeline/batch_writer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace fcap::updater {
+namespace {
+
+std::string_view word(StoreCode code) noexcept {
+  switch (code) {
+    case StoreCode::kOk:
+      return "ok";
+    case StoreCode::kNotFound:
+      return "not found";
+    case StoreCode::kConflict:
+      return "conflict";
+    case StoreCode::kTimeout:
+      return "timed out";
+    case StoreCode::kUnavailable:
+      return "not connected";
+    case StoreCode::kBreakerOpen:
+      return "breaker open";
+    case StoreCode::kOverloaded:
+      return "queue full";
+    case StoreCode::kServerError:
+      return "refused by the server";
+  }
+  return "unknown";
+}
+
+}  // namespace
+
+BatchWriter::BatchWriter(Store& store, DeadLetterSink* dead_letters, WriteObserver* observer,
+                         const WriteOptions& options, PipelineCounters& counters, LogCallback log)
+    : store_(&store),
+      dead_letters_(dead_letters),
+      observer_(observer),
+      options_(options),
+      counters_(&counters),
+      log_(std::move(log)),
+      backoff_(options.backoff_min, options.backoff_max, options.jitter_seed) {}
+
+BatchWriter::~BatchWriter() {
+  std::unique_lock lock(mutex_);
+  ended_changed_.wait(lock, [this] { return rounds_running_ == 0; });
+}
+
+Batch& BatchWriter::take() {
+  if (idle_.empty()) {
+    all_.push_back(std::make_unique<Batch>(*this));
+    idle_.push_back(all_.back().get());
+  }
+  Batch& batch = *idle_.back();
+  idle_.pop_back();
+  return batch;
+}
+
+void BatchWriter::discard(Batch& batch) {
+  batch.clear();
+  idle_.push_back(&batch);
+}
+
+void BatchWriter::start_round(Batch& batch) {
+  {
+    const std::lock_guard lock(mutex_);
+    ++rounds_running_;
+  }
+  batch.start_round(*store_, dead_letters_, Clock::now() + options_.deadline);
+}
+
+void BatchWriter::submit(Batch& batch) {
+  ++in_flight_;
+  bytes_in_flight_ += batch.weight_bytes();
+  start_round(batch);
+  publish();
+}
+
+void BatchWriter::round_over(Batch& batch) noexcept {
+  // Notified under the lock: the destructor may run as soon as the lock is free.
+  const std::lock_guard lock(mutex_);
+  rounds_ended_.push_back(&batch);
+  --rounds_running_;
+  ended_changed_.notify_all();
+}
+
+void BatchWriter::wait(Clock::time_point until) {
+  std::unique_lock lock(mutex_);
+  ended_changed_.wait_until(lock, until, [this] { return !rounds_ended_.empty(); });
+}
+
+void BatchWriter::pump(Clock::time_point now, std::vector<Batch*>& done) {
+  ended_.clear();
+  {
+    const std::lock_guard lock(mutex_);
+    ended_.swap(rounds_ended_);
+  }
+  for (Batch* batch : ended_) {
+    batch->close_round();
+    if (batch->undone() > 0) {
+      schedule_retry(*batch, now);
+      continue;
+    }
+    if (batch->attempts > 1 && --retrying_ == 0) {
+      counters_->redis_failing.set(0);
+      counters_->dead_letters_failing.set(0);
+    }
+    --in_flight_;
+    bytes_in_flight_ -= batch->weight_bytes();
+    count_done(*batch);
+    done.push_back(batch);
+  }
+  ended_.clear();
+  for (std::size_t i = 0; i < waiting_.size();) {
+    Batch* batch = waiting_[i];
+    if (batch->retry_at > now) {
+      ++i;
+      continue;
+    }
+    waiting_[i] = waiting_.back();
+    waiting_.pop_back();
+    start_round(*batch);
+  }
+  publish();
+}
+
+void BatchWriter::schedule_retry(Batch& batch, Clock::time_point now) {
+  if (batch.attempts == 1) ++retrying_;
+  counters_->redis_failing.set(batch.failed_writes() > 0 ? 1 : 0);
+  counters_->dead_letters_failing.set(batch.failed_dead_letters() > 0 ? 1 : 0);
+  counters_->write_failures.add(batch.failed_writes());
+  counters_->dead_letter_failures.add(batch.failed_dead_letters());
+  const auto wait = backoff_.after(batch.attempts);
+  batch.retry_at = now + wait;
+  waiting_.push_back(&batch);
+  // The first few attempts, then each power of two: an outage of an hour fills no log.
+  if (log_ && (batch.attempts & (batch.attempts - 1)) == 0) {
+    log_(LogLevel::kWarning,
+         fmt::format("attempt {}: {} of {} appends ({}) and {} of {} dead letters failed; trying "
+                     "them again in {} ms",
+                     batch.attempts, batch.failed_writes(), batch.writes.size(),
+                     word(batch.sample_failure()), batch.failed_dead_letters(),
+                     batch.dead_letters(), wait.count()));
+  }
+}
+
+void BatchWriter::count_done(const Batch& batch) {
+  std::uint64_t bytes = 0;
+  for (std::size_t i = 0; i < batch.writes.size(); ++i) {
+    const std::size_t appended = batch.writes.bytes(i).size();
+    bytes += appended;
+    if (observer_ != nullptr) {
+      observer_->on_user_written(batch.writes.key(i), batch.length_after(i), appended);
+    }
+  }
+  counters_->batches_written.add();
+  counters_->user_writes.add(batch.writes.size());
+  counters_->bytes_appended.add(bytes);
+  counters_->events_written.add(batch.events);
+  counters_->erasures_written.add(batch.erasures);
+  counters_->dead_letters_delivered.add(batch.dead_letters());
+  if (batch.writes.size() > 0) {
+    counters_->newest_event_ms.set(
+        std::max(counters_->newest_event_ms.get(), std::int64_t{to_ms(batch.writes.newest())}));
+  }
+}
+
+void BatchWriter::release(Batch& batch) {
+  discard(batch);
+}
+
+bool BatchWriter::full() const noexcept {
+  return in_flight_ >= options_.batches_in_flight_max ||
+         bytes_in_flight_ >= options_.bytes_in_flight_max;
+}
+
+void BatchWriter::publish() noexcept {
+  counters_->batches_in_flight.set(static_cast<std::int64_t>(in_flight_));
+  counters_->bytes_in_flight.set(static_cast<std::int64_t>(bytes_in_flight_));
+}
+
+}  // namespace fcap::updater

@@ -1,0 +1,111 @@
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string_view>
+#include <vector>
+
+#include <fcap/redis_options.h>
+#include <fcap/store.h>
+
+#include "updater/pipeline/backoff.h"
+#include "updater/pipeline/batch.h"
+#include "updater/pipeline/counters.h"
+
+namespace fcap::updater {
+
+/// Learns of each acknowledged append; the compactor's way to know which records have grown. Called
+/// on the updater's main thread; must not block.
+class WriteObserver {
+ public:
+  virtual void on_user_written(std::string_view user_key, std::size_t length_after_bytes,
+                               std::size_t appended_bytes) noexcept = 0;
+
+ protected:
+  ~WriteObserver() = default;
+};
+
+struct WriteOptions {
+  /// How long one attempt may take.
+  std::chrono::milliseconds deadline{2000};
+  /// Between the attempts of a batch.
+  std::chrono::milliseconds backoff_min{20};
+  std::chrono::milliseconds backoff_max{2000};
+  std::size_t batches_in_flight_max = 4;
+  std::size_t bytes_in_flight_max = 32 * 1024 * 1024;
+  std::uint64_t jitter_seed = 1;
+};
+
+/// Writes batches to a store, several at a time, and tries what failed again until it succeeds. It
+/// never gives a batch up: whether to wait is its caller's choice.
+///
+/// Thread safety: one thread (the main loop's) calls it; completions arrive from anywhere.
+class BatchWriter final : public RoundListener {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  /// `dead_letters` and `observer` may be null. Everything given must outlive the writer.
+  BatchWriter(Store& store, DeadLetterSink* dead_letters, WriteObserver* observer,
+              const WriteOptions& options, PipelineCounters& counters, LogCallback log);
+  /// Waits for operations that are under way (at most their deadline); what is undone then stays
+  /// undone.
+  ~BatchWriter();
+  BatchWriter(const BatchWriter&) = delete;
+  BatchWriter& operator=(const BatchWriter&) = delete;
+
+  /// An empty batch to fill; it stays the writer's.
+  Batch& take();
+  /// Starts writing a batch that was taken.
+  void submit(Batch& batch);
+  /// Puts a batch that was taken and is not to be written back.
+  void discard(Batch& batch);
+
+  /// Starts the rounds that are due and gives the batches that are done: each is to be handed back
+  /// by release() once it was read.
+  void pump(Clock::time_point now, std::vector<Batch*>& done);
+  void release(Batch& batch);
+
+  /// Returns when a round has ended since the last pump(), or at `until`.
+  void wait(Clock::time_point until);
+
+  /// Whether another batch would be above the bounds.
+  [[nodiscard]] bool full() const noexcept;
+  [[nodiscard]] std::size_t batches_in_flight() const noexcept { return in_flight_; }
+  /// Whether some batch is being tried again.
+  [[nodiscard]] bool failing() const noexcept { return retrying_ > 0; }
+
+  void round_over(Batch& batch) noexcept override;
+
+ private:
+  void start_round(Batch& batch);
+  void schedule_retry(Batch& batch, Clock::time_point now);
+  void count_done(const Batch& batch);
+  void publish() noexcept;
+
+  Store* store_;
+  DeadLetterSink* dead_letters_;
+  WriteObserver* observer_;
+  WriteOptions options_;
+  PipelineCounters* counters_;
+  LogCallback log_;
+  Backoff backoff_;
+
+  std::vector<std::unique_ptr<Batch>> all_;
+  std::vector<Batch*> idle_;
+  std::vector<Batch*> waiting_;  // for their next round
+  std::vector<Batch*> ended_;    // scratch of pump()
+  std::size_t in_flight_ = 0;
+  std::size_t bytes_in_flight_ = 0;
+  std::size_t retrying_ = 0;  // in flight and failed at least once
+
+  std::mutex mutex_;
+  std::condition_variable ended_changed_;
+  std::vector<Batch*> rounds_ended_;  // guarded by mutex_
+  std::size_t rounds_running_ = 0;    // guarded by mutex_
+};
+
+}  // namespace fcap::updater

@@ -1,0 +1,122 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <fcap/time.h>
+
+#include "events/event.h"
+#include "ledger/ledger.h"
+
+namespace fcap::updater {
+
+/// One append per user: what a batch of events becomes. The bytes of all users lie in two buffers
+/// that are kept from batch to batch, so a warm WriteSet does not allocate.
+class WriteSet {
+ public:
+  [[nodiscard]] std::size_t size() const noexcept { return writes_.size(); }
+  [[nodiscard]] std::string_view key(std::size_t i) const noexcept {
+    return std::string_view(keys_).substr(writes_[i].key_offset, writes_[i].key_bytes);
+  }
+  [[nodiscard]] std::string_view bytes(std::size_t i) const noexcept {
+    return std::string_view(bytes_).substr(writes_[i].offset, writes_[i].bytes);
+  }
+  [[nodiscard]] Instant expire_at(std::size_t i) const noexcept { return writes_[i].expire_at; }
+  [[nodiscard]] std::size_t total_bytes() const noexcept { return keys_.size() + bytes_.size(); }
+  /// The newest event's time over all users; the epoch when empty.
+  [[nodiscard]] Instant newest() const noexcept { return newest_; }
+  void clear() noexcept;
+
+ private:
+  friend class Coalescer;
+  struct Write {
+    std::uint32_t key_offset;
+    std::uint32_t key_bytes;
+    std::uint32_t offset;
+    std::uint32_t bytes;
+    Instant expire_at;
+  };
+  std::string keys_;
+  std::string bytes_;
+  std::vector<Write> writes_;
+  Instant newest_;
+};
+
+/// Groups events by user. Nothing is allocated per event once the buffers have grown.
+///
+/// Not thread-safe.
+class Coalescer {
+ public:
+  struct Options {
+    std::string key_prefix = "fcap";
+    std::chrono::milliseconds retention = std::chrono::days{32};
+  };
+
+  explicit Coalescer(Options options);
+
+  void add(const events::Event& event);
+
+  /// Entries and erasures added since the last finish().
+  [[nodiscard]] std::size_t events() const noexcept { return items_.size(); }
+  [[nodiscard]] std::size_t users() const noexcept { return users_.size(); }
+
+  /// Visits each user with what was added for it: visit(key, entries, erased_until) where
+  /// `entries` is a span of ledger::Entry and `erased_until` a std::optional<Instant>. For those
+  /// who need the entries rather than bytes (replay).
+  template <typename Visit>
+  void for_each_user(Visit&& visit) {
+    for (const User& user : users_) {
+      gather(user);
+      visit(key_of(user), scratch_, erased_until_, user.newest);
+    }
+  }
+
+  /// Encodes what was added into `out` (whose contents are replaced) and starts anew.
+  void finish(WriteSet& out);
+
+  /// Forgets what was added.
+  void clear() noexcept;
+
+ private:
+  static constexpr std::uint32_t kNone = UINT32_MAX;
+  struct User {
+    std::uint32_t key_offset;
+    std::uint32_t key_bytes;
+    std::uint32_t first_item;
+    std::uint32_t last_item;
+    Instant newest;
+  };
+  struct Item {
+    ledger::Entry entry;
+    std::uint32_t next;
+    bool erasure;
+  };
+  struct Slot {
+    std::uint64_t hash = 0;
+    std::uint64_t round = 0;  // the slot is taken only if this is the current round
+    std::uint32_t user = 0;
+  };
+
+  [[nodiscard]] std::uint32_t find_or_add_user(std::string_view user_id);
+  [[nodiscard]] std::string_view key_of(const User& user) const noexcept {
+    return std::string_view(keys_).substr(user.key_offset, user.key_bytes);
+  }
+  [[nodiscard]] std::string_view id_of(const User& user) const noexcept;
+  void grow_slots();
+  void gather(const User& user);
+
+  Options options_;
+  std::string keys_;
+  std::vector<User> users_;
+  std::vector<Item> items_;
+  std::vector<Slot> slots_;  // open addressing; a power of two, at most half full
+  std::uint64_t round_ = 1;
+  std::vector<ledger::Entry> scratch_;
+  std::optional<Instant> erased_until_;
+};
+
+}  // namespace fcap::updater
