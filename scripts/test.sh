@@ -98,9 +98,9 @@ all_steps() {
   step "tests" run_ctest release
   step "install" "$FCAP_ROOT/scripts/install_test.sh" "$(build_dir release)"
   [[ ${CI:-} == true ]] || return 0
-  step "build asan" build_sanitizer asan && step "tests under ASan and UBSan" sanitizer_tests asan "$ASAN_LABELS"
-  step "build tsan" build_sanitizer tsan && step "tests under TSan" sanitizer_tests tsan "$TSAN_LABELS"
-  step "build fuzz" build_preset fuzz && step "fuzz" fuzz_briefly
+  setup_step "build asan" build_sanitizer asan && step "tests under ASan and UBSan" sanitizer_tests asan "$ASAN_LABELS"
+  setup_step "build tsan" build_sanitizer tsan && step "tests under TSan" sanitizer_tests tsan "$TSAN_LABELS"
+  setup_step "build fuzz" build_preset fuzz && step "fuzz" fuzz_briefly
 }
 
 mark_run
@@ -113,11 +113,12 @@ export TMPDIR=$RUN_DIR
 # A server that does not start is a failure here, not a skipped test; and none outlives this run.
 export FCAP_REQUIRE_SERVICES=1 FCAP_SERVICE_OWNER=$$
 
-step "packages" install_packages && step "build release" build_preset release || steps_summary || exit 1
-if (($#)); then
-  step "tests" run_ctest release "$@" || true
-else
-  all_steps || true
+if setup_step "packages" install_packages && setup_step "build release" build_preset release; then
+  if (($#)); then
+    step "tests" run_ctest release "$@" || true
+  else
+    all_steps || true
+  fi
 fi
 step "nothing survives" nothing_survives || true
 steps_summary

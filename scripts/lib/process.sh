@@ -7,6 +7,7 @@ process_start_ticks() {
   local stat fields
   { stat=$(<"/proc/$1/stat"); } 2>/dev/null || return 1
   read -ra fields <<<"${stat##*) }"
+  ((${#fields[@]} > 19)) || return 1 # ended while we read
   [[ ${fields[0]} != [ZX] || ${fields[17]} -gt 1 ]] || return 1
   printf '%s' "${fields[19]}"
 }

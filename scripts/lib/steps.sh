@@ -5,6 +5,7 @@ STEPS_REPORT=()
 STEPS_PASSED=0
 STEPS_FAILED=0
 STEPS_SKIPPED=0
+STEP_IS_TEST=1
 
 # Adds up what a step's output says of its tests: ctest's summary, or a plain "N passed, N failed"; a step that
 # says nothing of the kind is one test itself.
@@ -40,10 +41,19 @@ step() {
   STEP_PID=$!
   wait "$STEP_PID" || code=$?
   nap 0.05 # tee's last lines
-  count_step "$log" "$code"
+  if ((code != 0 || STEP_IS_TEST)); then count_step "$log" "$code"; fi
   if ((code == 0)); then result=ok; else result="FAILED (exit $code)"; fi
   printf '=== %s: %s, %d s\n' "$name" "$result" $((SECONDS - began))
   STEPS_REPORT+=("$(printf '%-32s %5d s  %s' "$name" $((SECONDS - began)) "$result")")
+  return "$code"
+}
+
+# Building and installing: no test, unless it fails.
+setup_step() {
+  local code=0
+  STEP_IS_TEST=0
+  step "$@" || code=$?
+  STEP_IS_TEST=1
   return "$code"
 }
 
