@@ -1,0 +1,296 @@
+#include "updater/settings/fields.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <limits>
+
+#include <fmt/core.h>
+
+namespace fcap::updater {
+namespace {
+
+using namespace std::chrono_literals;
+using std::chrono::days;
+
+template <auto Section, auto Member>
+constexpr auto& at(Settings& settings) {
+  return settings.*Section.*Member;
+}
+
+template <auto Section, auto Member>
+std::size_t get_choice(const Settings& settings) {
+  return static_cast<std::size_t>(settings.*Section.*Member);
+}
+
+template <auto Section, auto Member>
+void set_choice(Settings& settings, std::size_t index) {
+  auto& value = settings.*Section.*Member;
+  value = static_cast<std::remove_reference_t<decltype(value)>>(index);
+}
+
+template <auto Section, auto Member>
+constexpr ChoiceKind choice(std::span<const std::string_view> words) {
+  return {words, get_choice<Section, Member>, set_choice<Section, Member>};
+}
+
+// In the order of the enumerations.
+constexpr std::array<std::string_view, 2> kAssignments = {"eager", "cooperative-sticky"};
+constexpr std::array<std::string_view, 3> kOffsetResets = {"earliest", "latest", "error"};
+constexpr std::array<std::string_view, 4> kLevels = {"debug", "info", "warning", "error"};
+constexpr std::array<std::string_view, 2> kFormats = {"text", "json"};
+
+constexpr std::int64_t kKiB = 1024;
+constexpr std::int64_t kMiB = 1024 * kKiB;
+constexpr std::int64_t kGiB = 1024 * kMiB;
+
+using S = Settings;
+using K = KafkaSettings;
+using R = RedisSettings;
+using P = PipelineSettings;
+using L = LedgerSettings;
+using C = CompactionSettings;
+
+constexpr std::array kSections = {
+    Section{"kafka", "The topic of events, and how it is read."},
+    Section{"redis", "Where the ledgers are kept."},
+    Section{"postgres",
+            "Where the rules come from. Counting needs no rules: they only decide what "
+            "an oversized record keeps."},
+    Section{"rules", "How the rules are kept current."},
+    Section{"ledger",
+            "What is recorded. Key prefix, retention and null user ids must be those of "
+            "the ad servers' Checkers."},
+    Section{"pipeline", "From Kafka to Redis: batches, limits and waits."},
+    Section{"compaction", "Rewriting of records that have grown by appends."},
+    Section{"http", "Metrics and health over HTTP."},
+    Section{"log", "Lines on standard error."},
+};
+
+const std::array kFields = {
+    Field{"kafka.brokers", ListKind{at<&S::kafka, &K::brokers>, 1},
+          "Brokers to find the cluster by, each \"host:port\"."},
+    Field{"kafka.topic", TextKind{at<&S::kafka, &K::topic>, true}, "The topic of events."},
+    Field{"kafka.dead_letter_topic", TextKind{at<&S::kafka, &K::dead_letter_topic>, false},
+          "Where messages go that are not events, bytes and reason. Empty: they are counted in the "
+          "metrics and dropped."},
+    Field{"kafka.group_id", TextKind{at<&S::kafka, &K::group_id>, true}, "The consumer group."},
+    Field{"kafka.group_instance_id", TextKind{at<&S::kafka, &K::group_instance_id>, false},
+          "Static membership: a name of its own for each updater of the group, so that a restart "
+          "within the session timeout moves no partition. Empty: dynamic membership."},
+    Field{"kafka.client_id", TextKind{at<&S::kafka, &K::client_id>, true},
+          "How the broker's logs and quotas name this client."},
+    Field{"kafka.assignment", choice<&S::kafka, &K::assignment>(kAssignments),
+          "How partitions are shared out. librdkafka before 2.10 may lose assignments with "
+          "cooperative-sticky and manual commits."},
+    Field{"kafka.offset_reset", choice<&S::kafka, &K::offset_reset>(kOffsetResets),
+          "Where to start when the group has no offset or the broker no longer has it. With "
+          "\"latest\", events that are in the topic may be left uncounted."},
+    Field{"kafka.sasl_password",
+          SecretKind{at<&S::kafka, &K::sasl_password>, "kafka-sasl-password"},
+          "For SASL; the mechanism and the user are given in kafka.properties."},
+    Field{"kafka.properties", MapKind{at<&S::kafka, &K::properties>},
+          "Passed to librdkafka as they are, such as \"security.protocol\"."},
+
+    Field{"redis.addresses", ListKind{at<&S::redis, &R::addresses>, 1},
+          "\"host:port\", \"[v6]:port\" or \"/path/to/redis.sock\"."},
+    Field{"redis.user", TextKind{at<&S::redis, &R::user>, false},
+          "ACL user. Empty: the default user."},
+    Field{"redis.password", SecretKind{at<&S::redis, &R::password>, "redis-password"},
+          "Without one, no AUTH is sent."},
+    Field{"redis.database", IntegerKind{at<&S::redis, &R::database>, 0, 1023},
+          "The database's number."},
+    Field{"redis.connect_timeout", DurationKind{at<&S::redis, &R::connect_timeout>, 10ms, 60s},
+          "How long a connection attempt may take, AUTH included."},
+    Field{"redis.io_threads", IntegerKind{at<&S::redis, &R::io_threads>, 1, 16},
+          "Threads and connections to Redis; one is enough for one server."},
+
+    Field{"postgres.conninfo", TextKind{at<&S::postgres, &PostgresSettings::conninfo>, false},
+          "A libpq connection string, without the password. Empty: PostgreSQL is not used."},
+    Field{"postgres.password",
+          SecretKind{at<&S::postgres, &PostgresSettings::password>, "postgres-password"},
+          "For PostgreSQL; not needed with peer or trust authentication."},
+
+    Field{"rules.snapshot_file", TextKind{at<&S::rules, &RulesSettings::snapshot_file>, false},
+          "The last good rules: written after each load and read when PostgreSQL is gone. Without "
+          "PostgreSQL it is the source itself. Empty: none."},
+    Field{"rules.poll_interval", DurationKind{at<&S::rules, &RulesSettings::poll_interval>, 1s, 1h},
+          "How often the rules' version is looked at, give or take a tenth."},
+    Field{"rules.listen", FlagKind{at<&S::rules, &RulesSettings::listen>},
+          "Also LISTEN, so that changes arrive at once; holds one connection."},
+    Field{"rules.shrink_refused_below",
+          ShareKind{at<&S::rules, &RulesSettings::shrink_refused_below>, 0, 1},
+          "A reload with fewer rules than this share of the last is refused. 0: never."},
+    Field{"rules.accept_any_shrink", FlagKind{at<&S::rules, &RulesSettings::accept_any_shrink>},
+          "Take an empty or sharply shrunken rule set all the same."},
+
+    Field{"ledger.key_prefix", TextKind{at<&S::ledger, &L::key_prefix>, true},
+          "Keys are \"<prefix>:{<user id>}\". No braces or wildcards."},
+    Field{"ledger.retention", DurationKind{at<&S::ledger, &L::retention>, 1h, days{400}},
+          "How long events are kept. The longest window of any rule must fit."},
+    Field{"ledger.record_bytes_max",
+          IntegerKind{at<&S::ledger, &L::record_bytes_max>, kKiB, kMiB, true},
+          "A user's record is trimmed to this size, keeping what the rules need first."},
+    Field{"ledger.allowed_future", DurationKind{at<&S::ledger, &L::allowed_future>, 0ms, days{1}},
+          "Events further ahead of the clock than this go to the dead-letter topic."},
+    Field{"ledger.null_user_ids", ListKind{at<&S::ledger, &L::null_user_ids>, 0},
+          "User ids that stand for \"unknown\": not counted. The empty id always does."},
+    Field{"ledger.write_format", IntegerKind{at<&S::ledger, &L::write_format>, 1, 1},
+          "The newest record format to write; raise it once all readers know it."},
+
+    Field{"pipeline.batch_events_max",
+          IntegerKind{at<&S::pipeline, &P::batch_events_max>, 1, 1'000'000},
+          "Events that go to Redis together."},
+    Field{"pipeline.batch_bytes_max",
+          IntegerKind{at<&S::pipeline, &P::batch_bytes_max>, kKiB, kGiB, true},
+          "A batch is closed at this many bytes of messages."},
+    Field{"pipeline.batch_wait", DurationKind{at<&S::pipeline, &P::batch_wait>, 0ms, 10s},
+          "How long a batch that is not full waits for more."},
+    Field{"pipeline.in_flight_bytes_max",
+          IntegerKind{at<&S::pipeline, &P::in_flight_bytes_max>, kKiB, 16 * kGiB, true},
+          "Partitions are paused when this much waits for Redis."},
+    Field{"pipeline.in_flight_bytes_resume",
+          IntegerKind{at<&S::pipeline, &P::in_flight_bytes_resume>, 0, 16 * kGiB, true},
+          "They are resumed when this much is left. Pausing discards what librdkafka has "
+          "prefetched, so keep the two apart."},
+    Field{"pipeline.message_bytes_max",
+          IntegerKind{at<&S::pipeline, &P::message_bytes_max>, 128, 16 * kMiB, true},
+          "A longer message goes to the dead-letter topic unread."},
+    Field{"pipeline.redis_deadline", DurationKind{at<&S::pipeline, &P::redis_deadline>, 10ms, 60s},
+          "A write that is not acknowledged by then is tried again."},
+    Field{"pipeline.retry_backoff_min",
+          DurationKind{at<&S::pipeline, &P::retry_backoff_min>, 1ms, 60s},
+          "The first wait before a write is tried again; doubles, with jitter."},
+    Field{"pipeline.retry_backoff_max",
+          DurationKind{at<&S::pipeline, &P::retry_backoff_max>, 1ms, 60s},
+          "The longest such wait."},
+    Field{"pipeline.commit_interval", DurationKind{at<&S::pipeline, &P::commit_interval>, 10ms, 1h},
+          "How often acknowledged offsets are committed to Kafka."},
+    Field{"pipeline.mark_interval", DurationKind{at<&S::pipeline, &P::mark_interval>, 0ms, 60s},
+          "How often a partition's mark is written to Redis. After a loss of data in Redis at most "
+          "this much more is read again. 0: with each batch."},
+    Field{"pipeline.drain_timeout", DurationKind{at<&S::pipeline, &P::drain_timeout>, 0ms, 10min},
+          "The longest that giving up a partition and stopping wait for what is in flight; what is "
+          "left is read again."},
+
+    Field{"compaction.enabled", FlagKind{at<&S::compaction, &C::enabled>},
+          "Without it only `fcap-updater sweep` compacts."},
+    Field{"compaction.tail_bytes_min",
+          IntegerKind{at<&S::compaction, &C::tail_bytes_min>, 16, kMiB, true},
+          "A record is compacted when its tail of appends exceeds this and tail_share."},
+    Field{"compaction.tail_share", ShareKind{at<&S::compaction, &C::tail_share>, 0, 100},
+          "The tail as a share of the compacted part."},
+    Field{"compaction.quiet_after", DurationKind{at<&S::compaction, &C::quiet_after>, 1s, 1h},
+          "A user's record with a tail is compacted this long after the last event."},
+    Field{"compaction.queue_users_max",
+          IntegerKind{at<&S::compaction, &C::queue_users_max>, 1'000, 100'000'000},
+          "Recently written users that are remembered, at about 150 bytes each. Those beyond are "
+          "left to the sweep."},
+    Field{"compaction.in_flight_max", IntegerKind{at<&S::compaction, &C::in_flight_max>, 1, 10'000},
+          "Records that are being compacted at a time."},
+    Field{"compaction.redis_deadline",
+          DurationKind{at<&S::compaction, &C::redis_deadline>, 10ms, 60s},
+          "For each read and each exchange."},
+    Field{"compaction.drain_timeout",
+          DurationKind{at<&S::compaction, &C::drain_timeout>, 0ms, 10min},
+          "On stopping, remembered records are compacted for at most this long. 0: not at all."},
+    Field{"compaction.sweep_keys_per_second",
+          IntegerKind{at<&S::compaction, &C::sweep_keys_per_second>, 1, 10'000'000},
+          "How fast `fcap-updater sweep` goes through the records."},
+    Field{"compaction.sweep_scan_count",
+          IntegerKind{at<&S::compaction, &C::sweep_scan_count>, 1, 100'000},
+          "COUNT of the sweep's SCAN commands."},
+
+    Field{"http.enabled", FlagKind{at<&S::http, &HttpSettings::enabled>},
+          "Serve /metrics, /healthz and /readyz."},
+    Field{"http.address", TextKind{at<&S::http, &HttpSettings::address>, true},
+          "The address to listen on. The pages have no authentication."},
+    Field{"http.port", IntegerKind{at<&S::http, &HttpSettings::port>, 0, 65'535},
+          "0: any free port, which the log names."},
+    Field{"http.stalled_after", DurationKind{at<&S::http, &HttpSettings::stalled_after>, 1s, 1h},
+          "/healthz fails when the main loop has not come round for this long."},
+
+    Field{"log.level", choice<&S::log, &LogSettings::level>(kLevels), "The least that is written."},
+    Field{"log.format", choice<&S::log, &LogSettings::format>(kFormats),
+          "Plain lines, or one JSON object a line."},
+};
+
+std::string describe(const IntegerKind& kind) {
+  const auto show = [&](std::int64_t value) {
+    return kind.bytes ? format_bytes(value) : fmt::format("{}", value);
+  };
+  return fmt::format("{}, {} to {}", kind.bytes ? "bytes" : "number", show(kind.min),
+                     show(kind.max));
+}
+std::string describe(const ShareKind& kind) {
+  return fmt::format("share, {} to {}", kind.min, kind.max);
+}
+std::string describe(const DurationKind& kind) {
+  return fmt::format("duration, {} to {}", format_duration(kind.min), format_duration(kind.max));
+}
+std::string describe(const FlagKind& /*kind*/) {
+  return "true or false";
+}
+std::string describe(const TextKind& kind) {
+  return kind.required ? "text, not empty" : "text, may be empty";
+}
+std::string describe(const SecretKind& /*kind*/) {
+  return "secret";
+}
+std::string describe(const ListKind& kind) {
+  return kind.items_min == 0 ? "list of texts" : "list of texts, not empty";
+}
+std::string describe(const MapKind& /*kind*/) {
+  return "object of texts";
+}
+std::string describe(const ChoiceKind& kind) {
+  std::string text = "one of";
+  for (const std::string_view word : kind.words) {
+    text += fmt::format("{} \"{}\"", word == kind.words.front() ? "" : ",", word);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::span<const Field> fields() noexcept {
+  return kFields;
+}
+std::span<const Section> sections() noexcept {
+  return kSections;
+}
+
+const Field* find_field(std::string_view name) noexcept {
+  const auto* const found = std::ranges::find(kFields, name, &Field::name);
+  return found == kFields.end() ? nullptr : found;
+}
+
+std::string describe_kind(const Field& field) {
+  return std::visit([](const auto& kind) { return describe(kind); }, field.kind);
+}
+
+std::string environment_name(std::string_view field_name) {
+  std::string name = "FCAP_UPDATER_";
+  for (const char c : field_name) {
+    name += c == '.' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  }
+  return name;
+}
+
+std::string format_duration(milliseconds duration) {
+  const std::int64_t ms = duration.count();
+  if (ms != 0 && ms % 86'400'000 == 0) return fmt::format("{}d", ms / 86'400'000);
+  if (ms != 0 && ms % 3'600'000 == 0) return fmt::format("{}h", ms / 3'600'000);
+  if (ms != 0 && ms % 60'000 == 0) return fmt::format("{}m", ms / 60'000);
+  if (ms != 0 && ms % 1'000 == 0) return fmt::format("{}s", ms / 1'000);
+  return fmt::format("{}ms", ms);
+}
+
+std::string format_bytes(std::int64_t bytes) {
+  if (bytes != 0 && bytes % kGiB == 0) return fmt::format("{}GiB", bytes / kGiB);
+  if (bytes != 0 && bytes % kMiB == 0) return fmt::format("{}MiB", bytes / kMiB);
+  if (bytes != 0 && bytes % kKiB == 0) return fmt::format("{}KiB", bytes / kKiB);
+  return fmt::format("{}", bytes);
+}
+
+}  // namespace fcap::updater
