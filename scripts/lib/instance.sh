@@ -124,9 +124,12 @@ spawn_owner_watch() {
   ) </dev/null >/dev/null 2>&1 &
 }
 
+# A run that ends all its processes (end_marked_processes) finds this watch rather than a server that has
+# overwritten its environment, as Redis does; the watch passes the end on.
 watch_owner() {
   local owner_ticks
   running || return 0
+  trap 'kill_tree "$PID"; exit 0' TERM HUP INT
   owner_ticks=$(process_start_ticks "$OWNER") || owner_ticks=none
   while process_alive "$OWNER" "$owner_ticks"; do
     running || return 0
