@@ -11,18 +11,23 @@
 
 #include "ledger/ledger.h"
 
+/// Ledgers to bytes. The format, byte by byte: docs/ledger-format.md.
 namespace fcap::ledger {
 
-/// Bytes that add `entries` to any record when they are put behind it: what APPEND is given.
+/// Appends to `out` the bytes that add `entries` to any record when they are put behind it: what
+/// APPEND is given. 19 bytes an entry, 25 with a creative. Times outside of what a record holds
+/// are moved to the nearest instant that it does (see Entry::time).
 void append_entries(std::span<const Entry> entries, std::string& out);
 
-/// Bytes that erase everything up to and including `until` from any record, for ever.
+/// Appends to `out` the 8 bytes that erase everything up to and including `until` from any record,
+/// for ever.
 void append_erased_before(Instant until, std::string& out);
 
 /// Says which entries a size-trimmed record must keep first. Rules know; the ledger does not.
 class KeepPolicy {
  public:
-  /// Sets keep[i] for each entry (index into the ledger's columns) that some rule may need.
+  /// Sets keep[i] for each entry (index into the ledger's columns) that some rule may need. `keep`
+  /// comes as long as the columns, all false.
   virtual void mark_needed(const Ledger& ledger, std::vector<bool>& keep) const = 0;
 
  protected:
@@ -32,20 +37,24 @@ class KeepPolicy {
 struct CompactOptions {
   /// Entries with time <= trim_now - retention are left out.
   std::chrono::milliseconds retention = std::chrono::days{32};
-  /// The trimming clock: min(local clock, newest broker timestamp).
+  /// The trimming clock: min(local clock, newest broker timestamp). The epoch trims nothing.
   Instant trim_now;
   /// The record is trimmed to this size: what `keep` marks stays (newest first if even that is too
-  /// much), then the newest overall; complete_since says what was dropped.
+  /// much), then the newest overall; complete_since says what was dropped. A bound below 64 bytes
+  /// is taken as 64, so that the markers always fit.
   std::size_t record_bytes_max = 16 * 1024;
   /// May be null: only the newest stay.
   const KeepPolicy* keep = nullptr;
 };
 
 struct Compacted {
-  std::string
-      record;  ///< canonical: equal ledgers give equal bytes. Empty: nothing is left to store.
+  /// Canonical: equal ledgers give equal bytes. Empty: nothing is left to store, and the key can be
+  /// deleted (if it still holds the original).
+  std::string record;
   std::size_t expired_entries = 0;  ///< left out for age
   std::size_t dropped_entries = 0;  ///< left out for size
+  /// Frames with unknown tags that were left out because they alone exceed the size bound.
+  std::size_t dropped_frames = 0;
 };
 
 /// Encodes a ledger as dense runs. Frames with unknown tags in `original` (the record that the
@@ -55,7 +64,8 @@ struct Compacted {
                                 const CompactOptions& options);
 
 /// How many bytes of a record are already in compacted form: everything up to the first appended
-/// entry frame. The rest is the tail. A record that cannot be walked counts as all tail.
+/// frame (an entry, or an erasure behind the runs). The rest is the tail, which compaction folds
+/// in. A record that cannot be walked counts as all tail.
 [[nodiscard]] std::size_t compacted_bytes(std::string_view record) noexcept;
 
 }  // namespace fcap::ledger

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -13,6 +14,8 @@ namespace fcap::ledger {
 
 /// One event as a record holds it. Its identity is (campaign, type, fingerprint).
 struct Entry {
+  /// Records hold 48 bits of milliseconds, 1970 to the year 10889. What a Ledger or an encoder is
+  /// given beyond that becomes the nearest instant within it.
   Instant time;
   std::uint64_t campaign = 0;  ///< id_hash() of the campaign's id
   std::uint64_t creative = 0;  ///< id_hash() of the creative's id; 0: none
@@ -22,7 +25,7 @@ struct Entry {
   friend bool operator==(const Entry&, const Entry&) = default;
 };
 
-/// The entries of one campaign and type: [begin, end) in the Ledger's columns.
+/// The entries of one campaign and type: [begin, end) in the Ledger's columns. Never empty.
 struct Run {
   std::uint64_t campaign = 0;
   EventType type = EventType::kImpression;
@@ -38,7 +41,11 @@ enum class DecodeCode : std::uint8_t {
 };
 
 /// A user's history, decoded: the union of all entries of a record, each identity once, by column.
-/// The buffers are kept between decodes, so a Ledger that is used again does not allocate.
+///
+/// Merging is a set union and so order-free and repeatable: whatever the order, number and grouping
+/// of merges, the same entries and markers give the same Ledger. The buffers are kept between
+/// decodes, so a Ledger that is used again does not allocate once it has seen its largest record;
+/// it never needs more than a small multiple of a record's own length.
 ///
 /// Not thread-safe; one Ledger a thread.
 class Ledger {
@@ -51,11 +58,22 @@ class Ledger {
   void clear() noexcept;
 
   /// Adds one entry by the merge rule: of one identity the later time wins; of equal times a
-  /// present creative beats an absent one, then the larger hash.
+  /// present creative beats an absent one, then the larger hash. An erased entry is not added.
   void merge(const Entry& entry);
 
-  /// Adds everything of another ledger, markers included.
+  /// Adds everything of another ledger, markers included; unknown_frames() stays what it was.
   void merge(const Ledger& other);
+
+  /// Erases everything up to and including `until`, for ever: what a decoded erased-before marker
+  /// does.
+  void erase_before(Instant until);
+
+  /// Leaves out entries later than `latest`, to answer as of that instant. Unlike an erasure this
+  /// leaves no marker.
+  void drop_after(Instant latest);
+
+  /// Leaves only the entries whose index is marked. `keep` is as long as the columns.
+  void retain(const std::vector<bool>& keep);
 
   /// Sorted by (campaign, type), each pair once.
   [[nodiscard]] std::span<const Run> runs() const noexcept { return runs_; }
@@ -67,11 +85,14 @@ class Ledger {
   }
   [[nodiscard]] std::size_t size() const noexcept { return times_.size(); }
   [[nodiscard]] bool empty() const noexcept { return times_.empty(); }
+  /// The entry at `index` of the columns, which lies in [run.begin, run.end).
   [[nodiscard]] Entry entry(const Run& run, std::uint32_t index) const noexcept;
 
   /// Entries at or before this instant are erased for ever.
   [[nodiscard]] std::optional<Instant> erased_before() const noexcept { return erased_before_; }
-  /// Entries before this instant may be missing: the record was trimmed for size.
+  /// Entries before this instant may be missing: the record was trimmed for size. A window is
+  /// complete when the first millisecond that it counts is not before this. None when nothing that
+  /// is missing could count, because all of it is erased anyway.
   [[nodiscard]] std::optional<Instant> complete_since() const noexcept { return complete_since_; }
   /// The newest entry's time; none when empty.
   [[nodiscard]] std::optional<Instant> newest() const noexcept;
@@ -79,6 +100,23 @@ class Ledger {
   [[nodiscard]] std::uint32_t unknown_frames() const noexcept { return unknown_frames_; }
 
  private:
+  DecodeCode read_frames(std::string_view record);
+  bool append_runs(std::string_view payload);
+  bool append_entry(std::string_view payload);
+  [[nodiscard]] bool columns_are_canonical() const noexcept;
+
+  void raise_erased_before(Instant until) noexcept;
+  void raise_complete_since(Instant since) noexcept;
+  void apply_erasure();
+
+  void insert(const Entry& entry);
+  void insert_column_values(std::size_t position, const Entry& entry);
+  void erase_column_values(std::size_t position);
+  void gather_into_loose();
+  void rebuild_from_loose();
+  template <typename Keep>
+  void keep_if(Keep keep);
+
   std::vector<Run> runs_;
   std::vector<Instant> times_;
   std::vector<std::uint64_t> creatives_;
@@ -86,6 +124,8 @@ class Ledger {
   std::optional<Instant> erased_before_;
   std::optional<Instant> complete_since_;
   std::uint32_t unknown_frames_ = 0;
+  /// Entries that are not in the columns yet; empty between calls.
+  std::vector<Entry> loose_;
 };
 
 }  // namespace fcap::ledger

@@ -1,0 +1,60 @@
+#include "ledger/encode.h"
+#include "ledger/encode_runs.h"
+#include "ledger/format.h"
+
+namespace fcap::ledger {
+
+void append_entries(std::span<const Entry> entries, std::string& out) {
+  for (const Entry& entry : entries) {
+    const std::uint64_t creative = entry.creative & format::kHashMask;
+    const bool has_creative = creative != 0;
+    out.push_back(static_cast<char>(format::Tag::kEntry));
+    out.push_back(
+        static_cast<char>(format::kEntryPayloadBytes + (has_creative ? format::kHashBytes : 0)));
+    out.push_back(static_cast<char>((static_cast<std::uint8_t>(entry.type) & format::kTypeMask) |
+                                    (has_creative ? format::kEntryHasCreative : 0)));
+    format::store<format::kHashBytes>(entry.campaign, out);
+    format::store<format::kTimeBytes>(
+        static_cast<std::uint64_t>(to_ms(format::representable(entry.time))), out);
+    format::store<format::kFingerprintBytes>(entry.fingerprint, out);
+    if (has_creative) format::store<format::kHashBytes>(creative, out);
+  }
+}
+
+void append_erased_before(Instant until, std::string& out) {
+  format::append_marker(format::Tag::kErasedBefore, until, out);
+}
+
+std::size_t compacted_bytes(std::string_view record) noexcept {
+  // A compacted record is in this order, frames with unknown tags anywhere. Whatever comes out of
+  // order was appended to it.
+  enum class Stage : std::uint8_t { kStart, kErasedBefore, kCompleteSince, kRuns, kTail };
+  format::FrameReader reader(record);
+  format::Frame frame;
+  Stage reached = Stage::kStart;
+  std::size_t bytes = 0;
+  while (reader.next(frame)) {
+    Stage stage = reached;
+    switch (static_cast<format::Tag>(frame.tag)) {
+      case format::Tag::kErasedBefore:
+        stage = reached < Stage::kErasedBefore ? Stage::kErasedBefore : Stage::kTail;
+        break;
+      case format::Tag::kCompleteSince:
+        stage = reached < Stage::kCompleteSince ? Stage::kCompleteSince : Stage::kTail;
+        break;
+      case format::Tag::kRuns:
+        stage = reached < Stage::kRuns ? Stage::kRuns : Stage::kTail;
+        break;
+      case format::Tag::kEntry:
+        stage = Stage::kTail;
+        break;
+      default:
+        break;
+    }
+    if (reached != Stage::kTail && stage != Stage::kTail) bytes += frame.bytes.size();
+    reached = stage == Stage::kTail ? stage : std::max(reached, stage);
+  }
+  return reader.code() == DecodeCode::kOk ? bytes : 0;
+}
+
+}  // namespace fcap::ledger
