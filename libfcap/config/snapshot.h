@@ -19,4 +19,16 @@ Result<RuleSetSpec> read_snapshot(const std::string& path);
 /// The parsing half of read_snapshot().
 Result<RuleSetSpec> parse_snapshot(std::string_view bytes);
 
+/// The checking half of parse_snapshot(): the rules' JSON of a whole snapshot, a view into `bytes`.
+Result<std::string_view> snapshot_payload(std::string_view bytes);
+
+/// What write_snapshot() writes.
+[[nodiscard]] std::string snapshot_bytes(const RuleSetSpec& spec);
+
+/// The reading half of read_snapshot(): the file's bytes, unchecked.
+Result<std::string> read_snapshot_bytes(const std::string& path);
+
+/// The first line, which holds the checksum: two whole snapshots with equal headers are equal.
+[[nodiscard]] std::string_view snapshot_header(std::string_view bytes);
+
 }  // namespace fcap::config

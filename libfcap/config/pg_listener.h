@@ -1,0 +1,53 @@
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "config/pg_connection.h"
+#include "config/reload_policy.h"
+
+namespace fcap::config {
+
+/// LISTENs for changed rules on a connection of its own, which it makes anew when it is lost. Only
+/// a convenience: whoever uses it goes on polling, and tells it what polling found, so that a
+/// connection on which nothing ever arrives (behind a pooler, say) is noticed.
+///
+/// Not thread-safe.
+class PgListener {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  explicit PgListener(std::string conninfo)
+      : conninfo_(std::move(conninfo)), schedule_(std::chrono::seconds{60}) {}
+
+  /// -1: not connected.
+  [[nodiscard]] int socket() const { return connection_ ? connection_->socket() : -1; }
+
+  /// When connect() is due; none while connected.
+  [[nodiscard]] std::optional<Clock::time_point> connect_at() const;
+
+  /// Connects and listens. After success the rules must be looked at, since a change may just have
+  /// been missed. After a failure the next attempt is put off, `random` from [0, 1).
+  Status connect(const PgWait& wait, double random);
+
+  /// Whether a notification has arrived. A lost connection is dropped, and says yes: something may
+  /// have been missed.
+  bool take_notifications();
+
+  /// Polling, not listening, has found a change. The second such time in a row drops the
+  /// connection.
+  void found_by_polling();
+
+ private:
+  void drop(std::chrono::milliseconds delay);
+
+  std::string conninfo_;
+  std::optional<PgConnection> connection_;
+  PollSchedule schedule_;
+  Clock::time_point connect_at_{};
+  int unannounced_ = 0;
+};
+
+}  // namespace fcap::config

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include <fcap/rule_set.h>
+
+/// What a refresher decides, apart from what it reads: pure, so that every case can be tested.
+namespace fcap::config {
+
+/// What the decision looks at.
+struct RuleSetSize {
+  std::uint64_t version = 0;
+  std::size_t rules = 0;
+  std::size_t campaigns = 0;
+};
+
+[[nodiscard]] RuleSetSize size_of(const RuleSet& set) noexcept;
+
+struct ReloadPolicy {
+  /// RuleSourceOptions::shrink_refused_below
+  double shrink_refused_below = 0.5;
+  /// RuleSourceOptions::accept_any_shrink
+  bool accept_any_shrink = false;
+};
+
+struct ReloadJudgement {
+  bool accepted = true;
+  /// Why it is refused, or what is odd about one that is accepted; empty: nothing.
+  std::string remark;
+};
+
+/// Whether a valid rule set may take the place of the last good one. Refused: no rules where there
+/// were some, and fewer rules than the policy's share. Catalogs of at least kCatalogGuardedFrom
+/// campaigns are guarded in the same way. An older version is remarkable (a restored backup, most
+/// likely) and accepted: the source is right about itself.
+[[nodiscard]] ReloadJudgement judge_reload(const std::optional<RuleSetSize>& last,
+                                           const RuleSetSize& next, const ReloadPolicy& policy);
+
+/// Smaller catalogs are changed by hand, where halving one is nothing special.
+inline constexpr std::size_t kCatalogGuardedFrom = 20;
+
+/// When to look again. Every delay takes a number from [0, 1) that spreads processes which started
+/// together.
+class PollSchedule {
+ public:
+  explicit PollSchedule(std::chrono::milliseconds interval);
+
+  /// The interval, give or take a tenth.
+  [[nodiscard]] std::chrono::milliseconds after_answer(double random);
+
+  /// Doubles from a second to the interval, of which half is random.
+  [[nodiscard]] std::chrono::milliseconds after_failure(double random);
+
+ private:
+  std::chrono::milliseconds interval_;
+  std::chrono::milliseconds backoff_;
+};
+
+}  // namespace fcap::config
