@@ -22,9 +22,10 @@ postgres_as_account() {
   ((EUID == 0)) || return 0
   getent passwd postgres >/dev/null || die "the account postgres is missing; run ./dev build once, or: apt-get install postgresql"
   AS_ACCOUNT=(setpriv --reuid=postgres --regid=postgres --init-groups)
-  if ! "${AS_ACCOUNT[@]}" test -x "$HOME_DIR"; then
+  # Not test -x: access(2) leaves the capability out of account.
+  if ! "${AS_ACCOUNT[@]}" stat "$HOME_DIR/." >/dev/null 2>&1; then
     AS_ACCOUNT+=(--inh-caps=+dac_read_search --ambient-caps=+dac_read_search)
-    "${AS_ACCOUNT[@]}" test -x "$HOME_DIR" 2>/dev/null ||
+    "${AS_ACCOUNT[@]}" stat "$HOME_DIR/." >/dev/null 2>&1 ||
       die "PostgreSQL must run as the account postgres, which cannot reach $HOME_DIR; choose another directory"
   fi
   AS_ACCOUNT+=(--)
