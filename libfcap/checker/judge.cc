@@ -1,0 +1,122 @@
+#include "checker/judge.h"
+
+#include <algorithm>
+#include <array>
+
+#include "ledger/ids.h"
+
+namespace fcap::checker {
+namespace {
+
+bool is_invalid(const rules::CandidateKey& key) noexcept {
+  return key.campaign == kInvalidCandidate.campaign;
+}
+
+// A fingerprint that no impression of this campaign in the ledger has, so that the pick is merged
+// as an event of its own.
+std::uint32_t unused_fingerprint(const ledger::Ledger& ledger, std::uint64_t campaign) noexcept {
+  std::uint32_t candidate = 0;
+  for (const ledger::Run& run : ledger.runs()) {
+    if (run.campaign != campaign || run.type != EventType::kImpression) continue;
+    const auto used = ledger.fingerprints().subspan(run.begin, run.end - run.begin);
+    while (std::find(used.begin(), used.end(), candidate) != used.end()) ++candidate;
+  }
+  return candidate;
+}
+
+}  // namespace
+
+void hash_candidates(std::span<const Candidate> candidates,
+                     std::vector<rules::CandidateKey>& keys) {
+  keys.clear();
+  keys.reserve(candidates.size());
+  for (const Candidate& candidate : candidates) {
+    const bool valid = candidate.campaign.size() <= ledger::kIdBytesMax &&
+                       candidate.creative.size() <= ledger::kIdBytesMax;
+    keys.push_back(valid ? rules::candidate_key(candidate) : kInvalidCandidate);
+  }
+}
+
+Reason reason_of(StoreCode code) noexcept {
+  switch (code) {
+    case StoreCode::kOk:
+    case StoreCode::kNotFound:
+      return Reason::kPassed;
+    case StoreCode::kTimeout:
+      return Reason::kTimeout;
+    case StoreCode::kBreakerOpen:
+      return Reason::kBreakerOpen;
+    case StoreCode::kOverloaded:
+      return Reason::kOverloaded;
+    case StoreCode::kConflict:
+    case StoreCode::kUnavailable:
+    case StoreCode::kServerError:
+      return Reason::kUnavailable;
+  }
+  return Reason::kUnavailable;
+}
+
+void answer_alike(std::size_t candidate_count, Reason reason, bool allowed, CheckResult& result) {
+  Verdict verdict;
+  verdict.allowed = allowed;
+  verdict.reason = reason;
+  result.reason = reason;
+  result.verdicts.assign(candidate_count, verdict);
+}
+
+Verdict invalid_verdict(bool fail_open) noexcept {
+  Verdict verdict;
+  verdict.allowed = fail_open;
+  verdict.reason = Reason::kInvalid;
+  return verdict;
+}
+
+std::uint32_t judge(Scratch& scratch, const Asked& asked, bool fail_open, CheckResult& result) {
+  result.reason = Reason::kPassed;
+  result.rules = scratch.held.rules;
+  result.verdicts.resize(asked.candidates.size());
+  const std::uint32_t shadow_capped = scratch.evaluator.evaluate({.rules = *result.rules,
+                                                                  .ledger = scratch.ledger,
+                                                                  .now = asked.now,
+                                                                  .segments = asked.segments},
+                                                                 asked.candidates, result.verdicts);
+  for (std::size_t i = 0; i < asked.candidates.size(); ++i) {
+    if (is_invalid(asked.candidates[i])) result.verdicts[i] = invalid_verdict(fail_open);
+  }
+  return shadow_capped;
+}
+
+std::vector<std::size_t> pick(Scratch& scratch, const Asked& asked, std::size_t k, bool fail_open,
+                              std::size_t& judged) {
+  // Judged a few at a time: most searches end early, and a pick changes what comes after it.
+  std::array<Verdict, 16> verdicts;
+  std::vector<std::size_t> picked;
+  picked.reserve(std::min(k, asked.candidates.size()));
+  std::size_t next = 0;
+  while (next < asked.candidates.size() && picked.size() < k) {
+    const auto few =
+        asked.candidates.subspan(next, std::min(verdicts.size(), asked.candidates.size() - next));
+    scratch.evaluator.evaluate({.rules = *scratch.held.rules,
+                                .ledger = scratch.ledger,
+                                .now = asked.now,
+                                .segments = asked.segments},
+                               few, std::span(verdicts).first(few.size()));
+    std::size_t at = 0;
+    while (at < few.size() && !(is_invalid(few[at]) ? fail_open : verdicts[at].allowed)) {
+      ++at;
+    }
+    next += at;
+    if (at == few.size()) continue;
+    picked.push_back(next++);
+    if (picked.size() == k || is_invalid(few[at])) continue;
+    scratch.ledger.merge({.time = asked.now,
+                          .campaign = few[at].campaign,
+                          .creative = few[at].creative,
+                          .type = EventType::kImpression,
+                          .fingerprint = unused_fingerprint(scratch.ledger, few[at].campaign)});
+  }
+  judged = next;
+  return picked;
+}
+
+}  // namespace fcap::checker

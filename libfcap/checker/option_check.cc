@@ -1,0 +1,55 @@
+#include "checker/option_check.h"
+
+#include <chrono>
+#include <string>
+#include <string_view>
+
+#include "ledger/ids.h"
+
+namespace fcap::checker {
+namespace {
+
+constexpr std::size_t kPrefixBytesMax = 64;
+
+class Complaints {
+ public:
+  void require(bool condition, std::string_view text) {
+    if (condition) return;
+    if (!text_.empty()) text_ += '\n';
+    text_ += text;
+  }
+
+  [[nodiscard]] Status status() && {
+    if (text_.empty()) return {};
+    return Status::error(StatusCode::kInvalidArgument, std::move(text_));
+  }
+
+ private:
+  std::string text_;
+};
+
+}  // namespace
+
+Status check_options(const CheckerOptions& options) {
+  using namespace std::chrono_literals;
+  Complaints complaints;
+  complaints.require(!options.key_prefix.empty() && options.key_prefix.size() <= kPrefixBytesMax &&
+                         options.key_prefix.find_first_of("{}") == std::string::npos,
+                     "key_prefix: must have 1 to 64 bytes and no braces");
+  complaints.require(options.retention >= 1h && options.retention <= std::chrono::days{400},
+                     "retention: must lie between 1 hour and 400 days");
+  complaints.require(options.deadline >= 100us && options.deadline <= 60s,
+                     "deadline: must lie between 100 microseconds and 60 seconds");
+  for (const std::string& id : options.null_user_ids) {
+    complaints.require(id.size() <= ledger::kIdBytesMax,
+                       "null_user_ids: an id has more than 256 bytes");
+  }
+  const RuleSourceOptions& rules = options.rules;
+  complaints.require(rules.poll_interval >= 1s && rules.poll_interval <= 1h,
+                     "rules.poll_interval: must lie between 1 second and 1 hour");
+  complaints.require(rules.shrink_refused_below >= 0 && rules.shrink_refused_below <= 1,
+                     "rules.shrink_refused_below: must lie between 0 and 1");
+  return std::move(complaints).status();
+}
+
+}  // namespace fcap::checker

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <fcap/store.h>
+
+#include "checker/pool.h"
+#include "rules/evaluate.h"
+
+namespace fcap::checker {
+
+/// The reads of one blocking call, and the place where its caller waits for them. The caller and
+/// each read hold a reference: a caller whose deadline passes walks away, and what completes later
+/// falls on memory that is still there and that nobody looks at.
+class ReadGroup : public PoolNode<ReadGroup> {
+ public:
+  /// What one read gave; looked at only when answered.
+  class Read final : public StoreCompletion {
+   public:
+    void complete(const StoreOutcome& outcome) noexcept override;
+
+    /// False: not in time.
+    [[nodiscard]] bool answered() const noexcept { return done_.load(std::memory_order_acquire); }
+    [[nodiscard]] StoreCode code() const noexcept { return code_; }
+    [[nodiscard]] std::string_view record() const noexcept { return record_; }
+
+   private:
+    friend class ReadGroup;
+    ReadGroup* group_ = nullptr;
+    std::string record_;
+    StoreCode code_ = StoreCode::kOk;
+    std::atomic<bool> done_{false};
+  };
+
+  /// Makes ready for that many reads; start() must be called for each. Throws std::bad_alloc.
+  void prepare(std::size_t read_count);
+  void start(Store& store, std::size_t index, std::string_view key, Store::Deadline deadline);
+  /// Returns when all have completed or the deadline has passed.
+  void wait_until(std::chrono::steady_clock::time_point deadline) noexcept;
+  [[nodiscard]] const Read& read(std::size_t index) const noexcept { return reads_[index]; }
+  /// The caller is done with it.
+  void leave() noexcept;
+
+  /// For the caller's own use: kept with the group for their memory.
+  std::string key;
+  std::vector<rules::CandidateKey> candidate_keys;
+
+ private:
+  void drop_reference() noexcept;
+  void recycle() noexcept;
+
+  std::deque<Read> reads_;  // a deque, because a Read must not move
+  std::size_t used_count_ = 0;
+  std::atomic<bool> abandoned_{false};
+  std::atomic<std::uint32_t> references_{0};
+  // How many reads are outstanding, and kSleeping when the caller sleeps on this word.
+  std::atomic<std::uint32_t> outstanding_{0};
+};
+
+}  // namespace fcap::checker
