@@ -103,7 +103,7 @@ void BatchWriter::pump(Clock::time_point now, std::vector<Batch*>& done) {
       continue;
     }
     if (batch->attempts > 1 && --retrying_ == 0) {
-      counters_->redis_failing.set(0);
+      redis_failing_ = false;
       counters_->dead_letters_failing.set(0);
     }
     --in_flight_;
@@ -127,7 +127,7 @@ void BatchWriter::pump(Clock::time_point now, std::vector<Batch*>& done) {
 
 void BatchWriter::schedule_retry(Batch& batch, Clock::time_point now) {
   if (batch.attempts == 1) ++retrying_;
-  counters_->redis_failing.set(batch.failed_writes() > 0 ? 1 : 0);
+  redis_failing_ = redis_failing_ || batch.failed_writes() > 0;
   counters_->dead_letters_failing.set(batch.failed_dead_letters() > 0 ? 1 : 0);
   counters_->write_failures.add(batch.failed_writes());
   counters_->dead_letter_failures.add(batch.failed_dead_letters());

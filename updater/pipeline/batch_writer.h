@@ -78,6 +78,9 @@ class BatchWriter final : public RoundListener {
   /// Whether some batch is being tried again.
   [[nodiscard]] bool failing() const noexcept { return retrying_ > 0; }
 
+  /// Whether appends, rather than dead letters alone, are being tried again.
+  [[nodiscard]] bool redis_failing() const noexcept { return redis_failing_; }
+
   void round_over(Batch& batch) noexcept override;
 
  private:
@@ -101,6 +104,7 @@ class BatchWriter final : public RoundListener {
   std::size_t in_flight_ = 0;
   std::size_t bytes_in_flight_ = 0;
   std::size_t retrying_ = 0;  // in flight and failed at least once
+  bool redis_failing_ = false;
 
   std::mutex mutex_;
   std::condition_variable ended_changed_;

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+namespace fcap::updater {
+
+/// Where a partition's reading begins, and when it must go back. Pure: all I/O is its caller's.
+///
+/// The mark in Redis says: everything below it is in this Redis. It is written only for what was
+/// acknowledged, only over the mark that was there before (compare-and-set), and never expires
+/// before the events below it do. So a mark that is not the one written last shows that Redis lost
+/// something, or that somebody else reads the partition too; both are cured by going back to it.
+
+/// What is known of a partition's mark when one is read from Redis again.
+struct MarkCheck {
+  /// The mark as last confirmed; none: there was none.
+  std::optional<std::int64_t> confirmed;
+  /// The mark of a write whose outcome is unknown.
+  std::optional<std::int64_t> attempted;
+  /// Connections were lost or made since it was confirmed: what was acknowledged since then may be
+  /// on a server that is no longer the master, with no trace of it in the mark.
+  bool reconnected = false;
+  /// The first offset not read yet.
+  std::int64_t position = 0;
+};
+
+struct Rewind {
+  enum class To : std::uint8_t {
+    kNowhere,         ///< nothing is in doubt
+    kOffset,          ///< to `offset`
+    kRetentionStart,  ///< everything that still counts may be missing
+  };
+  To to = To::kNowhere;
+  std::int64_t offset = 0;
+  /// The mark in Redis claims more than is certain and must be written down to `offset`.
+  bool lower_mark = false;
+
+  friend bool operator==(const Rewind&, const Rewind&) = default;
+};
+
+/// `found`: the mark read now; none: there is none.
+[[nodiscard]] Rewind decide_rewind(const MarkCheck& check, std::optional<std::int64_t> found);
+
+/// Where a newly assigned partition begins.
+struct Start {
+  bool retention_start = false;  ///< at the start of retention; `offset` says nothing
+  std::int64_t offset = 0;
+
+  friend bool operator==(const Start&, const Start&) = default;
+};
+
+/// Kafka's committed offset only ever makes it earlier; a missing mark means an empty Redis.
+[[nodiscard]] Start decide_start(std::optional<std::int64_t> committed,
+                                 std::optional<std::int64_t> mark);
+
+/// The mark to write, given what is acknowledged (`low_water`) and what stands in Redis. A mark
+/// that is already ahead stays (a restart below it reads again what Redis has), unless it may fall.
+[[nodiscard]] std::int64_t mark_to_write(std::int64_t low_water, std::optional<std::int64_t> mark,
+                                         bool may_fall);
+
+}  // namespace fcap::updater

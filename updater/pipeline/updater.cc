@@ -1,0 +1,298 @@
+#include "updater/pipeline/updater.h"
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace fcap::updater {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kTurn{20};         // how often things are looked at when nothing happens
+constexpr milliseconds kIdlePoll{50};     // the wait for a first message when nothing is in flight
+constexpr milliseconds kKafkaAsks{5000};  // questions to Kafka while partitions are taken over
+constexpr milliseconds kLagInterval{1000};
+constexpr milliseconds kLastMarks{1000};  // how long the last marks may take at a revoke
+/// Broker timestamps may be the producers'; an event's own time may lie past its message's.
+constexpr std::chrono::hours kTimestampSlack{1};
+
+Instant wall_now() noexcept {
+  return std::chrono::floor<milliseconds>(std::chrono::system_clock::now());
+}
+
+MarkOptions mark_options(const UpdaterOptions& options) {
+  MarkOptions marks = options.mark;
+  marks.key_prefix = options.key_prefix;
+  marks.group_id = options.consumer.group_id;
+  marks.topic = options.consumer.topic;
+  marks.retention = options.intake.retention;
+  return marks;
+}
+
+}  // namespace
+
+Updater::Updater(UpdaterOptions options, UpdaterParts parts, PipelineCounters& counters)
+    : options_(std::move(options)),
+      parts_(std::move(parts)),
+      counters_(&counters),
+      intake_(*parts_.decoder, options_.intake),
+      coalescer_({options_.key_prefix, options_.intake.retention}),
+      partitions_(*parts_.store, parts_.epoch, *this, mark_options(options_), counters, parts_.log),
+      writer_(*parts_.store, parts_.dead_letters, parts_.observer, options_.write, counters,
+              parts_.log),
+      messages_(options_.batch_messages_max) {}
+
+Updater::~Updater() = default;
+
+Result<std::unique_ptr<Updater>> Updater::create(UpdaterOptions options, UpdaterParts parts,
+                                                 PipelineCounters& counters) {
+  std::unique_ptr<Updater> self(new Updater(std::move(options), std::move(parts), counters));
+  auto consumer = KafkaConsumer::create(self->options_.consumer, counters, self->parts_.log);
+  if (!consumer.ok()) return consumer.status();
+  self->consumer_ = std::move(consumer).value();
+  return self;
+}
+
+Status Updater::run(const std::stop_token& stop) {
+  if (Status status = consumer_->subscribe(*this); !status.ok()) return status;
+  while (!stop.stop_requested()) turn();
+  messages_.clear();
+  consumer_->close();  // drains, marks and commits in on_revoking()
+  return {};
+}
+
+void Updater::turn() {
+  const Clock::time_point now = Clock::now();
+  counters_->last_loop_ms.set(
+      std::chrono::duration_cast<milliseconds>(now.time_since_epoch()).count());
+  settle(now);
+  commit_if_due(now);
+  if (now >= lag_due_) {
+    lag_due_ = now + kLagInterval;
+    report_lag();
+  }
+  if (writer_.full() || writer_.failing() || partitions_.checking()) {
+    hold_up(now);
+  } else if (let_go()) {
+    read_batch();
+  } else {
+    std::this_thread::sleep_for(kTurn);
+  }
+}
+
+void Updater::settle(Clock::time_point now) {
+  done_.clear();
+  writer_.pump(now, done_);
+  for (Batch* batch : done_) {
+    for (const Batch::Range& range : batch->ranges) partitions_.complete(range);
+    writer_.release(*batch);
+  }
+  partitions_.tick(now, wall_now());
+  counters_->redis_failing.set(writer_.redis_failing() || partitions_.failing() ? 1 : 0);
+}
+
+void Updater::hold_up(Clock::time_point now) {
+  if (held_since_ == Clock::time_point{}) held_since_ = now;
+  if (!paused_ && now - held_since_ < options_.pause_after) {
+    writer_.wait(now + kTurn);
+    return;
+  }
+  if (!paused_) {
+    paused_ = true;
+    counters_->pauses.add();
+    counters_->paused.set(1);
+    partitions_.list(offsets_);
+    consumer_->pause(offsets_);
+  }
+  // Only to stay in the group: paused partitions give nothing, and what may slip through is read
+  // again, because let_go() seeks.
+  (void)consumer_->poll(messages_, kTurn, milliseconds{0});
+  messages_.clear();
+}
+
+bool Updater::let_go() {
+  held_since_ = {};
+  if (paused_) {
+    partitions_.list(offsets_);
+    consumer_->resume(offsets_);
+    partitions_.place_again();
+    paused_ = false;
+    counters_->paused.set(0);
+  }
+  return place_partitions();
+}
+
+bool Updater::place_partitions() {
+  partitions_.to_place(offsets_);
+  if (offsets_.empty()) return true;
+  failed_.clear();
+  consumer_->seek(offsets_, failed_);
+  for (const PartitionOffset& at : offsets_) {
+    if (std::find(failed_.begin(), failed_.end(), at.partition) == failed_.end()) {
+      partitions_.placed(at.partition);
+    }
+  }
+  return failed_.empty();
+}
+
+void Updater::read_batch() {
+  const bool idle = writer_.batches_in_flight() == 0;
+  const bool one_assignment =
+      consumer_->poll(messages_, idle ? kIdlePoll : options_.batch_wait, options_.batch_wait);
+  if (one_assignment) {
+    take_messages();
+  } else {
+    partitions_.place_again();
+  }
+  messages_.clear();
+}
+
+void Updater::observe_broker_time(const rd_kafka_message_t& message) noexcept {
+  rd_kafka_timestamp_type_t type = RD_KAFKA_TIMESTAMP_NOT_AVAILABLE;
+  const std::int64_t ms = rd_kafka_message_timestamp(&message, &type);
+  if (type != RD_KAFKA_TIMESTAMP_NOT_AVAILABLE) newest_broker_ms_ = std::max(newest_broker_ms_, ms);
+}
+
+IntakeClocks Updater::clocks() const noexcept {
+  const Instant now = wall_now();
+  if (newest_broker_ms_ <= 0) return {now, now};
+  return {now, std::min(now, instant_from_ms(newest_broker_ms_))};
+}
+
+void Updater::take_messages() {
+  const auto messages = messages_.messages();
+  if (messages.empty()) return;
+  // The newest message of each stretch is at its end; a look at the last one is enough to start.
+  observe_broker_time(*messages.back());
+  const IntakeClocks judged_by = clocks();
+  counters_->trim_now_ms.set(to_ms(judged_by.trim_now));
+  Batch& batch = writer_.take();
+  std::uint64_t bytes = 0;
+  std::uint64_t too_old = 0;
+  std::uint64_t null_user = 0;
+  for (const rd_kafka_message_t* message : messages) {
+    if (!partitions_.take(message->partition, message->offset)) continue;
+    bytes += message->len;
+    const std::string_view payload(static_cast<const char*>(message->payload), message->len);
+    switch (intake_.judge(payload, judged_by)) {
+      case Intake::Fate::kWrite:
+        coalescer_.add(intake_.event());
+        ++(intake_.event().kind == events::Event::Kind::kSeen ? batch.events : batch.erasures);
+        break;
+      case Intake::Fate::kTooOld:
+        ++too_old;
+        break;
+      case Intake::Fate::kNullUser:
+        ++null_user;
+        break;
+      case Intake::Fate::kReject:
+        reject(batch, *message);
+        break;
+    }
+  }
+  counters_->messages_read.add(messages.size());
+  counters_->message_bytes_read.add(bytes);
+  counters_->events_too_old.add(too_old);
+  counters_->events_null_user.add(null_user);
+  coalescer_.finish(batch.writes);
+  partitions_.seal(batch.ranges);
+  writer_.submit(batch);
+}
+
+void Updater::reject(Batch& batch, const rd_kafka_message_t& message) {
+  const events::Rejected& why = intake_.rejected();
+  counters_->events_rejected[static_cast<std::size_t>(why.reason)].add();
+  DeadLetter letter;
+  if (message.len > 0)
+    letter.payload.assign(static_cast<const char*>(message.payload), message.len);
+  if (message.key_len > 0)
+    letter.key.assign(static_cast<const char*>(message.key), message.key_len);
+  letter.topic = consumer_->topic();
+  letter.partition = message.partition;
+  letter.offset = message.offset;
+  rd_kafka_timestamp_type_t type = RD_KAFKA_TIMESTAMP_NOT_AVAILABLE;
+  letter.timestamp_ms = rd_kafka_message_timestamp(&message, &type);
+  letter.reason = why.reason;
+  letter.member = why.member;
+  batch.add_dead_letter(std::move(letter));
+}
+
+void Updater::commit_if_due(Clock::time_point now) {
+  if (now < commit_due_) return;
+  commit_due_ = now + options_.commit_interval;
+  if (consumer_->take_commit_failure()) partitions_.forget_commits();
+  partitions_.collect_commits(offsets_);
+  consumer_->commit_async(offsets_);
+}
+
+void Updater::drain(Clock::time_point until) {
+  while (writer_.batches_in_flight() > 0 && Clock::now() < until) {
+    settle(Clock::now());
+    if (writer_.batches_in_flight() > 0) {
+      writer_.wait(std::min(until, Clock::now() + kTurn));
+    }
+  }
+  // Bounded: marks that cannot be written now only make the next reader start earlier.
+  const Clock::time_point marks_until = std::min(until, Clock::now() + kLastMarks);
+  while (!partitions_.marks_settled() && Clock::now() < marks_until) {
+    partitions_.hurry();
+    settle(Clock::now());
+    std::this_thread::sleep_for(milliseconds{1});
+  }
+}
+
+void Updater::on_assigning(std::vector<PartitionOffset>& partitions) {
+  partitions_.assign(partitions);
+}
+
+void Updater::on_assigned(std::span<const PartitionOffset> partitions) {
+  if (paused_) {
+    consumer_->pause(partitions);
+    partitions_.place_again();
+  }
+}
+
+void Updater::on_revoking(std::span<const PartitionOffset> partitions, bool lost) {
+  if (!lost && !partitions.empty()) {
+    drain(Clock::now() + options_.drain_timeout);
+    // All of them: with the eager protocol these are all there are.
+    partitions_.forget_commits();
+    partitions_.collect_commits(offsets_);
+    if (const Status status = consumer_->commit_sync(offsets_); !status.ok() && parts_.log) {
+      parts_.log(LogLevel::kWarning, status.text());
+    }
+  }
+  partitions_.revoke(partitions);
+}
+
+Status Updater::committed(std::vector<PartitionOffset>& partitions) {
+  return consumer_->committed(partitions, kKafkaAsks);
+}
+
+Result<std::int64_t> Updater::retention_start(std::int32_t partition) {
+  const auto ends = consumer_->watermarks(partition, kKafkaAsks);
+  if (!ends.ok()) return ends.status();
+  std::vector<PartitionOffset> at{{partition, PartitionOffset::kNone}};
+  const Instant since = wall_now() - options_.intake.retention - kTimestampSlack;
+  const Status status = consumer_->offsets_at(since, at, kKafkaAsks);
+  // None: every message is older, or the clock is wrong; the earliest is right in both cases,
+  // because what is too old is skipped.
+  if (!status.ok() || at[0].offset < 0) return ends.value().low;
+  return std::max(at[0].offset, ends.value().low);
+}
+
+void Updater::report_lag() {
+  std::int64_t lag = 0;
+  partitions_.list(offsets_);
+  for (const PartitionOffset& at : offsets_) {
+    const auto end = consumer_->known_end(at.partition);
+    const auto done = partitions_.low_water(at.partition);
+    if (end && done && *end > *done) lag += *end - *done;
+  }
+  counters_->lag_events.set(lag);
+}
+
+}  // namespace fcap::updater
