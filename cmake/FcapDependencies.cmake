@@ -2,6 +2,7 @@
 find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
 find_package(nlohmann_json 3.11 REQUIRED)
+find_package(roaring REQUIRED) # compressed bitmaps of users
 find_package(date REQUIRED) # Howard Hinnant's date: IANA time zones
 pkg_check_modules(hiredis REQUIRED IMPORTED_TARGET hiredis)
 pkg_check_modules(libpq REQUIRED IMPORTED_TARGET libpq)
