@@ -23,6 +23,12 @@ struct RunsLayout {
   const char* end = nullptr;
 };
 
+/// Whether the last byte of a column of `count` values has bits set behind the last value.
+bool has_padding(const char* column, std::size_t bytes, std::size_t count, unsigned bits) noexcept {
+  const std::size_t used = count * bits % 8;
+  return used != 0 && (static_cast<std::uint8_t>(column[bytes - 1]) >> used) != 0;
+}
+
 bool read_layout(std::string_view payload, RunsLayout& layout) noexcept {
   const char* at = payload.data();
   layout.end = at + payload.size();
@@ -47,7 +53,8 @@ bool read_layout(std::string_view payload, RunsLayout& layout) noexcept {
   layout.lengths = at;
   layout.types = at + length_bytes;
   layout.escapes = layout.types + type_bytes;
-  return true;
+  return !has_padding(layout.lengths, length_bytes, runs, 4) &&
+         !has_padding(layout.types, type_bytes, mixed ? runs : 0, 2);
 }
 
 /// Fills in the runs' lengths as [begin, end), counted from `first`, and moves escapes behind the
@@ -72,8 +79,7 @@ bool read_lengths(RunsLayout& layout, std::uint32_t first, std::span<Run> runs) 
     if (position - first > bytes_left) return false;
     runs[i].end = static_cast<std::uint32_t>(position);
   }
-  return runs.size() % 2 == 0 ||
-         (static_cast<std::uint8_t>(layout.lengths[runs.size() / 2]) >> 4U) == 0;
+  return true;
 }
 
 template <std::size_t kBytes>
