@@ -34,8 +34,15 @@ void append_command(std::string& wire, std::initializer_list<std::string_view> w
 /// maker, who keeps it alive and unchanged from Client::submit() until on_done() has been called.
 class Request {
  public:
-  std::string wire;                 ///< the commands, in RESP
-  std::uint32_t command_count = 1;  ///< how many commands `wire` holds
+  /// What `wire` holds.
+  enum class Form : std::uint8_t {
+    kCommands,  ///< commands in RESP
+    kGetKey,    ///< a key to GET; keys that wait together may go out as one MGET
+  };
+
+  std::string wire;
+  Form form = Form::kCommands;
+  std::uint32_t command_count = 1;  ///< how many commands `wire` holds, at least 1
   std::uint16_t slot = 0;           ///< of their key
   std::chrono::steady_clock::time_point deadline;
 
@@ -45,6 +52,8 @@ class Request {
   /// other than kOk some or all on_reply() calls may be missing.
   virtual void on_done(TransportCode code) noexcept = 0;
 
+  Request* next_submitted = nullptr;  ///< the client's own
+
  protected:
   ~Request() = default;
 };
@@ -53,7 +62,12 @@ class Request {
 /// its deadline is finished with kTimeout and leaves a tombstone that swallows its late replies.
 ///
 /// Thread safety: submit() from any thread, including from on_reply() and on_done(), which are
-/// called on an I/O thread (or, where a request is refused at once, within submit()).
+/// called on an I/O thread (or, where a request is refused at once, within submit()). Requests of
+/// one slot submitted by one thread are executed in that order. Must not be destroyed by a
+/// callback.
+///
+/// After fork() a child must not submit; it may destroy the client, which closes the child's copies
+/// of the descriptors and disturbs nobody.
 class Client {
  public:
   static Result<std::unique_ptr<Client>> create(RedisOptions options);
@@ -69,6 +83,11 @@ class Client {
   [[nodiscard]] std::uint64_t connection_epoch() const noexcept;
   /// Whether every I/O thread has a ready connection to each node.
   [[nodiscard]] bool connected() const noexcept;
+  /// Why the latest connection or attempt failed, for people; empty while that is connected().
+  [[nodiscard]] std::string last_error() const;
+
+  /// Keeps something alive for as long as requests may be pending, such as where they live.
+  void keep(std::shared_ptr<void> kept);
 
   class Impl;
 

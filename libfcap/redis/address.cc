@@ -1,0 +1,62 @@
+#include "redis/address.h"
+
+#include <charconv>
+
+#include <netdb.h>
+#include <sys/un.h>
+
+namespace fcap::redis {
+namespace {
+
+Status bad_address(std::string_view text, std::string_view why) {
+  return Status::error(StatusCode::kInvalidArgument,
+                       "redis addresses: \"" + std::string(text) + "\" " + std::string(why));
+}
+
+bool parse_port(std::string_view digits, std::uint16_t& port) {
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), port);
+  return error == std::errc{} && end == digits.data() + digits.size() && port != 0;
+}
+
+}  // namespace
+
+Result<Address> parse_address(std::string_view text) {
+  Address address;
+  address.text = std::string(text);
+  if (text.starts_with('/')) {
+    if (text.size() >= sizeof(sockaddr_un::sun_path)) {
+      return bad_address(text, "is too long for a unix socket's path");
+    }
+    address.path = std::string(text);
+    return address;
+  }
+  const auto colon = text.rfind(':');
+  if (colon == std::string_view::npos || !parse_port(text.substr(colon + 1), address.port)) {
+    return bad_address(text, "is not host:port, [v6]:port or /path/to/redis.sock (port 1-65535)");
+  }
+  std::string_view host = text.substr(0, colon);
+  if (host.size() >= 2 && host.front() == '[' && host.back() == ']') {
+    host = host.substr(1, host.size() - 2);
+  } else if (host.find(':') != std::string_view::npos) {
+    return bad_address(text, "is an IPv6 address without brackets: write [address]:port");
+  }
+  if (host.empty() || host.find('\0') != std::string_view::npos) {
+    return bad_address(text, "has no host");
+  }
+  address.host = std::string(host);
+  return address;
+}
+
+std::string Endpoint::text() const {
+  if (family() == AF_UNIX) {
+    return reinterpret_cast<const sockaddr_un*>(&storage)->sun_path;
+  }
+  char host[NI_MAXHOST] = "?";
+  char port[NI_MAXSERV] = "?";
+  getnameinfo(reinterpret_cast<const sockaddr*>(&storage), length_bytes, host, sizeof(host), port,
+              sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV);
+  if (family() == AF_INET6) return "[" + std::string(host) + "]:" + port;
+  return std::string(host) + ":" + port;
+}
+
+}  // namespace fcap::redis

@@ -1,0 +1,131 @@
+#include "redis/connection.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+namespace fcap::redis {
+namespace {
+
+Status io_error(const char* what, int error) {
+  return Status::error(StatusCode::kUnavailable,
+                       std::string(what) + ": " + std::generic_category().message(error), true);
+}
+
+}  // namespace
+
+Status Connection::open(const Endpoint& endpoint) {
+  close();
+  fd_ = ::socket(endpoint.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (fd_ < 0) return io_error("socket", errno);
+  const int on = 1;
+  if (endpoint.family() != AF_UNIX) {
+    setsockopt(fd_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    // An idle connection whose peer vanished is noticed before a request is spent on it.
+    setsockopt(fd_, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+  }
+  const auto* address = reinterpret_cast<const sockaddr*>(&endpoint.storage);
+  if (::connect(fd_, address, endpoint.length_bytes) != 0 && errno != EINPROGRESS) {
+    const int error = errno;
+    close();
+    return io_error("connect", error);
+  }
+  return {};
+}
+
+Status Connection::finish_connect() {
+  int error = 0;
+  socklen_t length = sizeof(error);
+  if (getsockopt(fd_, SOL_SOCKET, SO_ERROR, &error, &length) != 0) error = errno;
+  return error == 0 ? Status{} : io_error("connect", error);
+}
+
+void Connection::close() noexcept {
+  if (fd_ >= 0) ::close(fd_);
+  fd_ = -1;
+  output_.clear();
+  output_sent_ = 0;
+  input_begin_ = input_end_ = 0;
+  parser_ = RespParser{};
+}
+
+Status Connection::flush() {
+  while (output_sent_ < output_.size()) {
+    const ssize_t sent = ::send(fd_, output_.data() + output_sent_, output_.size() - output_sent_,
+                                MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent >= 0) {
+      output_sent_ += static_cast<std::size_t>(sent);
+    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+      output_.erase(0, output_sent_);
+      output_sent_ = 0;
+      return {};
+    } else if (errno != EINTR) {
+      return io_error("send", errno);
+    }
+  }
+  output_.clear();
+  output_sent_ = 0;
+  return {};
+}
+
+Status Connection::receive_bytes(bool& drained) {
+  make_room();
+  const std::size_t room = input_bytes_max_ - input_end_;
+  const ssize_t got = ::recv(fd_, input_.get() + input_end_, room, MSG_DONTWAIT);
+  if (got > 0) {
+    input_end_ += static_cast<std::size_t>(got);
+    drained = static_cast<std::size_t>(got) < room;
+    return {};
+  }
+  drained = true;
+  if (got == 0) {
+    return Status::error(StatusCode::kUnavailable, "closed by the server", true);
+  }
+  if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) return {};
+  return io_error("recv", errno);
+}
+
+void Connection::make_room() {
+  const std::size_t held = input_end_ - input_begin_;
+  if (held == 0) {
+    input_begin_ = input_end_ = 0;
+    if (input_bytes_max_ == kInputBytesMin) return;
+    input_ = std::make_unique_for_overwrite<char[]>(kInputBytesMin);
+    input_bytes_max_ = kInputBytesMin;
+    return;
+  }
+  if (input_bytes_max_ - input_end_ >= input_bytes_max_ / 2) return;
+  if (held <= input_bytes_max_ / 2) {
+    std::memmove(input_.get(), input_.get() + input_begin_, held);
+  } else {
+    // One reply is larger than half the room. The parser bounds how far this goes.
+    auto larger = std::make_unique_for_overwrite<char[]>(input_bytes_max_ * 2);
+    std::memcpy(larger.get(), input_.get() + input_begin_, held);
+    input_ = std::move(larger);
+    input_bytes_max_ *= 2;
+  }
+  input_begin_ = 0;
+  input_end_ = held;
+}
+
+Status Connection::malformed() const {
+  std::string shown;
+  for (const char c : unparsed().substr(0, 32)) {
+    const bool printable = c >= ' ' && c <= '~';
+    shown += printable ? c : '.';
+  }
+  return Status::error(StatusCode::kCorrupt,
+                       "the peer does not speak Redis' protocol: \"" + shown + "\"");
+}
+
+Status Connection::unexpected_reply() {
+  return Status::error(StatusCode::kCorrupt, "a reply came that nobody had asked for");
+}
+
+}  // namespace fcap::redis

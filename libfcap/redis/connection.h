@@ -1,0 +1,79 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "redis/address.h"
+#include "redis/resp_parser.h"
+
+namespace fcap::redis {
+
+/// One non-blocking socket with its bytes in both directions. Knows nothing of requests.
+class Connection {
+ public:
+  Connection() = default;
+  ~Connection() { close(); }
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  /// Starts connecting; the socket turns writable when that has ended.
+  [[nodiscard]] Status open(const Endpoint& endpoint);
+  /// How connecting ended.
+  [[nodiscard]] Status finish_connect();
+  /// Closes the socket and forgets all bytes.
+  void close() noexcept;
+
+  [[nodiscard]] int fd() const noexcept { return fd_; }
+
+  /// Bytes to send; append, then flush().
+  [[nodiscard]] std::string& output() noexcept { return output_; }
+  /// Sends what the socket takes. Never raises SIGPIPE.
+  [[nodiscard]] Status flush();
+  /// Whether flush() left something behind.
+  [[nodiscard]] bool has_output() const noexcept { return !output_.empty(); }
+
+  /// Receives what is there, up to a bound, and calls `handler(const Reply&) -> bool` with each
+  /// reply; false from it, and bytes that are no replies, are a failure.
+  template <typename Handler>
+  [[nodiscard]] Status receive(Handler&& handler) {
+    for (int round = 0; round < kRoundsMax; ++round) {
+      bool drained = false;
+      if (Status received = receive_bytes(drained); !received.ok()) return received;
+      for (;;) {
+        const auto outcome = parser_.parse(unparsed());
+        if (outcome == RespParser::Outcome::kNeedMore) break;
+        if (outcome == RespParser::Outcome::kMalformed) return malformed();
+        const bool wanted = handler(parser_.reply());
+        input_begin_ += parser_.length_bytes();
+        if (!wanted) return unexpected_reply();
+      }
+      if (drained) break;
+    }
+    return {};
+  }
+
+ private:
+  static constexpr int kRoundsMax = 16;  // so that deadlines are looked at in between
+  static constexpr std::size_t kInputBytesMin = std::size_t{64} << 10U;
+
+  Status receive_bytes(bool& drained);
+  void make_room();
+  [[nodiscard]] std::string_view unparsed() const noexcept {
+    return {input_.get() + input_begin_, input_end_ - input_begin_};
+  }
+  [[nodiscard]] Status malformed() const;
+  [[nodiscard]] static Status unexpected_reply();
+
+  int fd_ = -1;
+  std::string output_;
+  std::size_t output_sent_ = 0;
+  std::unique_ptr<char[]> input_;
+  std::size_t input_bytes_max_ = 0;
+  std::size_t input_begin_ = 0;
+  std::size_t input_end_ = 0;
+  RespParser parser_;
+};
+
+}  // namespace fcap::redis

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <memory>
+
+namespace fcap::redis {
+
+/// Keeps up to kSize objects for reuse, given and taken by any thread without a lock: a bounded
+/// ring whose cells carry a turn number, so that no two threads ever meet in one cell.
+template <typename T>
+class FreeList {
+ public:
+  FreeList() {
+    for (std::size_t i = 0; i < kSize; ++i) cells_[i].turn.store(i, std::memory_order_relaxed);
+  }
+  ~FreeList() {
+    while (T* item = take()) delete item;
+  }
+  FreeList(const FreeList&) = delete;
+  FreeList& operator=(const FreeList&) = delete;
+
+  /// An object given before, or null.
+  [[nodiscard]] T* take() noexcept {
+    std::size_t position = take_.load(std::memory_order_relaxed);
+    for (;;) {
+      Cell& cell = cells_[position % kSize];
+      const std::size_t turn = cell.turn.load(std::memory_order_acquire);
+      if (turn == position + 1) {
+        if (take_.compare_exchange_weak(position, position + 1, std::memory_order_relaxed)) {
+          T* item = cell.item;
+          cell.turn.store(position + kSize, std::memory_order_release);
+          return item;
+        }
+      } else if (turn == position) {
+        return nullptr;
+      } else {
+        position = take_.load(std::memory_order_relaxed);
+      }
+    }
+  }
+
+  /// Keeps `item`, or deletes it when there are enough.
+  void give(T* item) noexcept {
+    std::size_t position = give_.load(std::memory_order_relaxed);
+    for (;;) {
+      Cell& cell = cells_[position % kSize];
+      const std::size_t turn = cell.turn.load(std::memory_order_acquire);
+      if (turn == position) {
+        if (give_.compare_exchange_weak(position, position + 1, std::memory_order_relaxed)) {
+          cell.item = item;
+          cell.turn.store(position + 1, std::memory_order_release);
+          return;
+        }
+      } else if (turn == position + 1 - kSize) {
+        delete item;
+        return;
+      } else {
+        position = give_.load(std::memory_order_relaxed);
+      }
+    }
+  }
+
+ private:
+  static constexpr std::size_t kSize = 1024;
+
+  struct Cell {
+    std::atomic<std::size_t> turn;
+    T* item = nullptr;
+  };
+
+  alignas(64) std::atomic<std::size_t> take_{0};
+  alignas(64) std::atomic<std::size_t> give_{0};
+  alignas(64) std::array<Cell, kSize> cells_;
+};
+
+}  // namespace fcap::redis

@@ -1,0 +1,144 @@
+#include "redis/io_thread.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <string>
+#include <system_error>
+
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "redis/thread_start.h"
+
+namespace fcap::redis {
+
+using Clock = std::chrono::steady_clock;
+
+Result<std::unique_ptr<IoThread>> IoThread::create(SharedState& shared, Resolver& resolver,
+                                                   const Address& address) {
+  const int epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+  const int event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  // Edge-triggered, so that the counter never needs to be read.
+  epoll_event event = {};
+  event.events = EPOLLIN | EPOLLET;
+  if (epoll_fd < 0 || event_fd < 0 || epoll_ctl(epoll_fd, EPOLL_CTL_ADD, event_fd, &event) != 0) {
+    const std::string why = std::generic_category().message(errno);
+    if (epoll_fd >= 0) ::close(epoll_fd);
+    if (event_fd >= 0) ::close(event_fd);
+    return Status::error(StatusCode::kInternal, "cannot make an epoll descriptor: " + why, true);
+  }
+  return std::unique_ptr<IoThread>(new IoThread(shared, resolver, address, epoll_fd, event_fd));
+}
+
+IoThread::IoThread(SharedState& shared, Resolver& resolver, const Address& address, int epoll_fd,
+                   int event_fd)
+    : shared_(shared),
+      epoll_fd_(epoll_fd),
+      event_fd_(event_fd),
+      link_(shared, *this, resolver, address) {}
+
+IoThread::~IoThread() {
+  close_descriptors();
+}
+
+Status IoThread::start(std::size_t index) {
+  auto started = start_thread(("fcap-redis-" + std::to_string(index)).c_str(), [this] { run(); });
+  if (!started.ok()) return started.status();
+  thread_ = std::move(started).value();
+  return {};
+}
+
+void IoThread::join() {
+  if (thread_.joinable()) thread_.join();
+}
+
+void IoThread::drain() {
+  take_submitted(Clock::now());
+  link_.shut_down();
+}
+
+void IoThread::close_descriptors() noexcept {
+  link_.close_descriptor();
+  if (event_fd_ >= 0) ::close(std::exchange(event_fd_, -1));
+  if (epoll_fd_ >= 0) ::close(std::exchange(epoll_fd_, -1));
+}
+
+void IoThread::wake() noexcept {
+  const std::uint64_t one = 1;
+  // Fails only when the counter is full, that is, when the thread was woken anyway.
+  [[maybe_unused]] const ssize_t written = ::write(event_fd_, &one, sizeof(one));
+}
+
+void IoThread::watch(int fd, bool output, void* owner) {
+  epoll_event event = {};
+  event.events = EPOLLIN | EPOLLRDHUP;
+  if (output) event.events |= EPOLLOUT;
+  event.data.ptr = owner;
+  if (epoll_ctl(epoll_fd_, EPOLL_CTL_MOD, fd, &event) != 0) {
+    epoll_ctl(epoll_fd_, EPOLL_CTL_ADD, fd, &event);
+  }
+}
+
+void IoThread::unwatch(int fd) {
+  epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, fd, nullptr);
+}
+
+void IoThread::run() {
+  link_.start(Clock::now());
+  while (!shared_.stopping.load(std::memory_order_acquire)) {
+    const auto now = Clock::now();
+    take_submitted(now);
+    link_.service(now);
+    wait_for_events();
+  }
+  take_submitted(Clock::now());
+  link_.shut_down();
+}
+
+void IoThread::take_submitted(Link::TimePoint now) {
+  Request* request = queue_.take_all();
+  while (request != nullptr) {
+    // Read first: the request may be gone once it is finished.
+    Request* const next = SubmissionQueue::next(*request);
+    link(request->slot).admit(*request, now);
+    request = next;
+  }
+}
+
+void IoThread::wait_for_events() {
+  std::array<epoll_event, kEventsMax> events;
+  const bool sleeps = queue_.try_sleep();
+  const auto until = sleeps ? link_.next_time() : Link::TimePoint::min();
+  const int count = wait(events, until);
+  if (sleeps) queue_.awake();
+  const auto now = Clock::now();
+  for (int i = 0; i < count; ++i) {
+    const epoll_event& event = events[static_cast<std::size_t>(i)];
+    if (event.data.ptr == nullptr) continue;
+    const bool readable = (event.events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0;
+    static_cast<Link*>(event.data.ptr)->on_event(readable, (event.events & EPOLLOUT) != 0, now);
+  }
+}
+
+int IoThread::wait(std::span<epoll_event> events, Link::TimePoint until) {
+  using std::chrono::nanoseconds;
+  const int room = static_cast<int>(events.size());
+  if (until == Link::TimePoint::max()) return epoll_wait(epoll_fd_, events.data(), room, -1);
+  if (until == Link::TimePoint::min()) return epoll_wait(epoll_fd_, events.data(), room, 0);
+  const auto left = std::max<nanoseconds>(until - Clock::now(), nanoseconds{0});
+  if (has_pwait2_) {
+    timespec timeout = {};
+    timeout.tv_sec = std::chrono::duration_cast<std::chrono::seconds>(left).count();
+    timeout.tv_nsec = (left % std::chrono::seconds{1}).count();
+    const int count = epoll_pwait2(epoll_fd_, events.data(), room, &timeout, nullptr);
+    if (count >= 0 || (errno != ENOSYS && errno != EPERM)) return count;
+    has_pwait2_ = false;  // a kernel before 5.11, or a sandbox that does not know it
+  }
+  const auto left_ms = std::chrono::ceil<std::chrono::milliseconds>(left).count();
+  return epoll_wait(epoll_fd_, events.data(), room,
+                    static_cast<int>(std::min<std::int64_t>(left_ms, 60'000)));
+}
+
+}  // namespace fcap::redis

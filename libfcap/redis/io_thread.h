@@ -1,0 +1,64 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <thread>
+
+#include <sys/epoll.h>
+
+#include "redis/link.h"
+#include "redis/submission_queue.h"
+
+namespace fcap::redis {
+
+/// One thread that moves requests and replies: takes what was submitted, writes it, sleeps in epoll
+/// when there is nothing, and is woken only then.
+class IoThread final : public Poller {
+ public:
+  static Result<std::unique_ptr<IoThread>> create(SharedState& shared, Resolver& resolver,
+                                                  const Address& address);
+  ~IoThread();
+  IoThread(const IoThread&) = delete;
+  IoThread& operator=(const IoThread&) = delete;
+
+  Status start(std::size_t index);
+  /// After SharedState::stopping was set and wake() called.
+  void join();
+  /// After join() of all threads: finishes what was submitted too late.
+  void drain();
+  /// In a forked child, where the thread does not exist.
+  void close_descriptors() noexcept;
+
+  /// The link that serves a slot. One node, hence one link, as long as clusters are not supported.
+  [[nodiscard]] Link& link(std::uint16_t /*slot*/) noexcept { return link_; }
+
+  /// From any thread.
+  void push(Request& request) noexcept {
+    if (queue_.push(request)) wake();
+  }
+  void wake() noexcept override;
+  void watch(int fd, bool output, void* owner) override;
+  void unwatch(int fd) override;
+
+ private:
+  IoThread(SharedState& shared, Resolver& resolver, const Address& address, int epoll_fd,
+           int event_fd);
+  void run();
+  void take_submitted(Link::TimePoint now);
+  void wait_for_events();
+  int wait(std::span<epoll_event> events, Link::TimePoint until);
+
+  static constexpr int kEventsMax = 16;
+
+  SharedState& shared_;
+  int epoll_fd_;
+  int event_fd_;
+  bool has_pwait2_ = true;
+  SubmissionQueue queue_;
+  Link link_;
+  std::thread thread_;
+};
+
+}  // namespace fcap::redis

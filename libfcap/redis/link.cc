@@ -1,0 +1,381 @@
+#include "redis/link.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace fcap::redis {
+namespace {
+
+constexpr std::chrono::milliseconds kProbeTimeMin{1};
+constexpr std::chrono::milliseconds kProbeTimeMax{1000};
+
+// SplitMix64, seeded by what differs between links, processes and machines.
+Jitter make_jitter(const void* link) {
+  auto seed =
+      static_cast<std::uint64_t>(std::chrono::system_clock::now().time_since_epoch().count() ^
+                                 static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(link)));
+  return [seed]() mutable {
+    seed += 0x9E3779B97F4A7C15U;
+    std::uint64_t mixed = seed;
+    mixed = (mixed ^ (mixed >> 30U)) * 0xBF58476D1CE4E5B9U;
+    mixed = (mixed ^ (mixed >> 27U)) * 0x94D049BB133111EBU;
+    mixed ^= mixed >> 31U;
+    return static_cast<double>(mixed >> 11U) * 0x1p-53;
+  };
+}
+
+}  // namespace
+
+void Link::OwnRequest::on_reply(std::uint32_t index, const Reply& reply) noexcept {
+  if (reply.kind != Reply::Kind::kError || !error.empty()) return;
+  error = std::string(reply.text);
+  error_index = index;
+}
+
+void Link::OwnRequest::on_done(TransportCode code) noexcept {
+  outcome = code == TransportCode::kOk ? Outcome::kAnswered : Outcome::kFailed;
+}
+
+Link::Link(SharedState& shared, Poller& poller, Resolver& resolver, const Address& address)
+    : shared_(shared),
+      poller_(poller),
+      resolver_(resolver),
+      address_(address),
+      allowance_(kProbeTimeMax),
+      backoff_(shared.options.reconnect_backoff_min, shared.options.reconnect_backoff_max,
+               make_jitter(this)),
+      breaker_({shared.options.breaker_failures, shared.options.breaker_backoff_min,
+                shared.options.breaker_backoff_max},
+               make_jitter(&breaker_)),
+      pipeline_({.mget_keys_max = shared.options.mget_keys_max}, shared.operations) {
+  append_command(probe_.wire, {"PING"});
+}
+
+Link::~Link() = default;
+
+std::optional<TransportCode> Link::refusal() const noexcept {
+  if (shared_.stopping.load(std::memory_order_relaxed)) return TransportCode::kUnavailable;
+  switch (gate_.load(std::memory_order_relaxed)) {
+    case Gate::kTake:
+      return std::nullopt;
+    case Gate::kBreakerOpen:
+      return TransportCode::kBreakerOpen;
+    case Gate::kDown:
+      break;
+  }
+  return TransportCode::kUnavailable;
+}
+
+void Link::start(TimePoint now) {
+  begin_attempt(now);
+}
+
+void Link::admit(Request& request, TimePoint now) {
+  std::optional<TransportCode> ended = refusal();
+  if (!ended && request.deadline <= now) ended = TransportCode::kTimeout;
+  if (ended) {
+    shared_.operations.fetch_sub(1, std::memory_order_relaxed);
+    request.on_done(*ended);
+    return;
+  }
+  allowance_ = std::clamp<Backoff::Duration>(request.deadline - now, kProbeTimeMin, kProbeTimeMax);
+  pipeline_.add(request);
+}
+
+void Link::service(TimePoint now) {
+  if (has_resolved_.load(std::memory_order_acquire)) take_resolved(now);
+  if (state_ == State::kResting && now >= state_until_) begin_attempt(now);
+  if (state_ == State::kConnecting && now >= state_until_) {
+    try_next_endpoint(now, "connect: timed out");
+  }
+  check_deadlines(now);
+  check_probe(now);
+  send(now);
+}
+
+Link::TimePoint Link::next_time() const noexcept {
+  TimePoint next = std::min(pipeline_.next_deadline(), TimePoint::max());
+  if (state_ == State::kResting || state_ == State::kConnecting)
+    next = std::min(next, state_until_);
+  if (state_ == State::kReady) {
+    next = std::min(next, breaker_.probe_at());
+    const TimePoint oldest = pipeline_.oldest_tombstone();
+    if (oldest != TimePoint::max()) next = std::min(next, oldest + shared_.options.stale_reset);
+  }
+  return next;
+}
+
+void Link::shut_down() {
+  close_connection();
+  state_ = State::kResting;
+  state_until_ = TimePoint::max();
+  pipeline_.abandon_sent(TransportCode::kUnavailable);
+  pipeline_.abandon_waiting(TransportCode::kUnavailable);
+}
+
+// --- Connecting.
+
+void Link::begin_attempt(TimePoint now) {
+  attempt_until_ = now + shared_.options.connect_timeout;
+  endpoint_next_ = 0;
+  endpoints_ = numeric_endpoints(address_);
+  if (!endpoints_.empty()) return try_next_endpoint(now, {});
+  state_ = State::kResolving;
+  resolver_.resolve(address_, [this](Result<Endpoints> endpoints) {
+    {
+      const std::lock_guard lock(resolved_mutex_);
+      resolved_ = std::move(endpoints);
+      has_resolved_.store(true, std::memory_order_release);
+    }
+    poller_.wake();
+  });
+}
+
+void Link::take_resolved(TimePoint now) {
+  std::optional<Result<Endpoints>> resolved;
+  {
+    const std::lock_guard lock(resolved_mutex_);
+    resolved = std::exchange(resolved_, std::nullopt);
+    has_resolved_.store(false, std::memory_order_relaxed);
+  }
+  if (!resolved || state_ != State::kResolving) return;
+  if (!resolved->ok()) return fail_attempt(resolved->status().text(), now);
+  endpoints_ = std::move(*resolved).value();
+  attempt_until_ = now + shared_.options.connect_timeout;
+  try_next_endpoint(now, "the name has no address");
+}
+
+// A name may stand for several addresses, of which the first need not answer. What is left of the
+// time is shared among those that are left.
+void Link::try_next_endpoint(TimePoint now, std::string last_failure) {
+  close_connection();
+  pipeline_.abandon_sent(TransportCode::kUnavailable);
+  while (endpoint_next_ < endpoints_.size() && now < attempt_until_) {
+    const auto left = static_cast<Backoff::Duration::rep>(endpoints_.size() - endpoint_next_);
+    const Endpoint& endpoint = endpoints_[endpoint_next_++];
+    if (const Status opened = connection_.open(endpoint); !opened.ok()) {
+      last_failure = opened.text();
+      continue;
+    }
+    state_ = State::kConnecting;
+    state_until_ = now + (attempt_until_ - now) / left;
+    watching_output_ = true;
+    poller_.watch(connection_.fd(), true, this);
+    return;
+  }
+  fail_attempt(last_failure, now);
+}
+
+void Link::greet(TimePoint now) {
+  state_ = State::kGreeting;
+  const RedisOptions& options = shared_.options;
+  greeting_.wire.clear();
+  greeting_.error.clear();
+  greeting_words_.clear();
+  if (!options.password.empty()) {
+    if (options.user.empty()) {
+      append_command(greeting_.wire, {"AUTH", options.password});
+    } else {
+      append_command(greeting_.wire, {"AUTH", options.user, options.password});
+    }
+    greeting_words_.emplace_back("AUTH (options user, password)");
+  }
+  if (options.database != 0) {
+    append_command(greeting_.wire, {"SELECT", std::to_string(options.database)});
+    greeting_words_.emplace_back("SELECT (option database)");
+  }
+  append_command(greeting_.wire, {"PING"});
+  greeting_words_.emplace_back("PING");
+  greeting_.command_count = static_cast<std::uint32_t>(greeting_words_.size());
+  greeting_.deadline = std::max(state_until_, now);
+  greeting_.outcome = OwnRequest::Outcome::kPending;
+  pipeline_.write_own(greeting_, connection_.output());
+  send(now);
+}
+
+void Link::on_greeted(TimePoint now) {
+  const bool is_ping = greeting_.error_index + 1 == greeting_.command_count;
+  // A server that is loading, or an ACL without PING, is still one that answers; but without the
+  // password it asks for nothing will ever go through.
+  if (!greeting_.error.empty() && (!is_ping || greeting_.error.starts_with("NOAUTH"))) {
+    const std::string hint = is_ping ? " (set the option password)" : "";
+    return try_next_endpoint(
+        now, greeting_words_[greeting_.error_index] + ": " + greeting_.error + hint);
+  }
+  state_ = State::kReady;
+  first_attempt_ = false;
+  ready_since_ = now;
+  breaker_.on_probe_success();
+  shared_.links_ready.fetch_add(1, std::memory_order_relaxed);
+  shared_.epoch.fetch_add(1, std::memory_order_release);
+  shared_.set_last_error({});
+  update_gate();
+  report(LogLevel::kInfo, "connected");
+}
+
+void Link::fail_attempt(const std::string& why, TimePoint now) {
+  rest(now);
+  report(LogLevel::kWarning, "cannot connect: " + why);
+  note_failures(1, now);
+  update_gate();
+  pipeline_.abandon_waiting(TransportCode::kUnavailable);
+}
+
+void Link::lose(const std::string& why, TimePoint now) {
+  if (now - ready_since_ >= shared_.options.reconnect_backoff_max) backoff_.reset();
+  close_connection();
+  rest(now);
+  update_gate();
+  report(LogLevel::kWarning, "connection lost: " + why);
+  note_failures(pipeline_.abandon_sent(TransportCode::kUnavailable), now);
+  pipeline_.abandon_waiting(TransportCode::kUnavailable);
+  check_probe(now);
+}
+
+void Link::fail_connection(const std::string& why, TimePoint now) {
+  if (state_ == State::kReady) {
+    lose(why, now);
+  } else {
+    try_next_endpoint(now, why);
+  }
+}
+
+void Link::rest(TimePoint now) {
+  first_attempt_ = false;
+  state_ = State::kResting;
+  state_until_ = now + backoff_.next();
+}
+
+void Link::close_connection() {
+  if (connection_.fd() < 0) return;
+  poller_.unwatch(connection_.fd());
+  connection_.close();
+  if (state_ == State::kReady) {
+    shared_.links_ready.fetch_sub(1, std::memory_order_relaxed);
+    shared_.epoch.fetch_add(1, std::memory_order_release);
+  }
+}
+
+// --- Traffic.
+
+void Link::on_event(bool readable, bool writable, TimePoint now) {
+  if (state_ == State::kConnecting) {
+    if (const Status connected = connection_.finish_connect(); !connected.ok()) {
+      return try_next_endpoint(now, connected.text());
+    }
+    return greet(now);
+  }
+  if (readable && !receive(now)) return;
+  if (writable) send(now);
+}
+
+// False when the connection was given up.
+bool Link::receive(TimePoint now) {
+  const Status received =
+      connection_.receive([this](const Reply& reply) { return pipeline_.on_reply(reply); });
+  if (!after_replies(now)) return false;
+  if (!received.ok()) fail_connection(received.text(), now);
+  return received.ok();
+}
+
+// False when the connection was given up because of what the replies said.
+bool Link::after_replies(TimePoint now) {
+  if (pipeline_.take_success()) {
+    breaker_.on_success();
+    update_gate();
+  }
+  if (state_ == State::kGreeting && greeting_.outcome == OwnRequest::Outcome::kAnswered) {
+    greeting_.outcome = OwnRequest::Outcome::kNone;
+    on_greeted(now);
+    if (state_ != State::kReady) return false;
+  }
+  check_probe(now);
+  if (pipeline_.take_readonly() && state_ == State::kReady) {
+    lose("the server is a read-only replica now", now);
+    return false;
+  }
+  return true;
+}
+
+void Link::send(TimePoint now) {
+  if (state_ != State::kReady && state_ != State::kGreeting) return;
+  do {
+    if (state_ == State::kReady) pipeline_.write(connection_.output());
+    if (!connection_.has_output()) break;
+    if (const Status sent = connection_.flush(); !sent.ok()) {
+      // What the server said before it closed explains more than EPIPE does.
+      if (receive(now)) fail_connection(sent.text(), now);
+      return;
+    }
+  } while (!connection_.has_output() && state_ == State::kReady);
+  if (connection_.has_output() != watching_output_) {
+    watching_output_ = connection_.has_output();
+    poller_.watch(connection_.fd(), watching_output_, this);
+  }
+}
+
+void Link::check_deadlines(TimePoint now) {
+  note_failures(pipeline_.expire(now), now);
+  if (state_ == State::kGreeting && greeting_.outcome == OwnRequest::Outcome::kFailed) {
+    return try_next_endpoint(now, "no answer to " + greeting_words_.front());
+  }
+  const auto overdue = [&] {
+    return pipeline_.oldest_tombstone() != TimePoint::max() &&
+           now - pipeline_.oldest_tombstone() >= shared_.options.stale_reset;
+  };
+  if (state_ != State::kReady || !overdue()) return;
+  pipeline_.find_oldest_tombstone();
+  if (overdue()) lose("a reply is overdue by more than the option stale_reset", now);
+}
+
+// --- The breaker.
+
+void Link::note_failures(std::size_t count, TimePoint now) {
+  if (count == 0) return;
+  breaker_.on_failures(count, now);
+  update_gate();
+}
+
+void Link::check_probe(TimePoint now) {
+  if (probe_.outcome == OwnRequest::Outcome::kAnswered) breaker_.on_probe_success();
+  if (probe_.outcome == OwnRequest::Outcome::kFailed) breaker_.on_probe_failure(now);
+  if (probe_.outcome != OwnRequest::Outcome::kPending) {
+    probe_.outcome = OwnRequest::Outcome::kNone;
+    // While there is no connection, making one is the probe.
+    if (state_ == State::kReady && breaker_.probe_due(now)) {
+      breaker_.on_probe_sent();
+      probe_.outcome = OwnRequest::Outcome::kPending;
+      probe_.deadline = now + allowance_;
+      pipeline_.write_own(probe_, connection_.output());
+    }
+    update_gate();
+  }
+}
+
+void Link::update_gate() {
+  const bool closed = breaker_.state() == Breaker::State::kClosed;
+  Gate gate = Gate::kDown;
+  if (!closed) {
+    gate = Gate::kBreakerOpen;
+  } else if (state_ == State::kReady || first_attempt_) {
+    gate = Gate::kTake;
+  }
+  gate_.store(gate, std::memory_order_relaxed);
+  if (closed != breaker_reported_closed_) {
+    breaker_reported_closed_ = closed;
+    report(
+        closed ? LogLevel::kInfo : LogLevel::kWarning,
+        closed ? "breaker closed" : "breaker open: requests fail at once until a probe succeeds");
+  }
+}
+
+// A line that would only repeat the one before is left out: reconnecting goes on for as long as the
+// server is away.
+void Link::report(LogLevel level, const std::string& text) {
+  if (level == LogLevel::kWarning) shared_.set_last_error(address_.text + ": " + text);
+  if (text == last_report_) return;
+  last_report_ = text;
+  shared_.log(level, "redis " + address_.text + ": " + text);
+}
+
+}  // namespace fcap::redis

@@ -1,0 +1,131 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "redis/backoff.h"
+#include "redis/breaker.h"
+#include "redis/connection.h"
+#include "redis/pipeline.h"
+#include "redis/resolver.h"
+#include "redis/shared_state.h"
+
+namespace fcap::redis {
+
+/// What a Link needs of its I/O thread.
+class Poller {
+ public:
+  /// Watches a descriptor for input, and for output while `output` is set; again to change that.
+  virtual void watch(int fd, bool output, void* owner) = 0;
+  virtual void unwatch(int fd) = 0;
+  /// From any thread: makes the I/O thread look round.
+  virtual void wake() noexcept = 0;
+
+ protected:
+  ~Poller() = default;
+};
+
+/// One I/O thread's way to one node: keeps a connection, makes it anew when it is lost, and decides
+/// whether requests are taken.
+///
+/// Thread safety: refusal() from any thread; all else on the I/O thread (shut_down() also after
+/// it).
+class Link {
+ public:
+  using TimePoint = std::chrono::steady_clock::time_point;
+
+  Link(SharedState& shared, Poller& poller, Resolver& resolver, const Address& address);
+  ~Link();
+  Link(const Link&) = delete;
+  Link& operator=(const Link&) = delete;
+
+  /// Why a request would be refused now.
+  [[nodiscard]] std::optional<TransportCode> refusal() const noexcept;
+
+  void start(TimePoint now);
+  void admit(Request& request, TimePoint now);
+  /// Does what is due and sends what waits.
+  void service(TimePoint now);
+  void on_event(bool readable, bool writable, TimePoint now);
+  /// When service() is next needed, if nothing else happens.
+  [[nodiscard]] TimePoint next_time() const noexcept;
+  /// Finishes everything with kUnavailable, for good.
+  void shut_down();
+  /// In a forked child: closes the descriptor without a word to anyone.
+  void close_descriptor() noexcept { connection_.close(); }
+
+ private:
+  enum class State : std::uint8_t { kResting, kResolving, kConnecting, kGreeting, kReady };
+  enum class Gate : std::uint8_t { kTake, kDown, kBreakerOpen };
+
+  /// Commands of the link's own: AUTH, SELECT and PING at first, a PING as the breaker's probe.
+  class OwnRequest final : public Request {
+   public:
+    void on_reply(std::uint32_t index, const Reply& reply) noexcept override;
+    void on_done(TransportCode code) noexcept override;
+
+    enum class Outcome : std::uint8_t { kNone, kPending, kAnswered, kFailed };
+    Outcome outcome = Outcome::kNone;
+    std::string error;              // the first error reply
+    std::uint32_t error_index = 0;  // of which command
+  };
+
+  void begin_attempt(TimePoint now);
+  void take_resolved(TimePoint now);
+  void try_next_endpoint(TimePoint now, std::string last_failure);
+  void greet(TimePoint now);
+  void on_greeted(TimePoint now);
+  void fail_attempt(const std::string& why, TimePoint now);
+  void lose(const std::string& why, TimePoint now);
+  void rest(TimePoint now);
+  void close_connection();
+  [[nodiscard]] bool receive(TimePoint now);
+  void send(TimePoint now);
+  void fail_connection(const std::string& why, TimePoint now);
+  void check_deadlines(TimePoint now);
+  void check_probe(TimePoint now);
+  [[nodiscard]] bool after_replies(TimePoint now);
+  void note_failures(std::size_t count, TimePoint now);
+  void update_gate();
+  void report(LogLevel level, const std::string& text);
+
+  SharedState& shared_;
+  Poller& poller_;
+  Resolver& resolver_;
+  const Address address_;
+
+  std::atomic<Gate> gate_{Gate::kTake};
+
+  State state_ = State::kResting;
+  bool first_attempt_ = true;
+  bool watching_output_ = false;
+  TimePoint state_until_;  // of resting, connecting and greeting: the end
+  TimePoint attempt_until_;
+  TimePoint ready_since_;
+  Endpoints endpoints_;
+  std::size_t endpoint_next_ = 0;
+  std::string last_report_;
+  // The last request's time allowance: what a probe gets.
+  Backoff::Duration allowance_;
+  Backoff backoff_;
+  Breaker breaker_;
+  bool breaker_reported_closed_ = true;
+  Connection connection_;
+  OwnRequest greeting_;
+  std::vector<std::string> greeting_words_;  // the name of each of its commands
+  OwnRequest probe_;
+  Pipeline pipeline_;
+
+  std::mutex resolved_mutex_;
+  std::atomic<bool> has_resolved_{false};
+  std::optional<Result<Endpoints>> resolved_;  // guarded by resolved_mutex_
+};
+
+}  // namespace fcap::redis

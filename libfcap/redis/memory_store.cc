@@ -1,0 +1,116 @@
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+
+#include <fcap/store.h>
+
+namespace fcap {
+
+Store::~Store() = default;
+
+namespace {
+
+class MemoryStore final : public Store {
+ public:
+  void get(std::string_view key, Deadline /*deadline*/, StoreCompletion& done) noexcept override {
+    std::string record;
+    bool found = false;
+    {
+      const std::lock_guard lock(mutex_);
+      if (const Record* present = find(key)) {
+        record = present->bytes;
+        found = true;
+      }
+    }
+    done.complete({.code = found ? StoreCode::kOk : StoreCode::kNotFound, .record = record});
+  }
+
+  void append(std::string_view key, std::string_view bytes, Instant expire_at,
+              Deadline /*deadline*/, StoreCompletion& done) noexcept override {
+    std::size_t length_bytes = 0;
+    {
+      const std::lock_guard lock(mutex_);
+      find(key);  // drops it when it has expired
+      Record& record = record_of(key);
+      record.bytes += bytes;
+      record.expire_at = std::max(record.expire_at, expire_at);
+      length_bytes = record.bytes.size();
+    }
+    done.complete({.code = StoreCode::kOk, .length_bytes = length_bytes});
+  }
+
+  void compare_and_set(const CompareAndSet& change, Deadline /*deadline*/,
+                       StoreCompletion& done) noexcept override {
+    done.complete({.code = exchange(change) ? StoreCode::kOk : StoreCode::kConflict});
+  }
+
+ private:
+  struct Record {
+    std::string bytes;
+    Instant expire_at{};
+  };
+  struct Hash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view key) const noexcept {
+      return std::hash<std::string_view>{}(key);
+    }
+  };
+  using Records = std::unordered_map<std::string, Record, Hash, std::equal_to<>>;
+
+  static Instant now() {
+    return std::chrono::time_point_cast<std::chrono::milliseconds>(
+        std::chrono::system_clock::now());
+  }
+
+  Record* find(std::string_view key) {
+    const auto found = records_.find(key);
+    if (found == records_.end()) return nullptr;
+    if (found->second.expire_at > now()) return &found->second;
+    records_.erase(found);
+    return nullptr;
+  }
+
+  Record& record_of(std::string_view key) {
+    const auto found = records_.find(key);
+    if (found != records_.end()) return found->second;
+    // Whenever the records have doubled, those that expired unread are dropped.
+    if (records_.size() >= sweep_at_) {
+      std::erase_if(records_,
+                    [at = now()](const auto& item) { return item.second.expire_at <= at; });
+      sweep_at_ = std::max(kSweepAtMin, records_.size() * 2);
+    }
+    return records_[std::string(key)];
+  }
+
+  bool exchange(const CompareAndSet& change) {
+    const std::lock_guard lock(mutex_);
+    const Record* const present = find(change.key);
+    if (change.expected.has_value() != (present != nullptr)) return false;
+    if (present != nullptr && present->bytes != *change.expected) return false;
+    if (change.desired.empty()) {
+      if (present != nullptr) records_.erase(records_.find(change.key));
+      return true;
+    }
+    Record& record = record_of(change.key);
+    record.bytes = change.desired;
+    record.expire_at = std::max(record.expire_at, change.expire_at);
+    return true;
+  }
+
+  static constexpr std::size_t kSweepAtMin = 1024;
+
+  std::mutex mutex_;
+  Records records_;                     // guarded by mutex_
+  std::size_t sweep_at_ = kSweepAtMin;  // guarded by mutex_
+};
+
+}  // namespace
+
+std::unique_ptr<Store> make_memory_store() {
+  return std::make_unique<MemoryStore>();
+}
+
+}  // namespace fcap

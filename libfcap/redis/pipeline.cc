@@ -1,0 +1,177 @@
+#include "redis/pipeline.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "redis/command.h"
+
+namespace fcap::redis {
+
+Pipeline::Pipeline(const Options& options, std::atomic<std::size_t>& operations)
+    : options_(options), operations_(operations) {}
+
+void Pipeline::add(Request& request) {
+  waiting_.push_back(
+      {&request, request.deadline, request.command_count, request.command_count, 1, false});
+  next_deadline_ = std::min(next_deadline_, request.deadline);
+}
+
+void Pipeline::write_own(Request& request, std::string& wire) {
+  wire.append(request.wire);
+  sent_.push_back(
+      {&request, request.deadline, request.command_count, request.command_count, 1, true});
+  next_deadline_ = std::min(next_deadline_, request.deadline);
+}
+
+void Pipeline::write(std::string& wire) {
+  while (!waiting_.empty() && wire.size() < options_.wire_bytes_max) {
+    const Entry entry = waiting_.front();
+    if (entry.request == nullptr) {
+      waiting_.pop_front();
+    } else if (entry.request->form == Request::Form::kGetKey) {
+      write_gets(wire);
+    } else {
+      wire.append(entry.request->wire);
+      waiting_.pop_front();
+      sent_.push_back(entry);
+    }
+  }
+}
+
+// The GETs at the front of the queue, as one command.
+void Pipeline::write_gets(std::string& wire) {
+  const std::size_t first = sent_.size();
+  while (!waiting_.empty() && sent_.size() - first < options_.mget_keys_max) {
+    const Entry entry = waiting_.front();
+    if (entry.request != nullptr && entry.request->form != Request::Form::kGetKey) break;
+    waiting_.pop_front();
+    if (entry.request != nullptr) sent_.push_back(entry);
+  }
+  const std::size_t keys = sent_.size() - first;
+  if (keys == 1) {
+    append_command(wire, {"GET", sent_[first].request->wire});
+    return;
+  }
+  append_word_count(wire, keys + 1);
+  append_word(wire, "MGET");
+  for (std::size_t i = first; i < sent_.size(); ++i) append_word(wire, sent_[i].request->wire);
+  sent_[first].mget_keys = static_cast<std::uint32_t>(keys);
+}
+
+bool Pipeline::on_reply(const Reply& reply) {
+  if (sent_.empty()) return false;
+  if (sent_.front().mget_keys > 1) return on_mget_reply(reply);
+  note_error(reply);
+  on_entry_reply(reply);
+  return true;
+}
+
+bool Pipeline::on_mget_reply(const Reply& reply) {
+  const std::size_t keys = sent_.front().mget_keys;
+  if (reply.kind == Reply::Kind::kError) {
+    note_error(reply);
+    // A cluster's node takes no keys of several slots, and an ACL may allow GET alone: go on
+    // without MGET.
+    const bool refused = reply.text.starts_with("CROSSSLOT") || reply.text.starts_with("NOPERM");
+    if (refused) options_.mget_keys_max = 1;
+    for (std::size_t i = 0; i < keys; ++i) {
+      if (refused && sent_.front().request != nullptr) {
+        waiting_.push_back(sent_.front());
+        waiting_[waiting_.size() - 1].mget_keys = 1;
+        sent_.pop_front();
+      } else {
+        on_entry_reply(reply);
+      }
+    }
+    return true;
+  }
+  if (reply.kind != Reply::Kind::kArray || reply.elements.size() != keys) return false;
+  for (const Reply& element : reply.elements) on_entry_reply(element);
+  return true;
+}
+
+// One reply for the entry at the front.
+void Pipeline::on_entry_reply(const Reply& reply) {
+  Entry& entry = sent_.front();
+  Request* const request = entry.request;
+  if (request != nullptr) request->on_reply(entry.commands - entry.commands_left, reply);
+  if (--entry.commands_left != 0) return;
+  if (!entry.is_own) {
+    operations_.fetch_sub(1, std::memory_order_relaxed);
+    if (request != nullptr) success_ = true;
+  }
+  sent_.pop_front();
+  if (request != nullptr) request->on_done(TransportCode::kOk);
+}
+
+void Pipeline::note_error(const Reply& reply) {
+  if (reply.kind == Reply::Kind::kError && reply.text.starts_with("READONLY")) readonly_ = true;
+}
+
+std::size_t Pipeline::expire(TimePoint now) {
+  if (now < next_deadline_) return 0;
+  next_deadline_ = TimePoint::max();
+  std::size_t failures = 0;
+  expire_in(waiting_, now, failures);
+  expire_in(sent_, now, failures);
+  if (next_deadline_ != TimePoint::max()) {
+    next_deadline_ = std::max(next_deadline_, now + options_.expire_pause);
+  }
+  return failures;
+}
+
+void Pipeline::expire_in(RingQueue<Entry>& entries, TimePoint now, std::size_t& failures) {
+  const bool is_waiting = &entries == &waiting_;
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    Entry& entry = entries[i];
+    if (entry.request == nullptr) continue;
+    if (entry.deadline > now) {
+      next_deadline_ = std::min(next_deadline_, entry.deadline);
+      continue;
+    }
+    Request* const request = std::exchange(entry.request, nullptr);
+    if (!entry.is_own) ++failures;
+    if (is_waiting) {
+      operations_.fetch_sub(1, std::memory_order_relaxed);
+    } else {
+      oldest_tombstone_ = std::min(oldest_tombstone_, entry.deadline);
+    }
+    request->on_done(TransportCode::kTimeout);
+  }
+}
+
+void Pipeline::find_oldest_tombstone() noexcept {
+  oldest_tombstone_ = TimePoint::max();
+  for (std::size_t i = 0; i < sent_.size(); ++i) {
+    if (sent_[i].request == nullptr) {
+      oldest_tombstone_ = std::min(oldest_tombstone_, sent_[i].deadline);
+    }
+  }
+}
+
+std::size_t Pipeline::abandon_sent(TransportCode code) {
+  std::size_t unfinished = 0;
+  oldest_tombstone_ = TimePoint::max();
+  while (!sent_.empty()) {
+    const Entry entry = sent_.front();
+    sent_.pop_front();
+    if (!entry.is_own && entry.request != nullptr) ++unfinished;
+    finish(entry, code);
+  }
+  return unfinished;
+}
+
+void Pipeline::abandon_waiting(TransportCode code) {
+  while (!waiting_.empty()) {
+    const Entry entry = waiting_.front();
+    waiting_.pop_front();
+    if (entry.request != nullptr) finish(entry, code);
+  }
+}
+
+void Pipeline::finish(const Entry& entry, TransportCode code) {
+  if (!entry.is_own) operations_.fetch_sub(1, std::memory_order_relaxed);
+  if (entry.request != nullptr) entry.request->on_done(code);
+}
+
+}  // namespace fcap::redis

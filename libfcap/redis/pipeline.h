@@ -1,0 +1,101 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "redis/client.h"
+#include "redis/ring_queue.h"
+
+namespace fcap::redis {
+
+/// The order of one connection: which request is waiting, which has been written, and whose the
+/// next reply is. Free of I/O and of clocks. A request that is finished before its replies have
+/// come leaves its place (a tombstone) behind, which swallows them: no reply can reach another
+/// request.
+///
+/// Thread safety: none; belongs to one I/O thread.
+class Pipeline {
+ public:
+  using TimePoint = std::chrono::steady_clock::time_point;
+
+  struct Options {
+    std::size_t mget_keys_max = 1;
+    /// write() stops above this, so that a peer that does not read leaves requests waiting, where
+    /// they can expire without having been sent.
+    std::size_t wire_bytes_max = std::size_t{256} << 10U;
+    /// Due requests are looked for no oftener than this.
+    std::chrono::microseconds expire_pause{250};
+  };
+
+  /// `operations` is counted down when a request leaves: with its last reply, or when it is
+  /// finished without having been sent.
+  Pipeline(const Options& options, std::atomic<std::size_t>& operations);
+
+  /// Puts a request at the end of those that wait.
+  void add(Request& request);
+
+  /// Writes a request of the connection itself (a handshake, a probe) at once, before those that
+  /// wait. It does not count as an operation.
+  void write_own(Request& request, std::string& wire);
+
+  /// Writes what waits.
+  void write(std::string& wire);
+
+  /// Hands the next reply to its request; false when nobody can have asked for it.
+  [[nodiscard]] bool on_reply(const Reply& reply);
+
+  /// Finishes what is due with kTimeout; how many of those count as failures of the server.
+  std::size_t expire(TimePoint now);
+
+  /// Finishes what was written with `code` and forgets all tombstones; how many operations that
+  /// were.
+  std::size_t abandon_sent(TransportCode code);
+  /// Finishes what waits.
+  void abandon_waiting(TransportCode code);
+
+  /// When expire() may next have something to do; not later than that.
+  [[nodiscard]] TimePoint next_deadline() const noexcept { return next_deadline_; }
+  /// The deadline of the longest overdue tombstone, or something earlier; the end of time without
+  /// one.
+  [[nodiscard]] TimePoint oldest_tombstone() const noexcept { return oldest_tombstone_; }
+  /// Makes oldest_tombstone() exact.
+  void find_oldest_tombstone() noexcept;
+
+  /// Whether an operation was answered in time since the last call.
+  [[nodiscard]] bool take_success() noexcept { return std::exchange(success_, false); }
+  /// Whether a reply said that this server is a replica, since the last call.
+  [[nodiscard]] bool take_readonly() noexcept { return std::exchange(readonly_, false); }
+  [[nodiscard]] std::size_t in_flight() const noexcept { return sent_.size(); }
+
+ private:
+  struct Entry {
+    Request* request = nullptr;  // null: a tombstone, or finished while it waited
+    TimePoint deadline;
+    std::uint32_t commands = 0;
+    std::uint32_t commands_left = 0;
+    std::uint32_t mget_keys = 1;  // of a group's first entry: how many entries share the reply
+    bool is_own = false;
+  };
+
+  void write_gets(std::string& wire);
+  bool on_mget_reply(const Reply& reply);
+  void on_entry_reply(const Reply& reply);
+  void note_error(const Reply& reply);
+  void finish(const Entry& entry, TransportCode code);
+  void expire_in(RingQueue<Entry>& entries, TimePoint now, std::size_t& failures);
+
+  Options options_;
+  std::atomic<std::size_t>& operations_;
+  RingQueue<Entry> waiting_;
+  RingQueue<Entry> sent_;
+  TimePoint next_deadline_ = TimePoint::max();
+  TimePoint oldest_tombstone_ = TimePoint::max();
+  bool success_ = false;
+  bool readonly_ = false;
+};
+
+}  // namespace fcap::redis

@@ -1,0 +1,91 @@
+#include "redis/resolver.h"
+
+#include <cstring>
+#include <utility>
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <sys/un.h>
+
+#include "redis/thread_start.h"
+
+namespace fcap::redis {
+namespace {
+
+Result<Endpoints> look_up(const Address& address, int flags) {
+  addrinfo hints = {};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = flags | AI_NUMERICSERV;
+  addrinfo* found = nullptr;
+  const int error =
+      getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &hints, &found);
+  if (error != 0) {
+    return Status::error(StatusCode::kUnavailable,
+                         "cannot resolve \"" + address.host + "\": " + gai_strerror(error), true);
+  }
+  Endpoints endpoints;
+  for (const addrinfo* info = found; info != nullptr; info = info->ai_next) {
+    Endpoint endpoint;
+    if (info->ai_addrlen > sizeof(endpoint.storage)) continue;
+    std::memcpy(&endpoint.storage, info->ai_addr, info->ai_addrlen);
+    endpoint.length_bytes = info->ai_addrlen;
+    endpoints.push_back(endpoint);
+  }
+  freeaddrinfo(found);
+  return endpoints;
+}
+
+}  // namespace
+
+Endpoints numeric_endpoints(const Address& address) {
+  if (address.path.empty()) {
+    const auto found = look_up(address, AI_NUMERICHOST);
+    return found.ok() ? found.value() : Endpoints{};
+  }
+  Endpoint endpoint;
+  auto& unix_address = reinterpret_cast<sockaddr_un&>(endpoint.storage);
+  unix_address.sun_family = AF_UNIX;
+  std::memcpy(unix_address.sun_path, address.path.c_str(), address.path.size() + 1);
+  endpoint.length_bytes = sizeof(sockaddr_un);
+  return {endpoint};
+}
+
+Resolver::~Resolver() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Resolver::resolve(const Address& address, Callback callback) {
+  const std::lock_guard lock(mutex_);
+  jobs_.push_back({address, std::move(callback)});
+  if (!thread_.joinable()) {
+    auto started = start_thread("fcap-resolve", [this] { run(); });
+    if (!started.ok()) {
+      jobs_.back().callback(started.status());
+      jobs_.pop_back();
+      return;
+    }
+    thread_ = std::move(started).value();
+  }
+  wake_.notify_all();
+}
+
+void Resolver::run() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    wake_.wait(lock, [this] { return stopping_ || !jobs_.empty(); });
+    if (stopping_) return;
+    const Job job = std::move(jobs_.front());
+    jobs_.pop_front();
+    lock.unlock();
+    job.callback(look_up(job.address, 0));
+    lock.lock();
+  }
+}
+
+}  // namespace fcap::redis

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "redis/reply.h"
+
+namespace fcap::redis {
+
+/// Finds replies (RESP2) in received bytes. Free of I/O; copies nothing, and allocates only for
+/// arrays, into memory that it keeps. A reply that has arrived in part is gone on with, not begun
+/// again, and no length that the peer claims is believed before its bytes are there.
+class RespParser {
+ public:
+  enum class Outcome : std::uint8_t { kReply, kNeedMore, kMalformed };
+
+  /// Bounds on what a peer can make us hold.
+  static constexpr std::size_t kReplyBytesMax = std::size_t{64} << 20U;
+  static constexpr std::size_t kLineBytesMax = std::size_t{64} << 10U;
+  static constexpr std::size_t kElementsMax = std::size_t{1} << 20U;
+  static constexpr std::size_t kDepthMax = 8;
+
+  /// `bytes` are all that was received from the first byte of the reply that is due; after
+  /// kNeedMore the same ones (possibly moved elsewhere) and more. After kReply the next call is
+  /// about the next reply. After kMalformed the stream is lost.
+  [[nodiscard]] Outcome parse(std::string_view bytes);
+
+  /// After kReply: the reply, with views into the bytes of that call, valid until the next one.
+  [[nodiscard]] const Reply& reply() const noexcept { return reply_; }
+  /// After kReply: how many bytes it was.
+  [[nodiscard]] std::size_t length_bytes() const noexcept { return length_bytes_; }
+
+ private:
+  // An element in the order of arrival; its text as an offset, since the bytes may move.
+  struct Node {
+    Reply::Kind kind = Reply::Kind::kNil;
+    std::int64_t integer = 0;  // of an array: its size
+    std::size_t text_begin = 0;
+    std::size_t text_bytes = 0;
+  };
+
+  Outcome parse_node(std::string_view bytes, Node& node);
+  Outcome parse_string(std::string_view bytes, std::string_view line, Node& node);
+  Outcome parse_array(std::string_view line, std::size_t line_end, Node& node);
+  void finish(std::string_view bytes, const Node& only);
+  std::size_t build(std::string_view bytes, std::size_t node, Reply& out);
+
+  std::size_t position_ = 0;       // of the next element, from the reply's first byte
+  std::vector<Node> nodes_;        // empty for a reply that is no array
+  std::vector<std::size_t> open_;  // for each unfinished array: elements still to come
+  std::vector<Reply> replies_;     // what reply_.elements points to
+  std::size_t replies_used_ = 0;
+  Reply reply_;
+  std::size_t length_bytes_ = 0;
+};
+
+}  // namespace fcap::redis

@@ -1,0 +1,221 @@
+#include "redis/store_operations.h"
+
+#include <utility>
+
+#include "redis/command.h"
+#include "redis/sha1.h"
+
+namespace fcap::redis {
+namespace {
+
+// KEYS[1] the record. ARGV: whether there must be one ('1') or none ('0'), what it must be, what it
+// becomes (empty: nothing), its expiry in ms. A later expiry that it already has stands.
+constexpr std::string_view kScript =
+    "local current = redis.call('GET', KEYS[1])\n"
+    "if ARGV[1] == '1' then\n"
+    "  if current ~= ARGV[2] then return 0 end\n"
+    "elseif current then\n"
+    "  return 0\n"
+    "end\n"
+    "if ARGV[3] == '' then\n"
+    "  redis.call('DEL', KEYS[1])\n"
+    "  return 1\n"
+    "end\n"
+    "local expire_at = ARGV[4]\n"
+    "if current then\n"
+    "  local present = redis.call('PEXPIRETIME', KEYS[1])\n"
+    "  if present > tonumber(expire_at) then expire_at = string.format('%.0f', present) end\n"
+    "end\n"
+    "redis.call('SET', KEYS[1], ARGV[3], 'PXAT', expire_at)\n"
+    "return 1\n";
+
+constexpr auto kSha = sha1_hex(kScript);
+
+StoreCode store_code(TransportCode code) noexcept {
+  switch (code) {
+    case TransportCode::kOk:
+      return StoreCode::kOk;
+    case TransportCode::kTimeout:
+      return StoreCode::kTimeout;
+    case TransportCode::kUnavailable:
+      return StoreCode::kUnavailable;
+    case TransportCode::kBreakerOpen:
+      return StoreCode::kBreakerOpen;
+    case TransportCode::kOverloaded:
+      return StoreCode::kOverloaded;
+  }
+  return StoreCode::kUnavailable;
+}
+
+}  // namespace
+
+std::string_view compare_and_set_script() noexcept {
+  return kScript;
+}
+
+std::string_view compare_and_set_sha() noexcept {
+  return {kSha.data(), kSha.size()};
+}
+
+// --- All.
+
+void StoreOperation::note_error(const Reply& reply) {
+  if (has_error_) return;
+  has_error_ = true;
+  if (reply.kind == Reply::Kind::kError) {
+    error_ = reply.text;
+  } else {
+    error_ = "a reply of an unexpected kind";
+  }
+}
+
+void StoreOperation::complete(const StoreOutcome& outcome) noexcept {
+  std::exchange(done_, nullptr)->complete(outcome);
+}
+
+void StoreOperation::complete_failed(TransportCode code) noexcept {
+  StoreOutcome outcome{.code = store_code(code)};
+  if (code == TransportCode::kUnavailable) {
+    error_ = client_.last_error();
+    outcome.text = error_;
+  }
+  complete(outcome);
+}
+
+// --- GET.
+
+void GetOperation::start(std::string_view key, Store::Deadline deadline_at, StoreCompletion& done) {
+  done_ = &done;
+  form = Form::kGetKey;
+  wire = key;
+  slot = slot_of(key);
+  deadline = deadline_at;
+  client_.submit(*this);
+}
+
+// The record's view ends with this call, so the outcome is given here rather than in on_done().
+void GetOperation::on_reply(std::uint32_t /*index*/, const Reply& reply) noexcept {
+  switch (reply.kind) {
+    case Reply::Kind::kString:
+      return complete({.code = StoreCode::kOk, .record = reply.text});
+    case Reply::Kind::kNil:
+      return complete({.code = StoreCode::kNotFound});
+    case Reply::Kind::kError:
+      return complete({.code = StoreCode::kServerError, .text = reply.text});
+    default:
+      return complete({.code = StoreCode::kServerError, .text = "GET: a reply of unexpected kind"});
+  }
+}
+
+void GetOperation::on_done(TransportCode code) noexcept {
+  if (code != TransportCode::kOk) complete_failed(code);
+  pools_.gets.give(this);
+}
+
+// --- APPEND.
+
+void AppendOperation::start(std::string_view key, std::string_view bytes, Instant expire_at,
+                            Store::Deadline deadline_at, StoreCompletion& done) {
+  done_ = &done;
+  has_error_ = false;
+  expiry_set_ = false;
+  step_ = Step::kAppend;
+  key_ = key;
+  expire_at_ = std::to_string(to_ms(expire_at));
+  wire.clear();
+  append_command(wire, {"APPEND", key, bytes});
+  append_command(wire, {"PEXPIREAT", key, expire_at_, "GT"});
+  command_count = 2;
+  slot = slot_of(key);
+  deadline = deadline_at;
+  client_.submit(*this);
+}
+
+void AppendOperation::on_reply(std::uint32_t index, const Reply& reply) noexcept {
+  if (reply.kind != Reply::Kind::kInteger) return note_error(reply);
+  if (step_ == Step::kAppend && index == 0) {
+    length_bytes_ = static_cast<std::size_t>(reply.integer);
+  } else {
+    expiry_set_ = reply.integer == 1;
+  }
+}
+
+void AppendOperation::on_done(TransportCode code) noexcept {
+  if (code == TransportCode::kOk && !has_error_ && !expiry_set_ && step_ != Step::kExpireAgain) {
+    if (step_ == Step::kAppend) return expire(Step::kExpireNew, "NX");
+    return expire(Step::kExpireAgain, "GT");
+  }
+  if (code != TransportCode::kOk) {
+    complete_failed(code);
+  } else if (has_error_) {
+    complete({.code = StoreCode::kServerError, .text = error_});
+  } else {
+    complete({.code = StoreCode::kOk, .length_bytes = length_bytes_});
+  }
+  pools_.appends.give(this);
+}
+
+void AppendOperation::expire(Step step, std::string_view flag) {
+  step_ = step;
+  wire.clear();
+  append_command(wire, {"PEXPIREAT", key_, expire_at_, flag});
+  command_count = 1;
+  client_.submit(*this);
+}
+
+// --- Compare and set.
+
+void CompareAndSetOperation::start(const Store::CompareAndSet& change, Store::Deadline deadline_at,
+                                   StoreCompletion& done) {
+  done_ = &done;
+  has_error_ = false;
+  whole_script_ = false;
+  stored_ = false;
+  arguments_.clear();
+  append_word(arguments_, "1");
+  append_word(arguments_, change.key);
+  append_word(arguments_, change.expected ? "1" : "0");
+  append_word(arguments_, change.expected.value_or(std::string_view{}));
+  append_word(arguments_, change.desired);
+  append_word(arguments_, std::to_string(to_ms(change.expire_at)));
+  wire.clear();
+  append_word_count(wire, 8);
+  append_word(wire, "EVALSHA");
+  append_word(wire, compare_and_set_sha());
+  wire += arguments_;
+  slot = slot_of(change.key);
+  deadline = deadline_at;
+  client_.submit(*this);
+}
+
+void CompareAndSetOperation::on_reply(std::uint32_t /*index*/, const Reply& reply) noexcept {
+  if (reply.kind == Reply::Kind::kInteger) {
+    stored_ = reply.integer == 1;
+  } else {
+    note_error(reply);
+  }
+}
+
+void CompareAndSetOperation::on_done(TransportCode code) noexcept {
+  if (code == TransportCode::kOk && has_error_ && !whole_script_ &&
+      error_.starts_with("NOSCRIPT")) {
+    whole_script_ = true;
+    has_error_ = false;
+    wire.clear();
+    append_word_count(wire, 8);
+    append_word(wire, "EVAL");
+    append_word(wire, kScript);
+    wire += arguments_;
+    return client_.submit(*this);
+  }
+  if (code != TransportCode::kOk) {
+    complete_failed(code);
+  } else if (has_error_) {
+    complete({.code = StoreCode::kServerError, .text = error_});
+  } else {
+    complete({.code = stored_ ? StoreCode::kOk : StoreCode::kConflict});
+  }
+  pools_.compare_and_sets.give(this);
+}
+
+}  // namespace fcap::redis

@@ -1,0 +1,158 @@
+// The Store over a real Redis: what each operation does to a record and to its expiry.
+#include <gtest/gtest.h>
+
+#include <fcap/redis_options.h>
+
+#include "redis/client.h"
+#include "redis/store_operations.h"
+#include "support/redis_server.h"
+#include "support/store_calls.h"
+
+namespace fcap {
+namespace {
+
+using testing::RedisServer;
+using testing::StoreCalls;
+
+Instant in(std::chrono::seconds time) {
+  return std::chrono::time_point_cast<std::chrono::milliseconds>(std::chrono::system_clock::now()) +
+         time;
+}
+
+class RedisStore : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!RedisServer::available()) GTEST_SKIP() << "redis-server or redis-cli is missing";
+    redis_ = std::make_unique<RedisServer>();
+    RedisOptions options;
+    options.addresses = {redis_->address()};
+    auto made = make_redis_store(options);
+    ASSERT_TRUE(made.ok()) << made.status().text();
+    store_ = std::move(made).value();
+    calls_ = std::make_unique<StoreCalls>(*store_);
+  }
+
+  std::string expiry_of(const std::string& key) { return redis_->command({"PEXPIRETIME", key}); }
+
+  std::unique_ptr<RedisServer> redis_;
+  std::unique_ptr<Store> store_;
+  std::unique_ptr<StoreCalls> calls_;
+};
+
+std::string ms(Instant instant) {
+  return std::to_string(to_ms(instant));
+}
+
+TEST_F(RedisStore, ReadsWhatIsThereAndSaysSoWhenNothingIs) {
+  EXPECT_EQ(calls_->get("k").code, StoreCode::kNotFound);
+  redis_->command({"SET", "k", "value"});
+  const auto outcome = calls_->get("k");
+  EXPECT_EQ(outcome.code, StoreCode::kOk);
+  EXPECT_EQ(outcome.record, "value");
+}
+
+TEST_F(RedisStore, AppendMakesARecordWithAnExpiryAndTellsItsLength) {
+  const Instant at = in(std::chrono::hours{1});
+  const auto first = calls_->append("k", "abc", at);
+  EXPECT_EQ(first.code, StoreCode::kOk);
+  EXPECT_EQ(first.length_bytes, 3U);
+  EXPECT_EQ(expiry_of("k"), ms(at));
+  EXPECT_EQ(calls_->append("k", "de", at).length_bytes, 5U);
+  EXPECT_EQ(redis_->command({"GET", "k"}), "abcde");
+}
+
+TEST_F(RedisStore, AppendExtendsAnExpiryAndNeverShortensOne) {
+  const Instant soon = in(std::chrono::hours{1});
+  const Instant late = in(std::chrono::hours{2});
+  calls_->append("k", "a", soon);
+  calls_->append("k", "b", late);
+  EXPECT_EQ(expiry_of("k"), ms(late));
+  EXPECT_EQ(calls_->append("k", "c", soon).code, StoreCode::kOk);
+  EXPECT_EQ(expiry_of("k"), ms(late));
+}
+
+TEST_F(RedisStore, AppendGivesAnExpiryToARecordThatWasLeftWithoutOne) {
+  redis_->command({"SET", "k", "left by a crash between two commands"});
+  const Instant at = in(std::chrono::hours{1});
+  EXPECT_EQ(calls_->append("k", "x", at).code, StoreCode::kOk);
+  EXPECT_EQ(expiry_of("k"), ms(at));
+}
+
+TEST_F(RedisStore, BinaryKeysAndRecordsPassUnchanged) {
+  const std::string key("k\r\n\0$5\r\n", 8);
+  std::string bytes;
+  for (int i = 0; i < 70'000; ++i) bytes.push_back(static_cast<char>(i * 7));
+  EXPECT_EQ(calls_->append(key, bytes, in(std::chrono::hours{1})).code, StoreCode::kOk);
+  EXPECT_EQ(calls_->get(key).record, bytes);
+}
+
+TEST_F(RedisStore, CompareAndSetStoresOnlyOverWhatWasExpected) {
+  const Instant at = in(std::chrono::hours{1});
+  EXPECT_EQ(calls_->compare_and_set("k", "x", "new", at).code, StoreCode::kConflict);
+  EXPECT_EQ(calls_->compare_and_set("k", std::nullopt, "first", at).code, StoreCode::kOk);
+  EXPECT_EQ(expiry_of("k"), ms(at));
+  EXPECT_EQ(calls_->compare_and_set("k", std::nullopt, "second", at).code, StoreCode::kConflict);
+  EXPECT_EQ(calls_->compare_and_set("k", "firs", "second", at).code, StoreCode::kConflict);
+  EXPECT_EQ(calls_->get("k").record, "first");
+  EXPECT_EQ(calls_->compare_and_set("k", "first", "second", at).code, StoreCode::kOk);
+  EXPECT_EQ(calls_->get("k").record, "second");
+}
+
+TEST_F(RedisStore, CompareAndSetKeepsTheLaterExpiry) {
+  const Instant soon = in(std::chrono::hours{1});
+  const Instant late = in(std::chrono::hours{2});
+  calls_->append("k", "a", late);
+  EXPECT_EQ(calls_->compare_and_set("k", "a", "b", soon).code, StoreCode::kOk);
+  EXPECT_EQ(expiry_of("k"), ms(late));
+  const Instant later = in(std::chrono::hours{3});
+  EXPECT_EQ(calls_->compare_and_set("k", "b", "c", later).code, StoreCode::kOk);
+  EXPECT_EQ(expiry_of("k"), ms(later));
+}
+
+TEST_F(RedisStore, CompareAndSetGivesAnExpiryToARecordThatHasNone) {
+  redis_->command({"SET", "k", "a"});
+  const Instant at = in(std::chrono::hours{1});
+  EXPECT_EQ(calls_->compare_and_set("k", "a", "b", at).code, StoreCode::kOk);
+  EXPECT_EQ(expiry_of("k"), ms(at));
+}
+
+TEST_F(RedisStore, CompareAndSetToNothingDeletes) {
+  const Instant at = in(std::chrono::hours{1});
+  calls_->append("k", "a", at);
+  EXPECT_EQ(calls_->compare_and_set("k", "b", "", at).code, StoreCode::kConflict);
+  EXPECT_EQ(calls_->compare_and_set("k", "a", "", at).code, StoreCode::kOk);
+  EXPECT_EQ(redis_->command({"EXISTS", "k"}), "0");
+}
+
+TEST_F(RedisStore, TheScriptGoesByItsHashAndComesBackAfterAScriptFlush) {
+  const Instant at = in(std::chrono::hours{1});
+  EXPECT_EQ(calls_->compare_and_set("k", std::nullopt, "1", at).code, StoreCode::kOk);
+  EXPECT_EQ(redis_->command({"SCRIPT", "EXISTS", std::string(redis::compare_and_set_sha())}), "1");
+  EXPECT_EQ(redis_->command({"SCRIPT", "FLUSH"}), "OK");
+  EXPECT_EQ(calls_->compare_and_set("k", "1", "2", at).code, StoreCode::kOk);
+  EXPECT_EQ(calls_->compare_and_set("k", "1", "3", at).code, StoreCode::kConflict);
+  EXPECT_EQ(calls_->get("k").record, "2");
+}
+
+TEST_F(RedisStore, AWrongTypeIsTheServersErrorWithItsText) {
+  redis_->command({"RPUSH", "k", "x"});
+  for (const auto& outcome : {calls_->get("k"), calls_->append("k", "x", in(std::chrono::hours{1})),
+                              calls_->compare_and_set("k", "x", "y", in(std::chrono::hours{1}))}) {
+    EXPECT_EQ(outcome.code, StoreCode::kServerError);
+    EXPECT_NE(outcome.text.find("WRONGTYPE"), std::string::npos) << outcome.text;
+  }
+}
+
+TEST_F(RedisStore, AFullServersErrorReachesTheCallerAndWritesNothing) {
+  redis_->command({"CONFIG", "SET", "maxmemory", "1"});
+  const auto outcome = calls_->append("k", "x", in(std::chrono::hours{1}));
+  EXPECT_EQ(outcome.code, StoreCode::kServerError);
+  EXPECT_TRUE(outcome.text.starts_with("OOM")) << outcome.text;
+  EXPECT_EQ(calls_->compare_and_set("k", std::nullopt, "x", in(std::chrono::hours{1})).code,
+            StoreCode::kServerError);
+  redis_->command({"CONFIG", "SET", "maxmemory", "0"});
+  EXPECT_EQ(calls_->get("k").code, StoreCode::kNotFound);
+}
+
+}  // namespace
+}  // namespace fcap

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace fcap::testing {
+
+/// One private server of a kind that scripts/service knows ("redis", "kafka", "postgres"). It ends
+/// with this object, and with this process even if that is killed. Every action throws
+/// std::runtime_error with the script's message when it fails.
+class Service {
+ public:
+  Service(std::string kind, std::filesystem::path directory);
+  ~Service();
+  Service(const Service&) = delete;
+  Service& operator=(const Service&) = delete;
+
+  /// Starts it on a free port, or again on the port it had. `arguments` go to the script; what
+  /// follows a "--" among them goes to the server.
+  void start(const std::vector<std::string>& arguments = {});
+  void stop() { act("stop"); }
+  void kill() { act("kill"); }
+  void freeze() { act("freeze"); }
+  void thaw() { act("thaw"); }
+  void restart() { act("restart"); }
+
+  /// Any action of the script.
+  void act(const std::string& action, const std::vector<std::string>& arguments = {});
+
+  /// What the last start() or restart() printed under this name, such as "port"; throws if nothing.
+  [[nodiscard]] const std::string& value(const std::string& name) const;
+
+ private:
+  std::string kind_;
+  std::filesystem::path directory_;
+  std::map<std::string, std::string> values_;
+};
+
+}  // namespace fcap::testing
