@@ -75,6 +75,8 @@ void Batch::clear() noexcept {
   dead_letters_.clear();
   events = 0;
   erasures = 0;
+  messages = 0;
+  first_message_ms = -1;
   attempts = 0;
   undone_ = 0;
   failed_writes_ = 0;

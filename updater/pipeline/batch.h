@@ -50,6 +50,9 @@ class Batch {
   std::vector<Range> ranges;
   std::size_t events = 0;  ///< to be written, erasures not counted
   std::size_t erasures = 0;
+  std::size_t messages = 0;
+  /// The broker's timestamp of the first message; below 0: it has none.
+  std::int64_t first_message_ms = -1;
 
   void add_dead_letter(DeadLetter letter) { dead_letters_.emplace_back(*this, std::move(letter)); }
 
@@ -67,6 +70,10 @@ class Batch {
   [[nodiscard]] StoreCode sample_failure() const noexcept { return sample_failure_; }
 
   [[nodiscard]] std::size_t dead_letters() const noexcept { return dead_letters_.size(); }
+  template <typename Visit>
+  void for_each_dead_letter(Visit&& visit) const {
+    for (const LetterSlot& slot : dead_letters_) visit(slot.letter);
+  }
   /// The record's length after write `i`, once it is done.
   [[nodiscard]] std::size_t length_after(std::size_t i) const noexcept {
     return slots_[i].length_bytes;
@@ -79,6 +86,7 @@ class Batch {
   // For the writer: when the next round is due, and how often it was tried.
   std::uint32_t attempts = 0;
   std::chrono::steady_clock::time_point retry_at;
+  std::chrono::steady_clock::time_point submitted_at;
 
  private:
   struct WriteSlot final : StoreCompletion {

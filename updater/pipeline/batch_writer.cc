@@ -32,13 +32,13 @@ std::string_view word(StoreCode code) noexcept {
 
 }  // namespace
 
-BatchWriter::BatchWriter(Store& store, DeadLetterSink* dead_letters, WriteObserver* observer,
-                         const WriteOptions& options, PipelineCounters& counters, LogCallback log)
+BatchWriter::BatchWriter(Store& store, DeadLetterSink* dead_letters, CompactionHook* hook,
+                         const WriteOptions& options, Metrics& metrics, LogCallback log)
     : store_(&store),
       dead_letters_(dead_letters),
-      observer_(observer),
+      hook_(hook),
       options_(options),
-      counters_(&counters),
+      metrics_(&metrics),
       log_(std::move(log)),
       backoff_(options.backoff_min, options.backoff_max, options.jitter_seed) {}
 
@@ -73,6 +73,7 @@ void BatchWriter::start_round(Batch& batch) {
 void BatchWriter::submit(Batch& batch) {
   ++in_flight_;
   bytes_in_flight_ += batch.weight_bytes();
+  batch.submitted_at = Clock::now();
   start_round(batch);
   publish();
 }
@@ -104,7 +105,7 @@ void BatchWriter::pump(Clock::time_point now, std::vector<Batch*>& done) {
     }
     if (batch->attempts > 1 && --retrying_ == 0) {
       redis_failing_ = false;
-      counters_->dead_letters_failing.set(0);
+      dead_letters_failing_ = false;
     }
     --in_flight_;
     bytes_in_flight_ -= batch->weight_bytes();
@@ -128,9 +129,9 @@ void BatchWriter::pump(Clock::time_point now, std::vector<Batch*>& done) {
 void BatchWriter::schedule_retry(Batch& batch, Clock::time_point now) {
   if (batch.attempts == 1) ++retrying_;
   redis_failing_ = redis_failing_ || batch.failed_writes() > 0;
-  counters_->dead_letters_failing.set(batch.failed_dead_letters() > 0 ? 1 : 0);
-  counters_->write_failures.add(batch.failed_writes());
-  counters_->dead_letter_failures.add(batch.failed_dead_letters());
+  dead_letters_failing_ = dead_letters_failing_ || batch.failed_dead_letters() > 0;
+  metrics_->write_retries.add(batch.failed_writes());
+  metrics_->dead_letter_failures.add(batch.failed_dead_letters());
   const auto wait = backoff_.after(batch.attempts);
   batch.retry_at = now + wait;
   waiting_.push_back(&batch);
@@ -150,20 +151,22 @@ void BatchWriter::count_done(const Batch& batch) {
   for (std::size_t i = 0; i < batch.writes.size(); ++i) {
     const std::size_t appended = batch.writes.bytes(i).size();
     bytes += appended;
-    if (observer_ != nullptr) {
-      observer_->on_user_written(batch.writes.key(i), batch.length_after(i), appended);
+    if (hook_ != nullptr) {
+      hook_->on_user_written(batch.writes.key(i), batch.length_after(i), appended);
     }
   }
-  counters_->batches_written.add();
-  counters_->user_writes.add(batch.writes.size());
-  counters_->bytes_appended.add(bytes);
-  counters_->events_written.add(batch.events);
-  counters_->erasures_written.add(batch.erasures);
-  counters_->dead_letters_delivered.add(batch.dead_letters());
-  if (batch.writes.size() > 0) {
-    counters_->newest_event_ms.set(
-        std::max(counters_->newest_event_ms.get(), std::int64_t{to_ms(batch.writes.newest())}));
-  }
+  metrics_->batches.add();
+  metrics_->records_written.add(batch.writes.size());
+  metrics_->record_bytes_written.add(bytes);
+  metrics_->events_written.add(batch.events);
+  metrics_->erasures.add(batch.erasures);
+  metrics_->dead_letters.add(batch.dead_letters());
+  batch.for_each_dead_letter([this](const DeadLetter& letter) {
+    metrics_->rejected[static_cast<std::size_t>(letter.reason)].add();
+  });
+  const auto since_submitted = Clock::now() - batch.submitted_at;
+  metrics_->write_duration.observe(
+      std::chrono::duration_cast<std::chrono::microseconds>(since_submitted));
 }
 
 void BatchWriter::release(Batch& batch) {
@@ -176,8 +179,7 @@ bool BatchWriter::full() const noexcept {
 }
 
 void BatchWriter::publish() noexcept {
-  counters_->batches_in_flight.set(static_cast<std::int64_t>(in_flight_));
-  counters_->bytes_in_flight.set(static_cast<std::int64_t>(bytes_in_flight_));
+  metrics_->in_flight_bytes.set(static_cast<std::int64_t>(bytes_in_flight_));
 }
 
 }  // namespace fcap::updater

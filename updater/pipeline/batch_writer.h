@@ -12,22 +12,12 @@
 #include <fcap/redis_options.h>
 #include <fcap/store.h>
 
+#include "updater/compaction/compaction_hook.h"
+#include "updater/metrics/metrics.h"
 #include "updater/pipeline/backoff.h"
 #include "updater/pipeline/batch.h"
-#include "updater/pipeline/counters.h"
 
 namespace fcap::updater {
-
-/// Learns of each acknowledged append; the compactor's way to know which records have grown. Called
-/// on the updater's main thread; must not block.
-class WriteObserver {
- public:
-  virtual void on_user_written(std::string_view user_key, std::size_t length_after_bytes,
-                               std::size_t appended_bytes) noexcept = 0;
-
- protected:
-  ~WriteObserver() = default;
-};
 
 struct WriteOptions {
   /// How long one attempt may take.
@@ -48,9 +38,9 @@ class BatchWriter final : public RoundListener {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// `dead_letters` and `observer` may be null. Everything given must outlive the writer.
-  BatchWriter(Store& store, DeadLetterSink* dead_letters, WriteObserver* observer,
-              const WriteOptions& options, PipelineCounters& counters, LogCallback log);
+  /// `dead_letters` and `hook` may be null. Everything given must outlive the writer.
+  BatchWriter(Store& store, DeadLetterSink* dead_letters, CompactionHook* hook,
+              const WriteOptions& options, Metrics& metrics, LogCallback log);
   /// Waits for operations that are under way (at most their deadline); what is undone then stays
   /// undone.
   ~BatchWriter();
@@ -80,6 +70,7 @@ class BatchWriter final : public RoundListener {
 
   /// Whether appends, rather than dead letters alone, are being tried again.
   [[nodiscard]] bool redis_failing() const noexcept { return redis_failing_; }
+  [[nodiscard]] bool dead_letters_failing() const noexcept { return dead_letters_failing_; }
 
   void round_over(Batch& batch) noexcept override;
 
@@ -91,9 +82,9 @@ class BatchWriter final : public RoundListener {
 
   Store* store_;
   DeadLetterSink* dead_letters_;
-  WriteObserver* observer_;
+  CompactionHook* hook_;
   WriteOptions options_;
-  PipelineCounters* counters_;
+  Metrics* metrics_;
   LogCallback log_;
   Backoff backoff_;
 
@@ -105,6 +96,7 @@ class BatchWriter final : public RoundListener {
   std::size_t bytes_in_flight_ = 0;
   std::size_t retrying_ = 0;  // in flight and failed at least once
   bool redis_failing_ = false;
+  bool dead_letters_failing_ = false;
 
   std::mutex mutex_;
   std::condition_variable ended_changed_;

@@ -49,8 +49,8 @@ void MessageBatch::clear() noexcept {
   size_ = 0;
 }
 
-KafkaConsumer::KafkaConsumer(ConsumerOptions options, PipelineCounters& counters, LogCallback log)
-    : options_(std::move(options)), counters_(&counters), log_(std::move(log)) {}
+KafkaConsumer::KafkaConsumer(ConsumerOptions options, Metrics& metrics, LogCallback log)
+    : options_(std::move(options)), metrics_(&metrics), log_(std::move(log)) {}
 
 KafkaConsumer::~KafkaConsumer() {
   listener_ = nullptr;
@@ -61,8 +61,7 @@ void KafkaConsumer::report(LogLevel level, std::string_view text) const {
 }
 
 Result<std::unique_ptr<KafkaConsumer>> KafkaConsumer::create(const ConsumerOptions& options,
-                                                             PipelineCounters& counters,
-                                                             LogCallback log) {
+                                                             Metrics& metrics, LogCallback log) {
   std::map<std::string, std::string> fixed = {{"group.id", options.group_id},
                                               {"enable.auto.commit", "false"},
                                               {"enable.auto.offset.store", "false"}};
@@ -70,7 +69,7 @@ Result<std::unique_ptr<KafkaConsumer>> KafkaConsumer::create(const ConsumerOptio
   auto conf = make_kafka_conf(options.connection, consumer_defaults(options), fixed);
   if (!conf.ok()) return conf.status();
 
-  std::unique_ptr<KafkaConsumer> self(new KafkaConsumer(options, counters, std::move(log)));
+  std::unique_ptr<KafkaConsumer> self(new KafkaConsumer(options, metrics, std::move(log)));
   rd_kafka_conf_t* raw = conf.value().get();
   rd_kafka_conf_set_opaque(raw, self.get());
   rd_kafka_conf_set_rebalance_cb(
@@ -80,9 +79,9 @@ Result<std::unique_ptr<KafkaConsumer>> KafkaConsumer::create(const ConsumerOptio
                                              rd_kafka_topic_partition_list_t*, void* opaque) {
     auto* consumer = static_cast<KafkaConsumer*>(opaque);
     if (code == RD_KAFKA_RESP_ERR_NO_ERROR) {
-      consumer->counters_->commits.add();
+      consumer->metrics_->commits.add();
     } else if (code != RD_KAFKA_RESP_ERR__NO_OFFSET) {
-      consumer->counters_->commit_failures.add();
+      consumer->metrics_->commit_failures.add();
       consumer->commit_failed_ = true;
       consumer->report(LogLevel::kWarning,
                        fmt::format("commit failed, will be repeated: {}", rd_kafka_err2str(code)));
@@ -90,7 +89,6 @@ Result<std::unique_ptr<KafkaConsumer>> KafkaConsumer::create(const ConsumerOptio
   });
   rd_kafka_conf_set_error_cb(raw, [](rd_kafka_t*, int code, const char* reason, void* opaque) {
     auto* consumer = static_cast<KafkaConsumer*>(opaque);
-    consumer->counters_->consumer_errors.add();
     consumer->report(LogLevel::kWarning,
                      fmt::format("kafka: {}: {}",
                                  rd_kafka_err2str(static_cast<rd_kafka_resp_err_t>(code)), reason));
@@ -151,6 +149,7 @@ void KafkaConsumer::close() {
 
 void KafkaConsumer::rebalance(rd_kafka_resp_err_t what, rd_kafka_topic_partition_list_t* list) {
   ++rebalances_;
+  metrics_->rebalances.add();
   if (what == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS) {
     take_over(list);
   } else {
@@ -174,15 +173,13 @@ void KafkaConsumer::take_over(rd_kafka_topic_partition_list_t* list) {
     const auto code = rd_kafka_assign(handle_.get(), with_offsets.get());
     if (code != RD_KAFKA_RESP_ERR_NO_ERROR) report(LogLevel::kError, rd_kafka_err2str(code));
   }
-  counters_->partitions_assigned.add(partitions.size());
   if (listener_ != nullptr) listener_->on_assigned(partitions);
 }
 
 void KafkaConsumer::give_up(const rd_kafka_topic_partition_list_t* list) {
   const std::vector<PartitionOffset> partitions = offsets_of(*list);
   const bool lost = rd_kafka_assignment_lost(handle_.get()) != 0;
-  counters_->partitions_revoked.add(partitions.size());
-  if (lost) counters_->partitions_lost.add(partitions.size());
+  if (lost) report(LogLevel::kWarning, "the assignment was lost: nothing is committed");
   if (listener_ != nullptr) listener_->on_revoking(partitions, lost);
   if (std::strcmp(rd_kafka_rebalance_protocol(handle_.get()), "COOPERATIVE") == 0) {
     const KafkaPtr<rd_kafka_error_t> error(rd_kafka_incremental_unassign(handle_.get(), list));
@@ -217,7 +214,6 @@ void KafkaConsumer::drop_error_messages(MessageBatch& batch) {
       continue;
     }
     if (message->err != RD_KAFKA_RESP_ERR__PARTITION_EOF) {
-      counters_->consumer_errors.add();
       report(LogLevel::kError, fmt::format("kafka: partition {}: {}", message->partition,
                                            rd_kafka_message_errstr(message)));
     }
@@ -230,7 +226,7 @@ void KafkaConsumer::commit_async(std::span<const PartitionOffset> offsets) {
   if (offsets.empty()) return;
   const auto list = list_of(offsets);
   const auto code = rd_kafka_commit(handle_.get(), list.get(), 1);
-  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) counters_->commit_failures.add();
+  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) metrics_->commit_failures.add();
 }
 
 Status KafkaConsumer::commit_sync(std::span<const PartitionOffset> offsets) {
@@ -238,9 +234,9 @@ Status KafkaConsumer::commit_sync(std::span<const PartitionOffset> offsets) {
   const auto list = list_of(offsets);
   const auto code = rd_kafka_commit(handle_.get(), list.get(), 0);
   if (code == RD_KAFKA_RESP_ERR_NO_ERROR) {
-    counters_->commits.add();
+    metrics_->commits.add();
   } else {
-    counters_->commit_failures.add();
+    metrics_->commit_failures.add();
   }
   return kafka_status(code, "committing");
 }

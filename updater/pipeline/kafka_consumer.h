@@ -16,7 +16,7 @@
 #include <fcap/status.h>
 #include <fcap/time.h>
 
-#include "updater/pipeline/counters.h"
+#include "updater/metrics/metrics.h"
 #include "updater/pipeline/kafka_conf.h"
 #include "updater/pipeline/kafka_handles.h"
 
@@ -81,7 +81,7 @@ class MessageBatch {
 class KafkaConsumer {
  public:
   static Result<std::unique_ptr<KafkaConsumer>> create(const ConsumerOptions& options,
-                                                       PipelineCounters& counters, LogCallback log);
+                                                       Metrics& metrics, LogCallback log);
   /// Leaves the group if close() was not called; without callbacks.
   ~KafkaConsumer();
   KafkaConsumer(const KafkaConsumer&) = delete;
@@ -132,7 +132,7 @@ class KafkaConsumer {
   [[nodiscard]] const std::string& group_id() const noexcept { return options_.group_id; }
 
  private:
-  KafkaConsumer(ConsumerOptions options, PipelineCounters& counters, LogCallback log);
+  KafkaConsumer(ConsumerOptions options, Metrics& metrics, LogCallback log);
   [[nodiscard]] KafkaPtr<rd_kafka_topic_partition_list_t> list_of(
       std::span<const PartitionOffset> partitions) const;
   void rebalance(rd_kafka_resp_err_t what, rd_kafka_topic_partition_list_t* list);
@@ -142,7 +142,7 @@ class KafkaConsumer {
   void drop_error_messages(MessageBatch& batch);
 
   ConsumerOptions options_;
-  PipelineCounters* counters_;
+  Metrics* metrics_;
   LogCallback log_;
   AssignmentListener* listener_ = nullptr;
   std::uint64_t rebalances_ = 0;

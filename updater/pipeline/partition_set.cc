@@ -18,12 +18,12 @@ std::string describe(std::optional<std::int64_t> offset) {
 }  // namespace
 
 PartitionSet::PartitionSet(Store& store, Epoch epoch, OffsetSource& source, MarkOptions options,
-                           PipelineCounters& counters, LogCallback log)
+                           Metrics& metrics, LogCallback log)
     : store_(&store),
       epoch_(std::move(epoch)),
       source_(&source),
       options_(std::move(options)),
-      counters_(&counters),
+      metrics_(&metrics),
       log_(std::move(log)),
       backoff_(options_.backoff_min, options_.backoff_max, options_.jitter_seed) {}
 
@@ -82,7 +82,7 @@ void PartitionSet::assign(std::vector<PartitionOffset>& partitions) {
     at.offset = p.place_at;
     placed(at.partition);
   }
-  counters_->assigned_partitions.set(static_cast<std::int64_t>(partitions_.size()));
+  metrics_->assigned_partitions.set(static_cast<std::int64_t>(partitions_.size()));
 }
 
 void PartitionSet::await_marks(std::span<const PartitionOffset> partitions) {
@@ -103,7 +103,7 @@ void PartitionSet::revoke(std::span<const PartitionOffset> partitions) {
   std::erase_if(sealed_, [this](const Batch::Range& range) {
     return partitions_.find(range.partition) == partitions_.end();
   });
-  counters_->assigned_partitions.set(static_cast<std::int64_t>(partitions_.size()));
+  metrics_->assigned_partitions.set(static_cast<std::int64_t>(partitions_.size()));
 }
 
 void PartitionSet::start_check(Partition& p) {
@@ -138,15 +138,15 @@ void PartitionSet::settle_start(std::int32_t id, Partition& p,
       return;
     }
     offset = first.value();
-    counters_->marks_missing.add();
+    if (committed) metrics_->mark_losses.add();
     report(committed ? LogLevel::kWarning : LogLevel::kInfo,
            fmt::format("partition {}: no mark in Redis (committed: {}); reading from the start of "
                        "retention, offset {}",
                        id, describe(committed), offset));
   } else {
     if (committed && *committed > offset) {
-      counters_->rewinds.add();
-      counters_->offsets_rewound.add(static_cast<std::uint64_t>(*committed - offset));
+      metrics_->rewinds.add();
+      metrics_->rewound_messages.add(static_cast<std::uint64_t>(*committed - offset));
     }
     report(LogLevel::kInfo, fmt::format("partition {}: mark {}, committed {}; reading from {}", id,
                                         describe(p.mark->found()), describe(committed), offset));
@@ -167,16 +167,16 @@ bool PartitionSet::rewind_to(std::int32_t id, Partition& p, const Rewind& rewind
       return false;
     }
     target = first.value();
-    counters_->marks_missing.add();
   }
+  if (p.mark->found() != p.mark->confirmed()) metrics_->mark_losses.add();
   const std::int64_t position = p.tracker.next_offset().value_or(target);
   report(LogLevel::kWarning,
          fmt::format("partition {}: mark {}, last written {}{}; going back from {} to {}", id,
                      describe(p.mark->found()), describe(p.mark->confirmed()),
                      p.reconnected ? ", reconnected since" : "", position, target));
-  counters_->rewinds.add();
+  metrics_->rewinds.add();
   if (position > target) {
-    counters_->offsets_rewound.add(static_cast<std::uint64_t>(position - target));
+    metrics_->rewound_messages.add(static_cast<std::uint64_t>(position - target));
   }
   p.mark_may_fall = p.mark_may_fall || rewind.lower_mark;
   place(p, std::min(target, position));
@@ -230,10 +230,9 @@ void PartitionSet::after_mark(std::int32_t id, Partition& p, Mark::Outcome outco
     case Mark::Outcome::kWritten:
       p.failures = 0;
       p.mark_may_fall = false;
-      counters_->marks_written.add();
+      metrics_->marks_written.add();
       return;
     case Mark::Outcome::kConflict:
-      counters_->mark_conflicts.add();
       start_check(p);
       return;
     case Mark::Outcome::kUnknown:
@@ -262,13 +261,10 @@ void PartitionSet::act(std::int32_t id, Partition& p, Clock::time_point now, Ins
 }
 
 void PartitionSet::tick(Clock::time_point now, Instant wall_now) {
-  std::int64_t checking = 0;
   for (auto& [id, p] : partitions_) {
     act(id, p, now, wall_now);
-    if (p.phase == Phase::kChecking) ++checking;
   }
   hurry_ = false;
-  counters_->verifying.set(checking);
   std::erase_if(retired_, [](const auto& mark) {
     (void)mark->poll(false);
     return !mark->busy();
@@ -323,7 +319,7 @@ bool PartitionSet::take(std::int32_t partition, std::int64_t offset) {
   const std::int64_t expected = p->open ? p->open_end : p->tracker.next_offset().value_or(offset);
   if (offset < expected) {
     // The position is past the log's end: the topic was made anew, or truncated.
-    counters_->offset_resets.add();
+    metrics_->offset_resets.add();
     report(LogLevel::kError, fmt::format("partition {}: reading goes on at offset {}, below the "
                                          "position {}: was the topic made anew?",
                                          partition, offset, expected));
@@ -332,7 +328,7 @@ bool PartitionSet::take(std::int32_t partition, std::int64_t offset) {
     placed(partition);
     p->mark_may_fall = true;
   } else if (offset > expected && p->first_message) {
-    counters_->offsets_skipped.add(static_cast<std::uint64_t>(offset - expected));
+    metrics_->offset_resets.add();
     report(LogLevel::kWarning,
            fmt::format("partition {}: asked for offset {}, the first there is is {}", partition,
                        expected, offset));

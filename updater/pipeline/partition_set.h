@@ -15,9 +15,9 @@
 #include <fcap/store.h>
 #include <fcap/time.h>
 
+#include "updater/metrics/metrics.h"
 #include "updater/pipeline/backoff.h"
 #include "updater/pipeline/batch.h"
-#include "updater/pipeline/counters.h"
 #include "updater/pipeline/kafka_consumer.h"
 #include "updater/pipeline/mark.h"
 #include "updater/pipeline/offset_tracker.h"
@@ -68,7 +68,7 @@ class PartitionSet {
   using Epoch = std::function<std::uint64_t()>;
 
   PartitionSet(Store& store, Epoch epoch, OffsetSource& source, MarkOptions options,
-               PipelineCounters& counters, LogCallback log);
+               Metrics& metrics, LogCallback log);
   /// Waits for marks that are under way (at most their deadline).
   ~PartitionSet();
   PartitionSet(const PartitionSet&) = delete;
@@ -156,7 +156,7 @@ class PartitionSet {
   Epoch epoch_;
   OffsetSource* source_;
   MarkOptions options_;
-  PipelineCounters* counters_;
+  Metrics* metrics_;
   LogCallback log_;
   Backoff backoff_;
   Partitions partitions_;

@@ -23,6 +23,13 @@ Instant wall_now() noexcept {
   return std::chrono::floor<milliseconds>(std::chrono::system_clock::now());
 }
 
+/// Below 0: it has none.
+std::int64_t broker_time_ms(const rd_kafka_message_t& message) noexcept {
+  rd_kafka_timestamp_type_t type = RD_KAFKA_TIMESTAMP_NOT_AVAILABLE;
+  const std::int64_t ms = rd_kafka_message_timestamp(&message, &type);
+  return type == RD_KAFKA_TIMESTAMP_NOT_AVAILABLE ? -1 : ms;
+}
+
 MarkOptions mark_options(const UpdaterOptions& options) {
   MarkOptions marks = options.mark;
   marks.key_prefix = options.key_prefix;
@@ -34,26 +41,30 @@ MarkOptions mark_options(const UpdaterOptions& options) {
 
 }  // namespace
 
-Updater::Updater(UpdaterOptions options, UpdaterParts parts, PipelineCounters& counters)
+Updater::Updater(UpdaterOptions options, UpdaterParts parts, Metrics& metrics)
     : options_(std::move(options)),
       parts_(std::move(parts)),
-      counters_(&counters),
+      metrics_(&metrics),
       intake_(*parts_.decoder, options_.intake),
       coalescer_({options_.key_prefix, options_.intake.retention}),
-      partitions_(*parts_.store, parts_.epoch, *this, mark_options(options_), counters, parts_.log),
-      writer_(*parts_.store, parts_.dead_letters, parts_.observer, options_.write, counters,
-              parts_.log),
+      partitions_(*parts_.store, parts_.epoch, *this, mark_options(options_), metrics, parts_.log),
+      writer_(*parts_.store, parts_.dead_letters, parts_.hook, options_.write, metrics, parts_.log),
       messages_(options_.batch_messages_max) {}
 
 Updater::~Updater() = default;
 
 Result<std::unique_ptr<Updater>> Updater::create(UpdaterOptions options, UpdaterParts parts,
-                                                 PipelineCounters& counters) {
-  std::unique_ptr<Updater> self(new Updater(std::move(options), std::move(parts), counters));
-  auto consumer = KafkaConsumer::create(self->options_.consumer, counters, self->parts_.log);
+                                                 Metrics& metrics) {
+  std::unique_ptr<Updater> self(new Updater(std::move(options), std::move(parts), metrics));
+  auto consumer = KafkaConsumer::create(self->options_.consumer, metrics, self->parts_.log);
   if (!consumer.ok()) return consumer.status();
   self->consumer_ = std::move(consumer).value();
   return self;
+}
+
+std::optional<Instant> Updater::trim_now() const noexcept {
+  const std::int64_t ms = trim_now_ms_.load(std::memory_order_relaxed);
+  return ms == 0 ? std::nullopt : std::optional(instant_from_ms(ms));
 }
 
 Status Updater::run(const std::stop_token& stop) {
@@ -66,9 +77,8 @@ Status Updater::run(const std::stop_token& stop) {
 
 void Updater::turn() {
   const Clock::time_point now = Clock::now();
-  counters_->last_loop_ms.set(
-      std::chrono::duration_cast<milliseconds>(now.time_since_epoch()).count());
   settle(now);
+  report_health(now);
   commit_if_due(now);
   if (now >= lag_due_) {
     lag_due_ = now + kLagInterval;
@@ -88,10 +98,25 @@ void Updater::settle(Clock::time_point now) {
   writer_.pump(now, done_);
   for (Batch* batch : done_) {
     for (const Batch::Range& range : batch->ranges) partitions_.complete(range);
+    observe_delay(*batch);
     writer_.release(*batch);
   }
   partitions_.tick(now, wall_now());
-  counters_->redis_failing.set(writer_.redis_failing() || partitions_.failing() ? 1 : 0);
+}
+
+void Updater::observe_delay(const Batch& batch) {
+  if (batch.first_message_ms < 0) return;
+  // As if every message had waited as long as the batch's first.
+  const auto delay = wall_now() - instant_from_ms(batch.first_message_ms);
+  metrics_->event_delay.observe(std::max(delay, milliseconds{0}), batch.messages);
+}
+
+void Updater::report_health(Clock::time_point now) {
+  if (parts_.health == nullptr) return;
+  parts_.health->beat(now);
+  parts_.health->set_assigned(joined_);
+  parts_.health->set_redis_ok(!writer_.redis_failing() && !partitions_.failing());
+  parts_.health->set_stuck(writer_.dead_letters_failing());
 }
 
 void Updater::hold_up(Clock::time_point now) {
@@ -102,9 +127,9 @@ void Updater::hold_up(Clock::time_point now) {
   }
   if (!paused_) {
     paused_ = true;
-    counters_->pauses.add();
-    counters_->paused.set(1);
+    metrics_->pauses.add();
     partitions_.list(offsets_);
+    metrics_->paused_partitions.set(static_cast<std::int64_t>(offsets_.size()));
     consumer_->pause(offsets_);
   }
   // Only to stay in the group: paused partitions give nothing, and what may slip through is read
@@ -120,7 +145,7 @@ bool Updater::let_go() {
     consumer_->resume(offsets_);
     partitions_.place_again();
     paused_ = false;
-    counters_->paused.set(0);
+    metrics_->paused_partitions.set(0);
   }
   return place_partitions();
 }
@@ -150,12 +175,6 @@ void Updater::read_batch() {
   messages_.clear();
 }
 
-void Updater::observe_broker_time(const rd_kafka_message_t& message) noexcept {
-  rd_kafka_timestamp_type_t type = RD_KAFKA_TIMESTAMP_NOT_AVAILABLE;
-  const std::int64_t ms = rd_kafka_message_timestamp(&message, &type);
-  if (type != RD_KAFKA_TIMESTAMP_NOT_AVAILABLE) newest_broker_ms_ = std::max(newest_broker_ms_, ms);
-}
-
 IntakeClocks Updater::clocks() const noexcept {
   const Instant now = wall_now();
   if (newest_broker_ms_ <= 0) return {now, now};
@@ -166,9 +185,9 @@ void Updater::take_messages() {
   const auto messages = messages_.messages();
   if (messages.empty()) return;
   // The newest message of each stretch is at its end; a look at the last one is enough to start.
-  observe_broker_time(*messages.back());
+  newest_broker_ms_ = std::max(newest_broker_ms_, broker_time_ms(*messages.back()));
   const IntakeClocks judged_by = clocks();
-  counters_->trim_now_ms.set(to_ms(judged_by.trim_now));
+  trim_now_ms_.store(to_ms(judged_by.trim_now), std::memory_order_relaxed);
   Batch& batch = writer_.take();
   std::uint64_t bytes = 0;
   std::uint64_t too_old = 0;
@@ -193,10 +212,12 @@ void Updater::take_messages() {
         break;
     }
   }
-  counters_->messages_read.add(messages.size());
-  counters_->message_bytes_read.add(bytes);
-  counters_->events_too_old.add(too_old);
-  counters_->events_null_user.add(null_user);
+  batch.messages = messages.size();
+  batch.first_message_ms = broker_time_ms(*messages.front());
+  metrics_->messages.add(messages.size());
+  metrics_->message_bytes.add(bytes);
+  metrics_->events_too_old.add(too_old);
+  metrics_->events_null_user.add(null_user);
   coalescer_.finish(batch.writes);
   partitions_.seal(batch.ranges);
   writer_.submit(batch);
@@ -204,7 +225,6 @@ void Updater::take_messages() {
 
 void Updater::reject(Batch& batch, const rd_kafka_message_t& message) {
   const events::Rejected& why = intake_.rejected();
-  counters_->events_rejected[static_cast<std::size_t>(why.reason)].add();
   DeadLetter letter;
   if (message.len > 0)
     letter.payload.assign(static_cast<const char*>(message.payload), message.len);
@@ -213,8 +233,7 @@ void Updater::reject(Batch& batch, const rd_kafka_message_t& message) {
   letter.topic = consumer_->topic();
   letter.partition = message.partition;
   letter.offset = message.offset;
-  rd_kafka_timestamp_type_t type = RD_KAFKA_TIMESTAMP_NOT_AVAILABLE;
-  letter.timestamp_ms = rd_kafka_message_timestamp(&message, &type);
+  letter.timestamp_ms = broker_time_ms(message);
   letter.reason = why.reason;
   letter.member = why.member;
   batch.add_dead_letter(std::move(letter));
@@ -245,6 +264,7 @@ void Updater::drain(Clock::time_point until) {
 }
 
 void Updater::on_assigning(std::vector<PartitionOffset>& partitions) {
+  joined_ = true;
   partitions_.assign(partitions);
 }
 
@@ -266,6 +286,7 @@ void Updater::on_revoking(std::span<const PartitionOffset> partitions, bool lost
     }
   }
   partitions_.revoke(partitions);
+  joined_ = partitions_.size() > 0;
 }
 
 Status Updater::committed(std::vector<PartitionOffset>& partitions) {
@@ -292,7 +313,7 @@ void Updater::report_lag() {
     const auto done = partitions_.low_water(at.partition);
     if (end && done && *end > *done) lag += *end - *done;
   }
-  counters_->lag_events.set(lag);
+  metrics_->lag_messages.set(lag);
 }
 
 }  // namespace fcap::updater

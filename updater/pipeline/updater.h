@@ -1,10 +1,12 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <vector>
 
@@ -13,9 +15,11 @@
 #include <fcap/store.h>
 
 #include "events/event_decoder.h"
+#include "updater/compaction/compaction_hook.h"
+#include "updater/metrics/health.h"
+#include "updater/metrics/metrics.h"
 #include "updater/pipeline/batch_writer.h"
 #include "updater/pipeline/coalescer.h"
-#include "updater/pipeline/counters.h"
 #include "updater/pipeline/dead_letter.h"
 #include "updater/pipeline/intake.h"
 #include "updater/pipeline/kafka_consumer.h"
@@ -47,7 +51,8 @@ struct UpdaterParts {
   PartitionSet::Epoch epoch;
   events::EventDecoder* decoder = nullptr;
   DeadLetterSink* dead_letters = nullptr;  ///< null: rejected messages are only counted
-  WriteObserver* observer = nullptr;       ///< may be null
+  CompactionHook* hook = nullptr;          ///< may be null
+  Health* health = nullptr;                ///< may be null
   LogCallback log;                         ///< any thread
 };
 
@@ -59,17 +64,21 @@ struct UpdaterParts {
 class Updater final : private AssignmentListener, private OffsetSource {
  public:
   static Result<std::unique_ptr<Updater>> create(UpdaterOptions options, UpdaterParts parts,
-                                                 PipelineCounters& counters);
+                                                 Metrics& metrics);
   ~Updater();
 
   /// Joins the group and works until `stop`, then drains, commits and leaves. Trouble with Kafka or
   /// Redis never ends it; the status is not ok only when it could not start.
   Status run(const std::stop_token& stop);
 
+  /// The trimming clock: min(local clock, newest broker timestamp); none before the first message.
+  /// Any thread.
+  [[nodiscard]] std::optional<Instant> trim_now() const noexcept;
+
  private:
   using Clock = std::chrono::steady_clock;
 
-  Updater(UpdaterOptions options, UpdaterParts parts, PipelineCounters& counters);
+  Updater(UpdaterOptions options, UpdaterParts parts, Metrics& metrics);
 
   void on_assigning(std::vector<PartitionOffset>& partitions) override;
   void on_assigned(std::span<const PartitionOffset> partitions) override;
@@ -88,12 +97,13 @@ class Updater final : private AssignmentListener, private OffsetSource {
   void commit_if_due(Clock::time_point now);
   void drain(Clock::time_point until);
   void report_lag();
-  void observe_broker_time(const rd_kafka_message_t& message) noexcept;
+  void observe_delay(const Batch& batch);
+  void report_health(Clock::time_point now);
   [[nodiscard]] IntakeClocks clocks() const noexcept;
 
   UpdaterOptions options_;
   UpdaterParts parts_;
-  PipelineCounters* counters_;
+  Metrics* metrics_;
   std::unique_ptr<KafkaConsumer> consumer_;
   Intake intake_;
   Coalescer coalescer_;
@@ -101,7 +111,9 @@ class Updater final : private AssignmentListener, private OffsetSource {
   BatchWriter writer_;
   MessageBatch messages_;
 
-  std::int64_t newest_broker_ms_ = 0;  // 0: no message had a timestamp yet
+  std::int64_t newest_broker_ms_ = 0;         // 0: no message had a timestamp yet
+  std::atomic<std::int64_t> trim_now_ms_{0};  // 0: not known yet
+  bool joined_ = false;                       // the group has given an assignment, if an empty one
   bool paused_ = false;
   Clock::time_point held_since_{};  // since when the pipeline is held up; epoch: it is not
   Clock::time_point commit_due_{};

@@ -1,0 +1,12 @@
+#pragma once
+
+#include "updater/pipeline/updater.h"
+#include "updater/settings/settings.h"
+
+namespace fcap::updater {
+
+/// What the write path is given of the configuration.
+[[nodiscard]] UpdaterOptions updater_options(const Settings& settings);
+[[nodiscard]] KafkaConnection kafka_connection(const KafkaSettings& kafka);
+
+}  // namespace fcap::updater
