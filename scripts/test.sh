@@ -4,6 +4,7 @@
 FCAP_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 source "$FCAP_ROOT/scripts/lib/common.sh"
 source "$FCAP_ROOT/scripts/lib/process.sh"
+source "$FCAP_ROOT/scripts/lib/ports.sh"
 source "$FCAP_ROOT/scripts/lib/build.sh"
 source "$FCAP_ROOT/scripts/lib/steps.sh"
 
@@ -72,6 +73,16 @@ unit_files_are_hardened() {
   return "$code"
 }
 
+# The main job as a user runs it, for a few seconds, in a directory and on ports of its own: nothing lost, nothing double.
+demo_counts_every_impression() {
+  local base json=$RUN_DIR/demo.json
+  base=$(choose_port 4 "$RUN_DIR/demo")
+  FCAP_DEV_DIR=$RUN_DIR/demo FCAP_REDIS_PORT=$base FCAP_PG_PORT=$((base + 1)) FCAP_KAFKA_PORT=$((base + 2)) \
+    "$FCAP_ROOT/scripts/demo.sh" --seconds 5 --json "$json" || return 1
+  cat "$json"
+  grep -qE '"produced": *[1-9]' "$json" && grep -qE '"lost": *0\b' "$json" && grep -qE '"double": *0\b' "$json"
+}
+
 # Servers, updaters, anything: a finished run leaves no process behind.
 nothing_survives() {
   local deadline=$((SECONDS + 3)) left
@@ -96,6 +107,7 @@ all_steps() {
   step "systemd units are hardened" unit_files_are_hardened
   for check in "$FCAP_ROOT"/tests/scripts/*_test.sh; do step "$(basename "$check" .sh)" "$check"; done
   step "tests" run_ctest release
+  step "demo" demo_counts_every_impression
   step "install" "$FCAP_ROOT/scripts/install_test.sh" "$(build_dir release)"
   [[ ${CI:-} == true ]] || return 0
   setup_step "build asan" build_sanitizer asan && step "tests under ASan and UBSan" sanitizer_tests asan "$ASAN_LABELS"
