@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <random>
+#include <set>
+#include <string>
+#include <tuple>
+
+#include <fcap/store.h>
+#include <fcap/time.h>
+
+namespace fcap::testing {
+
+/// One impression, as a test makes it up.
+struct MadeEvent {
+  std::string user_id;
+  std::string campaign_id;
+  std::string event_id;
+  Instant time;
+
+  /// The message of the topic.
+  [[nodiscard]] std::string json() const;
+};
+
+/// Makes events up, from a seed: distinct ids, users drawn from a population.
+class EventMaker {
+ public:
+  EventMaker(std::uint64_t seed, std::size_t users) : random_(seed), users_(users) {}
+  MadeEvent next();
+
+ private:
+  std::mt19937_64 random_;
+  std::size_t users_;
+  std::uint64_t made_ = 0;
+};
+
+/// What the ledgers must hold: each event once, whatever happened on the way.
+class ExpectedLedgers {
+ public:
+  void add(const MadeEvent& event);
+  [[nodiscard]] std::size_t events() const noexcept { return events_; }
+
+  struct Difference {
+    std::size_t missing = 0;  ///< expected, and not in the store
+    std::size_t surplus = 0;  ///< in the store, and not expected
+    std::size_t unreadable = 0;
+    [[nodiscard]] bool none() const noexcept { return missing + surplus + unreadable == 0; }
+  };
+  /// Compares with all expected users' records under the prefix.
+  [[nodiscard]] Difference compare(Store& store, const std::string& prefix = "fcap") const;
+
+ private:
+  using Identity = std::tuple<std::uint64_t, std::uint32_t, std::int64_t>;
+  std::map<std::string, std::set<Identity>> users_;
+  std::size_t events_ = 0;
+};
+
+}  // namespace fcap::testing

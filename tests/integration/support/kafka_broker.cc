@@ -1,0 +1,175 @@
+#include "support/kafka_broker.h"
+
+#include <stdexcept>
+#include <utility>
+
+#include <librdkafka/rdkafka.h>
+
+namespace fcap::testing {
+namespace {
+
+using updater::KafkaPtr;
+
+constexpr int kTimeoutMs = 20'000;
+
+void set(rd_kafka_conf_t* conf, const char* name, const std::string& value) {
+  char text[512] = {};
+  if (rd_kafka_conf_set(conf, name, value.c_str(), text, sizeof text) != RD_KAFKA_CONF_OK) {
+    throw std::runtime_error(text);
+  }
+}
+
+KafkaPtr<rd_kafka_t> make_handle(rd_kafka_type_t type, rd_kafka_conf_t* conf) {
+  char text[512] = {};
+  KafkaPtr<rd_kafka_t> handle(rd_kafka_new(type, conf, text, sizeof text));
+  if (!handle) throw std::runtime_error(text);
+  return handle;
+}
+
+KafkaPtr<rd_kafka_t> make_consumer(const std::string& brokers, const std::string& group) {
+  rd_kafka_conf_t* conf = rd_kafka_conf_new();
+  set(conf, "bootstrap.servers", brokers);
+  set(conf, "group.id", group);
+  set(conf, "enable.auto.commit", "false");
+  KafkaPtr<rd_kafka_t> handle = make_handle(RD_KAFKA_CONSUMER, conf);
+  rd_kafka_poll_set_consumer(handle.get());
+  return handle;
+}
+
+void check(rd_kafka_resp_err_t code, const char* doing) {
+  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) {
+    throw std::runtime_error(std::string(doing) + ": " + rd_kafka_err2str(code));
+  }
+}
+
+std::int64_t end_of(rd_kafka_t* handle, const std::string& topic, int partition) {
+  std::int64_t low = 0;
+  std::int64_t high = 0;
+  check(rd_kafka_query_watermark_offsets(handle, topic.c_str(), partition, &low, &high, kTimeoutMs),
+        "watermarks");
+  return high;
+}
+
+TopicMessage copy_of(const rd_kafka_message_t& message) {
+  TopicMessage copy;
+  copy.partition = message.partition;
+  copy.offset = message.offset;
+  if (message.key_len > 0) copy.key.assign(static_cast<char*>(message.key), message.key_len);
+  if (message.len > 0) copy.value.assign(static_cast<char*>(message.payload), message.len);
+  rd_kafka_headers_t* headers = nullptr;
+  if (rd_kafka_message_headers(&message, &headers) == RD_KAFKA_RESP_ERR_NO_ERROR) {
+    const char* name = nullptr;
+    const void* value = nullptr;
+    std::size_t size = 0;
+    for (std::size_t i = 0;
+         rd_kafka_header_get_all(headers, i, &name, &value, &size) == RD_KAFKA_RESP_ERR_NO_ERROR;
+         ++i) {
+      copy.headers[name] = std::string(static_cast<const char*>(value), size);
+    }
+  }
+  return copy;
+}
+
+}  // namespace
+
+KafkaBroker::KafkaBroker() : service_("kafka", directory_.path()) {
+  service_.start();
+}
+
+void KafkaBroker::create_topic(const std::string& name, int partitions,
+                               const std::vector<std::string>& settings) {
+  std::vector<std::string> arguments = {name, std::to_string(partitions)};
+  arguments.insert(arguments.end(), settings.begin(), settings.end());
+  service_.act("create-topic", arguments);
+}
+
+std::vector<TopicMessage> KafkaBroker::read_all(const std::string& topic, int partitions) const {
+  const auto consumer = make_consumer(brokers(), "read-all");
+  const KafkaPtr<rd_kafka_topic_partition_list_t> list(
+      rd_kafka_topic_partition_list_new(partitions));
+  std::size_t left = 0;
+  for (int partition = 0; partition < partitions; ++partition) {
+    rd_kafka_topic_partition_list_add(list.get(), topic.c_str(), partition)->offset = 0;
+    left += static_cast<std::size_t>(end_of(consumer.get(), topic, partition));
+  }
+  check(rd_kafka_assign(consumer.get(), list.get()), "assign");
+  std::vector<TopicMessage> messages;
+  while (messages.size() < left) {
+    const KafkaPtr<rd_kafka_message_t> message(rd_kafka_consumer_poll(consumer.get(), kTimeoutMs));
+    if (!message) throw std::runtime_error("reading " + topic + ": nothing comes");
+    check(message->err, "reading");
+    messages.push_back(copy_of(*message));
+  }
+  rd_kafka_consumer_close(consumer.get());
+  return messages;
+}
+
+std::int64_t KafkaBroker::committed_sum(const std::string& group, const std::string& topic,
+                                        int partitions) const {
+  const auto consumer = make_consumer(brokers(), group);
+  const KafkaPtr<rd_kafka_topic_partition_list_t> list(
+      rd_kafka_topic_partition_list_new(partitions));
+  for (int partition = 0; partition < partitions; ++partition) {
+    rd_kafka_topic_partition_list_add(list.get(), topic.c_str(), partition);
+  }
+  check(rd_kafka_committed(consumer.get(), list.get(), kTimeoutMs), "committed");
+  std::int64_t sum = 0;
+  for (int i = 0; i < list->cnt; ++i) sum += std::max<std::int64_t>(list->elems[i].offset, 0);
+  return sum;
+}
+
+std::int64_t KafkaBroker::end_sum(const std::string& topic, int partitions) const {
+  const auto consumer = make_consumer(brokers(), "ends");
+  std::int64_t sum = 0;
+  for (int partition = 0; partition < partitions; ++partition) {
+    sum += end_of(consumer.get(), topic, partition);
+  }
+  return sum;
+}
+
+KafkaProducer::KafkaProducer(const std::string& brokers) {
+  rd_kafka_conf_t* conf = rd_kafka_conf_new();
+  set(conf, "bootstrap.servers", brokers);
+  set(conf, "enable.idempotence", "true");
+  set(conf, "linger.ms", "5");
+  set(conf, "message.timeout.ms", "60000");
+  set(conf, "reconnect.backoff.max.ms", "500");
+  rd_kafka_conf_set_opaque(conf, this);
+  rd_kafka_conf_set_dr_msg_cb(conf, [](rd_kafka_t*, const rd_kafka_message_t* message, void* self) {
+    if (message->err != RD_KAFKA_RESP_ERR_NO_ERROR) ++static_cast<KafkaProducer*>(self)->failed_;
+  });
+  rd_kafka_conf_set_log_cb(conf, [](const rd_kafka_t*, int, const char*, const char*) {});
+  handle_ = make_handle(RD_KAFKA_PRODUCER, conf);
+}
+
+KafkaProducer::~KafkaProducer() {
+  rd_kafka_purge(handle_.get(), RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
+}
+
+void KafkaProducer::send(const std::string& topic, std::string_view key, std::string_view value,
+                         std::int32_t partition) {
+  constexpr int kTries = 600;
+  constexpr int kWaitMs = 100;
+  for (int i = 0; i < kTries; ++i) {
+    const auto code =
+        rd_kafka_producev(handle_.get(), RD_KAFKA_V_TOPIC(topic.c_str()),
+                          RD_KAFKA_V_PARTITION(partition), RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY),
+                          RD_KAFKA_V_VALUE(const_cast<char*>(value.data()), value.size()),
+                          RD_KAFKA_V_KEY(key.data(), key.size()), RD_KAFKA_V_END);
+    if (code == RD_KAFKA_RESP_ERR_NO_ERROR) {
+      rd_kafka_poll(handle_.get(), 0);
+      return;
+    }
+    if (code != RD_KAFKA_RESP_ERR__QUEUE_FULL) check(code, "producing");
+    rd_kafka_poll(handle_.get(), kWaitMs);
+  }
+  throw std::runtime_error("producing: the queue stays full");
+}
+
+void KafkaProducer::flush() {
+  constexpr int kFlushMs = 60'000;
+  check(rd_kafka_flush(handle_.get(), kFlushMs), "flushing");
+  if (failed_ > 0) throw std::runtime_error(std::to_string(failed_) + " messages not delivered");
+}
+
+}  // namespace fcap::testing

@@ -1,0 +1,71 @@
+#include "support/running_updater.h"
+
+#include <mutex>
+#include <stdexcept>
+#include <utility>
+
+#include "redis/redis_store.h"
+
+namespace fcap::testing {
+
+struct RunningUpdater::Log {
+  std::mutex mutex;
+  std::string text;
+};
+
+RunningUpdater::RunningUpdater(Options options) : log_(std::make_shared<Log>()) {
+  const LogCallback log = [kept = log_](LogLevel level, std::string_view line) {
+    if (level < LogLevel::kInfo) return;
+    const std::lock_guard lock(kept->mutex);
+    kept->text.append(line).append("\n");
+  };
+  RedisOptions redis;
+  redis.addresses = {options.redis_address};
+  redis.log = log;
+  auto client = redis::Client::create(redis);
+  if (!client.ok()) throw std::runtime_error(client.status().text());
+  client_ = std::move(client).value();
+  store_ = redis::make_redis_store(client_);
+  decoder_ = events::make_json_event_decoder();
+
+  updater::UpdaterOptions wanted = options.updater;
+  wanted.consumer.connection.brokers = options.brokers;
+  wanted.consumer.topic = options.topic;
+  wanted.consumer.group_id = options.group_id;
+  if (!options.dead_letter_topic.empty()) {
+    auto producer = updater::DeadLetterProducer::create(wanted.consumer.connection,
+                                                        options.dead_letter_topic, log);
+    if (!producer.ok()) throw std::runtime_error(producer.status().text());
+    dead_letters_ = std::move(producer).value();
+  }
+  updater::UpdaterParts parts;
+  parts.store = store_.get();
+  parts.epoch = [client = client_] { return client->connection_epoch(); };
+  parts.decoder = decoder_.get();
+  parts.dead_letters = dead_letters_.get();
+  parts.log = log;
+  auto made = updater::Updater::create(wanted, parts, metrics_);
+  if (!made.ok()) throw std::runtime_error(made.status().text());
+  updater_ = std::move(made).value();
+  thread_ = std::jthread([this, log](const std::stop_token& stop) {
+    if (const Status status = updater_->run(stop); !status.ok()) {
+      log(LogLevel::kError, status.text());
+    }
+  });
+}
+
+RunningUpdater::~RunningUpdater() {
+  stop();
+}
+
+void RunningUpdater::stop() {
+  thread_.request_stop();
+  if (thread_.joinable()) thread_.join();
+}
+
+std::string RunningUpdater::log() const {
+  const std::lock_guard lock(log_->mutex);
+  return log_->text;
+}
+
+}  // namespace fcap::testing

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <thread>
+
+#include <fcap/store.h>
+
+#include "events/event_decoder.h"
+#include "redis/client.h"
+#include "updater/metrics/metrics.h"
+#include "updater/pipeline/dead_letter_producer.h"
+#include "updater/pipeline/updater.h"
+
+namespace fcap::testing {
+
+/// The write path on a thread of this process, over a real Redis and a real Kafka. Stops (drained,
+/// committed, out of the group) when stopped or destroyed.
+class RunningUpdater {
+ public:
+  struct Options {
+    std::string brokers;
+    std::string redis_address;
+    std::string topic;
+    std::string dead_letter_topic;  ///< empty: rejected messages are only counted
+    std::string group_id = "fcap-test";
+    /// What the test wants otherwise than the defaults.
+    updater::UpdaterOptions updater;
+  };
+
+  /// Throws when it cannot start.
+  explicit RunningUpdater(Options options);
+  ~RunningUpdater();
+  RunningUpdater(const RunningUpdater&) = delete;
+  RunningUpdater& operator=(const RunningUpdater&) = delete;
+
+  void stop();
+
+  [[nodiscard]] const updater::Metrics& metrics() const noexcept { return metrics_; }
+  [[nodiscard]] Store& store() noexcept { return *store_; }
+  /// Everything that the updater has logged at warning or above.
+  [[nodiscard]] std::string log() const;
+
+ private:
+  struct Log;
+  std::shared_ptr<Log> log_;
+  updater::Metrics metrics_;
+  std::shared_ptr<redis::Client> client_;
+  std::unique_ptr<Store> store_;
+  std::unique_ptr<events::EventDecoder> decoder_;
+  std::unique_ptr<updater::DeadLetterProducer> dead_letters_;
+  std::unique_ptr<updater::Updater> updater_;
+  std::jthread thread_;
+};
+
+}  // namespace fcap::testing
