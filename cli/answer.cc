@@ -1,0 +1,143 @@
+#include "cli/answer.h"
+
+#include <nlohmann/json.hpp>
+
+#include "config/rule_words.h"
+#include "config/time_text.h"
+
+namespace fcap::cli {
+namespace {
+
+using nlohmann::ordered_json;
+
+ordered_json instant_json(const std::optional<Instant>& instant) {
+  return instant ? ordered_json(to_ms(*instant)) : ordered_json(nullptr);
+}
+
+ordered_json account_json(const rules::RuleAccount& account) {
+  const Rule& rule = *account.rule;
+  ordered_json json;
+  json["id"] = rule.id;
+  json["scope"] = config::word_of(config::kScopeWords, rule.scope);
+  json["target"] = account.target;
+  json["event_type"] = config::word_of(config::kEventTypeWords, rule.event_type);
+  json["mode"] = config::word_of(config::kModeWords, rule.mode);
+  if (rule.segment) json["segment"] = *rule.segment;
+  json["count"] = account.count;
+  json["limit"] = rule.limit ? ordered_json(*rule.limit) : ordered_json(nullptr);
+  json["stands_in_way"] = account.stands_in_way;
+  json["eligible_at"] = instant_json(account.eligible_at);
+  json["counted_from"] = to_ms(account.counted_from);
+  json["counted_until"] = instant_json(account.counted_until);
+  json["complete"] = account.complete;
+  if (!account.replaced_by.empty()) json["replaced_by"] = account.replaced_by;
+  return json;
+}
+
+ordered_json verdict_json(const CandidateText& candidate, const rules::Explanation& explanation,
+                          Instant at) {
+  const Verdict& verdict = explanation.verdict;
+  ordered_json json;
+  json["candidate"] = candidate.text();
+  json["campaign"] = candidate.campaign;
+  json["creative"] =
+      candidate.creative.empty() ? ordered_json(nullptr) : ordered_json(candidate.creative);
+  json["allowed"] = verdict.allowed;
+  json["reason"] = to_string(verdict.reason);
+  json["complete"] = verdict.complete;
+  if (verdict.reason == Reason::kCapped) {
+    json["rule"] = verdict.rule_id;
+    json["count"] = verdict.count;
+    json["limit"] = verdict.limit;
+  }
+  json["eligible_at"] =
+      verdict.allowed ? ordered_json(to_ms(at)) : instant_json(verdict.eligible_at);
+  json["rules"] = ordered_json::array();
+  for (const rules::RuleAccount& account : explanation.applicable) {
+    json["rules"].push_back(account_json(account));
+  }
+  if (!explanation.replaced.empty()) {
+    json["replaced"] = ordered_json::array();
+    for (const rules::RuleAccount& account : explanation.replaced) {
+      json["replaced"].push_back(account_json(account));
+    }
+  }
+  return json;
+}
+
+std::string line_of(const ordered_json& json) {
+  return json.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace
+
+Answer answer(const Question& question, ledger::Ledger& history,
+              const std::shared_ptr<const RuleSet>& rules, Instant now) {
+  Answer result{.question = question,
+                .at = question.at.value_or(now),
+                .left_out = {},
+                .rules = rules,
+                .reason = Reason::kPassed,
+                .complete_since = history.complete_since(),
+                .explanations = {}};
+  if (question.at) {
+    const std::size_t before = history.size();
+    history.drop_after(*question.at);
+    result.left_out = before - history.size();
+  }
+  const std::vector<std::string_view> segments(question.segments.begin(), question.segments.end());
+  rules::Evaluator evaluator;
+  for (const CandidateText& candidate : question.candidates) {
+    result.explanations.push_back(evaluator.explain(
+        {.rules = *rules, .ledger = history, .now = result.at, .segments = segments},
+        candidate.view()));
+  }
+  return result;
+}
+
+Answer answer_no_user(const Question& question, const std::shared_ptr<const RuleSet>& rules,
+                      Instant now) {
+  rules::Explanation explanation;
+  explanation.verdict.reason = Reason::kNoUser;
+  return {.question = question,
+          .at = question.at.value_or(now),
+          .left_out = {},
+          .rules = rules,
+          .reason = Reason::kNoUser,
+          .complete_since = {},
+          .explanations = std::vector(question.candidates.size(), explanation)};
+}
+
+std::string to_json_line(const Answer& answer) {
+  ordered_json json;
+  if (!answer.question.id_json.empty()) {
+    json["id"] = ordered_json::parse(answer.question.id_json, nullptr, false);
+  }
+  json["user"] = answer.question.user;
+  json["at"] = to_ms(answer.at);
+  if (answer.left_out) {
+    json["as_of"] = {{"left_out", *answer.left_out}, {"arrival_times", "unknown"}};
+  }
+  json["rule_set_version"] = answer.rules->version();
+  json["reason"] = to_string(answer.reason);
+  if (answer.complete_since) json["complete_since"] = to_ms(*answer.complete_since);
+  json["verdicts"] = ordered_json::array();
+  for (std::size_t i = 0; i < answer.explanations.size(); ++i) {
+    json["verdicts"].push_back(
+        verdict_json(answer.question.candidates[i], answer.explanations[i], answer.at));
+  }
+  return line_of(json);
+}
+
+std::string to_json_line(const Status& failure, std::size_t line_number, const Question* question) {
+  ordered_json json;
+  if (question != nullptr && !question->id_json.empty()) {
+    json["id"] = ordered_json::parse(question->id_json, nullptr, false);
+  }
+  if (question != nullptr) json["user"] = question->user;
+  json["line"] = line_number;
+  json["error"] = failure.text();
+  return line_of(json);
+}
+
+}  // namespace fcap::cli

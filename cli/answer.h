@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstddef>
+#include <iosfwd>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <fcap/rule_set.h>
+#include <fcap/status.h>
+#include <fcap/time.h>
+
+#include "cli/question.h"
+#include "ledger/ledger.h"
+#include "rules/evaluate.h"
+
+namespace fcap::cli {
+
+/// A question, judged: everything that the output may tell.
+struct Answer {
+  Question question;
+  Instant at;
+  /// Entries later than the question's own instant, left out; none when it asks about now.
+  std::optional<std::size_t> left_out;
+  std::shared_ptr<const RuleSet> rules;
+  /// kPassed when the history was judged, kNoUser when there is no user.
+  Reason reason = Reason::kPassed;
+  std::optional<Instant> complete_since;
+  /// One a candidate, in the order of the question.
+  std::vector<rules::Explanation> explanations;
+};
+
+/// Judges by the ledger, of which what is later than the question's instant is dropped first.
+/// `now` is the instant of a question that has none. Throws std::bad_alloc only.
+Answer answer(const Question& question, ledger::Ledger& history,
+              const std::shared_ptr<const RuleSet>& rules, Instant now);
+
+/// The answer for an empty or null user id.
+Answer answer_no_user(const Question& question, const std::shared_ptr<const RuleSet>& rules,
+                      Instant now);
+
+/// One line of JSON, with its newline. docs/cli.md describes it.
+std::string to_json_line(const Answer& answer);
+/// The line for a question that got no answer.
+std::string to_json_line(const Status& failure, std::size_t line_number, const Question* question);
+
+/// A line a candidate, for people.
+void print_verdicts(const Answer& answer, std::ostream& out);
+/// Every rule of every candidate, for people.
+void print_explanations(const Answer& answer, std::ostream& out);
+/// What to know about an answer as of an instant; nothing when it is about now.
+void print_left_out(const Answer& answer, std::ostream& out);
+
+}  // namespace fcap::cli

@@ -1,0 +1,137 @@
+// Answers for people.
+#include <algorithm>
+#include <ostream>
+
+#include <fmt/format.h>
+
+#include "cli/answer.h"
+#include "cli/instants.h"
+#include "config/rule_words.h"
+#include "config/time_text.h"
+
+namespace fcap::cli {
+namespace {
+
+std::string until_text(const std::optional<Instant>& eligible_at, Instant at) {
+  if (!eligible_at) return "never passes with these rules";
+  return fmt::format("passes again {} (in {})", config::format_instant(*eligible_at),
+                     spoken(*eligible_at - at));
+}
+
+std::string window_text(const Window& window) {
+  switch (window.kind) {
+    case Window::Kind::kSliding:
+      return "in any " + config::format_length(window.length);
+    case Window::Kind::kFixed:
+      return "in " + config::format_length(window.length) + " from the first";
+    case Window::Kind::kCalendar: {
+      std::string text =
+          fmt::format("per calendar {} ({}",
+                      config::word_of(config::kCalendarUnitWords, window.unit), window.time_zone);
+      if (window.unit == CalendarUnit::kWeek) {
+        text += fmt::format(", from {}", config::word_of(config::kWeekdayWords, window.week_start));
+      }
+      return text + ")";
+    }
+    case Window::Kind::kLifetime:
+      return "in all that is retained";
+  }
+  return {};
+}
+
+std::string scope_text(const rules::RuleAccount& account) {
+  const Rule& rule = *account.rule;
+  if (rule.scope == Scope::kUser) return "of everything for this user";
+  std::string text =
+      fmt::format("of {} {}", config::word_of(config::kScopeWords, rule.scope), account.target);
+  if (rule.target == "*") text += " (default)";
+  return text;
+}
+
+std::string limit_text(const Rule& rule) {
+  const auto type = config::word_of(config::kEventTypeWords, rule.event_type);
+  if (!rule.limit) return fmt::format("any number of {}s", type);
+  return fmt::format("at most {} {}{}", *rule.limit, type, *rule.limit == 1 ? "" : "s");
+}
+
+void print_account(const rules::RuleAccount& account, Instant at, std::ostream& out) {
+  const Rule& rule = *account.rule;
+  out << fmt::format("    rule \"{}\": {} {} {}", rule.id, limit_text(rule), scope_text(account),
+                     window_text(rule.window));
+  if (rule.segment) out << fmt::format(", for segment {}", *rule.segment);
+  if (rule.mode == Rule::Mode::kShadow) out << ", shadow: never caps";
+  out << "\n";
+  if (!account.replaced_by.empty()) {
+    out << fmt::format("      replaced by rule \"{}\"\n", account.replaced_by);
+    return;
+  }
+  out << fmt::format("      {}{} counted since {}", account.complete ? "" : "at least ",
+                     account.count, config::format_instant(account.counted_from));
+  if (account.counted_until) {
+    out << fmt::format(" (window ends {})", config::format_instant(*account.counted_until));
+  }
+  if (!account.stands_in_way) {
+    out << ": passes\n";
+    return;
+  }
+  out << (rule.mode == Rule::Mode::kShadow ? ": would cap; " : ": stands in the way; ")
+      << until_text(account.eligible_at, at) << "\n";
+}
+
+void print_head(const Answer& answer, std::ostream& out) {
+  out << fmt::format("user {} at {}, rule set version {}\n",
+                     answer.question.user.empty() ? "(none)" : answer.question.user,
+                     config::format_instant(answer.at), answer.rules->version());
+}
+
+std::string verdict_text(const Verdict& verdict, Instant at) {
+  if (verdict.reason == Reason::kNoUser) return "allowed  no user id, nothing is looked up";
+  if (verdict.allowed) return "allowed";
+  return fmt::format("capped   by rule \"{}\", {}{} of {}; {}", verdict.rule_id,
+                     verdict.complete ? "" : "at least ", verdict.count, verdict.limit,
+                     until_text(verdict.eligible_at, at));
+}
+
+}  // namespace
+
+void print_verdicts(const Answer& answer, std::ostream& out) {
+  print_head(answer, out);
+  std::size_t width = 0;
+  for (const CandidateText& candidate : answer.question.candidates) {
+    width = std::max(width, candidate.text().size());
+  }
+  for (std::size_t i = 0; i < answer.explanations.size(); ++i) {
+    out << fmt::format("  {:<{}}  {}\n", answer.question.candidates[i].text(), width,
+                       verdict_text(answer.explanations[i].verdict, answer.at));
+  }
+}
+
+void print_explanations(const Answer& answer, std::ostream& out) {
+  print_head(answer, out);
+  if (answer.complete_since) {
+    out << fmt::format(
+        "  the record was trimmed for size: what is older than {} may be missing, and counts that "
+        "reach further back are lower bounds\n",
+        config::format_instant(*answer.complete_since));
+  }
+  for (std::size_t i = 0; i < answer.explanations.size(); ++i) {
+    const rules::Explanation& explanation = answer.explanations[i];
+    out << fmt::format("  {}: {}\n", answer.question.candidates[i].text(),
+                       verdict_text(explanation.verdict, answer.at));
+    if (explanation.applicable.empty() && explanation.replaced.empty()) {
+      out << "    no rule applies\n";
+    }
+    for (const auto& account : explanation.applicable) print_account(account, answer.at, out);
+    for (const auto& account : explanation.replaced) print_account(account, answer.at, out);
+  }
+}
+
+void print_left_out(const Answer& answer, std::ostream& out) {
+  if (!answer.left_out) return;
+  out << fmt::format(
+      "As of {}: {} later entries were left out. When an entry arrived is not recorded, so a check "
+      "made at that instant may have known of fewer.\n",
+      config::format_instant(answer.at), *answer.left_out);
+}
+
+}  // namespace fcap::cli

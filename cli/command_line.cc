@@ -1,0 +1,181 @@
+#include "cli/command_line.h"
+
+#include <ostream>
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+#include <fcap/version.h>
+
+namespace fcap::cli {
+namespace {
+
+constexpr const char* kFooter =
+    "Candidates are campaign ids, with a creative after a slash: c456 or c456/cr9.\n"
+    "Exit codes: 0 answered (whatever the verdicts), 1 something failed, 2 wrong use.\n"
+    "docs/cli.md shows each command's output.";
+
+void add_redis_options(CLI::App& app, AccessSettings& access) {
+  app.add_option("--redis", access.redis, "Redis: host:port or /path/to/socket")
+      ->envname("FCAP_REDIS")
+      ->capture_default_str()
+      ->group("Redis");
+  app.add_option("--redis-user", access.redis_user, "ACL user; empty for the default user")
+      ->envname("FCAP_REDIS_USER")
+      ->group("Redis");
+  app.add_option("--redis-password-file", access.redis_password_file,
+                 "File that holds the password (or set FCAP_REDIS_PASSWORD)")
+      ->envname("FCAP_REDIS_PASSWORD_FILE")
+      ->group("Redis");
+  app.add_option("--redis-database", access.redis_database, "Database number")
+      ->envname("FCAP_REDIS_DATABASE")
+      ->check(CLI::Range(0, 15))
+      ->capture_default_str()
+      ->group("Redis");
+  app.add_option("--key-prefix", access.key_prefix, "Prefix of the keys, as the updater's")
+      ->envname("FCAP_KEY_PREFIX")
+      ->capture_default_str()
+      ->group("Redis");
+  app.add_option("--timeout", access.timeout, "Longest wait for a server, such as 500ms or 5s")
+      ->envname("FCAP_TIMEOUT")
+      ->capture_default_str()
+      ->group("Redis");
+}
+
+void add_rule_options(CLI::App& app, AccessSettings& access) {
+  app.add_option("--rules", access.rules_file,
+                 "Rules from this file (JSON or snapshot), not from PostgreSQL")
+      ->envname("FCAP_RULES_FILE")
+      ->group("Rules");
+  app.add_option("--postgres", access.postgres, "Rules from PostgreSQL: a libpq connection string")
+      ->envname("FCAP_POSTGRES")
+      ->group("Rules");
+  app.add_option("--snapshot", access.snapshot_file,
+                 "Rules from this snapshot where PostgreSQL is not set or does not answer")
+      ->envname("FCAP_RULES_SNAPSHOT")
+      ->group("Rules");
+  app.add_option("--retention", access.retention, "How long events are kept, as the updater's")
+      ->envname("FCAP_RETENTION")
+      ->capture_default_str()
+      ->group("Rules");
+  app.add_option("--null-user-id", access.null_user_ids,
+                 "User id that stands for \"unknown\"; may be repeated")
+      ->envname("FCAP_NULL_USER_IDS")
+      ->delimiter(',')
+      ->capture_default_str()
+      ->group("Rules");
+}
+
+void add_common(CLI::App& command, Settings& settings) {
+  command.add_flag("--json", settings.json, "Print JSON");
+  command.footer(kFooter);
+}
+
+void add_at(CLI::App& command, Settings& settings) {
+  command.add_option(
+      "--at", settings.at,
+      "Answer as of this instant (RFC 3339, or milliseconds since 1970): later entries are left "
+      "out. When an event arrived is not recorded, so what was known then may have been less");
+}
+
+CLI::App* add_check(CLI::App& app, Settings& settings) {
+  CheckSettings& check = settings.check;
+  CLI::App* command =
+      app.add_subcommand("check", "Which of these candidates may be shown to the user?");
+  command->add_option("user", check.user, "User id");
+  command->add_option("candidates", check.candidates, "Campaigns, or campaign/creative");
+  command->add_option("--segment", check.segments, "Segment the user is in; may be repeated");
+  command->add_option("--input", check.input,
+                      "Questions from this file (- is standard input), one JSON object a line: "
+                      R"({"user":"u1","candidates":["c1","c2/cr9"],"at":...,"segments":[...]}; )"
+                      "one JSON object a line out");
+  command->add_option("--events", check.events,
+                      "Answer from this file of event messages, one a line as they stand in Kafka, "
+                      "instead of Redis; questions are read as with --input -");
+  add_at(*command, settings);
+  add_common(*command, settings);
+  return command;
+}
+
+CLI::App* add_show(CLI::App& app, Settings& settings) {
+  CLI::App* command = app.add_subcommand("show", "What is recorded about the user?");
+  command->add_option("user", settings.show.user, "User id")->required();
+  add_at(*command, settings);
+  add_common(*command, settings);
+  return command;
+}
+
+CLI::App* add_explain(CLI::App& app, Settings& settings) {
+  CLI::App* command =
+      app.add_subcommand("explain", "Every rule that applies, its count and when it lets pass");
+  command->add_option("user", settings.explain.user, "User id")->required();
+  command->add_option("candidate", settings.explain.candidate, "Campaign, or campaign/creative")
+      ->required();
+  command->add_option("--segment", settings.explain.segments,
+                      "Segment the user is in; may be repeated");
+  add_at(*command, settings);
+  add_common(*command, settings);
+  return command;
+}
+
+CLI::App* add_rules(CLI::App& app, Settings& settings) {
+  CLI::App* command = app.add_subcommand("rules", "Which rules are there, from where, how old?");
+  command->add_flag("--check", settings.rules.check,
+                    "Only check them: print mistakes and warnings; exit code 1 on a mistake");
+  add_common(*command, settings);
+  return command;
+}
+
+bool check_usage_is_right(const Settings& settings, Streams streams) {
+  const CheckSettings& check = settings.check;
+  const bool from_lines = !check.input.empty() || !check.events.empty();
+  std::string mistake;
+  if (from_lines && !check.user.empty()) {
+    mistake = "USER and CANDIDATE do not go with --input and --events: the questions are there";
+  } else if (from_lines && !settings.at.empty()) {
+    mistake = "--at does not go with --input and --events: give each question its own \"at\"";
+  } else if (!from_lines && (check.user.empty() || check.candidates.empty())) {
+    mistake = "needs USER and at least one CANDIDATE, or --input FILE";
+  } else if (!check.events.empty() && settings.access.rules_file.empty() &&
+             settings.access.snapshot_file.empty() && settings.access.postgres.empty()) {
+    mistake = "--events needs the rules: --rules FILE";
+  }
+  if (mistake.empty()) return true;
+  streams.err << "fcap check: " << mistake << "\n";
+  return false;
+}
+
+}  // namespace
+
+std::optional<int> parse_command_line(int argc, const char* const* argv, Settings& settings,
+                                      Streams streams) {
+  CLI::App app("Frequency caps: ask, look and explain.", "fcap");
+  app.set_version_flag("--version", "fcap " FCAP_VERSION);
+  app.require_subcommand(1);
+  app.fallthrough();
+  app.footer(kFooter);
+  add_redis_options(app, settings.access);
+  add_rule_options(app, settings.access);
+  const CLI::App* check = add_check(app, settings);
+  const CLI::App* show = add_show(app, settings);
+  const CLI::App* explain = add_explain(app, settings);
+  const CLI::App* rules = add_rules(app, settings);
+  // The environment only: what stands on a command line can be read by every user of the machine.
+  app.add_option("--redis-password", settings.access.redis_password)
+      ->envname("FCAP_REDIS_PASSWORD")
+      ->group("");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& ended) {
+    const int code = app.exit(ended, streams.out, streams.err);
+    return code == 0 ? kExitOk : kExitUsage;
+  }
+  if (check->parsed()) settings.command = Settings::Command::kCheck;
+  if (show->parsed()) settings.command = Settings::Command::kShow;
+  if (explain->parsed()) settings.command = Settings::Command::kExplain;
+  if (rules->parsed()) settings.command = Settings::Command::kRules;
+  if (check->parsed() && !check_usage_is_right(settings, streams)) return kExitUsage;
+  return std::nullopt;
+}
+
+}  // namespace fcap::cli

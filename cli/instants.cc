@@ -1,0 +1,55 @@
+#include "cli/instants.h"
+
+#include <array>
+#include <charconv>
+
+#include "config/time_text.h"
+
+namespace fcap::cli {
+
+Result<Instant> parse_at(std::string_view text, std::string_view setting) {
+  std::int64_t ms = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), ms);
+  if (error == std::errc() && end == text.data() + text.size()) return instant_from_ms(ms);
+  if (const auto instant = config::parse_instant(text)) return *instant;
+  return Status::error(StatusCode::kInvalidArgument,
+                       std::string(setting) + ": \"" + std::string(text) +
+                           "\" is neither RFC 3339 (2026-03-01T14:03:00Z) nor milliseconds since "
+                           "1970");
+}
+
+Result<std::chrono::milliseconds> parse_duration(std::string_view text, std::string_view setting) {
+  if (const auto length = config::parse_length(text)) return *length;
+  return Status::error(StatusCode::kInvalidArgument,
+                       std::string(setting) + ": \"" + std::string(text) +
+                           "\" is not a length of time such as 500ms, 5s, 90m, 24h or 32d");
+}
+
+Instant system_now() {
+  return std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
+}
+
+std::string spoken(std::chrono::milliseconds length) {
+  struct Unit {
+    std::int64_t ms;
+    std::string_view word;
+  };
+  static constexpr std::array<Unit, 5> kUnits{
+      {{86'400'000, " d"}, {3'600'000, " h"}, {60'000, " min"}, {1000, " s"}, {1, " ms"}}};
+  std::int64_t left = length.count();
+  if (left <= 0) return "0 s";
+  for (std::size_t i = 0; i < kUnits.size(); ++i) {
+    const std::int64_t whole = left / kUnits[i].ms;
+    if (whole == 0) continue;
+    std::string text = std::to_string(whole) + std::string(kUnits[i].word);
+    left -= whole * kUnits[i].ms;
+    // A finer unit only where it changes the picture.
+    if (i + 1 < kUnits.size() && whole < 10 && left >= kUnits[i + 1].ms) {
+      text += " " + std::to_string(left / kUnits[i + 1].ms) + std::string(kUnits[i + 1].word);
+    }
+    return text;
+  }
+  return "0 s";
+}
+
+}  // namespace fcap::cli

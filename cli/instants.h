@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include <fcap/status.h>
+#include <fcap/time.h>
+
+namespace fcap::cli {
+
+/// RFC 3339, or whole milliseconds since 1970. `setting` is what the status names.
+Result<Instant> parse_at(std::string_view text, std::string_view setting);
+
+/// A length of time such as "5s" or "32d".
+Result<std::chrono::milliseconds> parse_duration(std::string_view text, std::string_view setting);
+
+[[nodiscard]] Instant system_now();
+
+/// How far away, in the two largest units that matter: "3 h 12 min", "2 d", "450 ms".
+[[nodiscard]] std::string spoken(std::chrono::milliseconds length);
+
+}  // namespace fcap::cli

@@ -1,0 +1,78 @@
+#include "cli/judge.h"
+
+#include <fstream>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "cli/instants.h"
+#include "ledger/ids.h"
+
+namespace fcap::cli {
+
+Judge::Judge(const AccessSettings& access)
+    : null_user_ids_(access.null_user_ids.begin(), access.null_user_ids.end()) {}
+
+Status Judge::load(const AccessSettings& access) {
+  Result<LoadedRules> loaded = load_rules(access);
+  if (!loaded.ok()) return loaded.status();
+  rules_ = loaded.value().rules;
+  if (!loaded.value().warning.empty()) {
+    warning_ += loaded.value().warning + "\n  using " + loaded.value().source + "\n";
+  }
+  return {};
+}
+
+Result<std::unique_ptr<Judge>> Judge::over_redis(const AccessSettings& access) {
+  std::unique_ptr<Judge> judge(new Judge(access));
+  if (Status status = judge->load(access); !status.ok()) return status;
+  Result<std::unique_ptr<RecordReader>> reader = RecordReader::open(access);
+  if (!reader.ok()) return reader.status();
+  judge->reader_ = std::move(reader).value();
+  return judge;
+}
+
+Result<std::unique_ptr<Judge>> Judge::over_events(const AccessSettings& access,
+                                                  const std::string& events_file) {
+  std::unique_ptr<Judge> judge(new Judge(access));
+  if (Status status = judge->load(access); !status.ok()) return status;
+  std::ifstream file(events_file, std::ios::binary);
+  if (!file) {
+    return Status::error(StatusCode::kNotFound, "--events: " + events_file + " cannot be opened");
+  }
+  judge->events_.read(file);
+  if (judge->events_.rejected_count() > 0) {
+    judge->warning_ += fmt::format("--events: {} of {} messages are no events; the first: {}\n",
+                                   judge->events_.rejected_count(),
+                                   judge->events_.rejected_count() + judge->events_.event_count(),
+                                   judge->events_.first_rejection());
+  }
+  return judge;
+}
+
+Result<Answer> Judge::answer(const Question& question) {
+  const Instant now = system_now();
+  if (question.user.empty() || null_user_ids_.contains(question.user)) {
+    return answer_no_user(question, rules_, now);
+  }
+  if (question.user.size() > ledger::kIdBytesMax) {
+    return Status::error(StatusCode::kInvalidArgument, "the user id has more than 256 bytes");
+  }
+  if (Status status = decode(question.user); !status.ok()) return status;
+  return cli::answer(question, ledger_, rules_, now);
+}
+
+Status Judge::decode(const std::string& user) {
+  ledger::DecodeCode code = ledger::DecodeCode::kOk;
+  if (reader_ == nullptr) {
+    code = ledger_.decode(events_.record(user));
+  } else {
+    const Result<std::optional<std::string>> record = reader_->read(user);
+    if (!record.ok()) return record.status();
+    code = ledger_.decode(record.value() ? std::string_view(*record.value()) : std::string_view());
+  }
+  if (code == ledger::DecodeCode::kOk) return {};
+  return Status::error(StatusCode::kCorrupt, "the record of user " + user + " cannot be decoded");
+}
+
+}  // namespace fcap::cli

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <memory>
+#include <set>
+#include <string>
+
+#include <fcap/rule_set.h>
+#include <fcap/status.h>
+
+#include "cli/answer.h"
+#include "cli/event_log.h"
+#include "cli/question.h"
+#include "cli/record_reader.h"
+#include "cli/rule_loading.h"
+#include "cli/settings.h"
+#include "ledger/ledger.h"
+
+namespace fcap::cli {
+
+/// Answers questions, from Redis or from a log of events, by rules that it has loaded.
+class Judge {
+ public:
+  /// Loads the rules and opens Redis.
+  static Result<std::unique_ptr<Judge>> over_redis(const AccessSettings& access);
+  /// Loads the rules and reads the events.
+  static Result<std::unique_ptr<Judge>> over_events(const AccessSettings& access,
+                                                    const std::string& events_file);
+
+  Result<Answer> answer(const Question& question);
+
+  /// What a person should know about the rules or events, one a line; empty: nothing.
+  [[nodiscard]] const std::string& warning() const noexcept { return warning_; }
+
+ private:
+  explicit Judge(const AccessSettings& access);
+  Status load(const AccessSettings& access);
+  Status decode(const std::string& user);
+
+  std::set<std::string, std::less<>> null_user_ids_;
+  std::shared_ptr<const RuleSet> rules_;
+  std::string warning_;
+  std::unique_ptr<RecordReader> reader_;  // null: from events_
+  EventLog events_;
+  ledger::Ledger ledger_;
+};
+
+}  // namespace fcap::cli

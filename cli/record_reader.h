@@ -1,0 +1,43 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <fcap/status.h>
+#include <fcap/store.h>
+
+#include "cli/settings.h"
+#include "redis/client.h"
+
+namespace fcap::cli {
+
+/// Reads users' records from Redis.
+class RecordReader {
+ public:
+  /// Fails on a setting that is wrong, and when Redis does not take a connection in time.
+  static Result<std::unique_ptr<RecordReader>> open(const AccessSettings& access);
+
+  /// None: there is no record.
+  Result<std::optional<std::string>> read(const std::string& user);
+
+  /// Until the record expires; none: it never does, or there is none.
+  Result<std::optional<std::chrono::milliseconds>> time_to_live(const std::string& user);
+
+  [[nodiscard]] std::string key_of(const std::string& user) const;
+
+ private:
+  RecordReader() = default;
+
+  /// Says which server and setting an outcome is about.
+  [[nodiscard]] Status explain(const Status& status) const;
+
+  std::string address_;
+  std::string key_prefix_;
+  std::chrono::milliseconds timeout_{0};
+  std::shared_ptr<redis::Client> client_;
+  std::unique_ptr<Store> store_;
+};
+
+}  // namespace fcap::cli

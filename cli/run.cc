@@ -1,0 +1,42 @@
+#include <exception>
+#include <ostream>
+
+#include "cli/command_line.h"
+#include "cli/commands.h"
+
+namespace fcap::cli {
+namespace {
+
+int run_command(const Settings& settings, Streams streams) {
+  switch (settings.command) {
+    case Settings::Command::kCheck:
+      return run_check(settings, streams);
+    case Settings::Command::kShow:
+      return run_show(settings, streams);
+    case Settings::Command::kExplain:
+      return run_explain(settings, streams);
+    case Settings::Command::kRules:
+      return run_rules(settings, streams);
+    case Settings::Command::kNone:
+      break;
+  }
+  return kExitUsage;
+}
+
+}  // namespace
+
+int run(int argc, const char* const* argv, Streams streams) {
+  try {
+    Settings settings;
+    if (const auto ended = parse_command_line(argc, argv, settings, streams)) return *ended;
+    const int code = run_command(settings, streams);
+    streams.out.flush();
+    if (streams.out) return code;
+    streams.err << "fcap: standard output cannot be written\n";
+  } catch (const std::exception& failure) {
+    streams.err << "fcap: " << failure.what() << "\n";
+  }
+  return kExitFailure;
+}
+
+}  // namespace fcap::cli

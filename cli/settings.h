@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace fcap::cli {
+
+/// How to reach the servers and read what they hold; the same for every subcommand.
+struct AccessSettings {
+  std::string redis = "127.0.0.1:6379";
+  std::string redis_user;
+  std::string redis_password;       ///< from the environment only
+  std::string redis_password_file;  ///< wins over redis_password
+  int redis_database = 0;
+  std::string key_prefix = "fcap";
+  std::string timeout = "5s";
+  std::vector<std::string> null_user_ids = {"00000000-0000-0000-0000-000000000000"};
+
+  std::string rules_file;
+  std::string postgres;
+  std::string snapshot_file;
+  std::string retention = "32d";
+};
+
+struct CheckSettings {
+  std::string user;
+  std::vector<std::string> candidates;
+  std::vector<std::string> segments;
+  std::string input;   ///< questions, one a line; "-" is standard input
+  std::string events;  ///< event messages, one a line: answer from these, without any server
+};
+
+struct ShowSettings {
+  std::string user;
+};
+
+struct ExplainSettings {
+  std::string user;
+  std::string candidate;
+  std::vector<std::string> segments;
+};
+
+struct RulesSettings {
+  bool check = false;
+};
+
+/// A whole command line.
+struct Settings {
+  enum class Command : std::uint8_t { kNone, kCheck, kShow, kExplain, kRules };
+  Command command = Command::kNone;
+  AccessSettings access;
+  bool json = false;
+  std::string at;
+  CheckSettings check;
+  ShowSettings show;
+  ExplainSettings explain;
+  RulesSettings rules;
+};
+
+}  // namespace fcap::cli

@@ -1,0 +1,189 @@
+// fcap show.
+#include <ostream>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.h"
+#include "cli/instants.h"
+#include "cli/names.h"
+#include "cli/record_reader.h"
+#include "cli/rule_loading.h"
+#include "config/rule_words.h"
+#include "config/time_text.h"
+#include "ledger/encode.h"
+
+namespace fcap::cli {
+namespace {
+
+using nlohmann::ordered_json;
+
+/// A user's record, taken apart.
+struct Shown {
+  std::string user;
+  std::string key;
+  bool found = false;
+  std::size_t record_bytes = 0;
+  std::size_t compacted_bytes = 0;
+  std::optional<std::chrono::milliseconds> ttl;
+  ledger::Ledger ledger;
+  std::optional<Instant> at;
+  std::size_t left_out = 0;
+};
+
+int fail(Streams streams, const Status& status) {
+  streams.err << "fcap: " << status.text() << "\n";
+  return status.code() == StatusCode::kInvalidArgument ? kExitUsage : kExitFailure;
+}
+
+/// Names are a kindness: without any rule source, ids print as hashes.
+Names load_names(const AccessSettings& access, Streams streams) {
+  if (access.rules_file.empty() && access.postgres.empty() && access.snapshot_file.empty()) {
+    return {};
+  }
+  const Result<LoadedRules> loaded = load_rules(access);
+  if (loaded.ok()) return Names(*loaded.value().rules);
+  streams.err << "fcap: warning: ids print as hashes: " << loaded.status().text() << "\n";
+  return {};
+}
+
+Status read(const Settings& settings, Shown& shown) {
+  shown.user = settings.show.user;
+  if (!settings.at.empty()) {
+    const Result<Instant> at = parse_at(settings.at, "--at");
+    if (!at.ok()) return at.status();
+    shown.at = at.value();
+  }
+  Result<std::unique_ptr<RecordReader>> opened = RecordReader::open(settings.access);
+  if (!opened.ok()) return opened.status();
+  RecordReader& reader = *opened.value();
+  shown.key = reader.key_of(shown.user);
+  const Result<std::optional<std::string>> record = reader.read(shown.user);
+  if (!record.ok()) return record.status();
+  shown.found = record.value().has_value();
+  if (!shown.found) return {};
+  const auto ttl = reader.time_to_live(shown.user);
+  if (!ttl.ok()) return ttl.status();
+  shown.ttl = ttl.value();
+  shown.record_bytes = record.value()->size();
+  shown.compacted_bytes = ledger::compacted_bytes(*record.value());
+  if (shown.ledger.decode(*record.value()) != ledger::DecodeCode::kOk) {
+    return Status::error(
+        StatusCode::kCorrupt,
+        fmt::format("the record {} ({} bytes) cannot be decoded; see it with redis-cli GET",
+                    shown.key, shown.record_bytes));
+  }
+  if (shown.at) {
+    const std::size_t before = shown.ledger.size();
+    shown.ledger.drop_after(*shown.at);
+    shown.left_out = before - shown.ledger.size();
+  }
+  return {};
+}
+
+ordered_json instant_json(const std::optional<Instant>& instant) {
+  return instant ? ordered_json(to_ms(*instant)) : ordered_json(nullptr);
+}
+
+ordered_json run_json(const ledger::Ledger& ledger, const ledger::Run& run, const Names& names) {
+  ordered_json json;
+  json["campaign"] = names.campaign(run.campaign);
+  json["event_type"] = config::word_of(config::kEventTypeWords, run.type);
+  json["entries"] = ordered_json::array();
+  for (std::uint32_t i = run.begin; i < run.end; ++i) {
+    const ledger::Entry entry = ledger.entry(run, i);
+    json["entries"].push_back(
+        {{"time", to_ms(entry.time)},
+         {"creative", entry.creative == 0 ? ordered_json(nullptr)
+                                          : ordered_json(names.creative(entry.creative))},
+         {"fingerprint", fmt::format("{:08x}", entry.fingerprint)}});
+  }
+  return json;
+}
+
+void print_json(const Shown& shown, const Names& names, std::ostream& out) {
+  const ledger::Ledger& ledger = shown.ledger;
+  ordered_json json;
+  json["user"] = shown.user;
+  json["key"] = shown.key;
+  json["found"] = shown.found;
+  if (shown.at) {
+    json["at"] = to_ms(*shown.at);
+    json["as_of"] = {{"left_out", shown.left_out}, {"arrival_times", "unknown"}};
+  }
+  json["record_bytes"] = shown.record_bytes;
+  json["compacted_bytes"] = shown.compacted_bytes;
+  json["ttl_ms"] = shown.ttl ? ordered_json(shown.ttl->count()) : ordered_json(nullptr);
+  json["erased_before"] = instant_json(ledger.erased_before());
+  json["complete_since"] = instant_json(ledger.complete_since());
+  json["unknown_frames"] = ledger.unknown_frames();
+  json["entry_count"] = ledger.size();
+  json["campaigns"] = ordered_json::array();
+  for (const ledger::Run& run : ledger.runs()) {
+    json["campaigns"].push_back(run_json(ledger, run, names));
+  }
+  out << json.dump(-1, ' ', false, ordered_json::error_handler_t::replace) << "\n";
+}
+
+void print_markers(const Shown& shown, std::ostream& out) {
+  const ledger::Ledger& ledger = shown.ledger;
+  if (!shown.ttl) out << "  it has no expiry, which it should have: the sweep repairs that\n";
+  if (ledger.erased_before()) {
+    out << fmt::format("  erased: everything up to {}\n",
+                       config::format_instant(*ledger.erased_before()));
+  }
+  if (ledger.complete_since()) {
+    out << fmt::format("  trimmed for size: what is older than {} may be missing\n",
+                       config::format_instant(*ledger.complete_since()));
+  }
+  if (ledger.unknown_frames() > 0) {
+    out << fmt::format("  {} parts are of a newer version and were skipped\n",
+                       ledger.unknown_frames());
+  }
+  if (shown.at) {
+    out << fmt::format(
+        "  as of {}: {} later entries were left out. When an entry arrived is not recorded.\n",
+        config::format_instant(*shown.at), shown.left_out);
+  }
+}
+
+void print_text(const Shown& shown, const Names& names, std::ostream& out) {
+  out << fmt::format("user {}, key {}\n", shown.user, shown.key);
+  if (!shown.found) {
+    out << "  nothing is recorded\n";
+    return;
+  }
+  const ledger::Ledger& ledger = shown.ledger;
+  out << fmt::format("  {} entries in {} bytes, {} of them compacted{}\n", ledger.size(),
+                     shown.record_bytes, shown.compacted_bytes,
+                     shown.ttl ? ", expires in " + spoken(*shown.ttl) : std::string());
+  print_markers(shown, out);
+  for (const ledger::Run& run : ledger.runs()) {
+    out << fmt::format("  {} {}: {}\n", names.campaign(run.campaign),
+                       config::word_of(config::kEventTypeWords, run.type), run.end - run.begin);
+    for (std::uint32_t i = run.begin; i < run.end; ++i) {
+      const ledger::Entry entry = ledger.entry(run, i);
+      out << fmt::format("    {:<24}  {:08x}", config::format_instant(entry.time),
+                         entry.fingerprint);
+      if (entry.creative != 0) out << "  creative " << names.creative(entry.creative);
+      out << "\n";
+    }
+  }
+}
+
+}  // namespace
+
+int run_show(const Settings& settings, Streams streams) {
+  Shown shown;
+  if (const Status status = read(settings, shown); !status.ok()) return fail(streams, status);
+  const Names names = load_names(settings.access, streams);
+  if (settings.json) {
+    print_json(shown, names, streams.out);
+  } else {
+    print_text(shown, names, streams.out);
+  }
+  return kExitOk;
+}
+
+}  // namespace fcap::cli

@@ -1,0 +1,279 @@
+#include <atomic>
+#include <deque>
+#include <functional>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "fixtures.h"
+
+namespace fcap::checker_test {
+namespace {
+
+using testing::Each;
+using testing::SizeIs;
+
+constexpr Candidate kCandidates[] = {{"c1"}, {"c2"}};
+
+TEST(CheckAsync, GivesTheVerdicts) {
+  ScriptedChecker world;
+  world.checker->set_rules(rule_set({sliding_rule("r1", "c1", 1)}));
+  world.store->records["fcap:{u}"] = record_of("c1", 1);
+  std::promise<CheckResult> answer;
+  world.checker->check_async("u", kCandidates, kPatient,
+                             [&](CheckResult result) { answer.set_value(std::move(result)); });
+  const auto held = world.store->wait_for_held(1);
+  EXPECT_EQ(world.checker->stats().pending, 1U);
+  std::thread io([&] { world.store->answer(held[0], StoreCode::kOk); });
+  io.join();
+  const CheckResult result = answer.get_future().get();
+  EXPECT_FALSE(result.verdicts[0].allowed);
+  EXPECT_TRUE(result.verdicts[1].allowed);
+}
+
+TEST(CheckAsync, CopiesWhatItIsGiven) {
+  ScriptedChecker world;
+  Rule member = sliding_rule("members", "c1", 0);
+  member.segment = "gold";
+  world.checker->set_rules(rule_set({member}));
+  std::promise<CheckResult> answer;
+  {
+    std::string user = "u";
+    std::string campaign = "c1";
+    std::string segment = "gold";
+    const Candidate candidates[] = {{campaign}};
+    const std::string_view segments[] = {segment};
+    world.checker->check_async(user, candidates, {.deadline = 30s, .now = {}, .segments = segments},
+                               [&](CheckResult result) { answer.set_value(std::move(result)); });
+    user = campaign = segment = "????";
+  }
+  const auto held = world.store->wait_for_held(1);
+  EXPECT_EQ(held[0].key, "fcap:{u}");
+  world.store->answer(held[0], StoreCode::kNotFound);
+  EXPECT_EQ(answer.get_future().get().verdicts[0].rule_id, "members");
+}
+
+// A host may hold a lock around check_async() that its callback takes too.
+TEST(CheckAsync, CallbackNeverRunsInsideTheCallThatStartedIt) {
+  ScriptedChecker world;
+  world.store->answer_at_once = StoreCode::kBreakerOpen;
+  std::mutex mutex;
+  std::atomic<int> answers{0};
+  const auto callback = [&](CheckResult) {
+    const std::lock_guard lock(mutex);
+    ++answers;
+  };
+  {
+    const std::lock_guard lock(mutex);
+    world.checker->check_async("u", kCandidates, {}, callback);  // no rules
+    world.checker->set_rules(rule_set({}));
+    world.checker->check_async("u", kCandidates, {}, callback);  // the store refuses at once
+    world.checker->check_async("", kCandidates, {}, callback);   // no user
+  }
+  world.checker.reset();
+  EXPECT_EQ(answers, 3);
+}
+
+TEST(CheckAsync, BlockingCheckInsideACallbackIsRefused) {
+  ScriptedChecker world;
+  world.checker->set_rules(rule_set({sliding_rule("r0", "c2", 0)}));
+  world.store->answer_at_once = StoreCode::kNotFound;
+  ScriptedChecker other;
+  other.checker->set_rules(rule_set({}));
+  other.store->answer_at_once = StoreCode::kNotFound;
+  std::promise<std::vector<Reason>> answer;
+  world.checker->check_async("u", kCandidates, {}, [&](CheckResult) {
+    const UserCandidates users[] = {{"u", kCandidates}};
+    answer.set_value({world.checker->check("u", kCandidates).reason,
+                      world.checker->check_batch(users)[0].reason,
+                      other.checker->check("u", kCandidates).reason});
+    EXPECT_THAT(world.checker->first_allowed("u", kCandidates, 2), SizeIs(2));
+  });
+  EXPECT_THAT(answer.get_future().get(),
+              testing::ElementsAre(Reason::kReentrant, Reason::kReentrant, Reason::kPassed));
+  world.checker.reset();
+}
+
+TEST(CheckAsync, CallbackMayStartTheNextOneManyTimesOver) {
+  ScriptedChecker world;
+  world.checker->set_rules(rule_set({}));
+  world.store->answer_at_once = StoreCode::kBreakerOpen;
+  std::atomic<int> left{100'000};
+  std::promise<void> over;
+  std::function<void(CheckResult)> next = [&](CheckResult) {
+    if (--left == 0) return over.set_value();
+    world.checker->check_async("u", kCandidates, {}, next);
+  };
+  world.checker->check_async("u", kCandidates, {}, next);
+  over.get_future().wait();
+  world.checker.reset();
+}
+
+TEST(CheckAsync, ThrowingCallbackIsLoggedAndTheCheckerGoesOn) {
+  std::atomic<int> logged{0};
+  CheckerOptions options;
+  options.log = [&](LogLevel, std::string_view) { ++logged; };
+  ScriptedChecker world(options);
+  world.checker->check_async("u", kCandidates, {},
+                             [](CheckResult) { throw std::runtime_error("of the test"); });
+  std::promise<void> second;
+  world.checker->check_async("u", kCandidates, {}, [&](CheckResult) { second.set_value(); });
+  second.get_future().wait();
+  EXPECT_EQ(logged, 1);
+}
+
+/// An event loop's queue.
+class Loop {
+ public:
+  void post(std::function<void()> task) {
+    const std::lock_guard lock(mutex_);
+    tasks_.push_back(std::move(task));
+  }
+  bool run_one() {
+    std::function<void()> task;
+    {
+      const std::lock_guard lock(mutex_);
+      if (tasks_.empty()) return false;
+      task = std::move(tasks_.front());
+      tasks_.pop_front();
+    }
+    task();
+    return true;
+  }
+  std::size_t size() {
+    const std::lock_guard lock(mutex_);
+    return tasks_.size();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::deque<std::function<void()>> tasks_;
+};
+
+TEST(CheckAsync, CallbacksRunOnTheExecutor) {
+  Loop loop;
+  CheckerOptions options;
+  options.executor = [&](std::function<void()> task) { loop.post(std::move(task)); };
+  ScriptedChecker world(options);
+  world.checker->set_rules(rule_set({sliding_rule("r1", "c1", 1)}));
+  world.store->records["fcap:{u}"] = record_of("c1", 1);
+  std::vector<Reason> answers;
+  const auto callback = [&](CheckResult result) { answers.push_back(result.verdicts[0].reason); };
+  world.checker->check_async("u", kCandidates, kPatient, callback);
+  world.checker->check_async("", kCandidates, kPatient, callback);
+  std::thread io([&] { world.store->answer(world.store->wait_for_held(1)[0], StoreCode::kOk); });
+  io.join();
+  EXPECT_TRUE(answers.empty());
+  while (loop.run_one()) {
+  }
+  EXPECT_THAT(answers, testing::UnorderedElementsAre(Reason::kCapped, Reason::kNoUser));
+}
+
+TEST(CheckAsync, ExecutorThatThrowsLosesNoAnswer) {
+  CheckerOptions options;
+  options.executor = [](const std::function<void()>&) { throw std::runtime_error("full"); };
+  ScriptedChecker world(options);
+  std::promise<Reason> answer;
+  world.checker->check_async("u", kCandidates, {},
+                             [&](CheckResult result) { answer.set_value(result.reason); });
+  EXPECT_EQ(answer.get_future().get(), Reason::kNoRules);
+}
+
+// A host destroys the Checker on the very loop that its executor posts to: the tasks still in the
+// queue run later, when the Checker is gone, or never.
+TEST(CheckerDestructor, AnswersWhatTheExecutorHasNotRun) {
+  for (const bool run_later : {true, false}) {
+    Loop loop;
+    CheckerOptions options;
+    options.executor = [&](std::function<void()> task) { loop.post(std::move(task)); };
+    ScriptedChecker world(options);
+    world.checker->set_rules(rule_set({}));
+    std::vector<Reason> answers;
+    world.checker->check_async("u", kCandidates, kPatient,
+                               [&](CheckResult result) { answers.push_back(result.reason); });
+    world.store->answer(world.store->wait_for_held(1)[0], StoreCode::kNotFound);
+    EXPECT_EQ(loop.size(), 1U);
+    world.checker.reset();
+    EXPECT_THAT(answers, testing::ElementsAre(Reason::kShutdown));
+    while (run_later && loop.run_one()) {
+    }
+    EXPECT_THAT(answers, SizeIs(1));
+  }
+}
+
+TEST(CheckerDestructor, AnswersPendingChecksAndOutlivesLateCompletions) {
+  ScriptedChecker world;
+  world.checker->set_rules(rule_set({}));
+  std::vector<CheckResult> answers;
+  for (int i = 0; i < 10; ++i) {
+    world.checker->check_async("u", kCandidates, kPatient,
+                               [&](CheckResult result) { answers.push_back(std::move(result)); });
+  }
+  const CheckOptions hurried{.deadline = 1us, .now = {}, .segments = {}};
+  EXPECT_EQ(world.checker->check("u", kCandidates, hurried).reason, Reason::kTimeout);
+  world.checker.reset();
+  ASSERT_THAT(answers, SizeIs(10));
+  for (const CheckResult& answer : answers) {
+    EXPECT_EQ(answer.reason, Reason::kShutdown);
+    EXPECT_THAT(answer.verdicts, SizeIs(2));
+    EXPECT_TRUE(answer.verdicts[0].allowed);
+  }
+  // The host's store lives on and answers when it pleases.
+  for (const auto& held : world.store->wait_for_held(11)) {
+    world.store->answer(held, StoreCode::kOk);
+  }
+  EXPECT_THAT(answers, SizeIs(10));
+}
+
+TEST(CheckerDestructor, WaitsForARunningCallback) {
+  ScriptedChecker world;
+  world.checker->set_rules(rule_set({}));
+  std::promise<void> running;
+  std::promise<void> proceed;
+  std::atomic<bool> finished{false};
+  world.checker->check_async("u", kCandidates, kPatient, [&](CheckResult) {
+    running.set_value();
+    proceed.get_future().wait();
+    finished = true;
+  });
+  std::thread io(
+      [&] { world.store->answer(world.store->wait_for_held(1)[0], StoreCode::kNotFound); });
+  running.get_future().wait();
+  std::thread host([&] {
+    world.checker.reset();
+    EXPECT_TRUE(finished);
+  });
+  std::this_thread::sleep_for(5ms);
+  proceed.set_value();
+  host.join();
+  io.join();
+}
+
+TEST(CheckerDestructor, RacesWithCompletionsAndAnswersEachOnce) {
+  for (int round = 0; round < 50; ++round) {
+    ScriptedChecker world;
+    world.checker->set_rules(rule_set({}));
+    constexpr std::size_t kCount = 64;
+    std::vector<std::atomic<int>> answered(kCount);
+    for (std::size_t i = 0; i < kCount; ++i) {
+      world.checker->check_async("u", kCandidates, kPatient,
+                                 [&answered, i](CheckResult) { ++answered[i]; });
+    }
+    const auto held = world.store->wait_for_held(kCount);
+    std::thread io([&] {
+      for (const auto& read : held) world.store->answer(read, StoreCode::kNotFound);
+    });
+    world.checker.reset();
+    io.join();
+    for (const auto& times : answered) EXPECT_EQ(times, 1);
+  }
+}
+
+}  // namespace
+}  // namespace fcap::checker_test

@@ -1,0 +1,166 @@
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "fixtures.h"
+
+namespace fcap::checker_test {
+namespace {
+
+TEST(CheckDeadline, PassedAnswersTimeoutAndTheLateReplyReachesNobody) {
+  ScriptedChecker world;
+  world.checker->set_rules(rule_set({sliding_rule("r1", "c1", 1)}));
+  world.store->records["fcap:{slow}"] = record_of("c1", 5);
+  const Candidate candidates[] = {{"c1"}};
+  const CheckOptions hurried{.deadline = 1ms, .now = {}, .segments = {}};
+  EXPECT_EQ(world.checker->check("slow", candidates, hurried).reason, Reason::kTimeout);
+
+  // The late answer arrives while another user's check waits; that one gets its own.
+  const auto late = world.store->take_held();
+  ASSERT_EQ(late.size(), 1U);
+  std::thread server([&] {
+    const auto held = world.store->wait_for_held(1);
+    world.store->answer(late[0], StoreCode::kOk);
+    world.store->answer(held[0], StoreCode::kNotFound);
+  });
+  const CheckResult result = world.checker->check("quick", candidates, kPatient);
+  server.join();
+  EXPECT_EQ(result.reason, Reason::kPassed);
+  EXPECT_TRUE(result.verdicts[0].allowed);
+  EXPECT_EQ(world.checker->stats().timeouts, 1U);
+}
+
+TEST(CheckDeadline, ZeroIsTakenAndAnswersAtOnce) {
+  ScriptedChecker world;
+  world.checker->set_rules(rule_set({}));
+  const Candidate candidates[] = {{"c1"}};
+  for (const auto deadline : {0us, -5us}) {
+    const CheckOptions none{.deadline = deadline, .now = {}, .segments = {}};
+    EXPECT_EQ(world.checker->check("u", candidates, none).reason, Reason::kTimeout);
+  }
+  for (const auto& held : world.store->take_held()) {
+    world.store->answer(held, StoreCode::kTimeout);
+  }
+}
+
+TEST(CheckDeadline, BatchKeepsTheAnswersThatCameInTime) {
+  ScriptedChecker world;
+  world.checker->set_rules(rule_set({sliding_rule("r1", "c1", 1)}));
+  for (const char* user : {"a", "b", "c"}) {
+    world.store->records["fcap:{" + std::string(user) + "}"] = record_of("c1", 1);
+  }
+  const Candidate candidates[] = {{"c1"}};
+  const UserCandidates users[] = {{"a", candidates}, {"b", candidates}, {"c", candidates}};
+  std::vector<ScriptedStore::Held> held;
+  std::thread server([&] {
+    held = world.store->wait_for_held(3);
+    world.store->answer(held[0], StoreCode::kOk);
+    world.store->answer(held[2], StoreCode::kOk);
+  });
+  const auto results =
+      world.checker->check_batch(users, {.deadline = 500ms, .now = {}, .segments = {}});
+  server.join();
+  EXPECT_EQ(results[0].verdicts[0].reason, Reason::kCapped);
+  EXPECT_EQ(results[1].verdicts[0].reason, Reason::kTimeout);
+  EXPECT_EQ(results[2].verdicts[0].reason, Reason::kCapped);
+  world.store->answer(held[1], StoreCode::kOk);
+}
+
+// Every user's record holds as many events as the user's number, so an answer tells whose it is.
+TEST(CheckDeadline, ManyThreadsWithRandomDelaysNeverMixAnswers) {
+  const char* given = std::getenv("FCAP_TEST_SEED");
+  const auto seed =
+      given != nullptr ? static_cast<std::uint32_t>(std::stoul(given)) : std::random_device{}();
+  SCOPED_TRACE("FCAP_TEST_SEED=" + std::to_string(seed));
+  constexpr std::uint32_t kUsers = 40;
+  constexpr int kThreads = 8;
+  constexpr int kChecksEach = 300;
+  ScriptedChecker world;
+  world.checker->set_rules(rule_set({sliding_rule("r1", "c1", 1)}));
+  for (std::uint32_t user = 1; user <= kUsers; ++user) {
+    world.store->records["fcap:{" + std::to_string(user) + "}"] = record_of("c1", user);
+  }
+  std::atomic<bool> done{false};
+  std::thread server([&] {
+    std::mt19937 random(seed);
+    std::vector<ScriptedStore::Held> waiting;
+    while (!done || !waiting.empty()) {
+      for (auto& held : world.store->take_held()) waiting.push_back(held);
+      std::shuffle(waiting.begin(), waiting.end(), random);
+      for (std::size_t left = waiting.empty() ? 0 : 1 + random() % waiting.size(); left > 0;
+           --left) {
+        world.store->answer(waiting.back(), StoreCode::kOk);
+        waiting.pop_back();
+      }
+      std::this_thread::sleep_for(std::chrono::microseconds(random() % 300));
+    }
+  });
+  std::atomic<int> judged{0};
+  std::atomic<int> timeouts{0};
+  std::vector<std::thread> callers;
+  for (int thread = 0; thread < kThreads; ++thread) {
+    callers.emplace_back([&, thread] {
+      std::mt19937 random(seed + static_cast<std::uint32_t>(thread) + 1);
+      const Candidate candidates[] = {{"c1"}};
+      for (int i = 0; i < kChecksEach; ++i) {
+        const auto user = static_cast<std::uint32_t>(1 + random() % kUsers);
+        const CheckOptions options{
+            .deadline = std::chrono::microseconds(random() % 600), .now = {}, .segments = {}};
+        const CheckResult result = world.checker->check(std::to_string(user), candidates, options);
+        if (result.reason == Reason::kTimeout) {
+          ++timeouts;
+        } else {
+          EXPECT_EQ(result.verdicts[0].count, user);
+          ++judged;
+        }
+      }
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  done = true;
+  server.join();
+  EXPECT_EQ(judged + timeouts, kThreads * kChecksEach);
+}
+
+TEST(CheckRules, AreSwappedUnderLoadWithoutAWrongVerdict) {
+  ScriptedChecker world;
+  world.store->answer_at_once = StoreCode::kOk;
+  world.store->records["fcap:{u}"] = record_of("c1", 4);
+  // Versions and limits go together: version n caps exactly when its limit is at most 4.
+  std::vector<std::shared_ptr<const RuleSet>> sets;
+  for (std::uint32_t limit = 1; limit <= 8; ++limit) {
+    sets.push_back(rule_set({sliding_rule("r" + std::to_string(limit), "c1", limit)}, {}, limit));
+  }
+  world.checker->set_rules(sets[0]);
+  std::atomic<bool> done{false};
+  std::vector<std::thread> callers;
+  for (int thread = 0; thread < 4; ++thread) {
+    callers.emplace_back([&] {
+      const Candidate candidates[] = {{"c1"}};
+      while (!done) {
+        const CheckResult result = world.checker->check("u", candidates);
+        const std::uint64_t limit = result.rules->version();
+        EXPECT_EQ(result.verdicts[0].allowed, limit > 4);
+        if (limit <= 4) {
+          EXPECT_EQ(result.verdicts[0].rule_id, "r" + std::to_string(limit));
+        }
+      }
+    });
+  }
+  for (int i = 0; i < 400; ++i) {
+    world.checker->set_rules(sets[static_cast<std::size_t>(i) % sets.size()]);
+    std::this_thread::sleep_for(100us);
+  }
+  done = true;
+  for (std::thread& caller : callers) caller.join();
+}
+
+}  // namespace
+}  // namespace fcap::checker_test

@@ -1,0 +1,71 @@
+#include <cstdlib>
+#include <future>
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "fixtures.h"
+
+namespace fcap::checker_test {
+namespace {
+
+constexpr Candidate kCandidates[] = {{"c1"}};
+
+// What the child exits with when a step did not go as it must; the step's number.
+int child_steps(ScriptedChecker& world) {
+  const CheckResult result = world.checker->check("u", kCandidates);
+  if (result.reason != Reason::kForked || !result.verdicts.at(0).allowed) return 1;
+  const UserCandidates users[] = {{"u", kCandidates}};
+  if (world.checker->check_batch(users).at(0).reason != Reason::kForked) return 2;
+  if (world.checker->first_allowed("u", kCandidates, 1).size() != 1) return 3;
+  Reason async_reason = Reason::kPassed;
+  world.checker->check_async("u", kCandidates, {},
+                             [&](CheckResult answer) { async_reason = answer.reason; });
+  if (async_reason != Reason::kForked) return 4;
+  world.checker->set_rules(nullptr);
+  if (world.checker->rules() != nullptr) return 5;
+  if (world.checker->stats().forked != 4) return 6;
+  world.checker.reset();
+  return 0;
+}
+
+TEST(Fork, ChildAnswersForkedAndTheParentIsUnharmed) {
+  ScriptedChecker world;
+  world.checker->set_rules(rule_set({sliding_rule("r0", "c1", 0)}));
+  std::promise<CheckResult> pending;
+  world.checker->check_async("u", kCandidates, kPatient,
+                             [&](CheckResult result) { pending.set_value(std::move(result)); });
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) ::_exit(child_steps(world));
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+
+  world.store->answer(world.store->wait_for_held(1)[0], StoreCode::kNotFound);
+  EXPECT_EQ(pending.get_future().get().verdicts[0].reason, Reason::kCapped);
+  world.store->answer_at_once = StoreCode::kNotFound;
+  EXPECT_EQ(world.checker->check("u", kCandidates).verdicts[0].reason, Reason::kCapped);
+}
+
+TEST(Fork, CheckerMadeInTheChildWorksThere) {
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    ScriptedChecker world;
+    world.checker->set_rules(rule_set({sliding_rule("r0", "c1", 0)}));
+    world.store->answer_at_once = StoreCode::kNotFound;
+    const bool capped =
+        world.checker->check("u", kCandidates).verdicts.at(0).reason == Reason::kCapped;
+    world.checker.reset();
+    ::_exit(capped ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
+}  // namespace
+}  // namespace fcap::checker_test
