@@ -1,6 +1,6 @@
-#include "redis/client.h"
-
 #include <gtest/gtest.h>
+
+#include "redis/client.h"
 
 namespace fcap::redis {
 namespace {
