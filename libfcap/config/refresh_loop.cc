@@ -28,6 +28,10 @@ bool no_answer(const Status& status) {
          (status.code() == StatusCode::kNotFound && status.retryable());
 }
 
+RuleSetSize size_of(const RuleSet& set) {
+  return {set.version(), set.rules().size(), set.campaigns().size()};
+}
+
 RuleSetSpec spec_of(const RuleSet& set) {
   return {set.version(), set.rules(), set.campaigns()};
 }

@@ -26,10 +26,6 @@ milliseconds scaled(milliseconds length, double factor) {
 
 }  // namespace
 
-RuleSetSize size_of(const RuleSet& set) noexcept {
-  return {set.version(), set.rules().size(), set.campaigns().size()};
-}
-
 ReloadJudgement judge_reload(const std::optional<RuleSetSize>& last, const RuleSetSize& next,
                              const ReloadPolicy& policy) {
   if (!last) return {};

@@ -6,8 +6,6 @@
 #include <optional>
 #include <string>
 
-#include <fcap/rule_set.h>
-
 /// What a refresher decides, apart from what it reads: pure, so that every case can be tested.
 namespace fcap::config {
 
@@ -17,8 +15,6 @@ struct RuleSetSize {
   std::size_t rules = 0;
   std::size_t campaigns = 0;
 };
-
-[[nodiscard]] RuleSetSize size_of(const RuleSet& set) noexcept;
 
 struct ReloadPolicy {
   /// RuleSourceOptions::shrink_refused_below

@@ -38,11 +38,7 @@ ordered_json rule_json(const Rule& rule) {
   json["scope"] = word_of(kScopeWords, rule.scope);
   if (!rule.target.empty()) json["target"] = rule.target;
   json["event_type"] = word_of(kEventTypeWords, rule.event_type);
-  if (rule.limit) {
-    json["limit"] = *rule.limit;
-  } else {
-    json["limit"] = nullptr;
-  }
+  json["limit"] = rule.limit ? ordered_json(*rule.limit) : ordered_json(nullptr);
   json["window"] = window_json(rule.window);
   if (rule.segment) json["segment"] = *rule.segment;
   if (rule.start) json["start"] = format_instant(*rule.start);

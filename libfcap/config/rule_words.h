@@ -16,6 +16,8 @@ struct Word {
   std::string_view text;
   T value;
 };
+template <typename T>
+Word(std::string_view, T) -> Word<T>;
 
 inline constexpr std::array kScopeWords{
     Word{"campaign", Scope::kCampaign},

@@ -1,0 +1,40 @@
+#include <gtest/gtest.h>
+
+#include "config/rule_json.h"
+#include "config/snapshot.h"
+#include "unit/config/random_specs.h"
+
+namespace fcap::config {
+namespace {
+
+TEST(RuleJsonProperty, EveryRuleSetIsReadBackAsItWasWritten) {
+  RandomSpecs specs(test_seed());
+  for (int round = 0; round < 500; ++round) {
+    const RuleSetSpec spec = specs.spec();
+    const std::string json = to_rules_json(spec);
+    const auto parsed = parse_rules_json(json);
+    ASSERT_TRUE(parsed.ok()) << parsed.status().text() << '\n' << json;
+    ASSERT_EQ(first_difference(spec, parsed.value()), "") << json;
+    ASSERT_EQ(to_rules_json(parsed.value()), json);
+  }
+}
+
+TEST(SnapshotProperty, AnyChangedOrMissingByteIsNoticed) {
+  RandomSpecs specs(test_seed());
+  for (int round = 0; round < 50; ++round) {
+    const std::string bytes = snapshot_bytes(specs.spec());
+    ASSERT_TRUE(parse_snapshot(bytes).ok());
+    for (int change = 0; change < 50; ++change) {
+      std::string changed = bytes;
+      const std::size_t at = specs.below(bytes.size());
+      changed[at] = static_cast<char>(changed[at] ^ static_cast<char>(1 + specs.below(255)));
+      ASSERT_EQ(parse_snapshot(changed).status().code(), StatusCode::kCorrupt) << "byte " << at;
+    }
+    const std::size_t kept = specs.below(bytes.size());
+    ASSERT_EQ(parse_snapshot(bytes.substr(0, kept)).status().code(), StatusCode::kCorrupt);
+    ASSERT_EQ(parse_snapshot(bytes + "x").status().code(), StatusCode::kCorrupt);
+  }
+}
+
+}  // namespace
+}  // namespace fcap::config
