@@ -7,10 +7,6 @@
 namespace fcap::ledger {
 namespace {
 
-/// A tail of up to this many entries is put into the columns one by one; a longer one is sorted
-/// together with them.
-constexpr std::size_t kInsertionsMax = 16;
-
 /// What a runs frame says before its columns, and where those are.
 struct RunsLayout {
   std::uint8_t flags = 0;
@@ -133,33 +129,73 @@ bool read_creatives(const char* at, const char* end, std::span<std::uint64_t> cr
   return read_indexed<4>(at, count, indices, creatives);
 }
 
-/// Whether an entry of the run occurs twice. Long runs go through a bit per hash value first:
-/// fingerprints are hashes themselves.
-bool has_duplicate(std::span<const std::uint32_t> fingerprints) noexcept {
-  constexpr std::size_t kPairwiseMax = 24;
-  if (fingerprints.size() <= kPairwiseMax) {
-    for (std::size_t i = 1; i < fingerprints.size(); ++i) {
-      for (std::size_t j = 0; j < i; ++j) {
-        if (fingerprints[i] == fingerprints[j]) return true;
-      }
-    }
-    return false;
+/// Whether an entry stands behind one that it should come before, in the same run or not. Written
+/// without branches: which entries do is as random as times are.
+std::uint32_t is_descent(std::span<const Instant> times, std::span<const std::uint32_t> prints,
+                         std::size_t i) noexcept {
+  const bool earlier = times[i] < times[i - 1];
+  const bool tie = times[i] == times[i - 1];
+  const bool not_above = prints[i] <= prints[i - 1];
+  return static_cast<std::uint32_t>(earlier) |
+         (static_cast<std::uint32_t>(tie) & static_cast<std::uint32_t>(not_above));
+}
+
+/// Whether some fingerprint equals the one `distance` entries before it, in the same run or not.
+bool any_repeat(std::span<const std::uint32_t> prints, std::size_t distance) noexcept {
+  std::uint32_t repeats = 0;
+  for (std::size_t i = distance; i < prints.size(); ++i) {
+    repeats |= static_cast<std::uint32_t>(prints[i] == prints[i - distance]);
   }
-  constexpr std::size_t kBits = 1U << 15U;
-  std::uint64_t seen[kBits / 64] = {};
+  return repeats != 0;
+}
+
+bool has_duplicate_pairwise(std::span<const std::uint32_t> prints) noexcept {
+  for (std::size_t distance = 1; distance < prints.size(); ++distance) {
+    if (any_repeat(prints, distance)) return true;
+  }
+  return false;
+}
+
+/// For long runs: a bit per value first. Fingerprints are hashes themselves.
+bool has_duplicate_hashed(std::span<const std::uint32_t> prints) noexcept {
+  constexpr std::size_t kBitsMax = 1U << 17U;
+  const std::size_t bits = std::min(kBitsMax, std::bit_ceil(prints.size() * 64));
+  std::uint64_t seen[kBitsMax / 64];  // NOLINT: only what is used is set to zero
+  std::fill_n(seen, bits / 64, 0);
   // A suspicion is looked into; where there are too many, sorting everything is the cheaper way.
-  std::size_t suspicions_left = 64 + fingerprints.size() / 16;
-  for (std::size_t i = 0; i < fingerprints.size(); ++i) {
-    const std::size_t bit = fingerprints[i] % kBits;
+  std::size_t suspicions_left = 64 + prints.size() / 16;
+  for (std::size_t i = 0; i < prints.size(); ++i) {
+    const std::size_t bit = prints[i] & (bits - 1);
     const std::uint64_t mask = std::uint64_t{1} << (bit % 64);
     if ((seen[bit / 64] & mask) != 0) {
       if (suspicions_left-- == 0) return true;
-      const auto before = fingerprints.first(i);
-      if (std::find(before.begin(), before.end(), fingerprints[i]) != before.end()) return true;
+      const auto before = prints.first(i);
+      if (std::find(before.begin(), before.end(), prints[i]) != before.end()) return true;
     }
     seen[bit / 64] |= mask;
   }
   return false;
+}
+
+/// Whether some run holds an identity twice, or may hold it.
+bool has_duplicate(std::span<const Run> runs, std::span<const std::uint32_t> prints,
+                   std::size_t longest) noexcept {
+  // The usual record has short runs. One pass over all of them for each distance needs no branch
+  // a run; it may find equal fingerprints of different runs (a click has its impression's id), and
+  // then the runs are looked at one by one.
+  constexpr std::size_t kShort = 8;
+  if (longest <= kShort) {
+    bool suspicious = false;
+    for (std::size_t distance = 1; distance < longest; ++distance) {
+      suspicious |= any_repeat(prints, distance);
+    }
+    if (!suspicious) return false;
+  }
+  constexpr std::size_t kPairwise = 48;
+  return std::any_of(runs.begin(), runs.end(), [&](const Run& run) {
+    const auto own = prints.subspan(run.begin, run.end - run.begin);
+    return own.size() <= kPairwise ? has_duplicate_pairwise(own) : has_duplicate_hashed(own);
+  });
 }
 
 bool read_marker(std::string_view payload, Instant& marker) noexcept {
@@ -178,13 +214,10 @@ DecodeCode Ledger::decode(std::string_view record) noexcept {
     clear();
     return code;
   }
-  const bool canonical = columns_are_canonical();
-  if (canonical && loose_.size() <= kInsertionsMax) {
-    for (const Entry& entry : loose_) insert(entry);
-    loose_.clear();
+  if (columns_are_canonical()) {
+    merge_loose();
   } else {
-    gather_into_loose();
-    rebuild_from_loose();
+    rebuild_with_loose();
   }
   apply_erasure();
   return DecodeCode::kOk;
@@ -279,22 +312,20 @@ bool Ledger::append_entry(std::string_view payload) {
 }
 
 bool Ledger::columns_are_canonical() const noexcept {
+  // Sorted runs descend nowhere but from one run to the next: so counting suffices.
+  std::uint32_t descents = 0;
+  for (std::size_t i = 1; i < times_.size(); ++i) descents += is_descent(times_, fingerprints_, i);
+  std::size_t longest = 0;
   for (std::size_t r = 0; r < runs_.size(); ++r) {
     const Run& run = runs_[r];
-    if (r > 0 &&
-        std::tie(runs_[r - 1].campaign, runs_[r - 1].type) >= std::tie(run.campaign, run.type)) {
-      return false;
-    }
-    for (std::uint32_t i = run.begin + 1; i < run.end; ++i) {
-      if (std::tie(times_[i - 1], fingerprints_[i - 1]) >= std::tie(times_[i], fingerprints_[i])) {
-        return false;
-      }
-    }
-    if (has_duplicate(std::span(fingerprints_).subspan(run.begin, run.end - run.begin))) {
+    longest = std::max<std::size_t>(longest, run.end - run.begin);
+    if (r == 0) continue;
+    descents -= is_descent(times_, fingerprints_, run.begin);
+    if (std::tie(runs_[r - 1].campaign, runs_[r - 1].type) >= std::tie(run.campaign, run.type)) {
       return false;
     }
   }
-  return true;
+  return descents == 0 && !has_duplicate(runs_, fingerprints_, longest);
 }
 
 }  // namespace fcap::ledger

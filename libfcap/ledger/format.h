@@ -54,11 +54,26 @@ inline constexpr std::uint32_t kLengthEscape = 15;
 inline constexpr std::size_t kEntryPayloadBytes = 1 + kHashBytes + kTimeBytes + kFingerprintBytes;
 inline constexpr std::size_t kMarkerFrameBytes = 2 + kTimeBytes;
 
+/// Odd widths are put together from two loads: a copy into an eight-byte variable would be stored
+/// in pieces and read back whole, which stalls.
 template <std::size_t kBytes>
 [[nodiscard]] inline std::uint64_t load(const char* bytes) noexcept {
-  std::uint64_t value = 0;
-  std::memcpy(&value, bytes, kBytes);
-  return value;
+  if constexpr (kBytes == 1) {
+    return static_cast<std::uint8_t>(*bytes);
+  } else if constexpr (kBytes == 2) {
+    std::uint16_t value = 0;
+    std::memcpy(&value, bytes, sizeof value);
+    return value;
+  } else if constexpr (kBytes == 3) {
+    return load<2>(bytes) | load<1>(bytes + 2) << 16U;
+  } else if constexpr (kBytes == 4) {
+    std::uint32_t value = 0;
+    std::memcpy(&value, bytes, sizeof value);
+    return value;
+  } else {
+    static_assert(kBytes > 4 && kBytes <= 8);
+    return load<4>(bytes) | load<kBytes - 4>(bytes + 4) << 32U;
+  }
 }
 
 template <std::size_t kBytes>

@@ -10,6 +10,8 @@
 #include <fcap/rule.h>
 #include <fcap/time.h>
 
+#include "ledger/column.h"
+
 namespace fcap::ledger {
 
 /// One event as a record holds it. Its identity is (campaign, type, fingerprint).
@@ -112,15 +114,17 @@ class Ledger {
   void insert(const Entry& entry);
   void insert_column_values(std::size_t position, const Entry& entry);
   void erase_column_values(std::size_t position);
-  void gather_into_loose();
-  void rebuild_from_loose();
+  void settle_loose();
+  void merge_loose();
+  void interleave_loose();
+  void rebuild_with_loose();
   template <typename Keep>
   void keep_if(Keep keep);
 
-  std::vector<Run> runs_;
-  std::vector<Instant> times_;
-  std::vector<std::uint64_t> creatives_;
-  std::vector<std::uint32_t> fingerprints_;
+  Column<Run> runs_;
+  Column<Instant> times_;
+  Column<std::uint64_t> creatives_;
+  Column<std::uint32_t> fingerprints_;
   std::optional<Instant> erased_before_;
   std::optional<Instant> complete_since_;
   std::uint32_t unknown_frames_ = 0;
