@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # scripts/install_test.sh BUILD_DIR: installs what was built into an empty prefix, and builds and runs the project in
-# tests/install against it, as an outside user would: by find_package, by pkg-config, and with a static library.
+# tests/install against it, as an outside user would: by find_package and by pkg-config; with CI=true also against a
+# static libfcap, which is built for it.
 FCAP_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 source "$FCAP_ROOT/scripts/lib/common.sh"
 
@@ -29,6 +30,15 @@ library_dir() { dirname "$(find "$prefix" -name fcap.pc -print -quit)"; }
 by_find_package() {
   cmake -S "$consumer" -B "$work/cmake" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" &&
     cmake --build "$work/cmake" && "$work/cmake/consumer"
+}
+
+# The library alone: also shows that it needs none of what updater, command and tests need.
+statically() {
+  cmake -S "$FCAP_ROOT" -B "$work/static" -G Ninja -DBUILD_SHARED_LIBS=OFF -DFCAP_BUILD_UPDATER=OFF \
+    -DFCAP_BUILD_CLI=OFF -DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_INSTALL_PREFIX="$work/static-prefix" &&
+    cmake --build "$work/static" --target install &&
+    cmake -S "$consumer" -B "$work/static-consumer" -G Ninja -DCMAKE_PREFIX_PATH="$work/static-prefix" &&
+    cmake --build "$work/static-consumer" && "$work/static-consumer/consumer"
 }
 
 by_pkg_config() {
@@ -69,6 +79,7 @@ programs_run() {
 check "cmake --install" cmake --install "$build" --prefix "$prefix"
 check "an outside project by find_package(fcap)" by_find_package
 check "an outside project by pkg-config fcap" by_pkg_config
+if [[ ${CI:-} == true ]]; then check "an outside project with a static libfcap" statically; fi
 check "every public header stands alone" headers_stand_alone
 check "the library shows only its own symbols" symbols_are_hidden
 check "the installed programs run" programs_run
