@@ -1,0 +1,163 @@
+// A Checker whose Redis is slow, gone, closed to it, or holds what cannot be read.
+#include <atomic>
+#include <mutex>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/checker_world.h"
+
+namespace fcap {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::CheckerWorld;
+using ::testing::HasSubstr;
+using testing::RedisServer;
+using testing::wait_until;
+
+class CheckerFaults : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!RedisServer::available()) GTEST_SKIP() << "redis-server or redis-cli is missing";
+    world_ = std::make_unique<CheckerWorld>();
+  }
+
+  /// Whether checks come to be answered for that reason.
+  static bool comes_to(Checker& checker, Reason reason) {
+    return wait_until([&] { return CheckerWorld::reason(checker, "u", 2ms) == reason; });
+  }
+
+  std::unique_ptr<CheckerWorld> world_;
+};
+
+TEST_F(CheckerFaults, FrozenRedisFailsOpenThenTheBreakerOpensThenItRecovers) {
+  world_->record("u", 1);
+  const auto checker = CheckerWorld::connected(world_->options());
+  world_->redis.freeze();
+  EXPECT_EQ(CheckerWorld::reason(*checker, "u", 2ms), Reason::kTimeout);
+  EXPECT_TRUE(comes_to(*checker, Reason::kBreakerOpen));
+  const Candidate candidates[] = {{"c1"}};
+  EXPECT_TRUE(checker->check("u", candidates).verdicts[0].allowed);
+  EXPECT_GT(checker->stats().timeouts, 0U);
+  EXPECT_GT(checker->stats().breaker_open, 0U);
+  world_->redis.thaw();
+  EXPECT_TRUE(wait_until([&] { return CheckerWorld::reason(*checker, "u") == Reason::kPassed; }));
+  EXPECT_FALSE(checker->check("u", candidates).verdicts[0].allowed);
+}
+
+TEST_F(CheckerFaults, KilledRedisFailsOpenAndARestartIsFound) {
+  const auto checker = CheckerWorld::connected(world_->options());
+  world_->redis.kill();
+  const Candidate candidates[] = {{"c1"}};
+  const CheckResult result =
+      checker->check("u", candidates, {.deadline = 50ms, .now = {}, .segments = {}});
+  EXPECT_TRUE(result.verdicts[0].allowed);
+  EXPECT_NE(result.reason, Reason::kPassed);
+  EXPECT_TRUE(wait_until([&] {
+    const Reason reason = CheckerWorld::reason(*checker, "u", 2ms);
+    return reason == Reason::kUnavailable || reason == Reason::kBreakerOpen;
+  }));
+  world_->redis.start();
+  EXPECT_TRUE(wait_until([&] { return CheckerWorld::reason(*checker, "u") == Reason::kPassed; }));
+}
+
+TEST_F(CheckerFaults, RedisThatIsNotThereYetIsFoundWhenItComes) {
+  CheckerOptions options = world_->options();
+  world_->redis.stop();
+  auto made = Checker::create(options);
+  ASSERT_TRUE(made.ok()) << made.status().text();
+  made.value()->set_rules(testing::daily_rule(1));
+  const Candidate candidates[] = {{"c1"}};
+  const CheckResult result = made.value()->check("u", candidates);
+  EXPECT_TRUE(result.verdicts[0].allowed);
+  EXPECT_EQ(result.reason, Reason::kUnavailable);
+  world_->redis.start();
+  EXPECT_TRUE(
+      wait_until([&] { return CheckerWorld::reason(*made.value(), "u") == Reason::kPassed; }));
+}
+
+TEST_F(CheckerFaults, FailClosedCapsWhileRedisIsGone) {
+  CheckerOptions options = world_->options();
+  options.fail_open = false;
+  const auto checker = CheckerWorld::connected(options);
+  world_->redis.kill();
+  const Candidate candidates[] = {{"c2"}};
+  const CheckResult result =
+      checker->check("u", candidates, {.deadline = 50ms, .now = {}, .segments = {}});
+  EXPECT_FALSE(result.verdicts[0].allowed);
+  EXPECT_NE(result.verdicts[0].reason, Reason::kCapped);
+}
+
+TEST_F(CheckerFaults, WrongPasswordFailsOpenAndIsLogged) {
+  CheckerWorld guarded({"--requirepass", "right"});
+  std::mutex mutex;
+  std::string logged;
+  CheckerOptions options = guarded.options();
+  options.redis.password = "wrong";
+  options.log = [&](LogLevel, std::string_view line) {
+    const std::lock_guard lock(mutex);
+    logged.append(line).append("\n");
+  };
+  auto made = Checker::create(options);
+  ASSERT_TRUE(made.ok()) << made.status().text();
+  made.value()->set_rules(testing::daily_rule(0));
+  const Candidate candidates[] = {{"c1"}};
+  const CheckResult result = made.value()->check("u", candidates);
+  EXPECT_TRUE(result.verdicts[0].allowed);
+  EXPECT_EQ(result.reason, Reason::kUnavailable);
+  EXPECT_TRUE(wait_until([&] {
+    const std::lock_guard lock(mutex);
+    return logged.find("WRONGPASS") != std::string::npos;
+  })) << logged;
+  const std::lock_guard lock(mutex);
+  EXPECT_THAT(logged, ::testing::Not(HasSubstr("wrong\n")));
+}
+
+TEST_F(CheckerFaults, UndecodableRecordFailsOpenAndIsCounted) {
+  const auto checker = CheckerWorld::connected(world_->options());
+  checker->set_rules(testing::daily_rule(0));
+  world_->redis.command({"SET", "fcap:{u}", "these bytes are no record"});
+  const Candidate candidates[] = {{"c1"}};
+  const CheckResult result = checker->check("u", candidates);
+  EXPECT_EQ(result.reason, Reason::kUndecodable);
+  EXPECT_TRUE(result.verdicts[0].allowed);
+  EXPECT_EQ(checker->stats().undecodable, 1U);
+  EXPECT_FALSE(checker->check("other", candidates).verdicts[0].allowed);
+}
+
+// Redis is frozen and thawed at random while short deadlines leave many late replies behind. Every
+// user's record holds as many events as the user's number, so an answer tells whose it is.
+TEST_F(CheckerFaults, LateRepliesAreNeverTakenForAnotherUsers) {
+  constexpr std::uint32_t kUsers = 20;
+  for (std::uint32_t user = 1; user <= kUsers; ++user) world_->record(std::to_string(user), user);
+  CheckerOptions options = world_->options();
+  options.redis.breaker_failures = 0;
+  const auto checker = CheckerWorld::connected(options);
+  std::atomic<std::uint32_t> next{0};
+  std::atomic<int> wrong{0};
+  std::atomic<int> judged{0};
+  testing::Load load(8, [&] {
+    const Candidate candidates[] = {{"c1"}};
+    const std::uint32_t user = 1 + next.fetch_add(1) % kUsers;
+    const CheckResult result = checker->check(
+        std::to_string(user), candidates,
+        {.deadline = std::chrono::microseconds(200 + user * 100), .now = {}, .segments = {}});
+    if (result.reason != Reason::kPassed) return;
+    ++judged;
+    if (result.verdicts[0].count != user) ++wrong;
+  });
+  for (int round = 0; round < 15; ++round) {
+    world_->redis.freeze();
+    std::this_thread::sleep_for(20ms);
+    world_->redis.thaw();
+    std::this_thread::sleep_for(10ms);
+  }
+  EXPECT_TRUE(wait_until([&] { return judged > 100; }));
+  load.stop();
+  EXPECT_EQ(wrong, 0);
+  EXPECT_GT(checker->stats().timeouts, 0U);
+}
+
+}  // namespace
+}  // namespace fcap

@@ -1,0 +1,224 @@
+// What a library owes the process that it lives in.
+#include <atomic>
+#include <csignal>
+#include <deque>
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+#include <set>
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "config/snapshot.h"
+#include "support/checker_world.h"
+
+namespace fcap {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::CheckerWorld;
+using testing::RedisServer;
+using testing::wait_until;
+
+class CheckerGuest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!RedisServer::available()) GTEST_SKIP() << "redis-server or redis-cli is missing";
+    world_ = std::make_unique<CheckerWorld>();
+  }
+
+  std::unique_ptr<CheckerWorld> world_;
+};
+
+std::set<std::string> entries_of(const std::string& directory) {
+  std::set<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(directory)) {
+    names.insert(entry.path().filename());
+  }
+  return names;
+}
+
+/// The signals that a thread blocks, as the bits of /proc's SigBlk.
+std::uint64_t blocked_signals(const std::string& thread) {
+  std::ifstream status("/proc/self/task/" + thread + "/status");
+  std::string line;
+  while (std::getline(status, line)) {
+    if (line.starts_with("SigBlk:")) return std::stoull(line.substr(7), nullptr, 16);
+  }
+  return 0;
+}
+
+TEST_F(CheckerGuest, PeerThatClosesUnderLoadRaisesNoSigpipe) {
+  struct sigaction disposition {};
+  ASSERT_EQ(::sigaction(SIGPIPE, nullptr, &disposition), 0);
+  ASSERT_EQ(disposition.sa_handler, SIG_DFL) << "the test needs the default disposition";
+  CheckerOptions options = world_->options();
+  options.redis.breaker_failures = 0;
+  options.redis.reconnect_backoff_min = 1ms;
+  options.redis.reconnect_backoff_max = 2ms;
+  const auto checker = CheckerWorld::connected(options);
+  std::atomic<int> judged{0};
+  testing::Load load(4, [&] {
+    if (CheckerWorld::reason(*checker, "u", 5ms) == Reason::kPassed) ++judged;
+  });
+  for (int round = 0; round < 40; ++round) {
+    const int before = judged;
+    EXPECT_TRUE(wait_until([&] { return judged > before; }));
+    world_->redis.command({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"});
+  }
+  world_->redis.kill();
+  EXPECT_TRUE(
+      wait_until([&] { return CheckerWorld::reason(*checker, "u", 5ms) == Reason::kUnavailable; }));
+  load.stop();
+}
+
+TEST_F(CheckerGuest, ItsThreadsBlockEverySignalAndTheCallersMaskStays) {
+  const testing::TemporaryDirectory directory;
+  const std::string snapshot = directory.path() / "rules";
+  ASSERT_TRUE(config::write_snapshot(snapshot, {.version = 1, .rules = {}, .campaigns = {}}).ok());
+  sigset_t before;
+  ASSERT_EQ(::pthread_sigmask(SIG_SETMASK, nullptr, &before), 0);
+  const std::set<std::string> known = entries_of("/proc/self/task");
+
+  CheckerOptions options = world_->options();
+  options.rules.snapshot_file = snapshot;
+  // By name, so that whatever resolves names is at work too.
+  options.redis.addresses = {"localhost:" + std::to_string(world_->redis.port())};
+  auto made = Checker::create(options);
+  ASSERT_TRUE(made.ok()) << made.status().text();
+  wait_until([&] { return CheckerWorld::reason(*made.value(), "u") == Reason::kPassed; });
+
+  int own_threads = 0;
+  for (const std::string& thread : entries_of("/proc/self/task")) {
+    if (known.contains(thread)) continue;
+    ++own_threads;
+    const std::uint64_t blocked = blocked_signals(thread);
+    for (int signal = 1; signal <= SIGRTMAX; ++signal) {
+      // Two cannot be blocked, and glibc keeps those below SIGRTMIN for itself.
+      if (signal == SIGKILL || signal == SIGSTOP || (signal > 31 && signal < SIGRTMIN)) continue;
+      EXPECT_TRUE((blocked >> (signal - 1)) & 1U) << "signal " << signal << ", thread " << thread;
+    }
+  }
+  EXPECT_GE(own_threads, 2);
+  sigset_t after;
+  ASSERT_EQ(::pthread_sigmask(SIG_SETMASK, nullptr, &after), 0);
+  for (int signal = 1; signal <= SIGRTMAX; ++signal) {
+    EXPECT_EQ(sigismember(&before, signal), sigismember(&after, signal)) << "signal " << signal;
+  }
+  made.value().reset();
+  EXPECT_EQ(entries_of("/proc/self/task"), known) << "threads are left behind";
+}
+
+TEST_F(CheckerGuest, ItsDescriptorsAreClosedOnExecAndInTheEnd) {
+  const std::set<std::string> known = entries_of("/proc/self/fd");
+  {
+    const auto checker = CheckerWorld::connected(world_->options());
+    int own_descriptors = 0;
+    for (const std::string& name : entries_of("/proc/self/fd")) {
+      const int flags = ::fcntl(std::stoi(name), F_GETFD);
+      if (known.contains(name) || flags < 0) continue;
+      ++own_descriptors;
+      EXPECT_TRUE(flags & FD_CLOEXEC) << "descriptor " << name;
+    }
+    EXPECT_GE(own_descriptors, 1);
+  }
+  EXPECT_EQ(entries_of("/proc/self/fd").size(), known.size());
+}
+
+TEST_F(CheckerGuest, ForksUnderLoadAreAnsweredForkedAndHarmNobody) {
+  world_->record("u", 1);
+  const auto checker = CheckerWorld::connected(world_->options());
+  std::atomic<int> wrong{0};
+  std::atomic<int> judged{0};
+  testing::Load load(4, [&] {
+    const Candidate candidates[] = {{"c1"}};
+    const CheckResult result = checker->check("u", candidates);
+    if (result.verdicts[0].reason != Reason::kCapped) ++wrong;
+    ++judged;
+  });
+  for (int round = 0; round < 20; ++round) {
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      const Candidate candidates[] = {{"c1"}};
+      const CheckResult result = checker->check("u", candidates);
+      const bool right = result.reason == Reason::kForked && result.verdicts[0].allowed;
+      // The child ends its copy as a host would that unwinds.
+      checker->~Checker();
+      ::_exit(right ? 0 : 1);
+    }
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+    const int before = judged;
+    EXPECT_TRUE(wait_until([&] { return judged > before; }));
+  }
+  load.stop();
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST_F(CheckerGuest, DestructorAnswersEverythingThatAFrozenRedisHolds) {
+  auto checker = CheckerWorld::connected(world_->options());
+  world_->redis.freeze();
+  constexpr int kPending = 1000;
+  std::atomic<int> answered{0};
+  std::atomic<int> for_another_reason{0};
+  const Candidate candidates[] = {{"c1"}};
+  for (int i = 0; i < kPending; ++i) {
+    checker->check_async("u", candidates, {}, [&](CheckResult result) {
+      if (result.reason != Reason::kShutdown || !result.verdicts[0].allowed) ++for_another_reason;
+      ++answered;
+    });
+  }
+  checker.reset();
+  EXPECT_EQ(answered, kPending);
+  EXPECT_EQ(for_another_reason, 0);
+  world_->redis.thaw();
+}
+
+TEST_F(CheckerGuest, CallbacksComeThroughTheExecutor) {
+  std::mutex mutex;
+  std::deque<std::function<void()>> tasks;
+  CheckerOptions options = world_->options();
+  options.executor = [&](std::function<void()> task) {
+    const std::lock_guard lock(mutex);
+    tasks.push_back(std::move(task));
+  };
+  world_->record("u", 1);
+  const auto checker = CheckerWorld::connected(options);
+  const std::thread::id here = std::this_thread::get_id();
+  const Candidate candidates[] = {{"c1"}};
+  int answered = 0;
+  for (int i = 0; i < 100; ++i) {
+    checker->check_async("u", candidates, {}, [&](CheckResult result) {
+      EXPECT_EQ(std::this_thread::get_id(), here);
+      EXPECT_EQ(result.verdicts[0].reason, Reason::kCapped);
+      ++answered;
+    });
+  }
+  EXPECT_TRUE(wait_until([&] {
+    const std::lock_guard lock(mutex);
+    return tasks.size() == 100;
+  }));
+  EXPECT_EQ(answered, 0);
+  for (const auto& task : tasks) task();
+  EXPECT_EQ(answered, 100);
+}
+
+TEST_F(CheckerGuest, BlockingCheckInACallbackIsRefusedOnTheIoThread) {
+  const auto checker = CheckerWorld::connected(world_->options());
+  std::atomic<bool> answered{false};
+  const Candidate candidates[] = {{"c1"}};
+  checker->check_async("u", candidates, {}, [&](CheckResult) {
+    EXPECT_EQ(checker->check("u", candidates).reason, Reason::kReentrant);
+    answered = true;
+  });
+  EXPECT_TRUE(wait_until([&] { return answered.load(); }));
+}
+
+}  // namespace
+}  // namespace fcap

@@ -1,0 +1,128 @@
+// The transport against peers that are no Redis. It tells, drops them, and goes on.
+#include <atomic>
+#include <functional>
+#include <random>
+#include <thread>
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <fcap/redis_options.h>
+
+#include "redis/client.h"
+#include "support/redis_clients.h"
+#include "support/tcp_proxy.h"
+
+namespace fcap {
+namespace {
+
+using redis::Client;
+using redis::TransportCode;
+using std::chrono::milliseconds;
+using Call = testing::RedisCall;
+using testing::connected;
+using testing::quick_options;
+using testing::seed;
+using testing::wait_until;
+using Clock = std::chrono::steady_clock;
+
+// Accepts connections one after the other and treats each as it is told.
+class FakePeer {
+ public:
+  explicit FakePeer(std::function<void(int)> treat)
+      : listener_(testing::listen_on_loopback()), treat_(std::move(treat)) {
+    thread_ = std::thread([this] {
+      for (;;) {
+        const int fd = ::accept4(listener_.fd, nullptr, nullptr, SOCK_CLOEXEC);
+        if (fd < 0) return;
+        ++accepted;
+        treat_(fd);
+        ::close(fd);
+      }
+    });
+  }
+  ~FakePeer() {
+    ::shutdown(listener_.fd, SHUT_RDWR);
+    thread_.join();
+    ::close(listener_.fd);
+  }
+  FakePeer(const FakePeer&) = delete;
+  FakePeer& operator=(const FakePeer&) = delete;
+
+  [[nodiscard]] std::string address() const {
+    return "127.0.0.1:" + std::to_string(listener_.port);
+  }
+  std::atomic<int> accepted{0};
+
+ private:
+  testing::Listener listener_;
+  std::function<void(int)> treat_;
+  std::thread thread_;
+};
+
+void say(int fd, std::string_view text) {
+  static_cast<void>(::send(fd, text.data(), text.size(), MSG_NOSIGNAL));
+}
+
+// Waits until something has arrived.
+void hear(int fd) {
+  char bytes[4096];
+  static_cast<void>(::recv(fd, bytes, sizeof(bytes), 0));
+}
+
+TEST(RedisHostilePeer, WhatDoesNotSpeakTheProtocolIsToldAndLeft) {
+  FakePeer peer([](int fd) { say(fd, "SSH-2.0-OpenSSH_9.2\r\n"); });
+  auto client = Client::create(quick_options(peer.address()));
+  EXPECT_EQ(Call({"PING"}).on(*client.value()).code, TransportCode::kUnavailable);
+  EXPECT_NE(client.value()->last_error().find("SSH-2.0"), std::string::npos)
+      << client.value()->last_error();
+  EXPECT_TRUE(wait_until([&] { return peer.accepted >= 3; }));
+}
+
+TEST(RedisHostilePeer, GarbageAfterAGoodStartDropsTheConnection) {
+  for (const std::string_view garbage :
+       {"garbage\r\n", "$100000000000\r\n", "*2147483648\r\n", ":1\r\n:2\r\n:3\r\n",
+        "*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n"}) {
+    FakePeer peer([&](int fd) {
+      hear(fd);
+      say(fd, "+PONG\r\n");
+      hear(fd);
+      say(fd, garbage);
+      hear(fd);
+    });
+    const auto client = connected(quick_options(peer.address()));
+    Call call({"SET", "a", "b"});
+    call.on(*client);
+    EXPECT_TRUE(wait_until([&] { return client->connection_epoch() >= 2; })) << garbage;
+  }
+}
+
+TEST(RedisHostilePeer, RandomBytesNeverCrashIt) {
+  std::mt19937_64 random(seed());
+  FakePeer peer([&](int fd) {
+    hear(fd);
+    say(fd, "+PONG\r\n");
+    std::string bytes;
+    for (auto n = random() % 2000; n > 0; --n) bytes += "*$:+-\r\n0123ab"[random() % 13];
+    say(fd, bytes);
+  });
+  const auto client = Client::create(quick_options(peer.address()));
+  ASSERT_TRUE(client.ok());
+  const auto end = Clock::now() + std::chrono::seconds{2};
+  while (peer.accepted < 60 && Clock::now() < end) {
+    Call({"GET", "k"}, milliseconds{5}).on(*client.value());
+  }
+  EXPECT_GT(peer.accepted, 1);
+}
+
+TEST(RedisHostilePeer, APeerThatNeverAnswersCostsTheConnectTimeoutOnly) {
+  FakePeer peer([](int fd) { hear(fd), hear(fd); });
+  auto client = Client::create(quick_options(peer.address()));
+  EXPECT_EQ(Call({"PING"}).on(*client.value()).code, TransportCode::kUnavailable);
+  EXPECT_NE(client.value()->last_error().find("no answer"), std::string::npos)
+      << client.value()->last_error();
+}
+
+}  // namespace
+}  // namespace fcap

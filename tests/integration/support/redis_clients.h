@@ -1,0 +1,96 @@
+#pragma once
+
+#include <chrono>
+#include <cstdlib>
+#include <initializer_list>
+#include <iostream>
+#include <memory>
+#include <random>
+#include <semaphore>
+#include <string>
+#include <string_view>
+
+#include <gtest/gtest.h>
+
+#include <fcap/redis_options.h>
+
+#include "redis/client.h"
+#include "support/process.h"
+
+namespace fcap::testing {
+
+/// One command through the transport, blocking. It must be waited for before it goes.
+class RedisCall final : public redis::Request {
+ public:
+  explicit RedisCall(std::initializer_list<std::string_view> words,
+                     std::chrono::milliseconds time = std::chrono::milliseconds{5000}) {
+    redis::append_command(wire, words);
+    deadline = std::chrono::steady_clock::now() + time;
+  }
+
+  RedisCall& on(redis::Client& client) {
+    client.submit(*this);
+    return wait();
+  }
+  RedisCall& wait() {
+    done_.acquire();
+    return *this;
+  }
+
+  void on_reply(std::uint32_t /*index*/, const redis::Reply& reply) noexcept override {
+    text = std::string(reply.text);
+    is_error = reply.kind == redis::Reply::Kind::kError;
+  }
+  void on_done(redis::TransportCode ended) noexcept override {
+    code = ended;
+    ++done_count;
+    done_.release();
+  }
+
+  redis::TransportCode code = redis::TransportCode::kOverloaded;
+  int done_count = 0;
+  std::string text;
+  bool is_error = false;
+
+ private:
+  std::binary_semaphore done_{0};
+};
+
+/// Options under which faults and recoveries come quickly.
+inline RedisOptions quick_options(const std::string& address) {
+  using std::chrono::milliseconds;
+  RedisOptions options;
+  options.addresses = {address};
+  options.connect_timeout = milliseconds{200};
+  options.stale_reset = milliseconds{200};
+  options.reconnect_backoff_min = milliseconds{5};
+  options.reconnect_backoff_max = milliseconds{50};
+  options.breaker_backoff_min = milliseconds{5};
+  options.breaker_backoff_max = milliseconds{50};
+  return options;
+}
+
+/// A client that has its connections.
+inline std::unique_ptr<redis::Client> connected(const RedisOptions& options) {
+  auto client = redis::Client::create(options);
+  EXPECT_TRUE(client.ok()) << client.status().text();
+  EXPECT_TRUE(wait_until([&] { return client.value()->connected(); }))
+      << client.value()->last_error();
+  return std::move(client).value();
+}
+
+/// Whether the server answers within a short time.
+inline bool answers(redis::Client& client) {
+  return RedisCall({"PING"}, std::chrono::milliseconds{50}).on(client).text == "PONG";
+}
+
+/// The seed of a random test: FCAP_TEST_SEED, or a new one; printed.
+inline std::uint64_t seed() {
+  const char* given = std::getenv("FCAP_TEST_SEED");  // NOLINT(concurrency-mt-unsafe)
+  const std::uint64_t value =
+      given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
+  std::cout << "FCAP_TEST_SEED=" << value << '\n';
+  return value;
+}
+
+}  // namespace fcap::testing
