@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -71,7 +72,7 @@ class Coalescer {
   void for_each_user(Visit&& visit) {
     for (const User& user : users_) {
       gather(user);
-      visit(key_of(user), scratch_, erased_until_, user.newest);
+      visit(key_of(user), scratch_, erased_until_);
     }
   }
 

@@ -65,6 +65,7 @@ Result<std::unique_ptr<KafkaConsumer>> KafkaConsumer::create(const ConsumerOptio
   std::map<std::string, std::string> fixed = {{"group.id", options.group_id},
                                               {"enable.auto.commit", "false"},
                                               {"enable.auto.offset.store", "false"}};
+  if (options.report_ends) fixed["enable.partition.eof"] = "true";
   if (!options.group_instance_id.empty()) fixed["group.instance.id"] = options.group_instance_id;
   auto conf = make_kafka_conf(options.connection, consumer_defaults(options), fixed);
   if (!conf.ok()) return conf.status();
@@ -213,7 +214,9 @@ void KafkaConsumer::drop_error_messages(MessageBatch& batch) {
       batch.slots_[kept++] = message;
       continue;
     }
-    if (message->err != RD_KAFKA_RESP_ERR__PARTITION_EOF) {
+    if (message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF) {
+      ends_reached_[message->partition] = message->offset;
+    } else {
       report(LogLevel::kError, fmt::format("kafka: partition {}: {}", message->partition,
                                            rd_kafka_message_errstr(message)));
     }

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -32,6 +33,8 @@ struct ConsumerOptions {
   std::string offset_reset = "earliest";
   /// What librdkafka may hold fetched ahead, over all partitions together.
   std::size_t prefetch_bytes_max = 64 * 1024 * 1024;
+  /// Whether ends_reached() is kept.
+  bool report_ends = false;
 };
 
 /// A place in a partition of the consumer's topic.
@@ -125,6 +128,10 @@ class KafkaConsumer {
   Result<Watermarks> watermarks(std::int32_t partition, std::chrono::milliseconds timeout);
   /// The end of a partition as last heard with a fetch; none when nothing was heard yet.
   [[nodiscard]] std::optional<std::int64_t> known_end(std::int32_t partition) const;
+  /// With report_ends: the end at which each partition was last found to have no more messages.
+  [[nodiscard]] const std::map<std::int32_t, std::int64_t>& ends_reached() const noexcept {
+    return ends_reached_;
+  }
   /// How many partitions the topic has.
   Result<std::int32_t> partition_count(std::chrono::milliseconds timeout);
 
@@ -147,6 +154,7 @@ class KafkaConsumer {
   AssignmentListener* listener_ = nullptr;
   std::uint64_t rebalances_ = 0;
   bool commit_failed_ = false;
+  std::map<std::int32_t, std::int64_t> ends_reached_;
   KafkaPtr<rd_kafka_t> handle_;
   KafkaPtr<rd_kafka_queue_t> queue_;
 };

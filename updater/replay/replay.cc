@@ -1,0 +1,280 @@
+#include "updater/replay/replay.h"
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace fcap::updater {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kKafkaAsks{15'000};
+constexpr milliseconds kFirstWait{100};
+constexpr milliseconds kMoreWait{20};
+constexpr milliseconds kMemoryInterval{1000};
+constexpr milliseconds kSaveInterval{5000};
+
+Instant wall_now() noexcept {
+  return std::chrono::floor<milliseconds>(std::chrono::system_clock::now());
+}
+
+ReplayOptions checked(ReplayOptions options) {
+  options.consumer.report_ends = true;
+  options.write.retention = options.intake.retention;
+  return options;
+}
+
+}  // namespace
+
+Replay::Replay(ReplayOptions options, ReplayParts parts)
+    : options_(checked(std::move(options))),
+      parts_(std::move(parts)),
+      intake_(*parts_.decoder, options_.intake),
+      coalescer_({options_.key_prefix, options_.intake.retention}),
+      writer_(*parts_.store, parts_.hook, options_.write, parts_.log),
+      messages_(options_.batch_messages_max) {}
+
+Replay::~Replay() = default;
+
+Result<std::unique_ptr<Replay>> Replay::create(ReplayOptions options, ReplayParts parts) {
+  std::unique_ptr<Replay> self(new Replay(std::move(options), std::move(parts)));
+  auto consumer = KafkaConsumer::create(self->options_.consumer, self->metrics_, self->parts_.log);
+  if (!consumer.ok()) return consumer.status();
+  self->consumer_ = std::move(consumer).value();
+  return self;
+}
+
+Status Replay::find_partitions() {
+  const auto count = consumer_->partition_count(kKafkaAsks);
+  if (!count.ok()) return count.status();
+  reading_ = options_.partitions;
+  if (reading_.empty()) {
+    for (std::int32_t partition = 0; partition < count.value(); ++partition) {
+      reading_.push_back(partition);
+    }
+  }
+  std::sort(reading_.begin(), reading_.end());
+  reading_.erase(std::unique(reading_.begin(), reading_.end()), reading_.end());
+  for (const std::int32_t partition : reading_) {
+    if (partition >= 0 && partition < count.value()) continue;
+    return Status::error(StatusCode::kInvalidArgument,
+                         fmt::format("partition {}: topic {} has {} (0 to {})", partition,
+                                     consumer_->topic(), count.value(), count.value() - 1));
+  }
+  return {};
+}
+
+Result<Replay::Span> Replay::span_of(std::int32_t partition) {
+  const auto ends = consumer_->watermarks(partition, kKafkaAsks);
+  if (!ends.ok()) return ends.status();
+  Span span{ends.value().low, ends.value().high};
+  std::vector<PartitionOffset> at{{partition, PartitionOffset::kNone}};
+  if (options_.from_time) {
+    if (Status status = consumer_->offsets_at(*options_.from_time, at, kKafkaAsks); !status.ok()) {
+      return status;
+    }
+    span.next = at[0].offset >= 0 ? at[0].offset : span.end;
+  }
+  if (options_.to_time) {
+    if (Status status = consumer_->offsets_at(*options_.to_time, at, kKafkaAsks); !status.ok()) {
+      return status;
+    }
+    if (at[0].offset >= 0) span.end = std::min(span.end, at[0].offset);
+  }
+  if (options_.from_offset) span.next = std::max(span.next, *options_.from_offset);
+  if (options_.to_offset) span.end = std::min(span.end, *options_.to_offset);
+  return span;
+}
+
+Status Replay::find_spans() {
+  total_ = 0;
+  std::vector<PartitionOffset> committed;
+  for (const std::int32_t partition : reading_) {
+    committed.push_back({partition, PartitionOffset::kNone});
+  }
+  if (options_.resume) {
+    if (Status status = consumer_->committed(committed, kKafkaAsks); !status.ok()) return status;
+  }
+  for (const PartitionOffset& at : committed) {
+    auto span = span_of(at.partition);
+    if (!span.ok()) return span.status();
+    if (at.offset >= 0) span.value().next = std::max(span.value().next, at.offset);
+    total_ +=
+        static_cast<std::uint64_t>(std::max<std::int64_t>(span.value().end - span.value().next, 0));
+    spans_[at.partition] = span.value();
+  }
+  return {};
+}
+
+Result<ReplaySummary> Replay::run(const std::stop_token& stop) {
+  if (options_.from_time && options_.to_time && *options_.from_time >= *options_.to_time) {
+    return Status::error(StatusCode::kInvalidArgument, "the range ends before it begins");
+  }
+  if (Status status = find_partitions(); !status.ok()) return status;
+  if (Status status = find_spans(); !status.ok()) return status;
+  began_ = Clock::now();
+  std::erase_if(reading_, [this](std::int32_t partition) { return spans_.at(partition).done(); });
+  if (!reading_.empty()) {
+    std::vector<PartitionOffset> from;
+    for (const std::int32_t partition : reading_)
+      from.push_back({partition, spans_[partition].next});
+    if (Status status = consumer_->assign(from); !status.ok()) return status;
+  }
+  while (!all_done()) {
+    if (stop.stop_requested() || !step(stop)) {
+      summary_.end = ReplaySummary::End::kStopped;
+      break;
+    }
+    const auto now = Clock::now();
+    if (too_much_memory(now)) {
+      summary_.end = ReplaySummary::End::kMemory;
+      break;
+    }
+    save_position(now, false);
+    report_progress(now);
+    throttle(stop);
+  }
+  save_position(Clock::now(), true);
+  summary_.elapsed = std::chrono::duration_cast<milliseconds>(Clock::now() - began_);
+  for (const auto& [partition, span] : spans_) summary_.next_offsets[partition] = span.next;
+  messages_.clear();
+  consumer_->close();
+  return summary_;
+}
+
+bool Replay::step(const std::stop_token& stop) {
+  (void)consumer_->poll(messages_, kFirstWait, kMoreWait);
+  const auto messages = messages_.messages();
+  if (!messages.empty()) {
+    rd_kafka_timestamp_type_t type = RD_KAFKA_TIMESTAMP_NOT_AVAILABLE;
+    newest_broker_ms_ =
+        std::max(newest_broker_ms_, rd_kafka_message_timestamp(messages.back(), &type));
+  }
+  // What is too old is judged by the local clock alone: a replay meets messages from long ago
+  // first, so the newest timestamp that it knows of says little. What is in Redis is trimmed only
+  // by the earlier of both, so that a clock that runs ahead deletes nothing.
+  const IntakeClocks clocks{wall_now(), wall_now()};
+  const Instant trim_now = std::min(clocks.local_now, instant_from_ms(newest_broker_ms_));
+  std::map<std::int32_t, std::int64_t> next;
+  for (const rd_kafka_message_t* message : messages) {
+    const Span& span = spans_[message->partition];
+    if (message->offset >= span.end) {
+      next[message->partition] = span.end;
+      continue;
+    }
+    take(*message, clocks);
+    next[message->partition] = message->offset + 1;
+  }
+  const bool written = writer_.write(coalescer_, trim_now, stop, summary_.counts);
+  messages_.clear();
+  if (!written) return false;
+  for (const auto& [partition, offset] : next) spans_[partition].next = offset;
+  note_ends();
+  finish_partitions();
+  return true;
+}
+
+void Replay::take(const rd_kafka_message_t& message, const IntakeClocks& clocks) {
+  ++summary_.messages_read;
+  const std::string_view payload(static_cast<const char*>(message.payload), message.len);
+  switch (intake_.judge(payload, clocks)) {
+    case Intake::Fate::kWrite:
+      coalescer_.add(intake_.event());
+      break;
+    case Intake::Fate::kTooOld:
+      ++summary_.too_old;
+      break;
+    case Intake::Fate::kNullUser:
+      ++summary_.null_user;
+      break;
+    case Intake::Fate::kReject:
+      ++summary_.rejected;
+      break;
+  }
+}
+
+void Replay::note_ends() {
+  // The last offsets of a range may not exist (compaction, transaction markers): then the end of
+  // the partition tells that there is nothing more to come.
+  for (const auto& [partition, end] : consumer_->ends_reached()) {
+    Span& span = spans_[partition];
+    if (end >= span.end) span.next = std::max(span.next, span.end);
+  }
+}
+
+void Replay::finish_partitions() {
+  std::vector<PartitionOffset> finished;
+  std::erase_if(reading_, [&](std::int32_t partition) {
+    if (!spans_.at(partition).done()) return false;
+    finished.push_back({partition, PartitionOffset::kNone});
+    return true;
+  });
+  if (!finished.empty()) consumer_->pause(finished);
+}
+
+bool Replay::all_done() const {
+  return reading_.empty();
+}
+
+void Replay::throttle(const std::stop_token& stop) const {
+  if (options_.messages_per_second <= 0) return;
+  const std::chrono::duration<double> due{static_cast<double>(summary_.messages_read) /
+                                          options_.messages_per_second};
+  const auto until = began_ + std::chrono::duration_cast<Clock::duration>(due);
+  constexpr milliseconds kStep{50};
+  while (!stop.stop_requested() && Clock::now() < until) {
+    std::this_thread::sleep_for(std::min<Clock::duration>(kStep, until - Clock::now()));
+  }
+}
+
+bool Replay::too_much_memory(Clock::time_point now) {
+  if (options_.redis_bytes_max == 0 || !parts_.memory || now < memory_due_) return false;
+  memory_due_ = now + kMemoryInterval;
+  const auto memory = parts_.memory();
+  return memory && memory->used_bytes > options_.redis_bytes_max;
+}
+
+std::vector<PartitionOffset> Replay::positions() const {
+  std::vector<PartitionOffset> at;
+  for (const auto& [partition, span] : spans_) at.push_back({partition, span.next});
+  return at;
+}
+
+void Replay::save_position(Clock::time_point now, bool at_once) {
+  // Only for resume; nothing depends on it.
+  if (at_once) {
+    if (const Status status = consumer_->commit_sync(positions()); !status.ok() && parts_.log) {
+      parts_.log(LogLevel::kWarning, status.text());
+    }
+  } else if (now >= save_due_) {
+    save_due_ = now + kSaveInterval;
+    consumer_->commit_async(positions());
+  }
+}
+
+void Replay::report_progress(Clock::time_point now) {
+  if (!parts_.progress || now < progress_due_) return;
+  progress_due_ = now + options_.progress_interval;
+  ReplayProgress progress;
+  std::int64_t left = 0;
+  for (const auto& [partition, span] : spans_) {
+    left += std::max<std::int64_t>(span.end - span.next, 0);
+  }
+  progress.messages_total = total_;
+  progress.messages_read = summary_.messages_read;
+  progress.elapsed = std::chrono::duration_cast<milliseconds>(now - began_);
+  progress.counts = summary_.counts;
+  const std::uint64_t gone = total_ - std::min(total_, static_cast<std::uint64_t>(left));
+  if (gone > 0) {
+    const double per_message =
+        static_cast<double>(progress.elapsed.count()) / static_cast<double>(gone);
+    progress.left =
+        milliseconds{static_cast<milliseconds::rep>(per_message * static_cast<double>(left))};
+  }
+  parts_.progress(progress);
+}
+
+}  // namespace fcap::updater

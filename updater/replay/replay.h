@@ -1,0 +1,158 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include <fcap/redis_options.h>
+#include <fcap/status.h>
+#include <fcap/store.h>
+#include <fcap/time.h>
+
+#include "updater/pipeline/coalescer.h"
+#include "updater/pipeline/intake.h"
+#include "updater/pipeline/kafka_consumer.h"
+#include "updater/replay/redis_memory.h"
+#include "updater/replay/replay_writer.h"
+
+namespace fcap::updater {
+
+/// Which part of the topic is replayed, and how gently.
+struct ReplayOptions {
+  ConsumerOptions consumer;  ///< group_id: the replay's own, never the updater's
+  IntakeOptions intake;
+  ReplayWriteOptions write;
+  std::string key_prefix = "fcap";
+
+  /// Empty: all.
+  std::vector<std::int32_t> partitions;
+  /// [from, to), each by the broker's time of a message or by offset (of every partition); at most
+  /// one of each pair. None: from the first message there is; to the end as it is at the start.
+  std::optional<Instant> from_time;
+  std::optional<Instant> to_time;
+  std::optional<std::int64_t> from_offset;
+  std::optional<std::int64_t> to_offset;
+  /// Goes on where an earlier replay of this group came to, if that is later.
+  bool resume = false;
+
+  /// 0: as fast as it goes.
+  double messages_per_second = 0;
+  /// Stops when Redis uses more; 0: never. Checked about once a second.
+  std::uint64_t redis_bytes_max = 0;
+  std::size_t batch_messages_max = 5000;
+  std::chrono::milliseconds progress_interval{1000};
+};
+
+/// How far it has got.
+struct ReplayProgress {
+  std::uint64_t messages_read = 0;
+  std::uint64_t messages_total = 0;  ///< offsets in the range: an upper bound
+  std::chrono::milliseconds elapsed{0};
+  std::optional<std::chrono::milliseconds> left;  ///< none: not to be told yet
+  ReplayCounts counts;
+};
+
+struct ReplaySummary {
+  enum class End : std::uint8_t {
+    kComplete,
+    kStopped,  ///< by the stop token
+    kMemory,   ///< Redis uses more than redis_bytes_max
+  };
+  End end = End::kComplete;
+  std::uint64_t messages_read = 0;
+  std::uint64_t rejected = 0;  ///< no events; the updater has set them aside when it met them
+  std::uint64_t too_old = 0;
+  std::uint64_t null_user = 0;
+  ReplayCounts counts;
+  std::chrono::milliseconds elapsed{0};
+  /// The first offset of each partition that was not replayed.
+  std::map<std::int32_t, std::int64_t> next_offsets;
+
+  /// Whether records are as they were.
+  [[nodiscard]] bool changed_nothing() const noexcept { return counts.records_changed == 0; }
+};
+
+struct ReplayParts {
+  Store* store = nullptr;
+  events::EventDecoder* decoder = nullptr;
+  CompactionHook* hook = nullptr;  ///< may be null
+  /// What Redis uses; may be empty when redis_bytes_max is 0.
+  std::function<std::optional<RedisMemory>()> memory;
+  std::function<void(const ReplayProgress&)> progress;  ///< may be empty
+  LogCallback log;
+};
+
+/// Brings the events of a part of the topic into Redis again: after a loss, into a new Redis, for a
+/// longer retention. Reads records first and adds only what is missing, so it may be run at any
+/// time, beside the updater, and any number of times.
+class Replay {
+ public:
+  static Result<std::unique_ptr<Replay>> create(ReplayOptions options, ReplayParts parts);
+  ~Replay();
+
+  /// Blocks until the range is done, `stop`, or too little memory. Outages of Kafka and Redis are
+  /// waited for. Fails where it cannot begin: an unknown topic or partition, brokers that do not
+  /// answer, an empty range turned round.
+  Result<ReplaySummary> run(const std::stop_token& stop);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Span {
+    std::int64_t next = 0;
+    std::int64_t end = 0;
+    [[nodiscard]] bool done() const noexcept { return next >= end; }
+  };
+
+  Replay(ReplayOptions options, ReplayParts parts);
+
+  Status find_partitions();
+  Status find_spans();
+  Result<Span> span_of(std::int32_t partition);
+  void start_reading();
+  /// Reads a batch and writes what is missing; false: stopped.
+  bool step(const std::stop_token& stop);
+  void take(const rd_kafka_message_t& message, const IntakeClocks& clocks);
+  void note_ends();
+  void finish_partitions();
+  [[nodiscard]] bool all_done() const;
+  void throttle(const std::stop_token& stop) const;
+  bool too_much_memory(Clock::time_point now);
+  void save_position(Clock::time_point now, bool at_once);
+  void report_progress(Clock::time_point now);
+  [[nodiscard]] std::vector<PartitionOffset> positions() const;
+
+  ReplayOptions options_;
+  ReplayParts parts_;
+  Metrics metrics_;  // the consumer's; nobody exports them
+  std::unique_ptr<KafkaConsumer> consumer_;
+  Intake intake_;
+  Coalescer coalescer_;
+  ReplayWriter writer_;
+  MessageBatch messages_;
+  std::map<std::int32_t, Span> spans_;
+  std::vector<std::int32_t> reading_;
+  std::uint64_t total_ = 0;
+  std::int64_t newest_broker_ms_ = 0;
+  ReplaySummary summary_;
+  Clock::time_point began_{};
+  Clock::time_point memory_due_{};
+  Clock::time_point save_due_{};
+  Clock::time_point progress_due_{};
+};
+
+/// One line for people: "12,000 of 40,000 messages (30 %), 8,000/s, 4 s left; …".
+[[nodiscard]] std::string progress_line(const ReplayProgress& progress);
+/// The end, in a few lines for people.
+[[nodiscard]] std::string summary_text(const ReplaySummary& summary);
+/// The same as one JSON object.
+[[nodiscard]] std::string summary_json(const ReplaySummary& summary);
+/// For the process: 0 complete, 3 stopped by a signal, 4 stopped for memory.
+[[nodiscard]] int exit_code(const ReplaySummary& summary) noexcept;
+
+}  // namespace fcap::updater
