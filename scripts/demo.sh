@@ -29,7 +29,7 @@ finish() {
 write_updater_config() {
   cat >"$DEMO_DIR/updater.json" <<JSON
 {
-  // Written by ./dev demo; what is not here has its default (fcap-updater check-config --help).
+  // Written by ./dev demo; what is not here has its default (fcap-updater reference sample).
   "kafka": {
     "brokers": ["127.0.0.1:$FCAP_KAFKA_PORT"],
     "topic": "impressions",
