@@ -1,0 +1,98 @@
+#include "cli/question.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cli/instants.h"
+
+namespace fcap::cli {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+TEST(ParseCandidate, CreativeStandsBehindTheFirstSlash) {
+  EXPECT_EQ(parse_candidate("c456").value().campaign, "c456");
+  EXPECT_EQ(parse_candidate("c456").value().creative, "");
+  EXPECT_EQ(parse_candidate("c456/cr9").value().campaign, "c456");
+  EXPECT_EQ(parse_candidate("c456/cr9").value().creative, "cr9");
+  EXPECT_EQ(parse_candidate("c/a/b").value().creative, "a/b");
+  EXPECT_EQ(parse_candidate("c/").value().creative, "");
+}
+
+TEST(ParseCandidate, NeedsACampaignOfAtMost256Bytes) {
+  EXPECT_FALSE(parse_candidate("").ok());
+  EXPECT_FALSE(parse_candidate("/cr9").ok());
+  EXPECT_TRUE(parse_candidate(std::string(256, 'c')).ok());
+  EXPECT_FALSE(parse_candidate(std::string(257, 'c')).ok());
+  EXPECT_FALSE(parse_candidate("c/" + std::string(257, 'r')).ok());
+}
+
+TEST(ParseQuestion, TakesEveryMember) {
+  const auto parsed = parse_question(
+      R"({"id":{"n":7},"user":"u1","candidates":["c1","c2/cr9",{"campaign":"a/b","creative":"x"}],)"
+      R"("at":1700000000123,"segments":["gold","new"],"not known":1})");
+  ASSERT_TRUE(parsed.ok()) << parsed.status().text();
+  const Question& question = parsed.value();
+  EXPECT_EQ(question.user, "u1");
+  ASSERT_EQ(question.candidates.size(), 3U);
+  EXPECT_EQ(question.candidates[1].creative, "cr9");
+  EXPECT_EQ(question.candidates[2].campaign, "a/b");
+  EXPECT_EQ(question.candidates[2].creative, "x");
+  EXPECT_EQ(question.at, instant_from_ms(1'700'000'000'123));
+  EXPECT_THAT(question.segments, ElementsAre("gold", "new"));
+  EXPECT_EQ(question.id_json, R"({"n":7})");
+}
+
+TEST(ParseQuestion, InstantMayBeRfc3339) {
+  const auto parsed =
+      parse_question(R"({"user":"u1","candidates":[],"at":"2023-11-14T22:13:20+00:00"})");
+  ASSERT_TRUE(parsed.ok()) << parsed.status().text();
+  EXPECT_EQ(parsed.value().at, instant_from_ms(1'700'000'000'000));
+}
+
+struct WrongLine {
+  const char* line;
+  const char* said;
+};
+
+class ParseQuestionRefuses : public testing::TestWithParam<WrongLine> {};
+
+TEST_P(ParseQuestionRefuses, AndSaysWhat) {
+  const auto parsed = parse_question(GetParam().line);
+  ASSERT_FALSE(parsed.ok());
+  EXPECT_THAT(parsed.status().text(), HasSubstr(GetParam().said));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Lines, ParseQuestionRefuses,
+    testing::Values(WrongLine{"", "not JSON"}, WrongLine{"{", "not JSON"},
+                    WrongLine{"[]", "object"}, WrongLine{"7", "object"},
+                    WrongLine{R"({"candidates":["c"]})", "user"},
+                    WrongLine{R"({"user":7,"candidates":["c"]})", "user"},
+                    WrongLine{R"({"user":"u"})", "candidates"},
+                    WrongLine{R"({"user":"u","candidates":"c"})", "candidates"},
+                    WrongLine{R"({"user":"u","candidates":[7]})", "candidates"},
+                    WrongLine{R"({"user":"u","candidates":[{}]})", "campaign"},
+                    WrongLine{R"({"user":"u","candidates":["c"],"at":"soon"})", "at"},
+                    WrongLine{R"({"user":"u","candidates":["c"],"at":[]})", "at"},
+                    WrongLine{R"({"user":"u","candidates":["c"],"segments":"s"})", "segments"},
+                    WrongLine{R"({"user":"u","candidates":["c"],"segments":[1]})", "segments"}));
+
+TEST(Spoken, NamesTheUnitsThatMatter) {
+  using namespace std::chrono_literals;
+  EXPECT_EQ(spoken(0ms), "0 s");
+  EXPECT_EQ(spoken(450ms), "450 ms");
+  EXPECT_EQ(spoken(61s), "1 min 1 s");
+  EXPECT_EQ(spoken(3h + 12min), "3 h 12 min");
+  EXPECT_EQ(spoken(24h * 20 + 3h), "20 d");
+}
+
+TEST(ParseAt, TakesMillisecondsAndRfc3339) {
+  EXPECT_EQ(parse_at("1700000000000", "--at").value(), instant_from_ms(1'700'000'000'000));
+  EXPECT_EQ(parse_at("2023-11-14T22:13:20Z", "--at").value(), instant_from_ms(1'700'000'000'000));
+  EXPECT_THAT(parse_at("yesterday", "--at").status().text(), HasSubstr("--at"));
+}
+
+}  // namespace
+}  // namespace fcap::cli
