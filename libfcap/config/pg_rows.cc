@@ -5,6 +5,8 @@
 #include <limits>
 #include <utility>
 
+#include <xxhash.h>
+
 #include "config/rule_words.h"
 #include "config/time_text.h"
 #include "config/utf8.h"
@@ -149,6 +151,14 @@ void read_window(RowReader& row, Window& window) {
   }
 }
 
+/// The id of a campaign's own rule. A rule's id may be no longer than any other id, so a campaign
+/// with nearly the longest id there is goes by its hash.
+std::string campaign_rule_id(std::string_view campaign_id) {
+  std::string id(kCampaignRulePrefix);
+  if (id.size() + campaign_id.size() <= kIdBytesMax) return id.append(campaign_id);
+  return id.append("#").append(std::to_string(XXH3_64bits(campaign_id.data(), campaign_id.size())));
+}
+
 }  // namespace
 
 void add_row_mistake(Mistakes& mistakes, std::string_view table, std::string_view id,
@@ -195,7 +205,7 @@ CampaignRow campaign_of_row(std::span<const Cell, kCampaignColumns.size()> cells
   const milliseconds length = row.seconds("window_seconds");
   if (campaign.deleted) return out;
   Rule& rule = out.rule.emplace();
-  rule.id = std::string(kCampaignRulePrefix) + campaign.id;
+  rule.id = campaign_rule_id(campaign.id);
   rule.scope = Scope::kCampaign;
   rule.target = campaign.id;
   rule.limit = limit;

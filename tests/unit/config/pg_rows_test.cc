@@ -190,6 +190,18 @@ TEST(CampaignRow, WithACapBecomesACampaignAndItsRule) {
   EXPECT_EQ(row.rule->window.length, hours{24});
 }
 
+TEST(CampaignRow, WithTheLongestIdStillHasARuleThatFits) {
+  Mistakes mistakes;
+  const std::string shorter(247, 'x');
+  const std::string longest(256, 'x');
+  EXPECT_EQ(campaign_of_row(campaign_row({{"id", shorter}}), mistakes).rule.value().id,
+            "campaign:" + shorter);
+  const Rule rule = campaign_of_row(campaign_row({{"id", longest}}), mistakes).rule.value();
+  EXPECT_LE(rule.id.size(), 256U);
+  EXPECT_EQ(rule.target, longest);
+  EXPECT_TRUE(mistakes.empty());
+}
+
 TEST(CampaignRow, WithoutALimitHasNoRule) {
   Mistakes mistakes;
   EXPECT_FALSE(campaign_of_row(campaign_row({{"cap_limit", {}}}), mistakes).rule);

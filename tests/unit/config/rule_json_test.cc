@@ -106,7 +106,7 @@ TEST_P(RuleJsonMistake, IsReportedWithItsPlace) {
   EXPECT_THAT(failure_of(GetParam().json), HasSubstr(GetParam().said)) << GetParam().json;
 }
 
-const std::string kSliding = R"("window": {"kind": "sliding", "length": "1h"})";
+const std::string sliding_1h = R"("window": {"kind": "sliding", "length": "1h"})";
 
 INSTANTIATE_TEST_SUITE_P(
     OfTheWhole, RuleJsonMistake,
@@ -129,29 +129,34 @@ INSTANTIATE_TEST_SUITE_P(
 INSTANTIATE_TEST_SUITE_P(
     OfARule, RuleJsonMistake,
     testing::Values(
-        Mistake{R"({"rules": [{"scope": "user", )" + kSliding + "}]}", "rules[0].id: is missing"},
-        Mistake{R"({"rules": [{"id": "", "scope": "user", )" + kSliding + "}]}", "1 to 256 bytes"},
+        Mistake{R"({"rules": [{"scope": "user", )" + sliding_1h + "}]}", "rules[0].id: is missing"},
+        Mistake{R"({"rules": [{"id": "", "scope": "user", )" + sliding_1h + "}]}",
+                "1 to 256 bytes"},
         Mistake{R"({"rules": [{"id": ")" + std::string(257, 'x') + "\"}]}", "1 to 256 bytes"},
         Mistake{R"({"rules": [{"id": 7}]})", "rules[0].id: must be a string"},
-        Mistake{with_rule(kSliding), R"(rules[0] ("r").scope: is missing)"},
-        Mistake{with_rule(R"("scope": "users", )" + kSliding),
+        Mistake{with_rule(sliding_1h), R"(rules[0] ("r").scope: is missing)"},
+        Mistake{with_rule(R"("scope": "users", )" + sliding_1h),
                 "scope: must be one of campaign, creative, advertiser, group, user"},
-        Mistake{with_rule(R"("scope": "user", "target": "", )" + kSliding), ".target: must have"},
+        Mistake{with_rule(R"("scope": "user", "target": "", )" + sliding_1h), ".target: must have"},
         Mistake{with_rule(R"("scope": "user")"), ".window: is missing"},
         Mistake{with_rule(R"("scope": "user", "window": "1h")"), ".window: must be an object"},
-        Mistake{with_rule(R"("scope": "user", "limt": 3, )" + kSliding), ".limt: is not known"},
-        Mistake{with_rule(R"("scope": "user", "limit": 3, "limit": 4, )" + kSliding),
+        Mistake{with_rule(R"("scope": "user", "limt": 3, )" + sliding_1h), ".limt: is not known"},
+        Mistake{with_rule(R"("scope": "user", "limit": 3, "limit": 4, )" + sliding_1h),
                 "rules[0].limit: is given twice"},
-        Mistake{with_rule(R"("scope": "user", "limit": -1, )" + kSliding), ".limit: must be"},
-        Mistake{with_rule(R"("scope": "user", "limit": 1.5, )" + kSliding), ".limit: must be"},
-        Mistake{with_rule(R"("scope": "user", "limit": 4294967296, )" + kSliding), ".limit: must"},
-        Mistake{with_rule(R"("scope": "user", "limit": "3", )" + kSliding), ".limit: must be"},
-        Mistake{with_rule(R"("scope": "user", "limit": true, )" + kSliding), ".limit: must be"},
-        Mistake{with_rule(R"("scope": "user", "event_type": "view", )" + kSliding), ".event_type"},
-        Mistake{with_rule(R"("scope": "user", "mode": "off", )" + kSliding), ".mode: must be"},
-        Mistake{with_rule(R"("scope": "user", "enforcement": 1, )" + kSliding), ".enforcement"},
-        Mistake{with_rule(R"("scope": "user", "start": "tomorrow", )" + kSliding), ".start: must"},
-        Mistake{with_rule(R"("scope": "user", "end": 1700000000, )" + kSliding), ".end: must be"}));
+        Mistake{with_rule(R"("scope": "user", "limit": -1, )" + sliding_1h), ".limit: must be"},
+        Mistake{with_rule(R"("scope": "user", "limit": 1.5, )" + sliding_1h), ".limit: must be"},
+        Mistake{with_rule(R"("scope": "user", "limit": 4294967296, )" + sliding_1h),
+                ".limit: must"},
+        Mistake{with_rule(R"("scope": "user", "limit": "3", )" + sliding_1h), ".limit: must be"},
+        Mistake{with_rule(R"("scope": "user", "limit": true, )" + sliding_1h), ".limit: must be"},
+        Mistake{with_rule(R"("scope": "user", "event_type": "view", )" + sliding_1h),
+                ".event_type"},
+        Mistake{with_rule(R"("scope": "user", "mode": "off", )" + sliding_1h), ".mode: must be"},
+        Mistake{with_rule(R"("scope": "user", "enforcement": 1, )" + sliding_1h), ".enforcement"},
+        Mistake{with_rule(R"("scope": "user", "start": "tomorrow", )" + sliding_1h),
+                ".start: must"},
+        Mistake{with_rule(R"("scope": "user", "end": 1700000000, )" + sliding_1h),
+                ".end: must be"}));
 
 std::string with_window(const std::string& window) {
   return with_rule(R"("scope": "user", "window": )" + window);
