@@ -29,10 +29,12 @@ struct RuleAccount {
   /// The id that the rule counts for: the target, or what "*" stands for here.
   std::string target;
   std::uint32_t count = 0;
-  /// Whether the rule stands in the way now (also for shadow rules, which never cap).
+  /// Whether the rule stands in the way now (also for shadow rules, which never cap). A replaced
+  /// rule does not.
   bool stands_in_way = false;
   /// The window's bounds at `now`: events in [counted_from, counted_until) count; until is none
-  /// where the window has no end of its own (sliding, lifetime).
+  /// where the window has no end of its own (sliding, lifetime) or is not open (fixed; from is then
+  /// `now`).
   Instant counted_from;
   std::optional<Instant> counted_until;
   /// When it no longer stands in the way; `now` when it does not; none when never.
@@ -47,6 +49,8 @@ struct Explanation {
   Verdict verdict;
   std::vector<RuleAccount> applicable;
   std::vector<RuleAccount> replaced;
+  /// The version of the time-zone data that calendars were made from, such as "2024a".
+  std::string zone_data_version;
 };
 
 /// Judges candidates against a ledger: the one place where rules are evaluated, for soft and hard
@@ -70,7 +74,7 @@ class Evaluator {
   };
 
   /// One verdict a candidate, in `out` (as long as `candidates`). Returns how many candidates a
-  /// shadow rule would have capped.
+  /// shadow rule stands in the way of, whether or not an enforced one does too.
   std::uint32_t evaluate(const Question& question, std::span<const CandidateKey> candidates,
                          std::span<Verdict> out) noexcept;
 

@@ -1,0 +1,193 @@
+#include "rules/check.h"
+
+#include <algorithm>
+
+#include "rules/fixed_window.h"
+
+namespace fcap::rules {
+
+void Membership::begin(const CompiledRules& rules,
+                       std::span<const std::string_view> names) noexcept {
+  if (rules.segments.empty()) return;
+  if (stamps_.size() < rules.segments.size()) stamps_.resize(rules.segments.size(), 0);
+  if (++stamp_ == 0) {
+    std::fill(stamps_.begin(), stamps_.end(), 0);
+    stamp_ = 1;
+  }
+  for (const std::string_view name : names) {
+    if (const auto known = rules.segments.find(name); known != rules.segments.end()) {
+      stamps_[known->second] = stamp_;
+    }
+  }
+}
+
+void Check::begin(const Evaluator::Question& question,
+                  std::span<const CandidateKey> candidates) noexcept {
+  rules_ = &question.rules.compiled();
+  sources_ = question.rules.rules().data();
+  if (serial_ != rules_->serial) {
+    serial_ = rules_->serial;
+    periods_.assign(rules_->calendars.size(), CachedPeriod{});
+  }
+  now_ms_ = bounded_ms(question.now);
+  const auto since = question.ledger.complete_since();
+  trimmed_ = since && bounded_ms(*since) > now_ms_ - rules_->retention_ms + 1;
+  complete_since_ms_ = trimmed_ ? bounded_ms(*since) : 0;
+
+  membership_.begin(*rules_, question.segments);
+  history_.begin(*rules_, question.ledger);
+  group_targets_.clear();
+  user_ = rules_->user.count > 0 ? history_.ask(Scope::kUser, 0, &rules_->user) : kNone;
+  if (resolved_.size() < candidates.size()) resolved_.resize(candidates.size());
+  resolved_count_ = candidates.size();
+  for (const CandidateKey& key : candidates) rules_->campaigns.prefetch(key.campaign);
+  for (std::size_t i = 0; i < candidates.size(); ++i) resolve(candidates[i], resolved_[i]);
+  history_.gather();
+}
+
+void Check::resolve(const CandidateKey& key, Resolved& resolved) {
+  resolved = Resolved{.key = key, .campaign = rules_->campaigns.find(key.campaign)};
+  if (key.creative != 0) {
+    const TargetRules* named = rules_->creatives.find(key.creative);
+    if (named != nullptr || rules_->defaults_of(Scope::kCreative).count > 0) {
+      resolved.creative = history_.ask(Scope::kCreative, key.creative, named);
+    }
+  }
+  if (resolved.campaign == nullptr) return;
+  const CompiledCampaign& campaign = *resolved.campaign;
+  if (campaign.advertiser != kNone) {
+    resolved.advertiser = history_.ask(Scope::kAdvertiser, campaign.advertiser,
+                                       &rules_->advertisers[campaign.advertiser]);
+  }
+  if (campaign.groups_count == 0) return;
+  resolved.groups_begin = static_cast<std::uint32_t>(group_targets_.size());
+  for (const std::uint32_t group : rules_->groups_of(campaign)) {
+    group_targets_.push_back(history_.ask(Scope::kGroup, group, &rules_->groups[group]));
+  }
+  resolved.groups_end = static_cast<std::uint32_t>(group_targets_.size());
+}
+
+bool Check::in_force(const CompiledRule& rule, std::int64_t at_ms) const noexcept {
+  if (rule.life == kNone) return true;
+  const RuleLife& life = rules_->lives[rule.life];
+  return life.start_ms <= at_ms && at_ms < life.end_ms;
+}
+
+bool Check::is_for_user(const CompiledRule& rule) const noexcept {
+  return rule.segment == kNone || membership_.is_member(rule.segment);
+}
+
+std::string_view Check::name_of(const Target& target) noexcept {
+  const GatheredTarget& gathered = history_.target(target.gathered);
+  if (target.scope == Scope::kAdvertiser) return rules_->advertiser_names[gathered.id()];
+  return rules_->group_names[gathered.id()];
+}
+
+CalendarPeriod Check::period_at(const CompiledWindow& window, std::int64_t at_ms) noexcept {
+  CachedPeriod& cached = periods_[window.calendar];
+  if (!cached.known || !cached.period.holds(at_ms)) {
+    cached = {rules_->period(window, at_ms), true};
+  }
+  return cached.period;
+}
+
+std::int64_t Check::counted_from(const CompiledWindow& window, std::int64_t at_ms) noexcept {
+  const std::int64_t reach_ms = at_ms - rules_->retention_ms + 1;
+  switch (window.kind) {
+    case Window::Kind::kSliding:
+      return at_ms - window.length_ms + 1;
+    case Window::Kind::kCalendar:
+      return std::max(reach_ms, period_at(window, at_ms).begin_ms);
+    case Window::Kind::kFixed:
+    case Window::Kind::kLifetime:
+      break;
+  }
+  return reach_ms;
+}
+
+Timeline Check::timeline(const Target& target, EventType type) const noexcept {
+  return target.gathered == kNone
+             ? history_.timeline_of_campaign(target.campaign, target.first_run, type)
+             : history_.timeline_of_target(target.gathered, type);
+}
+
+OpenWindows Check::open_at(const CompiledWindow& window, const Timeline& timeline,
+                           std::int64_t at_ms) {
+  return open_windows(history_.sorted(timeline), {window.length_ms, rules_->retention_ms}, at_ms);
+}
+
+std::uint32_t Check::count(const CompiledRule& rule, const Timeline& timeline, std::int64_t at_ms) {
+  const CompiledWindow& window = rules_->windows[rule.window];
+  if (window.kind == Window::Kind::kFixed) return open_at(window, timeline, at_ms).count;
+  return history_.count_since(timeline, counted_from(window, at_ms));
+}
+
+bool Check::blocks(const CompiledRule& rule, const Timeline& timeline, std::int64_t at_ms) {
+  if (rule.unlimited) return false;
+  if (rule.limit == 0) return true;
+  if (timeline.count < rule.limit) return false;
+  const CompiledWindow& window = rules_->windows[rule.window];
+  if (window.kind == Window::Kind::kFixed) {
+    return open_at(window, timeline, at_ms).count >= rule.limit;
+  }
+  return history_.at_least(timeline, rule.limit, counted_from(window, at_ms));
+}
+
+bool Check::is_complete(const CompiledRule& rule) noexcept {
+  if (!trimmed_ || rule.unlimited || rule.limit == 0) return true;
+  return counted_from(rules_->windows[rule.window], now_ms_) >= complete_since_ms_;
+}
+
+std::int64_t Check::count_clears_at(const CompiledRule& rule, const Timeline& timeline,
+                                    std::int64_t at_ms) {
+  if (rule.limit == 0) return kNever;
+  const CompiledWindow& window = rules_->windows[rule.window];
+  const std::span<const Instant> times = history_.sorted(timeline);
+  if (window.kind == Window::Kind::kFixed) {
+    return fixed_clears_at(times, {window.length_ms, rules_->retention_ms}, rule.limit, at_ms);
+  }
+  // The rule passes as soon as the last of the newest `limit` entries no longer counts.
+  const std::int64_t oldest_ms = bounded_ms(times[times.size() - rule.limit]);
+  if (window.kind == Window::Kind::kCalendar) {
+    const std::int64_t next_ms = period_at(window, at_ms).holds(oldest_ms)
+                                     ? period_at(window, at_ms).next_ms
+                                     : rules_->period(window, oldest_ms).next_ms;
+    return std::min(next_ms, oldest_ms + rules_->retention_ms);
+  }
+  return oldest_ms + window.length_ms;
+}
+
+std::int64_t Check::replaced_at(const Target& target, const Applying& applying,
+                                std::int64_t at_ms) const noexcept {
+  std::int64_t earliest_ms = kNever;
+  const auto consider = [&](const CompiledRule& other) {
+    if (other.life == kNone || !is_for_user(other)) return;
+    const RuleLife& life = rules_->lives[other.life];
+    // One that is in force already would have replaced the rule; one that is never in force cannot.
+    if (life.start_ms > at_ms && life.start_ms < life.end_ms) {
+      earliest_ms = std::min(earliest_ms, life.start_ms);
+    }
+  };
+  for (const CompiledRule& other : applying.key) {
+    // Segments' rules come first, the smallest limit in front: those before this one replace it.
+    if (&other == &applying.rule || other.segment == kNone) break;
+    consider(other);
+  }
+  if (applying.is_default && target.rules != nullptr) {
+    for (const CompiledRule& named : rules_->rules_of(*target.rules)) {
+      if (named.kind_bit() == applying.rule.kind_bit()) consider(named);
+    }
+  }
+  return earliest_ms;
+}
+
+std::int64_t Check::clears_at(const Target& target, const Applying& applying,
+                              const Timeline& timeline, std::int64_t at_ms) {
+  std::int64_t clears_ms = count_clears_at(applying.rule, timeline, at_ms);
+  if (applying.rule.life != kNone) {
+    clears_ms = std::min(clears_ms, rules_->lives[applying.rule.life].end_ms);
+  }
+  return std::min(clears_ms, replaced_at(target, applying, at_ms));
+}
+
+}  // namespace fcap::rules

@@ -1,0 +1,172 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "rules/compiled_rules.h"
+#include "rules/evaluate.h"
+#include "rules/fixed_window.h"
+#include "rules/history.h"
+
+namespace fcap::rules {
+
+/// Which of a rule set's segments the user is in. Names are looked up once a check; stored
+/// memberships can later be asked for here, behind is_member().
+class Membership {
+ public:
+  void begin(const CompiledRules& rules, std::span<const std::string_view> names) noexcept;
+  [[nodiscard]] bool is_member(std::uint32_t segment) const noexcept {
+    return segment < stamps_.size() && stamps_[segment] == stamp_;
+  }
+
+ private:
+  std::vector<std::uint32_t> stamps_;
+  std::uint32_t stamp_ = 0;
+};
+
+/// One target of one candidate: its rules, those of "*", and where its history is.
+struct Target {
+  Scope scope = Scope::kUser;
+  const TargetRules* rules = nullptr;  ///< null: no rule names it
+  std::uint64_t campaign = 0;          ///< campaign scope
+  std::uint32_t first_run = 0;         ///< campaign scope
+  std::uint32_t gathered = kNone;      ///< other scopes: index into the History
+};
+
+/// A rule in force that applies to the user, and the rules of its key.
+struct Applying {
+  const CompiledRule& rule;
+  std::span<const CompiledRule> key;
+  bool is_default = false;
+};
+
+/// The state of one check: the question, and what has been worked out so far.
+class Check {
+ public:
+  /// A candidate, with the targets that it has besides its campaign.
+  struct Resolved {
+    CandidateKey key;
+    const CompiledCampaign* campaign = nullptr;  ///< null: neither catalog nor rules know it
+    std::uint32_t advertiser = kNone;            ///< these are indices into the History
+    std::uint32_t creative = kNone;
+    std::uint32_t groups_begin = 0;  ///< into group_targets_
+    std::uint32_t groups_end = 0;
+  };
+
+  void begin(const Evaluator::Question& question,
+             std::span<const CandidateKey> candidates) noexcept;
+  [[nodiscard]] const Resolved& candidate(std::size_t index) const noexcept {
+    return resolved_[index];
+  }
+
+  /// The verdict, and in `shadow` whether a shadow rule stands in the way.
+  Verdict judge(const Resolved& candidate, bool& shadow) noexcept;
+
+  /// Calls visit(const Target&) for each target of a candidate that has rules.
+  template <typename Visit>
+  void for_each_target(const Resolved& candidate, Visit&& visit);
+
+  [[nodiscard]] const CompiledRules& rules() const noexcept { return *rules_; }
+  [[nodiscard]] std::int64_t now_ms() const noexcept { return now_ms_; }
+  [[nodiscard]] const Rule& source(const CompiledRule& rule) const noexcept {
+    return sources_[rule.source];
+  }
+
+  // --- What explain looks at.
+
+  /// Whether a rule is in force and for this user.
+  [[nodiscard]] bool applies(const CompiledRule& rule, std::int64_t at_ms) const noexcept {
+    return in_force(rule, at_ms) && is_for_user(rule);
+  }
+  /// How many rules the key has that begins at `begin`.
+  [[nodiscard]] static std::size_t key_length(std::span<const CompiledRule> rules,
+                                              std::size_t begin) noexcept {
+    std::size_t end = begin + 1;
+    while (end < rules.size() && !rules[end].opens_key) ++end;
+    return end - begin;
+  }
+  /// The name of an advertiser or group.
+  [[nodiscard]] std::string_view name_of(const Target& target) noexcept;
+  [[nodiscard]] Timeline timeline(const Target& target, EventType type) const noexcept;
+  [[nodiscard]] std::uint32_t count(const CompiledRule& rule, const Timeline& timeline,
+                                    std::int64_t at_ms);
+  /// The earliest instant that a rule's window counts from.
+  [[nodiscard]] std::int64_t counted_from(const CompiledWindow& window,
+                                          std::int64_t at_ms) noexcept;
+  [[nodiscard]] OpenWindows open_at(const CompiledWindow& window, const Timeline& timeline,
+                                    std::int64_t at_ms);
+  [[nodiscard]] CalendarPeriod period_at(const CompiledWindow& window, std::int64_t at_ms) noexcept;
+  [[nodiscard]] bool blocks(const CompiledRule& rule, const Timeline& timeline, std::int64_t at_ms);
+  /// Of a rule that blocks: when it no longer stands in the way.
+  [[nodiscard]] std::int64_t clears_at(const Target& target, const Applying& applying,
+                                       const Timeline& timeline, std::int64_t at_ms);
+  [[nodiscard]] bool is_complete(const CompiledRule& rule) noexcept;
+
+ private:
+  struct CachedPeriod {
+    CalendarPeriod period;
+    bool known = false;
+  };
+
+  [[nodiscard]] bool in_force(const CompiledRule& rule, std::int64_t at_ms) const noexcept;
+  [[nodiscard]] bool is_for_user(const CompiledRule& rule) const noexcept;
+  void resolve(const CandidateKey& key, Resolved& resolved);
+  template <typename Visit>
+  void visit_keys(std::span<const CompiledRule> rules, std::int64_t at_ms, Visit&& visit);
+  template <typename Visit>
+  void visit_applying(const Target& target, std::int64_t at_ms, Visit&& visit);
+  void judge_rule(const Target& target, const Applying& applying, std::int64_t at_ms,
+                  Judgement& judgement);
+  void judge_target(const Target& target, std::int64_t at_ms, Judgement& judgement);
+  void add(const Judgement& part, Judgement& whole) const noexcept;
+  [[nodiscard]] std::uint8_t named_kinds(const TargetRules* named,
+                                         std::int64_t at_ms) const noexcept;
+  [[nodiscard]] std::int64_t count_clears_at(const CompiledRule& rule, const Timeline& timeline,
+                                             std::int64_t at_ms);
+  [[nodiscard]] std::int64_t replaced_at(const Target& target, const Applying& applying,
+                                         std::int64_t at_ms) const noexcept;
+  [[nodiscard]] bool is_settled(const Resolved& candidate) noexcept;
+  [[nodiscard]] std::int64_t passes_at(const Resolved& candidate, std::int64_t at_ms);
+
+  const CompiledRules* rules_ = nullptr;
+  const Rule* sources_ = nullptr;
+  std::uint64_t serial_ = 0;
+  std::int64_t now_ms_ = 0;
+  std::int64_t complete_since_ms_ = 0;  ///< only where the record was trimmed within reach
+  bool trimmed_ = false;
+  std::uint32_t user_ = kNone;
+  Membership membership_;
+  History history_;
+  std::vector<Resolved> resolved_;
+  std::size_t resolved_count_ = 0;
+  std::vector<std::uint32_t> group_targets_;
+  std::vector<CachedPeriod> periods_;
+};
+
+/// The verdict with every rule behind it, for the one candidate that a check was begun with.
+Explanation explain_check(Check& check, const Candidate& candidate);
+
+template <typename Visit>
+void Check::for_each_target(const Resolved& candidate, Visit&& visit) {
+  const TargetRules* own = candidate.campaign != nullptr ? &candidate.campaign->rules : nullptr;
+  if ((own != nullptr && own->count > 0) || rules_->defaults_of(Scope::kCampaign).count > 0) {
+    visit(Target{.scope = Scope::kCampaign,
+                 .rules = own,
+                 .campaign = candidate.key.campaign,
+                 .first_run = history_.first_run(candidate.key.campaign)});
+  }
+  const auto visit_gathered = [&](std::uint32_t index) {
+    const GatheredTarget& gathered = history_.target(index);
+    visit(Target{.scope = gathered.scope, .rules = gathered.rules, .gathered = index});
+  };
+  if (candidate.creative != kNone) visit_gathered(candidate.creative);
+  if (candidate.advertiser != kNone) visit_gathered(candidate.advertiser);
+  for (std::uint32_t i = candidate.groups_begin; i < candidate.groups_end; ++i) {
+    visit_gathered(group_targets_[i]);
+  }
+  if (user_ != kNone) visit_gathered(user_);
+}
+
+}  // namespace fcap::rules

@@ -1,0 +1,37 @@
+#include "rules/evaluate.h"
+
+#include <algorithm>
+
+#include "rules/check.h"
+
+namespace fcap::rules {
+
+struct Evaluator::Scratch {
+  Check check;
+};
+
+Evaluator::Evaluator() : scratch_(std::make_unique<Scratch>()) {}
+Evaluator::~Evaluator() = default;
+
+std::uint32_t Evaluator::evaluate(const Question& question,
+                                  std::span<const CandidateKey> candidates,
+                                  std::span<Verdict> out) noexcept {
+  Check& check = scratch_->check;
+  check.begin(question, candidates);
+  std::uint32_t shadow_capped = 0;
+  const std::size_t count = std::min(candidates.size(), out.size());
+  for (std::size_t i = 0; i < count; ++i) {
+    bool shadow = false;
+    out[i] = check.judge(check.candidate(i), shadow);
+    shadow_capped += shadow ? 1 : 0;
+  }
+  return shadow_capped;
+}
+
+Explanation Evaluator::explain(const Question& question, const Candidate& candidate) {
+  const CandidateKey key = candidate_key(candidate);
+  scratch_->check.begin(question, {&key, 1});
+  return explain_check(scratch_->check, candidate);
+}
+
+}  // namespace fcap::rules

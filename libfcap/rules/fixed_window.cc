@@ -1,0 +1,58 @@
+#include "rules/fixed_window.h"
+
+#include <algorithm>
+
+#include "rules/history.h"
+
+namespace fcap::rules {
+namespace {
+
+std::size_t first_after(std::span<const Instant> times, std::int64_t instant_ms) noexcept {
+  const auto first =
+      std::upper_bound(times.begin(), times.end(), instant_ms,
+                       [](std::int64_t instant, Instant time) { return instant < to_ms(time); });
+  return static_cast<std::size_t>(first - times.begin());
+}
+
+}  // namespace
+
+OpenWindows open_windows(std::span<const Instant> times, FixedWindow window,
+                         std::int64_t now_ms) noexcept {
+  const std::size_t in_reach = first_after(times, now_ms - window.retention_ms);
+  // A window that is open has opened within the last `length`, so no earlier entry is in it.
+  std::size_t at = first_after(times, now_ms - window.length_ms);
+  if (at == times.size()) return {};
+  // The chain is followed from the nearest entry that opens a window whatever came before it: the
+  // first one in reach, or one that is a whole length after its predecessor.
+  while (at > in_reach && bounded_ms(times[at]) - bounded_ms(times[at - 1]) < window.length_ms) {
+    --at;
+  }
+  OpenWindows open;
+  open.chain_start_ms = bounded_ms(times[at]);
+  std::int64_t opened_ms = open.chain_start_ms;
+  for (; at < times.size(); ++at) {
+    if (bounded_ms(times[at]) >= opened_ms + window.length_ms) opened_ms = bounded_ms(times[at]);
+    if (opened_ms + window.length_ms <= now_ms) continue;
+    if (open.count++ == 0) {
+      open.opened_ms = opened_ms;
+      open.closes_ms = opened_ms + window.length_ms;
+    }
+    open.last_closes_ms = opened_ms + window.length_ms;
+  }
+  return open;
+}
+
+std::int64_t fixed_clears_at(std::span<const Instant> times, FixedWindow window,
+                             std::uint32_t limit, std::int64_t now_ms) noexcept {
+  std::int64_t at_ms = now_ms;
+  // Each step passes the close of a window or an entry's leaving of the retention.
+  const std::size_t steps_max = 4 * times.size() + 4;
+  for (std::size_t step = 0; step < steps_max; ++step) {
+    const OpenWindows open = open_windows(times, window, at_ms);
+    if (open.count < limit) return at_ms;
+    at_ms = std::min(open.closes_ms, open.chain_start_ms + window.retention_ms);
+  }
+  return at_ms;
+}
+
+}  // namespace fcap::rules

@@ -1,0 +1,219 @@
+#include "rules/history.h"
+
+#include <algorithm>
+
+namespace fcap::rules {
+namespace {
+
+std::uint32_t count_since_in(std::span<const Instant> times, std::int64_t from_ms) noexcept {
+  constexpr std::size_t kWalkMax = 16;
+  if (times.size() > kWalkMax) {
+    const auto first =
+        std::lower_bound(times.begin(), times.end(), from_ms,
+                         [](Instant time, std::int64_t from) { return to_ms(time) < from; });
+    return static_cast<std::uint32_t>(times.end() - first);
+  }
+  std::size_t at = times.size();
+  while (at > 0 && to_ms(times[at - 1]) >= from_ms) --at;
+  return static_cast<std::uint32_t>(times.size() - at);
+}
+
+}  // namespace
+
+void History::begin(const CompiledRules& rules, const ledger::Ledger& ledger) noexcept {
+  rules_ = &rules;
+  ledger_ = &ledger;
+  target_count_ = 0;
+  pieces_.clear();
+  merged_.clear();
+  asked_user_ = asked_catalog_ = asked_creatives_ = false;
+  if (++stamp_ == 0) {
+    std::fill(slots_.begin(), slots_.end(), Slot{});
+    stamp_ = 1;
+  }
+}
+
+std::uint64_t History::key_of(Scope scope, std::uint64_t id) noexcept {
+  constexpr unsigned kIdBits = 48;
+  return (static_cast<std::uint64_t>(scope) << kIdBits) | id;
+}
+
+std::size_t History::slot_of(std::uint64_t key) const noexcept {
+  constexpr std::uint64_t kGoldenRatio = 0x9E37'79B9'7F4A'7C15;
+  std::size_t at = ((key * kGoldenRatio) >> 32) & (slots_.size() - 1);
+  while (slots_[at].stamp == stamp_ && slots_[at].key != key) {
+    at = (at + 1) & (slots_.size() - 1);
+  }
+  return at;
+}
+
+std::uint32_t History::find(Scope scope, std::uint64_t id) const noexcept {
+  const Slot& slot = slots_[slot_of(key_of(scope, id))];
+  return slot.stamp == stamp_ ? slot.target : kNone;
+}
+
+void History::grow() {
+  slots_.assign(slots_.size() * 2, Slot{});
+  for (std::uint32_t i = 0; i < target_count_; ++i) {
+    slots_[slot_of(targets_[i].key)] = {targets_[i].key, stamp_, i};
+  }
+}
+
+std::uint32_t History::ask(Scope scope, std::uint64_t id, const TargetRules* rules) {
+  const std::uint64_t key = key_of(scope, id);
+  std::size_t at = slot_of(key);
+  if (slots_[at].stamp == stamp_) return slots_[at].target;
+  if (2 * (target_count_ + 1) > slots_.size()) {
+    grow();
+    at = slot_of(key);
+  }
+  const auto index = static_cast<std::uint32_t>(target_count_++);
+  if (target_count_ > targets_.size()) targets_.resize(target_count_ * 2);
+  targets_[index] = GatheredTarget{};
+  targets_[index].key = key;
+  targets_[index].rules = rules;
+  targets_[index].scope = scope;
+  slots_[at] = {key, stamp_, index};
+  asked_user_ |= scope == Scope::kUser;
+  asked_catalog_ |= scope == Scope::kAdvertiser || scope == Scope::kGroup;
+  asked_creatives_ |= scope == Scope::kCreative;
+  return index;
+}
+
+void History::attach(GatheredTarget& target, EventType type, std::uint32_t begin,
+                     std::uint32_t end) {
+  const auto of_type = static_cast<std::size_t>(type);
+  target.count[of_type] += end - begin;
+  const std::uint32_t last = target.last_piece[of_type];
+  const auto added = static_cast<std::uint32_t>(pieces_.size());
+  pieces_.push_back({begin, end, kNone});
+  if (last == kNone) {
+    target.first_piece[of_type] = added;
+  } else {
+    pieces_[last].next = added;
+  }
+  target.last_piece[of_type] = added;
+}
+
+void History::gather() {
+  if (asked_user_ || asked_catalog_) gather_runs();
+  if (asked_creatives_) gather_creatives();
+}
+
+void History::gather_runs() {
+  const std::span<const ledger::Run> runs = ledger_->runs();
+  const std::uint32_t user = asked_user_ ? find(Scope::kUser, 0) : kNone;
+  if (asked_catalog_) {
+    for (const ledger::Run& run : runs) rules_->campaigns.prefetch(run.campaign);
+  }
+  for (const ledger::Run& run : runs) {
+    if (user != kNone) attach(targets_[user], run.type, run.begin, run.end);
+    if (!asked_catalog_) continue;
+    const CompiledCampaign* campaign = rules_->campaigns.find(run.campaign);
+    if (campaign == nullptr) continue;
+    if (campaign->advertiser != kNone) {
+      const std::uint32_t target = find(Scope::kAdvertiser, campaign->advertiser);
+      if (target != kNone) attach(targets_[target], run.type, run.begin, run.end);
+    }
+    for (const std::uint32_t group : rules_->groups_of(*campaign)) {
+      const std::uint32_t target = find(Scope::kGroup, group);
+      if (target != kNone) attach(targets_[target], run.type, run.begin, run.end);
+    }
+  }
+}
+
+void History::gather_creatives() {
+  const std::span<const std::uint64_t> creatives = ledger_->creatives();
+  for (const ledger::Run& run : ledger_->runs()) {
+    for (std::uint32_t i = run.begin; i < run.end;) {
+      std::uint32_t end = i + 1;
+      while (end < run.end && creatives[end] == creatives[i]) ++end;
+      if (creatives[i] != 0) {
+        const std::uint32_t target = find(Scope::kCreative, creatives[i]);
+        if (target != kNone) attach(targets_[target], run.type, i, end);
+      }
+      i = end;
+    }
+  }
+}
+
+std::uint32_t History::first_run(std::uint64_t campaign) const noexcept {
+  const std::span<const ledger::Run> runs = ledger_->runs();
+  const auto first = std::lower_bound(
+      runs.begin(), runs.end(), campaign,
+      [](const ledger::Run& run, std::uint64_t wanted) { return run.campaign < wanted; });
+  return static_cast<std::uint32_t>(first - runs.begin());
+}
+
+Timeline History::timeline_of_campaign(std::uint64_t campaign, std::uint32_t first_run,
+                                       EventType type) const noexcept {
+  const std::span<const ledger::Run> runs = ledger_->runs();
+  Timeline timeline;
+  timeline.type = type;
+  for (std::uint32_t i = first_run; i < runs.size() && runs[i].campaign == campaign; ++i) {
+    if (runs[i].type != type) continue;
+    timeline.count = runs[i].end - runs[i].begin;
+    timeline.sorted = ledger_->times().subspan(runs[i].begin, timeline.count);
+    break;
+  }
+  return timeline;
+}
+
+Timeline History::timeline_of_target(std::uint32_t index, EventType type) const noexcept {
+  const GatheredTarget& target = targets_[index];
+  const auto of_type = static_cast<std::size_t>(type);
+  Timeline timeline;
+  timeline.type = type;
+  timeline.count = target.count[of_type];
+  timeline.target = index;
+  if (timeline.count == 0) return timeline;
+  const Piece& piece = pieces_[target.first_piece[of_type]];
+  if (piece.next == kNone) {
+    timeline.sorted = ledger_->times().subspan(piece.begin, timeline.count);
+  } else if (target.merged_at[of_type] != kNone) {
+    timeline.sorted =
+        std::span<const Instant>(merged_).subspan(target.merged_at[of_type], timeline.count);
+  } else {
+    timeline.first_piece = target.first_piece[of_type];
+  }
+  return timeline;
+}
+
+std::uint32_t History::count_since(const Timeline& timeline, std::int64_t from_ms) const noexcept {
+  if (timeline.first_piece == kNone) return count_since_in(timeline.sorted, from_ms);
+  const std::span<const Instant> times = ledger_->times();
+  std::uint32_t count = 0;
+  for (std::uint32_t i = timeline.first_piece; i != kNone; i = pieces_[i].next) {
+    count +=
+        count_since_in(times.subspan(pieces_[i].begin, pieces_[i].end - pieces_[i].begin), from_ms);
+  }
+  return count;
+}
+
+bool History::at_least(const Timeline& timeline, std::uint32_t limit,
+                       std::int64_t from_ms) const noexcept {
+  if (limit == 0) return true;
+  if (timeline.count < limit) return false;
+  if (timeline.first_piece == kNone) {
+    return to_ms(timeline.sorted[timeline.count - limit]) >= from_ms;
+  }
+  return count_since(timeline, from_ms) >= limit;
+}
+
+std::span<const Instant> History::sorted(const Timeline& timeline) {
+  if (timeline.first_piece == kNone) return timeline.sorted;
+  std::uint32_t& merged_at =
+      targets_[timeline.target].merged_at[static_cast<std::size_t>(timeline.type)];
+  if (merged_at == kNone) {
+    merged_at = static_cast<std::uint32_t>(merged_.size());
+    const std::span<const Instant> times = ledger_->times();
+    for (std::uint32_t i = timeline.first_piece; i != kNone; i = pieces_[i].next) {
+      const auto piece = times.subspan(pieces_[i].begin, pieces_[i].end - pieces_[i].begin);
+      merged_.insert(merged_.end(), piece.begin(), piece.end());
+    }
+    std::sort(merged_.begin() + merged_at, merged_.end());
+  }
+  return std::span<const Instant>(merged_).subspan(merged_at, timeline.count);
+}
+
+}  // namespace fcap::rules

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace fcap::rules {
+
+/// An open-addressing table from the 48-bit hash of an id to a Value. One cache line a look-up,
+/// however many ids there are. Value must be trivially copyable. Hash 0 ("no id") is never found.
+/// The hash's low bits are the index as they are: XXH3 has mixed them already.
+template <typename Value>
+class IdMap {
+ public:
+  struct Slot {
+    std::uint64_t hash = 0;  ///< 0: empty
+    Value value{};
+  };
+
+  /// Makes room for `count` ids and forgets the ones there were.
+  void reset(std::size_t count) {
+    slots_.assign(std::bit_ceil(count + count / 2 + 2), Slot{});
+    size_ = 0;
+  }
+
+  /// The value of an id, default-made when it is new. At most as many new ones as reset() was told.
+  Value& operator[](std::uint64_t hash) {
+    std::size_t at = hash & (slots_.size() - 1);
+    while (slots_[at].hash != hash) {
+      if (slots_[at].hash == 0) {
+        slots_[at].hash = hash;
+        ++size_;
+        break;
+      }
+      at = (at + 1) & (slots_.size() - 1);
+    }
+    return slots_[at].value;
+  }
+
+  /// Null when the id is not there. The table always has empty slots, so the walk ends.
+  [[nodiscard]] const Value* find(std::uint64_t hash) const noexcept {
+    if (hash == 0) return nullptr;
+    std::size_t at = hash & (slots_.size() - 1);
+    while (slots_[at].hash != hash) {
+      if (slots_[at].hash == 0) return nullptr;
+      at = (at + 1) & (slots_.size() - 1);
+    }
+    return &slots_[at].value;
+  }
+
+  /// Begins to bring an id's slot into the cache, so that many look-ups wait together.
+  void prefetch(std::uint64_t hash) const noexcept {
+    __builtin_prefetch(&slots_[hash & (slots_.size() - 1)]);
+  }
+
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
+  [[nodiscard]] std::vector<Slot>& slots() noexcept { return slots_; }
+
+ private:
+  std::vector<Slot> slots_ = std::vector<Slot>(2);
+  std::size_t size_ = 0;
+};
+
+}  // namespace fcap::rules

@@ -1,0 +1,150 @@
+#include <algorithm>
+
+#include "rules/check.h"
+
+namespace fcap::rules {
+
+/// Visits the rules of one target that apply at an instant: of each key the segment rule with the
+/// smallest limit, or all general ones.
+template <typename Visit>
+void Check::visit_keys(std::span<const CompiledRule> rules, std::int64_t at_ms, Visit&& visit) {
+  for (std::size_t begin = 0; begin < rules.size();) {
+    const std::span<const CompiledRule> key = rules.subspan(begin, key_length(rules, begin));
+    for (const CompiledRule& rule : key) {
+      if (!applies(rule, at_ms)) continue;
+      visit(rule, key);
+      if (rule.segment != kNone) break;
+    }
+    begin += key.size();
+  }
+}
+
+/// The kinds (type and mode) for which a rule that names the target applies, so that defaults do
+/// not.
+std::uint8_t Check::named_kinds(const TargetRules* named, std::int64_t at_ms) const noexcept {
+  if (named == nullptr) return 0;
+  std::uint8_t kinds = named->always;
+  if (named->plain) return kinds;
+  for (const CompiledRule& rule : rules_->rules_of(*named)) {
+    if (applies(rule, at_ms)) kinds = static_cast<std::uint8_t>(kinds | rule.kind_bit());
+  }
+  return kinds;
+}
+
+template <typename Visit>
+void Check::visit_applying(const Target& target, std::int64_t at_ms, Visit&& visit) {
+  if (target.rules != nullptr) {
+    const std::span<const CompiledRule> named = rules_->rules_of(*target.rules);
+    if (target.rules->plain) {
+      for (const CompiledRule& rule : named) visit(Applying{rule, {}, false});
+    } else {
+      visit_keys(named, at_ms, [&](const CompiledRule& rule, std::span<const CompiledRule> key) {
+        visit(Applying{rule, key, false});
+      });
+    }
+  }
+  const TargetRules& defaults = rules_->defaults_of(target.scope);
+  if (defaults.count == 0) return;
+  const std::uint8_t named = named_kinds(target.rules, at_ms);
+  visit_keys(rules_->rules_of(defaults), at_ms,
+             [&](const CompiledRule& rule, std::span<const CompiledRule> key) {
+               if ((rule.kind_bit() & named) == 0) visit(Applying{rule, key, true});
+             });
+}
+
+void Check::judge_rule(const Target& target, const Applying& applying, std::int64_t at_ms,
+                       Judgement& judgement) {
+  const CompiledRule& rule = applying.rule;
+  if (rule.unlimited) return;
+  const Timeline times = timeline(target, rule.type);
+  if (!rule.shadow && trimmed_ && !is_complete(rule)) judgement.complete = false;
+  if (!blocks(rule, times, at_ms)) return;
+  if (rule.shadow) {
+    judgement.shadow_blocks = true;
+    return;
+  }
+  Judgement obstacle;
+  obstacle.rule = &rule;
+  obstacle.clears_ms = clears_at(target, applying, times, at_ms);
+  obstacle.count = count(rule, times, at_ms);
+  add(obstacle, judgement);
+}
+
+void Check::judge_target(const Target& target, std::int64_t at_ms, Judgement& judgement) {
+  visit_applying(target, at_ms,
+                 [&](const Applying& applying) { judge_rule(target, applying, at_ms, judgement); });
+}
+
+void Check::add(const Judgement& part, Judgement& whole) const noexcept {
+  whole.complete = whole.complete && part.complete;
+  whole.shadow_blocks = whole.shadow_blocks || part.shadow_blocks;
+  if (part.rule == nullptr) return;
+  if (whole.rule != nullptr) {
+    if (part.clears_ms < whole.clears_ms) return;
+    if (part.clears_ms == whole.clears_ms && source(*part.rule).id >= source(*whole.rule).id) {
+      return;
+    }
+  }
+  whole.rule = part.rule;
+  whole.clears_ms = part.clears_ms;
+  whole.count = part.count;
+}
+
+bool Check::is_settled(const Resolved& candidate) noexcept {
+  bool settled = true;
+  for_each_target(candidate, [&](const Target& target) {
+    settled = settled && (target.rules == nullptr || target.rules->settled) &&
+              rules_->defaults_of(target.scope).settled;
+  });
+  return settled;
+}
+
+/// The first instant, `at_ms` or later, at which no enforced rule stands in the way. Until the last
+/// obstacle of an instant clears the candidate cannot pass, so the search may go on from there;
+/// then another rule may have started, or a fixed window's chain have changed.
+std::int64_t Check::passes_at(const Resolved& candidate, std::int64_t at_ms) {
+  // Each step passes a rule's start or end, or an entry's leaving of a window.
+  constexpr std::size_t kStepsMax = std::size_t{1} << 16;
+  for (std::size_t step = 0; step < kStepsMax && at_ms != kNever; ++step) {
+    Judgement judgement;
+    for_each_target(candidate,
+                    [&](const Target& target) { judge_target(target, at_ms, judgement); });
+    if (judgement.rule == nullptr) return at_ms;
+    at_ms = judgement.clears_ms;
+  }
+  return at_ms;
+}
+
+Verdict Check::judge(const Resolved& candidate, bool& shadow) noexcept {
+  Judgement judgement;
+  for_each_target(candidate, [&](const Target& target) {
+    if (target.gathered == kNone) {
+      judge_target(target, now_ms_, judgement);
+      return;
+    }
+    GatheredTarget& gathered = history_.target(target.gathered);
+    if (!gathered.judged) {
+      judge_target(target, now_ms_, gathered.judgement);
+      gathered.judged = true;
+    }
+    add(gathered.judgement, judgement);
+  });
+  shadow = judgement.shadow_blocks;
+  Verdict verdict;
+  verdict.complete = judgement.complete;
+  if (judgement.rule == nullptr) {
+    verdict.eligible_at = instant_from_ms(now_ms_);
+    return verdict;
+  }
+  verdict.allowed = false;
+  verdict.reason = Reason::kCapped;
+  verdict.rule_id = source(*judgement.rule).id;
+  verdict.count = judgement.count;
+  verdict.limit = judgement.rule->limit;
+  const std::int64_t eligible_ms =
+      is_settled(candidate) ? judgement.clears_ms : passes_at(candidate, judgement.clears_ms);
+  if (eligible_ms != kNever) verdict.eligible_at = instant_from_ms(eligible_ms);
+  return verdict;
+}
+
+}  // namespace fcap::rules
