@@ -5,9 +5,7 @@
 #include <set>
 #include <tuple>
 
-#include "cli/blocking_get.h"
 #include "ledger/ids.h"
-#include "ledger/user_key.h"
 #include "rules/evaluate.h"
 
 namespace fcap::cli {
@@ -81,10 +79,8 @@ void Audit::count_over_cap(const History& history) {
   }
 }
 
-Status Audit::compare_user(Store& store, const std::string& user, const History& history) {
-  std::string key;
-  ledger::user_key(options_.key_prefix, user, key);
-  auto record = blocking_get(store, key, std::chrono::seconds(5));
+Status Audit::compare_user(RecordReader& records, const std::string& user, const History& history) {
+  const auto record = records.read(user);
   if (!record.ok()) return record.status();
   ledger::Ledger ledger;
   if (ledger.decode(record.value().value_or(std::string())) != ledger::DecodeCode::kOk) {
@@ -102,12 +98,12 @@ Status Audit::compare_user(Store& store, const std::string& user, const History&
   return {};
 }
 
-Result<AuditReport> Audit::compare(Store& store) {
+Result<AuditReport> Audit::compare(RecordReader& records) {
   for (auto& [user, history] : users_) {
     keep_distinct(history, report_);
     report_.produced += history.size();
     count_over_cap(history);
-    if (Status status = compare_user(store, user, history); !status.ok()) return status;
+    if (Status status = compare_user(records, user, history); !status.ok()) return status;
   }
   report_.users = users_.size();
   return report_;

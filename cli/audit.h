@@ -10,8 +10,8 @@
 
 #include <fcap/rule_set.h>
 #include <fcap/status.h>
-#include <fcap/store.h>
 
+#include "cli/record_reader.h"
 #include "events/event.h"
 #include "ledger/ledger.h"
 
@@ -35,7 +35,6 @@ struct AuditReport {
 };
 
 struct AuditOptions {
-  std::string key_prefix = "fcap";
   /// Only users whose id begins with this.
   std::string user_prefix;
   /// An event published less than this before another may not have been countable yet.
@@ -53,8 +52,8 @@ class Audit {
   void add(const events::Event& event, Instant published_at);
   void add_skipped() noexcept;
 
-  /// Reads the ledger of every user seen. Fails when the store does.
-  Result<AuditReport> compare(Store& store);
+  /// Reads the ledger of every user seen. Fails when Redis does not answer.
+  Result<AuditReport> compare(RecordReader& records);
 
  private:
   struct Published {
@@ -65,7 +64,7 @@ class Audit {
 
   void count_over_cap(const History& history);
   static void keep_distinct(History& history, AuditReport& report);
-  Status compare_user(Store& store, const std::string& user, const History& history);
+  Status compare_user(RecordReader& records, const std::string& user, const History& history);
 
   AuditOptions options_;
   std::shared_ptr<const RuleSet> rules_;

@@ -126,6 +126,34 @@ CLI::App* add_rules(CLI::App& app, Settings& settings) {
   return command;
 }
 
+CLI::App* add_audit(CLI::App& app, Settings& settings) {
+  AuditSettings& audit = settings.audit;
+  CLI::App* command = app.add_subcommand(
+      "audit",
+      "Is what the topic holds what the ledgers count? Compares them event by event; exit code 1 "
+      "when anything is lost or double");
+  command->add_option("--brokers", audit.brokers, "Kafka bootstrap servers")
+      ->envname("FCAP_BROKERS")
+      ->capture_default_str();
+  command->add_option("--topic", audit.topic, "Topic of the events")->capture_default_str();
+  command->add_option("--user-prefix", audit.user_prefix,
+                      "Only users whose id begins with this. Entries that no event of the range "
+                      "explains count as double, so a range should hold all events of its users");
+  command->add_option("--from-offsets", audit.from_offsets,
+                      "The first offset of each partition, such as 0,12,7; without: the first "
+                      "there is");
+  command->add_option(
+      "--to-offsets", audit.to_offsets,
+      "The offset behind the last one of each partition; without: all there is now");
+  command
+      ->add_option("--propagation-ms", audit.propagation_ms,
+                   "An impression published less than this before another counts as in flight")
+      ->check(CLI::Range(0, 86'400'000))
+      ->capture_default_str();
+  add_common(*command, settings);
+  return command;
+}
+
 bool check_usage_is_right(const Settings& settings, Streams streams) {
   const CheckSettings& check = settings.check;
   const bool from_lines = !check.input.empty() || !check.events.empty();
@@ -160,6 +188,7 @@ std::optional<int> parse_command_line(int argc, const char* const* argv, Setting
   const CLI::App* show = add_show(app, settings);
   const CLI::App* explain = add_explain(app, settings);
   const CLI::App* rules = add_rules(app, settings);
+  const CLI::App* audit = add_audit(app, settings);
   // The environment only: what stands on a command line can be read by every user of the machine.
   app.add_option("--redis-password", settings.access.redis_password)
       ->envname("FCAP_REDIS_PASSWORD")
@@ -174,6 +203,7 @@ std::optional<int> parse_command_line(int argc, const char* const* argv, Setting
   if (show->parsed()) settings.command = Settings::Command::kShow;
   if (explain->parsed()) settings.command = Settings::Command::kExplain;
   if (rules->parsed()) settings.command = Settings::Command::kRules;
+  if (audit->parsed()) settings.command = Settings::Command::kAudit;
   if (check->parsed() && !check_usage_is_right(settings, streams)) return kExitUsage;
   return std::nullopt;
 }

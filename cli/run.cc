@@ -17,6 +17,8 @@ int run_command(const Settings& settings, Streams streams) {
       return run_explain(settings, streams);
     case Settings::Command::kRules:
       return run_rules(settings, streams);
+    case Settings::Command::kAudit:
+      return run_audit(settings, streams);
     case Settings::Command::kNone:
       break;
   }

@@ -46,9 +46,18 @@ struct RulesSettings {
   bool check = false;
 };
 
+struct AuditSettings {
+  std::string brokers = "127.0.0.1:9092";
+  std::string topic = "impressions";
+  std::string user_prefix;
+  std::string from_offsets;
+  std::string to_offsets;
+  int propagation_ms = 1000;
+};
+
 /// A whole command line.
 struct Settings {
-  enum class Command : std::uint8_t { kNone, kCheck, kShow, kExplain, kRules };
+  enum class Command : std::uint8_t { kNone, kCheck, kShow, kExplain, kRules, kAudit };
   Command command = Command::kNone;
   AccessSettings access;
   bool json = false;
@@ -57,6 +66,7 @@ struct Settings {
   ShowSettings show;
   ExplainSettings explain;
   RulesSettings rules;
+  AuditSettings audit;
 };
 
 }  // namespace fcap::cli

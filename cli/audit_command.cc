@@ -1,0 +1,143 @@
+// fcap audit.
+#include <algorithm>
+#include <charconv>
+#include <ostream>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "cli/audit.h"
+#include "cli/commands.h"
+#include "cli/instants.h"
+#include "cli/record_reader.h"
+#include "cli/rule_loading.h"
+#include "events/event_decoder.h"
+#include "kafka/range_reader.h"
+
+namespace fcap::cli {
+namespace {
+
+int fail(Streams streams, const Status& status) {
+  streams.err << "fcap: " << status.text() << "\n";
+  return status.code() == StatusCode::kInvalidArgument ? kExitUsage : kExitFailure;
+}
+
+/// "12,40,7": one offset a partition, in their order; empty: none is given.
+Result<std::vector<std::int64_t>> parse_offsets(std::string_view text, const char* flag) {
+  std::vector<std::int64_t> offsets;
+  while (!text.empty()) {
+    const auto comma = text.find(',');
+    const std::string_view word = text.substr(0, comma);
+    std::int64_t offset = 0;
+    const auto parsed = std::from_chars(word.data(), word.data() + word.size(), offset);
+    if (parsed.ec != std::errc{} || parsed.ptr != word.data() + word.size() || offset < 0) {
+      return Status::error(StatusCode::kInvalidArgument,
+                           fmt::format("{}: \"{}\" is no offset; write one a partition, such as "
+                                       "12,40,7",
+                                       flag, word));
+    }
+    offsets.push_back(offset);
+    text = comma == std::string_view::npos ? std::string_view{} : text.substr(comma + 1);
+  }
+  return offsets;
+}
+
+Status narrow(std::vector<kafka::Span>& spans, const AuditSettings& audit) {
+  const auto from = parse_offsets(audit.from_offsets, "--from-offsets");
+  if (!from.ok()) return from.status();
+  const auto to = parse_offsets(audit.to_offsets, "--to-offsets");
+  if (!to.ok()) return to.status();
+  for (const auto* given : {&from.value(), &to.value()}) {
+    if (!given->empty() && given->size() != spans.size()) {
+      return Status::error(StatusCode::kInvalidArgument,
+                           fmt::format("--from-offsets and --to-offsets: the topic has {} "
+                                       "partitions, {} offsets are given",
+                                       spans.size(), given->size()));
+    }
+  }
+  for (std::size_t i = 0; i < spans.size(); ++i) {
+    if (!from.value().empty()) spans[i].from = std::max(spans[i].from, from.value()[i]);
+    if (!to.value().empty()) spans[i].to = std::min(spans[i].to, to.value()[i]);
+  }
+  return {};
+}
+
+Status read_topic(const AuditSettings& settings, Audit& audit) {
+  auto reader = kafka::RangeReader::open({.brokers = settings.brokers, .client_id = "fcap-audit"},
+                                         settings.topic);
+  if (!reader.ok()) return reader.status();
+  auto spans = reader.value()->whole_topic();
+  if (!spans.ok()) return spans.status();
+  if (Status status = narrow(spans.value(), settings); !status.ok()) return status;
+  const auto decoder = events::make_json_event_decoder();
+  return reader.value()->read(spans.value(), [&](const kafka::Message& message) {
+    events::Event event;
+    if (decoder->decode(message.value, event)) {
+      audit.add_skipped();
+    } else {
+      audit.add(event, message.timestamp);
+    }
+  });
+}
+
+nlohmann::ordered_json to_json(const AuditReport& report) {
+  return {{"messages", report.messages},
+          {"skipped", report.skipped},
+          {"users", report.users},
+          {"produced", report.produced},
+          {"repeated", report.repeated},
+          {"counted", report.counted},
+          {"lost", report.lost},
+          {"double", report.extra},
+          {"unreadable_records", report.unreadable},
+          {"over_cap", report.over_cap},
+          {"over_cap_in_flight", report.over_cap_in_flight},
+          {"over_cap_other", report.over_cap - report.over_cap_in_flight}};
+}
+
+void print_text(const AuditReport& report, std::chrono::milliseconds propagation,
+                std::ostream& out) {
+  out << fmt::format("read      {} messages, {} of them of {} users audited\n", report.messages,
+                     report.messages - report.skipped, report.users);
+  out << fmt::format("produced  {} events ({} messages repeat one)\n", report.produced,
+                     report.repeated);
+  out << fmt::format("counted   {} entries\n", report.counted);
+  out << fmt::format("lost      {}\n", report.lost);
+  out << fmt::format("double    {}\n", report.extra);
+  if (report.unreadable > 0) out << fmt::format("unreadable {} records\n", report.unreadable);
+  out << fmt::format(
+      "over cap  {}: {} shown within {} of an impression that capped them, {} for "
+      "another reason\n",
+      report.over_cap, report.over_cap_in_flight, spoken(propagation),
+      report.over_cap - report.over_cap_in_flight);
+}
+
+}  // namespace
+
+int run_audit(const Settings& settings, Streams streams) {
+  const Result<LoadedRules> rules = load_rules(settings.access);
+  if (!rules.ok()) return fail(streams, rules.status());
+  AuditOptions options;
+  options.user_prefix = settings.audit.user_prefix;
+  options.propagation = std::chrono::milliseconds(settings.audit.propagation_ms);
+  Audit audit(options, rules.value().rules);
+  if (const Status status = read_topic(settings.audit, audit); !status.ok()) {
+    return fail(streams, status);
+  }
+  Result<std::unique_ptr<RecordReader>> records = RecordReader::open(settings.access);
+  if (!records.ok()) return fail(streams, records.status());
+  const Result<AuditReport> report = audit.compare(*records.value());
+  if (!report.ok()) return fail(streams, report.status());
+  if (settings.json) {
+    streams.out << to_json(report.value()).dump() << "\n";
+  } else {
+    print_text(report.value(), options.propagation, streams.out);
+  }
+  const bool exact =
+      report.value().lost == 0 && report.value().extra == 0 && report.value().unreadable == 0;
+  return exact ? kExitOk : kExitFailure;
+}
+
+}  // namespace fcap::cli

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <memory>
+
+#include <librdkafka/rdkafka.h>
+
+namespace fcap::kafka {
+
+/// librdkafka's C objects, owned.
+struct Delete {
+  void operator()(rd_kafka_conf_t* p) const noexcept { rd_kafka_conf_destroy(p); }
+  void operator()(rd_kafka_t* p) const noexcept { rd_kafka_destroy(p); }
+  void operator()(rd_kafka_queue_t* p) const noexcept { rd_kafka_queue_destroy(p); }
+  void operator()(rd_kafka_message_t* p) const noexcept { rd_kafka_message_destroy(p); }
+  void operator()(rd_kafka_error_t* p) const noexcept { rd_kafka_error_destroy(p); }
+  void operator()(rd_kafka_topic_partition_list_t* p) const noexcept {
+    rd_kafka_topic_partition_list_destroy(p);
+  }
+};
+
+template <typename T>
+using Ptr = std::unique_ptr<T, Delete>;
+
+}  // namespace fcap::kafka

@@ -1,0 +1,121 @@
+#include "kafka/range_reader.h"
+
+#include <chrono>
+#include <map>
+
+#include <fmt/format.h>
+
+namespace fcap::kafka {
+namespace {
+
+using std::chrono::steady_clock;
+
+constexpr int kAnswerMs = 10'000;
+constexpr std::chrono::seconds kSilenceMax{30};
+
+struct TopicDelete {
+  void operator()(rd_kafka_topic_t* topic) const noexcept { rd_kafka_topic_destroy(topic); }
+};
+
+Status failure(const std::string& what, rd_kafka_resp_err_t code) {
+  return Status::error(
+      StatusCode::kUnavailable,
+      fmt::format("{}: {} (see --brokers and --topic)", what, rd_kafka_err2str(code)), true);
+}
+
+/// Where a partition's reading has got to; read on until `next` reaches `end`.
+using Ends = std::map<std::int32_t, std::int64_t>;
+
+void note_progress(Ends& unfinished, std::int32_t partition, std::int64_t next) {
+  const auto end = unfinished.find(partition);
+  if (end != unfinished.end() && next >= end->second) unfinished.erase(end);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<RangeReader>> RangeReader::open(const Connection& connection,
+                                                       std::string topic) {
+  // End-of-partition events tell that offsets below the end do not exist (compacted, or markers).
+  auto conf = make_conf(connection, {{"group.id", "fcap-range-reader"}},
+                        {{"enable.auto.commit", "false"},
+                         {"enable.auto.offset.store", "false"},
+                         {"enable.partition.eof", "true"},
+                         {"auto.offset.reset", "earliest"}});
+  if (!conf.ok()) return conf.status();
+  char text[256] = {};
+  Ptr<rd_kafka_t> client(rd_kafka_new(RD_KAFKA_CONSUMER, conf.value().get(), text, sizeof text));
+  if (!client) {
+    return Status::error(StatusCode::kInvalidArgument, fmt::format("kafka: {}", text));
+  }
+  (void)conf.value().release();  // the client owns it now
+  rd_kafka_poll_set_consumer(client.get());
+  return std::unique_ptr<RangeReader>(new RangeReader(std::move(client), std::move(topic)));
+}
+
+Result<int> RangeReader::partition_count() {
+  const std::unique_ptr<rd_kafka_topic_t, TopicDelete> topic(
+      rd_kafka_topic_new(client_.get(), topic_.c_str(), nullptr));
+  const struct rd_kafka_metadata* metadata = nullptr;
+  const auto code = rd_kafka_metadata(client_.get(), 0, topic.get(), &metadata, kAnswerMs);
+  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return failure("topic " + topic_, code);
+  const auto topic_code = metadata->topics[0].err;
+  const int count = metadata->topics[0].partition_cnt;
+  rd_kafka_metadata_destroy(metadata);
+  if (topic_code != RD_KAFKA_RESP_ERR_NO_ERROR) return failure("topic " + topic_, topic_code);
+  return count;
+}
+
+Result<std::vector<Span>> RangeReader::whole_topic() {
+  const auto count = partition_count();
+  if (!count.ok()) return count.status();
+  std::vector<Span> spans;
+  for (std::int32_t partition = 0; partition < count.value(); ++partition) {
+    Span span{partition, 0, 0};
+    const auto code = rd_kafka_query_watermark_offsets(client_.get(), topic_.c_str(), partition,
+                                                       &span.from, &span.to, kAnswerMs);
+    if (code != RD_KAFKA_RESP_ERR_NO_ERROR) {
+      return failure(fmt::format("{} [{}]", topic_, partition), code);
+    }
+    spans.push_back(span);
+  }
+  return spans;
+}
+
+Status RangeReader::read(const std::vector<Span>& spans, const Visit& visit) {
+  Ends unfinished;
+  const Ptr<rd_kafka_topic_partition_list_t> list(
+      rd_kafka_topic_partition_list_new(static_cast<int>(spans.size())));
+  for (const Span& span : spans) {
+    if (span.from >= span.to) continue;
+    unfinished[span.partition] = span.to;
+    rd_kafka_topic_partition_list_add(list.get(), topic_.c_str(), span.partition)->offset =
+        span.from;
+  }
+  const Ends ends = unfinished;
+  const auto assigned = rd_kafka_assign(client_.get(), list.get());
+  if (assigned != RD_KAFKA_RESP_ERR_NO_ERROR) return failure("topic " + topic_, assigned);
+  auto heard = steady_clock::now();
+  while (!unfinished.empty()) {
+    const Ptr<rd_kafka_message_t> message(rd_kafka_consumer_poll(client_.get(), 100));
+    if (steady_clock::now() - heard > kSilenceMax) {
+      return failure("topic " + topic_, RD_KAFKA_RESP_ERR__TIMED_OUT);
+    }
+    if (!message) continue;
+    if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR) {
+      heard = steady_clock::now();
+      if (message->offset < ends.at(message->partition)) {
+        visit({.partition = message->partition,
+               .offset = message->offset,
+               .timestamp = instant_from_ms(rd_kafka_message_timestamp(message.get(), nullptr)),
+               .value = {static_cast<const char*>(message->payload), message->len}});
+      }
+      note_progress(unfinished, message->partition, message->offset + 1);
+    } else if (message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF) {
+      heard = steady_clock::now();
+      note_progress(unfinished, message->partition, message->offset);
+    }
+  }
+  return {};
+}
+
+}  // namespace fcap::kafka

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <fcap/status.h>
+#include <fcap/time.h>
+
+#include "kafka/conf.h"
+#include "kafka/handles.h"
+
+namespace fcap::kafka {
+
+/// Offsets [from, to) of one partition.
+struct Span {
+  std::int32_t partition = 0;
+  std::int64_t from = 0;
+  std::int64_t to = 0;
+};
+
+/// A message as it stands in the topic. The value is valid only during the call that hands it over.
+struct Message {
+  std::int32_t partition = 0;
+  std::int64_t offset = 0;
+  /// The broker's or the producer's, as the topic is set.
+  Instant timestamp;
+  std::string_view value;
+};
+
+/// Reads a part of a topic once, in the order of each partition, without a consumer group: it
+/// commits nothing and disturbs nobody.
+///
+/// Not thread-safe.
+class RangeReader {
+ public:
+  using Visit = std::function<void(const Message&)>;
+
+  static Result<std::unique_ptr<RangeReader>> open(const Connection& connection, std::string topic);
+
+  /// All partitions, from the first message there is to the end as it is now.
+  Result<std::vector<Span>> whole_topic();
+
+  /// Calls `visit` for each message of the spans. Fails when the broker does not answer for 30 s.
+  Status read(const std::vector<Span>& spans, const Visit& visit);
+
+ private:
+  RangeReader(Ptr<rd_kafka_t> client, std::string topic)
+      : client_(std::move(client)), topic_(std::move(topic)) {}
+  Result<int> partition_count();
+
+  Ptr<rd_kafka_t> client_;
+  std::string topic_;
+};
+
+}  // namespace fcap::kafka
