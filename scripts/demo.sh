@@ -11,6 +11,9 @@ DEMO_DIR=$FCAP_DEV_DIR/demo
 BUILD=$(build_dir release)
 UPDATER=$BUILD/updater/fcap-updater
 AD_SERVER=$BUILD/examples/ad_server/fcap-example-ad-server
+FCAP=$BUILD/cli/fcap
+SERVED=$DEMO_DIR/served.json   # what the ad server says of its run
+AUDITED=$DEMO_DIR/audited.json # what Kafka and Redis say of it
 
 # Orderly, and whatever was the reason: the updater first (it drains into Redis), then the servers that this run
 # has started. Servers of an earlier ./dev up stay.
@@ -33,7 +36,7 @@ write_updater_config() {
   "kafka": {
     "brokers": ["127.0.0.1:$FCAP_KAFKA_PORT"],
     "topic": "impressions",
-    "dead_letter_topic": "impressions.dlq"
+    "dead_letter_topic": "impressions.dead"
   },
   "redis": { "addresses": ["127.0.0.1:$FCAP_REDIS_PORT"] },
   "postgres": { "conninfo": "$DEV_CONNINFO" },
@@ -78,12 +81,79 @@ run_ad_server() {
   return "$code"
 }
 
+# The campaigns of a log, three times in 24 hours each, so that there is something to cap.
+load_log_campaigns() {
+  local log=$1
+  [[ -r $log ]] || die "--log: cannot read $log"
+  gzip -cdf -- "$log" | awk -F, 'NR > 1 && !seen[$2]++ { print $2 }' |
+    psql -qX -v ON_ERROR_STOP=1 "$DEV_CONNINFO" -c "
+      CREATE TEMP TABLE log_campaigns (id text)" -c "COPY log_campaigns FROM STDIN" -c "
+      INSERT INTO campaigns (id, cap_limit, window_seconds)
+      SELECT id, 3, 86400 FROM log_campaigns ON CONFLICT (id) DO NOTHING"
+}
+
+# Compares the topic with the ledgers, for the users of this run. Exit code 1: something is lost or double.
+audit() {
+  local offsets
+  offsets() { jq -r --arg at "$1" '.[$at] | map(tostring) | join(",")' "$SERVED"; }
+  "$FCAP" audit --json --redis "127.0.0.1:$FCAP_REDIS_PORT" --postgres "$DEV_CONNINFO" \
+    --brokers "127.0.0.1:$FCAP_KAFKA_PORT" --topic impressions \
+    --user-prefix "$(jq -r .user_prefix "$SERVED")" \
+    --from-offsets "$(offsets begin_offsets)" --to-offsets "$(offsets end_offsets)" >"$AUDITED"
+}
+
+print_summary() {
+  jq -sr '
+    .[0] as $served | .[1] as $audited |
+    "",
+    "What Kafka holds, against what Redis counts",
+    "  produced   \($audited.produced) impressions",
+    "  counted    \($audited.counted) entries in \($audited.users) ledgers: \($audited.lost) lost, \($audited.double) double",
+    "  over cap   \($audited.over_cap)" +
+      (if $audited.over_cap == 0 then "" else
+        ": \($audited.over_cap_in_flight) shown before the impression that capped them was counted" +
+        (if $audited.over_cap_other == 0 then "" else
+          ", \($audited.over_cap_other) for another reason (\($served.shown_fail_open) impressions were shown fail-open)" end) end),
+    "",
+    "What the ad server saw",
+    "  checks     \($served.checks) in \($served.seconds | floor) s, p50 \($served.check_p50_us) us, p99 \($served.check_p99_us) us",
+    "  verdicts   \($served.allowed) allowed, \($served.capped) capped",
+    "  visible    an impression is seen by a check after \($served.propagation_p50_ms) ms (p50), \($served.propagation_p99_ms) ms (p99)"
+  ' "$SERVED" "$AUDITED"
+}
+
+# Both sides in one object; the names on both sides are distinct.
+write_json() { jq -s '.[0] + .[1]' "$SERVED" "$AUDITED" >"$1"; }
+
+# The ad server writes its own summary; --json is the demo's.
+JSON_FILE='' LOG_FILE='' ARGUMENTS=()
+while (($#)); do
+  case $1 in
+    --json | --log)
+      (($# > 1)) || die_usage "$1 needs a file"
+      if [[ $1 == --json ]]; then JSON_FILE=$2; else LOG_FILE=$2 ARGUMENTS+=(--log "$2"); fi
+      shift 2
+      ;;
+    --json=*) JSON_FILE=${1#*=}; shift ;;
+    --log=*) LOG_FILE=${1#*=} ARGUMENTS+=(--log "$LOG_FILE"); shift ;;
+    -h | --help)
+      "$FCAP_ROOT/dev" help
+      exit 0
+      ;;
+    *)
+      ARGUMENTS+=("$1")
+      shift
+      ;;
+  esac
+done
+
 "$FCAP_ROOT/scripts/packages" build runtime
 build_preset release
-for program in "$UPDATER" "$AD_SERVER"; do
+for program in "$UPDATER" "$AD_SERVER" "$FCAP"; do
   [[ -x $program ]] || die "the build made no $program"
 done
 mkdir -p "$DEMO_DIR"
+rm -f "$SERVED" "$AUDITED"
 
 mark_run
 DEV_STARTED=()
@@ -98,4 +168,12 @@ dev_servers_print >&2
 "$FCAP_ROOT/scripts/migrate" "$DEV_CONNINFO" --sample >&2
 write_updater_config
 start_updater
-run_ad_server "$@"
+if [[ -n $LOG_FILE ]]; then load_log_campaigns "$LOG_FILE"; fi
+CODE=0
+run_ad_server --json "$SERVED" "${ARGUMENTS[@]}" || CODE=$?
+[[ -s $SERVED ]] || exit "$CODE"
+audit || CODE=1
+[[ -s $AUDITED ]] || die "the audit did not finish (see above)"
+print_summary
+if [[ -n $JSON_FILE ]]; then write_json "$JSON_FILE"; fi
+exit "$CODE"

@@ -38,7 +38,7 @@ dev_servers_up() {
   done
   ((failed == 0)) || return 1
   dev_service kafka create-topic impressions 4 >/dev/null
-  dev_service kafka create-topic impressions.dlq 1 >/dev/null
+  dev_service kafka create-topic impressions.dead 1 >/dev/null
   if compgen -G "$FCAP_ROOT/sql/[0-9]*.sql" >/dev/null; then "$FCAP_ROOT/scripts/migrate" "$DEV_CONNINFO" >&2; fi
 }
 
@@ -51,7 +51,7 @@ dev_servers_down() {
 
 dev_servers_print() {
   printf 'redis     127.0.0.1:%s\n' "$FCAP_REDIS_PORT"
-  printf 'kafka     127.0.0.1:%s  topics impressions, impressions.dlq\n' "$FCAP_KAFKA_PORT"
+  printf 'kafka     127.0.0.1:%s  topics impressions, impressions.dead\n' "$FCAP_KAFKA_PORT"
   printf 'postgres  %s\n' "$DEV_CONNINFO"
 }
 
