@@ -79,11 +79,12 @@ void Check::add(const Judgement& part, Judgement& whole) const noexcept {
   whole.complete = whole.complete && part.complete;
   whole.shadow_blocks = whole.shadow_blocks || part.shadow_blocks;
   if (part.rule == nullptr) return;
-  if (whole.rule != nullptr) {
+  if (whole.rule != nullptr && part.clears_ms <= whole.clears_ms) {
     if (part.clears_ms < whole.clears_ms) return;
-    if (part.clears_ms == whole.clears_ms && source(*part.rule).id >= source(*whole.rule).id) {
-      return;
-    }
+    // One default may stand in the way for several groups of a candidate: the largest count.
+    const bool same = part.rule == whole.rule;
+    if (same && part.count <= whole.count) return;
+    if (!same && source(*part.rule).id >= source(*whole.rule).id) return;
   }
   whole.rule = part.rule;
   whole.clears_ms = part.clears_ms;
