@@ -101,6 +101,9 @@ Result<PgConnection> PgConnection::connect(const std::string& conninfo, const Pg
   if (made.connection_ == nullptr) {
     return Status::error(StatusCode::kInternal, "PostgreSQL: out of memory", true);
   }
+  // libpq's own receiver writes to the host's standard error.
+  PQsetNoticeReceiver(
+      made.connection_.get(), [](void*, const PGresult*) {}, nullptr);
   if (PQstatus(made.connection_.get()) == CONNECTION_BAD) {
     if (Status status = check_conninfo(conninfo); !status.ok()) return status;
     return made.lost();

@@ -9,7 +9,6 @@
 
 #include "config/rule_words.h"
 #include "config/time_text.h"
-#include "config/utf8.h"
 
 namespace fcap::config {
 namespace {
@@ -43,11 +42,7 @@ class RowReader {
       if (required) wrong(column, "is NULL");
       return std::nullopt;
     }
-    if (given->empty() || given->size() > kIdBytesMax) {
-      wrong(column, "must have 1 to 256 bytes");
-    } else if (!is_utf8(*given)) {
-      wrong(column, "is not UTF-8");
-    }
+    if (given->empty() || given->size() > kIdBytesMax) wrong(column, "must have 1 to 256 bytes");
     return std::string(*given);
   }
 

@@ -138,7 +138,6 @@ INSTANTIATE_TEST_SUITE_P(
         BadRow{{{"id", {}}}, "cap_rules \"NULL\", id: is NULL"},
         BadRow{{{"id", ""}}, "id: must have 1 to 256 bytes"},
         BadRow{{{"id", "campaign:c1"}}, "id: must not begin with campaign:"},
-        BadRow{{{"id", "\xff"}}, "id: is not UTF-8"},
         BadRow{{{"scope", "site"}}, "cap_rules \"r1\", scope: must be one of campaign, creative"},
         BadRow{{{"scope", {}}}, "scope: is NULL"},
         BadRow{{{"scope", "user"}}, "target: must be NULL for the user scope"},
