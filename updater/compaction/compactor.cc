@@ -1,0 +1,107 @@
+#include "updater/compaction/compactor.h"
+
+#include <utility>
+
+namespace fcap::updater {
+namespace {
+
+/// How often the table is looked at when nothing is under way.
+constexpr std::chrono::milliseconds kTurn{50};
+
+}  // namespace
+
+Compactor::Compactor(Store& store, const Options& options,
+                     std::function<std::optional<Instant>()> trim_now, Metrics& metrics)
+    : options_(options),
+      metrics_(&metrics),
+      records_(store, options.records, std::move(trim_now), metrics, nullptr),
+      users_(options.users) {}
+
+Compactor::~Compactor() {
+  stop();
+}
+
+void Compactor::start() {
+  thread_ = std::thread([this] { work(); });
+}
+
+void Compactor::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  stopping_changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Compactor::on_user_written(std::string_view key, std::size_t length_after_bytes,
+                                std::size_t appended_bytes) noexcept {
+  const std::lock_guard lock(mutex_);
+  switch (users_.note(key, length_after_bytes, appended_bytes, Clock::now())) {
+    case WrittenUsers::Verdict::kRemembered:
+      break;
+    case WrittenUsers::Verdict::kDue:
+      if (due_.size() < options_.users.users_max) {
+        due_.emplace_back(key);
+      } else {
+        metrics_->queue_overflows.add();
+      }
+      break;
+    case WrittenUsers::Verdict::kFull:
+      metrics_->queue_overflows.add();
+      break;
+  }
+}
+
+void Compactor::set_rules(std::shared_ptr<const RuleSet> rules) {
+  const std::lock_guard lock(mutex_);
+  rules_ = std::move(rules);
+  rules_changed_ = true;
+}
+
+void Compactor::take_rules() {
+  const std::lock_guard lock(mutex_);
+  if (std::exchange(rules_changed_, false)) records_.set_rules(rules_);
+}
+
+bool Compactor::take(Clock::time_point quiet_until, std::string& key) {
+  const std::lock_guard lock(mutex_);
+  metrics_->queued_users.set(static_cast<std::int64_t>(users_.size() + due_.size()));
+  if (due_.empty()) return users_.take_quiet(quiet_until, key);
+  key = std::move(due_.front());
+  due_.pop_front();
+  return true;
+}
+
+void Compactor::start_due(Clock::time_point quiet_until) {
+  records_.pump();
+  while (!records_.full() && take(quiet_until, key_)) records_.start(key_);
+}
+
+void Compactor::work() {
+  while (true) {
+    take_rules();
+    start_due(Clock::now() - options_.quiet_after);
+    {
+      std::unique_lock lock(mutex_);
+      if (stopping_) break;
+      if (records_.in_flight() == 0) {
+        stopping_changed_.wait_for(lock, kTurn, [this] { return stopping_; });
+        continue;
+      }
+    }
+    records_.wait(Clock::now() + kTurn);
+  }
+  if (options_.drain_timeout.count() > 0) drain(Clock::now() + options_.drain_timeout);
+}
+
+void Compactor::drain(Clock::time_point until) {
+  // Everything is quiet once the writers have stopped.
+  while (Clock::now() < until) {
+    start_due(Clock::time_point::max());
+    if (records_.in_flight() == 0) return;
+    records_.wait(until);
+  }
+}
+
+}  // namespace fcap::updater

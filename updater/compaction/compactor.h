@@ -1,0 +1,80 @@
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+
+#include <fcap/rule_set.h>
+#include <fcap/store.h>
+#include <fcap/time.h>
+
+#include "updater/compaction/compaction_hook.h"
+#include "updater/compaction/record_compactor.h"
+#include "updater/compaction/written_users.h"
+#include "updater/metrics/metrics.h"
+
+namespace fcap::updater {
+
+/// Keeps the records of active users short and leaves those of quiet users compact: decides when a
+/// record is compacted, and does so on a thread of its own, beside the write path.
+///
+/// Thread safety: on_user_written() and set_rules() from any thread.
+class Compactor final : public CompactionHook {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  struct Options {
+    WrittenUsers::Limits users;
+    RecordCompactor::Options records;
+    std::chrono::milliseconds quiet_after{60'000};
+    /// How long stop() goes on with what is remembered; zero: not at all.
+    std::chrono::milliseconds drain_timeout{5'000};
+  };
+
+  Compactor(Store& store, const Options& options, std::function<std::optional<Instant>()> trim_now,
+            Metrics& metrics);
+  /// stop(), if it has not been called.
+  ~Compactor();
+  Compactor(const Compactor&) = delete;
+  Compactor& operator=(const Compactor&) = delete;
+
+  void on_user_written(std::string_view key, std::size_t length_after_bytes,
+                       std::size_t appended_bytes) noexcept override;
+  void set_rules(std::shared_ptr<const RuleSet> rules);
+
+  void start();
+  /// Compacts what is remembered, for at most drain_timeout, and joins the thread.
+  void stop();
+
+ private:
+  void work();
+  void drain(Clock::time_point until);
+  /// Starts on what is due, and on what has been quiet since `quiet_until`.
+  void start_due(Clock::time_point quiet_until);
+  bool take(Clock::time_point quiet_until, std::string& key);
+  void take_rules();
+
+  const Options options_;
+  Metrics* metrics_;
+  RecordCompactor records_;
+
+  std::mutex mutex_;
+  WrittenUsers users_;                    // guarded by mutex_
+  std::deque<std::string> due_;           // guarded by mutex_; at most users_max
+  std::shared_ptr<const RuleSet> rules_;  // guarded by mutex_
+  bool rules_changed_ = false;            // guarded by mutex_
+  bool stopping_ = false;                 // guarded by mutex_
+  std::condition_variable stopping_changed_;
+  std::thread thread_;
+  std::string key_;  // the thread's
+};
+
+}  // namespace fcap::updater

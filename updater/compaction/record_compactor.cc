@@ -1,0 +1,157 @@
+#include "updater/compaction/record_compactor.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "ledger/encode.h"
+#include "rules/keep_needed.h"
+
+namespace fcap::updater {
+
+RecordCompactor::RecordCompactor(Store& store, const Options& options,
+                                 std::function<std::optional<Instant>()> trim_now, Metrics& metrics,
+                                 OnDone on_done)
+    : store_(&store),
+      options_(options),
+      trim_now_(std::move(trim_now)),
+      metrics_(&metrics),
+      on_done_(std::move(on_done)) {
+  for (std::size_t i = 0; i < options_.in_flight_max; ++i) {
+    jobs_.push_back(std::make_unique<Job>());
+    jobs_.back()->owner = this;
+    idle_.push_back(jobs_.back().get());
+  }
+}
+
+RecordCompactor::~RecordCompactor() {
+  on_done_ = nullptr;
+  while (in_flight() > 0) {
+    wait(Clock::now() + options_.deadline);
+    const std::lock_guard lock(mutex_);
+    idle_.insert(idle_.end(), ready_.begin(), ready_.end());
+    ready_.clear();
+  }
+}
+
+void RecordCompactor::set_rules(std::shared_ptr<const RuleSet> rules) noexcept {
+  rules_ = std::move(rules);
+}
+
+void RecordCompactor::Job::complete(const StoreOutcome& outcome) noexcept {
+  code = outcome.code;
+  if (stage == Stage::kRead) record.assign(outcome.record);
+  // Under the lock to the end: once the job is ready, its owner may be gone.
+  const std::lock_guard lock(owner->mutex_);
+  owner->ready_.push_back(this);
+  owner->ready_changed_.notify_one();
+}
+
+void RecordCompactor::start(std::string_view key, bool rewrite) {
+  Job& job = *idle_.back();
+  idle_.pop_back();
+  job.key.assign(key);
+  job.rewrite = rewrite;
+  job.attempts = 0;
+  read(job);
+}
+
+void RecordCompactor::read(Job& job) {
+  ++job.attempts;
+  job.stage = Stage::kRead;
+  store_->get(job.key, Clock::now() + options_.deadline, job);
+}
+
+void RecordCompactor::pump() {
+  {
+    const std::lock_guard lock(mutex_);
+    working_.swap(ready_);
+  }
+  for (Job* job : working_) {
+    if (job->stage == Stage::kRead) {
+      rewrite(*job);
+    } else {
+      exchanged(*job);
+    }
+  }
+  working_.clear();
+}
+
+void RecordCompactor::wait(Clock::time_point until) {
+  std::unique_lock lock(mutex_);
+  ready_changed_.wait_until(lock, until, [this] { return !ready_.empty(); });
+}
+
+Instant RecordCompactor::expiry() const noexcept {
+  // Retention after the newest thing that the record says. The store keeps a later one.
+  Instant newest =
+      std::max(ledger_.newest().value_or(Instant{}), ledger_.erased_before().value_or(Instant{}));
+  if (newest == Instant{}) newest = trim_now_().value_or(Instant{});
+  return newest + options_.retention;
+}
+
+void RecordCompactor::rewrite(Job& job) {
+  if (job.code == StoreCode::kNotFound) return finish(job, Outcome::kMissing);
+  if (job.code != StoreCode::kOk) return finish(job, Outcome::kFailed);
+  if (ledger_.decode(job.record) != ledger::DecodeCode::kOk) {
+    return finish(job, Outcome::kUndecodable);
+  }
+  metrics_->unknown_frames.add(ledger_.unknown_frames());
+
+  ledger::CompactOptions options;
+  options.retention = options_.retention;
+  options.trim_now = trim_now_().value_or(Instant{});
+  const bool trim_size = rules_ != nullptr || options_.trim_without_rules;
+  options.record_bytes_max = trim_size ? options_.record_bytes_max : SIZE_MAX;
+  std::optional<rules::KeepNeeded> keep;
+  if (rules_) options.keep = &keep.emplace(rules_);
+  ledger::Compacted compacted = ledger::compact(ledger_, job.record, options);
+  if (compacted.record == job.record && !job.rewrite) return finish(job, Outcome::kUnneeded);
+  metrics_->entries_expired.add(compacted.expired_entries);
+  metrics_->entries_dropped.add(compacted.dropped_entries);
+
+  job.desired = std::move(compacted.record);
+  job.stage = Stage::kExchanged;
+  store_->compare_and_set(
+      {.key = job.key, .expected = job.record, .desired = job.desired, .expire_at = expiry()},
+      Clock::now() + options_.deadline, job);
+}
+
+void RecordCompactor::exchanged(Job& job) {
+  if (job.code == StoreCode::kOk) return finish(job, Outcome::kCompacted);
+  if (job.code != StoreCode::kConflict) return finish(job, Outcome::kFailed);
+  metrics_->compaction_conflicts.add();
+  if (job.attempts >= options_.attempts_max) return finish(job, Outcome::kConflict);
+  read(job);
+}
+
+void RecordCompactor::finish(Job& job, Outcome outcome) {
+  const bool compacted = outcome == Outcome::kCompacted;
+  const Done done{.key = job.key,
+                  .outcome = outcome,
+                  .bytes_before = job.record.size(),
+                  .bytes_after = compacted ? job.desired.size() : job.record.size()};
+  switch (outcome) {
+    case Outcome::kCompacted:
+      metrics_->compactions.add();
+      if (done.bytes_before > done.bytes_after) {
+        metrics_->compaction_bytes_saved.add(done.bytes_before - done.bytes_after);
+      }
+      break;
+    case Outcome::kUnneeded:
+    case Outcome::kMissing:
+      metrics_->compaction_unneeded.add();
+      break;
+    case Outcome::kUndecodable:
+      metrics_->undecodable_records.add();
+      break;
+    case Outcome::kFailed:
+      metrics_->compaction_failures.add();
+      break;
+    case Outcome::kConflict:
+      break;  // each one was counted
+  }
+  if (on_done_) on_done_(done);
+  idle_.push_back(&job);
+}
+
+}  // namespace fcap::updater

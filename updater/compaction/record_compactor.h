@@ -1,0 +1,124 @@
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <fcap/rule_set.h>
+#include <fcap/store.h>
+#include <fcap/time.h>
+
+#include "ledger/ledger.h"
+#include "updater/metrics/metrics.h"
+
+namespace fcap::updater {
+
+/// Rewrites records: reads one, merges and trims it, and puts it back if nothing has changed it
+/// meanwhile. Several at a time, none waits for another. It knows no queue; its callers choose.
+///
+/// Thread safety: one thread calls start(), pump() and wait(); the store's completions come from
+/// anywhere.
+class RecordCompactor {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  struct Options {
+    std::chrono::milliseconds retention = std::chrono::days{32};
+    std::size_t record_bytes_max = 16 * 1024;
+    /// Whether an oversized record is trimmed while there are no rules: right where none are
+    /// configured; wrong where they have not come yet, since they would say what is needed.
+    bool trim_without_rules = true;
+    std::size_t in_flight_max = 64;
+    std::chrono::milliseconds deadline{1000};
+    /// How often a record that changed meanwhile is read again before it is left for later.
+    std::uint32_t attempts_max = 3;
+  };
+
+  enum class Outcome : std::uint8_t {
+    kCompacted,    ///< put back, smaller or with an expiry
+    kUnneeded,     ///< it is compact as it is
+    kMissing,      ///< there is no such record
+    kConflict,     ///< it changed each time
+    kFailed,       ///< the store did not answer, or refused
+    kUndecodable,  ///< not a record that this version can read; left alone
+  };
+  struct Done {
+    std::string_view key;
+    Outcome outcome;
+    std::size_t bytes_before;
+    std::size_t bytes_after;
+  };
+  using OnDone = std::function<void(const Done&)>;
+
+  /// `trim_now`: the trimming clock; none: not known yet, so nothing is too old. Everything given
+  /// must outlive the compactor.
+  RecordCompactor(Store& store, const Options& options,
+                  std::function<std::optional<Instant>()> trim_now, Metrics& metrics,
+                  OnDone on_done);
+  /// Waits for what is under way (at most two deadlines).
+  ~RecordCompactor();
+  RecordCompactor(const RecordCompactor&) = delete;
+  RecordCompactor& operator=(const RecordCompactor&) = delete;
+
+  /// What an oversized record keeps first; null: the newest. From now on, for records started
+  /// later.
+  void set_rules(std::shared_ptr<const RuleSet> rules) noexcept;
+
+  [[nodiscard]] bool full() const noexcept { return idle_.empty(); }
+  [[nodiscard]] std::size_t in_flight() const noexcept { return jobs_.size() - idle_.size(); }
+
+  /// Starts on a record. Not while full(). `rewrite` puts back even what is compact already, which
+  /// gives it an expiry.
+  void start(std::string_view key, bool rewrite = false);
+
+  /// Does what has become possible; calls back for each record that is done.
+  void pump();
+  /// Returns when there is something for pump(), or at `until`.
+  void wait(Clock::time_point until);
+
+ private:
+  enum class Stage : std::uint8_t { kRead, kExchanged };
+  struct Job final : StoreCompletion {
+    void complete(const StoreOutcome& outcome) noexcept override;
+    RecordCompactor* owner = nullptr;
+    std::string key;
+    bool rewrite = false;
+    std::uint32_t attempts = 0;
+    std::string record;
+    std::string desired;
+    Stage stage = Stage::kRead;
+    StoreCode code = StoreCode::kOk;
+  };
+
+  void read(Job& job);
+  void rewrite(Job& job);
+  void exchanged(Job& job);
+  void finish(Job& job, Outcome outcome);
+  [[nodiscard]] Instant expiry() const noexcept;
+
+  Store* store_;
+  const Options options_;
+  std::function<std::optional<Instant>()> trim_now_;
+  Metrics* metrics_;
+  OnDone on_done_;
+  std::shared_ptr<const RuleSet> rules_;
+  ledger::Ledger ledger_;
+
+  std::vector<std::unique_ptr<Job>> jobs_;
+  std::vector<Job*> idle_;
+  std::vector<Job*> working_;  // scratch of pump()
+
+  std::mutex mutex_;
+  std::condition_variable ready_changed_;
+  std::vector<Job*> ready_;  // guarded by mutex_
+};
+
+}  // namespace fcap::updater

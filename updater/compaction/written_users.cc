@@ -1,0 +1,122 @@
+#include "updater/compaction/written_users.h"
+
+#include <algorithm>
+
+#include <xxhash.h>
+
+namespace fcap::updater {
+namespace {
+
+constexpr std::size_t kBucketsAtFirst = 1024;
+
+std::uint32_t clamp_bytes(std::size_t bytes) noexcept {
+  return static_cast<std::uint32_t>(std::min<std::size_t>(bytes, UINT32_MAX));
+}
+
+}  // namespace
+
+WrittenUsers::WrittenUsers(const Limits& limits)
+    : limits_(limits), buckets_(kBucketsAtFirst, kNone) {
+  limits_.users_max = std::min<std::size_t>(limits_.users_max, kNone - 1);
+}
+
+bool WrittenUsers::is_due(const Place& place, std::size_t length_bytes) const noexcept {
+  const auto allowed = [this](std::size_t base_bytes) {
+    return std::max(static_cast<double>(limits_.tail_bytes_min),
+                    limits_.tail_share * static_cast<double>(base_bytes));
+  };
+  if (place.tail_bytes > allowed(place.base_bytes)) return true;
+  // Seen for the first time, a record's old tail passes for its base.
+  return static_cast<double>(length_bytes) >
+         static_cast<double>(limits_.record_bytes_max) + allowed(limits_.record_bytes_max);
+}
+
+WrittenUsers::Verdict WrittenUsers::note(std::string_view key, std::size_t length_after_bytes,
+                                         std::size_t appended_bytes, Clock::time_point now) {
+  const std::uint64_t hash = XXH3_64bits(key.data(), key.size());
+  std::uint32_t index = find(key, hash);
+  if (index == kNone) {
+    if (size_ >= limits_.users_max) return Verdict::kFull;
+    index = add(key, hash);
+    places_[index].tail_bytes = 0;
+  } else {
+    unlink(index);
+  }
+  link_newest(index);
+  Place& place = places_[index];
+  place.last_write = now;
+  place.tail_bytes = clamp_bytes(place.tail_bytes + std::min(appended_bytes, length_after_bytes));
+  // Shorter than what is remembered: something else has compacted it, and what was appended now is
+  // all the tail there can be.
+  if (place.tail_bytes > length_after_bytes) place.tail_bytes = clamp_bytes(appended_bytes);
+  place.base_bytes = clamp_bytes(length_after_bytes - place.tail_bytes);
+  if (!is_due(place, length_after_bytes)) return Verdict::kRemembered;
+  remove(index);
+  return Verdict::kDue;
+}
+
+bool WrittenUsers::take_quiet(Clock::time_point until, std::string& key) {
+  if (oldest_ == kNone || places_[oldest_].last_write > until) return false;
+  key.assign(places_[oldest_].key);
+  remove(oldest_);
+  return true;
+}
+
+std::uint32_t WrittenUsers::find(std::string_view key, std::uint64_t hash) const noexcept {
+  std::uint32_t index = buckets_[hash & (buckets_.size() - 1)];
+  while (index != kNone && (places_[index].hash != hash || places_[index].key != key)) {
+    index = places_[index].next;
+  }
+  return index;
+}
+
+std::uint32_t WrittenUsers::add(std::string_view key, std::uint64_t hash) {
+  std::uint32_t index = free_;
+  if (index == kNone) {
+    index = static_cast<std::uint32_t>(places_.size());
+    places_.emplace_back();
+    if (places_.size() > buckets_.size()) grow_buckets();
+  } else {
+    free_ = places_[index].next;
+  }
+  Place& place = places_[index];
+  place.key.assign(key);
+  place.hash = hash;
+  place.next = bucket(hash);
+  bucket(hash) = index;
+  ++size_;
+  return index;
+}
+
+void WrittenUsers::remove(std::uint32_t index) noexcept {
+  std::uint32_t* at = &bucket(places_[index].hash);
+  while (*at != index) at = &places_[*at].next;
+  *at = places_[index].next;
+  unlink(index);
+  places_[index].next = free_;
+  free_ = index;
+  --size_;
+}
+
+void WrittenUsers::link_newest(std::uint32_t index) noexcept {
+  places_[index].older = newest_;
+  places_[index].newer = kNone;
+  (newest_ == kNone ? oldest_ : places_[newest_].newer) = index;
+  newest_ = index;
+}
+
+void WrittenUsers::unlink(std::uint32_t index) noexcept {
+  const Place& place = places_[index];
+  (place.older == kNone ? oldest_ : places_[place.older].newer) = place.newer;
+  (place.newer == kNone ? newest_ : places_[place.newer].older) = place.older;
+}
+
+void WrittenUsers::grow_buckets() {
+  buckets_.assign(2 * buckets_.size(), kNone);
+  for (std::uint32_t index = oldest_; index != kNone; index = places_[index].newer) {
+    places_[index].next = bucket(places_[index].hash);
+    bucket(places_[index].hash) = index;
+  }
+}
+
+}  // namespace fcap::updater

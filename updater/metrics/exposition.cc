@@ -1,0 +1,203 @@
+#include "updater/metrics/exposition.h"
+
+#include <limits>
+#include <utility>
+#include <variant>
+
+#include <fmt/core.h>
+#include <prometheus/client_metric.h>
+#include <prometheus/text_serializer.h>
+
+#include <fcap/version.h>
+
+#include "events/event_decoder.h"
+#include "updater/metrics/list.h"
+
+namespace fcap::updater {
+namespace {
+
+using prometheus::ClientMetric;
+using prometheus::MetricFamily;
+using prometheus::MetricType;
+
+static_assert(Metrics::kRejections == static_cast<std::size_t>(events::Rejection::kInFuture) + 1);
+
+constexpr std::string_view kPrefix = "fcap_updater_";
+
+template <typename... Functions>
+struct Overload : Functions... {
+  using Functions::operator()...;
+};
+template <typename... Functions>
+Overload(Functions...) -> Overload<Functions...>;
+
+MetricType type_of(const MetricInfo& info) {
+  if (std::holds_alternative<DurationHistogram Metrics::*>(info.source)) {
+    return MetricType::Histogram;
+  }
+  return info.name.ends_with("_total") ? MetricType::Counter : MetricType::Gauge;
+}
+
+double seconds(std::chrono::microseconds duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
+ClientMetric number(MetricType type, double value) {
+  ClientMetric metric;
+  if (type == MetricType::Counter) {
+    metric.counter.value = value;
+  } else {
+    metric.gauge.value = value;
+  }
+  return metric;
+}
+
+ClientMetric histogram(const DurationHistogram& durations) {
+  ClientMetric metric;
+  std::uint64_t count = 0;
+  for (std::size_t i = 0; i <= DurationHistogram::kBuckets; ++i) {
+    count += durations.in_bucket(i);
+    const double bound = i < DurationHistogram::kBuckets ? seconds(DurationHistogram::bound(i))
+                                                         : std::numeric_limits<double>::infinity();
+    metric.histogram.bucket.push_back({.cumulative_count = count, .upper_bound = bound});
+  }
+  metric.histogram.sample_count = count;
+  metric.histogram.sample_sum = seconds(durations.sum());
+  return metric;
+}
+
+double of_rules(Asked asked, const config::RefreshState& state) {
+  switch (asked) {
+    case Asked::kRuleSetVersion:
+      return static_cast<double>(state.version);
+    case Asked::kRuleCount:
+      return static_cast<double>(state.rule_count);
+    case Asked::kRuleSetAge:
+      return state.age.count() < 0 ? -1 : seconds(state.age);
+    case Asked::kRuleReloads:
+      return static_cast<double>(state.reloads);
+    case Asked::kRuleReloadsRefused:
+      return static_cast<double>(state.refused);
+    default:
+      return static_cast<double>(state.failed);
+  }
+}
+
+std::vector<ClientMetric> answer(Asked asked, MetricType type, const ScrapeSources& sources) {
+  switch (asked) {
+    case Asked::kBuildInfo: {
+      ClientMetric metric = number(type, 1);
+      metric.label.push_back({.name = "version", .value = FCAP_VERSION});
+      return {metric};
+    }
+    case Asked::kRedisConnected:
+      if (!sources.redis_connected) return {};
+      return {number(type, sources.redis_connected() ? 1 : 0)};
+    case Asked::kRedisConnectionChanges:
+      if (!sources.redis_connection_changes) return {};
+      return {number(type, static_cast<double>(sources.redis_connection_changes()))};
+    default:
+      if (!sources.rules) return {};
+      return {number(type, of_rules(asked, sources.rules()))};
+  }
+}
+
+std::vector<ClientMetric> by_reason(const std::array<Counter, Metrics::kRejections>& rejected) {
+  std::vector<ClientMetric> metrics;
+  for (std::size_t i = 0; i < rejected.size(); ++i) {
+    metrics.push_back(number(MetricType::Counter, static_cast<double>(rejected[i].value())));
+    metrics.back().label.push_back(
+        {.name = "reason",
+         .value = std::string(events::to_string(static_cast<events::Rejection>(i)))});
+  }
+  return metrics;
+}
+
+std::vector<ClientMetric> read(const MetricInfo& info, const Metrics& metrics,
+                               const ScrapeSources& sources) {
+  const MetricType type = type_of(info);
+  using Values = std::vector<ClientMetric>;
+  return std::visit(Overload{
+                        [&](Counter Metrics::*counter) -> Values {
+                          return {number(type, static_cast<double>((metrics.*counter).value()))};
+                        },
+                        [&](Gauge Metrics::*gauge) -> Values {
+                          return {number(type, static_cast<double>((metrics.*gauge).value()))};
+                        },
+                        [&](DurationHistogram Metrics::*durations) -> Values {
+                          return {histogram(metrics.*durations)};
+                        },
+                        [&](std::array<Counter, Metrics::kRejections> Metrics::*rejected) {
+                          return by_reason(metrics.*rejected);
+                        },
+                        [&](Asked asked) { return answer(asked, type, sources); },
+                    },
+                    info.source);
+}
+
+std::string_view type_word(const MetricInfo& info) {
+  switch (type_of(info)) {
+    case MetricType::Counter:
+      return "counter";
+    case MetricType::Histogram:
+      return "histogram";
+    default:
+      return "gauge";
+  }
+}
+
+std::string_view unit_word(std::string_view name) {
+  if (name.find("_bytes") != std::string_view::npos) return "bytes";
+  if (name.ends_with("_seconds")) return "seconds";
+  return "";
+}
+
+}  // namespace
+
+std::vector<MetricFamily> MetricsExposition::Collect() const {
+  std::vector<MetricFamily> families;
+  for (const MetricInfo& info : metric_list()) {
+    MetricFamily family;
+    family.metric = read(info, *metrics_, sources_);
+    if (family.metric.empty()) continue;
+    family.name = fmt::format("{}{}", kPrefix, info.name);
+    family.help = info.text;
+    family.type = type_of(info);
+    families.push_back(std::move(family));
+  }
+  return families;
+}
+
+std::string MetricsExposition::text() const {
+  return prometheus::TextSerializer().Serialize(Collect());
+}
+
+std::string metrics_reference() {
+  std::string out = R"(# Metrics of fcap-updater
+
+<!-- Generated by `fcap-updater reference metrics`; edit updater/metrics/list.cc instead. -->
+
+Served at `/metrics` in Prometheus' text format, on `http.address` and `http.port` (by default
+`http://127.0.0.1:9464/metrics`). Counters begin at 0 when the process starts. Histograms have
+buckets that double from 1 ms to 65.536 s.
+
+`/healthz` answers 200 while the main loop comes round, 503 when it has not for `http.stalled_after`.
+`/readyz` answers 200 when the updater is healthy, its partitions are assigned, Redis acknowledges,
+offsets move on and, where a source of rules is configured, rules are loaded; otherwise 503, with a
+line for each reason.
+
+A message read is counted once more when it has been settled: read = written + erasures + too old +
+null user + rejected + those in flight. After a rewind or a change of the assignment messages are
+read, and counted, again.
+
+| name | type | unit | meaning |
+|---|---|---|---|
+)";
+  for (const MetricInfo& info : metric_list()) {
+    out += fmt::format("| `{}{}` | {} | {} | {} |\n", kPrefix, info.name, type_word(info),
+                       unit_word(info.name), info.text);
+  }
+  return out;
+}
+
+}  // namespace fcap::updater

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <variant>
+
+#include "updater/metrics/metrics.h"
+
+namespace fcap::updater {
+
+/// What is not in Metrics, but asked for at each scrape.
+enum class Asked : std::uint8_t {
+  kBuildInfo,
+  kRuleSetVersion,
+  kRuleCount,
+  kRuleSetAge,
+  kRuleReloads,
+  kRuleReloadsRefused,
+  kRuleReloadsFailed,
+  kRedisConnected,
+  kRedisConnectionChanges,
+};
+
+/// One metric. Names are without the prefix "fcap_updater_".
+struct MetricInfo {
+  std::string_view name;
+  std::variant<Counter Metrics::*, Gauge Metrics::*, DurationHistogram Metrics::*,
+               std::array<Counter, Metrics::kRejections> Metrics::*, Asked>
+      source;
+  std::string_view text;
+};
+
+/// All of them, in the order of the reference. The one place where names and texts stand.
+[[nodiscard]] std::span<const MetricInfo> metric_list() noexcept;
+
+}  // namespace fcap::updater

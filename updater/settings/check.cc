@@ -1,0 +1,130 @@
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <memory>
+
+#include <fmt/core.h>
+#include <libpq-fe.h>
+#include <librdkafka/rdkafka.h>
+
+#include "redis/address.h"
+#include "updater/settings/field_value.h"
+#include "updater/settings/load.h"
+
+namespace fcap::updater {
+namespace {
+
+struct OwnProperty {
+  std::string_view name;
+  std::string_view instead;
+};
+
+// What the write path's promises rest on, and what has a setting of its own.
+constexpr std::array kOwnProperties = {
+    OwnProperty{"bootstrap.servers", "use kafka.brokers"},
+    OwnProperty{"metadata.broker.list", "use kafka.brokers"},
+    OwnProperty{"group.id", "use kafka.group_id"},
+    OwnProperty{"group.instance.id", "use kafka.group_instance_id"},
+    OwnProperty{"client.id", "use kafka.client_id"},
+    OwnProperty{"partition.assignment.strategy", "use kafka.assignment"},
+    OwnProperty{"auto.offset.reset", "use kafka.offset_reset"},
+    OwnProperty{"sasl.password", "use kafka.sasl_password_file"},
+    OwnProperty{"enable.auto.commit", "offsets are committed after Redis has acknowledged"},
+    OwnProperty{"auto.commit.enable", "offsets are committed after Redis has acknowledged"},
+    OwnProperty{"enable.auto.offset.store", "offsets are stored after Redis has acknowledged"},
+    OwnProperty{"enable.partition.eof", "the updater sets it where it needs it"},
+};
+
+void check_kafka(const KafkaSettings& kafka, std::vector<std::string>& mistakes) {
+  if (kafka.dead_letter_topic == kafka.topic) {
+    mistakes.emplace_back("kafka.dead_letter_topic: must not be kafka.topic");
+  }
+  const std::unique_ptr<rd_kafka_conf_t, decltype(&rd_kafka_conf_destroy)> scratch(
+      rd_kafka_conf_new(), rd_kafka_conf_destroy);
+  for (const auto& [name, value] : kafka.properties) {
+    const auto* const own = std::ranges::find(kOwnProperties, name, &OwnProperty::name);
+    std::array<char, 512> error{};
+    if (own != kOwnProperties.end()) {
+      mistakes.push_back(fmt::format("kafka.properties: \"{}\": {}", name, own->instead));
+    } else if (rd_kafka_conf_set(scratch.get(), name.c_str(), value.c_str(), error.data(),
+                                 error.size()) != RD_KAFKA_CONF_OK) {
+      // librdkafka's text quotes the value.
+      mistakes.push_back(is_secret_property(name)
+                             ? fmt::format("kafka.properties: \"{}\": refused", name)
+                             : fmt::format("kafka.properties: {}", error.data()));
+    }
+  }
+}
+
+void check_redis(const RedisSettings& redis, std::vector<std::string>& mistakes) {
+  for (const std::string& address : redis.addresses) {
+    const auto parsed = redis::parse_address(address);
+    if (!parsed.ok()) mistakes.push_back("redis.addresses: " + parsed.status().text());
+  }
+  if (redis.addresses.size() > 1) {
+    mistakes.emplace_back("redis.addresses: a cluster's seed nodes are not supported yet");
+  }
+}
+
+void check_postgres(const LoadedSettings& loaded, std::vector<std::string>& mistakes) {
+  const std::string& conninfo = loaded.settings.postgres.conninfo;
+  if (conninfo.empty()) return;
+  char* error = nullptr;
+  const std::unique_ptr<PQconninfoOption, decltype(&PQconninfoFree)> options(
+      PQconninfoParse(conninfo.c_str(), &error), PQconninfoFree);
+  if (options == nullptr) {
+    std::string text = error == nullptr ? "not a connection string" : error;
+    PQfreemem(error);
+    while (text.ends_with('\n')) text.pop_back();
+    mistakes.push_back("postgres.conninfo: " + text);
+    return;
+  }
+  const auto origin = loaded.origins.find("postgres.conninfo");
+  const bool in_the_open = origin != loaded.origins.end() && origin->second != "environment";
+  for (const PQconninfoOption* option = options.get(); option->keyword != nullptr; ++option) {
+    if (std::strcmp(option->keyword, "password") == 0 && option->val != nullptr && in_the_open) {
+      mistakes.emplace_back("postgres.conninfo: holds a password; use postgres.password_file");
+    }
+  }
+}
+
+void check_ledger(const Settings& settings, std::vector<std::string>& mistakes) {
+  const LedgerSettings& ledger = settings.ledger;
+  // Braces would move the slot; the others are wildcards in the sweep's SCAN pattern.
+  if (ledger.key_prefix.find_first_of("{}*?[]\\") != std::string::npos) {
+    mistakes.emplace_back(R"(ledger.key_prefix: must not contain { } * ? [ ] or \)");
+  }
+  if (settings.compaction.tail_bytes_min >= ledger.record_bytes_max) {
+    mistakes.emplace_back("compaction.tail_bytes_min: must be below ledger.record_bytes_max");
+  }
+  if (ledger.allowed_future >= ledger.retention) {
+    mistakes.emplace_back("ledger.allowed_future: must be below ledger.retention");
+  }
+}
+
+void check_pipeline(const PipelineSettings& pipeline, std::vector<std::string>& mistakes) {
+  if (pipeline.in_flight_bytes_resume >= pipeline.in_flight_bytes_max) {
+    mistakes.emplace_back(
+        "pipeline.in_flight_bytes_resume: must be below pipeline.in_flight_bytes_max");
+  }
+  if (pipeline.batch_bytes_max > pipeline.in_flight_bytes_max) {
+    mistakes.emplace_back(
+        "pipeline.batch_bytes_max: must not be above pipeline.in_flight_bytes_max");
+  }
+  if (pipeline.retry_backoff_min > pipeline.retry_backoff_max) {
+    mistakes.emplace_back(
+        "pipeline.retry_backoff_min: must not be above pipeline.retry_backoff_max");
+  }
+}
+
+}  // namespace
+
+void check_settings(const LoadedSettings& loaded, std::vector<std::string>& mistakes) {
+  check_kafka(loaded.settings.kafka, mistakes);
+  check_redis(loaded.settings.redis, mistakes);
+  check_postgres(loaded, mistakes);
+  check_ledger(loaded.settings, mistakes);
+  check_pipeline(loaded.settings.pipeline, mistakes);
+}
+
+}  // namespace fcap::updater

@@ -1,0 +1,284 @@
+#include "updater/settings/load.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <limits>
+#include <numeric>
+#include <set>
+#include <system_error>
+
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+#include "updater/settings/field_value.h"
+#include "updater/settings/fields.h"
+
+namespace fcap::updater {
+namespace {
+
+constexpr std::string_view kVariablePrefix = "FCAP_UPDATER_";
+/// Where the file is, which the command line has looked at.
+constexpr std::string_view kFileVariable = "FCAP_UPDATER_CONFIG";
+constexpr std::string_view kFileSuffix = "_file";
+constexpr std::size_t kFileBytesMax = std::size_t{1} << 20;
+
+/// Bounded, so that a device or a log named by mistake does not fill the memory.
+Result<std::string> read_file(const std::string& path) {
+  errno = 0;
+  std::ifstream file(path, std::ios::binary);
+  std::string bytes(kFileBytesMax + 1, '\0');
+  if (!file || !file.read(bytes.data(), static_cast<std::streamsize>(bytes.size())).eof()) {
+    const int error = errno;
+    const auto reason = file.gcount() > static_cast<std::streamsize>(kFileBytesMax)
+                            ? std::string("it is larger than 1 MiB")
+                            : std::system_category().message(error == 0 ? EIO : error);
+    return Status::error(StatusCode::kNotFound, fmt::format("cannot read {}: {}", path, reason));
+  }
+  bytes.resize(static_cast<std::size_t>(file.gcount()));
+  return bytes;
+}
+
+const Field* secret_of_file_name(std::string_view name) {
+  if (!name.ends_with(kFileSuffix)) return nullptr;
+  const Field* field = find_field(name.substr(0, name.size() - kFileSuffix.size()));
+  return field != nullptr && std::holds_alternative<SecretKind>(field->kind) ? field : nullptr;
+}
+
+ValueMistake set_secret_from_file(const Field& field, const std::string& path, Settings& settings) {
+  auto bytes = read_file(path);
+  if (!bytes.ok()) return bytes.status().text();
+  std::string& text = bytes.value();
+  // Editors and `echo` end a file with a newline that is no part of the secret.
+  if (text.ends_with('\n')) text.pop_back();
+  if (text.ends_with('\r')) text.pop_back();
+  return set_from_text(field, text, settings);
+}
+
+class Loader {
+ public:
+  Loader(LoadedSettings& loaded, std::vector<std::string>& mistakes)
+      : loaded_(loaded), mistakes_(mistakes) {}
+
+  void file(std::string_view json);
+  void credentials(const std::string& directory);
+  void variable(std::string_view name, const std::string& value);
+  void flag(const std::string& name, const std::string& value);
+
+ private:
+  void file_member(const std::string& name, const nlohmann::json& value);
+  void took(const Field& field, std::string_view origin) {
+    loaded_.origins[std::string(field.name)] = origin;
+  }
+  void judge(const std::optional<std::string>& mistake, std::string_view place, const Field& field,
+             std::string_view origin) {
+    if (mistake) {
+      mistakes_.push_back(fmt::format("{}: {}", place, *mistake));
+    } else {
+      took(field, origin);
+    }
+  }
+  void unknown(std::string_view name, const std::vector<std::string>& known) {
+    const std::string nearest = nearest_name(name, known);
+    mistakes_.push_back(nearest.empty()
+                            ? fmt::format("{}: unknown name", name)
+                            : fmt::format("{}: unknown name; did you mean {}?", name, nearest));
+  }
+
+  LoadedSettings& loaded_;
+  std::vector<std::string>& mistakes_;
+};
+
+std::vector<std::string> known_names(std::string_view section = {}) {
+  std::vector<std::string> names;
+  for (const Field& field : fields()) {
+    if (!field.name.starts_with(section)) continue;
+    const bool secret = std::holds_alternative<SecretKind>(field.kind);
+    names.push_back(fmt::format("{}{}", field.name, secret ? kFileSuffix : ""));
+  }
+  return names;
+}
+
+/// Parses with comments; a member given twice is a mistake, since either could be meant.
+nlohmann::json parse_with_comments(std::string_view json, std::vector<std::string>& mistakes) {
+  std::vector<std::set<std::string>> open;
+  const auto watch = [&](int /*depth*/, nlohmann::json::parse_event_t event,
+                         nlohmann::json& parsed) {
+    using ParseEvent = nlohmann::json::parse_event_t;
+    if (event == ParseEvent::object_start) open.emplace_back();
+    if (event == ParseEvent::object_end) open.pop_back();
+    if (event == ParseEvent::key && !open.back().insert(parsed.get<std::string>()).second) {
+      mistakes.push_back(fmt::format("\"{}\" is given twice", parsed.get<std::string>()));
+    }
+    return true;
+  };
+  try {
+    return nlohmann::json::parse(json, watch, /*allow_exceptions=*/true, /*ignore_comments=*/true);
+  } catch (const nlohmann::json::exception& error) {
+    // "[json.exception.parse_error.101] parse error at line 3, column 5: …"
+    const std::string_view text = error.what();
+    mistakes.emplace_back(text.substr(std::min(text.find("] ") + 2, text.size())));
+    return nlohmann::json::value_t::discarded;
+  }
+}
+
+void Loader::file(std::string_view json) {
+  const nlohmann::json root = parse_with_comments(json, mistakes_);
+  if (root.is_discarded()) return;
+  if (!root.is_object()) {
+    mistakes_.emplace_back("expected an object");
+    return;
+  }
+  for (const auto& [section, members] : root.items()) {
+    if (std::ranges::find(sections(), section, &Section::name) == sections().end()) {
+      std::vector<std::string> known;
+      for (const Section& each : sections()) known.emplace_back(each.name);
+      unknown(section, known);
+    } else if (!members.is_object()) {
+      mistakes_.push_back(fmt::format("{}: expected an object", section));
+    } else {
+      for (const auto& [name, value] : members.items()) {
+        file_member(fmt::format("{}.{}", section, name), value);
+      }
+    }
+  }
+}
+
+void Loader::file_member(const std::string& name, const nlohmann::json& value) {
+  if (const Field* field = find_field(name)) {
+    judge(set_from_json(*field, value, loaded_.settings), name, *field, "file");
+  } else if (const Field* secret = secret_of_file_name(name)) {
+    if (!value.is_string()) {
+      mistakes_.push_back(fmt::format("{}: expected a path", name));
+    } else {
+      judge(set_secret_from_file(*secret, value.get<std::string>(), loaded_.settings), name,
+            *secret, "file");
+    }
+  } else {
+    unknown(name, known_names());
+  }
+}
+
+void Loader::credentials(const std::string& directory) {
+  for (const Field& field : fields()) {
+    const auto* secret = std::get_if<SecretKind>(&field.kind);
+    if (secret == nullptr) continue;
+    const std::string path = fmt::format("{}/{}", directory, secret->credential);
+    if (::access(path.c_str(), F_OK) != 0) continue;  // credentials are optional
+    judge(set_secret_from_file(field, path, loaded_.settings), path, field, "credential");
+  }
+}
+
+void Loader::variable(std::string_view name, const std::string& value) {
+  if (!name.starts_with(kVariablePrefix) || name == kFileVariable) return;
+  std::vector<std::string> known;
+  for (const Field& field : fields()) {
+    const std::string field_variable = environment_name(field.name);
+    if (name == field_variable) {
+      judge(set_from_text(field, value, loaded_.settings), name, field, "environment");
+      return;
+    }
+    if (std::holds_alternative<SecretKind>(field.kind) && name == field_variable + "_FILE") {
+      judge(set_secret_from_file(field, value, loaded_.settings), name, field, "environment");
+      return;
+    }
+    known.push_back(field_variable);
+  }
+  unknown(name, known);
+}
+
+void Loader::flag(const std::string& name, const std::string& value) {
+  const std::string place = "--" + name;
+  if (const Field* secret = secret_of_file_name(name)) {
+    judge(set_secret_from_file(*secret, value, loaded_.settings), place, *secret, "flag");
+    return;
+  }
+  const Field* field = find_field(name);
+  if (field == nullptr) {
+    unknown(name, known_names());
+  } else if (std::holds_alternative<SecretKind>(field->kind)) {
+    mistakes_.push_back(
+        fmt::format("{}: a command line is no place for a secret; use {}_file", place, place));
+  } else {
+    judge(set_from_text(*field, value, loaded_.settings), place, *field, "flag");
+  }
+}
+
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = std::exchange(row[0], i);
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
+    }
+  }
+  return row.back();
+}
+
+}  // namespace
+
+std::string nearest_name(std::string_view name, const std::vector<std::string>& known) {
+  constexpr std::size_t kNameBytesMax = 100;
+  if (name.size() > kNameBytesMax) return {};
+  std::string nearest;
+  std::size_t distance = std::max<std::size_t>(name.size() / 3, 2) + 1;
+  for (const std::string& candidate : known) {
+    const std::size_t candidate_distance = edit_distance(name, candidate);
+    if (candidate_distance < distance) {
+      distance = candidate_distance;
+      nearest = candidate;
+    }
+  }
+  return nearest;
+}
+
+void apply_json(std::string_view json, LoadedSettings& loaded, std::vector<std::string>& mistakes) {
+  Loader(loaded, mistakes).file(json);
+}
+
+Result<LoadedSettings> load_settings(const SettingSources& sources) {
+  LoadedSettings loaded;
+  std::vector<std::string> mistakes;
+  Loader loader(loaded, mistakes);
+  if (!sources.credentials_directory.empty()) loader.credentials(sources.credentials_directory);
+  if (!sources.file_path.empty()) {
+    auto bytes = read_file(sources.file_path);
+    if (bytes.ok()) {
+      const std::size_t before = mistakes.size();
+      loader.file(bytes.value());
+      for (std::size_t i = before; i < mistakes.size(); ++i) {
+        mistakes[i] = fmt::format("{}: {}", sources.file_path, mistakes[i]);
+      }
+    } else {
+      mistakes.push_back(bytes.status().text());
+    }
+  }
+  for (const auto& [name, value] : sources.environment) loader.variable(name, value);
+  for (const auto& [name, value] : sources.flags) loader.flag(name, value);
+  check_settings(loaded, mistakes);
+  if (!mistakes.empty()) {
+    return Status::error(StatusCode::kInvalidArgument,
+                         fmt::format("{}", fmt::join(mistakes, "\n")));
+  }
+  return loaded;
+}
+
+SettingSources::Named process_environment() {
+  SettingSources::Named named;
+  for (char** variable = environ; variable != nullptr && *variable != nullptr; ++variable) {
+    const std::string_view text = *variable;
+    const std::size_t equals = text.find('=');
+    if (!text.starts_with(kVariablePrefix) || equals == std::string_view::npos) continue;
+    named.emplace_back(text.substr(0, equals), text.substr(equals + 1));
+  }
+  return named;
+}
+
+}  // namespace fcap::updater
