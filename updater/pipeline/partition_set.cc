@@ -229,7 +229,8 @@ void PartitionSet::after_mark(std::int32_t id, Partition& p, Mark::Outcome outco
       return;
     case Mark::Outcome::kWritten:
       p.failures = 0;
-      p.mark_may_fall = false;
+      // A write from before it was to fall has not made it fall.
+      if (p.mark->confirmed() <= p.tracker.low_water()) p.mark_may_fall = false;
       metrics_->marks_written.add();
       return;
     case Mark::Outcome::kConflict:

@@ -1,0 +1,213 @@
+#include "updater/pipeline/batch_writer.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <random>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "fault_store.h"
+#include "ledger/ledger.h"
+
+namespace fcap::updater {
+namespace {
+
+using testing::FaultStore;
+using Fault = FaultStore::Fault;
+using std::chrono::milliseconds;
+
+std::uint64_t test_seed() {
+  const char* given = std::getenv("FCAP_TEST_SEED");  // NOLINT(concurrency-mt-unsafe)
+  return given != nullptr ? std::strtoull(given, nullptr, 10) : 99;
+}
+
+class RefusingSink final : public DeadLetterSink {
+ public:
+  void send(const DeadLetter& letter, DeadLetterCompletion& done) noexcept override {
+    if (refusals > 0) {
+      --refusals;
+      return done.delivered(false);
+    }
+    delivered.push_back(letter.payload);
+    done.delivered(true);
+  }
+  int refusals = 0;
+  std::vector<std::string> delivered;
+};
+
+class Hook final : public CompactionHook {
+ public:
+  void on_user_written(std::string_view key, std::size_t length,
+                       std::size_t appended) noexcept override {
+    calls.emplace_back(std::string(key), length, appended);
+  }
+  std::vector<std::tuple<std::string, std::size_t, std::size_t>> calls;
+};
+
+class BatchWriterTest : public ::testing::Test {
+ protected:
+  Batch& filled(int users, int first_user = 0) {
+    Batch& batch = writer_.take();
+    for (int i = 0; i < users; ++i) {
+      const std::string user = "u" + std::to_string(first_user + i);
+      const std::string id = "i" + std::to_string(made_++);
+      events::Event event;
+      event.user_id = user;
+      event.campaign_id = "c";
+      event.event_id = id;
+      event.time = instant_from_ms(1'700'000'000'000);
+      coalescer_.add(event);
+      ++batch.events;
+    }
+    coalescer_.finish(batch.writes);
+    return batch;
+  }
+
+  // Lets time pass until nothing is in flight, or a bound is met.
+  std::vector<Batch*> pump_until_done(int turns_max = 1000) {
+    std::vector<Batch*> done;
+    for (int i = 0; i < turns_max && writer_.batches_in_flight() > 0; ++i) {
+      writer_.pump(now_, done);
+      now_ += milliseconds{100};
+    }
+    return done;
+  }
+
+  FaultStore store_;
+  RefusingSink sink_;
+  Hook hook_;
+  Metrics metrics_;
+  BatchWriter writer_{store_, &sink_, &hook_, WriteOptions{}, metrics_, {}};
+  Coalescer coalescer_{{"p", milliseconds{1000}}};
+  BatchWriter::Clock::time_point now_ = BatchWriter::Clock::now();
+  int made_ = 0;
+};
+
+TEST_F(BatchWriterTest, ABatchIsDoneWhenAllItsWritesAre) {
+  store_.immediate = false;
+  writer_.submit(filled(3));
+  std::vector<Batch*> done;
+  store_.run(2);
+  store_.run(0);
+  writer_.pump(now_, done);
+  EXPECT_TRUE(done.empty());
+  store_.run(0);
+  writer_.pump(now_, done);
+  ASSERT_EQ(done.size(), 1U);
+  EXPECT_EQ(metrics_.events_written.value(), 3U);
+  EXPECT_EQ(writer_.batches_in_flight(), 0U);
+  ASSERT_EQ(hook_.calls.size(), 3U);
+  EXPECT_EQ(std::get<0>(hook_.calls[0]), "p:{u0}");
+  EXPECT_EQ(std::get<1>(hook_.calls[0]), store_.records().at("p:{u0}").bytes.size());
+}
+
+TEST_F(BatchWriterTest, OnlyTheWriteThatFailedIsTriedAgain) {
+  int operation = 0;
+  store_.next_fault = [&] { return operation++ == 1 ? Fault::kRefused : Fault::kNone; };
+  writer_.submit(filled(3));
+  std::vector<Batch*> done;
+  writer_.pump(now_, done);
+  EXPECT_TRUE(done.empty());
+  EXPECT_TRUE(writer_.failing());
+  EXPECT_TRUE(writer_.redis_failing());
+  writer_.pump(now_, done);  // not yet: it waits
+  EXPECT_EQ(operation, 3);
+  EXPECT_EQ(pump_until_done().size(), 1U);
+  EXPECT_EQ(operation, 4);
+  EXPECT_FALSE(writer_.failing());
+  EXPECT_EQ(metrics_.write_retries.value(), 1U);
+}
+
+TEST_F(BatchWriterTest, ANewBatchOfAUsedObjectWritesEverythingAnew) {
+  writer_.submit(filled(2));
+  for (Batch* batch : pump_until_done()) writer_.release(*batch);
+  writer_.submit(filled(2));
+  EXPECT_EQ(pump_until_done().size(), 1U);
+  ledger::Ledger found;
+  ASSERT_EQ(found.decode(store_.records().at("p:{u0}").bytes), ledger::DecodeCode::kOk);
+  EXPECT_EQ(found.size(), 2U);
+}
+
+TEST_F(BatchWriterTest, ADeadLetterThatDoesNotArriveHoldsItsBatchUp) {
+  sink_.refusals = 3;
+  Batch& batch = filled(1);
+  DeadLetter letter;
+  letter.payload = "poison";
+  letter.reason = events::Rejection::kNotJson;
+  batch.add_dead_letter(letter);
+  writer_.submit(batch);
+  std::vector<Batch*> done;
+  writer_.pump(now_, done);
+  EXPECT_TRUE(done.empty());
+  EXPECT_TRUE(writer_.failing());
+  EXPECT_TRUE(writer_.dead_letters_failing());
+  EXPECT_FALSE(writer_.redis_failing());
+  EXPECT_EQ(metrics_.rejected[0].value(), 0U);
+  EXPECT_EQ(pump_until_done().size(), 1U);
+  EXPECT_EQ(sink_.delivered, std::vector<std::string>{"poison"});
+  EXPECT_EQ(metrics_.rejected[0].value(), 1U);
+  EXPECT_EQ(metrics_.dead_letter_failures.value(), 3U);
+  EXPECT_EQ(store_.writes(), 1U);
+}
+
+TEST_F(BatchWriterTest, ABatchWithNothingToWriteIsDoneAtOnce) {
+  writer_.submit(writer_.take());
+  std::vector<Batch*> done;
+  writer_.pump(now_, done);
+  EXPECT_EQ(done.size(), 1U);
+}
+
+TEST_F(BatchWriterTest, IsFullAtItsBoundsAndNotBefore) {
+  store_.immediate = false;
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_FALSE(writer_.full());
+    writer_.submit(filled(1));
+  }
+  EXPECT_TRUE(writer_.full());
+  store_.run_all();
+  EXPECT_EQ(pump_until_done().size(), 4U);
+  EXPECT_FALSE(writer_.full());
+}
+
+TEST_F(BatchWriterTest, WhateverFailsEveryEventIsWrittenInTheEnd) {
+  SCOPED_TRACE(::testing::Message() << "FCAP_TEST_SEED=" << test_seed());
+  std::mt19937_64 random(test_seed());
+  store_.immediate = false;
+  int written = 0;
+  std::vector<Batch*> done;
+  for (int turn = 0; turn < 3000; ++turn) {
+    if (!writer_.full() && written < 200) {
+      writer_.submit(filled(5, static_cast<int>(random() % 20)));
+      ++written;
+    }
+    for (std::size_t runs = random() % 8; runs > 0 && store_.waiting() > 0; --runs) {
+      const auto fault = random() % 10;
+      store_.run(random() % store_.waiting(), fault < 6    ? Fault::kNone
+                                              : fault == 6 ? Fault::kRefused
+                                              : fault == 7 ? Fault::kLost
+                                                           : Fault::kReplyLost);
+    }
+    now_ += milliseconds{50};
+    done.clear();
+    writer_.pump(now_, done);
+    for (Batch* batch : done) writer_.release(*batch);
+  }
+  for (int turn = 0; turn < 100 && writer_.batches_in_flight() > 0; ++turn) {
+    store_.run_all();
+    for (Batch* batch : pump_until_done(100)) writer_.release(*batch);
+  }
+  ASSERT_EQ(writer_.batches_in_flight(), 0U);
+  std::size_t entries = 0;
+  ledger::Ledger found;
+  for (const auto& [key, record] : store_.records()) {
+    ASSERT_EQ(found.decode(record.bytes), ledger::DecodeCode::kOk);
+    entries += found.size();
+  }
+  EXPECT_EQ(entries, static_cast<std::size_t>(written) * 5);
+  EXPECT_EQ(metrics_.events_written.value(), static_cast<std::uint64_t>(written) * 5);
+}
+
+}  // namespace
+}  // namespace fcap::updater

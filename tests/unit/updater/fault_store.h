@@ -1,0 +1,132 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <optional>
+#include <random>
+#include <string>
+#include <utility>
+
+#include <fcap/store.h>
+
+namespace fcap::updater::testing {
+
+/// A store in memory that does what servers and networks do. Operations wait in a queue until they
+/// are run, in any order, each with a fault or none; or, when `immediate`, run at once.
+class FaultStore final : public Store {
+ public:
+  enum class Fault : std::uint8_t {
+    kNone,
+    kRefused,    ///< not executed, and said so
+    kLost,       ///< not executed, timed out
+    kReplyLost,  ///< executed, timed out
+  };
+
+  void get(std::string_view key, Deadline, StoreCompletion& done) noexcept override {
+    enqueue([this, key = std::string(key), &done](Fault fault) {
+      if (fault != Fault::kNone) return done.complete({code_of(fault), {}, 0, {}});
+      const auto found = records_.find(key);
+      if (found == records_.end()) return done.complete({StoreCode::kNotFound, {}, 0, {}});
+      done.complete({StoreCode::kOk, found->second.bytes, 0, {}});
+    });
+  }
+
+  void append(std::string_view key, std::string_view bytes, Instant expire_at, Deadline,
+              StoreCompletion& done) noexcept override {
+    enqueue(
+        [this, key = std::string(key), bytes = std::string(bytes), expire_at, &done](Fault fault) {
+          std::size_t length = 0;
+          if (fault == Fault::kNone || fault == Fault::kReplyLost) {
+            Record& record = records_[key];
+            record.bytes += bytes;
+            record.expire_at = std::max(record.expire_at, expire_at);
+            length = record.bytes.size();
+            ++writes_;
+          }
+          done.complete({code_of(fault), {}, length, {}});
+        });
+  }
+
+  void compare_and_set(const CompareAndSet& change, Deadline,
+                       StoreCompletion& done) noexcept override {
+    enqueue(
+        [this, key = std::string(change.key), desired = std::string(change.desired),
+         expected = change.expected ? std::optional<std::string>(*change.expected) : std::nullopt,
+         expire_at = change.expire_at, &done](Fault fault) {
+          if (fault == Fault::kRefused || fault == Fault::kLost) {
+            return done.complete({code_of(fault), {}, 0, {}});
+          }
+          const auto found = records_.find(key);
+          const bool as_expected = found == records_.end()
+                                       ? !expected.has_value()
+                                       : expected.has_value() && found->second.bytes == *expected;
+          if (as_expected) {
+            Record& record = records_[key];
+            record.bytes = desired;
+            record.expire_at = std::max(record.expire_at, expire_at);
+            ++writes_;
+          }
+          const StoreCode code = as_expected ? StoreCode::kOk : StoreCode::kConflict;
+          done.complete({fault == Fault::kNone ? code : code_of(fault), {}, 0, {}});
+        });
+  }
+
+  struct Record {
+    std::string bytes;
+    Instant expire_at{};
+    friend bool operator==(const Record&, const Record&) = default;
+  };
+  using Records = std::map<std::string, Record>;
+
+  [[nodiscard]] const Records& records() const noexcept { return records_; }
+  [[nodiscard]] Records& records() noexcept { return records_; }
+  [[nodiscard]] std::uint64_t writes() const noexcept { return writes_; }
+  [[nodiscard]] std::size_t waiting() const noexcept { return queue_.size(); }
+
+  /// Runs the i-th waiting operation.
+  void run(std::size_t i, Fault fault = Fault::kNone) {
+    const Operation operation = std::move(queue_[i]);
+    queue_.erase(queue_.begin() + static_cast<std::ptrdiff_t>(i));
+    operation(fault);
+  }
+  void run_all() {
+    while (!queue_.empty()) run(0);
+  }
+
+  /// What an operation meets when it runs at once; asked for each.
+  std::function<Fault()> next_fault;
+  bool immediate = true;
+
+ private:
+  using Operation = std::function<void(Fault)>;
+
+  static StoreCode code_of(Fault fault) noexcept {
+    switch (fault) {
+      case Fault::kNone:
+        return StoreCode::kOk;
+      case Fault::kRefused:
+        return StoreCode::kServerError;
+      case Fault::kLost:
+      case Fault::kReplyLost:
+        return StoreCode::kTimeout;
+    }
+    return StoreCode::kOk;
+  }
+
+  void enqueue(Operation operation) {
+    if (immediate) {
+      operation(next_fault ? next_fault() : Fault::kNone);
+    } else {
+      queue_.push_back(std::move(operation));
+    }
+  }
+
+  Records records_;
+  std::deque<Operation> queue_;
+  std::uint64_t writes_ = 0;
+};
+
+}  // namespace fcap::updater::testing

@@ -1,0 +1,72 @@
+#include "updater/pipeline/intake.h"
+
+#include <memory>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+namespace fcap::updater {
+namespace {
+
+using std::chrono::milliseconds;
+using Fate = Intake::Fate;
+
+constexpr std::int64_t kNowMs = 1'700'000'000'000;
+constexpr std::int64_t kDayMs = 86'400'000;
+
+class IntakeTest : public ::testing::Test {
+ protected:
+  Fate judge(std::string_view user, std::int64_t at_ms) {
+    message_ = fmt::format(R"({{"user_id":"{}","campaign_id":"c","timestamp":{},"imp_id":"i"}})",
+                           user, at_ms);
+    return intake_.judge(message_, clocks_);
+  }
+
+  std::unique_ptr<events::EventDecoder> decoder_ = events::make_json_event_decoder();
+  IntakeOptions options_;
+  Intake intake_{*decoder_, options_};
+  IntakeClocks clocks_{instant_from_ms(kNowMs), instant_from_ms(kNowMs)};
+  std::string message_;
+};
+
+TEST_F(IntakeTest, WritesWhatIsWithinRetentionAndTheAllowedFuture) {
+  EXPECT_EQ(judge("u", kNowMs), Fate::kWrite);
+  EXPECT_EQ(judge("u", kNowMs + 300'000), Fate::kWrite);
+  EXPECT_EQ(judge("u", kNowMs - 32 * kDayMs + 1), Fate::kWrite);
+}
+
+TEST_F(IntakeTest, RefusesWhatIsFurtherAheadThanAllowed) {
+  EXPECT_EQ(judge("u", kNowMs + 300'001), Fate::kReject);
+  EXPECT_EQ(intake_.rejected().reason, events::Rejection::kInFuture);
+}
+
+TEST_F(IntakeTest, SkipsWhatIsExactlyOneRetentionOld) {
+  EXPECT_EQ(judge("u", kNowMs - 32 * kDayMs), Fate::kTooOld);
+}
+
+TEST_F(IntakeTest, AClockThatRunsAheadMakesNothingTooOld) {
+  clocks_.local_now = instant_from_ms(kNowMs + 365 * kDayMs);
+  EXPECT_EQ(judge("u", kNowMs), Fate::kWrite);
+}
+
+TEST_F(IntakeTest, SkipsNobodysEventsWhateverTheirTime) {
+  EXPECT_EQ(judge("", kNowMs), Fate::kNullUser);
+  EXPECT_EQ(judge("00000000-0000-0000-0000-000000000000", kNowMs), Fate::kNullUser);
+  EXPECT_EQ(judge("", kNowMs + 10 * kDayMs), Fate::kNullUser);
+  EXPECT_EQ(judge("0", kNowMs), Fate::kWrite);
+}
+
+TEST_F(IntakeTest, RefusesALongMessageUnread) {
+  const std::string message(options_.message_bytes_max + 1, ' ');
+  EXPECT_EQ(intake_.judge(message, clocks_), Fate::kReject);
+  EXPECT_EQ(intake_.rejected().reason, events::Rejection::kTooLarge);
+}
+
+TEST_F(IntakeTest, HandsTheDecodersReasonOn) {
+  EXPECT_EQ(intake_.judge("{}", clocks_), Fate::kReject);
+  EXPECT_EQ(intake_.rejected().reason, events::Rejection::kMissingMember);
+  EXPECT_EQ(intake_.judge("", clocks_), Fate::kReject);
+}
+
+}  // namespace
+}  // namespace fcap::updater
