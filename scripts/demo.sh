@@ -25,7 +25,7 @@ finish() {
     wait_gone "$UPDATER_PID" "$UPDATER_TICKS" 30 || kill -KILL "$UPDATER_PID" 2>/dev/null || true
   fi
   if ((${#DEV_STARTED[@]})); then dev_servers_down "${DEV_STARTED[@]}" || true; fi
-  end_marked_processes 5
+  end_marked_processes 5 || true
   exit "$code"
 }
 
