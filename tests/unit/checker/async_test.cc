@@ -87,13 +87,13 @@ TEST(CheckAsync, BlockingCheckInsideACallbackIsRefused) {
   ScriptedChecker other;
   other.checker->set_rules(rule_set({}));
   other.store->answer_at_once = StoreCode::kNotFound;
+  Checker& checker = *world.checker;
   std::promise<std::vector<Reason>> answer;
   world.checker->check_async("u", kCandidates, {}, [&](CheckResult) {
     const UserCandidates users[] = {{"u", kCandidates}};
-    answer.set_value({world.checker->check("u", kCandidates).reason,
-                      world.checker->check_batch(users)[0].reason,
+    EXPECT_THAT(checker.first_allowed("u", kCandidates, 2), SizeIs(2));
+    answer.set_value({checker.check("u", kCandidates).reason, checker.check_batch(users)[0].reason,
                       other.checker->check("u", kCandidates).reason});
-    EXPECT_THAT(world.checker->first_allowed("u", kCandidates, 2), SizeIs(2));
   });
   EXPECT_THAT(answer.get_future().get(),
               testing::ElementsAre(Reason::kReentrant, Reason::kReentrant, Reason::kPassed));

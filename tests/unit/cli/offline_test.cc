@@ -35,6 +35,14 @@ not an event
 {"user_id":"u1","campaign_id":"c1","timestamp":1700000000,"imp_id":"i1"}
 )";
 
+/// What the answer's first candidate says of one rule.
+json rule_of(const json& answer, const std::string& id) {
+  for (const json& rule : answer["verdicts"][0]["rules"]) {
+    if (rule["id"] == id) return rule;
+  }
+  return {};
+}
+
 Ran check(const std::string& questions, const char* events = kEvents) {
   const File rules(kRules);
   const File log(events);
@@ -72,7 +80,7 @@ TEST(OfflineCheck, LeavesOutWhatIsLaterThanTheQuestion) {
   const Ran ran = check(R"({"user":"u1","candidates":["c1"],"at":1700000150000})");
   const json answer = json::parse(ran.out);
   EXPECT_EQ(answer["verdicts"][0]["allowed"], true);
-  EXPECT_EQ(answer["verdicts"][0]["rules"][0]["count"], 2);
+  EXPECT_EQ(rule_of(answer, "three")["count"], 2);
   EXPECT_EQ(answer["as_of"]["left_out"], 1);
   EXPECT_EQ(answer["as_of"]["arrival_times"], "unknown");
 }
@@ -105,7 +113,7 @@ TEST(OfflineCheck, ErasureForgetsWhatCameBefore) {
 {"user_id":"u1","type":"erasure","timestamp":1700000150,"event_id":"e1"}
 {"user_id":"u1","campaign_id":"c1","timestamp":1700000000,"imp_id":"i1"}
 )");
-  EXPECT_EQ(json::parse(ran.out)["verdicts"][0]["rules"][0]["count"], 1) << ran.err;
+  EXPECT_EQ(rule_of(json::parse(ran.out), "three")["count"], 1) << ran.err;
 }
 
 TEST(Rules, JsonIsARulesFileAgain) {
@@ -123,7 +131,7 @@ TEST(Rules, TextNamesVersionSourceAndEachRule) {
   const File rules(kRules);
   const Ran ran = run({"rules", "--rules", rules.path()});
   EXPECT_EQ(ran.code, 0) << ran.err;
-  for (const char* word : {"version 12", "three", "campaign c1", "24h", "pair", "click"}) {
+  for (const char* word : {"version 12", "three", "campaign c1", "1d", "pair", "click"}) {
     EXPECT_THAT(ran.out, HasSubstr(word));
   }
   EXPECT_THAT(ran.out, HasSubstr(rules.path()));
