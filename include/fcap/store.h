@@ -32,7 +32,7 @@ struct StoreOutcome {
   std::string_view record = {};
   /// An append: the record's length in bytes afterwards.
   std::size_t length_bytes = 0;
-  /// kServerError: the server's text.
+  /// kServerError: the server's text. kUnavailable: why, where that is known.
   std::string_view text = {};
 };
 

@@ -7,43 +7,45 @@
 namespace fcap::redis {
 namespace {
 
-template <typename Operation>
-Operation& pooled(FreeList<Operation>& free, Client& client, StorePools& pools) {
-  if (Operation* const used = free.take()) return *used;
-  return *new Operation(client, pools);
-}
-
 class RedisStore final : public Store {
  public:
-  explicit RedisStore(std::shared_ptr<Client> client)
-      : client_(std::move(client)), pools_(std::make_shared<StorePools>()) {
-    // The client may have other owners and outlive this store with operations pending.
-    client_->keep(pools_);
-  }
+  RedisStore(std::shared_ptr<Client> client, StorePools& pools)
+      : client_(*client), pools_(pools), owned_client_(std::move(client)) {}
 
   void get(std::string_view key, Deadline deadline, StoreCompletion& done) noexcept override {
-    pooled(pools_->gets, *client_, *pools_).start(key, deadline, done);
+    pooled(pools_.gets).start(key, deadline, done);
   }
 
   void append(std::string_view key, std::string_view bytes, Instant expire_at, Deadline deadline,
               StoreCompletion& done) noexcept override {
-    pooled(pools_->appends, *client_, *pools_).start(key, bytes, expire_at, deadline, done);
+    pooled(pools_.appends).start(key, bytes, expire_at, deadline, done);
   }
 
   void compare_and_set(const CompareAndSet& change, Deadline deadline,
                        StoreCompletion& done) noexcept override {
-    pooled(pools_->compare_and_sets, *client_, *pools_).start(change, deadline, done);
+    pooled(pools_.compare_and_sets).start(change, deadline, done);
   }
 
  private:
-  std::shared_ptr<Client> client_;
-  std::shared_ptr<StorePools> pools_;
+  template <typename Operation>
+  Operation& pooled(FreeList<Operation>& free) {
+    if (Operation* const used = free.take()) return *used;
+    return *new Operation(client_, pools_);
+  }
+
+  Client& client_;
+  StorePools& pools_;
+  // Last, so that what is called back while the client ends finds the rest in place.
+  std::shared_ptr<Client> owned_client_;
 };
 
 }  // namespace
 
 std::unique_ptr<Store> make_redis_store(std::shared_ptr<Client> client) {
-  return std::make_unique<RedisStore>(std::move(client));
+  // The client may have other owners and outlive the store with operations pending.
+  auto pools = std::make_shared<StorePools>();
+  client->keep(pools);
+  return std::make_unique<RedisStore>(std::move(client), *pools);
 }
 
 }  // namespace fcap::redis
