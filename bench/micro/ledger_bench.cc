@@ -62,7 +62,7 @@ void BM_Decode(benchmark::State& state) {
   std::mt19937_64 random(1);
   const std::string record = record_of(random, workload_of(state));
   Ledger ledger;
-  for (auto _ : state) {
+  for ([[maybe_unused]] auto _ : state) {
     benchmark::DoNotOptimize(ledger.decode(record));
     benchmark::DoNotOptimize(ledger.times().data());
   }
@@ -114,7 +114,7 @@ void BM_DecodeMixed(benchmark::State& state) {
   const auto records = mixed_records(static_cast<std::size_t>(state.range(0)));
   Ledger ledger;
   std::size_t next = 0;
-  for (auto _ : state) {
+  for ([[maybe_unused]] auto _ : state) {
     benchmark::DoNotOptimize(ledger.decode(records[next]));
     next = next + 1 == records.size() ? 0 : next + 1;
   }
@@ -125,7 +125,7 @@ void BM_Compact(benchmark::State& state) {
   std::mt19937_64 random(1);
   const std::string record = record_of(random, workload_of(state));
   Ledger ledger;
-  for (auto _ : state) {
+  for ([[maybe_unused]] auto _ : state) {
     benchmark::DoNotOptimize(ledger.decode(record));
     benchmark::DoNotOptimize(compact(ledger, record, {.trim_now = {}}).record.data());
   }

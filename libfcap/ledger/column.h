@@ -14,7 +14,7 @@ struct UninitializedAllocator : std::allocator<T> {
   static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>);
 
   template <typename U>
-  struct rebind {
+  struct rebind {  // NOLINT(readability-identifier-naming): the name that std::vector asks for
     using other = UninitializedAllocator<U>;
   };
 

@@ -277,7 +277,8 @@ bool Ledger::append_runs(std::string_view payload) {
   for (std::size_t i = 0; i < runs.size(); ++i) {
     runs[i].campaign = format::load<format::kHashBytes>(campaigns + i * format::kHashBytes);
     const unsigned type =
-        mixed ? static_cast<std::uint8_t>(layout.types[i / 4]) >> (i % 4 * 2) : layout.flags;
+        mixed ? unsigned{static_cast<std::uint8_t>(layout.types[i / 4])} >> (i % 4 * 2)
+              : layout.flags;
     runs[i].type = static_cast<EventType>(type & format::kTypeMask);
   }
   times_.resize(first + entries);

@@ -42,7 +42,7 @@ struct CompactOptions {
   /// The record is trimmed to this size: what `keep` marks stays (newest first if even that is too
   /// much), then the newest overall; complete_since says what was dropped. A bound below 64 bytes
   /// is taken as 64, so that the markers always fit.
-  std::size_t record_bytes_max = 16 * 1024;
+  std::size_t record_bytes_max = std::size_t{16} * 1024;
   /// May be null: only the newest stay.
   const KeepPolicy* keep = nullptr;
 };

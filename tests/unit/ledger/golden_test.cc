@@ -26,7 +26,9 @@ Entry event(std::string_view campaign, std::string_view creative, EventType type
           .fingerprint = fingerprint(event_id)};
 }
 
-const Entry kImpression = event("c456", "", EventType::kImpression, "imp-1", milliseconds{0});
+Entry impression() {
+  return event("c456", "", EventType::kImpression, "imp-1", milliseconds{0});
+}
 
 std::vector<Entry> mixed_history() {
   using std::chrono::days;
@@ -42,7 +44,7 @@ std::vector<Entry> mixed_history() {
 std::vector<Entry> long_run() {
   std::vector<Entry> entries;
   for (std::uint32_t i = 0; i < 20; ++i) {
-    Entry entry = kImpression;
+    Entry entry = impression();
     entry.time += milliseconds{i};
     entry.fingerprint = i + 1;
     entries.push_back(entry);
@@ -61,7 +63,7 @@ struct Golden {
 std::vector<Golden> golden_records() {
   return {
       {"an impression",
-       {kImpression},
+       {impression()},
        "0111 00 eb1e45e6626c 7b68e5cf8b01 4c61213e",
        "0214 00 00f15365 01 00 eb1e45e6626c 7b0000 4c61213e",
        22},
@@ -131,7 +133,7 @@ TEST(GoldenRecord, MarkersComeFirstAndNeverChange) {
   const Ledger ledger = decoded(record);
   EXPECT_EQ(ledger.erased_before(), instant_from_ms(1'700'000'000'000));
   EXPECT_EQ(ledger.complete_since(), kStart);
-  EXPECT_EQ(entries_of(ledger), std::vector{kImpression});
+  EXPECT_EQ(entries_of(ledger), std::vector{impression()});
   EXPECT_EQ(to_hex(compact(ledger, {}, {}).record), to_hex(record));
 
   std::string marker;

@@ -12,14 +12,14 @@ namespace fcap::ledger::testing {
 using std::chrono::milliseconds;
 
 std::uint64_t test_seed() {
-  static const std::uint64_t kSeed = [] {
+  static const std::uint64_t seed_used = [] {
     const char* given = std::getenv("FCAP_TEST_SEED");  // NOLINT(concurrency-mt-unsafe)
     const std::uint64_t seed =
         given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
     std::cout << "FCAP_TEST_SEED=" << seed << std::endl;
     return seed;
   }();
-  return kSeed;
+  return seed_used;
 }
 
 void Reference::add(const Entry& entry) {

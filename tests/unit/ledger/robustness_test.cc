@@ -11,7 +11,6 @@ using std::chrono::milliseconds;
 using testing::decoded;
 using testing::entries_of;
 using testing::from_hex;
-using testing::to_hex;
 
 /// Decodes bytes of any kind; what can be read must mean the same after compaction.
 DecodeCode decode_and_check(std::string_view record) {
