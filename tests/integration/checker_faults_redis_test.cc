@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "support/checker_world.h"
+#include "support/tcp_proxy.h"
 
 namespace fcap {
 namespace {
@@ -126,36 +127,72 @@ TEST_F(CheckerFaults, UndecodableRecordFailsOpenAndIsCounted) {
   EXPECT_FALSE(checker->check("other", candidates).verdicts[0].allowed);
 }
 
-// Redis is frozen and thawed at random while short deadlines leave many late replies behind. Every
-// user's record holds as many events as the user's number, so an answer tells whose it is.
-TEST_F(CheckerFaults, LateRepliesAreNeverTakenForAnotherUsers) {
-  constexpr std::uint32_t kUsers = 20;
-  for (std::uint32_t user = 1; user <= kUsers; ++user) world_->record(std::to_string(user), user);
-  CheckerOptions options = world_->options();
-  options.redis.breaker_failures = 0;
-  const auto checker = CheckerWorld::connected(options);
-  std::atomic<std::uint32_t> next{0};
-  std::atomic<int> wrong{0};
-  std::atomic<int> judged{0};
-  testing::Load load(8, [&] {
+/// Checks from many threads with deadlines that some replies miss. Every user's record holds as
+/// many events as the user's number, so an answer tells whose it is.
+class NumberedUsers {
+ public:
+  explicit NumberedUsers(CheckerWorld& world) {
+    for (std::uint32_t user = 1; user <= kUsers; ++user) world.record(std::to_string(user), user);
+  }
+
+  void check_one(Checker& checker) {
     const Candidate candidates[] = {{"c1"}};
-    const std::uint32_t user = 1 + next.fetch_add(1) % kUsers;
-    const CheckResult result = checker->check(
+    const std::uint32_t user = 1 + next_.fetch_add(1) % kUsers;
+    const CheckResult result = checker.check(
         std::to_string(user), candidates,
         {.deadline = std::chrono::microseconds(200 + user * 100), .now = {}, .segments = {}});
     if (result.reason != Reason::kPassed) return;
     ++judged;
     if (result.verdicts[0].count != user) ++wrong;
-  });
+  }
+
+  std::atomic<int> wrong{0};
+  std::atomic<int> judged{0};
+
+ private:
+  static constexpr std::uint32_t kUsers = 20;
+  std::atomic<std::uint32_t> next_{0};
+};
+
+TEST_F(CheckerFaults, LateRepliesOfAFrozenRedisAreNeverTakenForAnotherUsers) {
+  NumberedUsers users(*world_);
+  CheckerOptions options = world_->options();
+  options.redis.breaker_failures = 0;
+  const auto checker = CheckerWorld::connected(options);
+  testing::Load load(8, [&] { users.check_one(*checker); });
   for (int round = 0; round < 15; ++round) {
     world_->redis.freeze();
     std::this_thread::sleep_for(20ms);
     world_->redis.thaw();
     std::this_thread::sleep_for(10ms);
   }
-  EXPECT_TRUE(wait_until([&] { return judged > 100; }));
+  EXPECT_TRUE(wait_until([&] { return users.judged > 100; }));
   load.stop();
-  EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(users.wrong, 0);
+  EXPECT_GT(checker->stats().timeouts, 0U);
+}
+
+TEST_F(CheckerFaults, RepliesDelayedOnTheWayAreNeverTakenForAnotherUsers) {
+  NumberedUsers users(*world_);
+  testing::TcpProxy proxy(world_->redis.port());
+  CheckerOptions options = world_->options();
+  options.redis.addresses = {proxy.address()};
+  options.redis.breaker_failures = 0;
+  options.redis.reconnect_backoff_max = 20ms;
+  const auto checker = CheckerWorld::connected(options);
+  proxy.delay_replies(2ms);
+  testing::Load load(8, [&] { users.check_one(*checker); });
+  const auto some_more = [&] {
+    const int before = users.judged;
+    return wait_until([&] { return users.judged > before + 100; });
+  };
+  EXPECT_TRUE(some_more());
+  for (int round = 0; round < 5; ++round) {
+    proxy.cut_before_next_reply();
+    EXPECT_TRUE(some_more());
+  }
+  load.stop();
+  EXPECT_EQ(users.wrong, 0);
   EXPECT_GT(checker->stats().timeouts, 0U);
 }
 

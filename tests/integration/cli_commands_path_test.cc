@@ -1,0 +1,151 @@
+// The fcap command as people run it: the built program, a real Redis, rules from a file.
+#include <filesystem>
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "ledger/encode.h"
+#include "support/checker_world.h"
+#include "support/process.h"
+
+namespace fcap {
+namespace {
+
+using nlohmann::json;
+using testing::CheckerWorld;
+using testing::Finished;
+using ::testing::HasSubstr;
+using testing::kCheckedAt;
+using ::testing::Not;
+using testing::RedisServer;
+
+constexpr const char* kRules = R"({
+  "version": 5,
+  "rules": [
+    {"id": "two-a-day", "scope": "campaign", "target": "c1", "event_type": "impression",
+     "limit": 2, "window": {"kind": "sliding", "length": "24h"}},
+    {"id": "gap", "scope": "user", "event_type": "impression", "limit": 1,
+     "window": {"kind": "sliding", "length": "30s"}}
+  ],
+  "campaigns": []
+})";
+
+class CliCommands : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!RedisServer::available()) GTEST_SKIP() << "redis-server or redis-cli is missing";
+    world_ = std::make_unique<CheckerWorld>();
+    rules_ = directory_.path() / "rules.json";
+    std::ofstream(rules_) << kRules;
+    world_->record("u1", 2);
+  }
+
+  Finished fcap(std::vector<std::string> arguments, const std::string& input = {}) {
+    arguments.insert(arguments.begin(), FCAP_CLI_BINARY);
+    return testing::run(arguments, {.environment = {"FCAP_REDIS=" + world_->redis.address(),
+                                                    "FCAP_RULES_FILE=" + rules_},
+                                    .input = input});
+  }
+
+  /// kCheckedAt, for --at.
+  const std::string at_ = std::to_string(to_ms(kCheckedAt));
+  testing::TemporaryDirectory directory_;
+  std::string rules_;
+  std::unique_ptr<CheckerWorld> world_;
+};
+
+TEST_F(CliCommands, CheckSaysAllowedOrCappedByWhat) {
+  const Finished text = fcap({"check", "u1", "c1", "c2/cr9", "--at", at_});
+  EXPECT_EQ(text.exit_code, 0) << text.errors;
+  EXPECT_THAT(text.output, HasSubstr("capped"));
+  EXPECT_THAT(text.output, HasSubstr("two-a-day"));
+  EXPECT_THAT(text.output, HasSubstr("c2/cr9"));
+  EXPECT_THAT(text.output, HasSubstr("arrived is not recorded"));
+  const Finished machine = fcap({"check", "u1", "c1", "c2/cr9", "--json", "--at", at_});
+  const json answer = json::parse(machine.output);
+  EXPECT_EQ(answer["verdicts"][0]["allowed"], false);
+  EXPECT_EQ(answer["verdicts"][0]["count"], 2);
+  EXPECT_EQ(answer["verdicts"][0]["eligible_at"], to_ms(kCheckedAt) - 120'000 + 86'400'000);
+  EXPECT_EQ(answer["verdicts"][1]["allowed"], true);
+}
+
+TEST_F(CliCommands, AtAnInstantLaterEntriesAreLeftOut) {
+  const std::string earlier = std::to_string(to_ms(kCheckedAt - std::chrono::seconds(100)));
+  const json answer = json::parse(fcap({"check", "u1", "c1", "--json", "--at", earlier}).output);
+  EXPECT_EQ(answer["as_of"]["left_out"], 1);
+  EXPECT_EQ(answer["verdicts"][0]["allowed"], false);  // 20 s after the first: the gap
+  EXPECT_EQ(answer["verdicts"][0]["rule"], "gap");
+}
+
+TEST_F(CliCommands, CheckAnswersLinesFromStandardInputAndFromAFile) {
+  const std::string lines = R"({"user":"u1","candidates":["c1"],"at":)" + at_ + R"(}
+{"user":"u2","candidates":["c1"],"at":)" +
+                            at_ + R"(}
+)";
+  const std::filesystem::path file = directory_.path() / "questions";
+  std::ofstream(file) << lines;
+  for (const Finished& finished :
+       {fcap({"check", "--input", "-"}, lines), fcap({"check", "--input", file})}) {
+    EXPECT_EQ(finished.exit_code, 0) << finished.errors;
+    std::istringstream output(finished.output);
+    std::string first;
+    std::string second;
+    std::getline(output, first);
+    std::getline(output, second);
+    EXPECT_EQ(json::parse(first)["verdicts"][0]["allowed"], false);
+    EXPECT_EQ(json::parse(second)["verdicts"][0]["allowed"], true);
+  }
+}
+
+TEST_F(CliCommands, ShowTellsTheLedger) {
+  const Finished text = fcap({"show", "u1"});
+  EXPECT_EQ(text.exit_code, 0) << text.errors;
+  for (const char* word : {"fcap:{u1}", "2 entries", "c1 impression: 2", "expires in"}) {
+    EXPECT_THAT(text.output, HasSubstr(word));
+  }
+  const json shown = json::parse(fcap({"show", "u1", "--json"}).output);
+  EXPECT_EQ(shown["entry_count"], 2);
+  EXPECT_EQ(shown["campaigns"][0]["campaign"], "c1");
+  EXPECT_EQ(shown["campaigns"][0]["entries"][1]["time"], to_ms(kCheckedAt) - 60'000);
+  EXPECT_GT(shown["ttl_ms"].get<std::int64_t>(), 0);
+  EXPECT_EQ(shown["record_bytes"], world_->redis.number({"STRLEN", "fcap:{u1}"}));
+  EXPECT_THAT(fcap({"show", "nobody"}).output, HasSubstr("nothing is recorded"));
+}
+
+TEST_F(CliCommands, IdsThatNoRuleNamesPrintAsHashes) {
+  std::ofstream(rules_) << R"({"version":1,"rules":[],"campaigns":[]})";
+  const Finished text = fcap({"show", "u1"});
+  EXPECT_THAT(text.output, Not(HasSubstr("c1 impression")));
+  EXPECT_THAT(text.output, ::testing::ContainsRegex("#[0-9a-f]{12} impression: 2"));
+}
+
+TEST_F(CliCommands, ExplainNamesEveryRule) {
+  const Finished text = fcap({"explain", "u1", "c1", "--at", at_});
+  EXPECT_EQ(text.exit_code, 0) << text.errors;
+  for (const char* word : {"two-a-day", "stands in the way", "gap", "passes", "at most 2"}) {
+    EXPECT_THAT(text.output, HasSubstr(word));
+  }
+}
+
+TEST_F(CliCommands, RecordThatCannotBeReadFailsAndNamesTheKey) {
+  world_->redis.command({"SET", "fcap:{u1}", "no record"});
+  const Finished shown = fcap({"show", "u1"});
+  EXPECT_EQ(shown.exit_code, 1);
+  EXPECT_THAT(shown.errors, HasSubstr("fcap:{u1}"));
+  EXPECT_EQ(fcap({"check", "u1", "c1"}).exit_code, 1);
+}
+
+TEST_F(CliCommands, PasswordComesFromAFileOrTheEnvironment) {
+  world_->redis.command({"CONFIG", "SET", "requirepass", "secret"});
+  const std::filesystem::path file = directory_.path() / "password";
+  std::ofstream(file) << "secret\n";
+  EXPECT_EQ(fcap({"show", "u1", "--redis-password-file", file}).exit_code, 0);
+  const Finished refused = fcap({"show", "u1", "--timeout", "300ms"});
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_THAT(refused.errors, HasSubstr("NOAUTH"));
+}
+
+}  // namespace
+}  // namespace fcap
