@@ -1,0 +1,220 @@
+// The daemon itself, on real servers, while it and they are killed: in the end every event is in
+// its user's ledger, once.
+#include <csignal>
+#include <cstdlib>
+#include <fstream>
+#include <random>
+#include <thread>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <fcap/redis_options.h>
+
+#include "support/expected_ledgers.h"
+#include "support/kafka_broker.h"
+#include "support/process.h"
+#include "support/redis_server.h"
+
+namespace fcap {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::EventMaker;
+using testing::ExpectedLedgers;
+using testing::KafkaBroker;
+using testing::KafkaProducer;
+using testing::MadeEvent;
+using testing::Process;
+using testing::RedisServer;
+using testing::wait_until;
+
+constexpr int kPartitions = 3;
+constexpr milliseconds kPatience{60'000};
+
+std::uint64_t test_seed() {
+  const char* given = std::getenv("FCAP_TEST_SEED");  // NOLINT(concurrency-mt-unsafe)
+  return given != nullptr ? std::strtoull(given, nullptr, 10) : 20'240'609;
+}
+
+class UpdaterFaults : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    if (KafkaBroker::available() && RedisServer::available()) {
+      kafka_ = std::make_unique<KafkaBroker>();
+    }
+  }
+  static void TearDownTestSuite() { kafka_.reset(); }
+
+  void SetUp() override {
+    if (!kafka_) GTEST_SKIP() << "java, mvn, redis-server or redis-cli is missing";
+    redis_ = std::make_unique<RedisServer>();
+    topic_ = ::testing::UnitTest::GetInstance()->current_test_info()->name();
+    kafka_->create_topic(topic_, kPartitions);
+    kafka_->create_topic(topic_ + ".dead", 1);
+    producer_ = std::make_unique<KafkaProducer>(kafka_->brokers());
+    RedisOptions options;
+    options.addresses = {redis_->address()};
+    auto made = make_redis_store(options);
+    ASSERT_TRUE(made.ok()) << made.status().text();
+    store_ = std::move(made).value();
+    config_ = (files_.path() / "updater.json").string();
+    std::ofstream(config_) << fmt::format(
+        R"({{"kafka": {{"brokers": ["{}"], "topic": "{}", "dead_letter_topic": "{}.dead",
+             "group_id": "{}", "group_instance_id": "one",
+             "properties": {{"session.timeout.ms": "10000"}}}},
+            "redis": {{"addresses": ["{}"]}}, "http": {{"enabled": false}}}})",
+        kafka_->brokers(), topic_, topic_, topic_, redis_->address());
+  }
+
+  std::unique_ptr<Process> start_updater() {
+    return std::make_unique<Process>(
+        std::vector<std::string>{FCAP_UPDATER_BINARY, "run", "--config", config_});
+  }
+
+  void produce(std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) {
+      const MadeEvent event = maker_.next();
+      producer_->send(topic_, event.user_id, event.json());
+      expected_.add(event);
+    }
+  }
+
+  // Produces, and spreads it over about `time`.
+  void produce_over(std::size_t count, milliseconds time) {
+    constexpr std::size_t kSlices = 50;
+    for (std::size_t i = 0; i < kSlices; ++i) {
+      produce(count / kSlices);
+      std::this_thread::sleep_for(time / kSlices);
+    }
+  }
+
+  void expect_all_counted(Process& updater) {
+    producer_->flush();
+    ExpectedLedgers::Difference difference;
+    wait_until(
+        [&] {
+          difference = expected_.compare(*store_);
+          return difference.missing + difference.unreadable == 0;
+        },
+        kPatience);
+    EXPECT_TRUE(updater.running()) << updater.errors();
+    EXPECT_EQ(difference.missing, 0U) << "FCAP_TEST_SEED=" << test_seed() << "\n"
+                                      << updater.errors();
+    EXPECT_EQ(difference.surplus, 0U) << "FCAP_TEST_SEED=" << test_seed();
+    EXPECT_EQ(difference.unreadable, 0U) << "FCAP_TEST_SEED=" << test_seed();
+  }
+
+  void expect_orderly_end(Process& updater) {
+    updater.send_signal(SIGTERM);
+    EXPECT_TRUE(updater.wait_for(milliseconds{30'000})) << updater.errors();
+    EXPECT_EQ(updater.exit_code(), 0) << updater.errors();
+    EXPECT_EQ(kafka_->committed_sum(topic_, topic_, kPartitions),
+              kafka_->end_sum(topic_, kPartitions));
+  }
+
+  static inline std::unique_ptr<KafkaBroker> kafka_;
+  testing::TemporaryDirectory files_;
+  std::unique_ptr<RedisServer> redis_;
+  std::unique_ptr<KafkaProducer> producer_;
+  std::unique_ptr<Store> store_;
+  std::string topic_;
+  std::string config_;
+  EventMaker maker_{test_seed(), 2000};
+  ExpectedLedgers expected_;
+};
+
+TEST_F(UpdaterFaults, KilledAtRandomMomentsItLosesAndDoublesNothing) {
+  std::mt19937_64 random(test_seed());
+  std::uniform_int_distribution<int> life_ms(100, 1500);
+  auto updater = start_updater();
+  std::thread killer([&] {
+    for (int i = 0; i < 8; ++i) {
+      std::this_thread::sleep_for(milliseconds{life_ms(random)});
+      updater->kill();
+      updater = start_updater();
+    }
+  });
+  produce_over(60'000, milliseconds{8'000});
+  killer.join();
+  expect_all_counted(*updater);
+  expect_orderly_end(*updater);
+}
+
+TEST_F(UpdaterFaults, ABrokerThatIsKilledAndComesBackLosesNothing) {
+  auto updater = start_updater();
+  produce(20'000);
+  std::thread breaker([&] {
+    for (int i = 0; i < 2; ++i) {
+      std::this_thread::sleep_for(milliseconds{500});
+      kafka_->kill();
+      std::this_thread::sleep_for(milliseconds{500});
+      kafka_->start();
+    }
+  });
+  produce_over(20'000, milliseconds{5'000});
+  breaker.join();
+  expect_all_counted(*updater);
+  expect_orderly_end(*updater);
+}
+
+TEST_F(UpdaterFaults, ARedisThatIsKilledAndComesBackEmptyIsFilledAgain) {
+  auto updater = start_updater();
+  std::thread breaker([&] {
+    for (int i = 0; i < 3; ++i) {
+      std::this_thread::sleep_for(milliseconds{800});
+      redis_->kill();
+      std::this_thread::sleep_for(milliseconds{200});
+      redis_->start();
+    }
+  });
+  produce_over(30'000, milliseconds{4'000});
+  breaker.join();
+  expect_all_counted(*updater);
+  expect_orderly_end(*updater);
+}
+
+TEST_F(UpdaterFaults, BothKilledAtOnceWithAnOldSnapshotLoseNothing) {
+  auto updater = start_updater();
+  produce(10'000);
+  expect_all_counted(*updater);
+  ASSERT_EQ(redis_->command({"SAVE"}), "OK");
+  produce_over(20'000, milliseconds{1'000});
+  redis_->kill();
+  updater->kill();
+  produce(5'000);
+  redis_->start();
+  updater = start_updater();
+  expect_all_counted(*updater);
+  expect_orderly_end(*updater);
+}
+
+TEST_F(UpdaterFaults, AFullRedisHoldsItUpUntilThereIsRoom) {
+  auto updater = start_updater();
+  produce(10'000);
+  expect_all_counted(*updater);
+  redis_->command({"CONFIG", "SET", "maxmemory", "1mb"});
+  produce(10'000);
+  producer_->flush();
+  std::this_thread::sleep_for(milliseconds{1'500});
+  EXPECT_LE(kafka_->committed_sum(topic_, topic_, kPartitions), 10'000);
+  redis_->command({"CONFIG", "SET", "maxmemory", "0"});
+  expect_all_counted(*updater);
+  expect_orderly_end(*updater);
+}
+
+TEST_F(UpdaterFaults, AReplayOfEverythingFindsEverythingThere) {
+  auto updater = start_updater();
+  produce(10'000);
+  expect_all_counted(*updater);
+  const auto replayed = testing::run(
+      {FCAP_UPDATER_BINARY, "replay", "--config", config_, "--group", topic_ + "-r", "--json"});
+  EXPECT_EQ(replayed.exit_code, 0) << replayed.errors;
+  EXPECT_NE(replayed.output.find(R"("added":0,"already_there":10000)"), std::string::npos)
+      << replayed.output;
+  EXPECT_NE(replayed.output.find(R"("changed_nothing":true)"), std::string::npos);
+  expect_orderly_end(*updater);
+}
+
+}  // namespace
+}  // namespace fcap
