@@ -5,14 +5,14 @@
 namespace fcap::testing {
 
 void ReferenceCaps::add(const SeenEvent& event) {
-  auto [at, added] = events_.try_emplace({event.user, event.campaign, event.id}, event.time);
+  auto [at, added] = events_[event.user].try_emplace({event.campaign, event.id}, event.time);
   if (!added) at->second = std::max(at->second, event.time);
 }
 
-std::size_t ReferenceCaps::count(const std::string& user) const {
-  return static_cast<std::size_t>(
-      std::count_if(events_.begin(), events_.end(),
-                    [&](const auto& event) { return std::get<0>(event.first) == user; }));
+const ReferenceCaps::UserEvents& ReferenceCaps::events_of(const std::string& user) const {
+  static const UserEvents none;
+  const auto found = events_.find(user);
+  return found == events_.end() ? none : found->second;
 }
 
 bool ReferenceCaps::applies(const Rule& rule, const std::string& campaign) const {
@@ -32,9 +32,8 @@ bool ReferenceCaps::applies(const Rule& rule, const std::string& campaign) const
 
 std::uint32_t ReferenceCaps::count(const Rule& rule, const std::string& user, Instant now) const {
   std::uint32_t count = 0;
-  for (const auto& [identity, time] : events_) {
-    const auto& [event_user, event_campaign, event_id] = identity;
-    if (event_user != user || !applies(rule, event_campaign)) continue;
+  for (const auto& [identity, time] : events_of(user)) {
+    if (!applies(rule, identity.first)) continue;
     if (now - rule.window.length < time && now - retention_ < time) ++count;
   }
   return count;
@@ -43,8 +42,7 @@ std::uint32_t ReferenceCaps::count(const Rule& rule, const std::string& user, In
 std::vector<Instant> ReferenceCaps::turning_points(const Rule& rule, const std::string& user,
                                                    Instant now) const {
   std::vector<Instant> points;
-  for (const auto& [identity, time] : events_) {
-    if (std::get<0>(identity) != user) continue;
+  for (const auto& [identity, time] : events_of(user)) {
     for (const Instant point : {time + rule.window.length, time + retention_}) {
       if (point > now) points.push_back(point);
     }

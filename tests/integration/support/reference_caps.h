@@ -5,7 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <tuple>
+#include <utility>
 #include <vector>
 
 #include <fcap/rule.h>
@@ -45,14 +45,15 @@ class ReferenceCaps {
   void set_rules(std::vector<Rule> rules) { rules_ = std::move(rules); }
   /// A repeated id counts once; the later time wins.
   void add(const SeenEvent& event);
-  void forget_events() { events_.clear(); }
 
   [[nodiscard]] ReferenceVerdict judge(const std::string& user, const std::string& campaign,
                                        Instant now) const;
-  /// Distinct events of a user.
-  [[nodiscard]] std::size_t count(const std::string& user) const;
 
  private:
+  /// (campaign, event id) and time.
+  using UserEvents = std::map<std::pair<std::string, std::string>, Instant>;
+
+  [[nodiscard]] const UserEvents& events_of(const std::string& user) const;
   [[nodiscard]] bool applies(const Rule& rule, const std::string& campaign) const;
   [[nodiscard]] std::uint32_t count(const Rule& rule, const std::string& user, Instant now) const;
   [[nodiscard]] std::vector<Instant> turning_points(const Rule& rule, const std::string& user,
@@ -63,7 +64,7 @@ class ReferenceCaps {
   std::chrono::milliseconds retention_;
   std::map<std::string, std::string> advertiser_of_;
   std::vector<Rule> rules_;
-  std::map<std::tuple<std::string, std::string, std::string>, Instant> events_;
+  std::map<std::string, UserEvents> events_;
 };
 
 }  // namespace fcap::testing

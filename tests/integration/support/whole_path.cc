@@ -1,0 +1,126 @@
+#include "support/whole_path.h"
+
+#include <algorithm>
+#include <csignal>
+#include <fstream>
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+namespace fcap::testing {
+namespace {
+
+constexpr int kAnswerMs = 10'000;
+
+updater::KafkaPtr<rd_kafka_t> make_group_client(const std::string& brokers) {
+  rd_kafka_conf_t* conf = rd_kafka_conf_new();
+  char text[256] = {};
+  if (rd_kafka_conf_set(conf, "bootstrap.servers", brokers.c_str(), text, sizeof text) !=
+          RD_KAFKA_CONF_OK ||
+      rd_kafka_conf_set(conf, "group.id", WholePath::kGroup, text, sizeof text) !=
+          RD_KAFKA_CONF_OK) {
+    throw std::runtime_error(text);
+  }
+  updater::KafkaPtr<rd_kafka_t> client(rd_kafka_new(RD_KAFKA_CONSUMER, conf, text, sizeof text));
+  if (!client) throw std::runtime_error(text);
+  return client;
+}
+
+}  // namespace
+
+std::string to_json(const SeenEvent& event) {
+  return fmt::format(R"({{"user_id":"{}","campaign_id":"{}","timestamp":{},"imp_id":"{}"}})",
+                     event.user, event.campaign, to_ms(event.time), event.id);
+}
+
+bool WholePath::available() {
+  return RedisServer::available() && KafkaBroker::available() && PostgresServer::available();
+}
+
+WholePath::WholePath()
+    : conninfo(postgres.new_database()),
+      producer(kafka.brokers()),
+      config_file_(directory_.path() / "updater.json"),
+      group_(make_group_client(kafka.brokers())) {
+  kafka.create_topic(kTopic, kPartitions);
+  kafka.create_topic("impressions.dead", 1);
+  std::ofstream(config_file_) << fmt::format(
+      R"({{
+        "kafka": {{"brokers": ["{}"], "topic": "{}", "group_id": "{}"}},
+        "redis": {{"addresses": ["{}"]}},
+        "postgres": {{"conninfo": "{}"}},
+        "pipeline": {{"commit_interval": "20ms", "mark_interval": "20ms"}},
+        "http": {{"enabled": false}}
+      }})",
+      kafka.brokers(), kTopic, kGroup, redis.address(), conninfo);
+}
+
+void WholePath::start_updater() {
+  updater_ = std::make_unique<Process>(
+      std::vector<std::string>{FCAP_UPDATER_BINARY, "run", "--config", config_file_});
+}
+
+int WholePath::stop_updater() {
+  updater_->send_signal(SIGTERM);
+  return updater_->wait();
+}
+
+void WholePath::kill_updater() {
+  updater_->kill();
+}
+
+Finished WholePath::replay(const std::vector<std::string>& flags) {
+  std::vector<std::string> command = {FCAP_UPDATER_BINARY, "replay", "--config", config_file_};
+  command.insert(command.end(), flags.begin(), flags.end());
+  return run(command);
+}
+
+Finished WholePath::fcap(std::vector<std::string> words, const std::string& input) {
+  words.insert(words.begin(), FCAP_CLI_BINARY);
+  for (const std::string& word :
+       {std::string("--redis"), redis.address(), std::string("--postgres"), conninfo}) {
+    words.push_back(word);
+  }
+  return run(words, {.environment = {}, .input = input});
+}
+
+void WholePath::produce(const SeenEvent& event) {
+  producer.send(kTopic, event.user, to_json(event));
+  ++produced_;
+}
+
+std::int64_t WholePath::committed() {
+  const updater::KafkaPtr<rd_kafka_topic_partition_list_t> list(
+      rd_kafka_topic_partition_list_new(kPartitions));
+  for (int partition = 0; partition < kPartitions; ++partition) {
+    rd_kafka_topic_partition_list_add(list.get(), kTopic, partition);
+  }
+  if (rd_kafka_committed(group_.get(), list.get(), kAnswerMs) != RD_KAFKA_RESP_ERR_NO_ERROR) {
+    return -1;
+  }
+  std::int64_t sum = 0;
+  for (int i = 0; i < list->cnt; ++i) sum += std::max<std::int64_t>(list->elems[i].offset, 0);
+  return sum;
+}
+
+bool WholePath::drain(std::chrono::milliseconds patience) {
+  producer.flush();
+  return wait_until([this] { return committed() == produced_; }, patience);
+}
+
+std::unique_ptr<Checker> WholePath::make_checker() const {
+  CheckerOptions options;
+  options.redis.addresses = {redis.address()};
+  options.rules.postgres = conninfo;
+  // On a crowded machine a check may wait its turn; what is tested here is the answer.
+  options.deadline = std::chrono::seconds(10);
+  auto made = Checker::create(std::move(options));
+  if (!made.ok()) throw std::runtime_error(made.status().text());
+  return std::move(made).value();
+}
+
+std::string WholePath::updater_log() const {
+  return updater_ ? updater_->errors() : std::string("no updater was started");
+}
+
+}  // namespace fcap::testing
