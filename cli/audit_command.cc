@@ -10,6 +10,7 @@
 
 #include "cli/audit.h"
 #include "cli/commands.h"
+#include "cli/failure.h"
 #include "cli/instants.h"
 #include "cli/record_reader.h"
 #include "cli/rule_loading.h"
@@ -18,11 +19,6 @@
 
 namespace fcap::cli {
 namespace {
-
-int fail(Streams streams, const Status& status) {
-  streams.err << "fcap: " << status.text() << "\n";
-  return status.code() == StatusCode::kInvalidArgument ? kExitUsage : kExitFailure;
-}
 
 /// "12,40,7": one offset a partition, in their order; empty: none is given.
 Result<std::vector<std::int64_t>> parse_offsets(std::string_view text, const char* flag) {

@@ -4,16 +4,12 @@
 #include <ostream>
 
 #include "cli/commands.h"
+#include "cli/failure.h"
 #include "cli/instants.h"
 #include "cli/judge.h"
 
 namespace fcap::cli {
 namespace {
-
-int fail(Streams streams, const Status& status) {
-  streams.err << "fcap: " << status.text() << "\n";
-  return status.code() == StatusCode::kInvalidArgument ? kExitUsage : kExitFailure;
-}
 
 void warn(Streams streams, const std::string& text) {
   if (!text.empty()) streams.err << "fcap: warning: " << text;

@@ -189,7 +189,8 @@ std::optional<int> parse_command_line(int argc, const char* const* argv, Setting
   const CLI::App* explain = add_explain(app, settings);
   const CLI::App* rules = add_rules(app, settings);
   const CLI::App* audit = add_audit(app, settings);
-  // The environment only: what stands on a command line can be read by every user of the machine.
+  // Not offered in the help: what stands on a command line can be read by every user of the
+  // machine.
   app.add_option("--redis-password", settings.access.redis_password)
       ->envname("FCAP_REDIS_PASSWORD")
       ->group("");

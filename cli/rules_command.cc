@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
+#include "cli/failure.h"
 #include "cli/instants.h"
 #include "cli/rule_loading.h"
 #include "config/rule_json.h"
@@ -115,10 +116,7 @@ int check(const Settings& settings, const Result<LoadedRules>& loaded, Streams s
 int run_rules(const Settings& settings, Streams streams) {
   const Result<LoadedRules> loaded = load_rules(settings.access);
   if (settings.rules.check) return check(settings, loaded, streams);
-  if (!loaded.ok()) {
-    streams.err << "fcap: " << loaded.status().text() << "\n";
-    return loaded.status().code() == StatusCode::kInvalidArgument ? kExitUsage : kExitFailure;
-  }
+  if (!loaded.ok()) return fail(streams, loaded.status());
   const LoadedRules& rules = loaded.value();
   if (!rules.warning.empty()) streams.err << "fcap: warning: " << rules.warning << "\n";
   if (settings.json) {

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
+#include "cli/failure.h"
 #include "cli/instants.h"
 #include "cli/names.h"
 #include "cli/record_reader.h"
@@ -31,11 +32,6 @@ struct Shown {
   std::optional<Instant> at;
   std::size_t left_out = 0;
 };
-
-int fail(Streams streams, const Status& status) {
-  streams.err << "fcap: " << status.text() << "\n";
-  return status.code() == StatusCode::kInvalidArgument ? kExitUsage : kExitFailure;
-}
 
 /// Names are a kindness: without any rule source, ids print as hashes.
 Names load_names(const AccessSettings& access, Streams streams) {
