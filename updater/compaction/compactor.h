@@ -32,8 +32,8 @@ class Compactor final : public CompactionHook {
   using Clock = std::chrono::steady_clock;
 
   struct Options {
-    WrittenUsers::Limits users;
-    RecordCompactor::Options records;
+    WrittenUsers::Limits users = {};
+    RecordCompactor::Options records = {};
     std::chrono::milliseconds quiet_after{60'000};
     /// How long stop() goes on with what is remembered; zero: not at all.
     std::chrono::milliseconds drain_timeout{5'000};

@@ -127,6 +127,7 @@ void RecordCompactor::exchanged(Job& job) {
 void RecordCompactor::finish(Job& job, Outcome outcome) {
   const bool compacted = outcome == Outcome::kCompacted;
   const Done done{.key = job.key,
+                  .rewrite = job.rewrite,
                   .outcome = outcome,
                   .bytes_before = job.record.size(),
                   .bytes_after = compacted ? job.desired.size() : job.record.size()};

@@ -52,6 +52,7 @@ class RecordCompactor {
   };
   struct Done {
     std::string_view key;
+    bool rewrite;  ///< as given to start()
     Outcome outcome;
     std::size_t bytes_before;
     std::size_t bytes_after;

@@ -118,7 +118,6 @@ void Sweep::sweep_keys(const std::stop_token& stop) {
       records_.pump();
     }
     ++summary_.records;
-    if (without_expiry_[i]) ++summary_.expiries_repaired;
     records_.start(keys_[i], without_expiry_[i]);
     records_.pump();
   }
@@ -131,6 +130,7 @@ void Sweep::count(const RecordCompactor::Done& done) {
   switch (done.outcome) {
     case Outcome::kCompacted:
       ++summary_.compacted;
+      if (done.rewrite) ++summary_.expiries_repaired;
       break;
     case Outcome::kUnneeded:
     case Outcome::kMissing:
@@ -183,7 +183,7 @@ Result<SweepSummary> Sweep::run(const std::stop_token& stop) {
     std::this_thread::sleep_for(kRetryAfter);
     ready = begin();
   }
-  if (!ready.ok()) return ready;
+  if (!ready.ok() && !stop.stop_requested()) return ready;
   began_ = Clock::now();
   report_due_ = began_ + options_.progress_interval;
   bool first = true;

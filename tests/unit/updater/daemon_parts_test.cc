@@ -1,0 +1,235 @@
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "updater/command_line.h"
+#include "updater/http/http_server.h"
+#include "updater/log.h"
+#include "updater/metrics/exposition.h"
+#include "updater/metrics/health.h"
+#include "updater/metrics/list.h"
+#include "updater/metrics/metrics.h"
+
+namespace fcap::updater {
+namespace {
+
+using std::chrono_literals::operator""s;
+using std::chrono_literals::operator""us;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr Health::Clock::time_point kStart{1000s};
+
+TEST(HealthState, ALoopWithoutABeatIsNotHealthy) {
+  Health health(30s);
+  EXPECT_FALSE(health.healthy(kStart));
+  health.beat(kStart);
+  EXPECT_TRUE(health.healthy(kStart + 29s));
+  EXPECT_FALSE(health.healthy(kStart + 30s));
+}
+
+TEST(HealthState, ReadyNamesEveryReasonItIsNot) {
+  Health health(30s);
+  bool rules = false;
+  health.rules_check([&] { return rules; });
+  std::string why;
+  EXPECT_FALSE(health.ready(kStart, why));
+  EXPECT_EQ(std::ranges::count(why, '\n'), 4);
+  health.beat(kStart);
+  health.set_assigned(true);
+  health.set_redis_ok(true);
+  EXPECT_FALSE(health.ready(kStart, why));
+  EXPECT_EQ(why, "no rules have been loaded\n");
+  rules = true;
+  EXPECT_TRUE(health.ready(kStart, why));
+  EXPECT_EQ(why, "");
+  health.set_stuck(true);
+  EXPECT_FALSE(health.ready(kStart, why));
+}
+
+TEST(HealthState, TheWatchdogIsFedByBeatsAtItsInterval) {
+  Health health(30s);
+  int fed = 0;
+  health.on_beat(2s, [&] { ++fed; });
+  for (int i = 0; i < 10; ++i) health.beat(kStart + i * 1s);
+  EXPECT_EQ(fed, 5);
+}
+
+TEST(RepeatedLogLines, TheFirstIsWrittenThenOneAnInterval) {
+  RepeatedLog log(10s);
+  const RepeatedLog::Clock::time_point start{};  // the clock's own beginning is no special time
+  EXPECT_TRUE(log.take_turn(start).write);
+  EXPECT_FALSE(log.take_turn(start + 1s).write);
+  EXPECT_FALSE(log.take_turn(start + 9s).write);
+  const auto turn = log.take_turn(start + 10s);
+  EXPECT_TRUE(turn.write);
+  EXPECT_EQ(turn.left_out, 2U);
+}
+
+TEST(MetricsText, CountersGaugesHistogramsAndReasons) {
+  Metrics metrics;
+  metrics.messages.add(7);
+  metrics.in_flight_bytes.set(-3);
+  metrics.rejected[3].add(2);
+  metrics.event_delay.observe(1000us, 2);
+  metrics.event_delay.observe(1001us);
+  metrics.event_delay.observe(3600s);
+  const std::string text = MetricsExposition(metrics, {}).text();
+  EXPECT_THAT(text, HasSubstr("# TYPE fcap_updater_messages_total counter\n"));
+  EXPECT_THAT(text, HasSubstr("fcap_updater_messages_total 7\n"));
+  EXPECT_THAT(text, HasSubstr("fcap_updater_in_flight_bytes -3\n"));
+  EXPECT_THAT(text, HasSubstr("fcap_updater_events_rejected_total{reason=\"wrong_type\"} 2\n"));
+  EXPECT_THAT(text, HasSubstr("fcap_updater_event_delay_seconds_bucket{le=\"0.001\"} 2\n"));
+  EXPECT_THAT(text, HasSubstr("fcap_updater_event_delay_seconds_bucket{le=\"0.002\"} 3\n"));
+  EXPECT_THAT(text, HasSubstr("fcap_updater_event_delay_seconds_bucket{le=\"+Inf\"} 4\n"));
+  EXPECT_THAT(text, HasSubstr("fcap_updater_event_delay_seconds_count 4\n"));
+  EXPECT_THAT(text, Not(HasSubstr("rule_set")));
+}
+
+TEST(MetricsText, RulesAndRedisAreAskedAtTheScrape) {
+  const Metrics metrics;
+  bool connected = false;
+  const MetricsExposition exposition(metrics, {.rules =
+                                                   [] {
+                                                     config::RefreshState state;
+                                                     state.version = 9;
+                                                     state.age = std::chrono::milliseconds{1500};
+                                                     return state;
+                                                   },
+                                               .redis_connected = [&] { return connected; },
+                                               .redis_connection_changes = [] { return 5; }});
+  EXPECT_THAT(exposition.text(), HasSubstr("fcap_updater_redis_connected 0\n"));
+  connected = true;
+  EXPECT_THAT(exposition.text(), HasSubstr("fcap_updater_redis_connected 1\n"));
+  EXPECT_THAT(exposition.text(), HasSubstr("fcap_updater_rule_set_version 9\n"));
+  EXPECT_THAT(exposition.text(), HasSubstr("fcap_updater_rule_set_age_seconds 1.5\n"));
+  EXPECT_THAT(exposition.text(), HasSubstr("fcap_updater_redis_connection_changes_total 5\n"));
+}
+
+TEST(MetricsText, EveryMetricOfTheListIsThereAndNamedOnce) {
+  std::vector<std::string_view> names;
+  for (const MetricInfo& info : metric_list()) names.push_back(info.name);
+  std::ranges::sort(names);
+  EXPECT_EQ(std::ranges::adjacent_find(names), names.end());
+  // Every counter and gauge is one of the list; a new one that is forgotten there fails here.
+  std::size_t listed_bytes = 0;
+  for (const MetricInfo& info : metric_list()) {
+    if (std::holds_alternative<Counter Metrics::*>(info.source)) listed_bytes += sizeof(Counter);
+    if (std::holds_alternative<Gauge Metrics::*>(info.source)) listed_bytes += sizeof(Gauge);
+    if (std::holds_alternative<DurationHistogram Metrics::*>(info.source)) {
+      listed_bytes += sizeof(DurationHistogram);
+    }
+    if (std::holds_alternative<std::array<Counter, Metrics::kRejections> Metrics::*>(info.source)) {
+      listed_bytes += sizeof(Metrics::rejected);
+    }
+  }
+  EXPECT_EQ(listed_bytes, sizeof(Metrics));
+}
+
+std::string ask(std::uint16_t port, const std::string& request) {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_port = htons(port);
+  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  std::string answer;
+  if (connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof(to)) == 0 &&
+      send(fd, request.data(), request.size(), MSG_NOSIGNAL) ==
+          static_cast<ssize_t>(request.size())) {
+    char bytes[4096];
+    ssize_t got = 0;
+    while ((got = recv(fd, bytes, sizeof(bytes), 0)) > 0) {
+      answer.append(bytes, static_cast<std::size_t>(got));
+    }
+  }
+  close(fd);
+  return answer;
+}
+
+TEST(Http, PagesOtherPathsAndOtherMethods) {
+  auto server = HttpServer::start({}, [](const std::string& path, HttpAnswer& answer) {
+    if (path != "/page") return false;
+    answer = {.status = 503, .body = "not yet\n"};
+    return true;
+  });
+  ASSERT_TRUE(server.ok()) << server.status().text();
+  const std::uint16_t port = server.value()->port();
+  const auto get = [&](const std::string& method, const std::string& path) {
+    return ask(port, method + " " + path + " HTTP/1.1\r\nHost: x\r\n\r\n");
+  };
+  EXPECT_THAT(get("GET", "/page"), testing::StartsWith("HTTP/1.1 503 "));
+  EXPECT_THAT(get("GET", "/page"), testing::EndsWith("\r\n\r\nnot yet\n"));
+  EXPECT_THAT(get("GET", "/page?x=1"), HasSubstr("not yet"));
+  EXPECT_THAT(get("HEAD", "/page"), testing::EndsWith("\r\n\r\n"));
+  EXPECT_THAT(get("GET", "/"), testing::StartsWith("HTTP/1.1 404 "));
+  EXPECT_THAT(get("GET", "/../../etc/passwd"), Not(HasSubstr("root")));
+  EXPECT_THAT(get("POST", "/page"), testing::StartsWith("HTTP/1.1 405 "));
+}
+
+TEST(Http, ABusyPortIsNamed) {
+  const auto pages = [](const std::string&, HttpAnswer&) { return false; };
+  auto first = HttpServer::start({}, pages);
+  ASSERT_TRUE(first.ok());
+  const auto second = HttpServer::start({.port = first.value()->port()}, pages);
+  ASSERT_FALSE(second.ok());
+  EXPECT_THAT(second.status().text(), HasSubstr("http.port"));
+}
+
+TEST(TimeFlag, TimesLengthsBeforeNowAndMilliseconds) {
+  const Instant now = instant_from_ms(1'700'000'000'000);
+  EXPECT_EQ(parse_time_flag("now", now), now);
+  EXPECT_EQ(parse_time_flag("-24h", now), now - std::chrono::hours{24});
+  EXPECT_EQ(parse_time_flag("2023-11-14T22:13:20Z", now), now);
+  EXPECT_EQ(parse_time_flag("1700000000000", now), now);
+  for (const char* text : {"", "-", "-24", "24h", "1700000000", "yesterday", "2023-11-14"}) {
+    EXPECT_FALSE(parse_time_flag(text, now).has_value()) << text;
+  }
+}
+
+TEST(CommandLineFlags, SettingsReplayAndMistakes) {
+  const auto parse = [](std::vector<const char*> words, int& exit_code) {
+    words.insert(words.begin(), "fcap-updater");
+    testing::internal::CaptureStdout();
+    testing::internal::CaptureStderr();
+    auto line = parse_command_line(static_cast<int>(words.size()), words.data(), exit_code);
+    testing::internal::GetCapturedStdout();
+    testing::internal::GetCapturedStderr();
+    return line;
+  };
+  int exit_code = -1;
+  const auto line = parse({"replay", "--from", "-24h", "--to", "now", "--partitions", "0,3",
+                           "--rate", "1000", "--max-memory", "8GiB", "--kafka.topic", "t",
+                           "--kafka.properties", "a=b", "--kafka.properties", "c=d", "--json"},
+                          exit_code);
+  ASSERT_TRUE(line.has_value());
+  EXPECT_EQ(line->command, CommandLine::Command::kReplay);
+  EXPECT_TRUE(line->json);
+  EXPECT_EQ(*line->replay.to_time - *line->replay.from_time, std::chrono::hours{24});
+  EXPECT_EQ(line->replay.partitions, (std::vector<std::int32_t>{0, 3}));
+  EXPECT_EQ(line->replay.redis_bytes_max, std::int64_t{8} << 30);
+  EXPECT_THAT(line->sources.flags,
+              testing::UnorderedElementsAre(testing::Pair("kafka.topic", "t"),
+                                            testing::Pair("kafka.properties", "a=b"),
+                                            testing::Pair("kafka.properties", "c=d")));
+
+  EXPECT_FALSE(parse({"replay", "--from", "yesterday"}, exit_code).has_value());
+  EXPECT_EQ(exit_code, kExitUsage);
+  EXPECT_FALSE(parse({"replay", "--from", "-1h", "--from-offset", "5"}, exit_code).has_value());
+  EXPECT_EQ(exit_code, kExitUsage);
+  EXPECT_FALSE(parse({"run", "--kafka.topik", "t"}, exit_code).has_value());
+  EXPECT_EQ(exit_code, kExitUsage);
+  EXPECT_FALSE(parse({}, exit_code).has_value());
+  EXPECT_EQ(exit_code, kExitUsage);
+  EXPECT_FALSE(parse({"run", "--help"}, exit_code).has_value());
+  EXPECT_EQ(exit_code, kExitOk);
+}
+
+}  // namespace
+}  // namespace fcap::updater
