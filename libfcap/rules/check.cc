@@ -54,6 +54,7 @@ void Check::resolve(const CandidateKey& key, Resolved& resolved) {
     }
   }
   if (resolved.campaign == nullptr) return;
+  __builtin_prefetch(rules_->rules.data() + resolved.campaign->rules.begin);
   const CompiledCampaign& campaign = *resolved.campaign;
   if (campaign.advertiser != kNone) {
     resolved.advertiser = history_.ask(Scope::kAdvertiser, campaign.advertiser,
@@ -142,12 +143,12 @@ std::int64_t Check::count_clears_at(const CompiledRule& rule, const Timeline& ti
                                     std::int64_t at_ms) {
   if (rule.limit == 0) return kNever;
   const CompiledWindow& window = rules_->windows[rule.window];
-  const std::span<const Instant> times = history_.sorted(timeline);
   if (window.kind == Window::Kind::kFixed) {
-    return fixed_clears_at(times, {window.length_ms, rules_->retention_ms}, rule.limit, at_ms);
+    return fixed_clears_at(history_.sorted(timeline), {window.length_ms, rules_->retention_ms},
+                           rule.limit, at_ms);
   }
   // The rule passes as soon as the last of the newest `limit` entries no longer counts.
-  const std::int64_t oldest_ms = bounded_ms(times[times.size() - rule.limit]);
+  const std::int64_t oldest_ms = history_.kth_newest_ms(timeline, rule.limit);
   if (window.kind == Window::Kind::kCalendar) {
     const std::int64_t next_ms = period_at(window, at_ms).holds(oldest_ms)
                                      ? period_at(window, at_ms).next_ms

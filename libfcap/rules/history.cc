@@ -1,6 +1,7 @@
 #include "rules/history.h"
 
 #include <algorithm>
+#include <functional>
 
 namespace fcap::rules {
 namespace {
@@ -139,10 +140,14 @@ void History::gather_creatives() {
 
 std::uint32_t History::first_run(std::uint64_t campaign) const noexcept {
   const std::span<const ledger::Run> runs = ledger_->runs();
-  const auto first = std::lower_bound(
-      runs.begin(), runs.end(), campaign,
-      [](const ledger::Run& run, std::uint64_t wanted) { return run.campaign < wanted; });
-  return static_cast<std::uint32_t>(first - runs.begin());
+  // A binary search without branches: which way it goes cannot be predicted.
+  const ledger::Run* first = runs.data();
+  for (std::size_t left = runs.size(); left > 0;) {
+    const std::size_t half = (left + 1) / 2;
+    first += half * static_cast<std::size_t>(first[half - 1].campaign < campaign);
+    left -= half;
+  }
+  return static_cast<std::uint32_t>(first - runs.data());
 }
 
 Timeline History::timeline_of_campaign(std::uint64_t campaign, std::uint32_t first_run,
@@ -198,6 +203,24 @@ bool History::at_least(const Timeline& timeline, std::uint32_t limit,
     return to_ms(timeline.sorted[timeline.count - limit]) >= from_ms;
   }
   return count_since(timeline, from_ms) >= limit;
+}
+
+std::int64_t History::kth_newest_ms(const Timeline& timeline, std::uint32_t k) {
+  if (timeline.first_piece == kNone) {
+    return bounded_ms(timeline.sorted[timeline.sorted.size() - k]);
+  }
+  selection_.clear();
+  const std::span<const Instant> times = ledger_->times();
+  for (std::uint32_t i = timeline.first_piece; i != kNone; i = pieces_[i].next) {
+    // No piece can give more than its newest k.
+    const std::uint32_t begin =
+        std::max(pieces_[i].begin, pieces_[i].end - std::min(pieces_[i].end, k));
+    const auto piece = times.subspan(begin, pieces_[i].end - begin);
+    selection_.insert(selection_.end(), piece.begin(), piece.end());
+  }
+  const auto kth = selection_.begin() + (k - 1);
+  std::nth_element(selection_.begin(), kth, selection_.end(), std::greater<>());
+  return bounded_ms(*kth);
 }
 
 std::span<const Instant> History::sorted(const Timeline& timeline) {

@@ -81,6 +81,8 @@ class History {
   /// count_since() >= limit, without counting further.
   [[nodiscard]] bool at_least(const Timeline& timeline, std::uint32_t limit,
                               std::int64_t from_ms) const noexcept;
+  /// The time of the k-th newest; k is from 1 to the timeline's count.
+  [[nodiscard]] std::int64_t kth_newest_ms(const Timeline& timeline, std::uint32_t k);
   /// All times, ascending; merges the pieces the first time. Valid until the next call.
   [[nodiscard]] std::span<const Instant> sorted(const Timeline& timeline);
 
@@ -112,6 +114,7 @@ class History {
   std::uint32_t stamp_ = 0;
   std::vector<Piece> pieces_;
   std::vector<Instant> merged_;
+  std::vector<Instant> selection_;
   bool asked_user_ = false;
   bool asked_catalog_ = false;
   bool asked_creatives_ = false;
