@@ -1,6 +1,8 @@
 // What is loaded is what the tables hold, and tables that cannot be trusted are refused.
 #include <algorithm>
 #include <chrono>
+#include <fstream>
+#include <iterator>
 #include <memory>
 #include <string>
 
@@ -139,6 +141,22 @@ TEST_F(RulesLoading, TheSampleMakesAValidRuleSet) {
   EXPECT_GT(built.value()->rules().size(), 40U);
 }
 
+TEST_F(RulesLoading, TheStatementsOfTheDocumentationWork) {
+  std::ifstream file(FCAP_SOURCE_DIR "/docs/rules-sql.md");
+  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  const std::string fence = "```sql\n";
+  std::size_t blocks = 0;
+  for (std::size_t at = text.find(fence); at != std::string::npos; at = text.find(fence, at)) {
+    at += fence.size();
+    sql(text.substr(at, text.find("```", at) - at));
+    ++blocks;
+  }
+  EXPECT_EQ(blocks, 5U);
+  const auto built = RuleSet::build(loaded(), {});
+  ASSERT_TRUE(built.ok()) << built.status().text();
+  EXPECT_EQ(built.value()->rules().size(), 3U);
+}
+
 TEST_F(RulesLoading, MoreRowsThanFitIntoOneFetchAllArrive) {
   sql("INSERT INTO campaigns (id, cap_limit, window_seconds)"
       " SELECT 'c' || n, 1, n FROM generate_series(1, 10000) n");
@@ -237,20 +255,21 @@ TEST_F(RulesLoading, BytesThatAreNotUtf8AreRefused) {
 }
 
 TEST_F(RulesLoading, ARoleThatMayOnlyReadIsEnough) {
-  sql("DROP ROLE IF EXISTS fcap_reader; CREATE ROLE fcap_reader LOGIN;"
+  sql("CREATE ROLE fcap_test_reader LOGIN;"
       "INSERT INTO campaigns (id) VALUES ('c1')");
-  const std::string as_reader = database_ + " user=fcap_reader";
+  const std::string as_reader = database_ + " user=fcap_test_reader";
   const Status status = config::load_from_postgres(as_reader, kPatience).status();
   EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
   EXPECT_THAT(status.text(), HasSubstr("permission denied"));
-  sql("GRANT SELECT ON campaigns, campaign_groups, cap_rules, rule_set_version TO fcap_reader");
+  sql("GRANT SELECT ON campaigns, campaign_groups, cap_rules, rule_set_version TO "
+      "fcap_test_reader");
   const auto spec = config::load_from_postgres(as_reader, kPatience);
   ASSERT_TRUE(spec.ok()) << spec.status().text();
   EXPECT_EQ(spec.value().campaigns.size(), 1U);
 }
 
 TEST_F(RulesLoading, RowsThatARoleMayNotSeeAreAnErrorRatherThanMissing) {
-  sql("DROP ROLE IF EXISTS fcap_tenant; CREATE ROLE fcap_tenant LOGIN;"
+  sql("CREATE ROLE fcap_tenant LOGIN;"
       "GRANT SELECT ON campaigns, campaign_groups, cap_rules, rule_set_version TO fcap_tenant;"
       "ALTER TABLE cap_rules ENABLE ROW LEVEL SECURITY");
   const Status status =
