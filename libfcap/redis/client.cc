@@ -10,7 +10,7 @@
 
 namespace fcap::redis {
 
-// NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): a counter has a line of its own
+// NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): the shared state is aligned
 class Client::Impl {
  public:
   explicit Impl(RedisOptions options) : shared_(std::move(options)) {}

@@ -24,14 +24,15 @@ struct SharedState {
     last_error = std::move(text);
   }
 
+  // Submitted and not yet left. All threads write it: in its cache line there is otherwise only the
+  // beginning of the options, which is read when connecting.
+  alignas(64) std::atomic<std::size_t> operations{0};
   const RedisOptions options;
   std::atomic<std::uint64_t> epoch{0};
   std::atomic<std::size_t> links_ready{0};
   std::atomic<bool> stopping{false};
   mutable std::mutex error_mutex;
   std::string last_error;  // guarded by error_mutex
-  // Submitted and not yet left. All threads write it, so it has a cache line of its own.
-  alignas(64) std::atomic<std::size_t> operations{0};
 };
 
 }  // namespace fcap::redis

@@ -5,17 +5,27 @@
 namespace fcap::redis {
 namespace {
 
-constexpr std::array<std::uint16_t, 256> make_crc16_table() noexcept {
-  std::array<std::uint16_t, 256> table{};
+using Table = std::array<std::uint16_t, 256>;
+
+// Table k gives what a byte adds to the CRC of a text in which k more bytes follow it. With four of
+// them four bytes are taken at a time, free of each other: this is on the path of every request.
+constexpr std::array<Table, 4> make_crc16_tables() noexcept {
+  std::array<Table, 4> tables{};
   for (std::uint32_t byte = 0; byte < 256; ++byte) {
     std::uint32_t crc = byte << 8;
     for (int bit = 0; bit < 8; ++bit) crc = (crc & 0x8000U) != 0 ? (crc << 1) ^ 0x1021U : crc << 1;
-    table[byte] = static_cast<std::uint16_t>(crc);
+    tables[0][byte] = static_cast<std::uint16_t>(crc);
   }
-  return table;
+  for (std::size_t k = 1; k < 4; ++k) {
+    for (std::size_t byte = 0; byte < 256; ++byte) {
+      const std::uint32_t crc = tables[k - 1][byte];
+      tables[k][byte] = static_cast<std::uint16_t>((crc << 8) ^ tables[0][crc >> 8 & 0xFFU]);
+    }
+  }
+  return tables;
 }
 
-constexpr auto kCrc16Table = make_crc16_table();
+constexpr auto kCrc16 = make_crc16_tables();
 
 }  // namespace
 
@@ -27,11 +37,16 @@ std::uint16_t slot_of(std::string_view key) noexcept {
       key = key.substr(open + 1, close - open - 1);
     }
   }
+  const auto byte = [key](std::size_t i) -> std::uint32_t {
+    return static_cast<unsigned char>(key[i]);
+  };
   std::uint32_t crc = 0;
-  for (const char character : key) {
-    const auto byte = static_cast<unsigned char>(character);
-    crc = ((crc << 8) ^ kCrc16Table[((crc >> 8) ^ byte) & 0xFFU]) & 0xFFFFU;
+  std::size_t i = 0;
+  for (; i + 4 <= key.size(); i += 4) {
+    crc = kCrc16[3][crc >> 8 ^ byte(i)] ^ kCrc16[2][(crc & 0xFFU) ^ byte(i + 1)] ^
+          kCrc16[1][byte(i + 2)] ^ kCrc16[0][byte(i + 3)];
   }
+  for (; i < key.size(); ++i) crc = (crc << 8 & 0xFFFFU) ^ kCrc16[0][crc >> 8 ^ byte(i)];
   return static_cast<std::uint16_t>(crc % 16384U);
 }
 
