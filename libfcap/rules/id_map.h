@@ -56,7 +56,8 @@ class IdMap {
 
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
-  [[nodiscard]] std::vector<Slot>& slots() noexcept { return slots_; }
+  /// In no particular order; those with hash 0 are empty.
+  [[nodiscard]] const std::vector<Slot>& slots() const noexcept { return slots_; }
 
  private:
   std::vector<Slot> slots_ = std::vector<Slot>(2);
