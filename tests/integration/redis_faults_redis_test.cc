@@ -112,6 +112,7 @@ TEST_F(RedisFaults, LateRepliesNeverReachAnotherRequest) {
     const std::size_t connections = proxy_->accepted();
     proxy_->delay_replies(milliseconds{5});
     std::vector<std::unique_ptr<OwnedReads>> readers;
+    readers.reserve(40);
     for (int i = 0; i < 40; ++i) {
       readers.push_back(std::make_unique<OwnedReads>(*store.value(), random(), 300));
     }

@@ -29,7 +29,6 @@ using Call = testing::RedisCall;
 using testing::connected;
 using testing::RedisServer;
 using testing::StoreCalls;
-using testing::wait_until;
 
 class RedisTransport : public ::testing::Test {
  protected:
@@ -161,6 +160,7 @@ TEST_F(RedisTransport, ManyThreadsGetTheirOwnAnswers) {
     std::atomic<int> wrong{0};
     {
       std::vector<std::jthread> threads;
+      threads.reserve(kThreads);
       for (int t = 0; t < kThreads; ++t) {
         threads.emplace_back([&, t] {
           for (int i = 0; i < kEach; ++i) {
@@ -185,6 +185,7 @@ TEST_F(RedisTransport, CompareAndSetRacesLoseNothing) {
   std::atomic<bool> failed{false};
   {
     std::vector<std::jthread> threads;
+    threads.reserve(kClients * 2);
     for (int t = 0; t < kClients * 2; ++t) {
       threads.emplace_back([&] {
         auto store = make_redis_store(options());

@@ -28,8 +28,8 @@ void Service::start(const std::vector<std::string>& arguments) {
 }
 
 void Service::act(const std::string& action, const std::vector<std::string>& arguments) {
-  std::vector<std::string> command = {FCAP_SOURCE_DIR "/scripts/service", kind_, action, "--dir",
-                                      directory_.string()};
+  std::vector<std::string> command = {std::string(FCAP_SOURCE_DIR) + "/scripts/service", kind_,
+                                      action, "--dir", directory_.string()};
   command.insert(command.end(), arguments.begin(), arguments.end());
   const Finished finished = run(command);
   if (finished.exit_code != 0) {

@@ -16,7 +16,7 @@
 namespace fcap::testing {
 namespace {
 
-constexpr std::size_t kPieceBytesMax = 16 * 1024;
+constexpr std::size_t kPieceBytesMax = std::size_t{16} << 10U;
 
 sockaddr_in loopback(int port) {
   sockaddr_in address = {};

@@ -7,7 +7,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-const Breaker::TimePoint kStart{std::chrono::hours{1}};
+constexpr Breaker::TimePoint kStart{std::chrono::hours{1}};
 
 Breaker make_breaker(std::size_t failures, double jitter = 0.0) {
   return Breaker({failures, milliseconds{100}, milliseconds{400}}, [jitter] { return jitter; });

@@ -108,6 +108,7 @@ TEST_F(MemoryStore, NoIncrementIsLostWhenManyThreadsCompareAndSet) {
   constexpr int kThreads = 4;
   constexpr int kEach = 500;
   std::vector<std::jthread> threads;
+  threads.reserve(kThreads);
   for (int t = 0; t < kThreads; ++t) {
     threads.emplace_back([this] {
       for (int i = 0; i < kEach; ++i) {

@@ -12,7 +12,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-const Pipeline::TimePoint kStart{std::chrono::hours{1}};
+constexpr Pipeline::TimePoint kStart{std::chrono::hours{1}};
 
 class Recorder final : public Request {
  public:
@@ -47,9 +47,9 @@ Reply error(std::string_view bytes) {
   return {Reply::Kind::kError, 0, bytes, {}};
 }
 
-const std::vector<TransportCode> kDoneOk = {TransportCode::kOk};
-const std::vector<TransportCode> kTimedOut = {TransportCode::kTimeout};
-const std::vector<TransportCode> kLost = {TransportCode::kUnavailable};
+const std::vector<TransportCode> done_ok = {TransportCode::kOk};
+const std::vector<TransportCode> timed_out = {TransportCode::kTimeout};
+const std::vector<TransportCode> connection_lost = {TransportCode::kUnavailable};
 using Texts = std::vector<std::string>;
 
 class PipelineTest : public ::testing::Test {
@@ -88,8 +88,8 @@ TEST_F(PipelineTest, MatchesRepliesToRequestsByOrder) {
   EXPECT_TRUE(pipeline_.on_reply(text("2b")));
   EXPECT_EQ(first.replies, Texts{"1"});
   EXPECT_EQ(second.replies, (Texts{"2a", "2b"}));
-  EXPECT_EQ(first.done, kDoneOk);
-  EXPECT_EQ(second.done, kDoneOk);
+  EXPECT_EQ(first.done, done_ok);
+  EXPECT_EQ(second.done, done_ok);
   EXPECT_EQ(operations_, 0U);
   EXPECT_TRUE(pipeline_.take_success());
 }
@@ -109,7 +109,7 @@ TEST_F(PipelineTest, ALateReplyIsSwallowedAndReachesNobodyElse) {
   written();
   EXPECT_TRUE(pipeline_.on_reply(text("late1")));
   EXPECT_EQ(pipeline_.expire(kStart + milliseconds{5}), 1U);
-  EXPECT_EQ(late.done, kTimedOut);
+  EXPECT_EQ(late.done, timed_out);
   EXPECT_TRUE(next.done.empty());
   EXPECT_EQ(operations_, 2U);  // the tombstone still takes up room
 
@@ -127,7 +127,7 @@ TEST_F(PipelineTest, ARequestThatExpiresUnsentIsNeverSent) {
   add(expired);
   add(alive);
   EXPECT_EQ(pipeline_.expire(kStart + milliseconds{1}), 1U);
-  EXPECT_EQ(expired.done, kTimedOut);
+  EXPECT_EQ(expired.done, timed_out);
   EXPECT_EQ(operations_, 1U);
   EXPECT_EQ(written(), "<alive>");
 }
@@ -141,7 +141,7 @@ TEST_F(PipelineTest, DeadlinesAreKeptWhateverTheirOrder) {
   EXPECT_LE(pipeline_.next_deadline(), kStart + milliseconds{2});
   EXPECT_EQ(pipeline_.expire(kStart + milliseconds{1}), 0U);
   EXPECT_EQ(pipeline_.expire(kStart + milliseconds{2}), 1U);
-  EXPECT_EQ(quick.done, kTimedOut);
+  EXPECT_EQ(quick.done, timed_out);
   EXPECT_TRUE(slow.done.empty());
   EXPECT_LE(pipeline_.next_deadline(), kStart + milliseconds{500});
 }
@@ -169,8 +169,8 @@ TEST_F(PipelineTest, ALostConnectionFinishesWhatWasSentAndForgetsTombstones) {
   written();
   pipeline_.expire(kStart + milliseconds{1});
   EXPECT_EQ(pipeline_.abandon_sent(TransportCode::kUnavailable), 1U);
-  EXPECT_EQ(sent.done, kLost);
-  EXPECT_EQ(expired.done, kTimedOut);
+  EXPECT_EQ(sent.done, connection_lost);
+  EXPECT_EQ(expired.done, timed_out);
   EXPECT_EQ(operations_, 0U);
   EXPECT_FALSE(pipeline_.on_reply(text("?")));
 }
@@ -184,7 +184,7 @@ TEST_F(PipelineTest, OwnRequestsGoFirstAndCountAsNoOperation) {
   pipeline_.write(wire);
   EXPECT_EQ(wire, "<own><waiting>");
   EXPECT_TRUE(pipeline_.on_reply(text("own")));
-  EXPECT_EQ(own.done, kDoneOk);
+  EXPECT_EQ(own.done, done_ok);
   EXPECT_FALSE(pipeline_.take_success());
   EXPECT_EQ(operations_, 1U);
   EXPECT_EQ(pipeline_.abandon_sent(TransportCode::kUnavailable), 1U);
@@ -197,7 +197,7 @@ TEST_F(PipelineTest, NotesThatTheServerIsReadOnly) {
   EXPECT_TRUE(pipeline_.on_reply(error("READONLY You can't write against a read only replica.")));
   EXPECT_TRUE(pipeline_.take_readonly());
   EXPECT_FALSE(pipeline_.take_readonly());
-  EXPECT_EQ(write.done, kDoneOk);
+  EXPECT_EQ(write.done, done_ok);
 }
 
 TEST_F(PipelineTest, StopsWritingWhenThePeerDoesNotRead) {
@@ -227,7 +227,7 @@ TEST_F(MgetPipelineTest, GetsThatWaitTogetherGoOutAsOne) {
   EXPECT_EQ(a.replies, Texts{"A"});
   EXPECT_EQ(b.replies, Texts{"nil"});
   EXPECT_EQ(c.replies, Texts{"C"});
-  EXPECT_EQ(a.done, kDoneOk);
+  EXPECT_EQ(a.done, done_ok);
   EXPECT_EQ(operations_, 0U);
 }
 
@@ -253,7 +253,7 @@ TEST_F(MgetPipelineTest, ATombstoneInsideAGroupSwallowsItsElementOnly) {
   EXPECT_TRUE(pipeline_.on_reply({Reply::Kind::kArray, 0, {}, values}));
   EXPECT_EQ(a.replies, Texts{"A"});
   EXPECT_TRUE(late.replies.empty());
-  EXPECT_EQ(late.done, kTimedOut);
+  EXPECT_EQ(late.done, timed_out);
   EXPECT_EQ(c.replies, Texts{"C"});
 }
 
