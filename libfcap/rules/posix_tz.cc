@@ -13,7 +13,7 @@ struct YearlyChange {
   Form form = Form::kMonthWeekDay;
   std::int64_t month = 1, week = 1, weekday = 0;  ///< kMonthWeekDay; week 5 is the last
   std::int64_t day = 0;                           ///< the other forms
-  std::int64_t time_s = 2 * 3600;
+  std::int64_t time_s = std::int64_t{2} * 3600;
 };
 
 /// Reads a POSIX TZ string from left to right; each function says whether it succeeded.

@@ -16,12 +16,20 @@ std::atomic<std::size_t> allocations{0};
   if (void* memory = std::malloc(bytes)) return memory;  // NOLINT: this is the allocator
   throw std::bad_alloc();
 }
+[[gnu::noinline]] void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+  allocations.fetch_add(1, std::memory_order_relaxed);
+  return std::malloc(bytes);  // NOLINT: as above
+}
 [[gnu::noinline]] void operator delete(void* memory) noexcept {
   std::free(memory);
 }  // NOLINT: as above
 [[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept {
   std::free(memory);
 }  // NOLINT
+
+[[gnu::noinline]] void operator delete(void* memory, const std::nothrow_t&) noexcept {
+  std::free(memory);  // NOLINT: as above
+}
 
 namespace fcap::rules {
 namespace {
