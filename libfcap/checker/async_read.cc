@@ -75,7 +75,7 @@ void AsyncRead::leave() noexcept {
 
 void AsyncRead::drop_reference() noexcept {
   if (references_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
-  constexpr std::size_t kKeptRecordBytesMax = 16 * 1024;
+  constexpr std::size_t kKeptRecordBytesMax = std::size_t{16} * 1024;
   if (record_.capacity() > kKeptRecordBytesMax) std::string().swap(record_);
   Pool<AsyncRead>::release(this);
 }

@@ -102,25 +102,25 @@ class Core {
   void answer_pending() noexcept;
   [[nodiscard]] bool any_pending() noexcept;
 
+  Counters counters_;
+  std::array<PendingList, kStripeCount> pending_;
   CheckerOptions options_;
   std::set<std::string, std::less<>> null_user_ids_;
   ForkGuard fork_guard_;
-  mutable Counters counters_;
   CurrentRules current_rules_;
-  std::atomic<bool> have_rules_{false};
   std::atomic<Clock::rep> rules_set_at_{0};
   std::atomic<std::uint64_t> rules_set_count_{0};
-  std::atomic<bool> closing_{false};
   std::atomic<std::uint64_t> undecodable_logged_{0};
 
   Pool<Scratch>::Owner scratches_;
   Pool<ReadGroup>::Owner read_groups_;
   Pool<AsyncRead>::Owner async_reads_;
-  std::array<PendingList, kStripeCount> pending_;
   AnswerQueue answer_queue_;
 
   std::shared_ptr<Store> store_;
   std::unique_ptr<config::RuleRefresher> refresher_;
+  std::atomic<bool> have_rules_{false};
+  std::atomic<bool> closing_{false};
 };
 
 }  // namespace fcap::checker

@@ -105,27 +105,26 @@ class Pool {
       }
     }
     if (!keep) delete object;
-    if (last) drop_hold();
+    if (last) drop_holds(1);
   }
 
   void close() noexcept {
+    std::size_t released = 1;
     for (Stripe& stripe : stripes_) {
       T* free = nullptr;
-      bool unused = false;
       {
         const std::lock_guard lock(stripe.mutex);
         stripe.closed = true;
         free = std::exchange(stripe.free, nullptr);
-        unused = stripe.in_use_count == 0;
+        if (stripe.in_use_count == 0) ++released;
       }
       while (free != nullptr) delete std::exchange(free, free->PoolNode<T>::next_free_);
-      if (unused) drop_hold();
     }
-    drop_hold();
+    drop_holds(released);
   }
 
-  void drop_hold() noexcept {
-    if (holds_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+  void drop_holds(std::size_t count) noexcept {
+    if (holds_.fetch_sub(count, std::memory_order_acq_rel) == count) delete this;
   }
 
   std::array<Stripe, kStripeCount> stripes_{};

@@ -13,7 +13,7 @@ namespace {
 constexpr std::uint32_t kSleeping = std::uint32_t{1} << 31;
 // What a group may keep for the next call: a batch's reads and usual records, not a bot's.
 constexpr std::size_t kKeptReadsMax = 64;
-constexpr std::size_t kKeptRecordBytesMax = 16 * 1024;
+constexpr std::size_t kKeptRecordBytesMax = std::size_t{16} * 1024;
 
 std::uint32_t* futex_word(std::atomic<std::uint32_t>& word) noexcept {
   static_assert(sizeof(word) == sizeof(std::uint32_t));
