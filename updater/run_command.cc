@@ -36,6 +36,12 @@ class Daemon {
  public:
   explicit Daemon(const Settings& settings)
       : settings_(settings), health_(settings.http.stalled_after) {}
+  /// Compaction's thread asks the updater for the time, so it ends before the updater does.
+  ~Daemon() {
+    if (compactor_) compactor_->stop();
+  }
+  Daemon(const Daemon&) = delete;
+  Daemon& operator=(const Daemon&) = delete;
 
   Status prepare();
   Status run(const std::stop_token& stop);
@@ -190,10 +196,10 @@ void Daemon::tell_systemd() {
 
 Status Daemon::run(const std::stop_token& stop) {
   const std::stop_callback on_stop(stop, [] { ServiceNotify::stopping(); });
-  const Status status = updater_->run(stop);
+  Status status = updater_->run(stop);
   if (compactor_) compactor_->stop();
+  http_.reset();  // its pages ask the rules
   rules_.reset();
-  http_.reset();
   spdlog::info("stopped: {} messages read, {} events written", metrics_.messages.value(),
                metrics_.events_written.value());
   return status;

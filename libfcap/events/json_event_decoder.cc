@@ -46,10 +46,8 @@ Member member_named(std::string_view name) noexcept {
 
 /// A scalar's token reaches up to the next one, with the white space between.
 std::string_view trimmed(std::string_view token) noexcept {
-  while (!token.empty() && std::memchr(" \t\r\n", token.back(), 4) != nullptr) {
-    token.remove_suffix(1);
-  }
-  return token;
+  const std::size_t last = token.find_last_not_of(" \t\r\n");
+  return token.substr(0, last == std::string_view::npos ? 0 : last + 1);
 }
 
 bool is_literal(std::string_view token) noexcept {

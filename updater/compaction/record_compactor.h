@@ -32,7 +32,7 @@ class RecordCompactor {
 
   struct Options {
     std::chrono::milliseconds retention = std::chrono::days{32};
-    std::size_t record_bytes_max = 16 * 1024;
+    std::size_t record_bytes_max = std::size_t{16} * 1024;
     /// Whether an oversized record is trimmed while there are no rules: right where none are
     /// configured; wrong where they have not come yet, since they would say what is needed.
     bool trim_without_rules = true;

@@ -22,7 +22,7 @@ class WrittenUsers {
     std::size_t tail_bytes_min = 256;
     double tail_share = 0.25;
     /// A record this much (and its share) above the bound is due at once, whatever is known of it.
-    std::size_t record_bytes_max = 16 * 1024;
+    std::size_t record_bytes_max = std::size_t{16} * 1024;
   };
 
   explicit WrittenUsers(const Limits& limits);

@@ -67,7 +67,7 @@ constexpr std::array kSections = {
     Section{"log", "Lines on standard error."},
 };
 
-const std::array kFields = {
+constexpr std::array kFields = {
     Field{"kafka.brokers", ListKind{at<&S::kafka, &K::brokers>, 1},
           "Brokers to find the cluster by, each \"host:port\"."},
     Field{"kafka.topic", TextKind{at<&S::kafka, &K::topic>, true}, "The topic of events."},
