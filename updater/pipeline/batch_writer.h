@@ -26,7 +26,7 @@ struct WriteOptions {
   std::chrono::milliseconds backoff_min{20};
   std::chrono::milliseconds backoff_max{2000};
   std::size_t batches_in_flight_max = 4;
-  std::size_t bytes_in_flight_max = 32 * 1024 * 1024;
+  std::size_t bytes_in_flight_max = std::size_t{32} * 1024 * 1024;
   std::uint64_t jitter_seed = 1;
 };
 

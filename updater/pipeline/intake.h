@@ -18,7 +18,7 @@ struct IntakeOptions {
   std::chrono::milliseconds future_allowed = std::chrono::minutes{5};
   /// User ids that mean "nobody", besides the empty one: such events are neither kept nor rejected.
   std::vector<std::string> null_user_ids = {"00000000-0000-0000-0000-000000000000"};
-  std::size_t message_bytes_max = 64 * 1024;
+  std::size_t message_bytes_max = std::size_t{64} * 1024;
 };
 
 /// The clocks that an event is judged by.

@@ -32,7 +32,7 @@ struct ConsumerOptions {
   /// Where to go on when the position asked for is gone: "earliest", "latest" or "error".
   std::string offset_reset = "earliest";
   /// What librdkafka may hold fetched ahead, over all partitions together.
-  std::size_t prefetch_bytes_max = 64 * 1024 * 1024;
+  std::size_t prefetch_bytes_max = std::size_t{64} * 1024 * 1024;
   /// Whether ends_reached() is kept.
   bool report_ends = false;
 };
