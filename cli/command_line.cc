@@ -154,6 +154,44 @@ CLI::App* add_audit(CLI::App& app, Settings& settings) {
   return command;
 }
 
+CLI::App* add_erase(CLI::App& app, Settings& settings) {
+  EraseSettings& erase = settings.erase;
+  CLI::App* command = app.add_subcommand(
+      "erase",
+      "Forget everything of the user up to now, for ever: publishes an erasure event, which the "
+      "updater turns into a mark in the user's record. Later events count again");
+  command->add_option("user", erase.user, "User id")->required();
+  command->add_option("--at", settings.at,
+                      "Up to and including this instant instead of now (RFC 3339, or milliseconds "
+                      "since 1970)");
+  command->add_option("--brokers", erase.brokers, "Kafka bootstrap servers")
+      ->envname("FCAP_BROKERS")
+      ->capture_default_str();
+  command->add_option("--topic", erase.topic, "Topic of the events")->capture_default_str();
+  command->add_flag("--yes", erase.yes, "Do not ask; required where nobody can be asked");
+  add_common(*command, settings);
+  return command;
+}
+
+CLI::App* add_simulate(CLI::App& app, Settings& settings) {
+  SimulateSettings& simulate = settings.simulate;
+  CLI::App* command = app.add_subcommand(
+      "simulate", "What would these rules have made of this impression log? Side by side");
+  command->add_option("--log", simulate.log_files,
+                      "Log: CSV with a header line, or event messages, one a line; gzip or plain; "
+                      "may be repeated");
+  command->add_option("--rules", simulate.rules_files,
+                      "Rules file (JSON or snapshot); repeated: the rule sets are compared");
+  command->add_option("--kafka", simulate.brokers,
+                      "Kafka bootstrap servers: read the events that a topic holds");
+  command->add_option("--topic", simulate.topic, "Topic of the events")->capture_default_str();
+  command->add_option("--html", simulate.html, "Also write a page with plots to this file");
+  command->add_flag("--progress", simulate.progress,
+                    "Say how far it is, even where standard error is no terminal");
+  add_common(*command, settings);
+  return command;
+}
+
 bool check_usage_is_right(const Settings& settings, Streams streams) {
   const CheckSettings& check = settings.check;
   const bool from_lines = !check.input.empty() || !check.events.empty();
@@ -189,6 +227,8 @@ std::optional<int> parse_command_line(int argc, const char* const* argv, Setting
   const CLI::App* explain = add_explain(app, settings);
   const CLI::App* rules = add_rules(app, settings);
   const CLI::App* audit = add_audit(app, settings);
+  const CLI::App* simulate = add_simulate(app, settings);
+  const CLI::App* erase = add_erase(app, settings);
   // Not offered in the help: what stands on a command line can be read by every user of the
   // machine.
   app.add_option("--redis-password", settings.access.redis_password)
@@ -205,6 +245,13 @@ std::optional<int> parse_command_line(int argc, const char* const* argv, Setting
   if (explain->parsed()) settings.command = Settings::Command::kExplain;
   if (rules->parsed()) settings.command = Settings::Command::kRules;
   if (audit->parsed()) settings.command = Settings::Command::kAudit;
+  if (simulate->parsed()) settings.command = Settings::Command::kSimulate;
+  if (simulate->parsed() && settings.simulate.log_files.empty() &&
+      settings.simulate.brokers.empty()) {
+    streams.err << "fcap simulate: needs --log FILE, or --kafka BROKERS\n";
+    return kExitUsage;
+  }
+  if (erase->parsed()) settings.command = Settings::Command::kErase;
   if (check->parsed() && !check_usage_is_right(settings, streams)) return kExitUsage;
   return std::nullopt;
 }

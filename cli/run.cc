@@ -19,6 +19,10 @@ int run_command(const Settings& settings, Streams streams) {
       return run_rules(settings, streams);
     case Settings::Command::kAudit:
       return run_audit(settings, streams);
+    case Settings::Command::kSimulate:
+      return run_simulate(settings, streams);
+    case Settings::Command::kErase:
+      return run_erase(settings, streams);
     case Settings::Command::kNone:
       break;
   }

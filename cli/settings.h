@@ -55,9 +55,25 @@ struct AuditSettings {
   int propagation_ms = 1000;
 };
 
+struct EraseSettings {
+  std::string user;
+  std::string brokers = "127.0.0.1:9092";
+  std::string topic = "impressions";
+  bool yes = false;
+};
+
+struct SimulateSettings {
+  std::vector<std::string> log_files;
+  std::vector<std::string> rules_files;
+  std::string brokers;  ///< empty: no topic is read
+  std::string topic = "impressions";
+  std::string html;
+  bool progress = false;
+};
+
 /// A whole command line.
 struct Settings {
-  enum class Command : std::uint8_t { kNone, kCheck, kShow, kExplain, kRules, kAudit };
+  enum class Command : std::uint8_t { kNone, kCheck, kShow, kExplain, kRules, kAudit, kSimulate, kErase };
   Command command = Command::kNone;
   AccessSettings access;
   bool json = false;
@@ -67,6 +83,8 @@ struct Settings {
   ExplainSettings explain;
   RulesSettings rules;
   AuditSettings audit;
+  SimulateSettings simulate;
+  EraseSettings erase;
 };
 
 }  // namespace fcap::cli

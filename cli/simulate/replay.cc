@@ -1,0 +1,269 @@
+#include <algorithm>
+#include <numeric>
+#include <span>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "cli/simulate/simulation.h"
+#include "ledger/ids.h"
+#include "ledger/ledger.h"
+#include "rules/compiled_rules.h"
+#include "rules/evaluate.h"
+#include "rules/keep_needed.h"
+
+namespace fcap::cli {
+namespace {
+
+using Kind = LogRow::Kind;
+
+/// Counts by campaign of one user at a time, without a table to clear between users.
+class CampaignCounts {
+ public:
+  explicit CampaignCounts(std::size_t campaigns) : counts_(campaigns, 0) {}
+
+  void add(std::uint32_t campaign) {
+    if (counts_[campaign]++ == 0) touched_.push_back(campaign);
+  }
+
+  /// Calls visit(campaign, count) for each, and forgets them.
+  template <typename Visit>
+  void drain(Visit&& visit) {
+    for (const std::uint32_t campaign : touched_) {
+      visit(campaign, counts_[campaign]);
+      counts_[campaign] = 0;
+    }
+    touched_.clear();
+  }
+
+ private:
+  std::vector<std::uint32_t> counts_;
+  std::vector<std::uint32_t> touched_;
+};
+
+void count_in(Frequencies& frequencies, std::uint64_t impressions) {
+  if (impressions > 0) ++frequencies[std::min(impressions, std::uint64_t{10}) - 1];
+}
+
+std::vector<std::uint64_t> hashes_of(const Interner& names) {
+  std::vector<std::uint64_t> hashes(names.size());
+  for (std::uint32_t i = 0; i < hashes.size(); ++i) hashes[i] = ledger::id_hash(names.name(i));
+  return hashes;
+}
+
+/// The ledger of one user at a time, kept small: of heavy users, who would make each step
+/// dearer than the one before, entries that no rule can need any more are left out now and then.
+class SimulatedLedger {
+ public:
+  explicit SimulatedLedger(std::shared_ptr<const RuleSet> rules)
+      : rules_(std::move(rules)), needed_(rules_) {
+    for (const Rule& rule : rules_->rules()) {
+      has_fixed_ = has_fixed_ || rule.window.kind == Window::Kind::kFixed;
+    }
+  }
+
+  void clear() noexcept {
+    ledger_.clear();
+    trim_at_ = kTrimMin;
+  }
+  void add(const ledger::Entry& entry) {
+    ledger_.merge(entry);
+    if (ledger_.size() >= trim_at_) trim(entry.time);
+  }
+  void erase_before(Instant until) { ledger_.erase_before(until); }
+  [[nodiscard]] const ledger::Ledger& entries() const noexcept { return ledger_; }
+
+ private:
+  static constexpr std::size_t kTrimMin = 512;
+
+  /// Windows end at `now` or later and reach no further than the retention. Beyond the newest
+  /// limit + 1 of a scope no verdict changes either, except with fixed windows: there an entry says
+  /// when a window opened.
+  void trim(Instant now) {
+    keep_.assign(ledger_.size(), has_fixed_);
+    if (!has_fixed_) needed_.mark_needed(ledger_, keep_);
+    for (std::size_t i = 0; i < keep_.size(); ++i) {
+      keep_[i] = keep_[i] && ledger_.times()[i] > now - rules_->retention();
+    }
+    ledger_.retain(keep_);
+    trim_at_ = std::max(kTrimMin, 2 * ledger_.size());
+  }
+
+  std::shared_ptr<const RuleSet> rules_;
+  rules::KeepNeeded needed_;
+  bool has_fixed_ = false;
+  ledger::Ledger ledger_;
+  std::size_t trim_at_ = kTrimMin;
+  std::vector<bool> keep_;
+};
+
+class Replay {
+ public:
+  Replay(const ImpressionLog& log, const NamedRules& rules)
+      : log_(log),
+        rules_(*rules.rules),
+        ledger_(rules.rules),
+        campaign_hashes_(hashes_of(log.campaigns())),
+        creative_hashes_(hashes_of(log.creatives())),
+        before_(log.campaigns().size()),
+        after_(log.campaigns().size()),
+        campaigns_(log.campaigns().size()) {
+    outcome_.name = rules.name;
+    outcome_.version = rules_.version();
+    outcome_.warnings = rules_.warnings();
+    for (const Rule& rule : rules_.rules()) {
+      rule_index_.emplace(rule.id, outcome_.rules.size());
+      outcome_.rules.push_back({.id = rule.id, .description = description_of(rule), .blocked = 0});
+    }
+    if (!rules_.compiled().segments.empty()) {
+      outcome_.warnings.emplace_back("segments are not known here: their rules apply to nobody");
+    }
+  }
+
+  void add_user(std::span<const LogRow> events) {
+    ledger_.clear();
+    blocked_ids_.clear();
+    shown_to_user_ = 0;
+    for (const LogRow& row : events) add(row);
+    if (shown_to_user_ > 0) ++outcome_.reach;
+    outcome_.shown += shown_to_user_;
+    count_in(outcome_.per_user, shown_to_user_);
+    before_.drain([&](std::uint32_t campaign, std::uint32_t count) {
+      campaigns_[campaign].impressions += count;
+      ++campaigns_[campaign].reach_before;
+    });
+    after_.drain([&](std::uint32_t campaign, std::uint32_t count) {
+      campaigns_[campaign].shown += count;
+      ++campaigns_[campaign].reach;
+      ++outcome_.pairs;
+      count_in(outcome_.per_pair, count);
+    });
+  }
+
+  Outcome finish() {
+    std::stable_sort(outcome_.rules.begin(), outcome_.rules.end(),
+                     [](const RuleCost& a, const RuleCost& b) { return a.blocked > b.blocked; });
+    std::vector<std::uint32_t> order;
+    for (std::uint32_t i = 0; i < campaigns_.size(); ++i) {
+      if (campaigns_[i].impressions > 0) order.push_back(i);
+    }
+    std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+      return campaigns_[a].impressions > campaigns_[b].impressions;
+    });
+    order.resize(std::min(order.size(), kBusiestMax));
+    for (const std::uint32_t i : order) {
+      campaigns_[i].id = log_.campaigns().name(i);
+      outcome_.campaigns.push_back(std::move(campaigns_[i]));
+    }
+    return std::move(outcome_);
+  }
+
+ private:
+  void add(const LogRow& row) {
+    if (row.kind() == Kind::kErasure) {
+      ledger_.erase_before(row.time());
+      return;
+    }
+    const ledger::Entry entry{.time = row.time(),
+                              .campaign = campaign_hashes_[row.campaign],
+                              .creative = creative_hashes_[row.creative],
+                              .type = static_cast<EventType>(row.kind()),
+                              .fingerprint = row.fingerprint};
+    if (row.kind() == Kind::kImpression) {
+      before_.add(row.campaign);
+      if (may_be_shown(entry)) {
+        ledger_.add(entry);
+        after_.add(row.campaign);
+        ++shown_to_user_;
+        return;
+      }
+      ++outcome_.blocked;
+      if (log_.has_event_ids()) blocked_ids_.insert(id_of(row));
+    } else if (blocked_ids_.contains(id_of(row))) {
+      ++outcome_.follow_ups_blocked;
+    } else {
+      ledger_.add(entry);
+    }
+  }
+
+  static std::uint64_t id_of(const LogRow& row) noexcept {
+    return std::uint64_t{row.campaign} << 32U | row.fingerprint;
+  }
+
+  bool may_be_shown(const ledger::Entry& entry) {
+    const rules::CandidateKey candidate{.campaign = entry.campaign, .creative = entry.creative};
+    Verdict verdict;
+    outcome_.shadow_blocked +=
+        evaluator_.evaluate({.rules = rules_, .ledger = ledger_.entries(), .now = entry.time},
+                            {&candidate, 1}, {&verdict, 1});
+    if (verdict.allowed) return true;
+    ++outcome_.rules[rule_index_.find(verdict.rule_id)->second].blocked;
+    return false;
+  }
+
+  const ImpressionLog& log_;
+  const RuleSet& rules_;
+  rules::Evaluator evaluator_;
+  SimulatedLedger ledger_;
+  std::vector<std::uint64_t> campaign_hashes_;
+  std::vector<std::uint64_t> creative_hashes_;
+  CampaignCounts before_;
+  CampaignCounts after_;
+  std::vector<CampaignOutcome> campaigns_;
+  std::unordered_map<std::string_view, std::size_t> rule_index_;
+  std::unordered_set<std::uint64_t> blocked_ids_;
+  std::uint64_t shown_to_user_ = 0;
+  Outcome outcome_;
+};
+
+}  // namespace
+
+Simulation describe(const ImpressionLog& log) {
+  Simulation simulation;
+  simulation.repeated = log.repeated_count();
+  simulation.without_user = log.without_user_count();
+  simulation.first_at = Instant::max();
+  simulation.last_at = Instant::min();
+  CampaignCounts counts(log.campaigns().size());
+  std::vector<bool> seen(log.campaigns().size(), false);
+  for (std::size_t user = 0; user < log.user_count(); ++user) {
+    std::uint64_t of_user = 0;
+    for (const LogRow& row : log.events_of(user)) {
+      if (row.kind() != Kind::kImpression) {
+        ++simulation.other_events;
+        continue;
+      }
+      ++of_user;
+      counts.add(row.campaign);
+      seen[row.campaign] = true;
+      simulation.first_at = std::min(simulation.first_at, row.time());
+      simulation.last_at = std::max(simulation.last_at, row.time());
+    }
+    simulation.impressions += of_user;
+    if (of_user > 0) ++simulation.reach;
+    count_in(simulation.per_user, of_user);
+    counts.drain([&](std::uint32_t /*campaign*/, std::uint32_t count) {
+      ++simulation.pairs;
+      count_in(simulation.per_pair, count);
+    });
+  }
+  simulation.campaigns = static_cast<std::uint64_t>(std::count(seen.begin(), seen.end(), true));
+  return simulation;
+}
+
+Outcome replay(const ImpressionLog& log, const NamedRules& rules, Progress& progress) {
+  constexpr std::size_t kReportEvery = 8192;
+  progress.begin("Replaying under " + rules.name);
+  Replay replay(log, rules);
+  std::size_t done = 0;
+  std::size_t report_at = kReportEvery;
+  for (std::size_t user = 0; user < log.user_count(); ++user) {
+    replay.add_user(log.events_of(user));
+    done += log.events_of(user).size();
+    if (done < report_at) continue;
+    report_at = done + kReportEvery;
+    progress.report(done, log.size());
+  }
+  return replay.finish();
+}
+
+}  // namespace fcap::cli

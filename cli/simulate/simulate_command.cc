@@ -1,0 +1,125 @@
+// fcap simulate.
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "cli/commands.h"
+#include "cli/failure.h"
+#include "cli/rule_loading.h"
+#include "cli/simulate/simulation.h"
+
+namespace fcap::cli {
+namespace {
+
+/// Rule sets are told apart by file name; where that is not enough, by the whole path.
+Result<std::vector<NamedRules>> load_all(const Settings& settings) {
+  std::vector<NamedRules> all;
+  std::set<std::string> names;
+  std::vector<std::string> files = settings.simulate.rules_files;
+  const bool from_files = !files.empty();
+  if (!from_files) files.emplace_back(settings.access.rules_file);
+  for (const std::string& file : files) {
+    AccessSettings access = settings.access;
+    access.rules_file = file;
+    Result<LoadedRules> loaded = load_rules(access);
+    if (!loaded.ok()) return loaded.status();
+    std::string name =
+        file.empty() ? loaded.value().source : std::filesystem::path(file).filename().string();
+    if (!names.insert(name).second) name = file;
+    all.push_back({.name = std::move(name), .rules = loaded.value().rules});
+  }
+  return all;
+}
+
+Status read_all(const SimulateSettings& settings, ImpressionLog& log, Simulation& simulation,
+                Progress& progress) {
+  for (const std::string& path : settings.log_files) {
+    simulation.sources.push_back(path);
+    if (Status status = read_log_file(path, log, simulation.rejections, progress); !status.ok()) {
+      return status;
+    }
+  }
+  if (settings.brokers.empty()) return {};
+  simulation.sources.push_back("topic " + settings.topic);
+  return read_topic({.brokers = settings.brokers, .topic = settings.topic}, log,
+                    simulation.rejections, progress);
+}
+
+void print_notes(const Simulation& simulation, std::ostream& err) {
+  if (const Rejections& rejections = simulation.rejections; rejections.count > 0) {
+    err << fmt::format(
+        "fcap: warning: {} {} left out:\n", rejections.count,
+        rejections.count == 1 ? "line is no event and was" : "lines are no events and were");
+    for (const Rejections::Told& told : rejections.first) {
+      err << fmt::format("  {}: line {}: {}\n", told.source, told.line, told.reason);
+    }
+    if (rejections.count > rejections.first.size()) err << "  …\n";
+  }
+  if (simulation.without_user > 0) {
+    err << fmt::format(
+        "fcap: warning: {} impressions have no user id; they are never capped and were left out\n",
+        simulation.without_user);
+  }
+  if (simulation.repeated > 0) {
+    err << fmt::format("fcap: warning: {} events are there more than once and count once\n",
+                       simulation.repeated);
+  }
+  for (const Outcome& outcome : simulation.outcomes) {
+    for (const std::string& warning : outcome.warnings) {
+      err << fmt::format("fcap: warning: {}: {}\n", outcome.name, warning);
+    }
+  }
+}
+
+Status write_page(const Simulation& simulation, const std::string& path) {
+  std::ofstream file(path, std::ios::binary);
+  file << to_html(simulation);
+  file.close();
+  if (file) return {};
+  return Status::error(StatusCode::kNotFound, "--html: " + path + " cannot be written");
+}
+
+}  // namespace
+
+int run_simulate(const Settings& settings, Streams streams) {
+  const SimulateSettings& simulate = settings.simulate;
+  const Result<std::vector<NamedRules>> rules = load_all(settings);
+  if (!rules.ok()) return fail(streams, rules.status());
+  const bool at_terminal = &streams.err == &std::cerr && isatty(STDERR_FILENO) == 1;
+  Progress progress(streams.err, simulate.progress || at_terminal);
+  ImpressionLog log(settings.access.null_user_ids);
+  Simulation read;
+  const Status status = read_all(simulate, log, read, progress);
+  progress.finish();
+  if (!status.ok()) return fail(streams, status);
+  log.put_in_order();
+  Simulation simulation = describe(log);
+  simulation.sources = std::move(read.sources);
+  simulation.rejections = std::move(read.rejections);
+  if (simulation.impressions == 0) {
+    print_notes(simulation, streams.err);
+    return fail(streams, Status::error(StatusCode::kNotFound, "the log holds no impression"));
+  }
+  for (const NamedRules& set : rules.value()) {
+    simulation.outcomes.push_back(replay(log, set, progress));
+  }
+  progress.finish();
+  print_notes(simulation, streams.err);
+  if (!simulate.html.empty()) {
+    const Status written = write_page(simulation, simulate.html);
+    if (!written.ok()) return fail(streams, written);
+  }
+  if (settings.json) {
+    print_json(simulation, streams.out);
+  } else {
+    print_text(simulation, streams.out);
+  }
+  return kExitOk;
+}
+
+}  // namespace fcap::cli

@@ -1,0 +1,94 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <fcap/rule_set.h>
+#include <fcap/time.h>
+
+#include "cli/simulate/impression_log.h"
+#include "cli/simulate/log_reading.h"
+#include "cli/simulate/progress.h"
+
+namespace fcap::cli {
+
+/// How many users (or pairs of user and campaign) have 1, 2, … 9, and 10 or more impressions.
+using Frequencies = std::array<std::uint64_t, 10>;
+
+struct RuleCost {
+  std::string id;
+  std::string description;  ///< "at most 3 impressions of each campaign in any 24h"
+  std::uint64_t blocked = 0;
+};
+
+struct CampaignOutcome {
+  std::string id;
+  std::uint64_t impressions = 0;
+  std::uint64_t shown = 0;
+  std::uint64_t reach_before = 0;
+  std::uint64_t reach = 0;  ///< users to whom it was shown at least once
+};
+
+/// What one rule set would have made of the log. A blocked impression does not count for those
+/// after it.
+struct Outcome {
+  std::string name;
+  std::uint64_t version = 0;
+  std::vector<std::string> warnings;
+  std::uint64_t shown = 0;
+  std::uint64_t blocked = 0;
+  std::uint64_t shadow_blocked = 0;  ///< a shadow rule stood in the way
+  /// Clicks and the like that did not happen, because their impression was blocked.
+  std::uint64_t follow_ups_blocked = 0;
+  std::uint64_t reach = 0;
+  Frequencies per_user{};
+  std::uint64_t pairs = 0;
+  Frequencies per_pair{};
+  std::vector<RuleCost> rules;             ///< all, the dearest first
+  std::vector<CampaignOutcome> campaigns;  ///< the busiest, busiest first
+};
+
+/// The log as it was, and what each rule set would have made of it.
+struct Simulation {
+  std::vector<std::string> sources;
+  std::uint64_t impressions = 0;
+  std::uint64_t other_events = 0;
+  std::uint64_t repeated = 0;
+  std::uint64_t without_user = 0;
+  Instant first_at;
+  Instant last_at;
+  std::uint64_t reach = 0;
+  Frequencies per_user{};
+  std::uint64_t pairs = 0;
+  Frequencies per_pair{};
+  std::uint64_t campaigns = 0;
+  Rejections rejections;
+  std::vector<Outcome> outcomes;
+};
+
+struct NamedRules {
+  std::string name;
+  std::shared_ptr<const RuleSet> rules;
+};
+
+/// How many campaigns an Outcome tells of.
+inline constexpr std::size_t kBusiestMax = 1000;
+
+/// Everything about the log itself.
+[[nodiscard]] Simulation describe(const ImpressionLog& log);
+
+/// Replays the log, put in order before, through one rule set.
+[[nodiscard]] Outcome replay(const ImpressionLog& log, const NamedRules& rules, Progress& progress);
+
+[[nodiscard]] std::string description_of(const Rule& rule);
+
+void print_text(const Simulation& simulation, std::ostream& out);
+void print_json(const Simulation& simulation, std::ostream& out);
+/// One page that needs nothing but itself.
+[[nodiscard]] std::string to_html(const Simulation& simulation);
+
+}  // namespace fcap::cli
