@@ -74,7 +74,7 @@ void Batch::clear() noexcept {
   ranges.clear();
   dead_letters_.clear();
   events = 0;
-  erasures = 0;
+  erasures.clear();
   messages = 0;
   first_message_ms = -1;
   attempts = 0;

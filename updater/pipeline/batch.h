@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <string>
 #include <vector>
 
 #include <fcap/store.h>
@@ -42,6 +43,14 @@ class Batch {
     OffsetTracker::Ticket ticket;
   };
 
+  /// What was asked to be forgotten, and by which message.
+  struct Erasure {
+    std::string user_id;
+    Instant until;
+    std::int32_t partition;
+    std::int64_t offset;
+  };
+
   explicit Batch(RoundListener& listener) noexcept : listener_(&listener) {}
   Batch(const Batch&) = delete;
   Batch& operator=(const Batch&) = delete;
@@ -49,7 +58,7 @@ class Batch {
   WriteSet writes;
   std::vector<Range> ranges;
   std::size_t events = 0;  ///< to be written, erasures not counted
-  std::size_t erasures = 0;
+  std::vector<Erasure> erasures;
   std::size_t messages = 0;
   /// The broker's timestamp of the first message; below 0: it has none.
   std::int64_t first_message_ms = -1;

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "config/time_text.h"
+
 namespace fcap::updater {
 namespace {
 
@@ -159,7 +161,8 @@ void BatchWriter::count_done(const Batch& batch) {
   metrics_->records_written.add(batch.writes.size());
   metrics_->record_bytes_written.add(bytes);
   metrics_->events_written.add(batch.events);
-  metrics_->erasures.add(batch.erasures);
+  metrics_->erasures.add(batch.erasures.size());
+  log_erasures(batch);
   metrics_->dead_letters.add(batch.dead_letters());
   batch.for_each_dead_letter([this](const DeadLetter& letter) {
     metrics_->rejected[static_cast<std::size_t>(letter.reason)].add();
@@ -167,6 +170,16 @@ void BatchWriter::count_done(const Batch& batch) {
   const auto since_submitted = Clock::now() - batch.submitted_at;
   metrics_->write_duration.observe(
       std::chrono::duration_cast<std::chrono::microseconds>(since_submitted));
+}
+
+void BatchWriter::log_erasures(const Batch& batch) const {
+  if (!log_) return;
+  for (const Batch::Erasure& erasure : batch.erasures) {
+    log_(LogLevel::kInfo,
+         fmt::format("erased: user {}, everything up to {}, as partition {}, offset {} asks",
+                     erasure.user_id, config::format_instant(erasure.until), erasure.partition,
+                     erasure.offset));
+  }
 }
 
 void BatchWriter::release(Batch& batch) {

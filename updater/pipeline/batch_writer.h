@@ -78,6 +78,7 @@ class BatchWriter final : public RoundListener {
   void start_round(Batch& batch);
   void schedule_retry(Batch& batch, Clock::time_point now);
   void count_done(const Batch& batch);
+  void log_erasures(const Batch& batch) const;
   void publish() noexcept;
 
   Store* store_;

@@ -199,7 +199,7 @@ void Updater::take_messages() {
     switch (intake_.judge(payload, judged_by)) {
       case Intake::Fate::kWrite:
         coalescer_.add(intake_.event());
-        ++(intake_.event().kind == events::Event::Kind::kSeen ? batch.events : batch.erasures);
+        count_accepted(batch, *message);
         break;
       case Intake::Fate::kTooOld:
         ++too_old;
@@ -221,6 +221,16 @@ void Updater::take_messages() {
   coalescer_.finish(batch.writes);
   partitions_.seal(batch.ranges);
   writer_.submit(batch);
+}
+
+void Updater::count_accepted(Batch& batch, const rd_kafka_message_t& message) {
+  const events::Event& event = intake_.event();
+  if (event.kind == events::Event::Kind::kSeen) {
+    ++batch.events;
+  } else {
+    batch.erasures.push_back(
+        {std::string(event.user_id), event.time, message.partition, message.offset});
+  }
 }
 
 void Updater::reject(Batch& batch, const rd_kafka_message_t& message) {

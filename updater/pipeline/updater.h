@@ -93,6 +93,7 @@ class Updater final : private AssignmentListener, private OffsetSource {
   bool place_partitions();
   void read_batch();
   void take_messages();
+  void count_accepted(Batch& batch, const rd_kafka_message_t& message);
   void reject(Batch& batch, const rd_kafka_message_t& message);
   void commit_if_due(Clock::time_point now);
   void drain(Clock::time_point until);

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "config/time_text.h"
 #include "ledger/encode.h"
 
 namespace fcap::updater {
@@ -221,6 +222,10 @@ void ReplayWriter::conclude(Task& task, ReplayCounts& counts, bool& failing) {
     case StoreCode::kOk:
       add(counts, task.counts);
       ++counts.records_changed;
+      if (task.counts.erasures_added > 0 && log_) {
+        log_(LogLevel::kInfo, fmt::format("erased: record {}, everything up to {}", task.key,
+                                          config::format_instant(*task.erased_until)));
+      }
       task.done = true;
       if (hook_ != nullptr) {
         hook_->on_user_written(

@@ -1,0 +1,102 @@
+#include "kafka/publisher.h"
+
+#include <algorithm>
+#include <memory>
+#include <span>
+
+#include <fmt/format.h>
+
+namespace fcap::kafka {
+namespace {
+
+using std::chrono::duration_cast;
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+struct MetadataDelete {
+  void operator()(const rd_kafka_metadata_t* p) const noexcept { rd_kafka_metadata_destroy(p); }
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Publisher>> Publisher::open(const Connection& connection) {
+  auto conf = make_conf(connection, {}, {{"acks", "all"}});
+  if (!conf.ok()) return conf.status();
+  std::unique_ptr<Publisher> made(new Publisher());
+  rd_kafka_conf_t* raw = conf.value().get();
+  rd_kafka_conf_set_opaque(raw, made.get());
+  // These are called from rd_kafka_poll(), so in the caller's thread.
+  rd_kafka_conf_set_dr_msg_cb(raw, [](rd_kafka_t*, const rd_kafka_message_t* message, void* self) {
+    static_cast<Publisher*>(self)->delivery_ = {
+        true, message->err, {message->partition, message->offset}};
+  });
+  rd_kafka_conf_set_error_cb(raw, [](rd_kafka_t*, int code, const char* reason, void* self) {
+    // "All brokers are down" comes last and says least.
+    std::string& trouble = static_cast<Publisher*>(self)->trouble_;
+    if (code != RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN || trouble.empty()) trouble = reason;
+  });
+  rd_kafka_conf_set_log_cb(raw, [](const rd_kafka_t*, int, const char*, const char*) {});
+  char text[256] = {};
+  made->client_.reset(rd_kafka_new(RD_KAFKA_PRODUCER, raw, text, sizeof text));
+  if (!made->client_) {
+    return Status::error(StatusCode::kInvalidArgument, fmt::format("kafka: {}", text));
+  }
+  (void)conf.value().release();  // the client owns it now
+  return made;
+}
+
+Publisher::~Publisher() {
+  if (client_) rd_kafka_purge(client_.get(), RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
+}
+
+Status Publisher::failure(const std::string& topic, rd_kafka_resp_err_t code) const {
+  std::string text = fmt::format("topic {}: {}", topic, rd_kafka_err2str(code));
+  if (!trouble_.empty()) text += ": " + trouble_;
+  return Status::error(StatusCode::kUnavailable, text + " (see --brokers and --topic)", true);
+}
+
+Status Publisher::check_topic(const std::string& topic, milliseconds timeout) {
+  // Asks for all topics: asking for this one would make it on brokers that make topics by
+  // themselves, and a name that was mistyped would look like a success.
+  const rd_kafka_metadata_t* answer = nullptr;
+  const auto code =
+      rd_kafka_metadata(client_.get(), 1, nullptr, &answer, static_cast<int>(timeout.count()));
+  rd_kafka_poll(client_.get(), 0);
+  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return failure(topic, code);
+  const std::unique_ptr<const rd_kafka_metadata_t, MetadataDelete> metadata(answer);
+  const std::span topics(metadata->topics, static_cast<std::size_t>(metadata->topic_cnt));
+  const bool found = std::any_of(topics.begin(), topics.end(),
+                                 [&](const auto& each) { return topic == each.topic; });
+  if (found) return {};
+  return Status::error(StatusCode::kNotFound,
+                       fmt::format("topic {}: not there, or not for this account to see (see "
+                                   "--brokers and --topic)",
+                                   topic));
+}
+
+Result<Position> Publisher::publish(const std::string& topic, std::string_view key,
+                                    std::string_view value, milliseconds timeout) {
+  const auto until = steady_clock::now() + timeout;
+  if (Status status = check_topic(topic, timeout); !status.ok()) return status;
+  delivery_ = {};
+  const auto code = rd_kafka_producev(
+      client_.get(), RD_KAFKA_V_TOPIC(topic.c_str()), RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY),
+      RD_KAFKA_V_VALUE(const_cast<char*>(value.data()), value.size()),
+      RD_KAFKA_V_KEY(key.data(), key.size()), RD_KAFKA_V_END);
+  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return failure(topic, code);
+  while (!delivery_.ended && steady_clock::now() < until) {
+    const auto left = duration_cast<milliseconds>(until - steady_clock::now());
+    rd_kafka_poll(client_.get(), static_cast<int>(std::clamp<std::int64_t>(left.count(), 1, 100)));
+  }
+  if (!delivery_.ended) {
+    // Given up, and reported as such now, so that no late report is taken for the next message's.
+    constexpr int kReportMs = 1000;
+    rd_kafka_purge(client_.get(), RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
+    rd_kafka_flush(client_.get(), kReportMs);
+    return failure(topic, RD_KAFKA_RESP_ERR__TIMED_OUT);
+  }
+  if (delivery_.code != RD_KAFKA_RESP_ERR_NO_ERROR) return failure(topic, delivery_.code);
+  return delivery_.position;
+}
+
+}  // namespace fcap::kafka

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include <fcap/status.h>
+
+#include "kafka/conf.h"
+#include "kafka/handles.h"
+
+namespace fcap::kafka {
+
+/// Where a message has come to lie.
+struct Position {
+  std::int32_t partition = 0;
+  std::int64_t offset = 0;
+};
+
+/// Publishes single messages and waits for each: for what people do by hand, not for a stream.
+///
+///     auto publisher = Publisher::open({.brokers = "10.0.0.7:9092"});
+///     auto position = publisher.value()->publish("impressions", "u1", message, 5s);
+///
+/// Not thread-safe.
+class Publisher {
+ public:
+  /// Fails on a property that librdkafka does not know; connects to nobody yet.
+  static Result<std::unique_ptr<Publisher>> open(const Connection& connection);
+
+  ~Publisher();
+  Publisher(const Publisher&) = delete;
+  Publisher& operator=(const Publisher&) = delete;
+
+  /// Publishes to an existing topic (it makes none, whatever the broker would) and waits until all
+  /// in-sync replicas have the message. On a failure that may be retried its fate can be unknown:
+  /// it may stand in the topic all the same. `timeout` is at least a millisecond.
+  Result<Position> publish(const std::string& topic, std::string_view key, std::string_view value,
+                           std::chrono::milliseconds timeout);
+
+ private:
+  struct Delivery {
+    bool ended = false;
+    rd_kafka_resp_err_t code = RD_KAFKA_RESP_ERR_NO_ERROR;
+    Position position;
+  };
+
+  Publisher() = default;
+  Status check_topic(const std::string& topic, std::chrono::milliseconds timeout);
+  [[nodiscard]] Status failure(const std::string& topic, rd_kafka_resp_err_t code) const;
+
+  Delivery delivery_;    // of the one message that is on its way
+  std::string trouble_;  // what librdkafka said last of its connections
+  Ptr<rd_kafka_t> client_;
+};
+
+}  // namespace fcap::kafka
