@@ -31,7 +31,7 @@ DeadLetterProducer::DeadLetterProducer(std::string topic, LogCallback log)
     : topic_(std::move(topic)), log_(std::move(log)) {}
 
 Result<std::unique_ptr<DeadLetterProducer>> DeadLetterProducer::create(
-    const KafkaConnection& connection, std::string topic, LogCallback log) {
+    const kafka::Connection& connection, std::string topic, LogCallback log) {
   const std::map<std::string, std::string> defaults = {
       {"acks", "all"},
       {"linger.ms", "5"},
@@ -39,7 +39,7 @@ Result<std::unique_ptr<DeadLetterProducer>> DeadLetterProducer::create(
       {"message.timeout.ms", "10000"},
       // Whatever could be read can be sent on, headers included.
       {"message.max.bytes", "16000000"}};
-  auto conf = make_kafka_conf(connection, defaults, {});
+  auto conf = kafka::make_conf(connection, defaults, {});
   if (!conf.ok()) return conf.status();
 
   std::unique_ptr<DeadLetterProducer> self(

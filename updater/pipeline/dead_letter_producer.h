@@ -7,9 +7,9 @@
 #include <fcap/redis_options.h>
 #include <fcap/status.h>
 
+#include "kafka/conf.h"
+#include "kafka/handles.h"
 #include "updater/pipeline/dead_letter.h"
-#include "updater/pipeline/kafka_conf.h"
-#include "updater/pipeline/kafka_handles.h"
 
 namespace fcap::updater {
 
@@ -21,7 +21,7 @@ namespace fcap::updater {
 /// send() where a message is refused at once.
 class DeadLetterProducer final : public DeadLetterSink {
  public:
-  static Result<std::unique_ptr<DeadLetterProducer>> create(const KafkaConnection& connection,
+  static Result<std::unique_ptr<DeadLetterProducer>> create(const kafka::Connection& connection,
                                                             std::string topic, LogCallback log);
   /// Ends what is under way: delivered within a second, or failed.
   ~DeadLetterProducer() override;
@@ -35,7 +35,7 @@ class DeadLetterProducer final : public DeadLetterSink {
 
   std::string topic_;
   LogCallback log_;
-  KafkaPtr<rd_kafka_t> handle_;
+  kafka::Ptr<rd_kafka_t> handle_;
   std::jthread poller_;
 };
 

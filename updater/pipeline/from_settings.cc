@@ -21,8 +21,8 @@ std::string_view word(KafkaSettings::OffsetReset reset) noexcept {
 
 }  // namespace
 
-KafkaConnection kafka_connection(const KafkaSettings& kafka) {
-  KafkaConnection connection;
+kafka::Connection kafka_connection(const KafkaSettings& kafka) {
+  kafka::Connection connection;
   connection.brokers = fmt::format("{}", fmt::join(kafka.brokers, ","));
   connection.client_id = kafka.client_id;
   connection.sasl_password = kafka.sasl_password;

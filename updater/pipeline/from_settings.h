@@ -7,6 +7,6 @@ namespace fcap::updater {
 
 /// What the write path is given of the configuration.
 [[nodiscard]] UpdaterOptions updater_options(const Settings& settings);
-[[nodiscard]] KafkaConnection kafka_connection(const KafkaSettings& kafka);
+[[nodiscard]] kafka::Connection kafka_connection(const KafkaSettings& kafka);
 
 }  // namespace fcap::updater

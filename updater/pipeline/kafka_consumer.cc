@@ -67,7 +67,7 @@ Result<std::unique_ptr<KafkaConsumer>> KafkaConsumer::create(const ConsumerOptio
                                               {"enable.auto.offset.store", "false"}};
   if (options.report_ends) fixed["enable.partition.eof"] = "true";
   if (!options.group_instance_id.empty()) fixed["group.instance.id"] = options.group_instance_id;
-  auto conf = make_kafka_conf(options.connection, consumer_defaults(options), fixed);
+  auto conf = kafka::make_conf(options.connection, consumer_defaults(options), fixed);
   if (!conf.ok()) return conf.status();
 
   std::unique_ptr<KafkaConsumer> self(new KafkaConsumer(options, metrics, std::move(log)));
@@ -113,9 +113,9 @@ Result<std::unique_ptr<KafkaConsumer>> KafkaConsumer::create(const ConsumerOptio
   return self;
 }
 
-KafkaPtr<rd_kafka_topic_partition_list_t> KafkaConsumer::list_of(
+kafka::Ptr<rd_kafka_topic_partition_list_t> KafkaConsumer::list_of(
     std::span<const PartitionOffset> partitions) const {
-  KafkaPtr<rd_kafka_topic_partition_list_t> list(
+  kafka::Ptr<rd_kafka_topic_partition_list_t> list(
       rd_kafka_topic_partition_list_new(static_cast<int>(partitions.size())));
   for (const PartitionOffset& at : partitions) {
     rd_kafka_topic_partition_list_add(list.get(), options_.topic.c_str(), at.partition)->offset =
@@ -167,7 +167,7 @@ void KafkaConsumer::take_over(rd_kafka_topic_partition_list_t* list) {
   if (listener_ != nullptr) listener_->on_assigning(partitions);
   const auto with_offsets = list_of(partitions);
   if (std::strcmp(rd_kafka_rebalance_protocol(handle_.get()), "COOPERATIVE") == 0) {
-    const KafkaPtr<rd_kafka_error_t> error(
+    const kafka::Ptr<rd_kafka_error_t> error(
         rd_kafka_incremental_assign(handle_.get(), with_offsets.get()));
     if (error) report(LogLevel::kError, rd_kafka_error_string(error.get()));
   } else {
@@ -183,7 +183,7 @@ void KafkaConsumer::give_up(const rd_kafka_topic_partition_list_t* list) {
   if (lost) report(LogLevel::kWarning, "the assignment was lost: nothing is committed");
   if (listener_ != nullptr) listener_->on_revoking(partitions, lost);
   if (std::strcmp(rd_kafka_rebalance_protocol(handle_.get()), "COOPERATIVE") == 0) {
-    const KafkaPtr<rd_kafka_error_t> error(rd_kafka_incremental_unassign(handle_.get(), list));
+    const kafka::Ptr<rd_kafka_error_t> error(rd_kafka_incremental_unassign(handle_.get(), list));
     if (error) report(LogLevel::kError, rd_kafka_error_string(error.get()));
   } else {
     rd_kafka_assign(handle_.get(), nullptr);
@@ -258,7 +258,7 @@ void KafkaConsumer::seek(std::span<const PartitionOffset> partitions,
                          std::vector<std::int32_t>& failed) {
   constexpr int kSeekTimeoutMs = 5000;
   const auto list = list_of(partitions);
-  const KafkaPtr<rd_kafka_error_t> error(
+  const kafka::Ptr<rd_kafka_error_t> error(
       rd_kafka_seek_partitions(handle_.get(), list.get(), kSeekTimeoutMs));
   for (int i = 0; i < list->cnt; ++i) {
     if (error || list->elems[i].err != RD_KAFKA_RESP_ERR_NO_ERROR) {

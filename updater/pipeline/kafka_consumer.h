@@ -17,14 +17,14 @@
 #include <fcap/status.h>
 #include <fcap/time.h>
 
+#include "kafka/conf.h"
+#include "kafka/handles.h"
 #include "updater/metrics/metrics.h"
-#include "updater/pipeline/kafka_conf.h"
-#include "updater/pipeline/kafka_handles.h"
 
 namespace fcap::updater {
 
 struct ConsumerOptions {
-  KafkaConnection connection;
+  kafka::Connection connection;
   std::string topic = "impressions";
   std::string group_id = "fcap-updater";
   std::string group_instance_id;  ///< empty: dynamic membership
@@ -140,7 +140,7 @@ class KafkaConsumer {
 
  private:
   KafkaConsumer(ConsumerOptions options, Metrics& metrics, LogCallback log);
-  [[nodiscard]] KafkaPtr<rd_kafka_topic_partition_list_t> list_of(
+  [[nodiscard]] kafka::Ptr<rd_kafka_topic_partition_list_t> list_of(
       std::span<const PartitionOffset> partitions) const;
   void rebalance(rd_kafka_resp_err_t what, rd_kafka_topic_partition_list_t* list);
   void give_up(const rd_kafka_topic_partition_list_t* list);
@@ -155,8 +155,8 @@ class KafkaConsumer {
   std::uint64_t rebalances_ = 0;
   bool commit_failed_ = false;
   std::map<std::int32_t, std::int64_t> ends_reached_;
-  KafkaPtr<rd_kafka_t> handle_;
-  KafkaPtr<rd_kafka_queue_t> queue_;
+  kafka::Ptr<rd_kafka_t> handle_;
+  kafka::Ptr<rd_kafka_queue_t> queue_;
 };
 
 }  // namespace fcap::updater

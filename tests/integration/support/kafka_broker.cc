@@ -8,7 +8,7 @@
 namespace fcap::testing {
 namespace {
 
-using updater::KafkaPtr;
+using kafka::Ptr;
 
 constexpr int kTimeoutMs = 20'000;
 
@@ -19,19 +19,19 @@ void set(rd_kafka_conf_t* conf, const char* name, const std::string& value) {
   }
 }
 
-KafkaPtr<rd_kafka_t> make_handle(rd_kafka_type_t type, rd_kafka_conf_t* conf) {
+kafka::Ptr<rd_kafka_t> make_handle(rd_kafka_type_t type, rd_kafka_conf_t* conf) {
   char text[512] = {};
-  KafkaPtr<rd_kafka_t> handle(rd_kafka_new(type, conf, text, sizeof text));
+  kafka::Ptr<rd_kafka_t> handle(rd_kafka_new(type, conf, text, sizeof text));
   if (!handle) throw std::runtime_error(text);
   return handle;
 }
 
-KafkaPtr<rd_kafka_t> make_consumer(const std::string& brokers, const std::string& group) {
+kafka::Ptr<rd_kafka_t> make_consumer(const std::string& brokers, const std::string& group) {
   rd_kafka_conf_t* conf = rd_kafka_conf_new();
   set(conf, "bootstrap.servers", brokers);
   set(conf, "group.id", group);
   set(conf, "enable.auto.commit", "false");
-  KafkaPtr<rd_kafka_t> handle = make_handle(RD_KAFKA_CONSUMER, conf);
+  kafka::Ptr<rd_kafka_t> handle = make_handle(RD_KAFKA_CONSUMER, conf);
   rd_kafka_poll_set_consumer(handle.get());
   return handle;
 }
@@ -85,7 +85,7 @@ void KafkaBroker::create_topic(const std::string& name, int partitions,
 
 std::vector<TopicMessage> KafkaBroker::read_all(const std::string& topic, int partitions) const {
   const auto consumer = make_consumer(brokers(), "read-all");
-  const KafkaPtr<rd_kafka_topic_partition_list_t> list(
+  const kafka::Ptr<rd_kafka_topic_partition_list_t> list(
       rd_kafka_topic_partition_list_new(partitions));
   std::size_t left = 0;
   for (int partition = 0; partition < partitions; ++partition) {
@@ -95,7 +95,8 @@ std::vector<TopicMessage> KafkaBroker::read_all(const std::string& topic, int pa
   check(rd_kafka_assign(consumer.get(), list.get()), "assign");
   std::vector<TopicMessage> messages;
   while (messages.size() < left) {
-    const KafkaPtr<rd_kafka_message_t> message(rd_kafka_consumer_poll(consumer.get(), kTimeoutMs));
+    const kafka::Ptr<rd_kafka_message_t> message(
+        rd_kafka_consumer_poll(consumer.get(), kTimeoutMs));
     if (!message) throw std::runtime_error("reading " + topic + ": nothing comes");
     check(message->err, "reading");
     messages.push_back(copy_of(*message));
@@ -107,7 +108,7 @@ std::vector<TopicMessage> KafkaBroker::read_all(const std::string& topic, int pa
 std::int64_t KafkaBroker::committed_sum(const std::string& group, const std::string& topic,
                                         int partitions) const {
   const auto consumer = make_consumer(brokers(), group);
-  const KafkaPtr<rd_kafka_topic_partition_list_t> list(
+  const kafka::Ptr<rd_kafka_topic_partition_list_t> list(
       rd_kafka_topic_partition_list_new(partitions));
   for (int partition = 0; partition < partitions; ++partition) {
     rd_kafka_topic_partition_list_add(list.get(), topic.c_str(), partition);

@@ -7,9 +7,9 @@
 #include <string_view>
 #include <vector>
 
+#include "kafka/handles.h"
 #include "support/process.h"
 #include "support/service.h"
-#include "updater/pipeline/kafka_handles.h"
 
 namespace fcap::testing {
 
@@ -78,7 +78,7 @@ class KafkaProducer {
   void flush();
 
  private:
-  updater::KafkaPtr<rd_kafka_t> handle_;
+  kafka::Ptr<rd_kafka_t> handle_;
   std::uint64_t failed_ = 0;
 };
 

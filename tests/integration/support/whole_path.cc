@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kAnswerMs = 10'000;
 
-updater::KafkaPtr<rd_kafka_t> make_group_client(const std::string& brokers) {
+kafka::Ptr<rd_kafka_t> make_group_client(const std::string& brokers) {
   rd_kafka_conf_t* conf = rd_kafka_conf_new();
   char text[256] = {};
   if (rd_kafka_conf_set(conf, "bootstrap.servers", brokers.c_str(), text, sizeof text) !=
@@ -21,7 +21,7 @@ updater::KafkaPtr<rd_kafka_t> make_group_client(const std::string& brokers) {
           RD_KAFKA_CONF_OK) {
     throw std::runtime_error(text);
   }
-  updater::KafkaPtr<rd_kafka_t> client(rd_kafka_new(RD_KAFKA_CONSUMER, conf, text, sizeof text));
+  kafka::Ptr<rd_kafka_t> client(rd_kafka_new(RD_KAFKA_CONSUMER, conf, text, sizeof text));
   if (!client) throw std::runtime_error(text);
   return client;
 }
@@ -90,7 +90,7 @@ void WholePath::produce(const SeenEvent& event) {
 }
 
 std::int64_t WholePath::committed() {
-  const updater::KafkaPtr<rd_kafka_topic_partition_list_t> list(
+  const kafka::Ptr<rd_kafka_topic_partition_list_t> list(
       rd_kafka_topic_partition_list_new(kPartitions));
   for (int partition = 0; partition < kPartitions; ++partition) {
     rd_kafka_topic_partition_list_add(list.get(), kTopic, partition);

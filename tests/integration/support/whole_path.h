@@ -62,7 +62,7 @@ class WholePath {
   TemporaryDirectory directory_;
   std::string config_file_;
   std::unique_ptr<Process> updater_;
-  updater::KafkaPtr<rd_kafka_t> group_;
+  kafka::Ptr<rd_kafka_t> group_;
   std::int64_t produced_ = 0;
 };
 
