@@ -4,7 +4,6 @@ find_package(PkgConfig REQUIRED)
 find_package(nlohmann_json 3.11 REQUIRED)
 find_package(roaring REQUIRED) # compressed bitmaps of users
 find_package(date REQUIRED) # Howard Hinnant's date: IANA time zones
-pkg_check_modules(hiredis REQUIRED IMPORTED_TARGET hiredis)
 pkg_check_modules(libpq REQUIRED IMPORTED_TARGET libpq)
 pkg_check_modules(libxxhash REQUIRED IMPORTED_TARGET libxxhash)
 
@@ -29,4 +28,5 @@ if(FCAP_BUILD_TESTS OR FCAP_BUILD_CLI)
 endif()
 if(FCAP_BUILD_TESTS)
   find_package(GTest REQUIRED)
+  pkg_check_modules(hiredis REQUIRED IMPORTED_TARGET hiredis)
 endif()
