@@ -34,6 +34,14 @@ TEST(CommandLine, WrongUseExitsWithTwoAndSaysWhy) {
       {"check", "--events", "file"},
       {"show"},
       {"explain", "u1"},
+      {"erase"},
+      {"erase", "u1"},  // nobody can be asked
+      {"erase", "", "--yes"},
+      {"erase", "00000000-0000-0000-0000-000000000000", "--yes"},
+      {"erase", std::string(257, 'x'), "--yes"},
+      {"erase", "\xff", "--yes"},
+      {"erase", "u1", "--yes", "--at", "2999-01-01T00:00:00Z"},
+      {"erase", "u1", "--yes", "--at", "2001-01-01T00:00:00Z"},
       {"--redis-database", "99", "show", "u1"},
   };
   for (const auto& arguments : wrong) {
@@ -47,6 +55,11 @@ TEST(CommandLine, MistakesNameTheSetting) {
   EXPECT_THAT(run({"rules"}).err, HasSubstr("--rules"));
   EXPECT_THAT(run({"rules", "--rules", "/does/not/exist"}).err, HasSubstr("--rules"));
   EXPECT_THAT(run({"show", "u1", "--at", "yesterday"}).err, HasSubstr("--at"));
+  EXPECT_THAT(run({"erase", "u1", "--yes", "--at", "2999-01-01T00:00:00Z"}).err,
+              HasSubstr("future"));
+  EXPECT_THAT(run({"erase", "u1", "--yes", "--at", "2001-01-01T00:00:00Z"}).err,
+              HasSubstr("--retention"));
+  EXPECT_THAT(run({"erase", "u1"}).err, HasSubstr("--yes"));
   EXPECT_THAT(run({"show", "u1", "--timeout", "soon"}).err, HasSubstr("--timeout"));
   EXPECT_THAT(run({"show", "u1", "--redis-password-file", "/does/not/exist"}).err,
               HasSubstr("--redis-password-file"));
