@@ -74,18 +74,18 @@ class Running {
 class RuleRefresherPg : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
-    if (PostgresServer::available()) server_ = std::make_unique<PostgresServer>();
+    if (PostgresServer::available()) server = std::make_unique<PostgresServer>();
   }
-  static void TearDownTestSuite() { server_.reset(); }
+  static void TearDownTestSuite() { server.reset(); }
 
   void SetUp() override {
-    if (!server_) GTEST_SKIP() << "PostgreSQL is missing";
-    database_ = server_->new_database();
+    if (!server) GTEST_SKIP() << "PostgreSQL is missing";
+    database_ = server->new_database();
     sql("INSERT INTO campaigns (id, cap_limit, window_seconds)"
         " SELECT 'c' || n, 3, 86400 FROM generate_series(1, 10) n");
   }
 
-  void sql(const std::string& statements) { server_->sql(database_, statements); }
+  void sql(const std::string& statements) { server->sql(database_, statements); }
   void add_rule(const std::string& id) {
     sql("INSERT INTO cap_rules (id, scope, cap_limit, window_kind) VALUES ('" + id +
         "', 'user', 9, 'lifetime')");
@@ -112,16 +112,16 @@ class RuleRefresherPg : public ::testing::Test {
     sql("DELETE FROM cap_rules");
   }
   std::string listeners() {
-    return server_->value(database_,
-                          "SELECT count(*) FROM pg_stat_activity WHERE datname = "
-                          "current_database() AND query = 'LISTEN fcap_rules'");
+    return server->value(database_,
+                         "SELECT count(*) FROM pg_stat_activity WHERE datname = "
+                         "current_database() AND query = 'LISTEN fcap_rules'");
   }
 
-  static std::unique_ptr<PostgresServer> server_;
+  static std::unique_ptr<PostgresServer> server;
   testing::TemporaryDirectory directory_;
   std::string database_;
 };
-std::unique_ptr<PostgresServer> RuleRefresherPg::server_;
+std::unique_ptr<PostgresServer> RuleRefresherPg::server;
 
 TEST_F(RuleRefresherPg, StartHandsOutTheRulesBeforeItReturns) {
   Running running(options(kNever));
@@ -152,7 +152,7 @@ TEST_F(RuleRefresherPg, PollingHoldsNoConnectionAndLoadsNothingUnchanged) {
   const std::string connections =
       "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> "
       "pg_backend_pid()";
-  EXPECT_TRUE(wait_until([&] { return server_->value(database_, connections) == "0"; }));
+  EXPECT_TRUE(wait_until([&] { return server->value(database_, connections) == "0"; }));
   // Every answer makes the set young again.
   EXPECT_TRUE(wait_until([&] {
     const milliseconds before = running.state().age;
@@ -206,7 +206,7 @@ TEST_F(RuleRefresherPg, AListenerThatNeverHearsAnythingIsMadeAnew) {
   const std::string pid_of_listener =
       "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND query = "
       "'LISTEN fcap_rules'";
-  const std::string first_pid = server_->value(database_, pid_of_listener);
+  const std::string first_pid = server->value(database_, pid_of_listener);
   // As behind a pooler that does not pass notifications on.
   sql("DROP TRIGGER rule_set_version_notify ON rule_set_version");
   for (std::size_t round = 1; round <= 2; ++round) {
@@ -215,7 +215,7 @@ TEST_F(RuleRefresherPg, AListenerThatNeverHearsAnythingIsMadeAnew) {
   }
   EXPECT_TRUE(wait_until(
       [&] {
-        const auto pids = server_->sql(database_, pid_of_listener);
+        const auto pids = server->sql(database_, pid_of_listener);
         return !pids.empty() && pids[0][0] != first_pid;
       },
       kPatience));
@@ -265,7 +265,7 @@ TEST_F(RuleRefresherPg, WhatCannotBeTrustedIsRefusedAndTheLastGoodSetStays) {
     const RefreshState before = running.state();
     const auto kept = running.current();
     // A type cannot be changed under the operator of a constraint.
-    server_->try_sql(database_, "ALTER TABLE campaigns DROP CONSTRAINT campaigns_cap_limit_range");
+    server->try_sql(database_, "ALTER TABLE campaigns DROP CONSTRAINT campaigns_cap_limit_range");
     sql(accident.statements);
     ASSERT_TRUE(running.refuses_since(before)) << accident.statements;
     EXPECT_THAT(running.state().last_error, HasSubstr(accident.said));
@@ -293,20 +293,20 @@ TEST_F(RuleRefresherPg, PostgresGoneMeanwhileKeepsTheRulesAndTheirAgeGrows) {
   // The server's commits are asynchronous, and this test is not about losing them.
   sql("CHECKPOINT");
   const RefreshState before = running.state();
-  server_->kill();
+  server->kill();
   EXPECT_TRUE(running.fails_since(before));
   EXPECT_EQ(running.current()->rules().size(), 10U);
   EXPECT_NE(running.state().last_error, "");
   EXPECT_EQ(running.state().refused, 0U) << "no answer is no refusal";
   const milliseconds age = running.state().age;
   EXPECT_TRUE(wait_until([&] { return running.state().age > age + milliseconds{50}; }));
-  server_->start();
+  server->start();
   add_rule("r1");
   EXPECT_TRUE(running.reaches(11));
 }
 
 TEST_F(RuleRefresherPg, WithoutPostgresOrSnapshotStartSaysSoAndGoesOnTrying) {
-  server_->stop();
+  server->stop();
   Running running(options(milliseconds{100}));
   const Status status = running.start();
   EXPECT_EQ(status.code(), StatusCode::kUnavailable);
@@ -314,37 +314,37 @@ TEST_F(RuleRefresherPg, WithoutPostgresOrSnapshotStartSaysSoAndGoesOnTrying) {
   EXPECT_FALSE(running.current());
   EXPECT_EQ(running.state().age, milliseconds{-1});
   EXPECT_EQ(running.state().source, "none");
-  server_->start();
+  server->start();
   EXPECT_TRUE(running.reaches(10));
 }
 
 TEST_F(RuleRefresherPg, WithoutPostgresTheSnapshotIsUsedUntilItIsBack) {
   leave_snapshot();
-  server_->stop();
+  server->stop();
   // A poll is an hour away: what comes back must be found by the backoff.
   Running running(with_snapshot(kNever));
   ASSERT_TRUE(running.start().ok());
   EXPECT_EQ(running.current()->rules().size(), 11U);
   EXPECT_EQ(running.state().source, "snapshot");
   EXPECT_NE(running.state().last_error, "") << "PostgreSQL's failure shows";
-  server_->start();
+  server->start();
   EXPECT_TRUE(running.reaches(10));
   EXPECT_EQ(running.state().source, "postgres");
 }
 
 TEST_F(RuleRefresherPg, AFrozenPostgresDoesNotKeepStartFromTheSnapshot) {
   leave_snapshot();
-  server_->freeze();
+  server->freeze();
   {
     Running running(with_snapshot(kNever));
     EXPECT_TRUE(running.start(milliseconds{2000}).ok());
     EXPECT_EQ(running.state().source, "snapshot");
   }
-  server_->thaw();
+  server->thaw();
 }
 
 TEST_F(RuleRefresherPg, AFrozenPostgresHoldsUpNeitherStartNorTheDestructor) {
-  server_->freeze();
+  server->freeze();
   const auto began = std::chrono::steady_clock::now();
   {
     RuleSourceOptions listening = options(kNever);
@@ -353,13 +353,13 @@ TEST_F(RuleRefresherPg, AFrozenPostgresHoldsUpNeitherStartNorTheDestructor) {
     EXPECT_EQ(running.start(milliseconds{100}).code(), StatusCode::kUnavailable);
   }
   EXPECT_LT(std::chrono::steady_clock::now() - began, kHang);
-  server_->thaw();
+  server->thaw();
 }
 
 TEST_F(RuleRefresherPg, APostgresFrozenLaterDoesNotHoldUpTheDestructor) {
   auto running = std::make_unique<Running>(options(milliseconds{50}));
   ASSERT_TRUE(running->start().ok());
-  server_->freeze();
+  server->freeze();
   const milliseconds age = running->state().age;
   // By then a poll is waiting for the frozen server.
   EXPECT_TRUE(wait_until([&] { return running->state().age > age + milliseconds{300}; }));
@@ -367,7 +367,7 @@ TEST_F(RuleRefresherPg, APostgresFrozenLaterDoesNotHoldUpTheDestructor) {
   const auto began = std::chrono::steady_clock::now();
   running.reset();
   EXPECT_LT(std::chrono::steady_clock::now() - began, kHang);
-  server_->thaw();
+  server->thaw();
 }
 
 TEST_F(RuleRefresherPg, AFirstLoadThatIsEmptyWhereTheSnapshotIsNotIsRefused) {

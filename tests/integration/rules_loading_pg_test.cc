@@ -30,16 +30,16 @@ constexpr seconds kPatience{60};
 class RulesLoading : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
-    if (PostgresServer::available()) server_ = std::make_unique<PostgresServer>();
+    if (PostgresServer::available()) server = std::make_unique<PostgresServer>();
   }
-  static void TearDownTestSuite() { server_.reset(); }
+  static void TearDownTestSuite() { server.reset(); }
 
   void SetUp() override {
-    if (!server_) GTEST_SKIP() << "PostgreSQL is missing";
-    database_ = server_->new_database();
+    if (!server) GTEST_SKIP() << "PostgreSQL is missing";
+    database_ = server->new_database();
   }
 
-  void sql(const std::string& statements) { server_->sql(database_, statements); }
+  void sql(const std::string& statements) { server->sql(database_, statements); }
 
   RuleSetSpec loaded() {
     Result<RuleSetSpec> spec = config::load_from_postgres(database_, kPatience);
@@ -58,10 +58,10 @@ class RulesLoading : public ::testing::Test {
     for (const std::string& part : said) EXPECT_THAT(status.text(), HasSubstr(part));
   }
 
-  static std::unique_ptr<PostgresServer> server_;
+  static std::unique_ptr<PostgresServer> server;
   std::string database_;
 };
-std::unique_ptr<PostgresServer> RulesLoading::server_;
+std::unique_ptr<PostgresServer> RulesLoading::server;
 
 const Rule& rule_named(const RuleSetSpec& spec, const std::string& id) {
   static const Rule none;
@@ -245,9 +245,9 @@ TEST_F(RulesLoading, AMissingVersionRowIsRefused) {
 
 TEST_F(RulesLoading, BytesThatAreNotUtf8AreRefused) {
   const std::string name = "ascii";
-  server_->sql(database_,
-               "CREATE DATABASE " + name +
-                   " TEMPLATE template0 ENCODING 'SQL_ASCII' LC_COLLATE 'C' LC_CTYPE 'C'");
+  server->sql(database_,
+              "CREATE DATABASE " + name +
+                  " TEMPLATE template0 ENCODING 'SQL_ASCII' LC_COLLATE 'C' LC_CTYPE 'C'");
   database_.replace(database_.find("dbname="), std::string::npos, "dbname=" + name);
   ASSERT_EQ(migrate(database_).exit_code, 0);
   expect_refused("INSERT INTO campaigns (id) VALUES (E'\\xe9')",
@@ -292,9 +292,9 @@ TEST_F(RulesLoading, AServerThatIsNotThereIsUnavailable) {
 }
 
 TEST_F(RulesLoading, AFrozenServerIsGivenUpAtTheDeadline) {
-  server_->freeze();
+  server->freeze();
   const Status status = config::load_from_postgres(database_, milliseconds{200}).status();
-  server_->thaw();
+  server->thaw();
   EXPECT_EQ(status.code(), StatusCode::kDeadlineExceeded) << status.text();
   EXPECT_TRUE(status.retryable());
 }
@@ -303,9 +303,9 @@ TEST_F(RulesLoading, ALockedTableIsGivenUpAtTheDeadline) {
   testing::Process holder(
       {"psql", "-Xq", database_, "-c", "BEGIN; LOCK TABLE cap_rules; SELECT pg_sleep(600)"});
   ASSERT_TRUE(testing::wait_until([this] {
-    return server_->value(database_,
-                          "SELECT count(*) FROM pg_locks WHERE relation ="
-                          " 'cap_rules'::regclass AND mode = 'AccessExclusiveLock'") == "1";
+    return server->value(database_,
+                         "SELECT count(*) FROM pg_locks WHERE relation ="
+                         " 'cap_rules'::regclass AND mode = 'AccessExclusiveLock'") == "1";
   }));
   const Status status = config::load_from_postgres(database_, milliseconds{300}).status();
   EXPECT_EQ(status.code(), StatusCode::kDeadlineExceeded) << status.text();

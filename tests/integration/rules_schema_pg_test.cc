@@ -14,47 +14,47 @@ using testing::SqlAnswer;
 class RulesSchema : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
-    if (PostgresServer::available()) server_ = std::make_unique<PostgresServer>();
+    if (PostgresServer::available()) server = std::make_unique<PostgresServer>();
   }
-  static void TearDownTestSuite() { server_.reset(); }
+  static void TearDownTestSuite() { server.reset(); }
 
   void SetUp() override {
-    if (!server_) GTEST_SKIP() << "PostgreSQL is missing";
-    database_ = server_->new_database();
+    if (!server) GTEST_SKIP() << "PostgreSQL is missing";
+    database_ = server->new_database();
   }
 
-  void sql(const std::string& statements) { server_->sql(database_, statements); }
+  void sql(const std::string& statements) { server->sql(database_, statements); }
   SqlAnswer try_sql(const std::string& statements) {
-    return server_->try_sql(database_, statements);
+    return server->try_sql(database_, statements);
   }
   long long version() {
-    return std::stoll(server_->value(database_, "SELECT version FROM rule_set_version"));
+    return std::stoll(server->value(database_, "SELECT version FROM rule_set_version"));
   }
 
-  static std::unique_ptr<PostgresServer> server_;
+  static std::unique_ptr<PostgresServer> server;
   std::string database_;
 };
-std::unique_ptr<PostgresServer> RulesSchema::server_;
+std::unique_ptr<PostgresServer> RulesSchema::server;
 
 TEST_F(RulesSchema, MigratesAnEmptyDatabaseAndTheSecondTimeChangesNothing) {
-  const std::string database = server_->new_empty_database();
+  const std::string database = server->new_empty_database();
   const Finished first = migrate(database);
   EXPECT_EQ(first.exit_code, 0) << first.errors;
   EXPECT_NE(first.output, "");
-  const std::string version = server_->value(database, "SELECT version FROM rule_set_version");
+  const std::string version = server->value(database, "SELECT version FROM rule_set_version");
   const Finished second = migrate(database);
   EXPECT_EQ(second.exit_code, 0) << second.errors;
   EXPECT_EQ(second.output, "") << "nothing is applied twice";
-  EXPECT_EQ(server_->value(database, "SELECT version FROM rule_set_version"), version);
+  EXPECT_EQ(server->value(database, "SELECT version FROM rule_set_version"), version);
 }
 
 TEST_F(RulesSchema, TheSampleCanBeLoadedTwice) {
   const std::string count = "SELECT count(*) FROM campaigns";
   EXPECT_EQ(migrate(database_, {"--sample"}).exit_code, 0);
-  const std::string campaigns = server_->value(database_, count);
+  const std::string campaigns = server->value(database_, count);
   EXPECT_NE(campaigns, "0");
   EXPECT_EQ(migrate(database_, {"--sample"}).exit_code, 0);
-  EXPECT_EQ(server_->value(database_, count), campaigns);
+  EXPECT_EQ(server->value(database_, count), campaigns);
 }
 
 struct Nonsense {
@@ -189,18 +189,18 @@ const std::vector<Nonsense>& rule_nonsense() {
 class RefusedByTheSchema : public RulesSchema, public ::testing::WithParamInterface<Nonsense> {
  protected:
   void SetUp() override {
-    if (!server_) GTEST_SKIP() << "PostgreSQL is missing";
-    if (shared_database_.empty()) shared_database_ = server_->new_database();
-    database_ = shared_database_;
+    if (!server) GTEST_SKIP() << "PostgreSQL is missing";
+    if (shared_database.empty()) shared_database = server->new_database();
+    database_ = shared_database;
   }
   static void TearDownTestSuite() {
-    shared_database_.clear();
+    shared_database.clear();
     RulesSchema::TearDownTestSuite();
   }
 
-  static std::string shared_database_;
+  static std::string shared_database;
 };
-std::string RefusedByTheSchema::shared_database_;
+std::string RefusedByTheSchema::shared_database;
 
 TEST_P(RefusedByTheSchema, AndTheVersionStays) {
   const long long before = version();
@@ -261,11 +261,11 @@ TEST_F(RulesSchema, WhoMayChangeRulesNeedNotOwnTheVersion) {
 }
 
 TEST_F(RulesSchema, AnotherSchemaThanPublicWorks) {
-  const std::string database = server_->new_empty_database() + " options='-c search_path=caps'";
-  server_->sql(database, "CREATE SCHEMA caps");
+  const std::string database = server->new_empty_database() + " options='-c search_path=caps'";
+  server->sql(database, "CREATE SCHEMA caps");
   ASSERT_EQ(migrate(database).exit_code, 0);
-  server_->sql(database, "SET search_path = ''; INSERT INTO caps.campaigns (id) VALUES ('c1')");
-  EXPECT_EQ(server_->value(database, "SELECT version FROM caps.rule_set_version"), "2");
+  server->sql(database, "SET search_path = ''; INSERT INTO caps.campaigns (id) VALUES ('c1')");
+  EXPECT_EQ(server->value(database, "SELECT version FROM caps.rule_set_version"), "2");
 }
 
 }  // namespace
