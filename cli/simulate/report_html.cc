@@ -37,7 +37,7 @@ text.value{font-size:11px}text.value.after{fill:var(--after);font-weight:600}
 .legend .before{background:var(--before)}.legend .after{background:var(--after)}
 .cost{display:grid;grid-template-columns:minmax(0,1fr) minmax(0,1fr) 9.5rem;gap:.8rem;align-items:center;
 padding:.45rem 0;border-bottom:1px solid var(--line)}.cost svg{height:1rem}
-.number{text-align:right;font-variant-numeric:tabular-nums}
+.number .soft{margin-left:.5rem}.number{text-align:right;font-variant-numeric:tabular-nums}
 @media (max-width:40rem){.cost{grid-template-columns:1fr}.number{text-align:left}}
 @media print{body{max-width:none}section{break-inside:avoid}}
 )";

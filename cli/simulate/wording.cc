@@ -12,6 +12,17 @@ std::string counted(std::uint64_t number, std::string_view one) {
   return fmt::format("{} {}{}", grouped(number), one, number == 1 ? "" : "s");
 }
 
+/// "24 hours", "7 days": what planners say, not "1d".
+std::string length_text(std::chrono::milliseconds length) {
+  if (length % std::chrono::days{1} == std::chrono::days{0} && length > std::chrono::days{1}) {
+    return counted(static_cast<std::uint64_t>(length / std::chrono::days{1}), "day");
+  }
+  if (length % std::chrono::hours{1} == std::chrono::hours{0}) {
+    return counted(static_cast<std::uint64_t>(length / std::chrono::hours{1}), "hour");
+  }
+  return config::format_length(length);
+}
+
 std::string scope_text(const Rule& rule) {
   if (rule.scope == Scope::kUser) return "of everything for each user";
   const auto scope = config::word_of(config::kScopeWords, rule.scope);
@@ -22,9 +33,9 @@ std::string scope_text(const Rule& rule) {
 std::string window_text(const Window& window) {
   switch (window.kind) {
     case Window::Kind::kSliding:
-      return "in any " + config::format_length(window.length);
+      return "in any " + length_text(window.length);
     case Window::Kind::kFixed:
-      return "in " + config::format_length(window.length) + " from the first";
+      return "in " + length_text(window.length) + " from the first";
     case Window::Kind::kCalendar:
       return fmt::format("per calendar {} ({})",
                          config::word_of(config::kCalendarUnitWords, window.unit),

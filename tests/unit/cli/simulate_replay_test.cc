@@ -1,0 +1,231 @@
+// What fcap simulate makes of a log.
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <random>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "command.h"
+
+namespace fcap::cli_test {
+namespace {
+
+using nlohmann::json;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+std::string rules_json(const std::string& rules) {
+  return R"({"version":7,"rules":[)" + rules + "]}";
+}
+
+json simulated(const std::string& log, const std::vector<std::string>& rule_sets) {
+  const File file(log);
+  std::vector<std::string> arguments{"simulate", "--json", "--log", file.path()};
+  std::vector<std::unique_ptr<File>> files;
+  for (const std::string& rules : rule_sets) {
+    files.push_back(std::make_unique<File>(rules_json(rules)));
+    arguments.insert(arguments.end(), {"--rules", files.back()->path()});
+  }
+  const Ran ran = run(arguments);
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  return ran.code == 0 ? json::parse(ran.out) : json();
+}
+
+constexpr const char* kTwoPerHour =
+    R"({"id":"two","scope":"campaign","target":"*","limit":2,"window":{"kind":"sliding","length":"1h"}})";
+constexpr const char* kOneForC2 =
+    R"({"id":"one","scope":"campaign","target":"c2","limit":1,"window":{"kind":"lifetime"}})";
+
+TEST(Simulate, BlockedImpressionDoesNotCountForLaterOnes) {
+  // The third is blocked. The fourth comes an hour after the first: were the third counted, two
+  // would still be in the window.
+  const json report = simulated(
+      "user_id,campaign_id,timestamp\n"
+      "u1,c1,1700000000\nu1,c1,1700001000\nu1,c1,1700002000\nu1,c1,1700003600\n",
+      {kTwoPerHour});
+  EXPECT_EQ(report["rule_sets"][0]["blocked"], 1);
+}
+
+TEST(Simulate, RowsAreReplayedInTheOrderOfTime) {
+  const json report = simulated(
+      "user_id,campaign_id,timestamp\n"
+      "u1,c1,1700003600\nu1,c1,1700002000\nu1,c1,1700000000\nu1,c1,1700001000\n",
+      {kTwoPerHour});
+  EXPECT_EQ(report["rule_sets"][0]["blocked"], 1);
+}
+
+TEST(Simulate, RuleSetsStandSideBySide) {
+  const json report = simulated(
+      "user_id,campaign_id,timestamp\n"
+      "u1,c1,1700000000\nu1,c1,1700000001\nu1,c1,1700000002\n"
+      "u1,c2,1700000000\nu1,c2,1700009999\nu2,c2,1700000000\n",
+      {kTwoPerHour, std::string(kTwoPerHour) + "," + kOneForC2});
+  ASSERT_EQ(report["rule_sets"].size(), 2U);
+  const json& second = report["rule_sets"][1];
+  EXPECT_EQ(report["rule_sets"][0]["blocked"], 1);
+  EXPECT_EQ(second["version"], 7);
+  EXPECT_EQ(second["impressions"], 6);
+  EXPECT_EQ(second["shown"], 4);
+  EXPECT_EQ(second["blocked"], 2);
+  EXPECT_EQ(second["rules"][0]["blocked"], 1);
+  EXPECT_EQ(second["rules"][1]["blocked"], 1);
+  EXPECT_EQ(second["reach"], 2);
+  EXPECT_EQ(second["campaigns"][0]["id"], "c1");
+  EXPECT_EQ(second["campaigns"][1]["shown"], 2);
+  EXPECT_EQ(second["campaigns"][1]["reach_before"], 2);
+}
+
+TEST(Simulate, FrequenciesBeforeAndAfterCountUsersAndPairs) {
+  std::string log = "user_id,campaign_id,timestamp\n";
+  for (int i = 0; i < 12; ++i) log += "u1,c1," + std::to_string(1'700'000'000 + i) + "\n";
+  const json set =
+      simulated(log + "u1,c2,1700000000\nu2,c1,1700000000\n", {kTwoPerHour})["rule_sets"][0];
+  EXPECT_EQ(set["per_user"][9], json::parse(R"({"impressions":"10+","users_before":1,"users":0})"));
+  EXPECT_EQ(set["per_user"][2], json::parse(R"({"impressions":"3","users_before":0,"users":1})"));
+  EXPECT_EQ(set["per_user"][0]["users"], 1);
+  EXPECT_EQ(set["per_user_and_campaign"][0]["pairs_before"], 2);
+  EXPECT_EQ(set["per_user_and_campaign"][1]["pairs"], 1);
+}
+
+TEST(Simulate, UserWhoIsShownNothingIsNotReached) {
+  const json set = simulated(
+      "user_id,campaign_id,timestamp\nu1,c1,1700000000\nu2,c2,1700000000\n",
+      {R"({"id":"off","scope":"campaign","target":"c1","limit":0,"window":{"kind":"lifetime"}})"})
+      ["rule_sets"][0];
+  EXPECT_EQ(set["reach_before"], 2);
+  EXPECT_EQ(set["reach"], 1);
+}
+
+TEST(Simulate, ShadowRulesBlockNothingAndAreCounted) {
+  const json set = simulated(
+      "user_id,campaign_id,timestamp\nu1,c1,1700000000\nu1,c1,1700000001\nu1,c1,1700000002\n",
+      {R"({"id":"s","scope":"campaign","target":"c1","limit":1,"mode":"shadow",
+           "window":{"kind":"sliding","length":"1h"}})"})["rule_sets"][0];
+  EXPECT_EQ(set["blocked"], 0);
+  EXPECT_EQ(set["shadow_blocked"], 2);
+}
+
+TEST(Simulate, ClickOfABlockedImpressionDidNotHappen) {
+  const json set = simulated(
+      R"({"user_id":"u1","campaign_id":"c1","timestamp":1700000000,"imp_id":"a"}
+{"user_id":"u1","campaign_id":"c1","timestamp":1700000001,"imp_id":"b"}
+{"user_id":"u1","campaign_id":"c1","timestamp":1700000002,"imp_id":"b","type":"click"}
+{"user_id":"u1","campaign_id":"c1","timestamp":1700007000,"imp_id":"c"}
+{"user_id":"u1","campaign_id":"c1","timestamp":1700007001,"imp_id":"c","type":"click"}
+{"user_id":"u1","campaign_id":"c1","timestamp":1700014000,"imp_id":"d"}
+)",
+      {R"({"id":"one","scope":"campaign","target":"c1","limit":1,"window":{"kind":"sliding","length":"1h"}},
+          {"id":"clicked","scope":"campaign","target":"c1","event_type":"click","limit":1,
+           "window":{"kind":"lifetime"}})"})["rule_sets"][0];
+  EXPECT_EQ(set["follow_ups_blocked"], 1);
+  EXPECT_EQ(set["blocked"], 2);
+  for (const json& rule : set["rules"]) EXPECT_EQ(rule["blocked"], 1) << rule;
+}
+
+TEST(Simulate, ErasureForgetsWhatCameBefore) {
+  const json set = simulated(
+      R"({"user_id":"u1","campaign_id":"c1","timestamp":1700000000,"imp_id":"a"}
+{"user_id":"u1","type":"erasure","timestamp":1700000005,"event_id":"e"}
+{"user_id":"u1","campaign_id":"c1","timestamp":1700000010,"imp_id":"b"}
+)",
+      {R"({"id":"one","scope":"user","limit":1,"window":{"kind":"lifetime"}})"})["rule_sets"][0];
+  EXPECT_EQ(set["blocked"], 0);
+}
+
+TEST(Simulate, TextSaysInWordsWhatTheRulesDo) {
+  const File log(
+      "user_id,campaign_id,timestamp\nu1,c1,1700000000\nu1,c1,1700000001\nu1,c1,1700000002\n");
+  const File rules(rules_json(kTwoPerHour));
+  const Ran ran = run({"simulate", "--log", log.path(), "--rules", rules.path()});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_THAT(ran.out,
+              AllOf(HasSubstr("33.33 % of the impressions (1 of 3) would not have been shown"),
+                    HasSubstr("at most 2 impressions of each campaign in any 1 hour")));
+}
+
+TEST(Simulate, PageNeedsNothingFromElsewhereAndEscapesNames) {
+  const File log(
+      "user_id,campaign_id,timestamp\nu1,\"<b>&\"\"c\",1700000000\nu1,\"<b>&\"\"c\",1700000001\n");
+  const File rules(rules_json(
+      R"({"id":"<script>","scope":"user","limit":1,"window":{"kind":"sliding","length":"1h"}})"));
+  const File page("");
+  const Ran ran =
+      run({"simulate", "--log", log.path(), "--rules", rules.path(), "--html", page.path()});
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  std::stringstream html;
+  html << std::ifstream(page.path()).rdbuf();
+  EXPECT_THAT(html.str(), AllOf(HasSubstr("<!DOCTYPE html>"), HasSubstr("50.00 %"),
+                                HasSubstr("</html>"), HasSubstr("&lt;script&gt;"),
+                                Not(HasSubstr("<script")), Not(HasSubstr("http"))));
+}
+
+TEST(Simulate, PageThatCannotBeWrittenIsAnError) {
+  const File log("user_id,campaign_id,timestamp\nu1,c1,1700000000\n");
+  const File rules(rules_json(kTwoPerHour));
+  const Ran ran = run(
+      {"simulate", "--log", log.path(), "--rules", rules.path(), "--html", "/nowhere/page.html"});
+  EXPECT_EQ(ran.code, 1);
+  EXPECT_THAT(ran.err, HasSubstr("--html: /nowhere/page.html"));
+}
+
+/// Heavy users' ledgers are trimmed on the way. Against a model that forgets nothing.
+TEST(Simulate, HeavyUsersAreJudgedAsIfNothingWereTrimmed) {
+  const char* given = std::getenv("FCAP_TEST_SEED");  // NOLINT(concurrency-mt-unsafe)
+  const auto seed = given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
+  SCOPED_TRACE("FCAP_TEST_SEED=" + std::to_string(seed));
+  std::mt19937_64 random(seed);
+  constexpr std::int64_t kDay = 86'400;
+  std::map<std::string, std::vector<std::int64_t>> shown;
+  std::vector<std::int64_t> all_shown;
+  std::string log = "user_id,campaign_id,timestamp\n";
+  std::uint64_t blocked = 0;
+  std::int64_t now = 1'700'000'000;
+  for (int i = 0; i < 6'000; ++i) {
+    now += static_cast<std::int64_t>(random() % 600);
+    const std::string campaign = "c" + std::to_string(random() % 7);
+    log += "bot," + campaign + "," + std::to_string(now) + "\n";
+    const auto since = [](const std::vector<std::int64_t>& times, std::int64_t from) {
+      return times.end() - std::upper_bound(times.begin(), times.end(), from);
+    };
+    if (since(shown[campaign], now - kDay) >= 60 || since(all_shown, now - 7 * kDay) >= 1'500) {
+      ++blocked;
+      continue;
+    }
+    shown[campaign].push_back(now);
+    all_shown.push_back(now);
+  }
+  const json report = simulated(
+      log,
+      {R"({"id":"c","scope":"campaign","target":"*","limit":60,"window":{"kind":"sliding","length":"24h"}},
+               {"id":"u","scope":"user","limit":1500,"window":{"kind":"sliding","length":"7d"}})"});
+  EXPECT_GT(blocked, 0U);
+  EXPECT_EQ(report["rule_sets"][0]["blocked"], blocked);
+}
+
+/// The real log of data/README.md, where FCAP_DATA_DIR, or ../shared/data beside the repository,
+/// holds it.
+TEST(Simulate, RealLogUnderThreePerDayBlocksThePublishedFigure) {
+  const char* given = std::getenv("FCAP_DATA_DIR");  // NOLINT(concurrency-mt-unsafe)
+  const std::filesystem::path directory =
+      given != nullptr ? std::filesystem::path(given)
+                       : std::filesystem::path(FCAP_SOURCE_DIR).parent_path() / "shared" / "data";
+  const auto log = directory / "open_bandit_zozotown_40k.csv.gz";
+  if (!std::filesystem::exists(log)) {
+    GTEST_SKIP() << log << " is not there (set FCAP_DATA_DIR)";
+  }
+  const File rules(rules_json(
+      R"({"id":"three","scope":"campaign","target":"*","limit":3,"window":{"kind":"sliding","length":"24h"}})"));
+  const Ran ran = run({"simulate", "--json", "--log", log, "--rules", rules.path()});
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  const json set = json::parse(ran.out)["rule_sets"][0];
+  EXPECT_EQ(set["impressions"], 40'000);
+  EXPECT_EQ(set["blocked"], 10'958);
+  EXPECT_THAT(set["summary"].get<std::string>(), HasSubstr("27.40 %"));
+}
+
+}  // namespace
+}  // namespace fcap::cli_test
