@@ -42,7 +42,7 @@ void Check::begin(const Evaluator::Question& question,
   resolved_count_ = candidates.size();
   for (const CandidateKey& key : candidates) rules_->campaigns.prefetch(key.campaign);
   for (std::size_t i = 0; i < candidates.size(); ++i) resolve(candidates[i], resolved_[i]);
-  history_.gather();
+  history_.gather(candidates.size());
 }
 
 void Check::resolve(const CandidateKey& key, Resolved& resolved) {
@@ -68,16 +68,6 @@ void Check::resolve(const CandidateKey& key, Resolved& resolved) {
   resolved.groups_end = static_cast<std::uint32_t>(group_targets_.size());
 }
 
-bool Check::in_force(const CompiledRule& rule, std::int64_t at_ms) const noexcept {
-  if (rule.life == kNone) return true;
-  const RuleLife& life = rules_->lives[rule.life];
-  return life.start_ms <= at_ms && at_ms < life.end_ms;
-}
-
-bool Check::is_for_user(const CompiledRule& rule) const noexcept {
-  return rule.segment == kNone || membership_.is_member(rule.segment);
-}
-
 std::string_view Check::name_of(const Target& target) noexcept {
   const GatheredTarget& gathered = history_.target(target.gathered);
   if (target.scope == Scope::kAdvertiser) return rules_->advertiser_names[gathered.id()];
@@ -92,26 +82,6 @@ CalendarPeriod Check::period_at(const CompiledWindow& window, std::int64_t at_ms
   return cached.period;
 }
 
-std::int64_t Check::counted_from(const CompiledWindow& window, std::int64_t at_ms) noexcept {
-  const std::int64_t reach_ms = at_ms - rules_->retention_ms + 1;
-  switch (window.kind) {
-    case Window::Kind::kSliding:
-      return at_ms - window.length_ms + 1;
-    case Window::Kind::kCalendar:
-      return std::max(reach_ms, period_at(window, at_ms).begin_ms);
-    case Window::Kind::kFixed:
-    case Window::Kind::kLifetime:
-      break;
-  }
-  return reach_ms;
-}
-
-Timeline Check::timeline(const Target& target, EventType type) const noexcept {
-  return target.gathered == kNone
-             ? history_.timeline_of_campaign(target.campaign, target.first_run, type)
-             : history_.timeline_of_target(target.gathered, type);
-}
-
 OpenWindows Check::open_at(const CompiledWindow& window, const Timeline& timeline,
                            std::int64_t at_ms) {
   return open_windows(history_.sorted(timeline), {window.length_ms, rules_->retention_ms}, at_ms);
@@ -121,17 +91,6 @@ std::uint32_t Check::count(const CompiledRule& rule, const Timeline& timeline, s
   const CompiledWindow& window = rules_->windows[rule.window];
   if (window.kind == Window::Kind::kFixed) return open_at(window, timeline, at_ms).count;
   return history_.count_since(timeline, counted_from(window, at_ms));
-}
-
-bool Check::blocks(const CompiledRule& rule, const Timeline& timeline, std::int64_t at_ms) {
-  if (rule.unlimited) return false;
-  if (rule.limit == 0) return true;
-  if (timeline.count < rule.limit) return false;
-  const CompiledWindow& window = rules_->windows[rule.window];
-  if (window.kind == Window::Kind::kFixed) {
-    return open_at(window, timeline, at_ms).count >= rule.limit;
-  }
-  return history_.at_least(timeline, rule.limit, counted_from(window, at_ms));
 }
 
 bool Check::is_complete(const CompiledRule& rule) noexcept {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -61,8 +62,8 @@ class Check {
     return resolved_[index];
   }
 
-  /// The verdict, and in `shadow` whether a shadow rule stands in the way.
-  Verdict judge(const Resolved& candidate, bool& shadow) noexcept;
+  /// The verdict (every field of it), and in `shadow` whether a shadow rule stands in the way.
+  void judge(const Resolved& candidate, Verdict& verdict, bool& shadow) noexcept;
 
   /// Calls visit(const Target&) for each target of a candidate that has rules.
   template <typename Visit>
@@ -147,6 +148,47 @@ class Check {
 
 /// The verdict with every rule behind it, for the one candidate that a check was begun with.
 Explanation explain_check(Check& check, const Candidate& candidate);
+
+inline bool Check::in_force(const CompiledRule& rule, std::int64_t at_ms) const noexcept {
+  if (rule.life == kNone) return true;
+  const RuleLife& life = rules_->lives[rule.life];
+  return life.start_ms <= at_ms && at_ms < life.end_ms;
+}
+
+inline bool Check::is_for_user(const CompiledRule& rule) const noexcept {
+  return rule.segment == kNone || membership_.is_member(rule.segment);
+}
+
+inline std::int64_t Check::counted_from(const CompiledWindow& window, std::int64_t at_ms) noexcept {
+  const std::int64_t reach_ms = at_ms - rules_->retention_ms + 1;
+  switch (window.kind) {
+    case Window::Kind::kSliding:
+      return at_ms - window.length_ms + 1;
+    case Window::Kind::kCalendar:
+      return std::max(reach_ms, period_at(window, at_ms).begin_ms);
+    case Window::Kind::kFixed:
+    case Window::Kind::kLifetime:
+      break;
+  }
+  return reach_ms;
+}
+
+inline Timeline Check::timeline(const Target& target, EventType type) const noexcept {
+  return target.gathered == kNone
+             ? history_.timeline_of_campaign(target.campaign, target.first_run, type)
+             : history_.timeline_of_target(target.gathered, type);
+}
+
+inline bool Check::blocks(const CompiledRule& rule, const Timeline& timeline, std::int64_t at_ms) {
+  if (rule.unlimited) return false;
+  if (rule.limit == 0) return true;
+  if (timeline.count < rule.limit) return false;
+  const CompiledWindow& window = rules_->windows[rule.window];
+  if (window.kind == Window::Kind::kFixed) {
+    return open_at(window, timeline, at_ms).count >= rule.limit;
+  }
+  return history_.at_least(timeline, rule.limit, counted_from(window, at_ms));
+}
 
 template <typename Visit>
 void Check::for_each_target(const Resolved& candidate, Visit&& visit) {

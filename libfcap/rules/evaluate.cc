@@ -22,7 +22,7 @@ std::uint32_t Evaluator::evaluate(const Question& question,
   const std::size_t count = std::min(candidates.size(), out.size());
   for (std::size_t i = 0; i < count; ++i) {
     bool shadow = false;
-    out[i] = check.judge(check.candidate(i), shadow);
+    check.judge(check.candidate(i), out[i], shadow);
     shadow_capped += shadow ? 1 : 0;
   }
   return shadow_capped;

@@ -1,6 +1,7 @@
 #include "rules/history.h"
 
 #include <algorithm>
+#include <bit>
 #include <functional>
 
 namespace fcap::rules {
@@ -30,6 +31,7 @@ void History::begin(const CompiledRules& rules, const ledger::Ledger& ledger) no
   asked_user_ = asked_catalog_ = asked_creatives_ = false;
   if (++stamp_ == 0) {
     std::fill(slots_.begin(), slots_.end(), Slot{});
+    std::fill(run_slots_.begin(), run_slots_.end(), RunSlot{});
     stamp_ = 1;
   }
 }
@@ -70,10 +72,7 @@ std::uint32_t History::ask(Scope scope, std::uint64_t id, const TargetRules* rul
   }
   const auto index = static_cast<std::uint32_t>(target_count_++);
   if (target_count_ > targets_.size()) targets_.resize(target_count_ * 2);
-  targets_[index] = GatheredTarget{};
-  targets_[index].key = key;
-  targets_[index].rules = rules;
-  targets_[index].scope = scope;
+  targets_[index].reset(key, scope, rules);
   slots_[at] = {key, stamp_, index};
   asked_user_ |= scope == Scope::kUser;
   asked_catalog_ |= scope == Scope::kAdvertiser || scope == Scope::kGroup;
@@ -84,32 +83,51 @@ std::uint32_t History::ask(Scope scope, std::uint64_t id, const TargetRules* rul
 void History::attach(GatheredTarget& target, EventType type, std::uint32_t begin,
                      std::uint32_t end) {
   const auto of_type = static_cast<std::size_t>(type);
-  target.count[of_type] += end - begin;
-  const std::uint32_t last = target.last_piece[of_type];
   const auto added = static_cast<std::uint32_t>(pieces_.size());
   pieces_.push_back({begin, end, kNone});
-  if (last == kNone) {
+  if (target.count[of_type] == 0) {
     target.first_piece[of_type] = added;
   } else {
-    pieces_[last].next = added;
+    pieces_[target.last_piece[of_type]].next = added;
   }
+  target.count[of_type] += end - begin;
   target.last_piece[of_type] = added;
 }
 
-void History::gather() {
-  if (asked_user_ || asked_catalog_) gather_runs();
+void History::gather(std::size_t campaigns) {
+  // An index over the runs pays when the look-ups are about as many.
+  constexpr std::size_t kRunsPerCampaignMax = 4;
+  runs_are_indexed_ = ledger_->runs().size() <= kRunsPerCampaignMax * campaigns;
+  if (runs_are_indexed_) index_runs();
+  if (asked_user_) {
+    GatheredTarget& user = targets_[find(Scope::kUser, 0)];
+    for (const ledger::Run& run : ledger_->runs()) {
+      user.count[static_cast<std::size_t>(run.type)] += run.end - run.begin;
+    }
+  }
+  if (asked_catalog_) gather_runs();
   if (asked_creatives_) gather_creatives();
+}
+
+/// Calls visit(std::span<const Instant>) for each ascending piece.
+template <typename Visit>
+void History::for_each_piece(const Timeline& timeline, Visit&& visit) const {
+  const std::span<const Instant> times = ledger_->times();
+  if (timeline.first_piece == Timeline::kEveryRun) {
+    for (const ledger::Run& run : ledger_->runs()) {
+      if (run.type == timeline.type) visit(times.subspan(run.begin, run.end - run.begin));
+    }
+    return;
+  }
+  for (std::uint32_t i = timeline.first_piece; i != kNone; i = pieces_[i].next) {
+    visit(times.subspan(pieces_[i].begin, pieces_[i].end - pieces_[i].begin));
+  }
 }
 
 void History::gather_runs() {
   const std::span<const ledger::Run> runs = ledger_->runs();
-  const std::uint32_t user = asked_user_ ? find(Scope::kUser, 0) : kNone;
-  if (asked_catalog_) {
-    for (const ledger::Run& run : runs) rules_->campaigns.prefetch(run.campaign);
-  }
+  for (const ledger::Run& run : runs) rules_->campaigns.prefetch(run.campaign);
   for (const ledger::Run& run : runs) {
-    if (user != kNone) attach(targets_[user], run.type, run.begin, run.end);
-    if (!asked_catalog_) continue;
     const CompiledCampaign* campaign = rules_->campaigns.find(run.campaign);
     if (campaign == nullptr) continue;
     if (campaign->advertiser != kNone) {
@@ -138,7 +156,20 @@ void History::gather_creatives() {
   }
 }
 
-std::uint32_t History::first_run(std::uint64_t campaign) const noexcept {
+void History::index_runs() {
+  const std::span<const ledger::Run> runs = ledger_->runs();
+  const std::size_t needed = std::bit_ceil(2 * runs.size() + 2);
+  if (run_slots_.size() < needed) run_slots_.assign(needed, RunSlot{});
+  const std::size_t mask = run_slots_.size() - 1;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    if (i > 0 && runs[i].campaign == runs[i - 1].campaign) continue;
+    std::size_t at = runs[i].campaign & mask;
+    while (run_slots_[at].stamp == stamp_) at = (at + 1) & mask;
+    run_slots_[at] = {stamp_, static_cast<std::uint32_t>(i)};
+  }
+}
+
+std::uint32_t History::search_run(std::uint64_t campaign) const noexcept {
   const std::span<const ledger::Run> runs = ledger_->runs();
   // A binary search without branches: which way it goes cannot be predicted.
   const ledger::Run* first = runs.data();
@@ -150,20 +181,6 @@ std::uint32_t History::first_run(std::uint64_t campaign) const noexcept {
   return static_cast<std::uint32_t>(first - runs.data());
 }
 
-Timeline History::timeline_of_campaign(std::uint64_t campaign, std::uint32_t first_run,
-                                       EventType type) const noexcept {
-  const std::span<const ledger::Run> runs = ledger_->runs();
-  Timeline timeline;
-  timeline.type = type;
-  for (std::uint32_t i = first_run; i < runs.size() && runs[i].campaign == campaign; ++i) {
-    if (runs[i].type != type) continue;
-    timeline.count = runs[i].end - runs[i].begin;
-    timeline.sorted = ledger_->times().subspan(runs[i].begin, timeline.count);
-    break;
-  }
-  return timeline;
-}
-
 Timeline History::timeline_of_target(std::uint32_t index, EventType type) const noexcept {
   const GatheredTarget& target = targets_[index];
   const auto of_type = static_cast<std::size_t>(type);
@@ -172,12 +189,13 @@ Timeline History::timeline_of_target(std::uint32_t index, EventType type) const 
   timeline.count = target.count[of_type];
   timeline.target = index;
   if (timeline.count == 0) return timeline;
-  const Piece& piece = pieces_[target.first_piece[of_type]];
-  if (piece.next == kNone) {
-    timeline.sorted = ledger_->times().subspan(piece.begin, timeline.count);
-  } else if (target.merged_at[of_type] != kNone) {
+  if (target.is_merged(type)) {
     timeline.sorted =
         std::span<const Instant>(merged_).subspan(target.merged_at[of_type], timeline.count);
+  } else if (target.scope == Scope::kUser) {
+    timeline.first_piece = Timeline::kEveryRun;
+  } else if (const Piece& piece = pieces_[target.first_piece[of_type]]; piece.next == kNone) {
+    timeline.sorted = ledger_->times().subspan(piece.begin, timeline.count);
   } else {
     timeline.first_piece = target.first_piece[of_type];
   }
@@ -186,23 +204,10 @@ Timeline History::timeline_of_target(std::uint32_t index, EventType type) const 
 
 std::uint32_t History::count_since(const Timeline& timeline, std::int64_t from_ms) const noexcept {
   if (timeline.first_piece == kNone) return count_since_in(timeline.sorted, from_ms);
-  const std::span<const Instant> times = ledger_->times();
   std::uint32_t count = 0;
-  for (std::uint32_t i = timeline.first_piece; i != kNone; i = pieces_[i].next) {
-    count +=
-        count_since_in(times.subspan(pieces_[i].begin, pieces_[i].end - pieces_[i].begin), from_ms);
-  }
+  for_each_piece(timeline,
+                 [&](std::span<const Instant> piece) { count += count_since_in(piece, from_ms); });
   return count;
-}
-
-bool History::at_least(const Timeline& timeline, std::uint32_t limit,
-                       std::int64_t from_ms) const noexcept {
-  if (limit == 0) return true;
-  if (timeline.count < limit) return false;
-  if (timeline.first_piece == kNone) {
-    return to_ms(timeline.sorted[timeline.count - limit]) >= from_ms;
-  }
-  return count_since(timeline, from_ms) >= limit;
 }
 
 std::int64_t History::kth_newest_ms(const Timeline& timeline, std::uint32_t k) {
@@ -210,14 +215,11 @@ std::int64_t History::kth_newest_ms(const Timeline& timeline, std::uint32_t k) {
     return bounded_ms(timeline.sorted[timeline.sorted.size() - k]);
   }
   selection_.clear();
-  const std::span<const Instant> times = ledger_->times();
-  for (std::uint32_t i = timeline.first_piece; i != kNone; i = pieces_[i].next) {
+  for_each_piece(timeline, [&](std::span<const Instant> piece) {
     // No piece can give more than its newest k.
-    const std::uint32_t begin =
-        std::max(pieces_[i].begin, pieces_[i].end - std::min(pieces_[i].end, k));
-    const auto piece = times.subspan(begin, pieces_[i].end - begin);
-    selection_.insert(selection_.end(), piece.begin(), piece.end());
-  }
+    const auto newest = piece.last(std::min<std::size_t>(piece.size(), k));
+    selection_.insert(selection_.end(), newest.begin(), newest.end());
+  });
   const auto kth = selection_.begin() + (k - 1);
   std::nth_element(selection_.begin(), kth, selection_.end(), std::greater<>());
   return bounded_ms(*kth);
@@ -225,15 +227,15 @@ std::int64_t History::kth_newest_ms(const Timeline& timeline, std::uint32_t k) {
 
 std::span<const Instant> History::sorted(const Timeline& timeline) {
   if (timeline.first_piece == kNone) return timeline.sorted;
-  std::uint32_t& merged_at =
-      targets_[timeline.target].merged_at[static_cast<std::size_t>(timeline.type)];
-  if (merged_at == kNone) {
+  GatheredTarget& target = targets_[timeline.target];
+  std::uint32_t& merged_at = target.merged_at[static_cast<std::size_t>(timeline.type)];
+  if (!target.is_merged(timeline.type)) {
     merged_at = static_cast<std::uint32_t>(merged_.size());
-    const std::span<const Instant> times = ledger_->times();
-    for (std::uint32_t i = timeline.first_piece; i != kNone; i = pieces_[i].next) {
-      const auto piece = times.subspan(pieces_[i].begin, pieces_[i].end - pieces_[i].begin);
+    target.merged =
+        static_cast<std::uint8_t>(target.merged | (1U << static_cast<unsigned>(timeline.type)));
+    for_each_piece(timeline, [&](std::span<const Instant> piece) {
       merged_.insert(merged_.end(), piece.begin(), piece.end());
-    }
+    });
     std::sort(merged_.begin() + merged_at, merged_.end());
   }
   return std::span<const Instant>(merged_).subspan(merged_at, timeline.count);

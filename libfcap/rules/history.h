@@ -30,24 +30,43 @@ struct Judgement {
 
 /// The times of one target and type, ascending; or in several ascending pieces.
 struct Timeline {
+  /// "All of the ledger's runs", instead of a first piece.
+  static constexpr std::uint32_t kEveryRun = kNone - 1;
+
   std::span<const Instant> sorted;  ///< all of them; empty when they lie in pieces
   std::uint32_t count = 0;
-  std::uint32_t first_piece = kNone;
-  std::uint32_t target = kNone;  ///< the gathered target that it belongs to
+  std::uint32_t first_piece = kNone;  ///< kNone: `sorted` has them
+  std::uint32_t target = kNone;       ///< the gathered target that it belongs to
   EventType type = EventType::kImpression;
 };
 
-/// What belongs to one advertiser, group, creative, or to the whole user, in one check.
+/// What belongs to one advertiser, group, creative, or to the whole user, in one check. The arrays
+/// are by event type; reset() leaves alone what is not read before it is written, because a check
+/// may have a thousand of these.
 struct GatheredTarget {
   std::uint64_t key = 0;
   const TargetRules* rules = nullptr;  ///< null: only defaults apply
   Scope scope = Scope::kUser;
   bool judged = false;
-  std::uint32_t first_piece[kEventTypeCount] = {kNone, kNone, kNone, kNone};
-  std::uint32_t last_piece[kEventTypeCount] = {kNone, kNone, kNone, kNone};
+  std::uint8_t merged = 0;  ///< a bit for each type whose pieces have been merged
   std::uint32_t count[kEventTypeCount] = {};
-  std::uint32_t merged_at[kEventTypeCount] = {kNone, kNone, kNone, kNone};
-  Judgement judgement;  ///< at the check's `now`, once judged
+  std::uint32_t first_piece[kEventTypeCount] = {};  ///< valid where count is not 0
+  std::uint32_t last_piece[kEventTypeCount] = {};   ///< valid where count is not 0
+  std::uint32_t merged_at[kEventTypeCount] = {};    ///< valid where merged
+  Judgement judgement;                              ///< at the check's `now`, once judged
+
+  void reset(std::uint64_t new_key, Scope new_scope, const TargetRules* new_rules) noexcept {
+    key = new_key;
+    rules = new_rules;
+    scope = new_scope;
+    judged = false;
+    merged = 0;
+    for (std::uint32_t& of_type : count) of_type = 0;
+  }
+
+  [[nodiscard]] bool is_merged(EventType type) const noexcept {
+    return ((merged >> static_cast<unsigned>(type)) & 1U) != 0;
+  }
 
   /// The hash or index that it was asked for by.
   [[nodiscard]] std::uint64_t id() const noexcept { return key & ((std::uint64_t{1} << 48) - 1); }
@@ -64,8 +83,9 @@ class History {
   /// Asks for a target, and says under which index it will be found.
   std::uint32_t ask(Scope scope, std::uint64_t id, const TargetRules* rules);
 
-  /// Gathers what was asked for. Called once, after the last ask().
-  void gather();
+  /// Gathers what was asked for. Called once, after the last ask(). `campaigns` is how many calls
+  /// of first_run() will follow, more or less.
+  void gather(std::size_t campaigns);
 
   [[nodiscard]] GatheredTarget& target(std::uint32_t index) noexcept { return targets_[index]; }
 
@@ -92,6 +112,10 @@ class History {
     std::uint32_t end = 0;
     std::uint32_t next = kNone;
   };
+  struct RunSlot {
+    std::uint32_t stamp = 0;
+    std::uint32_t run = 0;
+  };
   struct Slot {
     std::uint64_t key = 0;
     std::uint32_t stamp = 0;
@@ -102,6 +126,10 @@ class History {
   [[nodiscard]] std::size_t slot_of(std::uint64_t key) const noexcept;
   [[nodiscard]] std::uint32_t find(Scope scope, std::uint64_t id) const noexcept;
   void grow();
+  template <typename Visit>
+  void for_each_piece(const Timeline& timeline, Visit&& visit) const;
+  void index_runs();
+  [[nodiscard]] std::uint32_t search_run(std::uint64_t campaign) const noexcept;
   void attach(GatheredTarget& target, EventType type, std::uint32_t begin, std::uint32_t end);
   void gather_runs();
   void gather_creatives();
@@ -113,11 +141,47 @@ class History {
   std::vector<Slot> slots_ = std::vector<Slot>(64);
   std::uint32_t stamp_ = 0;
   std::vector<Piece> pieces_;
+  std::vector<RunSlot> run_slots_;
+  bool runs_are_indexed_ = false;
   std::vector<Instant> merged_;
   std::vector<Instant> selection_;
   bool asked_user_ = false;
   bool asked_catalog_ = false;
   bool asked_creatives_ = false;
 };
+
+inline std::uint32_t History::first_run(std::uint64_t campaign) const noexcept {
+  if (!runs_are_indexed_) return search_run(campaign);
+  const ledger::Run* runs = ledger_->runs().data();
+  const std::size_t mask = run_slots_.size() - 1;
+  for (std::size_t at = campaign & mask; run_slots_[at].stamp == stamp_; at = (at + 1) & mask) {
+    if (runs[run_slots_[at].run].campaign == campaign) return run_slots_[at].run;
+  }
+  return static_cast<std::uint32_t>(ledger_->runs().size());
+}
+
+inline Timeline History::timeline_of_campaign(std::uint64_t campaign, std::uint32_t first_run,
+                                              EventType type) const noexcept {
+  const std::span<const ledger::Run> runs = ledger_->runs();
+  Timeline timeline;
+  timeline.type = type;
+  for (std::uint32_t i = first_run; i < runs.size() && runs[i].campaign == campaign; ++i) {
+    if (runs[i].type != type) continue;
+    timeline.count = runs[i].end - runs[i].begin;
+    timeline.sorted = ledger_->times().subspan(runs[i].begin, timeline.count);
+    break;
+  }
+  return timeline;
+}
+
+inline bool History::at_least(const Timeline& timeline, std::uint32_t limit,
+                              std::int64_t from_ms) const noexcept {
+  if (limit == 0) return true;
+  if (timeline.count < limit) return false;
+  if (timeline.first_piece == kNone) {
+    return to_ms(timeline.sorted[timeline.count - limit]) >= from_ms;
+  }
+  return count_since(timeline, from_ms) >= limit;
+}
 
 }  // namespace fcap::rules

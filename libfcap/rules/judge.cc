@@ -116,7 +116,7 @@ std::int64_t Check::passes_at(const Resolved& candidate, std::int64_t at_ms) {
   return at_ms;
 }
 
-Verdict Check::judge(const Resolved& candidate, bool& shadow) noexcept {
+void Check::judge(const Resolved& candidate, Verdict& verdict, bool& shadow) noexcept {
   Judgement judgement;
   for_each_target(candidate, [&](const Target& target) {
     if (target.gathered == kNone) {
@@ -125,17 +125,18 @@ Verdict Check::judge(const Resolved& candidate, bool& shadow) noexcept {
     }
     GatheredTarget& gathered = history_.target(target.gathered);
     if (!gathered.judged) {
+      gathered.judgement = Judgement{};
       judge_target(target, now_ms_, gathered.judgement);
       gathered.judged = true;
     }
     add(gathered.judgement, judgement);
   });
   shadow = judgement.shadow_blocks;
-  Verdict verdict;
+  verdict = Verdict{};
   verdict.complete = judgement.complete;
   if (judgement.rule == nullptr) {
     verdict.eligible_at = instant_from_ms(now_ms_);
-    return verdict;
+    return;
   }
   verdict.allowed = false;
   verdict.reason = Reason::kCapped;
@@ -145,7 +146,6 @@ Verdict Check::judge(const Resolved& candidate, bool& shadow) noexcept {
   const std::int64_t eligible_ms =
       is_settled(candidate) ? judgement.clears_ms : passes_at(candidate, judgement.clears_ms);
   if (eligible_ms != kNever) verdict.eligible_at = instant_from_ms(eligible_ms);
-  return verdict;
 }
 
 }  // namespace fcap::rules

@@ -20,13 +20,6 @@ using namespace std::chrono_literals;  // NOLINT: durations read as in the rules
 
 constexpr std::int64_t kRetentionMs = 32 * 86'400'000LL;
 
-std::uint64_t test_seed() {
-  if (const char* text = std::getenv("FCAP_TEST_SEED")) {  // NOLINT(concurrency-mt-unsafe)
-    return std::strtoull(text, nullptr, 10);
-  }
-  return std::random_device{}();
-}
-
 class RandomWorld {
  public:
   explicit RandomWorld(std::uint64_t seed) : random_(seed) {}

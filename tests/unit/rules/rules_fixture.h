@@ -2,8 +2,11 @@
 
 #include <chrono>
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <optional>
+#include <random>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -33,6 +36,14 @@ namespace fcap::rules {
           .unit = unit,
           .time_zone = std::string(zone),
           .week_start = week_start};
+}
+
+/// Of a random test, which prints it; FCAP_TEST_SEED runs it again.
+[[nodiscard]] inline std::uint64_t test_seed() {
+  if (const char* text = std::getenv("FCAP_TEST_SEED")) {  // NOLINT(concurrency-mt-unsafe)
+    return std::strtoull(text, nullptr, 10);
+  }
+  return std::random_device{}();
 }
 
 /// -1 where there is none.
