@@ -103,14 +103,6 @@ void check_ledger(const Settings& settings, std::vector<std::string>& mistakes) 
 }
 
 void check_pipeline(const PipelineSettings& pipeline, std::vector<std::string>& mistakes) {
-  if (pipeline.in_flight_bytes_resume >= pipeline.in_flight_bytes_max) {
-    mistakes.emplace_back(
-        "pipeline.in_flight_bytes_resume: must be below pipeline.in_flight_bytes_max");
-  }
-  if (pipeline.batch_bytes_max > pipeline.in_flight_bytes_max) {
-    mistakes.emplace_back(
-        "pipeline.batch_bytes_max: must not be above pipeline.in_flight_bytes_max");
-  }
   if (pipeline.retry_backoff_min > pipeline.retry_backoff_max) {
     mistakes.emplace_back(
         "pipeline.retry_backoff_min: must not be above pipeline.retry_backoff_max");

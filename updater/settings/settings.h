@@ -70,11 +70,9 @@ struct LedgerSettings {
 /// From Kafka to Redis. JSON "pipeline".
 struct PipelineSettings {
   std::int64_t batch_events_max = 5'000;
-  std::int64_t batch_bytes_max = std::int64_t{1} << 20;
   milliseconds batch_wait{5};
-  /// Partitions are paused above the first and resumed below the second.
+  /// Partitions are paused while more than this waits for Redis.
   std::int64_t in_flight_bytes_max = std::int64_t{32} << 20;
-  std::int64_t in_flight_bytes_resume = std::int64_t{16} << 20;
   std::int64_t message_bytes_max = std::int64_t{64} * 1024;
   milliseconds redis_deadline{2'000};
   milliseconds retry_backoff_min{20};

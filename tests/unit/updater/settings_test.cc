@@ -196,8 +196,8 @@ TEST_F(SettingsFile, ContradictionsAreMistakes) {
               HasSubstr("kafka.dead_letter_topic"));
   EXPECT_THAT(mistakes_of(R"({"kafka": {"properties": {"enable.auto.commit": true}}})"),
               HasSubstr("after Redis has acknowledged"));
-  EXPECT_THAT(mistakes_of(R"({"pipeline": {"in_flight_bytes_resume": "1GiB"}})"),
-              HasSubstr("in_flight_bytes_resume"));
+  EXPECT_THAT(mistakes_of(R"({"pipeline": {"retry_backoff_min": "60s"}})"),
+              HasSubstr("retry_backoff_min"));
   EXPECT_THAT(mistakes_of(R"({"ledger": {"key_prefix": "a{b"}})"), HasSubstr("key_prefix"));
   EXPECT_THAT(mistakes_of(R"({"postgres": {"conninfo": "host"}})"), HasSubstr("postgres.conninfo"));
   EXPECT_THAT(mistakes_of(R"({"postgres": {"conninfo": "postgresql://u:pw@h/db"}})"),
