@@ -26,7 +26,6 @@ enum class Counter : std::uint8_t {
   kForked,
   kInvalid,
   kUnknownFrames,
-  kReadsSkipped,
   kCallsBegun,
   kCallsEnded,
 };
