@@ -24,31 +24,31 @@ using testing::WholePath;
 class Erase : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
-    if (WholePath::available()) path_ = std::make_unique<WholePath>();
-    if (path_) path_->start_updater();
+    if (WholePath::available()) servers = std::make_unique<WholePath>();
+    if (servers) servers->start_updater();
   }
-  static void TearDownTestSuite() { path_.reset(); }
+  static void TearDownTestSuite() { servers.reset(); }
 
   void SetUp() override {
-    if (!path_) GTEST_SKIP() << "redis-server, java, mvn or PostgreSQL is missing";
+    if (!servers) GTEST_SKIP() << "redis-server, java, mvn or PostgreSQL is missing";
     user_ = ::testing::UnitTest::GetInstance()->current_test_info()->name();
   }
 
   void record(const std::string& campaign, const std::string& id, Instant time) {
-    path_->produce({user_, campaign, id, time});
-    path_->producer.flush();
+    servers->produce({user_, campaign, id, time});
+    servers->producer.flush();
   }
 
   /// `fcap erase` with these words, at this path's broker.
   static Finished erase(std::vector<std::string> words) {
     words.insert(words.begin(), "erase");
-    words.insert(words.end(), {"--brokers", path_->kafka.brokers(), "--topic", WholePath::kTopic,
+    words.insert(words.end(), {"--brokers", servers->kafka.brokers(), "--topic", WholePath::kTopic,
                                "--timeout", "30s"});
-    return path_->fcap(words);
+    return servers->fcap(words);
   }
 
   [[nodiscard]] json show() const {
-    const Finished finished = path_->fcap({"show", user_, "--json"});
+    const Finished finished = servers->fcap({"show", user_, "--json"});
     EXPECT_EQ(finished.exit_code, 0) << finished.errors;
     return json::parse(finished.output);
   }
@@ -63,7 +63,7 @@ class Erase : public ::testing::Test {
         std::chrono::seconds{30});
   }
 
-  static inline std::unique_ptr<WholePath> path_;
+  static inline std::unique_ptr<WholePath> servers;
   std::string user_;
   const Instant now_ = std::chrono::time_point_cast<milliseconds>(std::chrono::system_clock::now());
 };
@@ -82,24 +82,24 @@ TEST_F(Erase, StaysErasedThroughAReplayOfTheWholeTopicAndLaterEventsCount) {
   EXPECT_GE(audit["erased_until"], to_ms(now_));
   const std::int64_t until = audit["erased_until"];
   ASSERT_TRUE(comes_to(0, until)) << show();
-  EXPECT_THAT(path_->fcap({"show", user_}).output, HasSubstr("erased: everything up to"));
+  EXPECT_THAT(servers->fcap({"show", user_}).output, HasSubstr("erased: everything up to"));
   EXPECT_TRUE(wait_until([&] {
-    return path_->updater_log().find("erased: user " + user_ + ",") != std::string::npos;
-  })) << path_->updater_log();
-  EXPECT_THAT(path_->updater_log(), HasSubstr("partition " + audit["partition"].dump() +
-                                              ", offset " + audit["offset"].dump() + " asks"));
+    return servers->updater_log().find("erased: user " + user_ + ",") != std::string::npos;
+  })) << servers->updater_log();
+  EXPECT_THAT(servers->updater_log(), HasSubstr("partition " + audit["partition"].dump() +
+                                                ", offset " + audit["offset"].dump() + " asks"));
 
   // Another one from before it, which comes late, and one from after it.
   record("c1", "i4", now_ - hours{1});
   record("c1", "i5", instant_from_ms(until + 1));
   ASSERT_TRUE(comes_to(1, until)) << show();
-  const Finished replayed = path_->replay({"--json"});
+  const Finished replayed = servers->replay({"--json"});
   ASSERT_EQ(replayed.exit_code, 0) << replayed.errors;
   EXPECT_TRUE(comes_to(1, until)) << show();
 
   // Into a Redis that has lost everything, the mark included.
-  path_->redis.command({"DEL", "fcap:{" + user_ + "}"});
-  const Finished refilled = path_->replay({"--json"});
+  servers->redis.command({"DEL", "fcap:{" + user_ + "}"});
+  const Finished refilled = servers->replay({"--json"});
   ASSERT_EQ(refilled.exit_code, 0) << refilled.errors;
   EXPECT_TRUE(comes_to(1, until)) << show();
   EXPECT_EQ(show()["campaigns"][0]["entries"][0]["time"], until + 1);
@@ -124,7 +124,7 @@ TEST_F(Erase, MessageIsKeyedByTheUserAndIsAnEvent) {
   ASSERT_EQ(finished.exit_code, 0) << finished.errors;
   const json audit = json::parse(finished.output);
   bool found = false;
-  for (const auto& message : path_->kafka.read_all(WholePath::kTopic, WholePath::kPartitions)) {
+  for (const auto& message : servers->kafka.read_all(WholePath::kTopic, WholePath::kPartitions)) {
     if (message.partition != audit["partition"] || message.offset != audit["offset"]) continue;
     found = true;
     EXPECT_EQ(message.key, user_);
@@ -136,27 +136,27 @@ TEST_F(Erase, MessageIsKeyedByTheUserAndIsAnEvent) {
 }
 
 TEST_F(Erase, WhatCannotBePublishedIsAnErrorThatNamesTheOption) {
-  const std::int64_t before = path_->kafka.end_sum(WholePath::kTopic, WholePath::kPartitions);
+  const std::int64_t before = servers->kafka.end_sum(WholePath::kTopic, WholePath::kPartitions);
   const Finished asked = erase({user_});
   EXPECT_EQ(asked.exit_code, 2);
   EXPECT_THAT(asked.errors, HasSubstr("--yes"));
   const std::string mistyped = "impresions";
-  const Finished no_topic = path_->fcap(
-      {"erase", user_, "--yes", "--brokers", path_->kafka.brokers(), "--topic", mistyped});
+  const Finished no_topic = servers->fcap(
+      {"erase", user_, "--yes", "--brokers", servers->kafka.brokers(), "--topic", mistyped});
   EXPECT_EQ(no_topic.exit_code, 1);
   EXPECT_THAT(no_topic.errors, HasSubstr("--topic"));
   // Nor did asking for it make the topic.
-  EXPECT_EQ(path_
-                ->fcap({"erase", user_, "--yes", "--brokers", path_->kafka.brokers(), "--topic",
+  EXPECT_EQ(servers
+                ->fcap({"erase", user_, "--yes", "--brokers", servers->kafka.brokers(), "--topic",
                         mistyped})
                 .exit_code,
             1);
   const Finished nobody =
-      path_->fcap({"erase", user_, "--yes", "--brokers", "127.0.0.1:1", "--timeout", "500ms"});
+      servers->fcap({"erase", user_, "--yes", "--brokers", "127.0.0.1:1", "--timeout", "500ms"});
   EXPECT_EQ(nobody.exit_code, 1);
   EXPECT_THAT(nobody.errors, HasSubstr("--brokers"));
   EXPECT_THAT(nobody.errors, HasSubstr("refused"));
-  EXPECT_EQ(path_->kafka.end_sum(WholePath::kTopic, WholePath::kPartitions), before);
+  EXPECT_EQ(servers->kafka.end_sum(WholePath::kTopic, WholePath::kPartitions), before);
 }
 
 }  // namespace

@@ -22,28 +22,28 @@ class RuleLife : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
     if (!WholePath::available()) return;
-    path_ = std::make_unique<WholePath>();
-    path_->start_updater();
+    servers = std::make_unique<WholePath>();
+    servers->start_updater();
     // So that no test empties the rule set or more than halves it, which would be refused.
     for (int i = 0; i < 20; ++i) {
       sql("INSERT INTO campaigns VALUES ('other" + std::to_string(i) + "', 'others', 1, 60)");
     }
-    checker_ = make_checker(true, hours{1});
+    shared_checker = make_checker(true, hours{1});
   }
   static void TearDownTestSuite() {
-    checker_.reset();
-    path_.reset();
+    shared_checker.reset();
+    servers.reset();
   }
 
   void SetUp() override {
-    if (!path_) GTEST_SKIP() << "redis-server, java, mvn or PostgreSQL is missing";
+    if (!servers) GTEST_SKIP() << "redis-server, java, mvn or PostgreSQL is missing";
     name_ = ::testing::UnitTest::GetInstance()->current_test_info()->name();
   }
 
   static std::unique_ptr<Checker> make_checker(bool listen, milliseconds poll_interval) {
     CheckerOptions options;
-    options.redis.addresses = {path_->redis.address()};
-    options.rules.postgres = path_->conninfo;
+    options.redis.addresses = {servers->redis.address()};
+    options.rules.postgres = servers->conninfo;
     options.rules.listen = listen;
     options.rules.poll_interval = poll_interval;
     options.deadline = std::chrono::seconds{10};
@@ -53,7 +53,7 @@ class RuleLife : public ::testing::Test {
   }
 
   static void sql(const std::string& statements) {
-    path_->postgres.sql(path_->conninfo, statements);
+    servers->postgres.sql(servers->conninfo, statements);
   }
 
   /// A campaign of this test; its advertiser is `advertiser` of this test.
@@ -63,12 +63,12 @@ class RuleLife : public ::testing::Test {
         own(campaign) + "', '" + own(advertiser) + "', " + cap + ")");
   }
 
-  /// An impression of this test's user, so long before now_, counted in Redis.
+  /// An impression of this test's user, so long before base, counted in Redis.
   void record(const std::string& campaign, std::initializer_list<milliseconds> ages) {
     for (const milliseconds age : ages) {
-      path_->produce({name_, own(campaign), "i" + std::to_string(next_++), now_ - age});
+      servers->produce({name_, own(campaign), "i" + std::to_string(next_event++), base - age});
     }
-    ASSERT_TRUE(path_->drain()) << path_->updater_log();
+    ASSERT_TRUE(servers->drain()) << servers->updater_log();
   }
 
   /// Changes rows, and waits until the Checker uses them.
@@ -76,21 +76,21 @@ class RuleLife : public ::testing::Test {
     sql(statements);
     await_rules();
   }
-  static void await_rules() { await_rules(*checker_); }
+  static void await_rules() { await_rules(*shared_checker); }
   static void await_rules(const Checker& checker) {
-    const std::uint64_t version =
-        std::stoull(path_->postgres.value(path_->conninfo, "SELECT version FROM rule_set_version"));
+    const std::uint64_t version = std::stoull(
+        servers->postgres.value(servers->conninfo, "SELECT version FROM rule_set_version"));
     ASSERT_TRUE(wait_until([&] { return checker.rules()->version() == version; },
                            std::chrono::seconds{30}));
   }
 
   Verdict ask(const std::string& campaign, milliseconds later = milliseconds{0}) {
-    return ask(campaign, later, *checker_);
+    return ask(campaign, later, *shared_checker);
   }
   Verdict ask(const std::string& campaign, milliseconds later, Checker& checker) {
     const std::string id = own(campaign);
     const Candidate candidates[] = {{id}};
-    last_ = checker.check(name_, candidates, {.now = now_ + later});
+    last_ = checker.check(name_, candidates, {.now = base + later});
     EXPECT_EQ(last_.verdicts[0].allowed ? Reason::kPassed : Reason::kCapped,
               last_.verdicts[0].reason);
     return last_.verdicts[0];
@@ -103,7 +103,7 @@ class RuleLife : public ::testing::Test {
     EXPECT_EQ(verdict.count, count);
     EXPECT_EQ(verdict.limit, limit);
     ASSERT_TRUE(verdict.eligible_at);
-    EXPECT_EQ(to_ms(*verdict.eligible_at), to_ms(now_ + eligible_after));
+    EXPECT_EQ(to_ms(*verdict.eligible_at), to_ms(base + eligible_after));
   }
 
   [[nodiscard]] std::string own(const std::string& id) const { return name_ + "-" + id; }
@@ -114,15 +114,15 @@ class RuleLife : public ::testing::Test {
   }
   /// An instant as PostgreSQL reads it.
   [[nodiscard]] std::string at(milliseconds later) const {
-    return "'" + config::format_instant(now_ + later) + "'";
+    return "'" + config::format_instant(base + later) + "'";
   }
 
-  static inline std::unique_ptr<WholePath> path_;
-  static inline std::unique_ptr<Checker> checker_;
-  static inline int next_ = 0;
+  static inline std::unique_ptr<WholePath> servers;
+  static inline std::unique_ptr<Checker> shared_checker;
+  static inline int next_event = 0;
   /// Yesterday noon in UTC: every window of these tests lies in the past, at a known place in its
   /// day.
-  static inline const Instant now_ =
+  static inline const Instant base =
       std::chrono::floor<days>(std::chrono::system_clock::now()) - hours{12};
   std::string name_;
   CheckResult last_;
@@ -232,9 +232,9 @@ TEST_F(RuleLife, ShadowRuleNeverCapsAndIsCounted) {
       "INSERT INTO cap_rules (id, scope, target, cap_limit, window_kind, window_seconds, mode) "
       "VALUES (" +
       row("r") + ", 'campaign', " + row("c") + ", 1, 'sliding', 86400, 'shadow')");
-  const std::uint64_t before = checker_->stats().shadow_capped;
+  const std::uint64_t before = shared_checker->stats().shadow_capped;
   EXPECT_TRUE(ask("c").allowed);
-  EXPECT_EQ(checker_->stats().shadow_capped, before + 1);
+  EXPECT_EQ(shared_checker->stats().shadow_capped, before + 1);
   change("UPDATE cap_rules SET mode = 'enforce' WHERE id = " + row("r"));
   EXPECT_FALSE(ask("c").allowed);
   change("UPDATE cap_rules SET mode = 'shadow' WHERE id = " + row("r"));
