@@ -97,7 +97,7 @@ void run(benchmark::State& state, const RuleSet& rules, const fcap::ledger::Ledg
   std::vector<Verdict> verdicts(keys.size());
   fcap::rules::Evaluator evaluator;
   std::int64_t now_ms = kNowMs;
-  for (auto _ : state) {
+  for (auto _ : state) {  // NOLINT(clang-analyzer-deadcode.DeadStores): the library's idiom
     evaluator.evaluate({rules, ledger, fcap::instant_from_ms(now_ms++), {}}, keys, verdicts);
     benchmark::DoNotOptimize(verdicts.data());
   }
@@ -191,7 +191,7 @@ void BM_RulesLoaded(benchmark::State& state) {
   std::vector<Verdict> verdicts(10);
   fcap::rules::Evaluator evaluator;
   std::size_t user = 0;
-  for (auto _ : state) {
+  for (auto _ : state) {  // NOLINT(clang-analyzer-deadcode.DeadStores): the library's idiom
     evaluator.evaluate({*rules, ledgers[user], fcap::instant_from_ms(kNowMs), {}}, candidates[user],
                        verdicts);
     benchmark::DoNotOptimize(verdicts.data());

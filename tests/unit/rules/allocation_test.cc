@@ -62,6 +62,7 @@ TEST(Allocation, NoneInEvaluateOnceItIsWarm) {
   for (int i = 0; i < 60; ++i)
     scene.event("c" + std::to_string(i % 10), 1'000'000 + i * 60'000, "k1");
   std::vector<CandidateKey> keys;
+  keys.reserve(10);
   for (int i = 0; i < 10; ++i) keys.push_back(candidate_key({"c" + std::to_string(i), "k1"}));
   std::vector<Verdict> verdicts(keys.size());
   const std::string_view segments[] = {"vip", "unknown"};

@@ -61,6 +61,7 @@ class ManyCandidates : public ::testing::Test {
 
 TEST_F(ManyCandidates, EachIsJudgedAsIfItWereAlone) {
   std::vector<CandidateKey> keys;
+  keys.reserve(kCampaigns);
   for (int i = 0; i < kCampaigns; ++i) keys.push_back(key(i));
   Evaluator together;
   const std::vector<Verdict> all = judge(together, keys);

@@ -120,7 +120,7 @@ std::int64_t RandomWorld::instant() {
     const auto& event = world_.events[static_cast<std::size_t>(
         between(0, static_cast<std::int64_t>(world_.events.size()) - 1))];
     const std::int64_t length = one_of<std::int64_t>(
-        {0, 3'600'000, 8 * 3'600'000, 86'400'000, 16 * 86'400'000LL, kRetentionMs});
+        {0, 3'600'000, 8 * std::int64_t{3'600'000}, 86'400'000, 16 * 86'400'000LL, kRetentionMs});
     return std::min(event.at_ms + length + between(-1, 1),
                     centre_ms_ + std::int64_t{60} * 86'400'000);
   }
