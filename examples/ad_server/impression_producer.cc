@@ -64,6 +64,7 @@ ImpressionProducer::ImpressionProducer(const std::string& brokers, std::string t
   set(conf, "bootstrap.servers", brokers.c_str());
   set(conf, "enable.idempotence", "true");
   set(conf, "linger.ms", "2");
+  set(conf, "log_level", "3");  // errors; a broker that is still starting is none
   rd_kafka_conf_set_opaque(conf, this);
   rd_kafka_conf_set_dr_msg_cb(conf, &ImpressionProducer::on_delivery);
   std::array<char, 256> text{};
