@@ -73,7 +73,16 @@ struct SimulateSettings {
 
 /// A whole command line.
 struct Settings {
-  enum class Command : std::uint8_t { kNone, kCheck, kShow, kExplain, kRules, kAudit, kSimulate, kErase };
+  enum class Command : std::uint8_t {
+    kNone,
+    kCheck,
+    kShow,
+    kExplain,
+    kRules,
+    kAudit,
+    kSimulate,
+    kErase
+  };
   Command command = Command::kNone;
   AccessSettings access;
   bool json = false;
