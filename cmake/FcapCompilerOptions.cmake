@@ -12,7 +12,9 @@ target_compile_options(
             -Wnon-virtual-dtor
             -Woverloaded-virtual
             -Wimplicit-fallthrough
-            -fno-omit-frame-pointer)
+            -fno-omit-frame-pointer
+            # Behind -Wpedantic: librdkafka's RD_KAFKA_V_... macros are written with them.
+            $<$<CXX_COMPILER_ID:Clang>:-Wno-gnu-statement-expression>)
 if(FCAP_WARNINGS_AS_ERRORS)
   target_compile_options(fcap_compiler_options INTERFACE -Werror)
 endif()
