@@ -11,7 +11,7 @@ source "$FCAP_ROOT/scripts/lib/steps.sh"
 # What the sanitizer builds make and run. TSan: only what more than one thread runs through. The programs
 # themselves (label path) run in the release build; their parts are in these tests.
 ASAN_TARGET=sanitizer_tests ASAN_LABELS='^(unit|redis|kafka|pg)$'
-TSAN_TARGET=thread_tests TSAN_LABELS='^(unit|redis|kafka)$'
+TSAN_TARGET=thread_tests TSAN_LABELS='^(unit|redis)$'
 FUZZ_SECONDS=${FCAP_FUZZ_SECONDS:-15}
 
 install_packages() { "$FCAP_ROOT/scripts/packages" build runtime test; }
