@@ -52,12 +52,15 @@ HeldGroup acquire_group(Pool<ReadGroup>& pool, std::size_t read_count) {
   return HeldGroup(group);
 }
 
-Reason outcome_of(const ReadGroup::Read& read) noexcept {
-  return read.answered() ? reason_of(read.code()) : Reason::kTimeout;
-}
+struct ReadAnswer {
+  Reason reason;
+  std::string_view record;
+};
 
-std::string_view record_of(const ReadGroup::Read& read) noexcept {
-  return read.answered() ? read.record() : std::string_view{};
+// Looked at once: an answer that arrives between two looks would be half a timeout, half a record.
+ReadAnswer answer_of(const ReadGroup::Read& read) noexcept {
+  if (!read.answered()) return {Reason::kTimeout, {}};
+  return {reason_of(read.code()), read.record()};
 }
 
 }  // namespace
@@ -94,9 +97,9 @@ CheckResult Core::checked(std::string_view user, std::span<const Candidate> cand
   hash_candidates(candidates, group->candidate_keys);
   const Instant now = instant_of(options);
   group->wait_until(deadline);
-  const ReadGroup::Read& read = group->read(0);
+  const ReadAnswer answer = answer_of(group->read(0));
   judge_record({.candidates = group->candidate_keys, .now = now, .segments = options.segments},
-               outcome_of(read), record_of(read), result);
+               answer.reason, answer.record, result);
   return result;
 }
 
@@ -144,10 +147,10 @@ std::vector<CheckResult> Core::batch_checked(std::span<const UserCandidates> use
   std::size_t next_read = 0;
   for (std::size_t i = 0; i < users.size(); ++i) {
     if (reasons[i] != Reason::kPassed) continue;
-    const ReadGroup::Read& read = group->read(next_read++);
+    const ReadAnswer answer = answer_of(group->read(next_read++));
     hash_candidates(users[i].candidates, group->candidate_keys);
     judge_record({.candidates = group->candidate_keys, .now = now, .segments = options.segments},
-                 outcome_of(read), record_of(read), results[i]);
+                 answer.reason, answer.record, results[i]);
   }
   return results;
 }
@@ -182,9 +185,9 @@ std::vector<std::size_t> Core::picked(std::string_view user, std::span<const Can
     hash_candidates(ranked, group->candidate_keys);
     const Instant now = instant_of(options);
     group->wait_until(deadline);
-    const ReadGroup::Read& read = group->read(0);
+    const ReadAnswer answer = answer_of(group->read(0));
     const Pooled<Scratch> scratch(*scratches_);
-    reason = load(*scratch, outcome_of(read), record_of(read));
+    reason = load(*scratch, answer.reason, answer.record);
     if (reason == Reason::kPassed) {
       result = pick(*scratch,
                     {.candidates = group->candidate_keys, .now = now, .segments = options.segments},
