@@ -48,6 +48,7 @@ struct Flags {
   std::size_t users = 2000;
   std::size_t threads = 2;
   int drain_seconds = 60;
+  bool note_shown = true;
 };
 
 void add_flags(CLI::App& app, Flags& flags) {
@@ -86,6 +87,8 @@ void add_flags(CLI::App& app, Flags& flags) {
                  "How long to wait at the end for the updater to catch up")
       ->check(CLI::Range(0, 3600))
       ->capture_default_str();
+  app.add_flag("--note-shown,!--no-note-shown", flags.note_shown,
+               "Count what was just shown before it has come back through Kafka (the default)");
 }
 
 std::unique_ptr<fcap::Checker> make_checker(const Flags& flags) {
@@ -157,7 +160,7 @@ int run(const Flags& flags) {
   }
   const auto traffic = make_traffic(flags, summary.user_prefix, *checker->rules());
   LiveCounters counters;
-  Server server({*checker, producer, *traffic, counters}, run_id);
+  Server server({*checker, producer, *traffic, counters, flags.note_shown}, run_id);
   PropagationProbe probe(*checker, producer, counters, {summary.user_prefix, flags.probe_campaign});
   LiveView view(counters, stdout);
 

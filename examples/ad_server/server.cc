@@ -51,11 +51,17 @@ void Server::answer(const AdRequest& request, const std::string& impression_id) 
   }
   if (chosen == nullptr) return;  // every ad is capped: a house ad, say, which has no cap
 
+  const fcap::Instant at = request.at.value_or(now());
+  // Counts for our own next check at once, not only when it has come back through Kafka.
+  if (parts_.note_shown) {
+    parts_.checker.note_shown(request.user, {chosen->campaign, chosen->creative}, impression_id,
+                              at);
+  }
   const bool published = parts_.producer.publish({.user = request.user,
                                                   .campaign = chosen->campaign,
                                                   .creative = chosen->creative,
                                                   .id = impression_id,
-                                                  .at = request.at.value_or(now())});
+                                                  .at = at});
   (published ? counters.shown : counters.not_published).fetch_add(1, std::memory_order_relaxed);
   if (published && result.reason != fcap::Reason::kPassed) {
     counters.shown_fail_open.fetch_add(1, std::memory_order_relaxed);

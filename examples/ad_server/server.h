@@ -21,6 +21,7 @@ class Server {
     ImpressionProducer& producer;
     Traffic& traffic;
     LiveCounters& counters;
+    bool note_shown = true;
   };
 
   Server(const Parts& parts, std::string run_id) : parts_(parts), run_id_(std::move(run_id)) {}

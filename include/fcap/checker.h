@@ -38,6 +38,23 @@ struct RuleSourceOptions {
   bool accept_any_shrink = false;
 };
 
+/// What a Checker remembers by itself, beside the store. Bounded; nothing of it outlives the
+/// process.
+struct LocalOptions {
+  /// Impressions that note_shown() keeps at most, about 250 bytes each; the oldest make room. For n
+  /// impressions a second that the process serves, n times `shown_for`. 0: note_shown() does
+  /// nothing. At most 10 million.
+  std::size_t shown_max = 100'000;
+  /// How long an impression that does not turn up in the ledger is believed in. 1 s to 1 h.
+  std::chrono::milliseconds shown_for{60'000};
+  /// Capped verdicts that are kept until the instant at which they could end, 64 bytes each: a
+  /// check whose candidates are all among them is answered without reading, and through an outage
+  /// they stay capped. Exact (docs/semantics.md). 0: none are kept. At most 100 million.
+  std::size_t cached_caps_max = 0;
+  /// The longest that one is kept: for so long may the erasure of a user go unnoticed. 1 s to 24 h.
+  std::chrono::milliseconds cached_caps_for{60'000};
+};
+
 /// How a Checker behaves. Every field has the value that suits most hosts.
 struct CheckerOptions {
   /// What to do where no user id is given, or a null one.
@@ -63,6 +80,7 @@ struct CheckerOptions {
   bool fail_open = true;
   /// The longest that check() takes to answer, where CheckOptions has none. 100 µs to 60 s.
   std::chrono::microseconds deadline{5000};
+  LocalOptions local = {};
 
   // --- Seams.
 
@@ -106,6 +124,15 @@ struct CheckerStats {
   std::uint64_t undecodable = 0;
   std::uint64_t forked = 0;
   std::uint64_t invalid = 0;
+  // --- Local accuracy.
+  std::uint64_t shown_noted = 0;      ///< note_shown() calls that were taken
+  std::uint64_t shown_confirmed = 0;  ///< of these, since found in the ledger
+  std::uint64_t shown_displaced = 0;  ///< pushed out by newer ones: raise local.shown_max
+  std::uint64_t shown_kept = 0;       ///< gauge: impressions remembered
+  std::uint64_t cached_checks = 0;    ///< checks answered without reading
+  std::uint64_t cached_verdicts = 0;  ///< verdicts given by the negative cache
+  std::uint64_t cached_caps = 0;      ///< gauge: places of the negative cache in use
+
   std::uint64_t unknown_frames = 0;    ///< frames skipped in records of a newer version
   std::uint64_t pending = 0;           ///< gauge: checks begun and not answered
   std::uint64_t rule_set_version = 0;  ///< gauge
@@ -167,6 +194,15 @@ class FCAP_EXPORT Checker {
   /// through the executor. The user and candidates are copied.
   void check_async(std::string_view user, std::span<const Candidate> candidates,
                    const CheckOptions& options, Callback callback) noexcept;
+
+  /// Says that this process has just shown an impression, so that its own checks count it at once
+  /// rather than when it has come back through Kafka: until the ledger has an event of this id, for
+  /// at most LocalOptions::shown_for. `event_id` is the one that is published (event_id, or else
+  /// imp_id), `at` its timestamp; absent: the Checker's clock. Calling again with the same id
+  /// changes nothing. Never blocks on the store. False where it is not remembered: no user, an id
+  /// over 256 bytes, an empty event id, switched off, a forked child, or no memory.
+  bool note_shown(std::string_view user, const Candidate& shown, std::string_view event_id,
+                  std::optional<Instant> at = {}) noexcept;
 
   /// Puts a rule set in place of the current one. Checks that are running keep the one they have.
   void set_rules(std::shared_ptr<const RuleSet> rules) noexcept;

@@ -46,6 +46,9 @@ struct Verdict {
   Reason reason = Reason::kPassed;
   /// False when the record was trimmed for size and the counts may be too low.
   bool complete = true;
+  /// Given by the negative cache, without reading: capped for certain by `rule_id`, at least until
+  /// `eligible_at`. A read could find a higher count, a later instant, and another rule.
+  bool cached = false;
   /// When capped: the enforced rule with the latest eligible_at, its count and its limit. The view
   /// lives as long as the rule set, which the CheckResult holds.
   std::string_view rule_id = {};
@@ -59,7 +62,8 @@ struct Verdict {
 /// The verdicts of one check, in the order of its candidates.
 struct CheckResult {
   std::vector<Verdict> verdicts;
-  /// kPassed when the history was read; otherwise why the verdicts were given without it.
+  /// kPassed when the verdicts rest on the history; otherwise why they were given without it (all
+  /// but those that are `cached`).
   Reason reason = Reason::kPassed;
   /// The rule set that was applied; keeps the verdicts' rule ids alive.
   std::shared_ptr<const RuleSet> rules;

@@ -10,6 +10,7 @@ namespace fcap::checker {
 void AsyncRead::prepare(Core& core) noexcept {
   core_ = &core;
   reason_ = Reason::kPassed;
+  from_cache.reset();
   submitted.store(false, std::memory_order_relaxed);
   phase_.store(0, std::memory_order_relaxed);
   references_.store(1, std::memory_order_relaxed);

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -47,6 +48,8 @@ class AsyncRead final : public StoreCompletion, public PoolNode<AsyncRead> {
   Instant now;
   Checker::Callback callback;
   std::string key;
+  /// The answer, where the negative cache had it.
+  std::optional<CheckResult> from_cache;
 
   /// check_async() is through with the store, so complete() is not running inside it.
   std::atomic<bool> submitted{false};

@@ -62,6 +62,11 @@ void Checker::check_async(std::string_view user, std::span<const Candidate> cand
   impl_->check_async(user, candidates, options, std::move(callback));
 }
 
+bool Checker::note_shown(std::string_view user, const Candidate& shown, std::string_view event_id,
+                         std::optional<Instant> at) noexcept {
+  return impl_->note_shown(user, shown, event_id, at);
+}
+
 void Checker::set_rules(std::shared_ptr<const RuleSet> rules) noexcept {
   impl_->set_rules(std::move(rules));
 }

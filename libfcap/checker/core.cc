@@ -30,6 +30,15 @@ Core::Core(CheckerOptions options, std::shared_ptr<Store> store)
       read_groups_(Pool<ReadGroup>::make()),
       async_reads_(Pool<AsyncRead>::make()),
       store_(std::move(store)) {
+  const LocalOptions& local = options_.local;
+  if (local.shown_max > 0) {
+    shown_ = std::make_unique<ShownEvents>(
+        ShownEvents::Limits{.events_max = local.shown_max, .kept_for = local.shown_for});
+  }
+  if (local.cached_caps_max > 0) {
+    cache_ = std::make_unique<NegativeCache>(NegativeCache::Limits{
+        .verdicts_max = local.cached_caps_max, .kept_for = local.cached_caps_for});
+  }
   answer_queue_.start();
 }
 
@@ -183,8 +192,15 @@ CheckerStats Core::stats() const noexcept {
   stats.forked = counters_.sum(Counter::kForked);
   stats.invalid = counters_.sum(Counter::kInvalid);
   stats.unknown_frames = counters_.sum(Counter::kUnknownFrames);
+  stats.shown_noted = counters_.sum(Counter::kShownNoted);
+  stats.shown_confirmed = counters_.sum(Counter::kShownConfirmed);
+  stats.shown_displaced = counters_.sum(Counter::kShownDisplaced);
+  stats.cached_checks = counters_.sum(Counter::kCachedChecks);
+  stats.cached_verdicts = counters_.sum(Counter::kCachedVerdicts);
+  stats.cached_caps = cache_ == nullptr ? 0 : cache_->size();
   if (fork_guard_.in_child()) return stats;  // no locks: their holders may not exist here
 
+  stats.shown_kept = shown_ == nullptr ? 0 : shown_->size();
   const std::shared_ptr<const RuleSet> rules = current_rules_.get();
   stats.rule_set_version = rules == nullptr ? 0 : rules->version();
   stats.rule_count = count_of(rules);

@@ -21,8 +21,10 @@
 #include "checker/current_rules.h"
 #include "checker/fork_guard.h"
 #include "checker/judge.h"
+#include "checker/negative_cache.h"
 #include "checker/pool.h"
 #include "checker/read_group.h"
+#include "checker/shown_events.h"
 #include "config/rule_refresher.h"
 
 namespace fcap::checker {
@@ -51,6 +53,8 @@ class Core {
                                          std::size_t k, const CheckOptions& options) noexcept;
   void check_async(std::string_view user, std::span<const Candidate> candidates,
                    const CheckOptions& options, Checker::Callback callback) noexcept;
+  bool note_shown(std::string_view user, const Candidate& shown, std::string_view event_id,
+                  std::optional<Instant> at) noexcept;
   void set_rules(std::shared_ptr<const RuleSet> rules) noexcept;
   [[nodiscard]] std::shared_ptr<const RuleSet> rules() const noexcept;
   [[nodiscard]] CheckerStats stats() const noexcept;
@@ -90,10 +94,21 @@ class Core {
                                          const CheckOptions& options);
   std::vector<std::size_t> picked(std::string_view user, std::span<const Candidate> ranked,
                                   std::size_t k, const CheckOptions& options);
+  [[nodiscard]] std::vector<std::size_t> first_of(const CheckResult& result, std::size_t k);
+  void count_picks(std::size_t judged, std::size_t picked) noexcept;
   void refuse(std::size_t candidate_count, Reason reason, CheckResult& result);
   void judge_record(const Asked& asked, Reason reason, std::string_view record,
                     CheckResult& result);
-  [[nodiscard]] Reason load(Scratch& scratch, Reason reason, std::string_view record);
+  [[nodiscard]] Reason load(Scratch& scratch, std::string_view user, Reason reason,
+                            std::string_view record);
+
+  // core_local.cc
+  void add_shown(Scratch& scratch, std::string_view user);
+  [[nodiscard]] bool answer_from_cache(std::string_view user, std::span<const Candidate> candidates,
+                                       Instant now, const CheckOptions& options,
+                                       CheckResult& result);
+  void keep_caps(const Scratch& scratch, const Asked& asked, const CheckResult& result) noexcept;
+  void put_cached_caps(Scratch& scratch, const Asked& asked, CheckResult& result);
 
   // core_async.cc
   void submit(AsyncRead& read, std::string_view user, Clock::time_point deadline) noexcept;
@@ -112,6 +127,8 @@ class Core {
   std::atomic<std::uint64_t> rules_set_count_{0};
   std::atomic<std::uint64_t> undecodable_logged_{0};
 
+  std::unique_ptr<ShownEvents> shown_;    // null: switched off
+  std::unique_ptr<NegativeCache> cache_;  // null: switched off
   Pool<Scratch>::Owner scratches_;
   Pool<ReadGroup>::Owner read_groups_;
   Pool<AsyncRead>::Owner async_reads_;

@@ -43,6 +43,12 @@ void Core::check_async(std::string_view user, std::span<const Candidate> candida
     hash_candidates(candidates, read->candidates);
     read->segments.assign(options.segments.begin(), options.segments.end());
     ledger::user_key(options_.key_prefix, user, read->key);
+    if (refuse_user(user) == Reason::kPassed) {
+      CheckResult cached;
+      if (answer_from_cache(user, candidates, read->now, options, cached)) {
+        read->from_cache = std::move(cached);
+      }
+    }
   } catch (...) {
     if (read != nullptr) read->drop_reference();
     read = nullptr;
@@ -69,7 +75,7 @@ void Core::check_async(std::string_view user, std::span<const Candidate> candida
 void Core::submit(AsyncRead& read, std::string_view user, Clock::time_point deadline) noexcept {
   remember(read);
   const Reason refused = refuse_user(user);
-  if (refused != Reason::kPassed) {
+  if (refused != Reason::kPassed || read.from_cache) {
     read.skip_store(refused);
     hand_over(read);
     return;
@@ -102,8 +108,15 @@ void Core::answer(AsyncRead& read, Reason reason, std::string_view record) noexc
   CheckResult result;
   try {
     const std::vector<std::string_view> segments(read.segments.begin(), read.segments.end());
-    judge_record({.candidates = read.candidates, .now = read.now, .segments = segments}, reason,
-                 record, result);
+    if (reason == Reason::kPassed && read.from_cache) {
+      result = std::move(*read.from_cache);
+    } else {
+      judge_record({.user = ledger::user_of_key(read.key, options_.key_prefix.size()),
+                    .candidates = read.candidates,
+                    .now = read.now,
+                    .segments = segments},
+                   reason, record, result);
+    }
   } catch (...) {
     result = {};
     result.reason = Reason::kOverloaded;

@@ -90,16 +90,18 @@ CheckResult Core::checked(std::string_view user, std::span<const Candidate> cand
     return result;
   }
   const Clock::time_point deadline = deadline_of(options);
+  const Instant now = instant_of(options);
+  if (answer_from_cache(user, candidates, now, options, result)) return result;
   const HeldGroup group = acquire_group(*read_groups_, 1);
   ledger::user_key(options_.key_prefix, user, group->key);
   group->start(*store_, 0, group->key, deadline);
   // Hashed while the request travels.
   hash_candidates(candidates, group->candidate_keys);
-  const Instant now = instant_of(options);
   group->wait_until(deadline);
   const ReadAnswer answer = answer_of(group->read(0));
-  judge_record({.candidates = group->candidate_keys, .now = now, .segments = options.segments},
-               answer.reason, answer.record, result);
+  judge_record(
+      {.user = user, .candidates = group->candidate_keys, .now = now, .segments = options.segments},
+      answer.reason, answer.record, result);
   return result;
 }
 
@@ -128,10 +130,12 @@ std::vector<CheckResult> Core::batch_checked(std::span<const UserCandidates> use
   std::size_t read_count = 0;
   for (std::size_t i = 0; i < users.size(); ++i) {
     if (refused == Reason::kPassed) reasons[i] = refuse_user(users[i].user);
-    if (reasons[i] == Reason::kPassed) {
-      ++read_count;
-    } else {
+    if (reasons[i] != Reason::kPassed) {
       refuse(users[i].candidates.size(), reasons[i], results[i]);
+    } else if (answer_from_cache(users[i].user, users[i].candidates, now, options, results[i])) {
+      reasons[i] = Reason::kCapped;  // needs no read
+    } else {
+      ++read_count;
     }
   }
   if (read_count == 0) return results;
@@ -149,7 +153,10 @@ std::vector<CheckResult> Core::batch_checked(std::span<const UserCandidates> use
     if (reasons[i] != Reason::kPassed) continue;
     const ReadAnswer answer = answer_of(group->read(next_read++));
     hash_candidates(users[i].candidates, group->candidate_keys);
-    judge_record({.candidates = group->candidate_keys, .now = now, .segments = options.segments},
+    judge_record({.user = users[i].user,
+                  .candidates = group->candidate_keys,
+                  .now = now,
+                  .segments = options.segments},
                  answer.reason, answer.record, results[i]);
   }
   return results;
@@ -172,47 +179,62 @@ std::vector<std::size_t> Core::first_allowed(std::string_view user,
 
 std::vector<std::size_t> Core::picked(std::string_view user, std::span<const Candidate> ranked,
                                       std::size_t k, const CheckOptions& options) {
-  std::vector<std::size_t> result;
-  if (k == 0 || ranked.empty()) return result;
-  std::size_t judged = 0;
+  if (k == 0 || ranked.empty()) return {};
   Reason reason = fork_guard_.in_child() ? Reason::kForked : refuse_blocking();
   if (reason == Reason::kPassed) reason = refuse_user(user);
-  if (reason == Reason::kPassed) {
-    const Clock::time_point deadline = deadline_of(options);
-    const HeldGroup group = acquire_group(*read_groups_, 1);
-    ledger::user_key(options_.key_prefix, user, group->key);
-    group->start(*store_, 0, group->key, deadline);
-    hash_candidates(ranked, group->candidate_keys);
-    const Instant now = instant_of(options);
-    group->wait_until(deadline);
-    const ReadAnswer answer = answer_of(group->read(0));
-    const Pooled<Scratch> scratch(*scratches_);
-    reason = load(*scratch, answer.reason, answer.record);
-    if (reason == Reason::kPassed) {
-      result = pick(*scratch,
-                    {.candidates = group->candidate_keys, .now = now, .segments = options.segments},
-                    k, options_.fail_open, judged);
-    }
-  }
+  CheckResult unread;
   if (reason != Reason::kPassed) {
-    judged = ranked.size();
-    if (allows(reason)) {
-      judged = std::min(k, ranked.size());
-      for (std::size_t i = 0; i < judged; ++i) result.push_back(i);
-    }
-    count_reason(reason);
+    refuse(ranked.size(), reason, unread);
+    return first_of(unread, k);
   }
+  const Clock::time_point deadline = deadline_of(options);
+  const Instant now = instant_of(options);
+  if (answer_from_cache(user, ranked, now, options, unread)) return first_of(unread, k);
+
+  const HeldGroup group = acquire_group(*read_groups_, 1);
+  ledger::user_key(options_.key_prefix, user, group->key);
+  group->start(*store_, 0, group->key, deadline);
+  hash_candidates(ranked, group->candidate_keys);
+  group->wait_until(deadline);
+  const Asked asked{
+      .user = user, .candidates = group->candidate_keys, .now = now, .segments = options.segments};
+  const ReadAnswer answer = answer_of(group->read(0));
+  const Pooled<Scratch> scratch(*scratches_);
+  reason = load(*scratch, user, answer.reason, answer.record);
+  if (reason != Reason::kPassed) {
+    refuse(ranked.size(), reason, unread);
+    put_cached_caps(*scratch, asked, unread);
+    return first_of(unread, k);
+  }
+  std::size_t judged = 0;
+  std::vector<std::size_t> picked = pick(*scratch, asked, k, options_.fail_open, judged);
+  count_picks(judged, picked.size());
+  return picked;
+}
+
+/// The first `k` that are allowed, where each is as it is whatever else is shown.
+std::vector<std::size_t> Core::first_of(const CheckResult& result, std::size_t k) {
+  std::vector<std::size_t> picked;
+  std::size_t judged = 0;
+  for (; judged < result.verdicts.size() && picked.size() < k; ++judged) {
+    if (result.verdicts[judged].allowed) picked.push_back(judged);
+  }
+  count_picks(judged, picked.size());
+  count_reason(result.reason);
+  return picked;
+}
+
+void Core::count_picks(std::size_t judged, std::size_t picked) noexcept {
   counters_.add(Counter::kCandidates, judged);
-  counters_.add(Counter::kAllowed, result.size());
-  counters_.add(Counter::kCapped, judged - result.size());
-  return result;
+  counters_.add(Counter::kAllowed, picked);
+  counters_.add(Counter::kCapped, judged - picked);
 }
 
 void Core::refuse(std::size_t candidate_count, Reason reason, CheckResult& result) {
   answer_alike(candidate_count, reason, allows(reason), result);
 }
 
-Reason Core::load(Scratch& scratch, Reason reason, std::string_view record) {
+Reason Core::load(Scratch& scratch, std::string_view user, Reason reason, std::string_view record) {
   if (reason == Reason::kUnavailable && closing_.load(std::memory_order_acquire)) {
     return Reason::kShutdown;
   }
@@ -224,15 +246,21 @@ Reason Core::load(Scratch& scratch, Reason reason, std::string_view record) {
     return Reason::kUndecodable;
   }
   counters_.add(Counter::kUnknownFrames, scratch.ledger.unknown_frames());
+  add_shown(scratch, user);
   return Reason::kPassed;
 }
 
 void Core::judge_record(const Asked& asked, Reason reason, std::string_view record,
                         CheckResult& result) {
   const Pooled<Scratch> scratch(*scratches_);
-  reason = load(*scratch, reason, record);
-  if (reason != Reason::kPassed) return refuse(asked.candidates.size(), reason, result);
+  reason = load(*scratch, asked.user, reason, record);
+  if (reason != Reason::kPassed) {
+    refuse(asked.candidates.size(), reason, result);
+    put_cached_caps(*scratch, asked, result);
+    return;
+  }
   counters_.add(Counter::kShadowCapped, judge(*scratch, asked, options_.fail_open, result));
+  keep_caps(*scratch, asked, result);
 }
 
 }  // namespace fcap::checker

@@ -26,6 +26,11 @@ enum class Counter : std::uint8_t {
   kForked,
   kInvalid,
   kUnknownFrames,
+  kShownNoted,
+  kShownConfirmed,
+  kShownDisplaced,
+  kCachedChecks,
+  kCachedVerdicts,
   kCallsBegun,
   kCallsEnded,
 };

@@ -20,10 +20,14 @@ struct Scratch : PoolNode<Scratch> {
   ledger::Ledger ledger;
   rules::Evaluator evaluator;
   HeldRules held;
+  std::vector<rules::CandidateKey> candidates;
+  /// How many entries of the ledger only this process knows of yet.
+  std::size_t unconfirmed = 0;
 };
 
-/// One user's question, without the user.
+/// One user's question.
 struct Asked {
+  std::string_view user;
   std::span<const rules::CandidateKey> candidates;
   Instant now;
   std::span<const std::string_view> segments;

@@ -44,6 +44,14 @@ Status check_options(const CheckerOptions& options) {
     complaints.require(id.size() <= ledger::kIdBytesMax,
                        "null_user_ids: an id has more than 256 bytes");
   }
+  const LocalOptions& local = options.local;
+  complaints.require(local.shown_max <= 10'000'000, "local.shown_max: must be at most 10 million");
+  complaints.require(local.shown_for >= 1s && local.shown_for <= 1h,
+                     "local.shown_for: must lie between 1 second and 1 hour");
+  complaints.require(local.cached_caps_max <= 100'000'000,
+                     "local.cached_caps_max: must be at most 100 million");
+  complaints.require(local.cached_caps_for >= 1s && local.cached_caps_for <= 24h,
+                     "local.cached_caps_for: must lie between 1 second and 24 hours");
   const RuleSourceOptions& rules = options.rules;
   complaints.require(rules.poll_interval >= 1s && rules.poll_interval <= 1h,
                      "rules.poll_interval: must lie between 1 second and 1 hour");

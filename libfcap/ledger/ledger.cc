@@ -72,6 +72,16 @@ Entry Ledger::entry(const Run& run, std::uint32_t index) const noexcept {
           .fingerprint = fingerprints_[index]};
 }
 
+bool Ledger::contains(std::uint64_t campaign, EventType type,
+                      std::uint32_t fingerprint) const noexcept {
+  for (const Run& run : runs_) {
+    if (run.campaign != campaign || run.type != type) continue;
+    const auto of_run = fingerprints().subspan(run.begin, run.end - run.begin);
+    return std::find(of_run.begin(), of_run.end(), fingerprint) != of_run.end();
+  }
+  return false;
+}
+
 std::optional<Instant> Ledger::newest() const noexcept {
   if (empty()) return std::nullopt;
   Instant newest = times_[runs_.front().end - 1];

@@ -90,6 +90,10 @@ class Ledger {
   /// The entry at `index` of the columns, which lies in [run.begin, run.end).
   [[nodiscard]] Entry entry(const Run& run, std::uint32_t index) const noexcept;
 
+  /// Whether there is an entry of this identity.
+  [[nodiscard]] bool contains(std::uint64_t campaign, EventType type,
+                              std::uint32_t fingerprint) const noexcept;
+
   /// Entries at or before this instant are erased for ever.
   [[nodiscard]] std::optional<Instant> erased_before() const noexcept { return erased_before_; }
   /// Entries before this instant may be missing: the record was trimmed for size. A window is

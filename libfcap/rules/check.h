@@ -54,6 +54,7 @@ class Check {
     std::uint32_t creative = kNone;
     std::uint32_t groups_begin = 0;  ///< into group_targets_
     std::uint32_t groups_end = 0;
+    CertainObstacle certain = {};  ///< what judge() has found
   };
 
   void begin(const Evaluator::Question& question,
@@ -63,7 +64,7 @@ class Check {
   }
 
   /// The verdict (every field of it), and in `shadow` whether a shadow rule stands in the way.
-  void judge(const Resolved& candidate, Verdict& verdict, bool& shadow) noexcept;
+  void judge(std::size_t index, Verdict& verdict, bool& shadow) noexcept;
 
   /// Calls visit(const Target&) for each target of a candidate that has rules.
   template <typename Visit>
@@ -121,6 +122,7 @@ class Check {
   void judge_rule(const Target& target, const Applying& applying, std::int64_t at_ms,
                   Judgement& judgement);
   void judge_target(const Target& target, std::int64_t at_ms, Judgement& judgement);
+  [[nodiscard]] bool only_grows(const CompiledRule& rule) const noexcept;
   void add(const Judgement& part, Judgement& whole) const noexcept;
   [[nodiscard]] std::uint8_t named_kinds(const TargetRules* named,
                                          std::int64_t at_ms) const noexcept;

@@ -22,10 +22,19 @@ std::uint32_t Evaluator::evaluate(const Question& question,
   const std::size_t count = std::min(candidates.size(), out.size());
   for (std::size_t i = 0; i < count; ++i) {
     bool shadow = false;
-    check.judge(check.candidate(i), out[i], shadow);
+    check.judge(i, out[i], shadow);
     shadow_capped += shadow ? 1 : 0;
   }
   return shadow_capped;
+}
+
+std::optional<CappedUntil> Evaluator::capped_until(std::size_t candidate) const noexcept {
+  const Check& check = scratch_->check;
+  const CertainObstacle& certain = check.candidate(candidate).certain;
+  if (certain.rule == nullptr) return std::nullopt;
+  CappedUntil capped{.rule = &check.source(*certain.rule), .count = certain.count};
+  if (certain.until_ms != kNever) capped.until = instant_from_ms(certain.until_ms);
+  return capped;
 }
 
 Explanation Evaluator::explain(const Question& question, const Candidate& candidate) {

@@ -44,6 +44,14 @@ struct RuleAccount {
   std::string replaced_by;
 };
 
+/// A rule that caps a candidate whatever else is recorded, short of a change of rules or segments
+/// or an erasure.
+struct CappedUntil {
+  const Rule* rule = nullptr;
+  std::uint32_t count = 0;
+  std::optional<Instant> until = {};  ///< none: for ever
+};
+
 /// Everything about one candidate.
 struct Explanation {
   Verdict verdict;
@@ -77,6 +85,11 @@ class Evaluator {
   /// shadow rule stands in the way of, whether or not an enforced one does too.
   std::uint32_t evaluate(const Question& question, std::span<const CandidateKey> candidates,
                          std::span<Verdict> out) noexcept;
+
+  /// Of the last evaluate(): the sliding or calendar rule (or limit of 0) that certainly caps a
+  /// candidate for longest. Counts of such rules only grow while history is added. None for
+  /// candidates that pass or that only other rules cap, and where the record was trimmed for size.
+  [[nodiscard]] std::optional<CappedUntil> capped_until(std::size_t candidate) const noexcept;
 
   /// The verdict with every rule behind it.
   Explanation explain(const Question& question, const Candidate& candidate);

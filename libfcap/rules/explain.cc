@@ -143,7 +143,7 @@ RuleAccount Explainer::account(const Target& target, const Applying& applying, b
 Explanation explain_check(Check& check, const Candidate& candidate) {
   Explanation explanation;
   bool shadow = false;
-  check.judge(check.candidate(0), explanation.verdict, shadow);
+  check.judge(0, explanation.verdict, shadow);
   Explainer(check, candidate).explain(check.candidate(0), explanation);
   explanation.zone_data_version = check.rules().zone_data_version;
   const auto by_id = [](const RuleAccount& a, const RuleAccount& b) {

@@ -19,6 +19,13 @@ inline constexpr std::int64_t kInstantMsMax = std::int64_t{1} << 60;
   return ms > kInstantMsMax ? kInstantMsMax : (ms < -kInstantMsMax ? -kInstantMsMax : ms);
 }
 
+/// An obstacle that stands until `until_ms` whatever is added to the history.
+struct CertainObstacle {
+  const CompiledRule* rule = nullptr;  ///< null: there is none
+  std::int64_t until_ms = 0;
+  std::uint32_t count = 0;
+};
+
 /// A judgement of all rules of one target at one instant.
 struct Judgement {
   const CompiledRule* rule = nullptr;  ///< the obstacle that clears last; null: none
@@ -26,6 +33,7 @@ struct Judgement {
   std::uint32_t count = 0;             ///< its count
   bool shadow_blocks = false;
   bool complete = true;
+  CertainObstacle certain;  ///< of those there are, the one that stands longest
 };
 
 /// The times of one target and type, ascending; or in several ascending pieces.

@@ -67,7 +67,18 @@ void Check::judge_rule(const Target& target, const Applying& applying, std::int6
   obstacle.rule = &rule;
   obstacle.clears_ms = clears_at(target, applying, times, at_ms);
   obstacle.count = count(rule, times, at_ms);
+  if (!trimmed_ && only_grows(rule)) {
+    obstacle.certain = {.rule = &rule, .until_ms = obstacle.clears_ms, .count = obstacle.count};
+  }
   add(obstacle, judgement);
+}
+
+/// Whether a rule that stands in the way goes on doing so when more is recorded. The window of a
+/// fixed one may turn out to have opened earlier; a lifetime's edge is the retention's.
+bool Check::only_grows(const CompiledRule& rule) const noexcept {
+  if (rule.limit == 0) return true;
+  const Window::Kind kind = rules_->windows[rule.window].kind;
+  return kind == Window::Kind::kSliding || kind == Window::Kind::kCalendar;
 }
 
 void Check::judge_target(const Target& target, std::int64_t at_ms, Judgement& judgement) {
@@ -79,6 +90,10 @@ void Check::add(const Judgement& part, Judgement& whole) const noexcept {
   whole.complete = whole.complete && part.complete;
   whole.shadow_blocks = whole.shadow_blocks || part.shadow_blocks;
   if (part.rule == nullptr) return;
+  if (part.certain.rule != nullptr &&
+      (whole.certain.rule == nullptr || part.certain.until_ms > whole.certain.until_ms)) {
+    whole.certain = part.certain;
+  }
   if (whole.rule != nullptr && part.clears_ms <= whole.clears_ms) {
     if (part.clears_ms < whole.clears_ms) return;
     // One default may stand in the way for several groups of a candidate: the largest count.
@@ -116,7 +131,8 @@ std::int64_t Check::passes_at(const Resolved& candidate, std::int64_t at_ms) {
   return at_ms;
 }
 
-void Check::judge(const Resolved& candidate, Verdict& verdict, bool& shadow) noexcept {
+void Check::judge(std::size_t index, Verdict& verdict, bool& shadow) noexcept {
+  Resolved& candidate = resolved_[index];
   Judgement judgement;
   for_each_target(candidate, [&](const Target& target) {
     if (target.gathered == kNone) {
@@ -132,6 +148,7 @@ void Check::judge(const Resolved& candidate, Verdict& verdict, bool& shadow) noe
     add(gathered.judgement, judgement);
   });
   shadow = judgement.shadow_blocks;
+  candidate.certain = judgement.certain;
   verdict = Verdict{};
   verdict.complete = judgement.complete;
   if (judgement.rule == nullptr) {

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "checker/stripes.h"
+#include "ledger/ledger.h"
+
+namespace fcap::checker {
+
+/// The impressions that this process served in the last seconds, until the ledger has them:
+/// note_shown()'s memory. Kept by the user's whole id, so that nobody is capped for somebody else.
+///
+/// Bounded: the oldest make room for the newest. An event takes about 200 bytes and its user's id.
+///
+/// Thread safety: all functions from any thread.
+class ShownEvents {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  struct Limits {
+    std::size_t events_max = 0;
+    std::chrono::milliseconds kept_for{0};
+  };
+
+  /// What became of a user's events when a ledger was read.
+  struct Merged {
+    std::size_t unconfirmed = 0;  ///< added to the ledger
+    std::size_t confirmed = 0;    ///< the ledger had them; forgotten
+  };
+
+  /// Throws std::bad_alloc.
+  explicit ShownEvents(Limits limits);
+
+  /// Remembers an event; one that is noted again counts once. Returns how many others had to make
+  /// room that the ledger has not been seen to have. Throws std::bad_alloc.
+  std::size_t note(std::string_view user, const ledger::Entry& shown, Clock::time_point now);
+
+  /// Adds what the ledger does not have yet, and forgets what it has. Throws std::bad_alloc.
+  Merged merge_into(std::string_view user, Clock::time_point now, ledger::Ledger& ledger);
+
+  /// How many are remembered, those included whose time is over but which nothing has pushed out.
+  [[nodiscard]] std::size_t size() const noexcept;
+
+ private:
+  struct Event {
+    std::string user;
+    ledger::Entry entry;
+    Clock::time_point noted_at;
+  };
+  using Events = std::list<Event>;
+
+  struct alignas(kCacheLineBytes) Part {
+    mutable std::mutex mutex;
+    Events events;  ///< in the order in which they were noted
+    std::unordered_multimap<std::string_view, Events::iterator> by_user;
+  };
+
+  [[nodiscard]] Part& part_of(std::string_view user) noexcept;
+  static void forget(Part& part, Events::iterator event) noexcept;
+  void forget_expired(Part& part, Clock::time_point now) const noexcept;
+  [[nodiscard]] bool expired(const Event& event, Clock::time_point now) const noexcept {
+    return now - event.noted_at >= limits_.kept_for;
+  }
+
+  const Limits limits_;
+  // Hosts that never note anything do not pay for locks.
+  std::atomic<bool> used_{false};
+  std::vector<std::unique_ptr<Part>> parts_;
+};
+
+}  // namespace fcap::checker

@@ -1,0 +1,112 @@
+#include "checker/shown_events.h"
+
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "fixtures.h"
+
+namespace fcap::checker_test {
+namespace {
+
+using checker::ShownEvents;
+
+constexpr ShownEvents::Clock::time_point kStart{std::chrono::hours(1)};
+
+ledger::Entry impression(std::uint32_t fingerprint, Instant time = kNow) {
+  return {.time = time,
+          .campaign = ledger::id_hash("c1"),
+          .creative = 0,
+          .type = EventType::kImpression,
+          .fingerprint = fingerprint};
+}
+
+/// How many entries a user's empty ledger gets.
+std::size_t remembered(ShownEvents& shown, std::string_view user,
+                       ShownEvents::Clock::time_point now = kStart) {
+  ledger::Ledger ledger;
+  return shown.merge_into(user, now, ledger).unconfirmed;
+}
+
+TEST(ShownEvents, CountForTheirUserAlone) {
+  ShownEvents shown({.events_max = 100, .kept_for = 60s});
+  EXPECT_EQ(shown.note("u1", impression(1), kStart), 0U);
+  EXPECT_EQ(shown.note("u1", impression(2), kStart), 0U);
+  EXPECT_EQ(remembered(shown, "u1"), 2U);
+  EXPECT_EQ(remembered(shown, "u2"), 0U);
+}
+
+TEST(ShownEvents, NotedTwiceCountsOnceAtTheLaterTime) {
+  ShownEvents shown({.events_max = 100, .kept_for = 60s});
+  shown.note("u1", impression(1, kNow), kStart);
+  shown.note("u1", impression(1, kNow - 5s), kStart);
+  ledger::Ledger ledger;
+  EXPECT_EQ(shown.merge_into("u1", kStart, ledger).unconfirmed, 1U);
+  ASSERT_EQ(ledger.size(), 1U);
+  EXPECT_EQ(ledger.times().front(), kNow);
+}
+
+TEST(ShownEvents, AreForgottenOnceTheLedgerHasThem) {
+  ShownEvents shown({.events_max = 100, .kept_for = 60s});
+  shown.note("u1", impression(1), kStart);
+  ledger::Ledger ledger;
+  ledger.merge(impression(1, kNow - 2s));  // the producer's clock was behind
+  const ShownEvents::Merged merged = shown.merge_into("u1", kStart, ledger);
+  EXPECT_EQ(merged.confirmed, 1U);
+  EXPECT_EQ(merged.unconfirmed, 0U);
+  ASSERT_EQ(ledger.size(), 1U);
+  EXPECT_EQ(ledger.times().front(), kNow - 2s);
+  EXPECT_EQ(shown.size(), 0U);
+}
+
+TEST(ShownEvents, AClickWithTheSameIdConfirmsNothing) {
+  ShownEvents shown({.events_max = 100, .kept_for = 60s});
+  shown.note("u1", impression(1), kStart);
+  ledger::Ledger ledger;
+  ledger::Entry click = impression(1);
+  click.type = EventType::kClick;
+  ledger.merge(click);
+  EXPECT_EQ(shown.merge_into("u1", kStart, ledger).unconfirmed, 1U);
+  EXPECT_EQ(ledger.size(), 2U);
+}
+
+TEST(ShownEvents, ExpireWhenTheirTimeIsOver) {
+  ShownEvents shown({.events_max = 100, .kept_for = 60s});
+  shown.note("u1", impression(1), kStart);
+  EXPECT_EQ(remembered(shown, "u1", kStart + 60s - 1ns), 1U);
+  EXPECT_EQ(remembered(shown, "u1", kStart + 60s), 0U);
+  EXPECT_EQ(shown.size(), 0U);
+}
+
+TEST(ShownEvents, OthersExpiredOnesMakeRoomFirst) {
+  ShownEvents shown({.events_max = 2, .kept_for = 60s});
+  shown.note("u1", impression(1), kStart);
+  shown.note("u2", impression(2), kStart);
+  EXPECT_EQ(shown.note("u3", impression(3), kStart + 60s), 0U);
+  EXPECT_EQ(shown.size(), 1U);
+}
+
+TEST(ShownEvents, TheOldestMakesRoomWhenFull) {
+  ShownEvents shown({.events_max = 3, .kept_for = 60s});
+  std::size_t made_room = 0;
+  for (std::uint32_t i = 0; i < 5; ++i) {
+    made_room += shown.note("u" + std::to_string(i), impression(i), kStart);
+  }
+  EXPECT_EQ(made_room, 2U);
+  EXPECT_EQ(shown.size(), 3U);
+  EXPECT_EQ(remembered(shown, "u1"), 0U);
+  EXPECT_EQ(remembered(shown, "u2"), 1U);
+}
+
+TEST(ShownEvents, ManyStayWithinTheBound) {
+  constexpr std::size_t kMax = 5000;
+  ShownEvents shown({.events_max = kMax, .kept_for = 60s});
+  for (std::uint32_t i = 0; i < 4 * kMax; ++i) {
+    shown.note("user " + std::to_string(i), impression(i), kStart);
+  }
+  EXPECT_LE(shown.size(), kMax);
+  EXPECT_GT(shown.size(), kMax / 2);
+}
+
+}  // namespace
+}  // namespace fcap::checker_test
