@@ -22,7 +22,7 @@ Identity identity_of(const ledger::Entry& entry) {
 Audit::Audit(AuditOptions options, std::shared_ptr<const RuleSet> rules)
     : options_(std::move(options)), rules_(std::move(rules)) {}
 
-void Audit::add(const events::Event& event, Instant published_at) {
+void Audit::add(const events::Event& event, Instant published_at, bool fail_open) {
   ++report_.messages;
   if (event.kind != events::Event::Kind::kSeen ||
       !event.user_id.starts_with(options_.user_prefix)) {
@@ -36,7 +36,8 @@ void Audit::add(const events::Event& event, Instant published_at) {
                                     .creative = ledger::id_hash(event.creative_id),
                                     .type = event.type,
                                     .fingerprint = ledger::fingerprint(event.event_id)},
-                          .published_at = published_at});
+                          .published_at = published_at,
+                          .fail_open = fail_open});
 }
 
 void Audit::add_skipped() noexcept {
@@ -73,7 +74,11 @@ void Audit::count_over_cap(const History& history) {
           visible.merge(history[j].entry);
         }
       }
-      if (!capped(visible, shown.entry)) ++report_.over_cap_in_flight;
+      if (!capped(visible, shown.entry)) {
+        ++report_.over_cap_in_flight;
+      } else if (shown.fail_open) {
+        ++report_.over_cap_fail_open;
+      }
     }
     before.merge(shown.entry);
   }

@@ -32,6 +32,8 @@ struct AuditReport {
   std::uint64_t over_cap = 0;
   /// Of these: would have passed without the events published less than `propagation` before.
   std::uint64_t over_cap_in_flight = 0;
+  /// Of the rest: the publisher says that it was shown without a look at the history.
+  std::uint64_t over_cap_fail_open = 0;
 };
 
 struct AuditOptions {
@@ -48,8 +50,9 @@ class Audit {
  public:
   Audit(AuditOptions options, std::shared_ptr<const RuleSet> rules);
 
-  /// `published_at`: the message's timestamp in Kafka.
-  void add(const events::Event& event, Instant published_at);
+  /// `published_at`: the message's timestamp in Kafka. `fail_open`: it says that it was shown
+  /// without a look at the history.
+  void add(const events::Event& event, Instant published_at, bool fail_open);
   void add_skipped() noexcept;
 
   /// Reads the ledger of every user seen. Fails when Redis does not answer.
@@ -59,6 +62,7 @@ class Audit {
   struct Published {
     ledger::Entry entry;
     Instant published_at;
+    bool fail_open = false;
   };
   using History = std::vector<Published>;
 

@@ -73,9 +73,13 @@ Status read_topic(const AuditSettings& settings, Audit& audit) {
     if (decoder->decode(message.value, event)) {
       audit.add_skipped();
     } else {
-      audit.add(event, message.timestamp);
+      audit.add(event, message.timestamp, !message.reason.empty());
     }
   });
+}
+
+std::uint64_t over_cap_other(const AuditReport& report) {
+  return report.over_cap - report.over_cap_in_flight - report.over_cap_fail_open;
 }
 
 nlohmann::ordered_json to_json(const AuditReport& report) {
@@ -90,7 +94,8 @@ nlohmann::ordered_json to_json(const AuditReport& report) {
           {"unreadable_records", report.unreadable},
           {"over_cap", report.over_cap},
           {"over_cap_in_flight", report.over_cap_in_flight},
-          {"over_cap_other", report.over_cap - report.over_cap_in_flight}};
+          {"over_cap_fail_open", report.over_cap_fail_open},
+          {"over_cap_other", over_cap_other(report)}};
 }
 
 void print_text(const AuditReport& report, std::chrono::milliseconds propagation,
@@ -104,10 +109,10 @@ void print_text(const AuditReport& report, std::chrono::milliseconds propagation
   out << fmt::format("double    {}\n", report.extra);
   if (report.unreadable > 0) out << fmt::format("unreadable {} records\n", report.unreadable);
   out << fmt::format(
-      "over cap  {}: {} shown within {} of an impression that capped them, {} for "
-      "another reason\n",
-      report.over_cap, report.over_cap_in_flight, spoken(propagation),
-      report.over_cap - report.over_cap_in_flight);
+      "over cap  {}: {} shown within {} of an impression that capped them, {} shown fail-open, {} "
+      "for another reason\n",
+      report.over_cap, report.over_cap_in_flight, spoken(propagation), report.over_cap_fail_open,
+      over_cap_other(report));
 }
 
 }  // namespace

@@ -31,6 +31,18 @@ void note_progress(Ends& unfinished, std::int32_t partition, std::int64_t next) 
   if (end != unfinished.end() && next >= end->second) unfinished.erase(end);
 }
 
+std::string_view reason_of(const rd_kafka_message_t& message) {
+  rd_kafka_headers_t* headers = nullptr;
+  if (rd_kafka_message_headers(&message, &headers) != RD_KAFKA_RESP_ERR_NO_ERROR) return {};
+  const void* value = nullptr;
+  std::size_t bytes = 0;
+  if (rd_kafka_header_get_last(headers, kReasonHeader, &value, &bytes) !=
+      RD_KAFKA_RESP_ERR_NO_ERROR) {
+    return {};
+  }
+  return {static_cast<const char*>(value), bytes};
+}
+
 }  // namespace
 
 Result<std::unique_ptr<RangeReader>> RangeReader::open(const Connection& connection,
@@ -107,7 +119,8 @@ Status RangeReader::read(const std::vector<Span>& spans, const Visit& visit) {
         visit({.partition = message->partition,
                .offset = message->offset,
                .timestamp = instant_from_ms(rd_kafka_message_timestamp(message.get(), nullptr)),
-               .value = {static_cast<const char*>(message->payload), message->len}});
+               .value = {static_cast<const char*>(message->payload), message->len},
+               .reason = reason_of(*message)});
       }
       note_progress(unfinished, message->partition, message->offset + 1);
     } else if (message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF) {

@@ -22,14 +22,21 @@ struct Span {
   std::int64_t to = 0;
 };
 
-/// A message as it stands in the topic. The value is valid only during the call that hands it over.
+/// A message as it stands in the topic. The views are valid only during the call that hands it
+/// over.
 struct Message {
   std::int32_t partition = 0;
   std::int64_t offset = 0;
   /// The broker's or the producer's, as the topic is set.
   Instant timestamp;
   std::string_view value;
+  /// The value of the header kReasonHeader; empty when there is none.
+  std::string_view reason = {};
 };
+
+/// Names the header in which a publisher may say why an impression was shown without a look at the
+/// user's history: the verdict's Reason as a word, such as "timeout".
+inline constexpr const char* kReasonHeader = "fcap_reason";
 
 /// Reads a part of a topic once, in the order of each partition, without a consumer group: it
 /// commits nothing and disturbs nobody.

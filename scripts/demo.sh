@@ -111,9 +111,9 @@ print_summary() {
     "  counted    \($audited.counted) entries in \($audited.users) ledgers: \($audited.lost) lost, \($audited.double) double",
     "  over cap   \($audited.over_cap)" +
       (if $audited.over_cap == 0 then "" else
-        ": \($audited.over_cap_in_flight) shown before the impression that capped them was counted" +
-        (if $audited.over_cap_other == 0 then "" else
-          ", \($audited.over_cap_other) for another reason (\($served.shown_fail_open) impressions were shown fail-open)" end) end),
+        ": \($audited.over_cap_in_flight) shown before the impression that capped them was counted, " +
+        "\($audited.over_cap_fail_open) shown fail-open" +
+        (if $audited.over_cap_other == 0 then "" else ", \($audited.over_cap_other) for another reason" end) end),
     "",
     "What the ad server saw",
     "  checks     \($served.checks) in \($served.seconds | floor) s, p50 \($served.check_p50_us) us, p99 \($served.check_p99_us) us",

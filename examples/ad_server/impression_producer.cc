@@ -88,12 +88,20 @@ ImpressionProducer::~ImpressionProducer() {
 bool ImpressionProducer::publish(const Impression& impression) {
   const std::string json = to_json(impression);
   while (true) {
-    const rd_kafka_resp_err_t code =
-        rd_kafka_producev(client_, RD_KAFKA_V_TOPIC(topic_.c_str()),
-                          RD_KAFKA_V_KEY(impression.user.data(), impression.user.size()),
-                          RD_KAFKA_V_VALUE(const_cast<char*>(json.data()), json.size()),
-                          RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY), RD_KAFKA_V_END);
+    // librdkafka owns the headers of a message that it takes.
+    rd_kafka_headers_t* headers = nullptr;
+    if (!impression.reason.empty()) {
+      headers = rd_kafka_headers_new(1);
+      rd_kafka_header_add(headers, "fcap_reason", -1, impression.reason.data(),
+                          static_cast<ssize_t>(impression.reason.size()));
+    }
+    const rd_kafka_resp_err_t code = rd_kafka_producev(
+        client_, RD_KAFKA_V_TOPIC(topic_.c_str()),
+        RD_KAFKA_V_KEY(impression.user.data(), impression.user.size()),
+        RD_KAFKA_V_VALUE(const_cast<char*>(json.data()), json.size()), RD_KAFKA_V_HEADERS(headers),
+        RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY), RD_KAFKA_V_END);
     if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return true;
+    if (headers != nullptr) rd_kafka_headers_destroy(headers);
     if (code != RD_KAFKA_RESP_ERR__QUEUE_FULL || stopping_.load()) {
       failed_.fetch_add(1);
       return false;

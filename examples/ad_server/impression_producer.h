@@ -21,6 +21,8 @@ struct Impression {
   std::string_view creative;
   std::string_view id;
   fcap::Instant at;
+  /// Why it was shown without a look at the history; empty: there was one. Travels as a header.
+  std::string_view reason = {};
 };
 
 /// Publishes impressions to Kafka, keyed by user. publish() may be called from many threads.

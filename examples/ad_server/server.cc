@@ -57,13 +57,16 @@ void Server::answer(const AdRequest& request, const std::string& impression_id) 
     parts_.checker.note_shown(request.user, {chosen->campaign, chosen->creative}, impression_id,
                               at);
   }
-  const bool published = parts_.producer.publish({.user = request.user,
-                                                  .campaign = chosen->campaign,
-                                                  .creative = chosen->creative,
-                                                  .id = impression_id,
-                                                  .at = at});
+  const bool unread = result.reason != fcap::Reason::kPassed;
+  const bool published =
+      parts_.producer.publish({.user = request.user,
+                               .campaign = chosen->campaign,
+                               .creative = chosen->creative,
+                               .id = impression_id,
+                               .at = at,
+                               .reason = unread ? to_string(result.reason) : std::string_view()});
   (published ? counters.shown : counters.not_published).fetch_add(1, std::memory_order_relaxed);
-  if (published && result.reason != fcap::Reason::kPassed) {
+  if (published && unread) {
     counters.shown_fail_open.fetch_add(1, std::memory_order_relaxed);
   }
 }

@@ -185,10 +185,9 @@ class FCAP_EXPORT Checker {
                                        const CheckOptions& options = {}) noexcept;
 
   /// The first `k` of the ranked candidates that may be shown together: each pick counts as shown
-  /// when the later ones are judged. Gives indices into `ranked`, ascending; fewer than `k` when no
-  /// more pass.
-  std::vector<std::size_t> first_allowed(std::string_view user, std::span<const Candidate> ranked,
-                                         std::size_t k, const CheckOptions& options = {}) noexcept;
+  /// when the later ones are judged. Fewer than `k` when no more pass.
+  PickResult first_allowed(std::string_view user, std::span<const Candidate> ranked, std::size_t k,
+                           const CheckOptions& options = {}) noexcept;
 
   /// check() for event-loop hosts: returns at once and calls `callback` later, on an I/O thread or
   /// through the executor. The user and candidates are copied.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -49,6 +50,8 @@ struct Verdict {
   /// Given by the negative cache, without reading: capped for certain by `rule_id`, at least until
   /// `eligible_at`. A read could find a higher count, a later instant, and another rule.
   bool cached = false;
+  /// A shadow rule stands in the way; it never caps.
+  bool shadow_capped = false;
   /// When capped: the enforced rule with the latest eligible_at, its count and its limit. The view
   /// lives as long as the rule set, which the CheckResult holds.
   std::string_view rule_id = {};
@@ -57,6 +60,17 @@ struct Verdict {
   /// The earliest instant, at or after the check's, from which the candidate passes if nothing more
   /// is shown; none when that is never.
   std::optional<Instant> eligible_at = {};
+  /// When capped: events since this instant, included, count for that rule; for a lifetime rule,
+  /// where the retention begins.
+  std::optional<Instant> counted_since = {};
+};
+
+/// What first_allowed() chose.
+struct PickResult {
+  /// Indices into the ranked candidates, ascending.
+  std::vector<std::size_t> picked;
+  /// kPassed when the choice rests on the history; otherwise why it was made without it.
+  Reason reason = Reason::kPassed;
 };
 
 /// The verdicts of one check, in the order of its candidates.

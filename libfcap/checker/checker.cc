@@ -51,9 +51,8 @@ std::vector<CheckResult> Checker::check_batch(std::span<const UserCandidates> us
   return impl_->check_batch(users, options);
 }
 
-std::vector<std::size_t> Checker::first_allowed(std::string_view user,
-                                                std::span<const Candidate> ranked, std::size_t k,
-                                                const CheckOptions& options) noexcept {
+PickResult Checker::first_allowed(std::string_view user, std::span<const Candidate> ranked,
+                                  std::size_t k, const CheckOptions& options) noexcept {
   return impl_->first_allowed(user, ranked, k, options);
 }
 

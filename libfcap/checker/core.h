@@ -49,8 +49,8 @@ class Core {
                     const CheckOptions& options) noexcept;
   std::vector<CheckResult> check_batch(std::span<const UserCandidates> users,
                                        const CheckOptions& options) noexcept;
-  std::vector<std::size_t> first_allowed(std::string_view user, std::span<const Candidate> ranked,
-                                         std::size_t k, const CheckOptions& options) noexcept;
+  PickResult first_allowed(std::string_view user, std::span<const Candidate> ranked, std::size_t k,
+                           const CheckOptions& options) noexcept;
   void check_async(std::string_view user, std::span<const Candidate> candidates,
                    const CheckOptions& options, Checker::Callback callback) noexcept;
   bool note_shown(std::string_view user, const Candidate& shown, std::string_view event_id,
@@ -92,9 +92,9 @@ class Core {
                       const CheckOptions& options);
   std::vector<CheckResult> batch_checked(std::span<const UserCandidates> users,
                                          const CheckOptions& options);
-  std::vector<std::size_t> picked(std::string_view user, std::span<const Candidate> ranked,
-                                  std::size_t k, const CheckOptions& options);
-  [[nodiscard]] std::vector<std::size_t> first_of(const CheckResult& result, std::size_t k);
+  PickResult picked(std::string_view user, std::span<const Candidate> ranked, std::size_t k,
+                    const CheckOptions& options);
+  [[nodiscard]] PickResult first_of(const CheckResult& result, std::size_t k);
   void count_picks(std::size_t judged, std::size_t picked) noexcept;
   void refuse(std::size_t candidate_count, Reason reason, CheckResult& result);
   void judge_record(const Asked& asked, Reason reason, std::string_view record,

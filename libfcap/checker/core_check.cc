@@ -162,23 +162,24 @@ std::vector<CheckResult> Core::batch_checked(std::span<const UserCandidates> use
   return results;
 }
 
-std::vector<std::size_t> Core::first_allowed(std::string_view user,
-                                             std::span<const Candidate> ranked, std::size_t k,
-                                             const CheckOptions& options) noexcept {
+PickResult Core::first_allowed(std::string_view user, std::span<const Candidate> ranked,
+                               std::size_t k, const CheckOptions& options) noexcept {
   const CallInside inside(counters_);
   counters_.add(Counter::kChecks);
-  std::vector<std::size_t> result;
+  PickResult result;
   try {
     result = picked(user, ranked, k, options);
   } catch (...) {
-    count_reason(Reason::kOverloaded);
+    result = {};
+    result.reason = Reason::kOverloaded;
+    count_reason(result.reason);
   }
   counters_.add(Counter::kChecksAnswered);
   return result;
 }
 
-std::vector<std::size_t> Core::picked(std::string_view user, std::span<const Candidate> ranked,
-                                      std::size_t k, const CheckOptions& options) {
+PickResult Core::picked(std::string_view user, std::span<const Candidate> ranked, std::size_t k,
+                        const CheckOptions& options) {
   if (k == 0 || ranked.empty()) return {};
   Reason reason = fork_guard_.in_child() ? Reason::kForked : refuse_blocking();
   if (reason == Reason::kPassed) reason = refuse_user(user);
@@ -206,22 +207,22 @@ std::vector<std::size_t> Core::picked(std::string_view user, std::span<const Can
     put_cached_caps(*scratch, asked, unread);
     return first_of(unread, k);
   }
-  std::size_t judged = 0;
-  std::vector<std::size_t> picked = pick(*scratch, asked, k, options_.fail_open, judged);
-  count_picks(judged, picked.size());
-  return picked;
+  Picks picks = pick(*scratch, asked, k, options_.fail_open);
+  count_picks(picks.judged, picks.picked.size());
+  counters_.add(Counter::kShadowCapped, picks.shadow_capped);
+  return {.picked = std::move(picks.picked), .reason = Reason::kPassed};
 }
 
 /// The first `k` that are allowed, where each is as it is whatever else is shown.
-std::vector<std::size_t> Core::first_of(const CheckResult& result, std::size_t k) {
-  std::vector<std::size_t> picked;
+PickResult Core::first_of(const CheckResult& result, std::size_t k) {
+  PickResult first{.picked = {}, .reason = result.reason};
   std::size_t judged = 0;
-  for (; judged < result.verdicts.size() && picked.size() < k; ++judged) {
-    if (result.verdicts[judged].allowed) picked.push_back(judged);
+  for (; judged < result.verdicts.size() && first.picked.size() < k; ++judged) {
+    if (result.verdicts[judged].allowed) first.picked.push_back(judged);
   }
-  count_picks(judged, picked.size());
+  count_picks(judged, first.picked.size());
   count_reason(result.reason);
-  return picked;
+  return first;
 }
 
 void Core::count_picks(std::size_t judged, std::size_t picked) noexcept {

@@ -24,6 +24,17 @@ std::uint32_t unused_fingerprint(const ledger::Ledger& ledger, std::uint64_t cam
   return candidate;
 }
 
+// A pick as an entry. One that an erasure ahead of `now` would swallow counts just behind it.
+ledger::Entry shown_now(const ledger::Ledger& ledger, const rules::CandidateKey& candidate,
+                        Instant now) noexcept {
+  const auto erased = ledger.erased_before();
+  return {.time = erased && now <= *erased ? *erased + std::chrono::milliseconds{1} : now,
+          .campaign = candidate.campaign,
+          .creative = candidate.creative,
+          .type = EventType::kImpression,
+          .fingerprint = unused_fingerprint(ledger, candidate.campaign)};
+}
+
 }  // namespace
 
 void hash_candidates(std::span<const Candidate> candidates,
@@ -86,14 +97,13 @@ std::uint32_t judge(Scratch& scratch, const Asked& asked, bool fail_open, CheckR
   return shadow_capped;
 }
 
-std::vector<std::size_t> pick(Scratch& scratch, const Asked& asked, std::size_t k, bool fail_open,
-                              std::size_t& judged) {
+Picks pick(Scratch& scratch, const Asked& asked, std::size_t k, bool fail_open) {
   // Judged a few at a time: most searches end early, and a pick changes what comes after it.
   std::array<Verdict, 16> verdicts;
-  std::vector<std::size_t> picked;
-  picked.reserve(std::min(k, asked.candidates.size()));
+  Picks picks;
+  picks.picked.reserve(std::min(k, asked.candidates.size()));
   std::size_t next = 0;
-  while (next < asked.candidates.size() && picked.size() < k) {
+  while (next < asked.candidates.size() && picks.picked.size() < k) {
     const auto few =
         asked.candidates.subspan(next, std::min(verdicts.size(), asked.candidates.size() - next));
     scratch.evaluator.evaluate({.rules = *scratch.held.rules,
@@ -101,22 +111,20 @@ std::vector<std::size_t> pick(Scratch& scratch, const Asked& asked, std::size_t 
                                 .now = asked.now,
                                 .segments = asked.segments},
                                few, std::span(verdicts).first(few.size()));
-    std::size_t at = 0;
-    while (at < few.size() && !(is_invalid(few[at]) ? fail_open : verdicts[at].allowed)) {
-      ++at;
+    for (std::size_t at = 0; at < few.size(); ++at) {
+      ++next;
+      const bool invalid = is_invalid(few[at]);
+      if (!invalid && verdicts[at].shadow_capped) ++picks.shadow_capped;
+      if (!(invalid ? fail_open : verdicts[at].allowed)) continue;
+      picks.picked.push_back(next - 1);
+      if (picks.picked.size() == k) break;
+      if (invalid) continue;
+      scratch.ledger.merge(shown_now(scratch.ledger, few[at], asked.now));
+      break;
     }
-    next += at;
-    if (at == few.size()) continue;
-    picked.push_back(next++);
-    if (picked.size() == k || is_invalid(few[at])) continue;
-    scratch.ledger.merge({.time = asked.now,
-                          .campaign = few[at].campaign,
-                          .creative = few[at].creative,
-                          .type = EventType::kImpression,
-                          .fingerprint = unused_fingerprint(scratch.ledger, few[at].campaign)});
   }
-  judged = next;
-  return picked;
+  picks.judged = next;
+  return picks;
 }
 
 }  // namespace fcap::checker

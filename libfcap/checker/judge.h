@@ -54,10 +54,14 @@ void answer_alike(std::size_t candidate_count, Reason reason, bool allowed, Chec
 /// a shadow rule would have capped. Throws std::bad_alloc.
 std::uint32_t judge(Scratch& scratch, const Asked& asked, bool fail_open, CheckResult& result);
 
+struct Picks {
+  std::vector<std::size_t> picked;  ///< indices, ascending
+  std::size_t judged = 0;           ///< how many candidates were looked at
+  std::uint64_t shadow_capped = 0;  ///< of those, how many a shadow rule would have capped
+};
+
 /// Picks up to `k` candidates that may be shown together: each pick is added to scratch.ledger as
-/// shown at `now`. Returns indices, ascending. `judged` receives how many were looked at. Throws
-/// std::bad_alloc.
-std::vector<std::size_t> pick(Scratch& scratch, const Asked& asked, std::size_t k, bool fail_open,
-                              std::size_t& judged);
+/// shown at `now`. Throws std::bad_alloc.
+Picks pick(Scratch& scratch, const Asked& asked, std::size_t k, bool fail_open);
 
 }  // namespace fcap::checker

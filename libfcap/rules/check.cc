@@ -93,6 +93,14 @@ std::uint32_t Check::count(const CompiledRule& rule, const Timeline& timeline, s
   return history_.count_since(timeline, counted_from(window, at_ms));
 }
 
+std::int64_t Check::counts_since(const CompiledRule& rule, const Timeline& timeline,
+                                 std::int64_t at_ms) {
+  const CompiledWindow& window = rules_->windows[rule.window];
+  if (window.kind != Window::Kind::kFixed) return counted_from(window, at_ms);
+  const OpenWindows open = open_at(window, timeline, at_ms);
+  return open.count > 0 ? open.opened_ms : at_ms;
+}
+
 bool Check::is_complete(const CompiledRule& rule) noexcept {
   if (!trimmed_ || rule.unlimited || rule.limit == 0) return true;
   return counted_from(rules_->windows[rule.window], now_ms_) >= complete_since_ms_;

@@ -63,8 +63,8 @@ class Check {
     return resolved_[index];
   }
 
-  /// The verdict (every field of it), and in `shadow` whether a shadow rule stands in the way.
-  void judge(std::size_t index, Verdict& verdict, bool& shadow) noexcept;
+  /// The verdict, every field of it.
+  void judge(std::size_t index, Verdict& verdict) noexcept;
 
   /// Calls visit(const Target&) for each target of a candidate that has rules.
   template <typename Visit>
@@ -97,6 +97,9 @@ class Check {
   /// The earliest instant that a rule's window counts from.
   [[nodiscard]] std::int64_t counted_from(const CompiledWindow& window,
                                           std::int64_t at_ms) noexcept;
+  /// The instant since which entries count for a rule; of a fixed window that is not open, `at_ms`.
+  [[nodiscard]] std::int64_t counts_since(const CompiledRule& rule, const Timeline& timeline,
+                                          std::int64_t at_ms);
   [[nodiscard]] OpenWindows open_at(const CompiledWindow& window, const Timeline& timeline,
                                     std::int64_t at_ms);
   [[nodiscard]] CalendarPeriod period_at(const CompiledWindow& window, std::int64_t at_ms) noexcept;

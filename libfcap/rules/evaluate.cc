@@ -21,9 +21,8 @@ std::uint32_t Evaluator::evaluate(const Question& question,
   std::uint32_t shadow_capped = 0;
   const std::size_t count = std::min(candidates.size(), out.size());
   for (std::size_t i = 0; i < count; ++i) {
-    bool shadow = false;
-    check.judge(i, out[i], shadow);
-    shadow_capped += shadow ? 1 : 0;
+    check.judge(i, out[i]);
+    if (out[i].shadow_capped) ++shadow_capped;
   }
   return shadow_capped;
 }

@@ -108,12 +108,11 @@ void Explainer::add_bounds(const CompiledRule& rule, const Timeline& timeline,
                            RuleAccount& account) {
   const CompiledWindow& window = check_.rules().windows[rule.window];
   const std::int64_t now_ms = check_.now_ms();
-  account.counted_from = instant_from_ms(check_.counted_from(window, now_ms));
+  account.counted_from = instant_from_ms(check_.counts_since(rule, timeline, now_ms));
   if (window.kind == Window::Kind::kCalendar) {
     account.counted_until = instant_from_ms(check_.period_at(window, now_ms).next_ms);
   } else if (window.kind == Window::Kind::kFixed) {
     const OpenWindows open = check_.open_at(window, timeline, now_ms);
-    account.counted_from = instant_from_ms(open.count > 0 ? open.opened_ms : now_ms);
     if (open.count > 0) account.counted_until = instant_from_ms(open.last_closes_ms);
   }
 }
@@ -142,8 +141,7 @@ RuleAccount Explainer::account(const Target& target, const Applying& applying, b
 
 Explanation explain_check(Check& check, const Candidate& candidate) {
   Explanation explanation;
-  bool shadow = false;
-  check.judge(0, explanation.verdict, shadow);
+  check.judge(0, explanation.verdict);
   Explainer(check, candidate).explain(check.candidate(0), explanation);
   explanation.zone_data_version = check.rules().zone_data_version;
   const auto by_id = [](const RuleAccount& a, const RuleAccount& b) {

@@ -31,6 +31,7 @@ struct Judgement {
   const CompiledRule* rule = nullptr;  ///< the obstacle that clears last; null: none
   std::int64_t clears_ms = 0;          ///< when it clears; kNever: never
   std::uint32_t count = 0;             ///< its count
+  std::int64_t since_ms = 0;           ///< since when entries count for it
   bool shadow_blocks = false;
   bool complete = true;
   CertainObstacle certain;  ///< of those there are, the one that stands longest

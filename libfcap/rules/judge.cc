@@ -67,6 +67,7 @@ void Check::judge_rule(const Target& target, const Applying& applying, std::int6
   obstacle.rule = &rule;
   obstacle.clears_ms = clears_at(target, applying, times, at_ms);
   obstacle.count = count(rule, times, at_ms);
+  obstacle.since_ms = counts_since(rule, times, at_ms);
   if (!trimmed_ && only_grows(rule)) {
     obstacle.certain = {.rule = &rule, .until_ms = obstacle.clears_ms, .count = obstacle.count};
   }
@@ -104,6 +105,7 @@ void Check::add(const Judgement& part, Judgement& whole) const noexcept {
   whole.rule = part.rule;
   whole.clears_ms = part.clears_ms;
   whole.count = part.count;
+  whole.since_ms = part.since_ms;
 }
 
 bool Check::is_settled(const Resolved& candidate) noexcept {
@@ -131,7 +133,7 @@ std::int64_t Check::passes_at(const Resolved& candidate, std::int64_t at_ms) {
   return at_ms;
 }
 
-void Check::judge(std::size_t index, Verdict& verdict, bool& shadow) noexcept {
+void Check::judge(std::size_t index, Verdict& verdict) noexcept {
   Resolved& candidate = resolved_[index];
   Judgement judgement;
   for_each_target(candidate, [&](const Target& target) {
@@ -147,10 +149,10 @@ void Check::judge(std::size_t index, Verdict& verdict, bool& shadow) noexcept {
     }
     add(gathered.judgement, judgement);
   });
-  shadow = judgement.shadow_blocks;
   candidate.certain = judgement.certain;
   verdict = Verdict{};
   verdict.complete = judgement.complete;
+  verdict.shadow_capped = judgement.shadow_blocks;
   if (judgement.rule == nullptr) {
     verdict.eligible_at = instant_from_ms(now_ms_);
     return;
@@ -163,6 +165,7 @@ void Check::judge(std::size_t index, Verdict& verdict, bool& shadow) noexcept {
   const std::int64_t eligible_ms =
       is_settled(candidate) ? judgement.clears_ms : passes_at(candidate, judgement.clears_ms);
   if (eligible_ms != kNever) verdict.eligible_at = instant_from_ms(eligible_ms);
+  verdict.counted_since = instant_from_ms(judgement.since_ms);
 }
 
 }  // namespace fcap::rules

@@ -64,7 +64,7 @@ TEST_F(CheckerAnswers, OneReadServesAnyNumberOfCandidates) {
   world_->redis.command({"CONFIG", "RESETSTAT"});
   EXPECT_EQ(checker->check("u", candidates).verdicts.size(), 200U);
   EXPECT_EQ(reads(), 1);
-  EXPECT_EQ(checker->first_allowed("u", candidates, 150).size(), 150U);
+  EXPECT_EQ(checker->first_allowed("u", candidates, 150).picked.size(), 150U);
   EXPECT_EQ(reads(), 2);
 }
 

@@ -91,7 +91,7 @@ TEST(CheckAsync, BlockingCheckInsideACallbackIsRefused) {
   std::promise<std::vector<Reason>> answer;
   world.checker->check_async("u", kCandidates, {}, [&](CheckResult) {
     const UserCandidates users[] = {{"u", kCandidates}};
-    EXPECT_THAT(checker.first_allowed("u", kCandidates, 2), SizeIs(2));
+    EXPECT_THAT(checker.first_allowed("u", kCandidates, 2).picked, SizeIs(2));
     answer.set_value({checker.check("u", kCandidates).reason, checker.check_batch(users)[0].reason,
                       other.checker->check("u", kCandidates).reason});
   });

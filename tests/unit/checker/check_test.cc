@@ -124,7 +124,7 @@ TEST_P(StoreFailure, FailsOpenWithItsReason) {
     EXPECT_TRUE(verdict.allowed);
     EXPECT_EQ(verdict.reason, GetParam().reason);
   }
-  EXPECT_THAT(world.checker->first_allowed("u", candidates, 1), ElementsAre(0));
+  EXPECT_THAT(world.checker->first_allowed("u", candidates, 1).picked, ElementsAre(0));
 }
 
 TEST_P(StoreFailure, CapsWithItsReasonWhereFailOpenIsOff) {
@@ -137,7 +137,7 @@ TEST_P(StoreFailure, CapsWithItsReasonWhereFailOpenIsOff) {
   const CheckResult result = world.checker->check("u", candidates);
   EXPECT_FALSE(result.verdicts[0].allowed);
   EXPECT_EQ(result.verdicts[0].reason, GetParam().reason);
-  EXPECT_THAT(world.checker->first_allowed("u", candidates, 1), IsEmpty());
+  EXPECT_THAT(world.checker->first_allowed("u", candidates, 1).picked, IsEmpty());
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -227,9 +227,9 @@ TEST(FirstAllowed, SkipsWhatIsCapped) {
   world.store->answer_at_once = StoreCode::kOk;
   world.store->records["fcap:{u}"] = record_of("c1", 1);
   const Candidate ranked[] = {{"c1"}, {"c2"}, {"c3"}, {"c4"}};
-  EXPECT_THAT(world.checker->first_allowed("u", ranked, 1), ElementsAre(2));
-  EXPECT_THAT(world.checker->first_allowed("u", ranked, 9), ElementsAre(2, 3));
-  EXPECT_THAT(world.checker->first_allowed("u", ranked, 0), IsEmpty());
+  EXPECT_THAT(world.checker->first_allowed("u", ranked, 1).picked, ElementsAre(2));
+  EXPECT_THAT(world.checker->first_allowed("u", ranked, 9).picked, ElementsAre(2, 3));
+  EXPECT_THAT(world.checker->first_allowed("u", ranked, 0).picked, IsEmpty());
   EXPECT_EQ(world.store->get_count, 2U);
 }
 
@@ -244,7 +244,7 @@ TEST(FirstAllowed, EarlierPicksCountForAllTheirScopes) {
   world.store->records["fcap:{u}"] = record_of("c1", 1);
   // One c1 is in the history: a second one fits, then a c2, and then a1 is full.
   const Candidate ranked[] = {{"c1", "x"}, {"c1", "y"}, {"c2"}, {"c2"}, {"c9"}};
-  EXPECT_THAT(world.checker->first_allowed("u", ranked, 5), ElementsAre(0, 2, 4));
+  EXPECT_THAT(world.checker->first_allowed("u", ranked, 5).picked, ElementsAre(0, 2, 4));
 }
 
 TEST(FirstAllowed, FindsTheOneThatPassesBehindManyThatDoNot) {
@@ -253,7 +253,40 @@ TEST(FirstAllowed, FindsTheOneThatPassesBehindManyThatDoNot) {
   world.store->answer_at_once = StoreCode::kNotFound;
   std::vector<Candidate> ranked(100, Candidate{"c1"});
   ranked.push_back({"c2"});
-  EXPECT_THAT(world.checker->first_allowed("u", ranked, 2), ElementsAre(100));
+  EXPECT_THAT(world.checker->first_allowed("u", ranked, 2).picked, ElementsAre(100));
+}
+
+TEST(FirstAllowed, EarlierPicksCountEvenWhereAnErasureReachesBeyondNow) {
+  ScriptedChecker world;
+  world.checker->set_rules(rule_set({sliding_rule("r1", "c1", 1, 1h)}));
+  world.store->answer_at_once = StoreCode::kOk;
+  ledger::append_erased_before(kNow + 5min, world.store->records["fcap:{u}"]);
+  const Candidate ranked[] = {{"c1"}, {"c1"}, {"c1"}, {"c2"}};
+  EXPECT_THAT(world.checker->first_allowed("u", ranked, 4).picked, ElementsAre(0, 3));
+}
+
+TEST(FirstAllowed, CountsWhatAShadowRuleWouldHaveCapped) {
+  ScriptedChecker world;
+  Rule shadow = sliding_rule("s", "c2", 0);
+  shadow.mode = Rule::Mode::kShadow;
+  world.checker->set_rules(rule_set({shadow, sliding_rule("r1", "c1", 0)}));
+  world.store->answer_at_once = StoreCode::kNotFound;
+  const Candidate ranked[] = {{"c1"}, {"c2"}, {"c2"}};
+  EXPECT_THAT(world.checker->first_allowed("u", ranked, 1).picked, ElementsAre(1));
+  const CheckerStats stats = world.checker->stats();
+  EXPECT_EQ(stats.shadow_capped, 1U);
+  EXPECT_EQ(stats.candidates, 2U);
+  EXPECT_TRUE(world.checker->check("u", ranked).verdicts[1].shadow_capped);
+}
+
+TEST(FirstAllowed, SaysWhyItChoseWithoutTheHistory) {
+  ScriptedChecker world;
+  world.checker->set_rules(rule_set({sliding_rule("r1", "c1", 0)}));
+  world.store->answer_at_once = StoreCode::kTimeout;
+  const Candidate ranked[] = {{"c1"}, {"c2"}};
+  const PickResult result = world.checker->first_allowed("u", ranked, 1);
+  EXPECT_THAT(result.picked, ElementsAre(0));
+  EXPECT_EQ(result.reason, Reason::kTimeout);
 }
 
 TEST(CheckerOptions, EveryValueOutOfRangeIsNamed) {

@@ -18,7 +18,7 @@ int child_steps(ScriptedChecker& world) {
   if (result.reason != Reason::kForked || !result.verdicts.at(0).allowed) return 1;
   const UserCandidates users[] = {{"u", kCandidates}};
   if (world.checker->check_batch(users).at(0).reason != Reason::kForked) return 2;
-  if (world.checker->first_allowed("u", kCandidates, 1).size() != 1) return 3;
+  if (world.checker->first_allowed("u", kCandidates, 1).picked.size() != 1) return 3;
   Reason async_reason = Reason::kPassed;
   world.checker->check_async("u", kCandidates, {},
                              [&](CheckResult answer) { async_reason = answer.reason; });

@@ -270,7 +270,7 @@ class World {
                              const CheckOptions& options, const std::vector<Verdict>& expected,
                              bool failing) {
     const std::vector<std::size_t> picked =
-        local_.checker->first_allowed(user, candidates, 1, options);
+        local_.checker->first_allowed(user, candidates, 1, options).picked;
     const auto first = std::find_if(expected.begin(), expected.end(),
                                     [](const Verdict& verdict) { return verdict.allowed; });
     const auto index = static_cast<std::size_t>(first - expected.begin());

@@ -102,7 +102,7 @@ TEST_F(CachingChecker, DoesNotReadWhenEveryCandidateIsCapped) {
   EXPECT_TRUE(result.verdicts[0].cached);
   EXPECT_EQ(result.verdicts[0].rule_id, "r1");
   EXPECT_EQ(world_.store->get_count, 1U);
-  EXPECT_TRUE(world_.checker->first_allowed("u1", capped, 1).empty());
+  EXPECT_TRUE(world_.checker->first_allowed("u1", capped, 1).picked.empty());
   EXPECT_EQ(world_.store->get_count, 1U);
 
   const Candidate both[] = {{"c1", {}}, {"c2", {}}};
@@ -124,7 +124,9 @@ TEST_F(CachingChecker, KeepsCapsThroughAnOutage) {
   EXPECT_EQ(result.verdicts[0].rule_id, "r1");
   EXPECT_TRUE(result.verdicts[1].allowed);
   EXPECT_EQ(result.verdicts[1].reason, Reason::kBreakerOpen);
-  EXPECT_EQ(world_.checker->first_allowed("u1", both, 2), std::vector<std::size_t>{1});
+  const PickResult first = world_.checker->first_allowed("u1", both, 2);
+  EXPECT_EQ(first.picked, std::vector<std::size_t>{1});
+  EXPECT_EQ(first.reason, Reason::kBreakerOpen);
 }
 
 TEST_F(CachingChecker, ANewRuleSetIsANewStartEvenWithTheSameVersion) {

@@ -271,6 +271,21 @@ TEST(EveryWindow, CountsOnlyWhatIsWithinTheRetention) {
   EXPECT_TRUE(scene.check("c1", 24 * kHourMs).allowed);
 }
 
+TEST(Verdict, SaysSinceWhenTheNamedRuleCounts) {
+  const std::int64_t now_ms = 40 * 86'400'000LL + 12 * kHourMs;
+  const auto since = [&](Window window) {
+    Scene scene;
+    scene.rule({.id = "r", .target = "c1", .limit = 1, .window = std::move(window)});
+    scene.event("c1", now_ms - kHourMs / 2);
+    const Verdict verdict = scene.check("c1", now_ms);
+    return verdict.counted_since ? to_ms(*verdict.counted_since) : -1;
+  };
+  EXPECT_EQ(since(sliding(1h)), now_ms - kHourMs + 1);
+  EXPECT_EQ(since(lifetime()), now_ms - 32 * 86'400'000LL + 1);
+  EXPECT_EQ(since(fixed(8h)), now_ms - kHourMs / 2);
+  EXPECT_EQ(since(calendar(CalendarUnit::kDay)), 40 * 86'400'000LL);
+}
+
 TEST(Explain, GivesTheBoundsOfEachWindow) {
   Scene scene;
   scene.rule({.id = "a-sliding", .target = "c1", .limit = 9, .window = sliding(1h)});
