@@ -122,6 +122,8 @@ class Check {
   void visit_keys(std::span<const CompiledRule> rules, std::int64_t at_ms, Visit&& visit);
   template <typename Visit>
   void visit_applying(const Target& target, std::int64_t at_ms, Visit&& visit);
+  [[nodiscard]] bool is_plainly_clear(const Target& target);
+  [[nodiscard]] bool passes_plainly(const Resolved& candidate);
   void judge_rule(const Target& target, const Applying& applying, std::int64_t at_ms,
                   Judgement& judgement);
   void judge_target(const Target& target, std::int64_t at_ms, Judgement& judgement);

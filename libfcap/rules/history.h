@@ -57,7 +57,8 @@ struct GatheredTarget {
   const TargetRules* rules = nullptr;  ///< null: only defaults apply
   Scope scope = Scope::kUser;
   bool judged = false;
-  std::uint8_t merged = 0;  ///< a bit for each type whose pieces have been merged
+  bool plainly_clear = false;  ///< once known; see Check::is_plainly_clear()
+  std::uint8_t merged = 0;     ///< a bit for each type whose pieces have been merged
   std::uint32_t count[kEventTypeCount] = {};
   std::uint32_t first_piece[kEventTypeCount] = {};  ///< valid where count is not 0
   std::uint32_t last_piece[kEventTypeCount] = {};   ///< valid where count is not 0
@@ -69,6 +70,7 @@ struct GatheredTarget {
     rules = new_rules;
     scope = new_scope;
     judged = false;
+    plainly_clear = false;
     merged = 0;
     for (std::uint32_t& of_type : count) of_type = 0;
   }

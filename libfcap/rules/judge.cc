@@ -133,8 +133,42 @@ std::int64_t Check::passes_at(const Resolved& candidate, std::int64_t at_ms) {
   return at_ms;
 }
 
+/// Whether no rule of a target stands in the way, where that is seen at once: all its rules apply,
+/// no default does. False says nothing.
+bool Check::is_plainly_clear(const Target& target) {
+  if (rules_->defaults_of(target.scope).count > 0) return false;
+  if (target.rules == nullptr) return true;
+  if (!target.rules->plain) return false;
+  for (const CompiledRule& rule : rules_->rules_of(*target.rules)) {
+    if (blocks(rule, timeline(target, rule.type), now_ms_)) return false;
+  }
+  return true;
+}
+
+/// Most candidates pass, and most of them by plain rules: they need no account of obstacles.
+bool Check::passes_plainly(const Resolved& candidate) {
+  if (trimmed_) return false;
+  bool clear = true;
+  for_each_target(candidate, [&](const Target& target) {
+    if (!clear) return;
+    if (target.gathered == kNone) {
+      clear = is_plainly_clear(target);
+      return;
+    }
+    GatheredTarget& gathered = history_.target(target.gathered);
+    if (!gathered.plainly_clear) gathered.plainly_clear = is_plainly_clear(target);
+    clear = gathered.plainly_clear;
+  });
+  return clear;
+}
+
 void Check::judge(std::size_t index, Verdict& verdict) noexcept {
   Resolved& candidate = resolved_[index];
+  verdict = Verdict{};
+  if (passes_plainly(candidate)) {
+    verdict.eligible_at = instant_from_ms(now_ms_);
+    return;
+  }
   Judgement judgement;
   for_each_target(candidate, [&](const Target& target) {
     if (target.gathered == kNone) {
@@ -150,7 +184,6 @@ void Check::judge(std::size_t index, Verdict& verdict) noexcept {
     add(gathered.judgement, judgement);
   });
   candidate.certain = judgement.certain;
-  verdict = Verdict{};
   verdict.complete = judgement.complete;
   verdict.shadow_capped = judgement.shadow_blocks;
   if (judgement.rule == nullptr) {
