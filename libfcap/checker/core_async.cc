@@ -42,6 +42,7 @@ void Core::check_async(std::string_view user, std::span<const Candidate> candida
     read->now = instant_of(options);
     hash_candidates(candidates, read->candidates);
     read->segments.assign(options.segments.begin(), options.segments.end());
+    read->user.assign(user);
     ledger::user_key(options_.key_prefix, user, read->key);
   } catch (...) {
     if (read != nullptr) read->drop_reference();
@@ -102,8 +103,9 @@ void Core::answer(AsyncRead& read, Reason reason, std::string_view record) noexc
   CheckResult result;
   try {
     const std::vector<std::string_view> segments(read.segments.begin(), read.segments.end());
-    judge_record({.candidates = read.candidates, .now = read.now, .segments = segments}, reason,
-                 record, result);
+    judge_record(
+        {.user = read.user, .candidates = read.candidates, .now = read.now, .segments = segments},
+        reason, record, result);
   } catch (...) {
     result = {};
     result.reason = Reason::kOverloaded;

@@ -98,8 +98,9 @@ CheckResult Core::checked(std::string_view user, std::span<const Candidate> cand
   const Instant now = instant_of(options);
   group->wait_until(deadline);
   const ReadAnswer answer = answer_of(group->read(0));
-  judge_record({.candidates = group->candidate_keys, .now = now, .segments = options.segments},
-               answer.reason, answer.record, result);
+  judge_record(
+      {.user = user, .candidates = group->candidate_keys, .now = now, .segments = options.segments},
+      answer.reason, answer.record, result);
   return result;
 }
 
@@ -149,7 +150,10 @@ std::vector<CheckResult> Core::batch_checked(std::span<const UserCandidates> use
     if (reasons[i] != Reason::kPassed) continue;
     const ReadAnswer answer = answer_of(group->read(next_read++));
     hash_candidates(users[i].candidates, group->candidate_keys);
-    judge_record({.candidates = group->candidate_keys, .now = now, .segments = options.segments},
+    judge_record({.user = users[i].user,
+                  .candidates = group->candidate_keys,
+                  .now = now,
+                  .segments = options.segments},
                  answer.reason, answer.record, results[i]);
   }
   return results;
@@ -190,7 +194,10 @@ std::vector<std::size_t> Core::picked(std::string_view user, std::span<const Can
     reason = load(*scratch, answer.reason, answer.record);
     if (reason == Reason::kPassed) {
       result = pick(*scratch,
-                    {.candidates = group->candidate_keys, .now = now, .segments = options.segments},
+                    {.user = user,
+                     .candidates = group->candidate_keys,
+                     .now = now,
+                     .segments = options.segments},
                     k, options_.fail_open, judged);
     }
   }

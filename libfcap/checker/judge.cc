@@ -24,6 +24,15 @@ std::uint32_t unused_fingerprint(const ledger::Ledger& ledger, std::uint64_t cam
   return candidate;
 }
 
+rules::Evaluator::Question question(const Scratch& scratch, const Asked& asked) noexcept {
+  return {.rules = *scratch.held.rules,
+          .ledger = scratch.ledger,
+          .now = asked.now,
+          .segments = asked.segments,
+          .stored = scratch.held.segments.get(),
+          .user = asked.user};
+}
+
 }  // namespace
 
 void hash_candidates(std::span<const Candidate> candidates,
@@ -75,11 +84,8 @@ std::uint32_t judge(Scratch& scratch, const Asked& asked, bool fail_open, CheckR
   result.reason = Reason::kPassed;
   result.rules = scratch.held.rules;
   result.verdicts.resize(asked.candidates.size());
-  const std::uint32_t shadow_capped = scratch.evaluator.evaluate({.rules = *result.rules,
-                                                                  .ledger = scratch.ledger,
-                                                                  .now = asked.now,
-                                                                  .segments = asked.segments},
-                                                                 asked.candidates, result.verdicts);
+  const std::uint32_t shadow_capped =
+      scratch.evaluator.evaluate(question(scratch, asked), asked.candidates, result.verdicts);
   for (std::size_t i = 0; i < asked.candidates.size(); ++i) {
     if (is_invalid(asked.candidates[i])) result.verdicts[i] = invalid_verdict(fail_open);
   }
@@ -96,11 +102,8 @@ std::vector<std::size_t> pick(Scratch& scratch, const Asked& asked, std::size_t 
   while (next < asked.candidates.size() && picked.size() < k) {
     const auto few =
         asked.candidates.subspan(next, std::min(verdicts.size(), asked.candidates.size() - next));
-    scratch.evaluator.evaluate({.rules = *scratch.held.rules,
-                                .ledger = scratch.ledger,
-                                .now = asked.now,
-                                .segments = asked.segments},
-                               few, std::span(verdicts).first(few.size()));
+    scratch.evaluator.evaluate(question(scratch, asked), few,
+                               std::span(verdicts).first(few.size()));
     std::size_t at = 0;
     while (at < few.size() && !(is_invalid(few[at]) ? fail_open : verdicts[at].allowed)) {
       ++at;

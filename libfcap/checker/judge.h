@@ -22,8 +22,9 @@ struct Scratch : PoolNode<Scratch> {
   HeldRules held;
 };
 
-/// One user's question, without the user.
+/// One user's question.
 struct Asked {
+  std::string_view user;
   std::span<const rules::CandidateKey> candidates;
   Instant now;
   std::span<const std::string_view> segments;
