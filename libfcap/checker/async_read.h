@@ -42,7 +42,8 @@ class AsyncRead final : public StoreCompletion, public PoolNode<AsyncRead> {
   void add_reference() noexcept { references_.fetch_add(1, std::memory_order_relaxed); }
   void drop_reference() noexcept;
 
-  // The question. Ids are hashed and segments copied when it is asked.
+  // The question. Candidates are hashed, the user and segments copied when it is asked.
+  std::string user;
   std::vector<rules::CandidateKey> candidates;
   std::vector<std::string> segments;
   Instant now;

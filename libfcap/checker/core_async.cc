@@ -42,6 +42,7 @@ void Core::check_async(std::string_view user, std::span<const Candidate> candida
     read->now = instant_of(options);
     hash_candidates(candidates, read->candidates);
     read->segments.assign(options.segments.begin(), options.segments.end());
+    read->user.assign(user);
     ledger::user_key(options_.key_prefix, user, read->key);
     if (refuse_user(user) == Reason::kPassed) {
       CheckResult cached;
@@ -111,11 +112,9 @@ void Core::answer(AsyncRead& read, Reason reason, std::string_view record) noexc
     if (reason == Reason::kPassed && read.from_cache) {
       result = std::move(*read.from_cache);
     } else {
-      judge_record({.user = ledger::user_of_key(read.key, options_.key_prefix.size()),
-                    .candidates = read.candidates,
-                    .now = read.now,
-                    .segments = segments},
-                   reason, record, result);
+      judge_record(
+          {.user = read.user, .candidates = read.candidates, .now = read.now, .segments = segments},
+          reason, record, result);
     }
   } catch (...) {
     result = {};

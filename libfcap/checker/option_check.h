@@ -1,6 +1,6 @@
 #pragma once
 
-#include <fcap/checker.h>
+#include <fcap/checker_options.h>
 #include <fcap/status.h>
 
 namespace fcap::checker {

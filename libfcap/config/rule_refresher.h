@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include <fcap/checker.h>
+#include <fcap/checker_options.h>
 #include <fcap/rule_set.h>
 #include <fcap/status.h>
 

@@ -12,10 +12,4 @@ inline void user_key(std::string_view prefix, std::string_view user_id, std::str
   out.append(prefix).append(":{").append(user_id).append("}");
 }
 
-/// The user id in a key that user_key() has made with a prefix of that length.
-[[nodiscard]] inline std::string_view user_of_key(std::string_view key,
-                                                  std::size_t prefix_bytes) noexcept {
-  return key.substr(prefix_bytes + 2, key.size() - prefix_bytes - 3);
-}
-
 }  // namespace fcap::ledger

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include <fcap/checker.h>
+#include <fcap/checker_options.h>
 #include <fcap/redis_options.h>
 
 #include "updater/settings/settings.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include <fcap/checker.h>
+#include <fcap/checker_options.h>
 #include <fcap/redis_options.h>
 
 namespace fcap::updater {
