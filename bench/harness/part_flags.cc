@@ -7,6 +7,8 @@ namespace fcap::bench {
 
 int run_part(CLI::App& app, int argc, char** argv, PartFlags& flags,
              const std::function<int()>& part) {
+  // bench/<part>/run puts its own choice before its caller's.
+  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   app.add_option("--redis", flags.redis, "An empty Redis, host:port")->capture_default_str();
   app.add_option("--json", flags.json, "Where the result goes")->capture_default_str();
   app.add_option("--users", flags.users, "Users in Redis")

@@ -1,5 +1,6 @@
 #include "harness/redis_console.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <stdexcept>
@@ -14,7 +15,9 @@ using std::chrono::steady_clock;
 constexpr std::chrono::seconds kConnectWait{5};
 constexpr std::chrono::seconds kReplyWait{60};
 constexpr std::chrono::milliseconds kMemoryPoll{250};
-constexpr int kMemoryPolls = 120;
+constexpr int kMemoryPolls = 40;
+// Buffers of connections come and go.
+constexpr std::uint64_t kMemoryNoiseBytes = 16'384;
 
 class Batch final : public redis::Request {
  public:
@@ -106,15 +109,30 @@ double RedisConsole::cpu_seconds() {
   return seconds;
 }
 
+void RedisConsole::finish_rehashing() {
+  // Each look-up moves a bucket of a table that is growing, and of the table of expiries.
+  constexpr std::int64_t kLookupsATime = 10'000;
+  for (std::int64_t left = call({"DBSIZE"}).integer; left > 0; left -= kLookupsATime) {
+    std::string wire;
+    for (std::int64_t i = 0; i < kLookupsATime; ++i) {
+      redis::append_command(wire, {"EXISTS", "no-such-key"});
+    }
+    run(std::move(wire), kLookupsATime);
+  }
+}
+
 std::uint64_t RedisConsole::settled_memory_bytes() {
-  std::string before = info("memory", "used_memory");
+  finish_rehashing();
+  const auto used_memory = [this] { return std::stoull(info("memory", "used_memory")); };
+  std::uint64_t before = used_memory();
   for (int poll = 0; poll < kMemoryPolls; ++poll) {
     std::this_thread::sleep_for(kMemoryPoll);
-    std::string after = info("memory", "used_memory");
-    if (after == before) break;
-    before = std::move(after);
+    const std::uint64_t after = used_memory();
+    const bool settled = std::max(before, after) - std::min(before, after) <= kMemoryNoiseBytes;
+    before = after;
+    if (settled) break;
   }
-  return std::stoull(before);
+  return before;
 }
 
 }  // namespace fcap::bench

@@ -43,6 +43,8 @@ class RedisConsole {
   [[nodiscard]] redis::Client& client() noexcept { return *client_; }
 
  private:
+  void finish_rehashing();
+
   std::string address_;
   int database_;
   std::unique_ptr<redis::Client> client_;

@@ -1,4 +1,4 @@
-#include "path/open_loop.h"
+#include "latency/open_loop.h"
 
 #include <algorithm>
 #include <atomic>

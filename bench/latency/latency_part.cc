@@ -10,7 +10,7 @@
 #include "harness/interleave.h"
 #include "harness/part_flags.h"
 #include "harness/part_result.h"
-#include "path/open_loop.h"
+#include "latency/open_loop.h"
 
 namespace fcap::bench {
 namespace {
