@@ -29,6 +29,7 @@ std::unique_ptr<Checker> make_checker(const RedisConsole& console, const CheckWo
   options.redis.mget_keys_max = mget_keys_max;
   options.key_prefix = workload.key_prefix;
   options.deadline = kDeadline;
+  options.local.cached_caps_max = 0;  // every check reads
   options.clock = [] { return kBenchNow; };
   auto made = Checker::create(std::move(options));
   if (!made.ok()) throw std::runtime_error(made.status().text());

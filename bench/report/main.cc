@@ -10,6 +10,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "report/capacity.h"
 #include "report/document.h"
 #include "report/html_report.h"
 #include "report/text_report.h"
@@ -52,7 +53,8 @@ int report(const Flags& flags) {
   }
   std::map<std::string, std::string> not_run;
   for (const std::string& word : flags.not_run) not_run.insert(split(word));
-  const Json document = merge_parts(read_json(flags.about), parts, not_run);
+  Json document = merge_parts(read_json(flags.about), parts, not_run);
+  add_capacity(document);
   write_file(flags.json, document.dump(2) + "\n");
   write_file(flags.html, html_report(document));
   std::fputs(text_report(document).c_str(), stdout);
