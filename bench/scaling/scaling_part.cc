@@ -2,6 +2,7 @@
 // bench_check: 10 candidates of two rules, 30 entries, 64 in flight, GETs coalesced.
 //
 //   callers      blocking: 1, 8, 64; completion form: 64 and 256 in flight; coalesced and not
+//   mget         1 to 64 GETs that may travel as one MGET, 64 and 256 in flight
 //   candidates   1, 10, 100, 1,000 of two rules each
 //   rules        1, 10, 100, 1,000 that apply to the 10 candidates together
 //   entries      ledgers of 0 to 2,000 entries of 10 campaigns
@@ -9,6 +10,8 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "harness/interleave.h"
 #include "harness/part_flags.h"
@@ -45,6 +48,7 @@ class ScalingPart {
   int run() {
     populate_compacted(console_, {.users = flags_.users});
     callers();
+    coalescing();
     candidates();
     rules();
     entries();
@@ -82,6 +86,27 @@ class ScalingPart {
             std::to_string(in_flight) + " in flight" + how, turns(load));
       }
     }
+  }
+
+  // Where all that is in flight fits into one MGET, client and server take turns.
+  void coalescing() {
+    result_.table("check_mget", "Checks a second, by GETs that may travel as one MGET",
+                  "1: plain GET. As many as were waiting, up to this.", throughput_columns());
+    std::vector<PartResult::Series> plots;
+    for (const std::size_t in_flight : {64U, 256U}) {
+      PartResult::Series plot{std::to_string(in_flight) + " in flight", {}};
+      for (const std::size_t keys : steps({1, 4, 8, 16, 32, 64})) {
+        AsyncChecks load(console_, usual_, in_flight, keys);
+        const Measurement measured = turns(load);
+        add("check_mget",
+            "in_flight_" + std::to_string(in_flight) + "_mget_" + std::to_string(keys),
+            plot.title + ", up to " + std::to_string(keys), measured);
+        plot.points.emplace_back(keys, measured.requests_per_second);
+      }
+      plots.push_back(std::move(plot));
+    }
+    result_.plot("check_mget", "Checks a second, by GETs in an MGET",
+                 {"GETs that may travel as one MGET", false}, {"requests/s", false}, plots);
   }
 
   void candidates() {
