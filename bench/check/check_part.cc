@@ -8,6 +8,8 @@
 //                 cases of correctness, which a measured run begins with too
 //   limits        redis-benchmark, one connection, same values: GET; MGET of as many keys as were
 //                 coalesced; SET
+#include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <map>
 #include <memory>
@@ -118,8 +120,9 @@ class CheckPart {
     for (const Entrant& peer : peers) {
       contenders.push_back(contender(std::string(peer.layout->name()), *peer.load, *peer.console));
     }
-    for (auto& [name, limit] : limits_) {
-      contenders.push_back({name, [this, &limit] { return limit.run(flags_.seconds); }});
+    for (auto& limit : limits_) {
+      contenders.push_back(
+          {limit.first, [this, &limit] { return limit.second.run(flags_.seconds); }});
     }
     report(Interleaved(std::move(contenders), flags_.rounds), peers);
     result_.write(flags_.json);
@@ -138,7 +141,7 @@ class CheckPart {
     record_bytes_ = compacted_record(impressions_of(population, campaigns, 0)).size();
     limits_.emplace("limit_get",
                     RedisBenchmark(console, {"GET", key_pattern()}, kInFlight, flags_.users));
-    const auto keys = std::max<std::size_t>(1, static_cast<std::size_t>(keys_ + 0.5));
+    const auto keys = std::max<std::size_t>(1, static_cast<std::size_t>(std::lround(keys_)));
     std::vector<std::string> mget = {"MGET"};
     mget.insert(mget.end(), keys, key_pattern());
     limits_.emplace(

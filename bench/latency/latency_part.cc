@@ -94,7 +94,8 @@ class LatencyPart {
     } else {
       result_.missing("p99_us_at_100k", "the machine could not keep up 100,000 checks/s");
     }
-    for (double nines = 0; nines <= 4; nines += 0.25) {
+    for (int quarter = 0; quarter <= 16; ++quarter) {
+      const double nines = quarter / 4.0;
       spectrum_.points.emplace_back(nines, run.latency.percentile_us(1 - std::pow(10, -nines)));
     }
   }

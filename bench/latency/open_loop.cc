@@ -73,7 +73,7 @@ class OpenLoop {
   void start(Clock::time_point intended) {
     pending_.fetch_add(1, std::memory_order_relaxed);
     const std::string& user = workload_.users[random_() % workload_.users.size()];
-    checker_.check_async(user, candidates_, {}, [this, intended](CheckResult result) {
+    checker_.check_async(user, candidates_, {}, [this, intended](const CheckResult& result) {
       answered(intended, result.reason);
     });
   }

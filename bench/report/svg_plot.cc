@@ -46,7 +46,8 @@ class Axis {
       low_ = std::pow(10, std::floor(std::log10(low_)));
       high_ = std::pow(10, std::ceil(std::log10(high_)));
       if (low_ == high_) high_ *= 10;
-      for (double tick = low_; tick <= high_ * 1.001; tick *= 10) ticks_.push_back(tick);
+      const auto decades = std::lround(std::log10(high_ / low_));
+      for (long i = 0; i <= decades; ++i) ticks_.push_back(low_ * std::pow(10, i));
       return;
     }
     low_ = std::min(low_, 0.0);
@@ -55,7 +56,8 @@ class Axis {
     const double decade = std::pow(10, std::floor(std::log10(rough)));
     const double step = decade * (rough / decade < 1.5 ? 1 : rough / decade < 3.5 ? 2 : 5);
     high_ = std::ceil(high_ / step - 1e-9) * step;
-    for (double tick = low_; tick <= high_ + step / 2; tick += step) ticks_.push_back(tick);
+    const auto steps = std::lround((high_ - low_) / step);
+    for (long i = 0; i <= steps; ++i) ticks_.push_back(low_ + static_cast<double>(i) * step);
   }
 
   [[nodiscard]] double place(double value) const {

@@ -11,9 +11,9 @@ struct Target {
   std::string_view part;  ///< which finds it out
   std::string_view what;
   std::string_view unit;
-  bool at_least = false;  ///< or else at most
   double bound = 0;
   int digits = 0;
+  bool at_least = false;  ///< or else at most
 
   [[nodiscard]] bool reached_by(double value) const {
     return at_least ? value >= bound : value <= bound;
