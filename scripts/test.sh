@@ -84,6 +84,19 @@ demo_counts_every_impression() {
   grep -qE '"produced": *[1-9]' "$json" && grep -qE '"lost": *0\b' "$json" && grep -qE '"double": *0\b' "$json"
 }
 
+# That all benches run and say their numbers; not what the numbers are.
+benches_run() {
+  local json=$RUN_DIR/bench.json key
+  FCAP_BUILD_DIR=$(build_dir release) "$FCAP_ROOT/bench/run" --quick --report "$RUN_DIR/bench" --json "$json" || return 1
+  for key in check_vs_zcount check_vs_get check_plain_get_vs_get eval_ns eval_allocs bytes_per_pair_compacted bytes_per_pair_steady; do
+    jq -e ".$key | numbers" "$json" >/dev/null || { echo "no number: $key"; return 1; }
+  done
+  # Where the machine could not keep the rate up, or a part is not there, the report says so.
+  for key in p99_us_at_100k updater_vs_zset updater_vs_redis_limit propagation_p99_ms_at_half; do
+    jq -e ".$key // .missing.$key" "$json" >/dev/null || { echo "neither number nor reason: $key"; return 1; }
+  done
+}
+
 # Servers, updaters, anything: a finished run leaves no process behind.
 nothing_survives() {
   local deadline=$((SECONDS + 3)) left
@@ -111,6 +124,7 @@ all_steps() {
   step "demo" demo_counts_every_impression
   step "install" "$FCAP_ROOT/scripts/install_test.sh" "$(build_dir release)"
   [[ ${CI:-} == true ]] || return 0
+  step "benches" benches_run
   setup_step "build asan" build_sanitizer asan "$ASAN_TARGET" && step "tests under ASan and UBSan" sanitizer_tests asan "$ASAN_LABELS"
   setup_step "build tsan" build_sanitizer tsan "$TSAN_TARGET" && step "tests under TSan" sanitizer_tests tsan "$TSAN_LABELS"
   setup_step "build fuzz" build_preset fuzz && step "fuzz" fuzz_briefly

@@ -1,13 +1,36 @@
 #include "path/population.h"
 
+#include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <random>
+#include <stdexcept>
 #include <utility>
 
+#include "ledger/encode.h"
 #include "ledger/ids.h"
+#include "ledger/user_key.h"
+#include "peers/command_words.h"
 
 namespace fcap::bench {
+namespace {
+
+constexpr std::size_t kAdvertisers = 3;
+constexpr std::size_t kUsersATime = 200;
+
+// Sends what `append` gives for each user, many users at a time.
+template <typename Append>
+void send_users(RedisConsole& console, std::size_t users, Append append) {
+  for (std::size_t first = 0; first < users; first += kUsersATime) {
+    std::string wire;
+    std::uint32_t commands = 0;
+    for (std::size_t user = first; user < std::min(first + kUsersATime, users); ++user) {
+      commands += append(wire, user);
+    }
+    console.run(std::move(wire), commands);
+  }
+}
+
+}  // namespace
 
 std::string user_id(std::size_t i) {
   char text[40];
@@ -15,32 +38,84 @@ std::string user_id(std::size_t i) {
   return text;
 }
 
+std::vector<std::string> user_ids(std::size_t users) {
+  std::vector<std::string> ids;
+  for (std::size_t i = 0; i < users; ++i) ids.push_back(user_id(i));
+  return ids;
+}
+
 std::string campaign_id(std::size_t i) {
   return "campaign-" + std::to_string(i);
 }
 
-std::vector<ledger::Entry> impressions_of(const Population& population, std::size_t user,
-                                          Instant now) {
-  std::mt19937_64 random(user);
-  std::uniform_int_distribution<std::int64_t> age_ms(0, std::int64_t{30} * 86'400'000);
-  std::vector<ledger::Entry> entries;
-  for (std::size_t c = 0; c < population.campaigns; ++c) {
-    for (std::size_t i = 0; i < population.impressions; ++i) {
-      entries.push_back({.time = now - std::chrono::milliseconds(age_ms(random)),
-                         .campaign = ledger::id_hash(campaign_id(c)),
-                         .creative = 0,
-                         .type = EventType::kImpression,
-                         .fingerprint = static_cast<std::uint32_t>(random())});
-    }
-  }
-  return entries;
+std::vector<std::string> campaign_ids(std::size_t campaigns) {
+  std::vector<std::string> ids;
+  for (std::size_t i = 0; i < campaigns; ++i) ids.push_back(campaign_id(i));
+  return ids;
 }
 
-std::shared_ptr<const RuleSet> make_rules(const Population& population) {
+std::vector<Impression> impressions_of(const Population& population,
+                                       const std::vector<std::string>& campaigns,
+                                       std::size_t user) {
+  constexpr std::int64_t kMonthMs = std::int64_t{30} * 86'400'000;
+  std::mt19937_64 random(user);
+  std::vector<Impression> impressions;
+  for (std::size_t c = 0; c < population.campaigns; ++c) {
+    const std::size_t begin = impressions.size();
+    for (std::size_t i = 0; i < population.impressions; ++i) {
+      const auto age_ms = static_cast<std::int64_t>(random() % kMonthMs);
+      impressions.push_back({.time = kBenchNow - std::chrono::milliseconds(age_ms),
+                             .campaign = campaigns[c],
+                             .fingerprint = static_cast<std::uint32_t>(random())});
+    }
+    std::sort(impressions.begin() + static_cast<std::ptrdiff_t>(begin), impressions.end(),
+              [](const Impression& a, const Impression& b) { return a.time < b.time; });
+  }
+  return impressions;
+}
+
+std::string compacted_record(const std::vector<Impression>& impressions) {
+  ledger::Ledger ledger;
+  for (const Impression& impression : impressions) {
+    ledger.merge({.time = impression.time,
+                  .campaign = ledger::id_hash(impression.campaign),
+                  .creative = 0,
+                  .type = EventType::kImpression,
+                  .fingerprint = impression.fingerprint});
+  }
+  // The largest ledgers of the series are above the usual bound, to see how the cost goes on.
+  constexpr std::size_t kRecordBytesMax = std::size_t{1} << 20U;
+  return ledger::compact(
+             ledger, {},
+             {.retention = kRetention, .trim_now = kBenchNow, .record_bytes_max = kRecordBytesMax})
+      .record;
+}
+
+void populate(RedisConsole& console, Layout& layout, const Population& population) {
+  for (const std::string_view script : layout.scripts()) console.call({"SCRIPT", "LOAD", script});
+  const auto campaigns = campaign_ids(population.campaigns);
+  send_users(console, population.users, [&](std::string& wire, std::size_t user) {
+    return layout.record(wire, user_id(user), impressions_of(population, campaigns, user));
+  });
+}
+
+void populate_compacted(RedisConsole& console, const Population& population) {
+  const auto campaigns = campaign_ids(population.campaigns);
+  std::string key;
+  send_users(console, population.users, [&](std::string& wire, std::size_t user) {
+    const std::string record = compacted_record(impressions_of(population, campaigns, user));
+    ledger::user_key(population.key_prefix, user_id(user), key);
+    if (record.empty()) return 0U;
+    redis::append_command(wire, {"SET", key, record, "EX", kRetentionS});
+    return 1U;
+  });
+}
+
+std::shared_ptr<const RuleSet> make_rules(std::size_t campaigns) {
   RuleSetSpec spec;
   spec.version = 1;
-  for (std::size_t c = 0; c < population.campaigns; ++c) {
-    const std::string advertiser = "advertiser-" + std::to_string(c % 3);
+  for (std::size_t c = 0; c < campaigns; ++c) {
+    const std::string advertiser = "advertiser-" + std::to_string(c % kAdvertisers);
     spec.campaigns.push_back({.id = campaign_id(c), .advertiser_id = advertiser});
     spec.rules.push_back({.id = "cap-" + campaign_id(c),
                           .scope = Scope::kCampaign,
@@ -48,7 +123,7 @@ std::shared_ptr<const RuleSet> make_rules(const Population& population) {
                           .limit = 3,
                           .window = {.length = std::chrono::hours(24)}});
   }
-  for (int a = 0; a < 3; ++a) {
+  for (std::size_t a = 0; a < std::min(kAdvertisers, campaigns); ++a) {
     const std::string advertiser = "advertiser-" + std::to_string(a);
     spec.rules.push_back({.id = "cap-" + advertiser,
                           .scope = Scope::kAdvertiser,
@@ -57,10 +132,7 @@ std::shared_ptr<const RuleSet> make_rules(const Population& population) {
                           .window = {.length = std::chrono::days(7)}});
   }
   auto built = RuleSet::build(std::move(spec), {});
-  if (!built.ok()) {
-    std::fprintf(stderr, "%s\n", built.status().text().c_str());
-    std::abort();
-  }
+  if (!built.ok()) throw std::runtime_error(built.status().text());
   return built.value();
 }
 

@@ -8,26 +8,44 @@
 #include <fcap/rule_set.h>
 #include <fcap/time.h>
 
-#include "ledger/ledger.h"
+#include "harness/redis_console.h"
+#include "peers/layout.h"
 
 namespace fcap::bench {
+
+/// When the benches take place, whatever the machine's clock says: a run can be repeated, and the
+/// population's 30 days lie in one calendar month, so that layouts that count by the month hold as
+/// much of it as the others. 2026-01-31T23:30:00Z.
+inline constexpr Instant kBenchNow = instant_from_ms(1'769'902'200'000);
 
 /// The users of every bench: 36-character ids, 10 campaigns with 3 impressions each within 30 days.
 struct Population {
   std::size_t users = 100'000;
   std::size_t campaigns = 10;
   std::size_t impressions = 3;  ///< of each campaign
+  std::string key_prefix = "fcap";
 };
 
 /// "00000000-0000-4000-8000-000000000042".
 std::string user_id(std::size_t i);
+std::vector<std::string> user_ids(std::size_t users);
 std::string campaign_id(std::size_t i);
+std::vector<std::string> campaign_ids(std::size_t campaigns);
 
-/// One user's impressions, the same in every layout; newest within the last day.
-std::vector<ledger::Entry> impressions_of(const Population& population, std::size_t user,
-                                          Instant now);
+/// One user's impressions, the same in every layout: campaign by campaign, each ascending by time.
+/// Views into `campaigns`.
+std::vector<Impression> impressions_of(const Population& population,
+                                       const std::vector<std::string>& campaigns, std::size_t user);
+
+/// The user's record as compaction leaves it.
+std::string compacted_record(const std::vector<Impression>& impressions);
+
+/// Writes the population as the layout's writers would leave it.
+void populate(RedisConsole& console, Layout& layout, const Population& population);
+/// Writes the population as compacted records.
+void populate_compacted(RedisConsole& console, const Population& population);
 
 /// Two rules a campaign: 3 per 24 h for the campaign, 100 per 7 days for its advertiser.
-std::shared_ptr<const RuleSet> make_rules(const Population& population);
+std::shared_ptr<const RuleSet> make_rules(std::size_t campaigns);
 
 }  // namespace fcap::bench

@@ -1,0 +1,160 @@
+#include "path/check_load.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+#include "redis/client.h"
+#include "redis/redis_store.h"
+
+namespace fcap::bench {
+namespace {
+
+constexpr std::chrono::seconds kDeadline{2};
+
+}  // namespace
+
+CheckWorkload usual_workload(std::size_t users) {
+  const Population population;
+  return {.users = user_ids(users),
+          .campaigns = campaign_ids(population.campaigns),
+          .rules = make_rules(population.campaigns)};
+}
+
+std::unique_ptr<Checker> make_checker(const RedisConsole& console, const CheckWorkload& workload,
+                                      std::size_t mget_keys_max) {
+  CheckerOptions options;
+  options.redis.addresses = {console.address()};
+  options.redis.database = console.database();
+  options.redis.mget_keys_max = mget_keys_max;
+  options.key_prefix = workload.key_prefix;
+  options.deadline = kDeadline;
+  options.local.cached_caps_max = 0;  // every check reads
+  options.clock = [] { return kBenchNow; };
+  auto made = Checker::create(std::move(options));
+  if (!made.ok()) throw std::runtime_error(made.status().text());
+  std::unique_ptr<Checker> checker = std::move(made).value();
+  checker->set_rules(workload.rules);
+  const Candidate any{workload.campaigns.front(), {}};
+  for (int tries = 0; checker->check(workload.users.front(), {&any, 1}).reason != Reason::kPassed;
+       ++tries) {
+    if (tries == 1000) throw std::runtime_error("the Checker does not reach Redis");
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return checker;
+}
+
+std::vector<Candidate> candidates_of(const CheckWorkload& workload) {
+  std::vector<Candidate> candidates;
+  for (const std::string& id : workload.campaigns) candidates.push_back({id, {}});
+  return candidates;
+}
+
+AsyncChecks::AsyncChecks(const RedisConsole& console, const CheckWorkload& workload,
+                         std::size_t in_flight, std::size_t mget_keys_max)
+    : workload_(workload),
+      in_flight_(in_flight),
+      candidates_(candidates_of(workload)),
+      checker_(make_checker(console, workload, mget_keys_max)) {}
+
+void AsyncChecks::start() {
+  // Chosen before the first answer chooses.
+  std::vector<std::size_t> first;
+  for (std::size_t i = 0; i < in_flight_; ++i) first.push_back(random_() % workload_.users.size());
+  running_ = in_flight_;
+  for (const std::size_t user : first) submit(user);
+}
+
+void AsyncChecks::submit(std::size_t user) {
+  checker_->check_async(workload_.users[user], candidates_, {}, [this](CheckResult result) {
+    count(result.reason == Reason::kPassed);
+    if (should_stop()) {
+      running_.fetch_sub(1);
+    } else {
+      submit(random_() % workload_.users.size());
+    }
+  });
+}
+
+BlockingChecks::BlockingChecks(const RedisConsole& console, const CheckWorkload& workload,
+                               std::size_t callers, std::size_t mget_keys_max)
+    : workload_(workload),
+      callers_(callers),
+      candidates_(candidates_of(workload)),
+      checker_(make_checker(console, workload, mget_keys_max)) {}
+
+void BlockingChecks::start() {
+  running_ = callers_;
+  for (std::size_t i = 0; i < callers_; ++i) {
+    threads_.emplace_back([this, i] { call(static_cast<unsigned>(i + 1)); });
+  }
+}
+
+void BlockingChecks::call(unsigned seed) {
+  std::minstd_rand random(seed);
+  while (!should_stop()) {
+    const std::string& user = workload_.users[random() % workload_.users.size()];
+    count(checker_->check(user, candidates_).reason == Reason::kPassed);
+  }
+  running_.fetch_sub(1);
+}
+
+void BlockingChecks::stopped() {
+  for (std::thread& thread : threads_) thread.join();
+  threads_.clear();
+}
+
+class LayoutRequests::OneRequest final : public redis::Request {
+ public:
+  explicit OneRequest(LayoutRequests& load)
+      : load_(load), counts_(load.workload_.campaigns.size()) {}
+
+  void prepare() {
+    const std::size_t user = load_.random_() % load_.workload_.users.size();
+    question_ = {load_.workload_.users[user], load_.workload_.campaigns, kBenchNow};
+    wire.clear();
+    command_count = load_.layout_.ask(wire, question_);
+    std::fill(counts_.begin(), counts_.end(), 0);
+    readable_ = true;
+  }
+  void submit() {
+    deadline = std::chrono::steady_clock::now() + kDeadline;
+    load_.console_.client().submit(*this);
+  }
+  void on_reply(std::uint32_t index, const redis::Reply& reply) noexcept override {
+    readable_ = load_.layout_.read(question_, index, reply, counts_) && readable_;
+  }
+  void on_done(redis::TransportCode code) noexcept override {
+    load_.count(code == redis::TransportCode::kOk && readable_);
+    if (load_.should_stop()) {
+      load_.running_.fetch_sub(1);
+    } else {
+      prepare();
+      submit();
+    }
+  }
+
+ private:
+  LayoutRequests& load_;
+  Question question_;
+  std::vector<std::uint32_t> counts_;
+  bool readable_ = true;
+};
+
+LayoutRequests::LayoutRequests(RedisConsole& console, Layout& layout, const CheckWorkload& workload,
+                               std::size_t in_flight)
+    : console_(console), layout_(layout), workload_(workload) {
+  for (std::size_t i = 0; i < in_flight; ++i) {
+    requests_.push_back(std::make_unique<OneRequest>(*this));
+  }
+}
+
+LayoutRequests::~LayoutRequests() = default;
+
+void LayoutRequests::start() {
+  running_ = requests_.size();
+  for (auto& request : requests_) request->prepare();
+  for (auto& request : requests_) request->submit();
+}
+
+}  // namespace fcap::bench

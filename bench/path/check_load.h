@@ -1,0 +1,87 @@
+#pragma once
+
+#include <memory>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <fcap/checker.h>
+
+#include "harness/load.h"
+#include "path/population.h"
+
+namespace fcap::bench {
+
+/// What is asked, over and over, each time about a random user.
+struct CheckWorkload {
+  std::vector<std::string> users;
+  std::vector<std::string> campaigns;  ///< the candidates
+  std::shared_ptr<const RuleSet> rules;
+  std::string key_prefix = "fcap";
+};
+
+/// 10 candidates of two rules each.
+CheckWorkload usual_workload(std::size_t users);
+
+/// A Checker on the console's Redis, connected, with the workload's rules and a deadline that only
+/// a broken bench exceeds.
+std::unique_ptr<Checker> make_checker(const RedisConsole& console, const CheckWorkload& workload,
+                                      std::size_t mget_keys_max);
+
+std::vector<Candidate> candidates_of(const CheckWorkload& workload);
+
+/// check_async(): a number of checks always in flight; each answer starts the next.
+class AsyncChecks final : public Load {
+ public:
+  AsyncChecks(const RedisConsole& console, const CheckWorkload& workload, std::size_t in_flight,
+              std::size_t mget_keys_max);
+
+ private:
+  void start() override;
+  void submit(std::size_t user);
+
+  const CheckWorkload& workload_;
+  std::size_t in_flight_;
+  std::vector<Candidate> candidates_;
+  std::minstd_rand random_;  // the I/O thread's, once answers come
+  std::unique_ptr<Checker> checker_;
+};
+
+/// check(): as many threads as callers.
+class BlockingChecks final : public Load {
+ public:
+  BlockingChecks(const RedisConsole& console, const CheckWorkload& workload, std::size_t callers,
+                 std::size_t mget_keys_max);
+
+ private:
+  void start() override;
+  void stopped() override;
+  void call(unsigned seed);
+
+  const CheckWorkload& workload_;
+  std::size_t callers_;
+  std::vector<Candidate> candidates_;
+  std::unique_ptr<Checker> checker_;
+  std::vector<std::thread> threads_;
+};
+
+/// A layout's requests: a number of them always in flight over one connection.
+class LayoutRequests final : public Load {
+ public:
+  LayoutRequests(RedisConsole& console, Layout& layout, const CheckWorkload& workload,
+                 std::size_t in_flight);
+  ~LayoutRequests() override;
+
+ private:
+  class OneRequest;
+  void start() override;
+
+  RedisConsole& console_;
+  Layout& layout_;  // the I/O thread's, once answers come, like random_
+  const CheckWorkload& workload_;
+  std::minstd_rand random_;
+  std::vector<std::unique_ptr<OneRequest>> requests_;
+};
+
+}  // namespace fcap::bench

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <fcap/time.h>
+
+#include "redis/reply.h"
+
+namespace fcap::bench {
+
+/// The one rule that a layout is set up to answer.
+enum class WindowKind : std::uint8_t {
+  kSliding,   ///< the last 24 hours
+  kCalendar,  ///< the current month, UTC
+  kFixed,     ///< 30 days from the first event
+};
+
+struct Impression {
+  Instant time;
+  std::string_view campaign;
+  std::uint32_t fingerprint = 0;  ///< of the event's id
+};
+
+/// How often has `user` seen each of these, as of `now`?
+struct Question {
+  std::string_view user;
+  std::span<const std::string> campaigns;
+  Instant now;
+};
+
+/// One way to keep frequency counts in Redis, written as those who propose it would write it well.
+/// It only makes commands and reads replies: all layouts travel over the same transport, so that
+/// the layout is what is compared.
+///
+/// Not thread-safe; one Layout a thread.
+class Layout {
+ public:
+  Layout() = default;
+  virtual ~Layout() = default;
+  Layout(const Layout&) = delete;
+  Layout& operator=(const Layout&) = delete;
+
+  /// As in flags and JSON.
+  [[nodiscard]] virtual std::string_view name() const = 0;
+  /// As in tables.
+  [[nodiscard]] virtual std::string_view title() const = 0;
+  [[nodiscard]] virtual WindowKind window() const = 0;
+  /// Whether an event that is recorded again still counts once.
+  [[nodiscard]] virtual bool counts_once() const = 0;
+  /// Whether an event recorded after a newer one counts where it belongs.
+  [[nodiscard]] virtual bool takes_late() const = 0;
+  /// To be loaded (SCRIPT LOAD) before anything else.
+  [[nodiscard]] virtual std::vector<std::string_view> scripts() const { return {}; }
+
+  /// Appends the commands that record impressions of one user, those of one campaign side by side
+  /// and ascending by time. Returns how many commands.
+  virtual std::uint32_t record(std::string& wire, std::string_view user,
+                               std::span<const Impression> impressions) = 0;
+  /// Appends the commands that ask. Returns how many.
+  virtual std::uint32_t ask(std::string& wire, const Question& question) = 0;
+  /// Reads the reply to the `index`-th command of ask() into `counts`, one a campaign, zero at
+  /// first. False: that is no reply to it.
+  [[nodiscard]] virtual bool read(const Question& question, std::uint32_t index,
+                                  const redis::Reply& reply, std::span<std::uint32_t> counts) = 0;
+};
+
+std::unique_ptr<Layout> make_ledger_layout(WindowKind window = WindowKind::kSliding);
+std::unique_ptr<Layout> make_zset_layout();
+std::unique_ptr<Layout> make_counter_keys_layout();
+std::unique_ptr<Layout> make_calendar_hash_layout();
+std::unique_ptr<Layout> make_window_hash_layout();
+std::unique_ptr<Layout> make_lua_log_layout();
+
+/// All but the ledger.
+std::vector<std::unique_ptr<Layout>> make_peers();
+
+}  // namespace fcap::bench
