@@ -51,7 +51,8 @@ std::string fetch(int port) {
   address.sin_port = htons(static_cast<std::uint16_t>(port));
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   std::string page;
-  const std::string_view ask = "GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+  const std::string_view ask =
+      "GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
   if (::connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0 &&
       ::send(fd, ask.data(), ask.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(ask.size())) {
     char bytes[16384];
@@ -97,15 +98,15 @@ int watch(const Flags& flags) {
     const auto before = first.updater.find(name);
     const double spent = seconds - (before == first.updater.end() ? 0 : before->second);
     updater += spent;
-    threads += fmt::format(R"({}"{}": {:.3f})", threads.empty() ? "" : ", ", name,
-                           1e6 * spent / events);
+    threads +=
+        fmt::format(R"({}"{}": {:.3f})", threads.empty() ? "" : ", ", name, 1e6 * spent / events);
   }
-  fmt::print(
-      R"({{"events_per_second": {:.0f}, "client_cpu_us": {:.3f}, "redis_cpu_us": {:.3f}, )"
-      R"("broker_cpu_us": {:.3f}, "client_threads_cpu_us": {{{}}}}})"
-      "\n",
-      events / took.count(), 1e6 * updater / events, 1e6 * (last.redis - first.redis) / events,
-      1e6 * (last.broker - first.broker) / events, threads);
+  fmt::print(R"({{"events_per_second": {:.0f}, "client_cpu_us": {:.3f}, "redis_cpu_us": {:.3f}, )"
+             R"("broker_cpu_us": {:.3f}, "client_threads_cpu_us": {{{}}}}})"
+             "\n",
+             events / took.count(), 1e6 * updater / events,
+             1e6 * (last.redis - first.redis) / events, 1e6 * (last.broker - first.broker) / events,
+             threads);
   return 0;
 }
 

@@ -11,10 +11,10 @@
 
 namespace fcap::bench {
 
-/// How people come: sessions of 1 to 8 pages, 5 to 30 s apart, each showing 1 to 4 impressions. Each
-/// impression's beacon takes a time of its own (log-normal: median 1 s, 99th percentile 30 s, cut
-/// at a minute), so a page's impressions arrive seconds apart. One impression is much like another;
-/// what matters to a writer is how near each other a user's events lie.
+/// How people come: sessions of 1 to 8 pages, 5 to 30 s apart, each showing 1 to 4 impressions.
+/// Each impression's beacon takes a time of its own (log-normal: median 1 s, 99th percentile 30 s,
+/// cut at a minute), so a page's impressions arrive seconds apart. One impression is much like
+/// another; what matters to a writer is how near each other a user's events lie.
 struct SessionOptions {
   std::size_t users = 100'000;
   std::size_t campaigns = 1'000;

@@ -8,12 +8,11 @@
 namespace fcap::bench {
 
 TopicProducer::TopicProducer(const ProducerOptions& options) : topic_(options.topic) {
-  auto conf =
-      kafka::make_conf({.brokers = options.brokers, .client_id = "bench"},
-                       {{"linger.ms", std::to_string(options.linger_ms)},
-                        {"queue.buffering.max.messages", "500000"},
-                        {"acks", "1"}},
-                       {});
+  auto conf = kafka::make_conf({.brokers = options.brokers, .client_id = "bench"},
+                               {{"linger.ms", std::to_string(options.linger_ms)},
+                                {"queue.buffering.max.messages", "500000"},
+                                {"acks", "1"}},
+                               {});
   if (!conf.ok()) throw std::runtime_error(conf.status().text());
   rd_kafka_conf_t* raw = conf.value().get();
   rd_kafka_conf_set_opaque(raw, this);
