@@ -17,23 +17,21 @@ void AppendsOperation::begin(StoreCompletion* one, StoreListCompletion* list) {
 }
 
 void AppendsOperation::add(const Store::Append& append, std::size_t index) {
-  const bool known = append.known_bytes.has_value();
   Item& item = items_.emplace_back();
   item = {.index = index,
-          .expected_bytes = append.known_bytes.value_or(0) + append.bytes.size(),
+          .known_bytes = append.known_bytes.value_or(kNothing),
+          .appended_bytes = append.bytes.size(),
           .length_bytes = 0,
           .expire_at_ms = to_ms(append.expire_at),
           .key_offset = 0,
           .key_bytes = static_cast<std::uint32_t>(append.key.size()),
-          .step = known ? Step::kAppend : Step::kAppendSoon,
-          .failed = false};
+          .step = Step::kAppend};
   append_word_count(wire, 3);
   append_word(wire, "APPEND");
   append_word(wire, append.key);
   item.key_offset = static_cast<std::uint32_t>(wire.size() - append.key.size() - 2);
   append_word(wire, append.bytes);
   ++command_count;
-  if (!known) add_expire(wire, item, append.key, "GT");
 }
 
 // `key` must not point into `to`.
@@ -57,41 +55,35 @@ void AppendsOperation::start(std::uint16_t slot_of_all, Store::Deadline deadline
 }
 
 void AppendsOperation::on_reply(std::uint32_t /*index*/, const Reply& reply) noexcept {
-  Item& item = items_[at_];
-  const bool expiry_behind = item.step == Step::kAppendSoon;
-  on_item_reply(item, reply);
-  if (!expiry_behind) {
-    ++at_;
-    skip_over();
-  }
+  on_item_reply(items_[at_], reply);
+  ++at_;
+  skip_over();
 }
 
 void AppendsOperation::skip_over() noexcept {
   while (at_ < items_.size() && items_[at_].step == Step::kOver) ++at_;
 }
 
+AppendsOperation::Step AppendsOperation::after_append(const Item& item) noexcept {
+  if (item.length_bytes == item.appended_bytes) return Step::kExpireNew;
+  // From that length it has grown by nothing else: it is the record that is known.
+  const bool as_known = item.length_bytes == item.known_bytes + item.appended_bytes;
+  return item.known_bytes != kNothing && as_known ? Step::kOver : Step::kExpireLater;
+}
+
 void AppendsOperation::on_item_reply(Item& item, const Reply& reply) {
   if (reply.kind != Reply::Kind::kInteger) {
-    if (!item.failed) {
-      const bool is_error = reply.kind == Reply::Kind::kError;
-      complete(item, {.code = StoreCode::kServerError,
-                      .text = is_error ? reply.text : "a reply of an unexpected kind"});
-    }
-    item.failed = true;
-    // What is behind a failed APPEND is still to be answered.
-    item.step = item.step == Step::kAppendSoon ? Step::kExpireAgain : Step::kOver;
-    return;
+    const bool is_error = reply.kind == Reply::Kind::kError;
+    item.step = Step::kOver;
+    return complete(item, {.code = StoreCode::kServerError,
+                           .text = is_error ? reply.text : "a reply of an unexpected kind"});
   }
   const bool expiry_set = reply.integer == 1;
   switch (item.step) {
     case Step::kAppend:
       item.length_bytes = static_cast<std::size_t>(reply.integer);
-      item.step = item.length_bytes == item.expected_bytes ? Step::kOver : Step::kExpireLater;
+      item.step = after_append(item);
       break;
-    case Step::kAppendSoon:
-      item.length_bytes = static_cast<std::size_t>(reply.integer);
-      item.step = Step::kExpireLater;
-      return;
     case Step::kExpireLater:
       item.step = expiry_set ? Step::kOver : Step::kExpireNew;
       break;
@@ -103,7 +95,7 @@ void AppendsOperation::on_item_reply(Item& item, const Reply& reply) {
       item.step = Step::kOver;
       break;
   }
-  if (item.step == Step::kOver && !item.failed) {
+  if (item.step == Step::kOver) {
     complete(item, {.code = StoreCode::kOk, .length_bytes = item.length_bytes});
   }
 }
@@ -131,7 +123,7 @@ void AppendsOperation::on_done(TransportCode code) noexcept {
     if (code == TransportCode::kUnavailable) why = client_.last_error();
     outcome.text = why;
     for (Item& item : items_) {
-      if (item.step != Step::kOver && !item.failed) complete(item, outcome);
+      if (item.step != Step::kOver) complete(item, outcome);
     }
   }
   pools_.appends.give(this);

@@ -14,11 +14,11 @@ namespace fcap::redis {
 
 class StorePools;
 
-/// APPEND for some records, each with PEXPIREAT GT where its expiry is not known to be late enough.
-/// GT says 0 both when the expiry is later already and when there is none, as with a new key; then
-/// PEXPIREAT NX follows, and GT once more when another writer's NX came between, so that the later
-/// of the two expiries stands in the end. A record that has not the length it was to have after its
-/// APPEND is not as it was known, so its expiry is looked after in the same way.
+/// APPEND for some records; behind it PEXPIREAT for those whose expiry is not known to be late
+/// enough, once the length after the APPEND has shown which these are. A record that was not there
+/// before gets NX, any other GT. GT says 0 both when the expiry is later already and when there is
+/// none; then NX follows. NX says 0 when another writer's came between; then GT follows once more,
+/// so that the later of the two expiries stands in the end.
 ///
 /// Used again and again with its buffers: warm, it does not allocate.
 class AppendsOperation final : public Request {
@@ -40,28 +40,29 @@ class AppendsOperation final : public Request {
  private:
   /// The command that the next reply to an item is for.
   enum class Step : std::uint8_t {
-    kAppend,      ///< nothing behind it: the expiry is known
-    kAppendSoon,  ///< PEXPIREAT GT is behind it
+    kAppend,
     kExpireLater,
     kExpireNew,
     kExpireAgain,
     kOver,
   };
+  static constexpr std::size_t kNothing = SIZE_MAX;
   struct Item {
-    std::size_t index;           // in the caller's list
-    std::size_t expected_bytes;  // with kAppend: what the record has if it is as it was known
-    std::size_t length_bytes;
+    std::size_t index;        // in the caller's list
+    std::size_t known_bytes;  // before, if the expiry is known
+    std::size_t appended_bytes;
+    std::size_t length_bytes;  // afterwards
     std::int64_t expire_at_ms;
     std::uint32_t key_offset;  // in wire
     std::uint32_t key_bytes;
     Step step;
-    bool failed;
   };
 
   [[nodiscard]] std::string_view key_of(const Item& item) const noexcept {
     return std::string_view(wire).substr(item.key_offset, item.key_bytes);
   }
   void add_expire(std::string& to, Item& item, std::string_view key, std::string_view flag);
+  [[nodiscard]] static Step after_append(const Item& item) noexcept;
   void on_item_reply(Item& item, const Reply& reply);
   void skip_over() noexcept;
   bool expire_the_rest();

@@ -172,17 +172,10 @@ void BatchWriter::schedule_retry(Batch& batch, Clock::time_point now) {
 }
 
 void BatchWriter::count_done(const Batch& batch) {
-  std::uint64_t bytes = 0;
-  for (std::size_t i = 0; i < batch.writes.size(); ++i) {
-    const std::size_t appended = batch.writes.bytes(i).size();
-    bytes += appended;
-    if (hook_ != nullptr) {
-      hook_->on_user_written(batch.writes.key(i), batch.length_after(i), appended);
-    }
-  }
+  if (hook_ != nullptr) tell_hook(batch);
   metrics_->batches.add();
   metrics_->records_written.add(batch.writes.size());
-  metrics_->record_bytes_written.add(bytes);
+  metrics_->record_bytes_written.add(batch.writes.record_bytes());
   metrics_->events_written.add(batch.events);
   metrics_->erasures.add(batch.erasures.size());
   log_erasures(batch);
@@ -193,6 +186,14 @@ void BatchWriter::count_done(const Batch& batch) {
   const auto since_submitted = Clock::now() - batch.submitted_at;
   metrics_->write_duration.observe(
       std::chrono::duration_cast<std::chrono::microseconds>(since_submitted));
+}
+
+void BatchWriter::tell_hook(const Batch& batch) {
+  written_.clear();
+  for (std::size_t i = 0; i < batch.writes.size(); ++i) {
+    written_.push_back({batch.writes.key(i), batch.length_after(i), batch.writes.bytes(i).size()});
+  }
+  hook_->on_users_written(written_);
 }
 
 void BatchWriter::log_erasures(const Batch& batch) const {

@@ -91,6 +91,7 @@ class BatchWriter final : public RoundListener {
   void check_known(Batch& batch);
   void schedule_retry(Batch& batch, Clock::time_point now);
   void count_done(const Batch& batch);
+  void tell_hook(const Batch& batch);
   void log_erasures(const Batch& batch) const;
   void publish() noexcept;
 
@@ -107,8 +108,9 @@ class BatchWriter final : public RoundListener {
 
   std::vector<std::unique_ptr<Batch>> all_;
   std::vector<Batch*> idle_;
-  std::vector<Batch*> waiting_;  // for their next round
-  std::vector<Batch*> ended_;    // scratch of pump()
+  std::vector<Batch*> waiting_;                   // for their next round
+  std::vector<Batch*> ended_;                     // scratch of pump()
+  std::vector<CompactionHook::Written> written_;  // scratch of count_done()
   std::size_t in_flight_ = 0;
   std::size_t bytes_in_flight_ = 0;
   std::size_t retrying_ = 0;  // in flight and failed at least once

@@ -29,6 +29,7 @@ class WriteSet {
   /// A hash of the user's id.
   [[nodiscard]] std::uint64_t hash(std::size_t i) const noexcept { return writes_[i].hash; }
   [[nodiscard]] Instant expire_at(std::size_t i) const noexcept { return writes_[i].expire_at; }
+  [[nodiscard]] std::size_t record_bytes() const noexcept { return bytes_.size(); }
   [[nodiscard]] std::size_t total_bytes() const noexcept { return keys_.size() + bytes_.size(); }
   /// The newest event's time over all users; the epoch when empty.
   [[nodiscard]] Instant newest() const noexcept { return newest_; }
