@@ -39,7 +39,7 @@ int fill(const Flags& flags) {
     const bench::Impression impression = stream.next();
     key.clear();
     bench::append_uuid(key, bench::kUserIds, impression.user);
-    bench::write_message(impression, message);
+    bench::write_message(impression, key, message);
     producer.send(key, message);
     bytes += message.size();
   }

@@ -94,9 +94,9 @@ std::string uuid(std::uint64_t kind, std::uint64_t number) {
   return text;
 }
 
-void write_message(const Impression& impression, std::string& out) {
+void write_message(const Impression& impression, std::string_view user_id, std::string& out) {
   out = R"({"user_id":")";
-  append_uuid(out, kUserIds, impression.user);
+  out += user_id;
   fmt::format_to(std::back_inserter(out),
                  R"(","campaign_id":"campaign-{}","timestamp":{},"imp_id":")", impression.campaign,
                  to_ms(impression.time));

@@ -5,6 +5,7 @@
 #include <queue>
 #include <random>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <fcap/time.h>
@@ -67,6 +68,6 @@ inline constexpr std::uint64_t kUserIds = 1;
 inline constexpr std::uint64_t kImpressionIds = 2;
 
 /// The impression as a message of the topic; replaces `out`.
-void write_message(const Impression& impression, std::string& out);
+void write_message(const Impression& impression, std::string_view user_id, std::string& out);
 
 }  // namespace fcap::bench
