@@ -161,6 +161,9 @@ int measure(const Flags& flags) {
       static_cast<std::uint64_t>(std::max(1.0, flags.rate / flags.probes_per_second));
   const auto total =
       static_cast<std::uint64_t>(flags.rate * (flags.seconds + kWarmUp.count() / 1000.0));
+  // Users that no run before has made.
+  const auto first_probe = static_cast<std::uint64_t>(
+      std::chrono::system_clock::now().time_since_epoch() / std::chrono::microseconds(1));
   const auto start = steady_clock::now();
   std::string user;
   std::string message;
@@ -173,7 +176,7 @@ int measure(const Flags& flags) {
     if (due > now) std::this_thread::sleep_until(due);
     bench::Impression impression = stream.next();
     const bool probe = i % every == 0 && due >= start + kWarmUp;
-    user = bench::uuid(probe ? kProbeIds : bench::kUserIds, probe ? i : impression.user);
+    user = bench::uuid(probe ? kProbeIds : bench::kUserIds, probe ? first_probe + i : impression.user);
     bench::write_message(impression, user, message);
     if (probe) {
       Probe waited{.key = {}, .due = due};
@@ -185,6 +188,7 @@ int measure(const Flags& flags) {
     producer.send(user, message);
   }
   const std::chrono::duration<double> took = steady_clock::now() - start;
+  producer.flush();
   const std::vector<double> delays = watcher.finish();
   fmt::print(R"({{"asked_per_second": {:.0f}, "produced_per_second": {:.0f}, "p50_ms": {:.2f}, )"
              R"("p99_ms": {:.2f}, "max_ms": {:.2f}, "seen": {}, "unseen": {}, )"
