@@ -39,7 +39,7 @@ struct Flags {
 };
 
 constexpr std::uint64_t kProbeIds = 3;
-constexpr std::chrono::milliseconds kWarmUp{2000};
+constexpr std::chrono::milliseconds kWarmUp{3000};
 constexpr std::chrono::milliseconds kPatience{5000};
 constexpr std::chrono::microseconds kBetweenLooks{500};
 
@@ -176,7 +176,8 @@ int measure(const Flags& flags) {
     if (due > now) std::this_thread::sleep_until(due);
     bench::Impression impression = stream.next();
     const bool probe = i % every == 0 && due >= start + kWarmUp;
-    user = bench::uuid(probe ? kProbeIds : bench::kUserIds, probe ? first_probe + i : impression.user);
+    user =
+        bench::uuid(probe ? kProbeIds : bench::kUserIds, probe ? first_probe + i : impression.user);
     bench::write_message(impression, user, message);
     if (probe) {
       Probe waited{.key = {}, .due = due};
@@ -209,7 +210,7 @@ int main(int argc, char** argv) {
   app.add_option("--topic", flags.topic, "The topic that the updater reads")->capture_default_str();
   app.add_option("--redis", flags.redis, "host:port")->capture_default_str();
   app.add_option("--rate", flags.rate, "Events a second")->capture_default_str();
-  app.add_option("--seconds", flags.seconds, "After two for warming up")->capture_default_str();
+  app.add_option("--seconds", flags.seconds, "After three for warming up")->capture_default_str();
   app.add_option("--users", flags.users, "Of how many users")->capture_default_str();
   CLI11_PARSE(app, argc, argv);
   try {
