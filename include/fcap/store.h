@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string_view>
 
 #include <fcap/export.h>
@@ -47,6 +48,18 @@ class StoreCompletion {
   ~StoreCompletion() = default;
 };
 
+/// Receives the outcomes of several operations that were started together. The caller owns it and
+/// keeps it alive until complete() has been called for each.
+class StoreListCompletion {
+ public:
+  /// Called exactly once per operation, `index` being its place in the list; otherwise as
+  /// StoreCompletion::complete().
+  virtual void complete(std::size_t index, const StoreOutcome& outcome) noexcept = 0;
+
+ protected:
+  ~StoreListCompletion() = default;
+};
+
 /// Where ledgers live: the seam between fcap and Redis, and the place for another store.
 ///
 /// Thread safety: all operations may be called from any thread at once. They never block: they
@@ -67,6 +80,18 @@ class FCAP_EXPORT Store {
     Instant expire_at = {};
   };
 
+  /// One of several appends.
+  struct Append {
+    std::string_view key = {};
+    std::string_view bytes = {};
+    /// What the record's expiry is at least, afterwards.
+    Instant expire_at = {};
+    /// What the caller knows, if anything: while the record had this many bytes, its expiry was at
+    /// or after `expire_at`. A store may leave the expiry alone where the record has grown from
+    /// that length by nothing but `bytes`.
+    std::optional<std::size_t> known_bytes = {};
+  };
+
   virtual ~Store();
 
   /// Reads a record.
@@ -76,6 +101,11 @@ class FCAP_EXPORT Store {
   /// `expire_at` if that is later. kOk means that both have happened.
   virtual void append(std::string_view key, std::string_view bytes, Instant expire_at,
                       Deadline deadline, StoreCompletion& done) noexcept = 0;
+
+  /// Starts several appends, as if by append() in this order; cheaper than that where a store knows
+  /// how. The list's views need to live only until the call returns.
+  virtual void append_all(std::span<const Append> appends, Deadline deadline,
+                          StoreListCompletion& done) noexcept;
 
   /// Replaces a record if it is still what was read.
   virtual void compare_and_set(const CompareAndSet& change, Deadline deadline,

@@ -55,6 +55,7 @@ class Client::Impl {
     thread.push(request);
   }
 
+  [[nodiscard]] std::size_t lanes() const noexcept { return threads_.size(); }
   [[nodiscard]] std::uint64_t epoch() const noexcept {
     return shared_.epoch.load(std::memory_order_acquire);
   }
@@ -108,6 +109,10 @@ Client::~Client() {
 
 void Client::submit(Request& request) noexcept {
   impl_->submit(request);
+}
+
+std::size_t Client::lanes() const noexcept {
+  return impl_->lanes();
 }
 
 std::uint64_t Client::connection_epoch() const noexcept {

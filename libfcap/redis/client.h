@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
@@ -77,6 +78,10 @@ class Client {
   Client& operator=(const Client&) = delete;
 
   void submit(Request& request) noexcept;
+
+  /// Requests go by the slot of their keys to one of so many connections a node; keys whose slots
+  /// are equal modulo this number may share a request.
+  [[nodiscard]] std::size_t lanes() const noexcept;
 
   /// Grows by one with each connection made and each one lost: a writer that sees the same value
   /// before and after knows that nothing was reconnected in between.

@@ -9,7 +9,33 @@
 
 namespace fcap {
 
+namespace {
+
+/// One append of a list, for stores that know no lists.
+class ListedAppend final : public StoreCompletion {
+ public:
+  ListedAppend(StoreListCompletion& list, std::size_t index) : list_(list), index_(index) {}
+  void complete(const StoreOutcome& outcome) noexcept override {
+    list_.complete(index_, outcome);
+    delete this;
+  }
+
+ private:
+  StoreListCompletion& list_;
+  std::size_t index_;
+};
+
+}  // namespace
+
 Store::~Store() = default;
+
+void Store::append_all(std::span<const Append> appends, Deadline deadline,
+                       StoreListCompletion& done) noexcept {
+  for (std::size_t i = 0; i < appends.size(); ++i) {
+    append(appends[i].key, appends[i].bytes, appends[i].expire_at, deadline,
+           *new ListedAppend(done, i));
+  }
+}
 
 namespace {
 

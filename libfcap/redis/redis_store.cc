@@ -18,7 +18,16 @@ class RedisStore final : public Store {
 
   void append(std::string_view key, std::string_view bytes, Instant expire_at, Deadline deadline,
               StoreCompletion& done) noexcept override {
-    pooled(pools_.appends).start(key, bytes, expire_at, deadline, done);
+    AppendsOperation& operation = pooled(pools_.appends);
+    operation.begin(&done, nullptr);
+    operation.add({.key = key, .bytes = bytes, .expire_at = expire_at}, 0);
+    operation.start(slot_of(key), deadline);
+  }
+
+  void append_all(std::span<const Append> appends, Deadline deadline,
+                  StoreListCompletion& done) noexcept override {
+    const std::size_t lanes = client_.lanes();
+    for (std::size_t lane = 0; lane < lanes; ++lane) append_lane(appends, lane, deadline, done);
   }
 
   void compare_and_set(const CompareAndSet& change, Deadline deadline,
@@ -27,6 +36,23 @@ class RedisStore final : public Store {
   }
 
  private:
+  void append_lane(std::span<const Append> appends, std::size_t lane, Deadline deadline,
+                   StoreListCompletion& done) {
+    const std::size_t lanes = client_.lanes();
+    AppendsOperation* operation = nullptr;
+    for (std::size_t i = 0; i < appends.size(); ++i) {
+      if (lanes > 1 && slot_of(appends[i].key) % lanes != lane) continue;
+      if (operation == nullptr) {
+        operation = &pooled(pools_.appends);
+        operation->begin(nullptr, &done);
+      }
+      operation->add(appends[i], i);
+      if (!operation->full()) continue;
+      std::exchange(operation, nullptr)->start(static_cast<std::uint16_t>(lane), deadline);
+    }
+    if (operation != nullptr) operation->start(static_cast<std::uint16_t>(lane), deadline);
+  }
+
   template <typename Operation>
   Operation& pooled(FreeList<Operation>& free) {
     if (Operation* const used = free.take()) return *used;

@@ -31,22 +31,6 @@ constexpr std::string_view kScript =
 
 constexpr auto kSha = sha1_hex(kScript);
 
-StoreCode store_code(TransportCode code) noexcept {
-  switch (code) {
-    case TransportCode::kOk:
-      return StoreCode::kOk;
-    case TransportCode::kTimeout:
-      return StoreCode::kTimeout;
-    case TransportCode::kUnavailable:
-      return StoreCode::kUnavailable;
-    case TransportCode::kBreakerOpen:
-      return StoreCode::kBreakerOpen;
-    case TransportCode::kOverloaded:
-      return StoreCode::kOverloaded;
-  }
-  return StoreCode::kUnavailable;
-}
-
 }  // namespace
 
 std::string_view compare_and_set_script() noexcept {
@@ -55,31 +39,6 @@ std::string_view compare_and_set_script() noexcept {
 
 std::string_view compare_and_set_sha() noexcept {
   return {kSha.data(), kSha.size()};
-}
-
-// --- All.
-
-void StoreOperation::note_error(const Reply& reply) {
-  if (has_error_) return;
-  has_error_ = true;
-  if (reply.kind == Reply::Kind::kError) {
-    error_ = reply.text;
-  } else {
-    error_ = "a reply of an unexpected kind";
-  }
-}
-
-void StoreOperation::complete(const StoreOutcome& outcome) noexcept {
-  std::exchange(done_, nullptr)->complete(outcome);
-}
-
-void StoreOperation::complete_failed(TransportCode code) noexcept {
-  StoreOutcome outcome{.code = store_code(code)};
-  if (code == TransportCode::kUnavailable) {
-    error_ = client_.last_error();
-    outcome.text = error_;
-  }
-  complete(outcome);
 }
 
 // --- GET.
@@ -110,57 +69,6 @@ void GetOperation::on_reply(std::uint32_t /*index*/, const Reply& reply) noexcep
 void GetOperation::on_done(TransportCode code) noexcept {
   if (code != TransportCode::kOk) complete_failed(code);
   pools_.gets.give(this);
-}
-
-// --- APPEND.
-
-void AppendOperation::start(std::string_view key, std::string_view bytes, Instant expire_at,
-                            Store::Deadline deadline_at, StoreCompletion& done) {
-  done_ = &done;
-  has_error_ = false;
-  expiry_set_ = false;
-  step_ = Step::kAppend;
-  key_ = key;
-  expire_at_ = std::to_string(to_ms(expire_at));
-  wire.clear();
-  append_command(wire, {"APPEND", key, bytes});
-  append_command(wire, {"PEXPIREAT", key, expire_at_, "GT"});
-  command_count = 2;
-  slot = slot_of(key);
-  deadline = deadline_at;
-  client_.submit(*this);
-}
-
-void AppendOperation::on_reply(std::uint32_t index, const Reply& reply) noexcept {
-  if (reply.kind != Reply::Kind::kInteger) return note_error(reply);
-  if (step_ == Step::kAppend && index == 0) {
-    length_bytes_ = static_cast<std::size_t>(reply.integer);
-  } else {
-    expiry_set_ = reply.integer == 1;
-  }
-}
-
-void AppendOperation::on_done(TransportCode code) noexcept {
-  if (code == TransportCode::kOk && !has_error_ && !expiry_set_ && step_ != Step::kExpireAgain) {
-    if (step_ == Step::kAppend) return expire(Step::kExpireNew, "NX");
-    return expire(Step::kExpireAgain, "GT");
-  }
-  if (code != TransportCode::kOk) {
-    complete_failed(code);
-  } else if (has_error_) {
-    complete({.code = StoreCode::kServerError, .text = error_});
-  } else {
-    complete({.code = StoreCode::kOk, .length_bytes = length_bytes_});
-  }
-  pools_.appends.give(this);
-}
-
-void AppendOperation::expire(Step step, std::string_view flag) {
-  step_ = step;
-  wire.clear();
-  append_command(wire, {"PEXPIREAT", key_, expire_at_, flag});
-  command_count = 1;
-  client_.submit(*this);
 }
 
 // --- Compare and set.

@@ -1,4 +1,7 @@
 // The Store over a real Redis: what each operation does to a record and to its expiry.
+#include <latch>
+#include <vector>
+
 #include <gtest/gtest.h>
 
 #include <fcap/redis_options.h>
@@ -76,6 +79,64 @@ TEST_F(RedisStore, AppendGivesAnExpiryToARecordThatWasLeftWithoutOne) {
   const Instant at = in(std::chrono::hours{1});
   EXPECT_EQ(calls_->append("k", "x", at).code, StoreCode::kOk);
   EXPECT_EQ(expiry_of("k"), ms(at));
+}
+
+/// Waits for all of a list's appends.
+class ListOutcome final : public StoreListCompletion {
+ public:
+  explicit ListOutcome(std::size_t appends)
+      : lengths(appends), codes(appends), left_(static_cast<std::ptrdiff_t>(appends)) {}
+  void complete(std::size_t index, const StoreOutcome& outcome) noexcept override {
+    lengths[index] = outcome.length_bytes;
+    codes[index] = outcome.code;
+    left_.count_down();
+  }
+  void wait() { left_.wait(); }
+  std::vector<std::size_t> lengths;
+  std::vector<StoreCode> codes;
+
+ private:
+  std::latch left_;
+};
+
+TEST_F(RedisStore, AListOfAppendsIsEachOfThem) {
+  const Instant at = in(std::chrono::hours{1});
+  redis_->command({"RPUSH", "k7", "x"});
+  std::vector<std::string> keys;
+  for (int i = 0; i < 1000; ++i) keys.push_back("k" + std::to_string(i));
+  std::vector<Store::Append> appends;
+  for (const std::string& key : keys) appends.push_back({key, key, at, {}});
+  ListOutcome outcome(appends.size());
+  store_->append_all(appends, std::chrono::steady_clock::now() + std::chrono::seconds(10), outcome);
+  outcome.wait();
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    ASSERT_EQ(outcome.codes[i], i == 7 ? StoreCode::kServerError : StoreCode::kOk) << i;
+    ASSERT_EQ(outcome.lengths[i], i == 7 ? 0 : keys[i].size()) << i;
+  }
+  for (const char* key : {"k0", "k6", "k8", "k255", "k256", "k999"}) {
+    EXPECT_EQ(redis_->command({"GET", key}), key);
+    EXPECT_EQ(expiry_of(key), ms(at));
+  }
+}
+
+TEST_F(RedisStore, AnExpiryIsLeftAloneOnlyWhereTheRecordIsTheKnownOne) {
+  const Instant soon = in(std::chrono::hours{1});
+  const Instant late = in(std::chrono::hours{2});
+  calls_->append("known", "abc", soon);
+  calls_->append("grown", "abc", soon);
+  redis_->command({"SET", "unlimited", "abc"});
+  const std::vector<Store::Append> appends = {{"known", "d", late, 3},
+                                              {"grown", "d", late, 2},
+                                              {"gone", "d", late, 3},
+                                              {"unlimited", "d", late, 1}};
+  ListOutcome outcome(appends.size());
+  store_->append_all(appends, std::chrono::steady_clock::now() + std::chrono::seconds(10), outcome);
+  outcome.wait();
+  EXPECT_EQ(outcome.lengths, (std::vector<std::size_t>{4, 4, 1, 4}));
+  EXPECT_EQ(expiry_of("known"), ms(soon));
+  EXPECT_EQ(expiry_of("grown"), ms(late));
+  EXPECT_EQ(expiry_of("gone"), ms(late));
+  EXPECT_EQ(expiry_of("unlimited"), ms(late));
 }
 
 TEST_F(RedisStore, BinaryKeysAndRecordsPassUnchanged) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string_view>
 
 namespace fcap::updater {
@@ -13,6 +14,19 @@ class CompactionHook {
   /// until it returns.
   virtual void on_user_written(std::string_view key, std::size_t length_after_bytes,
                                std::size_t appended_bytes) noexcept = 0;
+
+  /// What on_user_written() is told of one record.
+  struct Written {
+    std::string_view key;
+    std::size_t length_after_bytes;
+    std::size_t appended_bytes;
+  };
+  /// The same for a batch's records.
+  virtual void on_users_written(std::span<const Written> written) noexcept {
+    for (const Written& one : written) {
+      on_user_written(one.key, one.length_after_bytes, one.appended_bytes);
+    }
+  }
 
  protected:
   ~CompactionHook() = default;

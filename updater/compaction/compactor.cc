@@ -1,5 +1,7 @@
 #include "updater/compaction/compactor.h"
 
+#include <algorithm>
+#include <array>
 #include <utility>
 
 namespace fcap::updater {
@@ -37,12 +39,36 @@ void Compactor::stop() {
 void Compactor::on_user_written(std::string_view key, std::size_t length_after_bytes,
                                 std::size_t appended_bytes) noexcept {
   const std::lock_guard lock(mutex_);
-  switch (users_.note(key, length_after_bytes, appended_bytes, Clock::now())) {
+  note({key, length_after_bytes, appended_bytes}, WrittenUsers::hash_of(key), Clock::now());
+}
+
+void Compactor::on_users_written(std::span<const Written> written) noexcept {
+  const Clock::time_point now = Clock::now();
+  std::array<std::uint64_t, 64> hashes;
+  // In pieces, so that what was brought near is still there when it is needed, and the lock is free
+  // in between.
+  while (!written.empty()) {
+    const auto some = written.first(std::min(written.size(), hashes.size()));
+    written = written.subspan(some.size());
+    const std::lock_guard lock(mutex_);
+    for (std::size_t i = 0; i < some.size(); ++i) {
+      hashes[i] = WrittenUsers::hash_of(some[i].key);
+      users_.prefetch_bucket(hashes[i]);
+    }
+    for (std::size_t i = 0; i < some.size(); ++i) users_.prefetch_place(hashes[i]);
+    for (std::size_t i = 0; i < some.size(); ++i) users_.prefetch_neighbours(hashes[i]);
+    for (std::size_t i = 0; i < some.size(); ++i) note(some[i], hashes[i], now);
+  }
+}
+
+// The lock is held.
+void Compactor::note(const Written& written, std::uint64_t hash, Clock::time_point now) {
+  switch (users_.note(written.key, hash, written.length_after_bytes, written.appended_bytes, now)) {
     case WrittenUsers::Verdict::kRemembered:
       break;
     case WrittenUsers::Verdict::kDue:
       if (due_.size() < options_.users.users_max) {
-        due_.emplace_back(key);
+        due_.emplace_back(written.key);
       } else {
         metrics_->queue_overflows.add();
       }

@@ -48,6 +48,7 @@ class Compactor final : public CompactionHook {
 
   void on_user_written(std::string_view key, std::size_t length_after_bytes,
                        std::size_t appended_bytes) noexcept override;
+  void on_users_written(std::span<const Written> written) noexcept override;
   void set_rules(std::shared_ptr<const RuleSet> rules);
 
   void start();
@@ -59,6 +60,7 @@ class Compactor final : public CompactionHook {
   void drain(Clock::time_point until);
   /// Starts on what is due, and on what has been quiet since `quiet_until`.
   void start_due(Clock::time_point quiet_until);
+  void note(const Written& written, std::uint64_t hash, Clock::time_point now);
   bool take(Clock::time_point quiet_until, std::string& key);
   void take_rules();
 

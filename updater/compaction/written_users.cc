@@ -31,10 +31,35 @@ bool WrittenUsers::is_due(const Place& place, std::size_t length_bytes) const no
          static_cast<double>(limits_.record_bytes_max) + allowed(limits_.record_bytes_max);
 }
 
-WrittenUsers::Verdict WrittenUsers::note(std::string_view key, std::size_t length_after_bytes,
-                                         std::size_t appended_bytes, Clock::time_point now) {
-  const std::uint64_t hash = XXH3_64bits(key.data(), key.size());
-  std::uint32_t index = find(key, hash);
+std::uint64_t WrittenUsers::hash_of(std::string_view key) noexcept {
+  return XXH3_64bits(key.data(), key.size());
+}
+
+void WrittenUsers::prefetch_bucket(std::uint64_t hash) const noexcept {
+  __builtin_prefetch(&buckets_[hash & (buckets_.size() - 1)]);
+}
+
+void WrittenUsers::prefetch_place(std::uint64_t hash) const noexcept {
+  const std::uint32_t index = buckets_[hash & (buckets_.size() - 1)];
+  if (index == kNone) return;
+  const char* const place = reinterpret_cast<const char*>(&places_[index]);
+  __builtin_prefetch(place);
+  __builtin_prefetch(place + sizeof(Place) - 1);
+}
+
+void WrittenUsers::prefetch_neighbours(std::uint64_t hash) const noexcept {
+  const std::uint32_t index = buckets_[hash & (buckets_.size() - 1)];
+  if (index == kNone) return;
+  const Place& place = places_[index];
+  if (place.older != kNone) __builtin_prefetch(&places_[place.older].older);
+  if (place.newer != kNone) __builtin_prefetch(&places_[place.newer].older);
+  if (place.next != kNone) __builtin_prefetch(&places_[place.next].hash);
+}
+
+WrittenUsers::Verdict WrittenUsers::note(std::string_view key, std::uint64_t hash,
+                                         std::size_t length_after_bytes, std::size_t appended_bytes,
+                                         Clock::time_point now) {
+  std::uint32_t index = find(hash);
   if (index == kNone) {
     if (size_ >= limits_.users_max) return Verdict::kFull;
     index = add(key, hash);
@@ -62,9 +87,9 @@ bool WrittenUsers::take_quiet(Clock::time_point until, std::string& key) {
   return true;
 }
 
-std::uint32_t WrittenUsers::find(std::string_view key, std::uint64_t hash) const noexcept {
+std::uint32_t WrittenUsers::find(std::uint64_t hash) const noexcept {
   std::uint32_t index = buckets_[hash & (buckets_.size() - 1)];
-  while (index != kNone && (places_[index].hash != hash || places_[index].key != key)) {
+  while (index != kNone && places_[index].hash != hash) {
     index = places_[index].next;
   }
   return index;

@@ -32,9 +32,21 @@ class WrittenUsers {
     kDue,   ///< it is to be compacted now, and is no longer in the table
     kFull,  ///< no room: it is not in the table
   };
+  /// What a record is found by.
+  [[nodiscard]] static std::uint64_t hash_of(std::string_view key) noexcept;
+  /// Begin to bring near what note() will look at; in this order, with work in between. A hundred
+  /// records' cache misses then take little longer than one's.
+  void prefetch_bucket(std::uint64_t hash) const noexcept;
+  void prefetch_place(std::uint64_t hash) const noexcept;
+  void prefetch_neighbours(std::uint64_t hash) const noexcept;
+
   /// A record was appended to. `now` never goes back.
+  Verdict note(std::string_view key, std::uint64_t hash, std::size_t length_after_bytes,
+               std::size_t appended_bytes, Clock::time_point now);
   Verdict note(std::string_view key, std::size_t length_after_bytes, std::size_t appended_bytes,
-               Clock::time_point now);
+               Clock::time_point now) {
+    return note(key, hash_of(key), length_after_bytes, appended_bytes, now);
+  }
 
   /// Takes out the record whose last write is the oldest, if that was at or before `until`.
   bool take_quiet(Clock::time_point until, std::string& key);
@@ -54,13 +66,14 @@ class WrittenUsers {
     std::uint32_t next = kNone;  // in its bucket, or among the free places
   };
 
-  [[nodiscard]] std::uint32_t find(std::string_view key, std::uint64_t hash) const noexcept;
+  [[nodiscard]] std::uint32_t find(std::uint64_t hash) const noexcept;
   [[nodiscard]] bool is_due(const Place& place, std::size_t length_bytes) const noexcept;
   std::uint32_t add(std::string_view key, std::uint64_t hash);
   void remove(std::uint32_t index) noexcept;
   void link_newest(std::uint32_t index) noexcept;
   void unlink(std::uint32_t index) noexcept;
   void grow_buckets();
+  // Two users of one hash, if ever there are, share a place: one of them is left to the sweep.
   std::uint32_t& bucket(std::uint64_t hash) noexcept {
     return buckets_[hash & (buckets_.size() - 1)];
   }

@@ -2,11 +2,12 @@
 
 namespace fcap::updater {
 
-void Batch::WriteSlot::complete(const StoreOutcome& outcome) noexcept {
-  code = outcome.code;
-  done = outcome.code == StoreCode::kOk;
-  if (done) length_bytes = outcome.length_bytes;
-  batch->one_ended();
+void Batch::complete(std::size_t index, const StoreOutcome& outcome) noexcept {
+  WriteSlot& slot = slots_[appended_[index]];
+  slot.code = outcome.code;
+  slot.done = outcome.code == StoreCode::kOk;
+  if (slot.done) slot.length_bytes = outcome.length_bytes;
+  one_ended();
 }
 
 void Batch::LetterSlot::delivered(bool ok) noexcept {
@@ -19,24 +20,42 @@ void Batch::one_ended() noexcept {
   if (outstanding_.fetch_sub(1, std::memory_order_acq_rel) == 1) listener_->round_over(*this);
 }
 
-void Batch::start_round(Store& store, DeadLetterSink* dead_letters, Store::Deadline deadline) {
+void Batch::list_appends(const Round& round) {
+  // Far enough for the memory, near enough for the cache.
+  constexpr std::size_t kAhead = 16;
+  const bool first = attempts == 0;
   if (slots_.size() < writes.size()) slots_.resize(writes.size());
-  std::size_t to_start = 0;
+  appends_.clear();
+  appended_.clear();
   for (std::size_t i = 0; i < writes.size(); ++i) {
-    if (attempts == 0) slots_[i] = WriteSlot{};
-    slots_[i].batch = this;
-    if (!slots_[i].done) ++to_start;
+    WriteSlot& slot = slots_[i];
+    if (first) slot = WriteSlot{};
+    if (slot.done) continue;
+    Store::Append& append = appends_.emplace_back();
+    append.key = writes.key(i);
+    append.bytes = writes.bytes(i);
+    append.expire_at = writes.expire_at(i) + round.expiry_ahead;
+    appended_.push_back(static_cast<std::uint32_t>(i));
+    slot.expected_bytes = 0;
+    if (!first || round.known == nullptr) continue;
+    if (i + kAhead < writes.size()) round.known->prefetch(writes.hash(i + kAhead));
+    append.known_bytes = round.known->length(writes.hash(i), writes.expire_at(i));
+    if (!append.known_bytes) continue;
+    slot.expected_bytes = *append.known_bytes + append.bytes.size();
+    round.known->will_be(writes.hash(i), slot.expected_bytes);
   }
+}
+
+void Batch::start_round(Store& store, DeadLetterSink* dead_letters, const Round& round) {
+  list_appends(round);
+  std::size_t to_start = appends_.size();
   for (const LetterSlot& slot : dead_letters_) {
     if (!slot.done) ++to_start;
   }
   ++attempts;
   // One more than there are: the round cannot end before all of it was started.
   outstanding_.store(to_start + 1, std::memory_order_relaxed);
-  for (std::size_t i = 0; i < writes.size(); ++i) {
-    if (slots_[i].done) continue;
-    store.append(writes.key(i), writes.bytes(i), writes.expire_at(i), deadline, slots_[i]);
-  }
+  if (!appends_.empty()) store.append_all(appends_, round.deadline, *this);
   for (LetterSlot& slot : dead_letters_) {
     if (slot.done) continue;
     if (dead_letters != nullptr) {
@@ -46,6 +65,27 @@ void Batch::start_round(Store& store, DeadLetterSink* dead_letters, Store::Deadl
     }
   }
   one_ended();
+}
+
+void Batch::distrust_known() noexcept {
+  for (std::size_t i = 0; i < writes.size(); ++i) {
+    if (!slots_[i].done || !slots_[i].as_expected()) continue;
+    slots_[i].done = false;
+    slots_[i].code = StoreCode::kUnavailable;
+  }
+}
+
+void Batch::learn(KnownRecords& known, std::chrono::milliseconds expiry_ahead) const noexcept {
+  for (std::size_t i = 0; i < writes.size(); ++i) {
+    if (slots_[i].as_expected()) continue;
+    known.learn(writes.hash(i), slots_[i].length_bytes, writes.expire_at(i) + expiry_ahead);
+  }
+}
+
+void Batch::forget_undone(KnownRecords& known) const noexcept {
+  for (std::size_t i = 0; i < writes.size(); ++i) {
+    if (!slots_[i].done) known.forget(writes.hash(i));
+  }
 }
 
 void Batch::close_round() noexcept {

@@ -12,6 +12,7 @@
 
 #include "updater/pipeline/coalescer.h"
 #include "updater/pipeline/dead_letter.h"
+#include "updater/pipeline/known_records.h"
 #include "updater/pipeline/offset_tracker.h"
 
 namespace fcap::updater {
@@ -33,7 +34,7 @@ class RoundListener {
 ///
 /// Thread safety: the main thread fills and reads it between rounds; during a round only
 /// completions touch it.
-class Batch {
+class Batch final : private StoreListCompletion {
  public:
   /// Which offsets of a partition the batch holds. Of a generation that has passed since (a rewind,
   /// a rebalance), they count for nothing.
@@ -65,9 +66,23 @@ class Batch {
 
   void add_dead_letter(DeadLetter letter) { dead_letters_.emplace_back(*this, std::move(letter)); }
 
+  struct Round {
+    Store::Deadline deadline;
+    /// Added to the expiries, so that a record that is written often seldom needs another.
+    std::chrono::milliseconds expiry_ahead{0};
+    /// What is known of the records; null: nothing. Used by a batch's first round.
+    KnownRecords* known = nullptr;
+  };
   /// Starts a round: everything not done yet is submitted once. Completions may arrive before it
   /// returns; the listener is told at the end of the round, exactly once.
-  void start_round(Store& store, DeadLetterSink* dead_letters, Store::Deadline deadline);
+  void start_round(Store& store, DeadLetterSink* dead_letters, const Round& round);
+  /// After the first round: what was known of the records was not so. Writes that relied on it are
+  /// undone, and the next round looks after their expiries.
+  void distrust_known() noexcept;
+  /// After all is done: puts down what the writes have left behind.
+  void learn(KnownRecords& known, std::chrono::milliseconds expiry_ahead) const noexcept;
+  /// After a round: forgets the records whose writes are undone.
+  void forget_undone(KnownRecords& known) const noexcept;
 
   /// Between rounds: operations not done yet.
   [[nodiscard]] std::size_t undone() const noexcept { return undone_; }
@@ -96,14 +111,18 @@ class Batch {
   std::uint32_t attempts = 0;
   std::chrono::steady_clock::time_point retry_at;
   std::chrono::steady_clock::time_point submitted_at;
+  /// Of the connections, when the last round began.
+  std::uint64_t epoch = 0;
 
  private:
-  struct WriteSlot final : StoreCompletion {
-    void complete(const StoreOutcome& outcome) noexcept override;
-    Batch* batch = nullptr;
+  struct WriteSlot {
     std::size_t length_bytes = 0;
+    std::size_t expected_bytes = 0;  // 0: nothing was known of the record
     StoreCode code = StoreCode::kUnavailable;
     bool done = false;
+    [[nodiscard]] bool as_expected() const noexcept {
+      return expected_bytes != 0 && length_bytes == expected_bytes;
+    }
   };
   struct LetterSlot final : DeadLetterCompletion {
     LetterSlot(Batch& owner, DeadLetter what) : batch(&owner), letter(std::move(what)) {}
@@ -113,10 +132,15 @@ class Batch {
     bool done = false;
   };
 
+  void complete(std::size_t index, const StoreOutcome& outcome) noexcept override;
+  void list_appends(const Round& round);
   void one_ended() noexcept;
 
   RoundListener* listener_;
   std::vector<WriteSlot> slots_;
+  // Of the round: what is submitted, and which write each is.
+  std::vector<Store::Append> appends_;
+  std::vector<std::uint32_t> appended_;
   std::deque<LetterSlot> dead_letters_;
   std::atomic<std::size_t> outstanding_{0};
   std::size_t undone_ = 0;

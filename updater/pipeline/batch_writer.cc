@@ -35,14 +35,18 @@ std::string_view word(StoreCode code) noexcept {
 }  // namespace
 
 BatchWriter::BatchWriter(Store& store, DeadLetterSink* dead_letters, CompactionHook* hook,
-                         const WriteOptions& options, Metrics& metrics, LogCallback log)
+                         const WriteOptions& options, Metrics& metrics, LogCallback log,
+                         Epoch epoch)
     : store_(&store),
       dead_letters_(dead_letters),
       hook_(hook),
       options_(options),
       metrics_(&metrics),
       log_(std::move(log)),
-      backoff_(options.backoff_min, options.backoff_max, options.jitter_seed) {}
+      backoff_(options.backoff_min, options.backoff_max, options.jitter_seed),
+      epoch_(std::move(epoch)) {
+  if (epoch_) known_.emplace(options.known_records_max);
+}
 
 BatchWriter::~BatchWriter() {
   std::unique_lock lock(mutex_);
@@ -69,7 +73,16 @@ void BatchWriter::start_round(Batch& batch) {
     const std::lock_guard lock(mutex_);
     ++rounds_running_;
   }
-  batch.start_round(*store_, dead_letters_, Clock::now() + options_.deadline);
+  if (known_) {
+    batch.epoch = epoch_();
+    // A server that was reached anew may have lost an expiry while it kept the record.
+    if (batch.epoch != known_epoch_) known_->clear();
+    known_epoch_ = batch.epoch;
+  }
+  batch.start_round(*store_, dead_letters_,
+                    {.deadline = Clock::now() + options_.deadline,
+                     .expiry_ahead = options_.expiry_ahead,
+                     .known = known_ ? &*known_ : nullptr});
 }
 
 void BatchWriter::submit(Batch& batch) {
@@ -100,6 +113,7 @@ void BatchWriter::pump(Clock::time_point now, std::vector<Batch*>& done) {
     ended_.swap(rounds_ended_);
   }
   for (Batch* batch : ended_) {
+    check_known(*batch);
     batch->close_round();
     if (batch->undone() > 0) {
       schedule_retry(*batch, now);
@@ -128,6 +142,15 @@ void BatchWriter::pump(Clock::time_point now, std::vector<Batch*>& done) {
   publish();
 }
 
+void BatchWriter::check_known(Batch& batch) {
+  if (!known_) return;
+  // What was known when the round began holds for that connection only.
+  const bool same_connection = batch.epoch == known_epoch_ && batch.epoch == epoch_();
+  if (!same_connection && batch.attempts == 1) batch.distrust_known();
+  if (same_connection) batch.learn(*known_, options_.expiry_ahead);
+  batch.forget_undone(*known_);
+}
+
 void BatchWriter::schedule_retry(Batch& batch, Clock::time_point now) {
   if (batch.attempts == 1) ++retrying_;
   redis_failing_ = redis_failing_ || batch.failed_writes() > 0;
@@ -149,17 +172,10 @@ void BatchWriter::schedule_retry(Batch& batch, Clock::time_point now) {
 }
 
 void BatchWriter::count_done(const Batch& batch) {
-  std::uint64_t bytes = 0;
-  for (std::size_t i = 0; i < batch.writes.size(); ++i) {
-    const std::size_t appended = batch.writes.bytes(i).size();
-    bytes += appended;
-    if (hook_ != nullptr) {
-      hook_->on_user_written(batch.writes.key(i), batch.length_after(i), appended);
-    }
-  }
+  if (hook_ != nullptr) tell_hook(batch);
   metrics_->batches.add();
   metrics_->records_written.add(batch.writes.size());
-  metrics_->record_bytes_written.add(bytes);
+  metrics_->record_bytes_written.add(batch.writes.record_bytes());
   metrics_->events_written.add(batch.events);
   metrics_->erasures.add(batch.erasures.size());
   log_erasures(batch);
@@ -170,6 +186,14 @@ void BatchWriter::count_done(const Batch& batch) {
   const auto since_submitted = Clock::now() - batch.submitted_at;
   metrics_->write_duration.observe(
       std::chrono::duration_cast<std::chrono::microseconds>(since_submitted));
+}
+
+void BatchWriter::tell_hook(const Batch& batch) {
+  written_.clear();
+  for (std::size_t i = 0; i < batch.writes.size(); ++i) {
+    written_.push_back({batch.writes.key(i), batch.length_after(i), batch.writes.bytes(i).size()});
+  }
+  hook_->on_users_written(written_);
 }
 
 void BatchWriter::log_erasures(const Batch& batch) const {

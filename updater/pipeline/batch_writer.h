@@ -4,8 +4,10 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -16,6 +18,7 @@
 #include "updater/metrics/metrics.h"
 #include "updater/pipeline/backoff.h"
 #include "updater/pipeline/batch.h"
+#include "updater/pipeline/known_records.h"
 
 namespace fcap::updater {
 
@@ -28,6 +31,11 @@ struct WriteOptions {
   std::size_t batches_in_flight_max = 4;
   std::size_t bytes_in_flight_max = std::size_t{32} * 1024 * 1024;
   std::uint64_t jitter_seed = 1;
+  /// Records expire this much later than they must, so that the next events of a session need no
+  /// other expiry.
+  std::chrono::milliseconds expiry_ahead = std::chrono::hours{1};
+  /// Of how many records the length is remembered, at 16 bytes each.
+  std::size_t known_records_max = std::size_t{1} << 20U;
 };
 
 /// Writes batches to a store, several at a time, and tries what failed again until it succeeds. It
@@ -38,9 +46,13 @@ class BatchWriter final : public RoundListener {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// `dead_letters` and `hook` may be null. Everything given must outlive the writer.
+  /// Grows with each connection to the store made or lost.
+  using Epoch = std::function<std::uint64_t()>;
+
+  /// `dead_letters` and `hook` may be null. Without an `epoch` nothing is remembered of records,
+  /// and each write looks after the expiry. Everything given must outlive the writer.
   BatchWriter(Store& store, DeadLetterSink* dead_letters, CompactionHook* hook,
-              const WriteOptions& options, Metrics& metrics, LogCallback log);
+              const WriteOptions& options, Metrics& metrics, LogCallback log, Epoch epoch = {});
   /// Waits for operations that are under way (at most their deadline); what is undone then stays
   /// undone.
   ~BatchWriter();
@@ -76,8 +88,10 @@ class BatchWriter final : public RoundListener {
 
  private:
   void start_round(Batch& batch);
+  void check_known(Batch& batch);
   void schedule_retry(Batch& batch, Clock::time_point now);
   void count_done(const Batch& batch);
+  void tell_hook(const Batch& batch);
   void log_erasures(const Batch& batch) const;
   void publish() noexcept;
 
@@ -88,11 +102,15 @@ class BatchWriter final : public RoundListener {
   Metrics* metrics_;
   LogCallback log_;
   Backoff backoff_;
+  Epoch epoch_;
+  std::optional<KnownRecords> known_;
+  std::uint64_t known_epoch_ = 0;
 
   std::vector<std::unique_ptr<Batch>> all_;
   std::vector<Batch*> idle_;
-  std::vector<Batch*> waiting_;  // for their next round
-  std::vector<Batch*> ended_;    // scratch of pump()
+  std::vector<Batch*> waiting_;                   // for their next round
+  std::vector<Batch*> ended_;                     // scratch of pump()
+  std::vector<CompactionHook::Written> written_;  // scratch of count_done()
   std::size_t in_flight_ = 0;
   std::size_t bytes_in_flight_ = 0;
   std::size_t retrying_ = 0;  // in flight and failed at least once

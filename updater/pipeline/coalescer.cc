@@ -59,7 +59,7 @@ std::uint32_t Coalescer::find_or_add_user(std::string_view user_id) {
   // The form of ledger::user_key(), built in place.
   keys_.append(options_.key_prefix).append(":{").append(user_id).append("}");
   users_.push_back(
-      {offset, static_cast<std::uint32_t>(keys_.size()) - offset, kNone, kNone, Instant{}});
+      {hash, offset, static_cast<std::uint32_t>(keys_.size()) - offset, kNone, kNone, Instant{}});
   if (users_.size() * 2 > slots_.size()) grow_slots();
   return index;
 }
@@ -108,7 +108,7 @@ void Coalescer::finish(WriteSet& out) {
     const auto offset = static_cast<std::uint32_t>(out.bytes_.size());
     if (!scratch_.empty()) ledger::append_entries(scratch_, out.bytes_);
     if (erased_until_) ledger::append_erased_before(*erased_until_, out.bytes_);
-    out.writes_.push_back({user.key_offset, user.key_bytes, offset,
+    out.writes_.push_back({user.hash, user.key_offset, user.key_bytes, offset,
                            static_cast<std::uint32_t>(out.bytes_.size()) - offset,
                            user.newest + options_.retention});
     out.newest_ = std::max(out.newest_, user.newest);

@@ -26,7 +26,10 @@ class WriteSet {
   [[nodiscard]] std::string_view bytes(std::size_t i) const noexcept {
     return std::string_view(bytes_).substr(writes_[i].offset, writes_[i].bytes);
   }
+  /// A hash of the user's id.
+  [[nodiscard]] std::uint64_t hash(std::size_t i) const noexcept { return writes_[i].hash; }
   [[nodiscard]] Instant expire_at(std::size_t i) const noexcept { return writes_[i].expire_at; }
+  [[nodiscard]] std::size_t record_bytes() const noexcept { return bytes_.size(); }
   [[nodiscard]] std::size_t total_bytes() const noexcept { return keys_.size() + bytes_.size(); }
   /// The newest event's time over all users; the epoch when empty.
   [[nodiscard]] Instant newest() const noexcept { return newest_; }
@@ -35,6 +38,7 @@ class WriteSet {
  private:
   friend class Coalescer;
   struct Write {
+    std::uint64_t hash;
     std::uint32_t key_offset;
     std::uint32_t key_bytes;
     std::uint32_t offset;
@@ -85,6 +89,7 @@ class Coalescer {
  private:
   static constexpr std::uint32_t kNone = UINT32_MAX;
   struct User {
+    std::uint64_t hash;
     std::uint32_t key_offset;
     std::uint32_t key_bytes;
     std::uint32_t first_item;

@@ -48,7 +48,8 @@ Updater::Updater(UpdaterOptions options, UpdaterParts parts, Metrics& metrics)
       intake_(*parts_.decoder, options_.intake),
       coalescer_({options_.key_prefix, options_.intake.retention}),
       partitions_(*parts_.store, parts_.epoch, *this, mark_options(options_), metrics, parts_.log),
-      writer_(*parts_.store, parts_.dead_letters, parts_.hook, options_.write, metrics, parts_.log),
+      writer_(*parts_.store, parts_.dead_letters, parts_.hook, options_.write, metrics, parts_.log,
+              parts_.epoch),
       messages_(options_.batch_messages_max) {}
 
 Updater::~Updater() = default;

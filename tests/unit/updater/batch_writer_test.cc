@@ -130,6 +130,81 @@ TEST_F(BatchWriterTest, ANewBatchOfAUsedObjectWritesEverythingAnew) {
   EXPECT_EQ(found.size(), 2U);
 }
 
+// A writer that knows when it was reconnected.
+class KnowingWriterTest : public BatchWriterTest {
+ protected:
+  // Writes `users` users once more; how many expiries were left alone.
+  std::uint64_t write_again(int users) {
+    const std::uint64_t before = store_.expiries_left();
+    Batch& batch = knowing_.take();
+    batch.writes.clear();
+    Batch& events = filled(users);
+    std::swap(batch.writes, events.writes);
+    batch.events = static_cast<std::size_t>(users);
+    writer_.discard(events);
+    knowing_.submit(batch);
+    pump();
+    return store_.expiries_left() - before;
+  }
+  void pump() {
+    std::vector<Batch*> done;
+    for (int i = 0; i < 1000 && knowing_.batches_in_flight() > 0; ++i) {
+      knowing_.pump(now_, done);
+      now_ += milliseconds{100};
+    }
+    for (Batch* batch : done) knowing_.release(*batch);
+  }
+  std::uint64_t epoch_ = 1;
+  BatchWriter knowing_{
+      store_, &sink_, &hook_, WriteOptions{}, metrics_, {}, [this] { return epoch_; }};
+};
+
+TEST_F(KnowingWriterTest, ARecordThatIsAsItWasLeftKeepsItsExpiry) {
+  EXPECT_EQ(write_again(3), 0U);
+  EXPECT_EQ(write_again(3), 3U);
+  EXPECT_EQ(write_again(4), 3U);
+}
+
+TEST_F(KnowingWriterTest, ARecordThatAnotherHasChangedGetsItsExpiryAnew) {
+  write_again(3);
+  store_.records().erase("p:{u0}");
+  store_.records()["p:{u1}"].bytes.resize(1);
+  EXPECT_EQ(write_again(3), 1U);
+  EXPECT_GT(store_.records()["p:{u0}"].expire_at, Instant{});
+  EXPECT_EQ(write_again(3), 3U);
+}
+
+TEST_F(KnowingWriterTest, AfterAReconnectionNothingIsKnown) {
+  write_again(3);
+  ++epoch_;
+  EXPECT_EQ(write_again(3), 0U);
+  EXPECT_EQ(write_again(3), 3U);
+}
+
+TEST_F(KnowingWriterTest, AReconnectionWhileABatchIsUnderWayMakesItsWritesAnew) {
+  write_again(2);
+  store_.next_fault = [this] {
+    ++epoch_;
+    store_.next_fault = nullptr;
+    return Fault::kNone;
+  };
+  // Both go out relying on what was known, and both again, looking after the expiry.
+  EXPECT_EQ(write_again(2), 2U);
+  EXPECT_EQ(store_.writes(), 6U);
+}
+
+TEST_F(KnowingWriterTest, AWriteThatFailedIsNotReliedUpon) {
+  write_again(1);
+  store_.next_fault = [this] {
+    store_.next_fault = nullptr;
+    return Fault::kReplyLost;
+  };
+  // Executed once without an answer, then with an expiry.
+  EXPECT_EQ(write_again(1), 1U);
+  EXPECT_EQ(store_.writes(), 3U);
+  EXPECT_EQ(write_again(1), 1U);
+}
+
 TEST_F(BatchWriterTest, ADeadLetterThatDoesNotArriveHoldsItsBatchUp) {
   sink_.refusals = 3;
   Batch& batch = filled(1);

@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <random>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -50,6 +51,30 @@ class FaultStore final : public Store {
         });
   }
 
+  // Leaves the expiry alone wherever it may.
+  void append_all(std::span<const Append> appends, Deadline,
+                  StoreListCompletion& done) noexcept override {
+    for (std::size_t i = 0; i < appends.size(); ++i) {
+      const Append& append = appends[i];
+      enqueue([this, i, key = std::string(append.key), bytes = std::string(append.bytes),
+               expire_at = append.expire_at, known_bytes = append.known_bytes, &done](Fault fault) {
+        std::size_t length = 0;
+        if (fault == Fault::kNone || fault == Fault::kReplyLost) {
+          Record& record = records_[key];
+          if (known_bytes == record.bytes.size() && known_bytes != 0) {
+            ++expiries_left_;
+          } else {
+            record.expire_at = std::max(record.expire_at, expire_at);
+          }
+          record.bytes += bytes;
+          length = record.bytes.size();
+          ++writes_;
+        }
+        done.complete(i, {code_of(fault), {}, length, {}});
+      });
+    }
+  }
+
   void compare_and_set(const CompareAndSet& change, Deadline,
                        StoreCompletion& done) noexcept override {
     enqueue(
@@ -84,6 +109,8 @@ class FaultStore final : public Store {
   [[nodiscard]] const Records& records() const noexcept { return records_; }
   [[nodiscard]] Records& records() noexcept { return records_; }
   [[nodiscard]] std::uint64_t writes() const noexcept { return writes_; }
+  /// Appends that have left the expiry alone.
+  [[nodiscard]] std::uint64_t expiries_left() const noexcept { return expiries_left_; }
   [[nodiscard]] std::size_t waiting() const noexcept { return queue_.size(); }
 
   /// Runs the i-th waiting operation.
@@ -127,6 +154,7 @@ class FaultStore final : public Store {
   Records records_;
   std::deque<Operation> queue_;
   std::uint64_t writes_ = 0;
+  std::uint64_t expiries_left_ = 0;
 };
 
 }  // namespace fcap::updater::testing

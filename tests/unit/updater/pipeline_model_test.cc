@@ -28,6 +28,7 @@ using std::chrono::milliseconds;
 
 constexpr std::int64_t kLogStart = 5;
 constexpr Instant kNow = instant_from_ms(1'700'000'000'000);
+constexpr std::chrono::days kRetention{32};
 
 struct LoggedEvent {
   std::string user;
@@ -85,6 +86,13 @@ class Model final : private OffsetSource {
           return there["p:{" + event.user + "}"].count(ledger::fingerprint(event.id)) == 0;
         }));
   }
+  /// Records that would go before their events do.
+  [[nodiscard]] std::size_t expiring_early() const {
+    return static_cast<std::size_t>(std::ranges::count_if(store_.records(), [](const auto& record) {
+      return !record.first.starts_with("p:mark") && record.second.expire_at < kNow + kRetention;
+    }));
+  }
+  [[nodiscard]] std::uint64_t expiries_left() const { return store_.expiries_left(); }
   [[nodiscard]] std::size_t events() const { return log_.size(); }
   [[nodiscard]] std::uint64_t rewinds() const { return metrics_.rewinds.value(); }
 
@@ -94,8 +102,9 @@ class Model final : private OffsetSource {
     Process(Model& model)
         : partitions(model.store_, [&model] { return model.epoch_; }, model, marks(),
                      model.metrics_, {}),
-          writer(model.store_, nullptr, nullptr, WriteOptions{}, model.metrics_, {}),
-          coalescer({"p", std::chrono::days{32}}) {}
+          writer(model.store_, nullptr, nullptr, WriteOptions{}, model.metrics_, {},
+                 [&model] { return model.epoch_; }),
+          coalescer({"p", kRetention}) {}
     static MarkOptions marks() {
       MarkOptions options;
       options.key_prefix = "p";
@@ -252,6 +261,7 @@ TEST(PipelineModel, WhateverTheServerLosesComesBack) {
   const std::uint64_t first_seed = given != nullptr ? std::strtoull(given, nullptr, 10) : 1;
   const int rounds = given != nullptr ? 1 : 40;
   std::uint64_t rewinds = 0;
+  std::uint64_t expiries_left = 0;
   for (int round = 0; round < rounds; ++round) {
     const std::uint64_t seed = first_seed + static_cast<std::uint64_t>(round);
     SCOPED_TRACE(::testing::Message() << "FCAP_TEST_SEED=" << seed);
@@ -259,11 +269,14 @@ TEST(PipelineModel, WhateverTheServerLosesComesBack) {
     for (int i = 0; i < 1000; ++i) model.step();
     model.heal();
     ASSERT_EQ(model.missing(), 0U) << "of " << model.events();
+    ASSERT_EQ(model.expiring_early(), 0U);
     ASSERT_GT(model.events(), 1000U);
     rewinds += model.rewinds();
+    expiries_left += model.expiries_left();
   }
   // Otherwise nothing was tested.
   EXPECT_GT(rewinds, 0U);
+  EXPECT_GT(expiries_left, 0U);
 }
 
 }  // namespace

@@ -1,0 +1,254 @@
+// How many impressions go beyond a cap because impressions are counted only once their beacons have
+// arrived; simulated, the same for the same seed, judged by libfcap's own evaluator.
+//
+//   people    sessions of 1 to 20 pages, at 2, 4 and 8 pages a minute, 1 or 2 slots a page; 3
+//             sessions a day; each is wanted by 1 to 5 campaigns, of which the first that is
+//             allowed is shown
+//   cap       3 impressions per 24 h and campaign
+//   beacons   log-normal: median 1 s, 99th percentile 30 s, cut at a minute; none is lost
+//   path      20 ms from the beacon to the ledger
+//
+// Over-delivered is an impression shown when the cap's number had been shown within 24 h. Four
+// ways:
+//   nothing              a check sees the ledger
+//   one_server           and what this process has shown within 60 s (note_shown), one server
+//   four_servers         the same, each request to any of four servers
+//   four_servers_sticky  the same, a session stays on its server
+// Prints a table to standard error and one JSON object to standard output.
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <random>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <fcap/rule_set.h>
+
+#include "ledger/ids.h"
+#include "ledger/ledger.h"
+#include "rules/evaluate.h"
+
+namespace {
+
+using namespace fcap;
+
+constexpr std::int64_t kStartMs = 1'774'746'000'000;
+constexpr std::int64_t kDayMs = 86'400'000;
+constexpr std::int64_t kNotedMs = 60'000;
+constexpr std::int64_t kPathMs = 20;
+constexpr std::size_t kCampaigns = 5;
+constexpr std::uint32_t kCap = 3;
+constexpr std::uint32_t kServers = 4;
+constexpr int kSessions = 3;
+constexpr int kPagesMax = 20;
+constexpr std::int64_t kBetweenSlotsMs = 50;
+
+enum class Way : std::uint8_t { kNothing, kOneServer, kFourServers, kFourServersSticky };
+constexpr std::array<std::string_view, 4> kWayNames = {"nothing", "one_server", "four_servers",
+                                                       "four_servers_sticky"};
+
+/// A slot to be filled: everything that chance decides, so that it is the same in every way.
+struct Request {
+  std::int64_t at_ms;
+  std::int64_t beacon_ms;        // how long it takes
+  std::uint32_t server;          // if any will do
+  std::uint32_t session_server;  // if the session stays
+};
+
+struct User {
+  std::vector<Request> requests;  // by time
+  std::size_t campaigns;          // of those there are, the first so many want this user
+};
+
+struct Pace {
+  int pages_a_minute;
+  int slots;
+};
+constexpr std::array<Pace, 6> kPaces = {{{2, 1}, {4, 1}, {8, 1}, {2, 2}, {4, 2}, {8, 2}}};
+constexpr std::size_t kUsualPace = 1;
+
+struct Shown {
+  std::int64_t at_ms;
+  std::int64_t counted_ms;  // when the ledger has it
+  std::uint32_t campaign;
+  std::uint32_t fingerprint;
+  std::uint32_t server;
+};
+
+struct Tally {
+  std::uint64_t shown = 0;
+  std::uint64_t beyond = 0;
+  [[nodiscard]] double share() const {
+    return shown == 0 ? 0 : static_cast<double>(beyond) / static_cast<double>(shown);
+  }
+};
+
+std::string campaign_id(std::size_t i) {
+  return "campaign-" + std::to_string(i);
+}
+
+User make_user(std::uint64_t seed, const Pace& pace) {
+  std::mt19937_64 random(seed);
+  std::uniform_int_distribution<std::size_t> campaigns(1, kCampaigns);
+  std::uniform_int_distribution<std::int64_t> start_ms(0, kDayMs);
+  std::uniform_int_distribution<int> pages(1, kPagesMax);
+  std::uniform_int_distribution<std::uint32_t> server(0, kServers - 1);
+  std::exponential_distribution<double> between_pages(pace.pages_a_minute / 60'000.0);
+  std::lognormal_distribution<double> beacon_seconds(0, 1.462);  // 99 % are below 30 s
+  User user{.requests = {}, .campaigns = campaigns(random)};
+  for (int session = 0; session < kSessions; ++session) {
+    std::int64_t at_ms = kStartMs + start_ms(random);
+    const std::uint32_t stays_on = server(random);
+    for (int page = pages(random); page > 0; --page) {
+      for (int slot = 0; slot < pace.slots; ++slot) {
+        const double beacon_ms = std::min(1000 * beacon_seconds(random), 60'000.0);
+        user.requests.push_back({at_ms + slot * kBetweenSlotsMs,
+                                 static_cast<std::int64_t>(beacon_ms), server(random), stays_on});
+      }
+      at_ms += static_cast<std::int64_t>(between_pages(random));
+    }
+  }
+  std::ranges::sort(user.requests, {}, &Request::at_ms);
+  return user;
+}
+
+std::shared_ptr<const RuleSet> make_rules() {
+  RuleSetSpec spec;
+  spec.version = 1;
+  for (std::size_t i = 0; i < kCampaigns; ++i) {
+    spec.campaigns.push_back({.id = campaign_id(i), .advertiser_id = "advertiser"});
+    spec.rules.push_back({.id = "cap-" + std::to_string(i),
+                          .scope = Scope::kCampaign,
+                          .target = campaign_id(i),
+                          .limit = kCap,
+                          .window = {.length = std::chrono::hours(24)}});
+  }
+  auto built = RuleSet::build(std::move(spec), {});
+  if (!built.ok()) {
+    std::fprintf(stderr, "%s\n", built.status().text().c_str());
+    std::exit(1);
+  }
+  return built.value();
+}
+
+class Simulation {
+ public:
+  Simulation() : rules_(make_rules()) {
+    for (std::size_t i = 0; i < kCampaigns; ++i) {
+      candidates_.push_back({.campaign = ledger::id_hash(campaign_id(i)), .creative = 0});
+    }
+    verdicts_.resize(kCampaigns);
+  }
+
+  void run(const User& user, Way way, Tally& tally) {
+    shown_.clear();
+    for (const Request& request : user.requests) {
+      const std::uint32_t server = server_of(request, way);
+      see(request.at_ms, server, way != Way::kNothing);
+      const auto wanted = std::span(candidates_).first(user.campaigns);
+      evaluator_.evaluate(
+          {.rules = *rules_, .ledger = ledger_, .now = instant_from_ms(request.at_ms)}, wanted,
+          std::span(verdicts_).first(user.campaigns));
+      for (std::uint32_t i = 0; i < user.campaigns; ++i) {
+        if (!verdicts_[i].allowed) continue;
+        show(request, i, server, tally);
+        break;
+      }
+    }
+  }
+
+ private:
+  static std::uint32_t server_of(const Request& request, Way way) noexcept {
+    if (way == Way::kFourServers) return request.server;
+    return way == Way::kFourServersSticky ? request.session_server : 0;
+  }
+
+  /// Makes the ledger what a check on this server sees: what has arrived and, with note_shown, what
+  /// the server itself has shown lately. Of one event id, the union holds one.
+  void see(std::int64_t now_ms, std::uint32_t server, bool notes) {
+    ledger_.clear();
+    for (const Shown& shown : shown_) {
+      const bool counted = shown.counted_ms <= now_ms;
+      const bool noted = notes && shown.server == server && now_ms - shown.at_ms < kNotedMs;
+      if (!counted && !noted) continue;
+      ledger_.merge({.time = instant_from_ms(shown.at_ms),
+                     .campaign = candidates_[shown.campaign].campaign,
+                     .creative = 0,
+                     .type = EventType::kImpression,
+                     .fingerprint = shown.fingerprint});
+    }
+  }
+
+  void show(const Request& request, std::uint32_t campaign, std::uint32_t server, Tally& tally) {
+    const auto before = std::ranges::count_if(shown_, [&](const Shown& shown) {
+      return shown.campaign == campaign && request.at_ms - shown.at_ms < kDayMs;
+    });
+    ++tally.shown;
+    if (before >= kCap) ++tally.beyond;
+    shown_.push_back({.at_ms = request.at_ms,
+                      .counted_ms = request.at_ms + request.beacon_ms + kPathMs,
+                      .campaign = campaign,
+                      .fingerprint = static_cast<std::uint32_t>(shown_.size()),
+                      .server = server});
+  }
+
+  std::shared_ptr<const RuleSet> rules_;
+  std::vector<rules::CandidateKey> candidates_;
+  std::vector<Verdict> verdicts_;
+  rules::Evaluator evaluator_;
+  ledger::Ledger ledger_;
+  std::vector<Shown> shown_;
+};
+
+std::array<Tally, 4> simulate(std::size_t users, std::uint64_t seed, const Pace& pace) {
+  Simulation simulation;
+  std::array<Tally, 4> tallies;
+  for (std::size_t i = 0; i < users; ++i) {
+    const User user = make_user(seed * 1'000'003 + i, pace);
+    for (std::size_t way = 0; way < tallies.size(); ++way) {
+      simulation.run(user, static_cast<Way>(way), tallies[way]);
+    }
+  }
+  return tallies;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::size_t users = 20'000;
+  std::uint64_t seed = 1;
+  CLI::App app("Simulates impressions beyond a cap.");
+  app.add_option("--users", users, "How many people")->capture_default_str();
+  app.add_option("--seed", seed, "Of everything that chance decides")->capture_default_str();
+  CLI11_PARSE(app, argc, argv);
+
+  fmt::print(stderr, "impressions beyond a cap of {} per 24 h, {} people, seed {}\n\n", kCap, users,
+             seed);
+  fmt::print(stderr, "  {:<22}{:>12}{:>12}{:>14}{:>22}\n", "pages a minute, slots", "nothing",
+             "one server", "four servers", "four servers, sticky");
+  std::string json = fmt::format(R"({{"seed": {}, "users": {}, "cap": {}, )", seed, users, kCap);
+  std::string rows;
+  for (std::size_t row = 0; row < kPaces.size(); ++row) {
+    const Pace& pace = kPaces[row];
+    const auto tallies = simulate(users, seed, pace);
+    fmt::print(stderr, "  {:<22}{:>11.2f}%{:>11.2f}%{:>13.2f}%{:>21.2f}%\n",
+               fmt::format("{}, {}", pace.pages_a_minute, pace.slots), 100 * tallies[0].share(),
+               100 * tallies[1].share(), 100 * tallies[2].share(), 100 * tallies[3].share());
+    rows += fmt::format(R"({}{{"pages_a_minute": {}, "slots": {})", rows.empty() ? "" : ", ",
+                        pace.pages_a_minute, pace.slots);
+    for (std::size_t way = 0; way < tallies.size(); ++way) {
+      rows += fmt::format(R"(, "{}": {:.6f})", kWayNames[way], tallies[way].share());
+      if (row != kUsualPace) continue;
+      json += fmt::format(R"("over_delivery_{}": {:.6f}, )", kWayNames[way], tallies[way].share());
+    }
+    rows += fmt::format(R"(, "impressions": {}}})", tallies[0].shown);
+  }
+  fmt::print("{}\"over_delivery_table\": [{}]}}\n", json, rows);
+  return 0;
+}

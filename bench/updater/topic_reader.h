@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "updater/metrics/metrics.h"
+#include "updater/pipeline/kafka_consumer.h"
+
+namespace fcap::bench {
+
+/// The updater's own consumer, with the updater's settings, from the beginning of a topic. Throws
+/// when it cannot start or nothing comes for some seconds.
+class TopicReader {
+ public:
+  TopicReader(const std::string& brokers, const std::string& topic, std::size_t batch_messages_max);
+
+  /// The next messages; valid until the next call.
+  std::span<rd_kafka_message_t* const> read();
+  /// Commits what read() has given so far, without waiting.
+  void commit();
+
+ private:
+  updater::Metrics metrics_;
+  std::unique_ptr<updater::KafkaConsumer> consumer_;
+  updater::MessageBatch batch_;
+  std::vector<updater::PartitionOffset> next_;
+};
+
+}  // namespace fcap::bench

@@ -1,0 +1,46 @@
+#include "redis/store_operation.h"
+
+#include <utility>
+
+namespace fcap::redis {
+
+StoreCode store_code(TransportCode code) noexcept {
+  switch (code) {
+    case TransportCode::kOk:
+      return StoreCode::kOk;
+    case TransportCode::kTimeout:
+      return StoreCode::kTimeout;
+    case TransportCode::kUnavailable:
+      return StoreCode::kUnavailable;
+    case TransportCode::kBreakerOpen:
+      return StoreCode::kBreakerOpen;
+    case TransportCode::kOverloaded:
+      return StoreCode::kOverloaded;
+  }
+  return StoreCode::kUnavailable;
+}
+
+void StoreOperation::note_error(const Reply& reply) {
+  if (has_error_) return;
+  has_error_ = true;
+  if (reply.kind == Reply::Kind::kError) {
+    error_ = reply.text;
+  } else {
+    error_ = "a reply of an unexpected kind";
+  }
+}
+
+void StoreOperation::complete(const StoreOutcome& outcome) noexcept {
+  std::exchange(done_, nullptr)->complete(outcome);
+}
+
+void StoreOperation::complete_failed(TransportCode code) noexcept {
+  StoreOutcome outcome{.code = store_code(code)};
+  if (code == TransportCode::kUnavailable) {
+    error_ = client_.last_error();
+    outcome.text = error_;
+  }
+  complete(outcome);
+}
+
+}  // namespace fcap::redis

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <string>
+
+#include <fcap/store.h>
+
+#include "redis/client.h"
+
+namespace fcap::redis {
+
+class StorePools;
+
+[[nodiscard]] StoreCode store_code(TransportCode code) noexcept;
+
+/// What an operation for one caller has to do with any of them. Each is made once and used many
+/// times, so that its strings keep their memory.
+class StoreOperation : public Request {
+ public:
+  StoreOperation(Client& client, StorePools& pools) : client_(client), pools_(pools) {}
+
+ protected:
+  ~StoreOperation() = default;
+
+  void note_error(const Reply& reply);
+  void complete(const StoreOutcome& outcome) noexcept;
+  /// The outcome of a transport code other than kOk.
+  void complete_failed(TransportCode code) noexcept;
+
+  Client& client_;
+  StorePools& pools_;
+  StoreCompletion* done_ = nullptr;
+  bool has_error_ = false;
+  std::string error_;
+};
+
+}  // namespace fcap::redis
