@@ -30,7 +30,9 @@ struct TopicMessage {
 class KafkaBroker {
  public:
   /// Whether this machine can run one.
-  static bool available() { return has_program("java") && has_program("mvn"); }
+  static bool available() {
+    return present(has_program("java") && has_program("mvn"), "java or mvn is missing");
+  }
 
   KafkaBroker();
 
