@@ -13,6 +13,7 @@
 
 #include "support/expected_ledgers.h"
 #include "support/kafka_broker.h"
+#include "support/postgres_server.h"
 #include "support/process.h"
 #include "support/redis_server.h"
 
@@ -25,12 +26,14 @@ using testing::ExpectedLedgers;
 using testing::KafkaBroker;
 using testing::KafkaProducer;
 using testing::MadeEvent;
+using testing::PostgresServer;
 using testing::Process;
 using testing::RedisServer;
 using testing::wait_until;
 
 constexpr int kPartitions = 3;
 constexpr milliseconds kPatience{60'000};
+constexpr std::chrono::days kRetention{32};  // the default
 
 std::uint64_t test_seed() {
   const char* given = std::getenv("FCAP_TEST_SEED");  // NOLINT(concurrency-mt-unsafe)
@@ -58,13 +61,18 @@ class UpdaterFaults : public ::testing::Test {
     auto made = make_redis_store(options);
     ASSERT_TRUE(made.ok()) << made.status().text();
     store_ = std::move(made).value();
+    write_config("");
+  }
+
+  /// `more`: further sections, each behind a comma.
+  void write_config(const std::string& more) {
     config_ = (files_.path() / "updater.json").string();
     std::ofstream(config_) << fmt::format(
         R"({{"kafka": {{"brokers": ["{}"], "topic": "{}", "dead_letter_topic": "{}.dead",
              "group_id": "{}", "group_instance_id": "one",
              "properties": {{"session.timeout.ms": "10000"}}}},
-            "redis": {{"addresses": ["{}"]}}, "http": {{"enabled": false}}}})",
-        kafka_->brokers(), topic_, topic_, topic_, redis_->address());
+            "redis": {{"addresses": ["{}"]}}, "http": {{"enabled": false}}{}}})",
+        kafka_->brokers(), topic_, topic_, topic_, redis_->address(), more);
   }
 
   std::unique_ptr<Process> start_updater() {
@@ -103,10 +111,12 @@ class UpdaterFaults : public ::testing::Test {
                                       << updater.errors();
     EXPECT_EQ(difference.surplus, 0U) << "FCAP_TEST_SEED=" << test_seed();
     EXPECT_EQ(difference.unreadable, 0U) << "FCAP_TEST_SEED=" << test_seed();
+    EXPECT_EQ(expected_.wrong_expiries(*redis_, kRetention), "");
   }
 
   void expect_orderly_end(Process& updater) {
     updater.send_signal(SIGTERM);
+    updater.send_signal(SIGTERM);  // as timeout(1) does
     EXPECT_TRUE(updater.wait_for(milliseconds{30'000})) << updater.errors();
     EXPECT_EQ(updater.exit_code(), 0) << updater.errors();
     EXPECT_EQ(kafka_->committed_sum(topic_, topic_, kPartitions),
@@ -199,6 +209,46 @@ TEST_F(UpdaterFaults, AFullRedisHoldsItUpUntilThereIsRoom) {
   std::this_thread::sleep_for(milliseconds{1'500});
   EXPECT_LE(kafka_->committed_sum(topic_, topic_, kPartitions), 10'000);
   redis_->command({"CONFIG", "SET", "maxmemory", "0"});
+  expect_all_counted(*updater);
+  expect_orderly_end(*updater);
+}
+
+TEST_F(UpdaterFaults, PostgresGoneBeforeTheStartAndDuringStopsNoCounting) {
+  if (!PostgresServer::available()) GTEST_SKIP() << "PostgreSQL is missing";
+  PostgresServer postgres;
+  const std::string database = postgres.new_database();
+  postgres.sql(database,
+               "INSERT INTO campaigns (id, cap_limit, window_seconds) VALUES ('c1', 3, 86400)");
+  postgres.sql(database, "CHECKPOINT");  // its commits are asynchronous, and it will be killed
+  write_config(R"(, "rules": {"poll_interval": "1s"}, "postgres": {"conninfo": ")" + database +
+               "\"}");
+  const auto said = [](const Process& updater, const char* text) {
+    return wait_until([&] { return updater.errors().find(text) != std::string::npos; }, kPatience);
+  };
+
+  postgres.kill();
+  auto updater = start_updater();
+  produce(5'000);
+  expect_all_counted(*updater);
+  EXPECT_TRUE(said(*updater, "no rules yet")) << updater->errors();
+  postgres.start();
+  EXPECT_TRUE(said(*updater, "from postgres: 1 rules")) << updater->errors();
+
+  std::thread breaker([&] {
+    postgres.freeze();
+    std::this_thread::sleep_for(milliseconds{1'500});
+    postgres.kill();
+  });
+  produce_over(20'000, milliseconds{2'000});
+  breaker.join();
+  expect_all_counted(*updater);
+  EXPECT_TRUE(said(*updater, "not refreshed")) << updater->errors();
+  expect_orderly_end(*updater);
+
+  postgres.start();
+  postgres.freeze();
+  updater = start_updater();
+  produce(5'000);
   expect_all_counted(*updater);
   expect_orderly_end(*updater);
 }
