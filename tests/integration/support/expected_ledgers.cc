@@ -82,12 +82,14 @@ std::string ExpectedLedgers::wrong_expiries(const RedisServer& redis,
   for (const auto& [user, newest] : newest_) {
     not_before["fcap:{" + user + "}"] = to_ms(newest + retention);
   }
+  constexpr int kLinesMax = 5;
+  int lines_written = 0;
   std::string wrong;
   std::int64_t expires_ms = 0;
   for (std::string key; lines >> expires_ms && std::getline(lines >> std::ws, key);) {
     // -1: never, which is wrong for marks and whatever else there may be.
     const std::int64_t least = not_before.contains(key) ? not_before[key] : 1;
-    if (expires_ms < least) {
+    if (expires_ms < least && ++lines_written <= kLinesMax) {
       wrong += fmt::format("{} expires at {}, not after {}\n", key, expires_ms, least);
     }
   }

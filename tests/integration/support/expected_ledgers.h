@@ -54,8 +54,8 @@ class ExpectedLedgers {
   /// Compares with all expected users' records under the prefix.
   [[nodiscard]] Difference compare(Store& store, const std::string& prefix = "fcap") const;
   /// What is wrong with the expiries in a Redis that holds these events and nothing else: every key
-  /// must have one, and a user's record must outlive its newest event by the retention. A line
-  /// each; empty: nothing.
+  /// must have one, and a user's record must outlive its newest event by the retention. The first
+  /// few, a line each; empty: nothing.
   [[nodiscard]] std::string wrong_expiries(const RedisServer& redis,
                                            std::chrono::milliseconds retention) const;
 
