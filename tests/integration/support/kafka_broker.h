@@ -52,6 +52,8 @@ class KafkaBroker {
   /// The sum of a group's committed offsets over a topic's partitions; partitions without one: 0.
   [[nodiscard]] std::int64_t committed_sum(const std::string& group, const std::string& topic,
                                            int partitions) const;
+  /// Deletes everything that a topic of `partitions` partitions holds now, as retention would.
+  void delete_records(const std::string& topic, int partitions) const;
   /// The sum of the partitions' ends.
   [[nodiscard]] std::int64_t end_sum(const std::string& topic, int partitions) const;
 
