@@ -4,6 +4,7 @@
 #include <mutex>
 #include <string>
 #include <unordered_map>
+#include <utility>
 
 #include <fcap/store.h>
 
@@ -89,13 +90,17 @@ class MemoryStore final : public Store {
     const std::lock_guard lock(mutex_);
     const Record* const present = find(change.key);
     if (change.expected.has_value() != (present != nullptr)) return false;
-    if (present != nullptr && present->bytes != *change.expected) return false;
-    if (change.desired.empty()) {
+    std::string desired(change.desired);
+    if (present != nullptr && present->bytes != *change.expected) {
+      if (!change.keep_appended || !present->bytes.starts_with(*change.expected)) return false;
+      desired.append(present->bytes, change.expected->size());
+    }
+    if (desired.empty()) {
       if (present != nullptr) records_.erase(records_.find(change.key));
       return true;
     }
     Record& record = record_of(change.key);
-    record.bytes = change.desired;
+    record.bytes = std::move(desired);
     record.expire_at = std::max(record.expire_at, change.expire_at);
     return true;
   }

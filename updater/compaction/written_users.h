@@ -36,6 +36,9 @@ class WrittenUsers {
   Verdict note(std::string_view key, std::size_t length_after_bytes, std::size_t appended_bytes,
                Clock::time_point now);
 
+  /// A record is to be looked at again once it is quiet, whatever its size. False: no room.
+  bool remember(std::string_view key, Clock::time_point now);
+
   /// Takes out the record whose last write is the oldest, if that was at or before `until`.
   bool take_quiet(Clock::time_point until, std::string& key);
 
