@@ -1,5 +1,6 @@
 // The daemon itself, on real servers, while it and they are killed: in the end every event is in
 // its user's ledger, once.
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
@@ -11,11 +12,13 @@
 
 #include <fcap/redis_options.h>
 
+#include "ledger/ledger.h"
 #include "support/expected_ledgers.h"
 #include "support/kafka_broker.h"
 #include "support/postgres_server.h"
 #include "support/process.h"
 #include "support/redis_server.h"
+#include "support/store_calls.h"
 
 namespace fcap {
 namespace {
@@ -251,6 +254,61 @@ TEST_F(UpdaterFaults, PostgresGoneBeforeTheStartAndDuringStopsNoCounting) {
   produce(5'000);
   expect_all_counted(*updater);
   expect_orderly_end(*updater);
+}
+
+/// A figure of /proc/PID/status, in bytes.
+long long memory_of(const Process& process, const std::string& name) {
+  std::ifstream status("/proc/" + std::to_string(process.pid()) + "/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with(name + ":")) return std::stoll(line.substr(name.size() + 1)) * 1024;
+  }
+  return -1;
+}
+
+TEST_F(UpdaterFaults, AUserOfAMillionEventsTakesBoundedMemory) {
+  constexpr int kEvents = 1'000'000;
+  constexpr long long kMiB = 1LL << 20U;
+  const auto now = std::chrono::floor<milliseconds>(std::chrono::system_clock::now());
+  const auto length = [this] { return redis_->number({"STRLEN", "fcap:{bot}"}); };
+  auto updater = start_updater();
+  long long longest = 0;
+  for (int i = 0; i < kEvents; ++i) {
+    const MadeEvent event{.user_id = "bot",
+                          .campaign_id = fmt::format("c{}", i % 20),
+                          .event_id = fmt::format("event-{}", i),
+                          .time = now - milliseconds{kEvents - i}};
+    producer_->send(topic_, event.user_id, event.json());
+    if (i % 20'000 == 0) {
+      longest = std::max(longest, length());
+      std::this_thread::sleep_for(milliseconds{120});  // about 100,000 a second
+    }
+  }
+  producer_->flush();
+  const auto all_committed = [&] {
+    longest = std::max(longest, length());
+    return kafka_->committed_sum(topic_, topic_, kPartitions) == kEvents;
+  };
+  EXPECT_TRUE(wait_until(all_committed, kPatience)) << updater->errors();
+  const long long updater_peak = memory_of(*updater, "VmHWM");
+  expect_orderly_end(*updater);
+  // The events take 20 MB as they are appended.
+  EXPECT_LT(longest, 5 * kMiB);
+  EXPECT_LE(length(), 16 * 1024);
+  EXPECT_LT(updater_peak, 512 * kMiB);
+  const std::string memory = redis_->command({"INFO", "memory"});
+  constexpr std::string_view kPeak = "used_memory_peak:";
+  EXPECT_LT(std::stoll(memory.substr(memory.find(kPeak) + kPeak.size())), 128 * kMiB);
+
+  // What is left is the newest, without a gap: one event a millisecond.
+  ledger::Ledger left;
+  ASSERT_EQ(left.decode(testing::StoreCalls(*store_).get("fcap:{bot}").record),
+            ledger::DecodeCode::kOk);
+  ASSERT_TRUE(left.complete_since());
+  const auto covered = now - *left.complete_since();
+  EXPECT_GT(covered, milliseconds{1'000});
+  EXPECT_EQ(std::count_if(left.times().begin(), left.times().end(),
+                          [&](Instant at) { return at >= *left.complete_since(); }),
+            covered / milliseconds{1});
 }
 
 TEST_F(UpdaterFaults, AReplayOfEverythingFindsEverythingThere) {
