@@ -148,6 +148,9 @@ while (($#)); do
 done
 
 "$FCAP_ROOT/scripts/packages" build runtime
+require_tool curl curl
+require_tool jq jq
+require_tool psql postgresql-client
 build_preset release
 for program in "$UPDATER" "$AD_SERVER" "$FCAP"; do
   [[ -x $program ]] || die "the build made no $program"

@@ -83,8 +83,9 @@ words() {
 arrows() {
   local bad=0
   if project_files libfcap/ledger libfcap/rules | xargs -0r \
-    grep -nE '#include ["<](redis|config|updater|cli|checker)/|#include <(hiredis|libpq-fe|librdkafka|spdlog)'; then bad=1; fi
-  if project_files libfcap | xargs -0r grep -nE '#include ["<](updater|cli)/'; then bad=1; fi
+    grep -nE '#include ["<](redis|config|updater|cli|kafka|checker)/|#include <(hiredis|libpq-fe|librdkafka|spdlog)'; then bad=1; fi
+  if project_files libfcap include | xargs -0r grep -nE '#include ["<](updater|cli|kafka)/|#include <librdkafka'; then bad=1; fi
+  if project_files kafka | xargs -0r grep -nE '#include ["<](redis|config|rules|ledger|checker|events|updater|cli)/'; then bad=1; fi
   if project_files include | xargs -0r grep -nE '#include [<"](hiredis|libpq|spdlog|nlohmann|fmt|date/|xxhash)'; then bad=1; fi
   return "$bad"
 }
@@ -93,7 +94,7 @@ tidy() {
   local dir
   dir=$(build_dir dev)
   # Only files that the build knows, and none that it generates.
-  run-clang-tidy-14 -quiet -p "$dir" -j "$(nproc)" "^$FCAP_ROOT/(libfcap|updater|cli|tests|bench|examples)/.*\\.cc$" \
+  run-clang-tidy-14 -quiet -p "$dir" -j "$(nproc)" "^$FCAP_ROOT/(libfcap|updater|cli|kafka|tests|bench|examples)/.*\\.cc$" \
     >"$dir/clang-tidy.log" 2>&1 || { grep -E '(warning|error):' "$dir/clang-tidy.log" | sort -u; return 1; }
 }
 

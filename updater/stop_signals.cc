@@ -11,7 +11,7 @@
 
 namespace fcap::updater {
 
-StopSignals::StopSignals() {
+StopSignals::StopSignals(std::chrono::milliseconds doubled) : doubled_(doubled) {
   sigset_t set;
   sigemptyset(&set);
   sigaddset(&set, SIGTERM);
@@ -35,16 +35,21 @@ StopSignals::~StopSignals() {
 }
 
 void StopSignals::watch(int signals, int end) {
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point first;
   while (true) {
     pollfd waited[] = {{signals, POLLIN, 0}, {end, POLLIN, 0}};
     if (poll(waited, 2, -1) < 0) continue;
     if (waited[1].revents != 0) break;
     signalfd_siginfo info{};
     if (read(signals, &info, sizeof(info)) != sizeof(info)) continue;
+    const Clock::time_point now = Clock::now();
+    if (stop_.stop_requested() && now - first < doubled_) continue;
     if (stop_.stop_requested()) {
       spdlog::warn("a second signal: ending at once; what was in flight will be read again");
       _exit(1);
     }
+    first = now;
     spdlog::info("signal {}: stopping", info.ssi_signo);
     stop_.request_stop();
   }

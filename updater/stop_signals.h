@@ -1,16 +1,20 @@
 #pragma once
 
+#include <chrono>
 #include <stop_token>
 #include <thread>
 
 namespace fcap::updater {
 
-/// Turns SIGTERM and SIGINT into a stop request: the first asks to end in order, the second ends
+/// Turns SIGTERM and SIGINT into a stop request: the first asks to end in order, a later one ends
 /// the process at once (exit code 1). To be made before any other thread, so that all of them leave
 /// the signals to this one.
 class StopSignals {
  public:
-  StopSignals();
+  /// One wish to stop often arrives twice: timeout(1) signals its child and then its process group,
+  /// Ctrl-C reaches everything in the terminal and scripts pass it on. So what comes within
+  /// `doubled` after the first signal is taken for the same.
+  explicit StopSignals(std::chrono::milliseconds doubled = std::chrono::seconds{1});
   ~StopSignals();
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
@@ -20,6 +24,7 @@ class StopSignals {
  private:
   void watch(int signals, int end);
 
+  const std::chrono::milliseconds doubled_;
   std::stop_source stop_;
   int end_ = -1;  // an eventfd
   std::thread thread_;

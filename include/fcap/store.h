@@ -78,6 +78,9 @@ class FCAP_EXPORT Store {
     std::string_view desired = {};
     /// The record's expiry afterwards. Never shortens the one it has.
     Instant expire_at = {};
+    /// What was appended behind `expected` since it was read is no conflict: it stays, behind
+    /// `desired`. For changes that leave a record's meaning as it is.
+    bool keep_appended = false;
   };
 
   /// One of several appends.

@@ -2,8 +2,10 @@
 #include <chrono>
 #include <functional>
 #include <mutex>
+#include <new>
 #include <string>
 #include <unordered_map>
+#include <utility>
 
 #include <fcap/store.h>
 
@@ -32,8 +34,12 @@ Store::~Store() = default;
 void Store::append_all(std::span<const Append> appends, Deadline deadline,
                        StoreListCompletion& done) noexcept {
   for (std::size_t i = 0; i < appends.size(); ++i) {
-    append(appends[i].key, appends[i].bytes, appends[i].expire_at, deadline,
-           *new ListedAppend(done, i));
+    auto* const one = new (std::nothrow) ListedAppend(done, i);
+    if (one == nullptr) {
+      done.complete(i, {.code = StoreCode::kOverloaded});
+      continue;
+    }
+    append(appends[i].key, appends[i].bytes, appends[i].expire_at, deadline, *one);
   }
 }
 
@@ -115,13 +121,17 @@ class MemoryStore final : public Store {
     const std::lock_guard lock(mutex_);
     const Record* const present = find(change.key);
     if (change.expected.has_value() != (present != nullptr)) return false;
-    if (present != nullptr && present->bytes != *change.expected) return false;
-    if (change.desired.empty()) {
+    std::string desired(change.desired);
+    if (present != nullptr && present->bytes != *change.expected) {
+      if (!change.keep_appended || !present->bytes.starts_with(*change.expected)) return false;
+      desired.append(present->bytes, change.expected->size());
+    }
+    if (desired.empty()) {
       if (present != nullptr) records_.erase(records_.find(change.key));
       return true;
     }
     Record& record = record_of(change.key);
-    record.bytes = change.desired;
+    record.bytes = std::move(desired);
     record.expire_at = std::max(record.expire_at, change.expire_at);
     return true;
   }

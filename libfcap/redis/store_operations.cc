@@ -9,15 +9,21 @@ namespace fcap::redis {
 namespace {
 
 // KEYS[1] the record. ARGV: whether there must be one ('1') or none ('0'), what it must be, what it
-// becomes (empty: nothing), its expiry in ms. A later expiry that it already has stands.
+// becomes (empty: nothing), its expiry in ms, whether it may have been appended to ('1'): what was
+// appended then stays. A later expiry that it already has stands.
 constexpr std::string_view kScript =
     "local current = redis.call('GET', KEYS[1])\n"
+    "local desired = ARGV[3]\n"
     "if ARGV[1] == '1' then\n"
-    "  if current ~= ARGV[2] then return 0 end\n"
+    "  if current ~= ARGV[2] then\n"
+    "    if ARGV[5] ~= '1' or not current then return 0 end\n"
+    "    if string.sub(current, 1, #ARGV[2]) ~= ARGV[2] then return 0 end\n"
+    "    desired = desired .. string.sub(current, #ARGV[2] + 1)\n"
+    "  end\n"
     "elseif current then\n"
     "  return 0\n"
     "end\n"
-    "if ARGV[3] == '' then\n"
+    "if desired == '' then\n"
     "  redis.call('DEL', KEYS[1])\n"
     "  return 1\n"
     "end\n"
@@ -26,10 +32,13 @@ constexpr std::string_view kScript =
     "  local present = redis.call('PEXPIRETIME', KEYS[1])\n"
     "  if present > tonumber(expire_at) then expire_at = string.format('%.0f', present) end\n"
     "end\n"
-    "redis.call('SET', KEYS[1], ARGV[3], 'PXAT', expire_at)\n"
+    "redis.call('SET', KEYS[1], desired, 'PXAT', expire_at)\n"
     "return 1\n";
 
 constexpr auto kSha = sha1_hex(kScript);
+
+/// Of the command: its name, the script, the number of keys, the key, five arguments.
+constexpr std::size_t kWords = 9;
 
 }  // namespace
 
@@ -86,8 +95,9 @@ void CompareAndSetOperation::start(const Store::CompareAndSet& change, Store::De
   append_word(arguments_, change.expected.value_or(std::string_view{}));
   append_word(arguments_, change.desired);
   append_word(arguments_, std::to_string(to_ms(change.expire_at)));
+  append_word(arguments_, change.keep_appended ? "1" : "0");
   wire.clear();
-  append_word_count(wire, 8);
+  append_word_count(wire, kWords);
   append_word(wire, "EVALSHA");
   append_word(wire, compare_and_set_sha());
   wire += arguments_;
@@ -110,7 +120,7 @@ void CompareAndSetOperation::on_done(TransportCode code) noexcept {
     whole_script_ = true;
     has_error_ = false;
     wire.clear();
-    append_word_count(wire, 8);
+    append_word_count(wire, kWords);
     append_word(wire, "EVAL");
     append_word(wire, kScript);
     wire += arguments_;

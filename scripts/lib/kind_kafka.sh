@@ -102,6 +102,7 @@ kafka_prepare_once() {
 kafka_prepare() {
   require_tool java openjdk-17-jre-headless
   require_tool kcat kcat
+  require_tool perl perl-base
   kafka_prepare_once
   kafka_write_properties "$HOME_DIR/server.properties" "$HOME_DIR/data"
   if [[ ! -f $HOME_DIR/data/meta.properties ]]; then

@@ -32,6 +32,7 @@ postgres_as_account() {
 }
 
 postgres_prepare() {
+  require_tool psql postgresql-client
   postgres_find_binaries
   postgres_as_account
   if [[ -f $HOME_DIR/data/PG_VERSION ]]; then

@@ -7,6 +7,7 @@ redis_stop_signal() { echo TERM; }
 
 redis_prepare() {
   require_tool redis-server redis-server
+  require_tool redis-cli redis-tools
   mkdir -p "$HOME_DIR/data"
   rm -f "$HOME_DIR/data/redis.pid"
 }

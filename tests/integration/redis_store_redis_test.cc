@@ -159,6 +159,27 @@ TEST_F(RedisStore, CompareAndSetStoresOnlyOverWhatWasExpected) {
   EXPECT_EQ(calls_->get("k").record, "second");
 }
 
+TEST_F(RedisStore, WhatWasAppendedMeanwhileMayStay) {
+  const Instant at = in(std::chrono::hours{1});
+  const auto exchange = [&](std::string_view expected, std::string_view desired) {
+    testing::WaitingCompletion done;
+    store_->compare_and_set({"k", expected, desired, at, true},
+                            std::chrono::steady_clock::now() + std::chrono::seconds{5}, done);
+    return done.wait().code;
+  };
+  EXPECT_EQ(exchange("read", "new"), StoreCode::kConflict) << "there is none";
+  calls_->append("k", std::string("re\0d", 4), at);
+  calls_->append("k", std::string("\0tail", 5), at);
+  EXPECT_EQ(exchange("re", "new"), StoreCode::kOk);
+  EXPECT_EQ(calls_->get("k").record, std::string("new\0d\0tail", 10));
+  EXPECT_EQ(exchange("newer", "x"), StoreCode::kConflict);
+  EXPECT_EQ(exchange(std::string_view("new\0d", 5), ""), StoreCode::kOk);
+  EXPECT_EQ(calls_->get("k").record, std::string("\0tail", 5));
+  EXPECT_EQ(expiry_of("k"), ms(at));
+  EXPECT_EQ(exchange(std::string_view("\0tail", 5), ""), StoreCode::kOk);
+  EXPECT_EQ(redis_->command({"EXISTS", "k"}), "0");
+}
+
 TEST_F(RedisStore, CompareAndSetKeepsTheLaterExpiry) {
   const Instant soon = in(std::chrono::hours{1});
   const Instant late = in(std::chrono::hours{2});

@@ -182,6 +182,28 @@ TEST_F(RuleLife, KindOfWindowChangesOverTheSameHistory) {
   expect_capped(ask("c"), own("r"), 4, 4, days{32} - hours{20});
 }
 
+TEST_F(RuleLife, TwiceTheLimitAroundMidnightPassesACalendarCapAndNoSlidingOne) {
+  constexpr hours kMidnight{12};  // so long before base
+  add_campaign("c", "NULL, NULL");
+  change(
+      "INSERT INTO cap_rules (id, scope, target, cap_limit, window_kind, calendar_unit) "
+      "VALUES (" +
+      row("r") + ", 'campaign', " + row("c") + ", 3, 'calendar', 'day')");
+  record("c", {kMidnight + milliseconds{2'000}, kMidnight + milliseconds{1'000},
+               kMidnight + milliseconds{1}});
+  expect_capped(ask("c", -kMidnight - milliseconds{1}), own("r"), 3, 3, -kMidnight);
+  EXPECT_TRUE(ask("c", -kMidnight).allowed);
+  record("c", {kMidnight, kMidnight - milliseconds{1}});
+  EXPECT_TRUE(ask("c", milliseconds{2'000} - kMidnight).allowed);
+  record("c", {kMidnight - milliseconds{2'000}});
+  expect_capped(ask("c", milliseconds{2'000} - kMidnight), own("r"), 3, 3, hours{24} - kMidnight);
+  change(
+      "UPDATE cap_rules SET window_kind = 'sliding', calendar_unit = NULL, window_seconds = 86400 "
+      "WHERE id = " +
+      row("r"));
+  expect_capped(ask("c", milliseconds{2'000} - kMidnight), own("r"), 6, 3, hours{24} - kMidnight);
+}
+
 TEST_F(RuleLife, DeletedCapNoLongerCapsAndOneThatComesBackCountsThePast) {
   add_campaign("c", "2, 86400");
   record("c", {hours{3}, hours{2}});

@@ -1,5 +1,6 @@
 // The daemon itself, on real servers, while it and they are killed: in the end every event is in
 // its user's ledger, once.
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
@@ -11,10 +12,13 @@
 
 #include <fcap/redis_options.h>
 
+#include "ledger/ledger.h"
 #include "support/expected_ledgers.h"
 #include "support/kafka_broker.h"
+#include "support/postgres_server.h"
 #include "support/process.h"
 #include "support/redis_server.h"
+#include "support/store_calls.h"
 
 namespace fcap {
 namespace {
@@ -25,12 +29,14 @@ using testing::ExpectedLedgers;
 using testing::KafkaBroker;
 using testing::KafkaProducer;
 using testing::MadeEvent;
+using testing::PostgresServer;
 using testing::Process;
 using testing::RedisServer;
 using testing::wait_until;
 
 constexpr int kPartitions = 3;
 constexpr milliseconds kPatience{60'000};
+constexpr std::chrono::days kRetention{32};  // the default
 
 std::uint64_t test_seed() {
   const char* given = std::getenv("FCAP_TEST_SEED");  // NOLINT(concurrency-mt-unsafe)
@@ -58,13 +64,18 @@ class UpdaterFaults : public ::testing::Test {
     auto made = make_redis_store(options);
     ASSERT_TRUE(made.ok()) << made.status().text();
     store_ = std::move(made).value();
+    write_config("");
+  }
+
+  /// `more`: further sections, each behind a comma.
+  void write_config(const std::string& more) {
     config_ = (files_.path() / "updater.json").string();
     std::ofstream(config_) << fmt::format(
         R"({{"kafka": {{"brokers": ["{}"], "topic": "{}", "dead_letter_topic": "{}.dead",
              "group_id": "{}", "group_instance_id": "one",
              "properties": {{"session.timeout.ms": "10000"}}}},
-            "redis": {{"addresses": ["{}"]}}, "http": {{"enabled": false}}}})",
-        kafka_->brokers(), topic_, topic_, topic_, redis_->address());
+            "redis": {{"addresses": ["{}"]}}, "http": {{"enabled": false}}{}}})",
+        kafka_->brokers(), topic_, topic_, topic_, redis_->address(), more);
   }
 
   std::unique_ptr<Process> start_updater() {
@@ -103,10 +114,12 @@ class UpdaterFaults : public ::testing::Test {
                                       << updater.errors();
     EXPECT_EQ(difference.surplus, 0U) << "FCAP_TEST_SEED=" << test_seed();
     EXPECT_EQ(difference.unreadable, 0U) << "FCAP_TEST_SEED=" << test_seed();
+    EXPECT_EQ(expected_.wrong_expiries(*redis_, kRetention), "");
   }
 
   void expect_orderly_end(Process& updater) {
     updater.send_signal(SIGTERM);
+    updater.send_signal(SIGTERM);  // as timeout(1) does
     EXPECT_TRUE(updater.wait_for(milliseconds{30'000})) << updater.errors();
     EXPECT_EQ(updater.exit_code(), 0) << updater.errors();
     EXPECT_EQ(kafka_->committed_sum(topic_, topic_, kPartitions),
@@ -201,6 +214,101 @@ TEST_F(UpdaterFaults, AFullRedisHoldsItUpUntilThereIsRoom) {
   redis_->command({"CONFIG", "SET", "maxmemory", "0"});
   expect_all_counted(*updater);
   expect_orderly_end(*updater);
+}
+
+TEST_F(UpdaterFaults, PostgresGoneBeforeTheStartAndDuringStopsNoCounting) {
+  if (!PostgresServer::available()) GTEST_SKIP() << "PostgreSQL is missing";
+  PostgresServer postgres;
+  const std::string database = postgres.new_database();
+  postgres.sql(database,
+               "INSERT INTO campaigns (id, cap_limit, window_seconds) VALUES ('c1', 3, 86400)");
+  postgres.sql(database, "CHECKPOINT");  // its commits are asynchronous, and it will be killed
+  write_config(R"(, "rules": {"poll_interval": "1s"}, "postgres": {"conninfo": ")" + database +
+               "\"}");
+  const auto said = [](const Process& updater, const char* text) {
+    return wait_until([&] { return updater.errors().find(text) != std::string::npos; }, kPatience);
+  };
+
+  postgres.kill();
+  auto updater = start_updater();
+  produce(5'000);
+  expect_all_counted(*updater);
+  EXPECT_TRUE(said(*updater, "no rules yet")) << updater->errors();
+  postgres.start();
+  EXPECT_TRUE(said(*updater, "from postgres: 1 rules")) << updater->errors();
+
+  std::thread breaker([&] {
+    postgres.freeze();
+    std::this_thread::sleep_for(milliseconds{1'500});
+    postgres.kill();
+  });
+  produce_over(20'000, milliseconds{2'000});
+  breaker.join();
+  expect_all_counted(*updater);
+  EXPECT_TRUE(said(*updater, "not refreshed")) << updater->errors();
+  expect_orderly_end(*updater);
+
+  postgres.start();
+  postgres.freeze();
+  updater = start_updater();
+  produce(5'000);
+  expect_all_counted(*updater);
+  expect_orderly_end(*updater);
+}
+
+/// A figure of /proc/PID/status, in bytes.
+long long memory_of(const Process& process, const std::string& name) {
+  std::ifstream status("/proc/" + std::to_string(process.pid()) + "/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with(name + ":")) return std::stoll(line.substr(name.size() + 1)) * 1024;
+  }
+  return -1;
+}
+
+TEST_F(UpdaterFaults, AUserOfAMillionEventsTakesBoundedMemory) {
+  constexpr int kEvents = 1'000'000;
+  constexpr long long kMiB = 1LL << 20U;
+  const auto now = std::chrono::floor<milliseconds>(std::chrono::system_clock::now());
+  const auto length = [this] { return redis_->number({"STRLEN", "fcap:{bot}"}); };
+  auto updater = start_updater();
+  long long longest = 0;
+  for (int i = 0; i < kEvents; ++i) {
+    const MadeEvent event{.user_id = "bot",
+                          .campaign_id = fmt::format("c{}", i % 20),
+                          .event_id = fmt::format("event-{}", i),
+                          .time = now - milliseconds{kEvents - i}};
+    producer_->send(topic_, event.user_id, event.json());
+    if (i % 20'000 == 0) {
+      longest = std::max(longest, length());
+      std::this_thread::sleep_for(milliseconds{120});  // about 100,000 a second
+    }
+  }
+  producer_->flush();
+  const auto all_committed = [&] {
+    longest = std::max(longest, length());
+    return kafka_->committed_sum(topic_, topic_, kPartitions) == kEvents;
+  };
+  EXPECT_TRUE(wait_until(all_committed, kPatience)) << updater->errors();
+  const long long updater_peak = memory_of(*updater, "VmHWM");
+  expect_orderly_end(*updater);
+  // The events take 20 MB as they are appended.
+  EXPECT_LT(longest, 5 * kMiB);
+  EXPECT_LE(length(), 16 * 1024);
+  EXPECT_LT(updater_peak, 512 * kMiB);
+  const std::string memory = redis_->command({"INFO", "memory"});
+  constexpr std::string_view kPeak = "used_memory_peak:";
+  EXPECT_LT(std::stoll(memory.substr(memory.find(kPeak) + kPeak.size())), 128 * kMiB);
+
+  // What is left is the newest, without a gap: one event a millisecond.
+  ledger::Ledger left;
+  ASSERT_EQ(left.decode(testing::StoreCalls(*store_).get("fcap:{bot}").record),
+            ledger::DecodeCode::kOk);
+  ASSERT_TRUE(left.complete_since());
+  const auto covered = now - *left.complete_since();
+  EXPECT_GT(covered, milliseconds{1'000});
+  EXPECT_EQ(std::count_if(left.times().begin(), left.times().end(),
+                          [&](Instant at) { return at >= *left.complete_since(); }),
+            covered / milliseconds{1});
 }
 
 TEST_F(UpdaterFaults, AReplayOfEverythingFindsEverythingThere) {

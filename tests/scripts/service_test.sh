@@ -199,6 +199,32 @@ cluster_forms_and_loses_a_node() {
   equal "$("$SERVICE" redis-cluster start --dir "$WORK" | value started)" yes
 }
 
+# Programs of the machine, but for one.
+programs_without() {
+  local missing=$1 directory=$WORK/without-$1 program
+  mkdir -p "$directory"
+  for program in /usr/bin/* /usr/sbin/*; do
+    if [[ ${program##*/} != "$missing" ]]; then ln -sf "$program" "$directory/"; fi
+  done
+  printf '%s' "$directory"
+}
+
+missing_tool_is_named() {
+  local tool kind text
+  while read -r kind tool; do
+    text=$(PATH=$(programs_without "$tool") expect_code 1 "$SERVICE" "$kind" start --dir "$WORK/bare" --port 0 2>&1)
+    equal "$(grep -c . <<<"$text")" 1
+    [[ $text == "error: $tool is missing; "*"apt-get install "* ]]
+  done <<'TOOLS'
+redis redis-server
+redis redis-cli
+postgres psql
+kafka java
+kafka kcat
+kafka perl
+TOOLS
+}
+
 wrong_use_is_told() {
   expect_code 2 "$SERVICE" redis
   expect_code 2 "$SERVICE" mongodb start --dir "$WORK"
@@ -222,6 +248,7 @@ check "PostgreSQL can be frozen, killed and started again" postgres_survives_a_c
 check "migrations are applied once, whole, and never changed" migrations_apply_once
 check "Kafka can be killed and started again, topics and messages kept" kafka_survives_a_crash
 check "a Redis Cluster forms, and again after a node was killed" cluster_forms_and_loses_a_node
+check "a missing tool is named at once, and how to get it" missing_tool_is_named
 check "wrong use is told by exit code 2" wrong_use_is_told
 echo "$passed passed, $failed failed"
 ((failed == 0))

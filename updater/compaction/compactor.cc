@@ -16,7 +16,8 @@ Compactor::Compactor(Store& store, const Options& options,
                      std::function<std::optional<Instant>()> trim_now, Metrics& metrics)
     : options_(options),
       metrics_(&metrics),
-      records_(store, options.records, std::move(trim_now), metrics, nullptr),
+      records_(store, options.records, std::move(trim_now), metrics,
+               [this](const RecordCompactor::Done& record) { done(record); }),
       users_(options.users) {}
 
 Compactor::~Compactor() {
@@ -101,7 +102,30 @@ bool Compactor::take(Clock::time_point quiet_until, std::string& key) {
 
 void Compactor::start_due(Clock::time_point quiet_until) {
   records_.pump();
-  while (!records_.full() && take(quiet_until, key_)) records_.start(key_);
+  while (!records_.full() && take(quiet_until, key_)) {
+    const auto [running, first] = running_.try_emplace(key_, false);
+    // One at a time: two would only be in each other's way, and an oversized record is costly.
+    if (first) {
+      records_.start(key_);
+    } else {
+      running->second = true;
+    }
+  }
+}
+
+void Compactor::done(const RecordCompactor::Done& record) {
+  key_.assign(record.key);
+  const auto running = running_.find(key_);
+  const bool due_again = running->second;
+  running_.erase(running);
+  const bool undone = record.outcome == RecordCompactor::Outcome::kFailed ||
+                      record.outcome == RecordCompactor::Outcome::kConflict;
+  const std::lock_guard lock(mutex_);
+  if (due_again && !undone) {
+    due_.push_back(key_);
+  } else if (undone && !stopping_ && !users_.remember(key_, Clock::now())) {
+    metrics_->queue_overflows.add();
+  }
 }
 
 void Compactor::work() {

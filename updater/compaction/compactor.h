@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <unordered_map>
 
 #include <fcap/rule_set.h>
 #include <fcap/store.h>
@@ -62,6 +63,7 @@ class Compactor final : public CompactionHook {
   void start_due(Clock::time_point quiet_until);
   void note(const Written& written, std::uint64_t hash, Clock::time_point now);
   bool take(Clock::time_point quiet_until, std::string& key);
+  void done(const RecordCompactor::Done& record);
   void take_rules();
 
   const Options options_;
@@ -76,7 +78,9 @@ class Compactor final : public CompactionHook {
   bool stopping_ = false;                 // guarded by mutex_
   std::condition_variable stopping_changed_;
   std::thread thread_;
-  std::string key_;  // the thread's
+  // The thread's: what is being compacted, and whether it has become due again meanwhile.
+  std::unordered_map<std::string, bool> running_;
+  std::string key_;
 };
 
 }  // namespace fcap::updater

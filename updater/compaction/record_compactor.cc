@@ -111,9 +111,14 @@ void RecordCompactor::rewrite(Job& job) {
 
   job.desired = std::move(compacted.record);
   job.stage = Stage::kExchanged;
-  store_->compare_and_set(
-      {.key = job.key, .expected = job.record, .desired = job.desired, .expire_at = expiry()},
-      Clock::now() + options_.deadline, job);
+  // A record means the union of its frames, so what is appended meanwhile may stay behind: a user
+  // who is written to all the time is compacted as well.
+  store_->compare_and_set({.key = job.key,
+                           .expected = job.record,
+                           .desired = job.desired,
+                           .expire_at = expiry(),
+                           .keep_appended = true},
+                          Clock::now() + options_.deadline, job);
 }
 
 void RecordCompactor::exchanged(Job& job) {

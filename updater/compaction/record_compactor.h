@@ -21,8 +21,9 @@
 
 namespace fcap::updater {
 
-/// Rewrites records: reads one, merges and trims it, and puts it back if nothing has changed it
-/// meanwhile. Several at a time, none waits for another. It knows no queue; its callers choose.
+/// Rewrites records: reads one, merges and trims it, and puts it back if nothing but appends has
+/// changed it meanwhile. Several at a time, none waits for another. It knows no queue; its callers
+/// choose.
 ///
 /// Thread safety: one thread calls start(), pump() and wait(); the store's completions come from
 /// anywhere.
@@ -38,7 +39,7 @@ class RecordCompactor {
     bool trim_without_rules = true;
     std::size_t in_flight_max = 64;
     std::chrono::milliseconds deadline{1000};
-    /// How often a record that changed meanwhile is read again before it is left for later.
+    /// How often a record that was rewritten meanwhile is read again before it is left for later.
     std::uint32_t attempts_max = 3;
   };
 
@@ -46,7 +47,7 @@ class RecordCompactor {
     kCompacted,    ///< put back, smaller or with an expiry
     kUnneeded,     ///< it is compact as it is
     kMissing,      ///< there is no such record
-    kConflict,     ///< it changed each time
+    kConflict,     ///< it was rewritten each time
     kFailed,       ///< the store did not answer, or refused
     kUndecodable,  ///< not a record that this version can read; left alone
   };

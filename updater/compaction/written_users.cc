@@ -80,6 +80,19 @@ WrittenUsers::Verdict WrittenUsers::note(std::string_view key, std::uint64_t has
   return Verdict::kDue;
 }
 
+bool WrittenUsers::remember(std::string_view key, Clock::time_point now) {
+  const std::uint64_t hash = XXH3_64bits(key.data(), key.size());
+  if (find(key, hash) != kNone) return true;
+  if (size_ >= limits_.users_max) return false;
+  const std::uint32_t index = add(key, hash);
+  Place& place = places_[index];
+  place.base_bytes = 0;
+  place.tail_bytes = 0;
+  place.last_write = now;
+  link_newest(index);
+  return true;
+}
+
 bool WrittenUsers::take_quiet(Clock::time_point until, std::string& key) {
   if (oldest_ == kNone || places_[oldest_].last_write > until) return false;
   key.assign(places_[oldest_].key);

@@ -48,6 +48,9 @@ class WrittenUsers {
     return note(key, hash_of(key), length_after_bytes, appended_bytes, now);
   }
 
+  /// A record is to be looked at again once it is quiet, whatever its size. False: no room.
+  bool remember(std::string_view key, Clock::time_point now);
+
   /// Takes out the record whose last write is the oldest, if that was at or before `until`.
   bool take_quiet(Clock::time_point until, std::string& key);
 

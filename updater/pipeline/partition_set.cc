@@ -309,6 +309,7 @@ void PartitionSet::place_again() {
   for (auto& [id, p] : partitions_) {
     if (!p.positioned) continue;
     p.must_move = true;
+    p.first_message = true;
     p.place_at = p.tracker.next_offset().value_or(p.place_at);
     if (p.phase == Phase::kReading) p.phase = Phase::kPlacing;
   }

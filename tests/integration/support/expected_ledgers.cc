@@ -1,6 +1,8 @@
 #include "support/expected_ledgers.h"
 
+#include <algorithm>
 #include <chrono>
+#include <sstream>
 
 #include <fmt/format.h>
 
@@ -33,6 +35,8 @@ void ExpectedLedgers::add(const MadeEvent& event) {
   ++events_;
   users_[event.user_id].emplace(ledger::id_hash(event.campaign_id),
                                 ledger::fingerprint(event.event_id), to_ms(event.time));
+  Instant& newest = newest_[event.user_id];
+  newest = std::max(newest, event.time);
 }
 
 ExpectedLedgers::Difference ExpectedLedgers::compare(Store& store,
@@ -62,6 +66,34 @@ ExpectedLedgers::Difference ExpectedLedgers::compare(Store& store,
     difference.surplus += found.size() - matched;
   }
   return difference;
+}
+
+std::string ExpectedLedgers::wrong_expiries(const RedisServer& redis,
+                                            std::chrono::milliseconds retention) const {
+  // The script shares no code with what is tested.
+  std::istringstream lines(redis.command({"EVAL", R"(
+      local lines = {}
+      for _, key in ipairs(redis.call('KEYS', '*')) do
+        lines[#lines + 1] = redis.call('PEXPIRETIME', key) .. ' ' .. key
+      end
+      return table.concat(lines, '\n'))",
+                                          "0"}));
+  std::map<std::string, std::int64_t> not_before;
+  for (const auto& [user, newest] : newest_) {
+    not_before["fcap:{" + user + "}"] = to_ms(newest + retention);
+  }
+  constexpr int kLinesMax = 5;
+  int lines_written = 0;
+  std::string wrong;
+  std::int64_t expires_ms = 0;
+  for (std::string key; lines >> expires_ms && std::getline(lines >> std::ws, key);) {
+    // -1: never, which is wrong for marks and whatever else there may be.
+    const std::int64_t least = not_before.contains(key) ? not_before[key] : 1;
+    if (expires_ms < least && ++lines_written <= kLinesMax) {
+      wrong += fmt::format("{} expires at {}, not after {}\n", key, expires_ms, least);
+    }
+  }
+  return wrong;
 }
 
 }  // namespace fcap::testing

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -10,6 +11,8 @@
 
 #include <fcap/store.h>
 #include <fcap/time.h>
+
+#include "support/redis_server.h"
 
 namespace fcap::testing {
 
@@ -50,10 +53,16 @@ class ExpectedLedgers {
   };
   /// Compares with all expected users' records under the prefix.
   [[nodiscard]] Difference compare(Store& store, const std::string& prefix = "fcap") const;
+  /// What is wrong with the expiries in a Redis that holds these events and nothing else: every key
+  /// must have one, and a user's record must outlive its newest event by the retention. The first
+  /// few, a line each; empty: nothing.
+  [[nodiscard]] std::string wrong_expiries(const RedisServer& redis,
+                                           std::chrono::milliseconds retention) const;
 
  private:
   using Identity = std::tuple<std::uint64_t, std::uint32_t, std::int64_t>;
   std::map<std::string, std::set<Identity>> users_;
+  std::map<std::string, Instant> newest_;
   std::size_t events_ = 0;
 };
 

@@ -119,6 +119,25 @@ std::int64_t KafkaBroker::committed_sum(const std::string& group, const std::str
   return sum;
 }
 
+void KafkaBroker::delete_records(const std::string& topic, int partitions) const {
+  const auto client = make_consumer(brokers(), "deletes");
+  const kafka::Ptr<rd_kafka_topic_partition_list_t> list(
+      rd_kafka_topic_partition_list_new(partitions));
+  for (int partition = 0; partition < partitions; ++partition) {
+    rd_kafka_topic_partition_list_add(list.get(), topic.c_str(), partition)->offset =
+        end_of(client.get(), topic, partition);
+  }
+  const kafka::Ptr<rd_kafka_queue_t> answers(rd_kafka_queue_new(client.get()));
+  rd_kafka_DeleteRecords_t* request = rd_kafka_DeleteRecords_new(list.get());
+  rd_kafka_DeleteRecords(client.get(), &request, 1, nullptr, answers.get());
+  rd_kafka_DeleteRecords_destroy(request);
+  rd_kafka_event_t* answer = rd_kafka_queue_poll(answers.get(), kTimeoutMs);
+  if (answer == nullptr) throw std::runtime_error("deleting records: no answer");
+  const rd_kafka_resp_err_t code = rd_kafka_event_error(answer);
+  rd_kafka_event_destroy(answer);
+  check(code, "deleting records");
+}
+
 std::int64_t KafkaBroker::end_sum(const std::string& topic, int partitions) const {
   const auto consumer = make_consumer(brokers(), "ends");
   std::int64_t sum = 0;

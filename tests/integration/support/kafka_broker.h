@@ -30,7 +30,9 @@ struct TopicMessage {
 class KafkaBroker {
  public:
   /// Whether this machine can run one.
-  static bool available() { return has_program("java") && has_program("mvn"); }
+  static bool available() {
+    return present(has_program("java") && has_program("mvn"), "java or mvn is missing");
+  }
 
   KafkaBroker();
 
@@ -50,6 +52,8 @@ class KafkaBroker {
   /// The sum of a group's committed offsets over a topic's partitions; partitions without one: 0.
   [[nodiscard]] std::int64_t committed_sum(const std::string& group, const std::string& topic,
                                            int partitions) const;
+  /// Deletes everything that a topic of `partitions` partitions holds now, as retention would.
+  void delete_records(const std::string& topic, int partitions) const;
   /// The sum of the partitions' ends.
   [[nodiscard]] std::int64_t end_sum(const std::string& topic, int partitions) const;
 

@@ -22,15 +22,18 @@ bool is_there(const std::filesystem::path& path) {
   return std::filesystem::exists(path, ignored);
 }
 
-}  // namespace
-
-bool PostgresServer::available() {
-  if (!has_program("psql")) return false;
+bool has_server() {
   std::error_code ignored;
   for (const auto& version : std::filesystem::directory_iterator("/usr/lib/postgresql", ignored)) {
     if (is_there(version.path() / "bin" / "initdb")) return true;
   }
   return false;
+}
+
+}  // namespace
+
+bool PostgresServer::available() {
+  return present(has_program("psql") && has_server(), "PostgreSQL's server or psql is missing");
 }
 
 PostgresServer::PostgresServer() : service_("postgres", directory_.path()) {

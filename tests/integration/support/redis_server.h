@@ -16,7 +16,10 @@ namespace fcap::testing {
 class RedisServer {
  public:
   /// Whether this machine has redis-server and redis-cli.
-  static bool available() { return has_program("redis-server") && has_program("redis-cli"); }
+  static bool available() {
+    return present(has_program("redis-server") && has_program("redis-cli"),
+                   "redis-server or redis-cli is missing");
+  }
 
   explicit RedisServer(const std::vector<std::string>& server_arguments = {});
 

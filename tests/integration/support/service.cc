@@ -1,5 +1,6 @@
 #include "support/service.h"
 
+#include <cstdlib>
 #include <sstream>
 #include <stdexcept>
 #include <utility>
@@ -9,6 +10,14 @@
 #include "support/process.h"
 
 namespace fcap::testing {
+
+bool present(bool there, const std::string& missing, const char* required_by) {
+  const char* required = std::getenv(required_by);  // NOLINT(concurrency-mt-unsafe): nobody sets it
+  if (!there && required != nullptr && *required != '\0') {
+    throw std::runtime_error(missing + ", and " + required_by + " is set");
+  }
+  return there;
+}
 
 Service::Service(std::string kind, std::filesystem::path directory)
     : kind_(std::move(kind)), directory_(std::move(directory)) {}

@@ -7,6 +7,12 @@
 
 namespace fcap::testing {
 
+/// Whether a test has something that it needs: `there`. Where the environment's `required_by` is
+/// set, as ./dev test sets it, a lack throws std::runtime_error with `missing` instead: a machine
+/// that cannot run the tests must not look like one that has passed them.
+bool present(bool there, const std::string& missing,
+             const char* required_by = "FCAP_REQUIRE_SERVICES");
+
 /// One private server of a kind that scripts/service knows ("redis", "kafka", "postgres"). It ends
 /// with this object, and with this process even if that is killed. Every action throws
 /// std::runtime_error with the script's message when it fails.

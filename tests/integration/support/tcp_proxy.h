@@ -35,6 +35,8 @@ class TcpProxy {
   void cut_before_next_reply() { cut_at_reply_ = true; }
   /// Closes all connections there are.
   void cut() { ++cuts_; }
+  /// Where new connections lead from now on; those that stand stay.
+  void lead_to(int server_port) { server_port_ = server_port; }
   /// While set, new connections are closed at once.
   void refuse(bool refusing) { refusing_ = refusing; }
 
@@ -51,7 +53,7 @@ class TcpProxy {
   bool take_replies(Pair& pair);
   bool deliver_replies(Pair& pair);
 
-  int server_port_;
+  std::atomic<int> server_port_;
   int listen_fd_;
   int port_ = 0;
   std::atomic<std::int64_t> delay_us_{0};

@@ -104,6 +104,19 @@ TEST_F(MemoryStore, RecordsThatExpiredUnreadDoNotPushOutOthers) {
   EXPECT_EQ(get("4999").code, StoreCode::kNotFound);
 }
 
+TEST_F(MemoryStore, WhatWasAppendedMeanwhileMayStay) {
+  append("k", "read", later_);
+  append("k", "+tail", later_);
+  Seen seen;
+  store_->compare_and_set({"k", "other", "new", later_, true}, {}, seen);
+  EXPECT_EQ(seen.code, StoreCode::kConflict);
+  store_->compare_and_set({"k", "read", "new", later_, true}, {}, seen);
+  EXPECT_EQ(seen.code, StoreCode::kOk);
+  EXPECT_EQ(get("k").record, "new+tail");
+  store_->compare_and_set({"none", "read", "new", later_, true}, {}, seen);
+  EXPECT_EQ(seen.code, StoreCode::kConflict);
+}
+
 TEST_F(MemoryStore, NoIncrementIsLostWhenManyThreadsCompareAndSet) {
   constexpr int kThreads = 4;
   constexpr int kEach = 500;

@@ -1,3 +1,4 @@
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <functional>
@@ -153,7 +154,28 @@ TEST_F(RecordCompaction, ACompactRecordIsRewrittenForItsExpiry) {
   EXPECT_EQ(store_.records()["k"].expire_at, kNow + 1h);
 }
 
-TEST_F(RecordCompaction, ARecordThatChangesIsReadAgainABoundedNumberOfTimes) {
+TEST_F(RecordCompaction, WhatIsAppendedMeanwhileStaysBehindTheCompactedPart) {
+  store_.immediate = false;
+  store_.records()["k"] = {appended({entry(0), entry(1), entry(0)}), kNow};
+  const auto compactor = make();
+  compactor->start("k");
+  store_.run_all();  // the read
+  compactor->pump();
+  const std::string tail = appended({entry(2)});
+  store_.records()["k"].bytes += tail;
+  store_.run_all();  // the exchange
+  compactor->pump();
+  ASSERT_EQ(outcomes_.size(), 1U);
+  EXPECT_EQ(outcomes_[0], Outcome::kCompacted);
+  const std::string& after = store_.records()["k"].bytes;
+  EXPECT_TRUE(after.ends_with(tail));
+  EXPECT_EQ(ledger::compacted_bytes(after), after.size() - tail.size());
+  ledger::Ledger ledger;
+  ASSERT_EQ(ledger.decode(after), ledger::DecodeCode::kOk);
+  EXPECT_EQ(ledger.size(), 3U);
+}
+
+TEST_F(RecordCompaction, ARecordThatIsRewrittenIsReadAgainABoundedNumberOfTimes) {
   store_.immediate = false;
   store_.records()["k"] = {appended({entry(0)}), kNow};
   const auto compactor = make({.attempts_max = 3});
@@ -162,7 +184,8 @@ TEST_F(RecordCompaction, ARecordThatChangesIsReadAgainABoundedNumberOfTimes) {
   while (compactor->in_flight() > 0 && number < 20) {
     store_.run_all();  // the read
     compactor->pump();
-    store_.records()["k"].bytes += appended({entry(number++)});
+    std::string& bytes = store_.records()["k"].bytes;
+    bytes = appended({entry(number++)}) + bytes;
     store_.run_all();  // the exchange, too late
     compactor->pump();
   }
@@ -275,6 +298,21 @@ TEST_F(Compaction, AQuietUserIsCompacted) {
   compactor.start();
   write(compactor, "k", 1);
   EXPECT_TRUE(eventually([&] { return is_compact("k"); }));
+}
+
+TEST_F(Compaction, ARecordThatRedisDidNotGiveIsTriedAgain) {
+  FaultStore store;
+  store.records()["k"] = {appended({entry(1), entry(2)}), kNow};
+  std::atomic<int> refusals{3};
+  store.next_fault = [&refusals] {
+    return refusals-- > 0 ? FaultStore::Fault::kRefused : FaultStore::Fault::kNone;
+  };
+  Compactor compactor(
+      store, {.quiet_after = 5ms}, [] { return kNow; }, metrics_);
+  compactor.on_user_written("k", 1'000'000, 1'000'000);  // far too long: due at once
+  compactor.start();
+  EXPECT_TRUE(eventually([&] { return metrics_.compactions.value() == 1; }));
+  EXPECT_EQ(metrics_.compaction_failures.value(), 3U);
 }
 
 TEST_F(Compaction, StoppingCompactsWhatIsRemembered) {

@@ -80,17 +80,23 @@ class FaultStore final : public Store {
     enqueue(
         [this, key = std::string(change.key), desired = std::string(change.desired),
          expected = change.expected ? std::optional<std::string>(*change.expected) : std::nullopt,
-         expire_at = change.expire_at, &done](Fault fault) {
+         expire_at = change.expire_at, keep_appended = change.keep_appended, &done](Fault fault) {
           if (fault == Fault::kRefused || fault == Fault::kLost) {
             return done.complete({code_of(fault), {}, 0, {}});
           }
           const auto found = records_.find(key);
-          const bool as_expected = found == records_.end()
-                                       ? !expected.has_value()
-                                       : expected.has_value() && found->second.bytes == *expected;
+          std::string tail;
+          bool as_expected = found == records_.end()
+                                 ? !expected.has_value()
+                                 : expected.has_value() && found->second.bytes == *expected;
+          if (!as_expected && keep_appended && found != records_.end() &&
+              found->second.bytes.starts_with(*expected)) {
+            tail = found->second.bytes.substr(expected->size());
+            as_expected = true;
+          }
           if (as_expected) {
             Record& record = records_[key];
-            record.bytes = desired;
+            record.bytes = desired + tail;
             record.expire_at = std::max(record.expire_at, expire_at);
             ++writes_;
           }

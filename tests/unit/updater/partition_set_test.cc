@@ -307,6 +307,19 @@ TEST_F(PartitionSetTest, AfterAPauseReadingGoesOnBehindWhatWasTaken) {
   EXPECT_FALSE(set_.take(0, 115));
   set_.placed(0);
   EXPECT_TRUE(set_.take(0, 110));
+  EXPECT_EQ(metrics_.offset_resets.value(), 0U);
+}
+
+TEST_F(PartitionSetTest, WhatExpiredDuringAPauseIsCountedAsAReset) {
+  set_mark(100);
+  assign();
+  take(100, 110);
+  set_.place_again();
+  set_.placed(0);
+  EXPECT_TRUE(set_.take(0, 500));
+  EXPECT_EQ(metrics_.offset_resets.value(), 1U);
+  EXPECT_TRUE(set_.take(0, 502)) << "within a stretch, offsets may be left out";
+  EXPECT_EQ(metrics_.offset_resets.value(), 1U);
 }
 
 }  // namespace

@@ -1,0 +1,70 @@
+// A thousand clients of one Redis that goes and comes back: all of them find it again, and none by
+// knocking without end.
+#include <algorithm>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include "support/redis_clients.h"
+#include "support/redis_server.h"
+
+namespace fcap {
+namespace {
+
+using namespace std::chrono_literals;
+using redis::Client;
+using testing::RedisServer;
+using testing::wait_until;
+
+// Each client has a thread of its own, of which ThreadSanitizer has its own opinion.
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+constexpr std::size_t kClients = 200;
+#else
+constexpr std::size_t kClients = 1'000;
+#endif
+
+/// How many connections Redis has accepted since it was started.
+long long accepted(const RedisServer& redis) {
+  const std::string stats = redis.command({"INFO", "stats"});
+  constexpr std::string_view kName = "total_connections_received:";
+  return std::stoll(stats.substr(stats.find(kName) + kName.size()));
+}
+
+TEST(RedisStorm, AThousandClientsComeBackAfterARestart) {
+  if (!RedisServer::available()) GTEST_SKIP() << "redis-server or redis-cli is missing";
+  rlimit files = {};
+  getrlimit(RLIMIT_NOFILE, &files);
+  files.rlim_cur = files.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &files);
+  RedisServer redis;
+  RedisOptions options;
+  options.addresses = {redis.address()};
+  std::vector<std::unique_ptr<Client>> clients;
+  for (std::size_t i = 0; i < kClients; ++i) {
+    auto made = Client::create(options);
+    ASSERT_TRUE(made.ok()) << made.status().text() << " after " << i;
+    clients.push_back(std::move(made).value());
+  }
+  const auto connected = [&] {
+    return std::count_if(clients.begin(), clients.end(),
+                         [](const auto& client) { return client->connected(); });
+  };
+  ASSERT_TRUE(wait_until([&] { return connected() == kClients; }, 60s)) << connected();
+
+  redis.kill();
+  ASSERT_TRUE(wait_until([&] { return connected() == 0; }, 60s)) << connected();
+  std::this_thread::sleep_for(1s);  // so that most of them have been refused a few times
+  redis.start();
+  ASSERT_TRUE(wait_until([&] { return connected() == kClients; }, 60s)) << connected();
+  for (const auto& client : clients) {
+    EXPECT_EQ(testing::RedisCall({"PING"}, 30s).on(*client).text, "PONG");
+  }
+  // One each, but for those that a crowded machine has let wait too long for an answer.
+  EXPECT_LE(accepted(redis), static_cast<long long>(2 * kClients));
+}
+
+}  // namespace
+}  // namespace fcap
