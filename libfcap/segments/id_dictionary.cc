@@ -1,54 +1,109 @@
 #include "segments/id_dictionary.h"
 
+#include <cstring>
+
 #include <xxhash.h>
 
 namespace fcap::segments {
+namespace {
 
-std::string_view IdDictionary::id(std::uint32_t number) const noexcept {
-  const std::uint64_t begin = begins_[number];
-  const std::uint64_t end = number + 1 < begins_.size() ? begins_[number + 1] : text_.size();
-  return std::string_view(text_).substr(begin, end - begin);
+// A record: the id's number, its length, its bytes. A block ends with a length of 0, or full.
+constexpr std::size_t kNumberBytes = sizeof(std::uint32_t);
+constexpr std::size_t kHeadBytes = kNumberBytes + sizeof(std::uint16_t);
+constexpr unsigned kBlockBits = 17;
+constexpr std::size_t kBlockBytes = std::size_t{1} << kBlockBits;
+constexpr std::uint64_t kPlaceMask = (std::uint64_t{1} << 40U) - 1;
+constexpr std::uint64_t kFree = UINT64_MAX;
+
+template <typename T>
+T read_at(const char* bytes) noexcept {
+  T value;
+  std::memcpy(&value, bytes, sizeof value);
+  return value;
+}
+
+std::uint64_t hash_of(std::string_view id) noexcept {
+  return XXH3_64bits(id.data(), id.size());
+}
+
+}  // namespace
+
+const char* IdDictionary::record_at(std::uint64_t place) const noexcept {
+  return blocks_[place >> kBlockBits].get() + (place & (kBlockBytes - 1));
+}
+
+std::string_view IdDictionary::id_of(const char* record) noexcept {
+  return {record + kHeadBytes, read_at<std::uint16_t>(record + kNumberBytes)};
 }
 
 /// The slot that holds the id, or the free one where it belongs. Ends: a third of the slots are
 /// free.
-std::size_t IdDictionary::slot_of(std::string_view wanted) const noexcept {
+std::size_t IdDictionary::slot_of(std::string_view id, std::uint64_t hash) const noexcept {
   const std::size_t mask = slots_.size() - 1;
-  std::size_t slot = XXH3_64bits(wanted.data(), wanted.size()) & mask;
-  while (slots_[slot] != kFree && id(slots_[slot]) != wanted) slot = (slot + 1) & mask;
-  return slot;
+  for (std::size_t slot = hash & mask;; slot = (slot + 1) & mask) {
+    const Slot held = slots_[slot];
+    if (held == kFree) return slot;
+    const bool tags_agree = ((held ^ hash) & ~kPlaceMask) == 0;
+    if (tags_agree && id_of(record_at(held & kPlaceMask)) == id) return slot;
+  }
 }
 
 void IdDictionary::rehash(std::size_t slots) {
   slots_.assign(slots, kFree);
-  for (std::uint32_t number = 0; number < begins_.size(); ++number) {
-    slots_[slot_of(id(number))] = number;
+  const std::size_t mask = slots - 1;
+  for (std::size_t block = 0; block < blocks_.size(); ++block) {
+    const std::size_t end = block + 1 == blocks_.size() ? block_used_ : kBlockBytes;
+    const char* const bytes = blocks_[block].get();
+    for (std::size_t at = 0; at + kHeadBytes < end;) {
+      const std::string_view id = id_of(bytes + at);
+      if (id.empty()) break;
+      const std::uint64_t hash = hash_of(id);
+      std::size_t slot = hash & mask;
+      while (slots_[slot] != kFree) slot = (slot + 1) & mask;
+      slots_[slot] = (hash & ~kPlaceMask) | (std::uint64_t{block} << kBlockBits | at);
+      at += kHeadBytes + id.size();
+    }
   }
 }
 
+std::uint64_t IdDictionary::append(std::string_view id) {
+  const std::size_t bytes = kHeadBytes + id.size();
+  if (blocks_.empty() || block_used_ + bytes > kBlockBytes) {
+    blocks_.push_back(std::make_unique<char[]>(kBlockBytes));  // zeros
+    block_used_ = 0;
+  }
+  char* const record = blocks_.back().get() + block_used_;
+  const auto length = static_cast<std::uint16_t>(id.size());
+  std::memcpy(record, &size_, kNumberBytes);
+  std::memcpy(record + kNumberBytes, &length, sizeof length);
+  std::memcpy(record + kHeadBytes, id.data(), id.size());
+  const std::uint64_t place = (blocks_.size() - 1) << kBlockBits | block_used_;
+  block_used_ += bytes;
+  return place;
+}
+
 std::uint32_t IdDictionary::add(std::string_view id) {
-  if ((begins_.size() + 1) * 3 > slots_.size() * 2) {
+  if ((std::size_t{size_} + 1) * 3 > slots_.size() * 2) {
     rehash(slots_.empty() ? 16 : slots_.size() * 2);
   }
-  const std::size_t slot = slot_of(id);
-  if (slots_[slot] != kFree) return slots_[slot];
-  const auto number = static_cast<std::uint32_t>(begins_.size());
-  begins_.push_back(text_.size());
-  text_.append(id);
-  slots_[slot] = number;
-  return number;
+  const std::uint64_t hash = hash_of(id);
+  const std::size_t slot = slot_of(id, hash);
+  if (slots_[slot] != kFree) {
+    return read_at<std::uint32_t>(record_at(slots_[slot] & kPlaceMask));
+  }
+  slots_[slot] = (hash & ~kPlaceMask) | append(id);
+  return size_++;
 }
 
 std::optional<std::uint32_t> IdDictionary::find(std::string_view id) const noexcept {
   if (slots_.empty()) return std::nullopt;
-  const std::uint32_t number = slots_[slot_of(id)];
-  if (number == kFree) return std::nullopt;
-  return number;
+  const Slot held = slots_[slot_of(id, hash_of(id))];
+  if (held == kFree) return std::nullopt;
+  return read_at<std::uint32_t>(record_at(held & kPlaceMask));
 }
 
-void IdDictionary::shrink() {
-  text_.shrink_to_fit();
-  begins_.shrink_to_fit();
+std::size_t IdDictionary::bytes() const noexcept {
+  return blocks_.size() * (kBlockBytes + sizeof(blocks_[0])) + slots_.capacity() * sizeof(Slot);
 }
 
 }  // namespace fcap::segments

@@ -2,38 +2,41 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
-#include <string>
 #include <string_view>
 #include <vector>
 
 namespace fcap::segments {
 
-/// Gives each distinct id a number, 0 upwards, and finds it again. Ids lie one behind the other in
-/// one buffer; the hash table holds numbers only, and every find compares the whole id.
+/// Gives each distinct id a number, 0 upwards, and finds it again. Finding compares the whole id: a
+/// hash only says where to look.
+///
+/// Ids lie one behind the other in blocks, each behind its number and length, so that a find
+/// touches two places in memory: the slot, and the id that it points to.
 class IdDictionary {
  public:
-  /// The id's number, new or known.
+  /// The id's number, new or known. At most 65,535 bytes, not empty.
   std::uint32_t add(std::string_view id);
   [[nodiscard]] std::optional<std::uint32_t> find(std::string_view id) const noexcept;
-  [[nodiscard]] std::size_t size() const noexcept { return begins_.size(); }
-  [[nodiscard]] std::size_t bytes() const noexcept {
-    return text_.capacity() + begins_.capacity() * sizeof(std::uint64_t) +
-           slots_.capacity() * sizeof(std::uint32_t);
-  }
-  /// Gives back what growing has left unused.
-  void shrink();
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  [[nodiscard]] std::size_t bytes() const noexcept;
 
  private:
-  static constexpr std::uint32_t kFree = UINT32_MAX;
+  /// Where an id lies in the low 40 bits, and the top 24 of its hash: few other ids share them, so
+  /// few are looked at in vain.
+  using Slot = std::uint64_t;
 
-  [[nodiscard]] std::string_view id(std::uint32_t number) const noexcept;
-  [[nodiscard]] std::size_t slot_of(std::string_view id) const noexcept;
+  [[nodiscard]] const char* record_at(std::uint64_t place) const noexcept;
+  [[nodiscard]] static std::string_view id_of(const char* record) noexcept;
+  [[nodiscard]] std::size_t slot_of(std::string_view id, std::uint64_t hash) const noexcept;
+  std::uint64_t append(std::string_view id);
   void rehash(std::size_t slots);
 
-  std::string text_;
-  std::vector<std::uint64_t> begins_;
-  std::vector<std::uint32_t> slots_;  // open addressing; a power of two, at most two thirds full
+  std::vector<std::unique_ptr<char[]>> blocks_;
+  std::size_t block_used_ = 0;
+  std::uint32_t size_ = 0;
+  std::vector<Slot> slots_;  // open addressing; a power of two, at most two thirds full
 };
 
 }  // namespace fcap::segments

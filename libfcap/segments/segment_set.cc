@@ -1,22 +1,26 @@
 #include <algorithm>
+#include <atomic>
 #include <map>
-#include <optional>
 #include <utility>
 
-#include <roaring/roaring64map.hh>
+#include <roaring/roaring.hh>
 
 #include <fcap/segment_set.h>
 
 #include "ledger/ids.h"
 #include "segments/id_dictionary.h"
+#include "segments/number_set.h"
+#include "segments/number_table.h"
 #include "segments/numeric_id.h"
 
 namespace fcap {
 namespace {
 
 struct Segment {
-  Roaring64Map numbers;  // ids that are canonical decimals
-  Roaring names;         // IdDictionary's numbers of the others
+  segments::NumberSet numbers;  // ids that are canonical decimals, but for
+  Roaring strays;               // the NumberTable's numbers of those without neighbours
+  Roaring names;                // the IdDictionary's numbers of all other ids
+  SegmentSet::Memory memory;
 };
 
 Status check_id(const char* what, std::string_view id) {
@@ -26,37 +30,73 @@ Status check_id(const char* what, std::string_view id) {
       std::string(what) + ": must have 1 to 256 bytes, has " + std::to_string(id.size()));
 }
 
+void shrink(Roaring& bitmap) {
+  bitmap.runOptimize();
+  bitmap.shrinkToFit();
+}
+
 }  // namespace
 
 struct SegmentSet::Parts {
   std::uint64_t version = 0;
-  std::map<std::string, Segment, std::less<>> segments;
+  std::uint64_t serial = 0;
   std::vector<std::string> names;
+  std::vector<Segment> segments;  // as names
   segments::IdDictionary dictionary;
+  segments::NumberTable table;
+  Memory memory;
 
+  // While it is collected.
+  std::map<std::string, Segment, std::less<>> collected;
+  std::map<std::string, Segment, std::less<>>::iterator last = collected.end();
+
+  /// Members mostly come segment by segment.
   Segment& segment(std::string_view name) {
-    auto at = segments.find(name);
-    if (at == segments.end()) at = segments.emplace(std::string(name), Segment{}).first;
-    return at->second;
+    if (last != collected.end() && last->first == name) return last->second;
+    last = collected.find(name);
+    if (last == collected.end()) last = collected.emplace(std::string(name), Segment{}).first;
+    return last->second;
   }
 
-  /// An id, looked up once for any number of segments.
-  struct User {
-    std::optional<std::uint64_t> number;
-    std::optional<std::uint32_t> name;
-  };
-  [[nodiscard]] User look_up(std::string_view user_id) const noexcept {
-    User user{segments::canonical_decimal(user_id), std::nullopt};
-    if (!user.number) user.name = dictionary.find(user_id);
-    return user;
-  }
-  [[nodiscard]] bool contains(std::string_view segment_name, const User& user) const noexcept {
-    const auto at = segments.find(segment_name);
-    if (at == segments.end()) return false;
-    if (user.number) return at->second.numbers.contains(*user.number);
-    return user.name && at->second.names.contains(*user.name);
-  }
+  void settle();
+  void measure();
 };
+
+void SegmentSet::Parts::settle() {
+  std::vector<std::vector<std::uint64_t>> strays;
+  for (auto& [name, segment] : collected) {
+    names.push_back(name);
+    strays.push_back(segment.numbers.finish());
+    segments.push_back(std::move(segment));
+  }
+  last = collected.end();
+  collected.clear();
+  std::vector<std::uint64_t> all;
+  for (const auto& some : strays) {
+    all.insert(all.end(), some.begin(), some.end());
+  }
+  std::sort(all.begin(), all.end());
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+  table = segments::NumberTable(all);
+  for (std::size_t i = 0; i < segments.size(); ++i) {
+    for (const std::uint64_t number : strays[i]) segments[i].strays.add(*table.find(number));
+    shrink(segments[i].strays);
+    shrink(segments[i].names);
+  }
+}
+
+void SegmentSet::Parts::measure() {
+  for (Segment& segment : segments) {
+    segment.memory.members =
+        segment.numbers.size() + segment.strays.cardinality() + segment.names.cardinality();
+    segment.memory.bitmap_bytes = sizeof segment + segment.numbers.bytes() +
+                                  segments::bitmap_bytes(segment.strays) +
+                                  segments::bitmap_bytes(segment.names);
+    memory.members += segment.memory.members;
+    memory.bitmap_bytes += segment.memory.bitmap_bytes;
+  }
+  memory.dictionary_bytes = dictionary.bytes() + table.bytes();
+}
 
 SegmentSet::SegmentSet(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 SegmentSet::~SegmentSet() = default;
@@ -64,32 +104,51 @@ SegmentSet::~SegmentSet() = default;
 std::uint64_t SegmentSet::version() const noexcept {
   return parts_->version;
 }
+std::uint64_t SegmentSet::serial() const noexcept {
+  return parts_->serial;
+}
 const std::vector<std::string>& SegmentSet::names() const noexcept {
   return parts_->names;
 }
+const SegmentSet::Memory& SegmentSet::memory() const noexcept {
+  return parts_->memory;
+}
+const SegmentSet::Memory& SegmentSet::memory(std::uint32_t segment) const noexcept {
+  return parts_->segments[segment].memory;
+}
 
-bool SegmentSet::knows(std::string_view segment) const noexcept {
-  return parts_->segments.find(segment) != parts_->segments.end();
+std::optional<std::uint32_t> SegmentSet::index_of(std::string_view segment) const noexcept {
+  const auto& names = parts_->names;
+  const auto at = std::lower_bound(names.begin(), names.end(), segment);
+  if (at == names.end() || *at != segment) return std::nullopt;
+  return static_cast<std::uint32_t>(at - names.begin());
+}
+
+SegmentSet::User SegmentSet::look_up(std::string_view user_id) const noexcept {
+  User user;
+  std::optional<std::uint32_t> entry;
+  if (const auto number = segments::canonical_decimal(user_id)) {
+    user.number_ = *number;
+    user.is_number_ = true;
+    entry = parts_->table.find(*number);
+  } else {
+    entry = parts_->dictionary.find(user_id);
+  }
+  user.has_entry_ = entry.has_value();
+  user.entry_ = entry.value_or(0);
+  return user;
+}
+
+bool SegmentSet::contains(std::uint32_t segment, const User& user) const noexcept {
+  const Segment& asked = parts_->segments[segment];
+  if (!user.is_number_) return user.has_entry_ && asked.names.contains(user.entry_);
+  return asked.numbers.contains(user.number_) ||
+         (user.has_entry_ && asked.strays.contains(user.entry_));
 }
 
 bool SegmentSet::contains(std::string_view segment, std::string_view user_id) const noexcept {
-  return parts_->contains(segment, parts_->look_up(user_id));
-}
-
-void SegmentSet::test(std::string_view user_id, const std::string_view* segments, bool* member,
-                      std::size_t count) const noexcept {
-  const Parts::User user = parts_->look_up(user_id);
-  for (std::size_t i = 0; i < count; ++i) member[i] = parts_->contains(segments[i], user);
-}
-
-SegmentSet::Memory SegmentSet::memory() const noexcept {
-  Memory memory;
-  for (const auto& [name, segment] : parts_->segments) {
-    memory.members += segment.numbers.cardinality() + segment.names.cardinality();
-    memory.bitmap_bytes += segment.numbers.getSizeInBytes() + segment.names.getSizeInBytes();
-  }
-  memory.dictionary_bytes = parts_->dictionary.bytes();
-  return memory;
+  const auto index = index_of(segment);
+  return index && contains(*index, look_up(user_id));
 }
 
 SegmentSetBuilder::SegmentSetBuilder() : parts_(std::make_unique<SegmentSet::Parts>()) {}
@@ -113,16 +172,18 @@ Status SegmentSetBuilder::add(std::string_view segment, std::string_view user_id
   return {};
 }
 
+Status SegmentSetBuilder::add_bitmap(std::string_view segment,
+                                     std::string_view portable_roaring64) {
+  if (Status status = check_id("segment name", segment); !status.ok()) return status;
+  return parts_->segment(segment).numbers.add_bitmap(portable_roaring64);
+}
+
 std::shared_ptr<const SegmentSet> SegmentSetBuilder::finish(std::uint64_t version) && {
+  static std::atomic<std::uint64_t> serials{0};
   parts_->version = version;
-  parts_->dictionary.shrink();
-  for (auto& [name, segment] : parts_->segments) {
-    parts_->names.push_back(name);
-    segment.numbers.runOptimize();
-    segment.numbers.shrinkToFit();
-    segment.names.runOptimize();
-    segment.names.shrinkToFit();
-  }
+  parts_->serial = serials.fetch_add(1, std::memory_order_relaxed) + 1;
+  parts_->settle();
+  parts_->measure();
   // The constructor is private, so std::make_shared cannot reach it.
   return std::shared_ptr<const SegmentSet>(new SegmentSet(std::move(parts_)));
 }
