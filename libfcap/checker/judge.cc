@@ -35,6 +35,15 @@ ledger::Entry shown_now(const ledger::Ledger& ledger, const rules::CandidateKey&
           .fingerprint = unused_fingerprint(ledger, candidate.campaign)};
 }
 
+rules::Evaluator::Question question(const Scratch& scratch, const Asked& asked) noexcept {
+  return {.rules = *scratch.held.rules,
+          .ledger = scratch.ledger,
+          .now = asked.now,
+          .segments = asked.segments,
+          .stored = scratch.held.segments.get(),
+          .user = asked.user};
+}
+
 }  // namespace
 
 void hash_candidates(std::span<const Candidate> candidates,
@@ -86,11 +95,8 @@ std::uint32_t judge(Scratch& scratch, const Asked& asked, bool fail_open, CheckR
   result.reason = Reason::kPassed;
   result.rules = scratch.held.rules;
   result.verdicts.resize(asked.candidates.size());
-  const std::uint32_t shadow_capped = scratch.evaluator.evaluate({.rules = *result.rules,
-                                                                  .ledger = scratch.ledger,
-                                                                  .now = asked.now,
-                                                                  .segments = asked.segments},
-                                                                 asked.candidates, result.verdicts);
+  const std::uint32_t shadow_capped =
+      scratch.evaluator.evaluate(question(scratch, asked), asked.candidates, result.verdicts);
   for (std::size_t i = 0; i < asked.candidates.size(); ++i) {
     if (is_invalid(asked.candidates[i])) result.verdicts[i] = invalid_verdict(fail_open);
   }
@@ -106,11 +112,8 @@ Picks pick(Scratch& scratch, const Asked& asked, std::size_t k, bool fail_open) 
   while (next < asked.candidates.size() && picks.picked.size() < k) {
     const auto few =
         asked.candidates.subspan(next, std::min(verdicts.size(), asked.candidates.size() - next));
-    scratch.evaluator.evaluate({.rules = *scratch.held.rules,
-                                .ledger = scratch.ledger,
-                                .now = asked.now,
-                                .segments = asked.segments},
-                               few, std::span(verdicts).first(few.size()));
+    scratch.evaluator.evaluate(question(scratch, asked), few,
+                               std::span(verdicts).first(few.size()));
     for (std::size_t at = 0; at < few.size(); ++at) {
       ++next;
       const bool invalid = is_invalid(few[at]);

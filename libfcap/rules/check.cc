@@ -6,19 +6,52 @@
 
 namespace fcap::rules {
 
-void Membership::begin(const CompiledRules& rules,
-                       std::span<const std::string_view> names) noexcept {
-  if (rules.segments.empty()) return;
-  if (stamps_.size() < rules.segments.size()) stamps_.resize(rules.segments.size(), 0);
-  if (++stamp_ == 0) {
-    std::fill(stamps_.begin(), stamps_.end(), 0);
-    stamp_ = 1;
+void Membership::begin(const Evaluator::Question& question) noexcept {
+  const CompiledRules& rules = question.rules.compiled();
+  if (rules.segments.empty()) {
+    known_.clear();
+    rules_serial_ = rules.serial;
+    return;
   }
-  for (const std::string_view name : names) {
+  stored_ = question.stored;
+  user_id_ = question.user;
+  looked_up_ = false;
+  const std::uint64_t stored_serial = stored_ == nullptr ? 0 : stored_->serial();
+  if (rules_serial_ != rules.serial || stored_serial_ != stored_serial) bind(rules, stored_);
+  check_ += 2;
+  if (check_ == 0) {
+    std::fill(known_.begin(), known_.end(), 0);
+    check_ = 2;
+  }
+  for (const std::string_view name : question.segments) {
     if (const auto known = rules.segments.find(name); known != rules.segments.end()) {
-      stamps_[known->second] = stamp_;
+      known_[known->second] = check_ | 1U;
     }
   }
+}
+
+/// Names are compared here, once after a swap, and not in a check.
+void Membership::bind(const CompiledRules& rules, const SegmentSet* stored) {
+  known_.assign(rules.segments.size(), 0);
+  check_ = 0;
+  stored_index_.assign(rules.segments.size(), kNone);
+  for (const auto& [name, segment] : rules.segments) {
+    if (stored != nullptr) stored_index_[segment] = stored->index_of(name).value_or(kNone);
+  }
+  rules_serial_ = rules.serial;
+  stored_serial_ = stored == nullptr ? 0 : stored->serial();
+}
+
+bool Membership::ask_stored(std::uint32_t segment) noexcept {
+  const std::uint32_t index = stored_index_[segment];
+  bool member = false;
+  if (index != kNone) {
+    if (!looked_up_) user_ = stored_->look_up(user_id_);
+    looked_up_ = true;
+    member = stored_->contains(index, user_);
+  }
+  known_[segment] = check_ | (member ? 1U : 0U);
+  return member;
 }
 
 void Check::begin(const Evaluator::Question& question,
@@ -34,7 +67,7 @@ void Check::begin(const Evaluator::Question& question,
   trimmed_ = since && bounded_ms(*since) > now_ms_ - rules_->retention_ms + 1;
   complete_since_ms_ = trimmed_ ? bounded_ms(*since) : 0;
 
-  membership_.begin(*rules_, question.segments);
+  membership_.begin(question);
   history_.begin(*rules_, question.ledger);
   group_targets_.clear();
   user_ = rules_->user.count > 0 ? history_.ask(Scope::kUser, 0, &rules_->user) : kNone;

@@ -13,18 +13,33 @@
 
 namespace fcap::rules {
 
-/// Which of a rule set's segments the user is in. Names are looked up once a check; stored
-/// memberships can later be asked for here, behind is_member().
+/// Which of a rule set's segments the user is in: those that the caller names, and those whose
+/// stored members the user is among. Stored ones are asked only where a rule wants to know, each
+/// once a check, and the user is looked up before the first of them.
 class Membership {
  public:
-  void begin(const CompiledRules& rules, std::span<const std::string_view> names) noexcept;
-  [[nodiscard]] bool is_member(std::uint32_t segment) const noexcept {
-    return segment < stamps_.size() && stamps_[segment] == stamp_;
+  void begin(const Evaluator::Question& question) noexcept;
+  [[nodiscard]] bool is_member(std::uint32_t segment) noexcept {
+    if (segment >= known_.size()) return false;
+    const std::uint32_t known = known_[segment];
+    return (known | 1U) == (check_ | 1U) ? (known & 1U) != 0 : ask_stored(segment);
   }
 
  private:
-  std::vector<std::uint32_t> stamps_;
-  std::uint32_t stamp_ = 0;
+  void bind(const CompiledRules& rules, const SegmentSet* stored);
+  bool ask_stored(std::uint32_t segment) noexcept;
+
+  // By the rule set's numbers of its segments. Made anew when rules or stored segments change.
+  std::vector<std::uint32_t> known_;  ///< the check that asked last, and whether a member
+  std::vector<std::uint32_t> stored_index_;  ///< kNone: not stored
+  std::uint64_t rules_serial_ = 0;
+  std::uint64_t stored_serial_ = 0;
+
+  std::uint32_t check_ = 0;  ///< even
+  const SegmentSet* stored_ = nullptr;
+  std::string_view user_id_;
+  SegmentSet::User user_;
+  bool looked_up_ = false;
 };
 
 /// One target of one candidate: its rules, those of "*", and where its history is.
@@ -145,7 +160,7 @@ class Check {
   std::int64_t complete_since_ms_ = 0;  ///< only where the record was trimmed within reach
   bool trimmed_ = false;
   std::uint32_t user_ = kNone;
-  Membership membership_;
+  mutable Membership membership_;  ///< remembers what it has been asked
   History history_;
   std::vector<Resolved> resolved_;
   std::size_t resolved_count_ = 0;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <fcap/rule_set.h>
+#include <fcap/segment_set.h>
 #include <fcap/verdict.h>
 
 #include "ledger/ledger.h"
@@ -79,6 +80,9 @@ class Evaluator {
     Instant now;
     /// Segments the user is in, by name; unknown names are ignored.
     std::span<const std::string_view> segments = {};
+    /// Segments that are stored; the user is in those that have `user` as well. Null: none are.
+    const SegmentSet* stored = nullptr;
+    std::string_view user = {};
   };
 
   /// One verdict a candidate, in `out` (as long as `candidates`). Returns how many candidates a

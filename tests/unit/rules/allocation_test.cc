@@ -45,6 +45,7 @@ TEST(Allocation, NoneInEvaluateOnceItIsWarm) {
   }
   scene.rule({.id = "d", .target = "*", .limit = 2, .window = sliding(24h)});
   scene.rule({.id = "s", .target = "c1", .limit = 1, .window = fixed(8h), .segment = "vip"});
+  scene.rule({.id = "t", .target = "c2", .limit = 1, .window = fixed(8h), .segment = "stored"});
   scene.rule({.id = "u", .scope = Scope::kUser, .limit = 20, .window = fixed(24h)});
   scene.rule(
       {.id = "k", .scope = Scope::kCreative, .target = "*", .limit = 1, .window = lifetime()});
@@ -66,10 +67,18 @@ TEST(Allocation, NoneInEvaluateOnceItIsWarm) {
   for (int i = 0; i < 10; ++i) keys.push_back(candidate_key({"c" + std::to_string(i), "k1"}));
   std::vector<Verdict> verdicts(keys.size());
   const std::string_view segments[] = {"vip", "unknown"};
+  SegmentSetBuilder builder;
+  ASSERT_TRUE(builder.add("stored", "a user with a long name, not a number").ok());
+  const auto stored = std::move(builder).finish(1);
   Evaluator evaluator;
   const auto evaluate = [&](std::int64_t now_ms) {
-    evaluator.evaluate({*scene.rules(), scene.ledger(), instant_from_ms(now_ms), segments}, keys,
-                       verdicts);
+    evaluator.evaluate({.rules = *scene.rules(),
+                        .ledger = scene.ledger(),
+                        .now = instant_from_ms(now_ms),
+                        .segments = segments,
+                        .stored = stored.get(),
+                        .user = "a user with a long name, not a number"},
+                       keys, verdicts);
   };
   evaluate(5'000'000);
   EXPECT_FALSE(verdicts[0].allowed);

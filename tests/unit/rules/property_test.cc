@@ -193,6 +193,30 @@ void expect_same(const Explanation& explanation, const reference::Answer& expect
   }
 }
 
+constexpr std::string_view kUser = "u1";
+
+/// Who is in which segment, told in the two ways there are: some by the caller, some are stored,
+/// some both.
+struct Told {
+  std::vector<std::string_view> by_caller;
+  std::shared_ptr<const SegmentSet> stored;
+};
+
+Told tell(const reference::World& world, std::mt19937_64& random) {
+  Told told;
+  SegmentSetBuilder builder;
+  EXPECT_TRUE(builder.name("s2").ok());
+  EXPECT_TRUE(builder.add("s1", "somebody else").ok());
+  for (const std::string& segment : world.segments) {
+    const std::uint64_t how = random() % 3;
+    if (how != 0) told.by_caller.push_back(segment);
+    if (how == 1) continue;
+    EXPECT_TRUE(builder.add(segment, kUser).ok());
+  }
+  told.stored = std::move(builder).finish(1);
+  return told;
+}
+
 /// One world, some instants, all candidates.
 void compare_one(std::uint64_t seed) {
   SCOPED_TRACE("FCAP_TEST_SEED=" + std::to_string(seed));
@@ -204,14 +228,16 @@ void compare_one(std::uint64_t seed) {
   auto built = RuleSet::build(spec, {.retention = std::chrono::milliseconds{kRetentionMs}});
   ASSERT_TRUE(built.ok()) << built.status().text();
   const ledger::Ledger ledger = ledger_of(world, random.random());
-  const std::vector<std::string_view> segments(world.segments.begin(), world.segments.end());
+  const Told told = tell(world, random.random());
 
   Evaluator evaluator;
   const std::int64_t now_ms = random.instant();
   const Evaluator::Question question{.rules = *built.value(),
                                      .ledger = ledger,
                                      .now = instant_from_ms(now_ms),
-                                     .segments = segments};
+                                     .segments = told.by_caller,
+                                     .stored = told.stored.get(),
+                                     .user = kUser};
   std::vector<reference::Candidate> candidates;
   std::vector<CandidateKey> keys;
   for (int i = 0; i < 3; ++i) {

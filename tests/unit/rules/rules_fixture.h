@@ -14,6 +14,7 @@
 #include <gtest/gtest.h>
 
 #include <fcap/rule_set.h>
+#include <fcap/segment_set.h>
 
 #include "ledger/ids.h"
 #include "ledger/ledger.h"
@@ -75,6 +76,8 @@ class Scene {
                                 .fingerprint = next_fingerprint_++});
   }
   void segments(std::vector<std::string_view> names) { segments_ = std::move(names); }
+  void stored(std::shared_ptr<const SegmentSet> set) { stored_ = std::move(set); }
+  void user(std::string_view id) { user_ = id; }
 
   Verdict check(Candidate candidate, std::int64_t now_ms) {
     const CandidateKey key = candidate_key(candidate);
@@ -106,7 +109,9 @@ class Scene {
     return {.rules = *rules(),
             .ledger = ledger_,
             .now = instant_from_ms(now_ms),
-            .segments = segments_};
+            .segments = segments_,
+            .stored = stored_.get(),
+            .user = user_};
   }
 
   std::chrono::milliseconds retention_;
@@ -114,6 +119,8 @@ class Scene {
   std::shared_ptr<const RuleSet> rules_;
   ledger::Ledger ledger_;
   std::vector<std::string_view> segments_;
+  std::shared_ptr<const SegmentSet> stored_;
+  std::string_view user_;
   Evaluator evaluator_;
   std::uint32_t next_fingerprint_ = 1;
   std::uint32_t shadow_capped_ = 0;
