@@ -14,6 +14,7 @@
 #include <fcap/export.h>
 #include <fcap/redis_options.h>
 #include <fcap/rule_set.h>
+#include <fcap/segment_set.h>
 #include <fcap/status.h>
 #include <fcap/store.h>
 #include <fcap/verdict.h>
@@ -36,6 +37,15 @@ struct RuleSourceOptions {
   double shrink_refused_below = 0.5;
   /// Take an empty or sharply shrunken rule set all the same.
   bool accept_any_shrink = false;
+};
+
+/// Where stored segments come from; docs/segments.md describes both. Looked at as often as the
+/// rules. At most one of the two; neither: there are those of Checker::set_segments() alone.
+struct SegmentSourceOptions {
+  /// The tables of the database that RuleSourceOptions::postgres names.
+  bool postgres = false;
+  /// A directory of files: NAME.ids, a user id a line, and NAME.roaring64, bitmaps. Empty: none.
+  std::string directory = {};
 };
 
 /// What a Checker remembers by itself, beside the store. Bounded; nothing of it outlives the
@@ -66,6 +76,7 @@ struct CheckerOptions {
   /// Used instead of Redis where given.
   std::shared_ptr<Store> store = {};
   RuleSourceOptions rules = {};
+  SegmentSourceOptions segments = {};
 
   // --- Behaviour. Key prefix and retention must be the updater's.
 
@@ -97,7 +108,7 @@ struct CheckOptions {
   std::optional<std::chrono::microseconds> deadline = {};
   /// The instant to judge at; absent: the Checker's clock.
   std::optional<Instant> now = {};
-  /// Segments that the caller knows the user to be in.
+  /// Segments that the caller knows the user to be in, besides the stored ones.
   std::span<const std::string_view> segments = {};
 };
 
@@ -139,6 +150,11 @@ struct CheckerStats {
   std::uint64_t rule_count = 0;        ///< gauge
   std::uint64_t rule_reloads = 0;      ///< rule sets taken
   std::uint64_t rule_reloads_refused = 0;
+  std::uint64_t segment_set_version = 0;     ///< gauge
+  std::uint64_t segment_members = 0;         ///< gauge: memberships, over all stored segments
+  std::uint64_t segment_bytes = 0;           ///< gauge: memory that they take
+  std::uint64_t segment_reloads = 0;         ///< sets of segments taken
+  std::uint64_t segment_reloads_failed = 0;  ///< the last good set stayed
   /// Gauge: since the rule set in use was last known to be the current one; -1 before the first.
   std::chrono::milliseconds rule_set_age{-1};
 };
@@ -164,9 +180,10 @@ class FCAP_EXPORT Checker {
   /// check on this Checker (which would be answered kReentrant); check_async() is allowed.
   using Callback = std::function<void(CheckResult)>;
 
-  /// Starts the I/O threads and the rule refresh. Waits for the rules' first load, from PostgreSQL
-  /// or the snapshot, for at most 5 s; without any it still succeeds and answers kNoRules until
-  /// there are some. Fails on options outside their ranges; the status names the field.
+  /// Starts the I/O threads and the refresh of rules and segments. Waits for their first load for
+  /// at most 5 s. Without rules it still succeeds and answers kNoRules until there are some;
+  /// without segments nobody is in one, but for what callers say. Fails on options outside their
+  /// ranges; the status names the field.
   static Result<std::unique_ptr<Checker>> create(CheckerOptions options);
 
   /// Completes everything pending (kShutdown, or the answer that has just arrived), waits for
@@ -208,6 +225,13 @@ class FCAP_EXPORT Checker {
 
   /// The rule set in use; null before the first.
   [[nodiscard]] std::shared_ptr<const RuleSet> rules() const noexcept;
+
+  /// Puts stored segments in place of the current ones (null: of none). Checks that are running
+  /// keep those they have.
+  void set_segments(std::shared_ptr<const SegmentSet> segments) noexcept;
+
+  /// The stored segments in use; null before the first.
+  [[nodiscard]] std::shared_ptr<const SegmentSet> segments() const noexcept;
 
   [[nodiscard]] CheckerStats stats() const noexcept;
 

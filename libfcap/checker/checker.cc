@@ -33,7 +33,7 @@ Result<std::unique_ptr<Checker>> Checker::create(CheckerOptions options) {
   try {
     options.store = nullptr;  // one owner, so that the Checker decides when the store ends
     auto impl = std::make_unique<Impl>(std::move(options), std::move(store));
-    if (Status status = impl->start_rules(); !status.ok()) return status;
+    if (Status status = impl->start_sources(); !status.ok()) return status;
     return std::unique_ptr<Checker>(new Checker(std::move(impl)));
   } catch (const std::exception& failure) {
     return Status::error(StatusCode::kInternal,
@@ -72,6 +72,14 @@ void Checker::set_rules(std::shared_ptr<const RuleSet> rules) noexcept {
 
 std::shared_ptr<const RuleSet> Checker::rules() const noexcept {
   return impl_->rules();
+}
+
+void Checker::set_segments(std::shared_ptr<const SegmentSet> segments) noexcept {
+  impl_->set_segments(std::move(segments));
+}
+
+std::shared_ptr<const SegmentSet> Checker::segments() const noexcept {
+  return impl_->segments();
 }
 
 CheckerStats Checker::stats() const noexcept {

@@ -6,16 +6,27 @@
 #include <utility>
 
 #include "checker/callback_frame.h"
+#include "config/segment_warnings.h"
 #include "ledger/ids.h"
 
 namespace fcap::checker {
 namespace {
 
-constexpr std::chrono::seconds kFirstRulesWait{5};
+constexpr std::chrono::seconds kFirstLoadWait{5};
+// How long, and how often looked at, until no check uses replaced segments any more.
+constexpr std::chrono::seconds kLetGoWait{1};
+constexpr std::chrono::milliseconds kLetGoPoll{1};
+constexpr std::size_t kWarningsLoggedMax = 20;
 constexpr std::chrono::seconds kDeadlineMax{60};
 // How often the destructor looks whether the last caller and the last callback have left. They do
 // not tell it, because then each check would have to look for a destructor.
 constexpr std::chrono::microseconds kLeavePoll{50};
+
+std::chrono::milliseconds left_until(std::chrono::steady_clock::time_point until) {
+  const auto left = until - std::chrono::steady_clock::now();
+  return std::max(std::chrono::ceil<std::chrono::milliseconds>(left),
+                  std::chrono::milliseconds::zero());
+}
 
 std::uint64_t count_of(const std::shared_ptr<const RuleSet>& rules) {
   return rules == nullptr ? 0 : rules->rules().size();
@@ -45,6 +56,7 @@ Core::Core(CheckerOptions options, std::shared_ptr<Store> store)
 Core::~Core() {
   closing_.store(true, std::memory_order_release);
   refresher_.reset();
+  segment_refresher_.reset();
   // The store that the Checker made ends here and completes all it has; a store of the host's may
   // live on, and what it still has is answered below.
   store_.reset();
@@ -57,13 +69,33 @@ Core::~Core() {
   while (any_pending() || calls_inside()) std::this_thread::sleep_for(kLeavePoll);
 }
 
-Status Core::start_rules() {
+Status Core::start_sources() {
+  const auto until = Clock::now() + kFirstLoadWait;
+  const SegmentSourceOptions& segments = options_.segments;
+  if (segments.postgres || !segments.directory.empty()) {
+    segment_refresher_ = std::make_unique<config::SegmentRefresher>(
+        segments, options_.rules,
+        [this](std::shared_ptr<const SegmentSet> set) { take_segments(std::move(set)); },
+        options_.log);
+    if (Status status = segment_refresher_->start(); !status.ok()) return status;
+  }
+  if (Status status = start_rules(until); !status.ok()) return status;
+  if (segment_refresher_ == nullptr) return {};
+  const Status waited = segment_refresher_->wait_for_first_look(left_until(until));
+  if (!waited.ok() && options_.log) {
+    options_.log(LogLevel::kWarning,
+                 "only callers know who is in a segment until there are some: " + waited.text());
+  }
+  return {};
+}
+
+Status Core::start_rules(Clock::time_point until) {
   const RuleSourceOptions& source = options_.rules;
   if (source.postgres.empty() && source.snapshot_file.empty()) return {};
   refresher_ = std::make_unique<config::RuleRefresher>(
       source, RuleSet::Options{.retention = options_.retention},
       [this](std::shared_ptr<const RuleSet> rules) { set_rules(std::move(rules)); }, options_.log);
-  Status started = refresher_->start(kFirstRulesWait);
+  Status started = refresher_->start(left_until(until));
   if (started.ok() || started.code() == StatusCode::kInvalidArgument) return started;
   if (options_.log) {
     options_.log(LogLevel::kWarning,
@@ -165,12 +197,78 @@ void Core::set_rules(std::shared_ptr<const RuleSet> rules) noexcept {
   have_rules_.store(any, std::memory_order_release);
   rules_set_at_.store(Clock::now().time_since_epoch().count(), std::memory_order_relaxed);
   rules_set_count_.fetch_add(1, std::memory_order_relaxed);
-  // Scratch that rests would keep the previous set alive until its next use.
-  scratches_->for_each_free([](Scratch& scratch) { scratch.held = {}; });
+  let_go_of_old();
+  warn_of_segments();
 }
 
 std::shared_ptr<const RuleSet> Core::rules() const noexcept {
   return fork_guard_.in_child() ? nullptr : current_rules_.get();
+}
+
+void Core::set_segments(std::shared_ptr<const SegmentSet> segments) noexcept {
+  if (fork_guard_.in_child()) return;  // as in set_rules()
+  (void)swap_segments(std::move(segments));
+}
+
+std::shared_ptr<const SegmentSet> Core::swap_segments(
+    std::shared_ptr<const SegmentSet> segments) noexcept {
+  std::shared_ptr<const SegmentSet> previous = current_rules_.publish(std::move(segments));
+  segments_set_count_.fetch_add(1, std::memory_order_relaxed);
+  let_go_of_old();
+  warn_of_segments();
+  return previous;
+}
+
+/// What the refresher has read. Ten million members take a while to free, so that the thread which
+/// does it should be this one and not that of a check: it waits for those that run.
+void Core::take_segments(std::shared_ptr<const SegmentSet> segments) noexcept {
+  const std::shared_ptr<const SegmentSet> previous = swap_segments(std::move(segments));
+  const auto until = Clock::now() + kLetGoWait;
+  while (previous.use_count() > 1 && Clock::now() < until && !closing_.load()) {
+    std::this_thread::sleep_for(kLetGoPoll);
+    let_go_of_old();
+  }
+}
+
+std::shared_ptr<const SegmentSet> Core::segments() const noexcept {
+  return fork_guard_.in_child() ? nullptr : current_rules_.segments();
+}
+
+/// Scratch that rests would keep the previous rules and segments alive until its next use.
+void Core::let_go_of_old() noexcept {
+  scratches_->for_each_free([](Scratch& scratch) { scratch.held = {}; });
+}
+
+/// Says once a swap which segments rules name that are not stored.
+void Core::warn_of_segments() const noexcept {
+  const std::shared_ptr<const RuleSet> rules = current_rules_.get();
+  const std::shared_ptr<const SegmentSet> segments = current_rules_.segments();
+  if (!options_.log || rules == nullptr || segments == nullptr) return;
+  try {
+    const std::vector<std::string> warnings = config::segment_warnings(*rules, *segments);
+    const std::size_t shown = std::min(warnings.size(), kWarningsLoggedMax);
+    for (std::size_t i = 0; i < shown; ++i) {
+      options_.log(LogLevel::kWarning, "segments: " + warnings[i]);
+    }
+    if (shown == warnings.size()) return;
+    options_.log(LogLevel::kWarning,
+                 "segments: and " + std::to_string(warnings.size() - shown) + " more warnings");
+  } catch (...) {  // NOLINT(bugprone-empty-catch): warnings are not worth the swap
+  }
+}
+
+void Core::add_segment_stats(CheckerStats& stats) const noexcept {
+  if (const std::shared_ptr<const SegmentSet> segments = current_rules_.segments()) {
+    stats.segment_set_version = segments->version();
+    stats.segment_members = segments->memory().members;
+    stats.segment_bytes = segments->memory().bytes();
+  }
+  stats.segment_reloads = segments_set_count_.load(std::memory_order_relaxed);
+  if (segment_refresher_ == nullptr) return;
+  try {
+    stats.segment_reloads_failed = segment_refresher_->state().failed;
+  } catch (...) {  // NOLINT(bugprone-empty-catch): out of memory; the rest still stands
+  }
 }
 
 CheckerStats Core::stats() const noexcept {
@@ -205,6 +303,7 @@ CheckerStats Core::stats() const noexcept {
   stats.rule_set_version = rules == nullptr ? 0 : rules->version();
   stats.rule_count = count_of(rules);
   stats.rule_reloads = rules_set_count_.load(std::memory_order_relaxed);
+  add_segment_stats(stats);
   if (refresher_ != nullptr) {
     try {
       const config::RefreshState state = refresher_->state();

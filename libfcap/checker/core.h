@@ -26,6 +26,7 @@
 #include "checker/read_group.h"
 #include "checker/shown_events.h"
 #include "config/rule_refresher.h"
+#include "config/segment_refresher.h"
 
 namespace fcap::checker {
 
@@ -38,8 +39,9 @@ class Core {
   Core(const Core&) = delete;
   Core& operator=(const Core&) = delete;
 
-  /// Begins to follow the rule source, if there is one. Not ok: a setting of it is wrong.
-  Status start_rules();
+  /// Begins to follow the sources of rules and segments, if there are any. Not ok: a setting of
+  /// theirs is wrong.
+  Status start_sources();
 
   /// Whether destroying it would hang or harm: in a forked child its threads do not exist and its
   /// sockets are shared with the parent; inside a callback it would wait for itself.
@@ -57,6 +59,8 @@ class Core {
                   std::optional<Instant> at) noexcept;
   void set_rules(std::shared_ptr<const RuleSet> rules) noexcept;
   [[nodiscard]] std::shared_ptr<const RuleSet> rules() const noexcept;
+  void set_segments(std::shared_ptr<const SegmentSet> segments) noexcept;
+  [[nodiscard]] std::shared_ptr<const SegmentSet> segments() const noexcept;
   [[nodiscard]] CheckerStats stats() const noexcept;
 
   // --- For AsyncRead.
@@ -78,6 +82,13 @@ class Core {
   };
 
   // core.cc
+  Status start_rules(Clock::time_point until);
+  std::shared_ptr<const SegmentSet> swap_segments(
+      std::shared_ptr<const SegmentSet> segments) noexcept;
+  void take_segments(std::shared_ptr<const SegmentSet> segments) noexcept;
+  void let_go_of_old() noexcept;
+  void warn_of_segments() const noexcept;
+  void add_segment_stats(CheckerStats& stats) const noexcept;
   [[nodiscard]] Reason refuse_user(std::string_view user) const noexcept;
   [[nodiscard]] Reason refuse_blocking() const noexcept;
   [[nodiscard]] bool allows(Reason reason) const noexcept;
@@ -125,6 +136,7 @@ class Core {
   CurrentRules current_rules_;
   std::atomic<Clock::rep> rules_set_at_{0};
   std::atomic<std::uint64_t> rules_set_count_{0};
+  std::atomic<std::uint64_t> segments_set_count_{0};
   std::atomic<std::uint64_t> undecodable_logged_{0};
 
   std::unique_ptr<ShownEvents> shown_;    // null: switched off
@@ -136,6 +148,7 @@ class Core {
 
   std::shared_ptr<Store> store_;
   std::unique_ptr<config::RuleRefresher> refresher_;
+  std::unique_ptr<config::SegmentRefresher> segment_refresher_;
   std::atomic<bool> have_rules_{false};
   std::atomic<bool> closing_{false};
 };

@@ -26,6 +26,9 @@ class FileHandle {
   [[nodiscard]] bool open() const noexcept { return fd_ >= 0; }
   [[nodiscard]] int fd() const noexcept { return fd_; }
 
+  /// Gives it to whoever owns it from now on.
+  [[nodiscard]] int release() noexcept { return std::exchange(fd_, -1); }
+
   void close() noexcept {
     if (fd_ >= 0) ::close(std::exchange(fd_, -1));
   }

@@ -13,6 +13,13 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
+struct Clear {
+  void operator()(PGresult* result) const noexcept { PQclear(result); }
+};
+struct Free {
+  void operator()(char* bytes) const noexcept { PQfreemem(bytes); }
+};
+
 Status pg_error(StatusCode code, std::string_view text, bool retryable) {
   std::string line("PostgreSQL: ");
   while (!text.empty() && text.back() == '\n') text.remove_suffix(1);
@@ -166,6 +173,43 @@ Result<PgRows> PgConnection::query(const std::string& sql, const PgWait& wait) {
   }
   if (!failure.ok()) return failure;
   return last;
+}
+
+Status PgConnection::copy_out(const std::string& sql, const PgWait& wait, const TakeCopied& take) {
+  if (PQsendQuery(connection_.get(), sql.c_str()) == 0) return lost();
+  if (Status status = flush(wait); !status.ok()) return status;
+  bool copied = false;
+  while (true) {
+    if (Status status = read_until_idle(wait); !status.ok()) return status;
+    const std::unique_ptr<PGresult, Clear> result(PQgetResult(connection_.get()));
+    if (result == nullptr) break;
+    const ExecStatusType state = PQresultStatus(result.get());
+    if (state == PGRES_COPY_OUT) {
+      if (Status status = read_copied(wait, take); !status.ok()) return status;
+      copied = true;
+    } else if (state != PGRES_COMMAND_OK) {
+      return statement_error(result.get());
+    }
+  }
+  if (copied) return {};
+  return Status::error(StatusCode::kInternal, "PostgreSQL: nothing was copied");
+}
+
+Status PgConnection::read_copied(const PgWait& wait, const TakeCopied& take) {
+  while (true) {
+    char* bytes = nullptr;
+    const int length = PQgetCopyData(connection_.get(), &bytes, /*async=*/1);
+    const std::unique_ptr<char, Free> owned(bytes);
+    if (length == -1) return {};
+    if (length < -1) return lost();
+    if (length > 0) {
+      Status status = take({bytes, static_cast<std::size_t>(length)});
+      if (!status.ok()) return status;
+      continue;
+    }
+    if (Status status = wait_for_socket(socket(), POLLIN, wait); !status.ok()) return status;
+    if (PQconsumeInput(connection_.get()) == 0) return lost();
+  }
 }
 
 Result<std::uint32_t> PgConnection::take_notifications() {

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -54,6 +55,12 @@ class PgConnection {
   /// of no further use.
   Result<PgRows> query(const std::string& sql, const PgWait& wait);
 
+  /// Receives what COPY … TO STDOUT sends, message by message; a failure ends the reading.
+  using TakeCopied = std::function<Status(std::string_view message)>;
+
+  /// Runs one COPY … TO STDOUT. Holds one message at a time; after a failure as query().
+  Status copy_out(const std::string& sql, const PgWait& wait, const TakeCopied& take);
+
   /// To wait for notifications on.
   [[nodiscard]] int socket() const noexcept { return PQsocket(connection_.get()); }
 
@@ -70,6 +77,7 @@ class PgConnection {
   Status finish_connecting(const PgWait& wait);
   Status flush(const PgWait& wait);
   Status read_until_idle(const PgWait& wait);
+  Status read_copied(const PgWait& wait, const TakeCopied& take);
   [[nodiscard]] Status lost() const;
 
   std::unique_ptr<PGconn, Finish> connection_;

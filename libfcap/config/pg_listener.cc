@@ -11,7 +11,7 @@ Status PgListener::connect(const PgWait& wait, double random) {
   unannounced_ = 0;
   Result<PgConnection> made = PgConnection::connect(conninfo_, wait);
   Status status = made.status();
-  if (status.ok()) status = made.value().query("LISTEN fcap_rules", wait).status();
+  if (status.ok()) status = made.value().query("LISTEN " + channel_, wait).status();
   if (!status.ok()) {
     drop(schedule_.after_failure(random));
     return status;

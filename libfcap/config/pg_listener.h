@@ -10,7 +10,7 @@
 
 namespace fcap::config {
 
-/// LISTENs for changed rules on a connection of its own, which it makes anew when it is lost. Only
+/// LISTENs for changes on a connection of its own, which it makes anew when it is lost. Only
 /// a convenience: whoever uses it goes on polling, and tells it what polling found, so that a
 /// connection on which nothing ever arrives (behind a pooler, say) is noticed.
 ///
@@ -19,8 +19,11 @@ class PgListener {
  public:
   using Clock = std::chrono::steady_clock;
 
-  explicit PgListener(std::string conninfo)
-      : conninfo_(std::move(conninfo)), schedule_(std::chrono::seconds{60}) {}
+  /// `channel` is an SQL name.
+  PgListener(std::string conninfo, std::string channel)
+      : conninfo_(std::move(conninfo)),
+        channel_(std::move(channel)),
+        schedule_(std::chrono::seconds{60}) {}
 
   /// -1: not connected.
   [[nodiscard]] int socket() const { return connection_ ? connection_->socket() : -1; }
@@ -28,7 +31,7 @@ class PgListener {
   /// When connect() is due; none while connected.
   [[nodiscard]] std::optional<Clock::time_point> connect_at() const;
 
-  /// Connects and listens. After success the rules must be looked at, since a change may just have
+  /// Connects and listens. After success the source must be looked at, since a change may just have
   /// been missed. After a failure the next attempt is put off, `random` from [0, 1).
   Status connect(const PgWait& wait, double random);
 
@@ -44,6 +47,7 @@ class PgListener {
   void drop(std::chrono::milliseconds delay);
 
   std::string conninfo_;
+  std::string channel_;
   std::optional<PgConnection> connection_;
   PollSchedule schedule_;
   Clock::time_point connect_at_{};

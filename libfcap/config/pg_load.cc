@@ -1,7 +1,6 @@
 #include "config/pg_load.h"
 
 #include <array>
-#include <charconv>
 #include <chrono>
 #include <span>
 #include <string_view>
@@ -20,36 +19,6 @@ using std::chrono::steady_clock;
 
 /// Rows a round trip: bounds the memory for rows that are still text.
 constexpr int kFetchRows = 5000;
-
-/// One consistent view of all tables, which cannot outlive a client that hangs, whose instants can
-/// be read without knowing the server's settings, and where a row that this role may not see is an
-/// error rather than a rule less.
-std::string begin_statements(const PgWait& wait) {
-  const auto left = std::chrono::ceil<milliseconds>(wait.deadline - steady_clock::now());
-  const std::string timeout_ms = std::to_string(std::max<milliseconds::rep>(left.count(), 1));
-  return "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;"
-         "SET LOCAL statement_timeout = " +
-         timeout_ms + ";SET LOCAL idle_in_transaction_session_timeout = " + timeout_ms +
-         ";SET LOCAL row_security = off;SET LOCAL DateStyle = 'ISO';SET LOCAL TimeZone = 'UTC'";
-}
-
-Result<RulesMarker> read_marker(PgConnection& connection, const PgWait& wait) {
-  Result<PgRows> rows = connection.query(
-      "SELECT version::text, changed_at::text FROM rule_set_version LIMIT 2", wait);
-  if (!rows.ok()) return rows.status();
-  if (rows.value().count() != 1) {
-    return Status::error(StatusCode::kCorrupt, "rule_set_version: must have exactly one row");
-  }
-  const std::string_view version = rows.value().cell(0, 0).value_or("");
-  RulesMarker marker;
-  marker.changed_at = rows.value().cell(0, 1).value_or("");
-  const auto [end, error] =
-      std::from_chars(version.data(), version.data() + version.size(), marker.version);
-  if (error != std::errc{} || end != version.data() + version.size()) {
-    return Status::error(StatusCode::kCorrupt, "rule_set_version, version: must be a number");
-  }
-  return marker;
-}
 
 template <std::size_t kColumns>
 std::string select_statement(const std::array<std::string_view, kColumns>& columns,
@@ -146,22 +115,19 @@ class TableReader {
 }  // namespace
 
 Result<std::optional<LoadedRules>> load_if_changed(const std::string& conninfo,
-                                                   const std::optional<RulesMarker>& known,
+                                                   const std::optional<TableVersion>& known,
                                                    const PgWait& wait) {
   Result<PgConnection> connection = PgConnection::connect(conninfo, wait);
   if (!connection.ok()) return connection.status();
-  if (Status status = connection.value().query(begin_statements(wait), wait).status();
-      !status.ok()) {
-    return status;
-  }
-  Result<RulesMarker> marker = read_marker(connection.value(), wait);
-  if (!marker.ok()) return marker.status();
+  if (Status status = begin_reading(connection.value(), wait); !status.ok()) return status;
+  Result<TableVersion> version = read_version(connection.value(), "rule_set_version", wait);
+  if (!version.ok()) return version.status();
   std::optional<LoadedRules> loaded;
-  if (marker.value() != known) {
+  if (version.value() != known) {
     Result<RuleSetSpec> spec = TableReader(connection.value(), wait).read();
     if (!spec.ok()) return spec.status();
-    spec.value().version = marker.value().version;
-    loaded.emplace(LoadedRules{std::move(spec).value(), std::move(marker).value()});
+    spec.value().version = version.value().version;
+    loaded.emplace(LoadedRules{std::move(spec).value(), std::move(version).value()});
   }
   // Nothing was written; a connection that breaks here has still given its answer.
   (void)connection.value().query("COMMIT", wait).ok();

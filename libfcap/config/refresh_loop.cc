@@ -1,12 +1,8 @@
 #include "config/refresh_loop.h"
 
 #include <algorithm>
-#include <array>
 #include <exception>
 #include <utility>
-
-#include <poll.h>
-#include <unistd.h>
 
 #include "config/snapshot.h"
 
@@ -17,9 +13,6 @@ using std::chrono::milliseconds;
 
 /// A whole load, a million rules included.
 constexpr milliseconds kLoadTimeout{30'000};
-constexpr milliseconds kListenTimeout{5'000};
-/// Between two looks, however many changes are announced.
-constexpr milliseconds kLookGap{100};
 constexpr std::size_t kWarningsLoggedMax = 20;
 
 bool no_answer(const Status& status) {
@@ -39,7 +32,7 @@ RuleSetSpec spec_of(const RuleSet& set) {
 }  // namespace
 
 RefreshLoop::RefreshLoop(RuleSourceOptions options, RuleSet::Options build_options,
-                         RuleRefresher::Sink sink, LogCallback log, Events events)
+                         RuleRefresher::Sink sink, LogCallback log, LoopEvents events)
     : options_(std::move(options)),
       build_options_(build_options),
       sink_(std::move(sink)),
@@ -47,11 +40,8 @@ RefreshLoop::RefreshLoop(RuleSourceOptions options, RuleSet::Options build_optio
       events_(events),
       postgres_(options_.postgres),
       file_(options_.snapshot_file),
-      schedule_(options_.poll_interval),
-      // Spreads processes; nothing depends on its quality.
-      random_(static_cast<std::minstd_rand::result_type>(
-          Clock::now().time_since_epoch().count() ^ (static_cast<long long>(::getpid()) << 16))) {
-  if (options_.listen && from_postgres()) listener_.emplace(options_.postgres);
+      timer_(options_.poll_interval, events) {
+  if (options_.listen && from_postgres()) timer_.listen(options_.postgres, "fcap_rules");
   state_.source = "none";
 }
 
@@ -77,13 +67,10 @@ Status RefreshLoop::check_options() const {
 
 void RefreshLoop::run(milliseconds first_wait) {
   first_round(first_wait);
-  while (wait()) {
-    listen();
-    if (Clock::now() < look_at_) continue;
-    const bool answered = look(kLoadTimeout);
-    const milliseconds delay =
-        answered ? schedule_.after_answer(random()) : schedule_.after_failure(random());
-    look_at_ = Clock::now() + delay;
+  while (timer_.wait()) {
+    bool changed = false;
+    const bool answered = look(kLoadTimeout, changed);
+    timer_.looked(answered, changed);
   }
 }
 
@@ -94,14 +81,14 @@ void RefreshLoop::first_round(milliseconds first_wait) {
     // Somebody waits: leave time to fall back on what is at hand.
     if (fallback_) timeout = std::clamp(first_wait / 2, milliseconds{1}, kLoadTimeout);
   }
-  const bool answered = look(timeout);
-  if (!answered && fallback_ && !stopping()) {
+  bool changed = false;
+  const bool answered = look(timeout, changed);
+  if (!answered && fallback_ && !timer_.stopping()) {
     log(LogLevel::kWarning, "rules: started from the snapshot " + options_.snapshot_file);
     hand_out(fallback_, file_.current_at(), "snapshot");
   }
   fallback_.reset();
-  look_at_ = Clock::now() +
-             (answered ? schedule_.after_answer(random()) : schedule_.after_failure(random()));
+  timer_.looked(answered, changed);
   const std::lock_guard lock(mutex_);
   first_round_done_ = true;
   first_round_over_.notify_all();
@@ -126,9 +113,7 @@ void RefreshLoop::build_fallback() {
   }
 }
 
-bool RefreshLoop::look(milliseconds timeout) {
-  const bool announced = std::exchange(announced_, false);
-  bool changed = false;
+bool RefreshLoop::look(milliseconds timeout, bool& changed) {
   Status status;
   try {
     status = look_once(timeout, changed);
@@ -136,9 +121,7 @@ bool RefreshLoop::look(milliseconds timeout) {
     // Out of memory, most likely; the host must not die of it.
     status = Status::error(StatusCode::kInternal, std::string("rules: ") + failure.what(), true);
   }
-  if (stopping()) return status.ok();
-  if (!status.ok()) note_failure(status);
-  if (changed && !announced && listener_) listener_->found_by_polling();
+  if (!status.ok() && !timer_.stopping()) note_failure(status);
   return status.ok();
 }
 
@@ -149,7 +132,7 @@ Status RefreshLoop::look_once(milliseconds timeout, bool& changed) {
     still_current();
     return {};
   }
-  if (stopping()) return {};
+  if (timer_.stopping()) return {};
   changed = current_ != nullptr;
   return take(*std::move(offered).value());
 }
@@ -242,47 +225,6 @@ void RefreshLoop::note_failure(const Status& status) {
   }
   // The same failure every few seconds is one line, not thousands.
   if (news) log(LogLevel::kError, "rules: not refreshed: " + status.text());
-}
-
-void RefreshLoop::listen() {
-  if (!listener_ || stopping()) return;
-  const auto due = listener_->connect_at();
-  if (!due || Clock::now() < *due) return;
-  const Status status = listener_->connect({Clock::now() + kListenTimeout, events_.stop}, random());
-  if (!status.ok()) return;
-  // Changes made while nobody listened were not announced.
-  announced_ = true;
-  look_at_ = Clock::now();
-}
-
-bool RefreshLoop::wait() {
-  const auto looked_at = Clock::now();
-  while (true) {
-    auto until = look_at_;
-    if (listener_ && listener_->connect_at()) until = std::min(until, *listener_->connect_at());
-    const auto left = std::chrono::ceil<milliseconds>(until - Clock::now());
-    const auto timeout = std::clamp(left, milliseconds{0}, milliseconds{3'600'000});
-    std::array<pollfd, 3> polled{pollfd{events_.stop, POLLIN, 0}, pollfd{events_.wake, POLLIN, 0},
-                                 pollfd{listener_ ? listener_->socket() : -1, POLLIN, 0}};
-    (void)::poll(polled.data(), polled.size(), static_cast<int>(timeout.count()));
-    if (polled[0].revents != 0) return false;
-    if (polled[1].revents != 0) {
-      std::uint64_t count = 0;
-      (void)!::read(events_.wake, &count, sizeof count);
-      announced_ = true;
-      look_at_ = Clock::now();
-    }
-    if (polled[2].revents != 0 && listener_->take_notifications()) {
-      announced_ = true;
-      look_at_ = std::min(look_at_, std::max(looked_at + kLookGap, Clock::now()));
-    }
-    if (Clock::now() >= until || Clock::now() >= look_at_) return true;
-  }
-}
-
-bool RefreshLoop::stopping() const {
-  pollfd polled{events_.stop, POLLIN, 0};
-  return ::poll(&polled, 1, 0) > 0;
 }
 
 Status RefreshLoop::wait_for_first_round(milliseconds wait) {

@@ -5,15 +5,14 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <random>
 #include <string>
 
 #include <fcap/checker.h>
 #include <fcap/rule_set.h>
 #include <fcap/status.h>
 
-#include "config/file_handle.h"
-#include "config/pg_listener.h"
+#include "config/background_thread.h"
+#include "config/look_timer.h"
 #include "config/reload_policy.h"
 #include "config/rule_refresher.h"
 #include "config/rule_source.h"
@@ -26,14 +25,8 @@ namespace fcap::config {
 /// Thread safety: run() on one thread; state() and wait_for_first_round() on any.
 class RefreshLoop {
  public:
-  /// Descriptors that become readable: `stop` for good, `wake` to look at once. Not owned.
-  struct Events {
-    int stop = -1;
-    int wake = -1;
-  };
-
   RefreshLoop(RuleSourceOptions options, RuleSet::Options build_options, RuleRefresher::Sink sink,
-              LogCallback log, Events events);
+              LogCallback log, LoopEvents events);
 
   [[nodiscard]] Status check_options() const;
 
@@ -52,8 +45,8 @@ class RefreshLoop {
 
   void first_round(std::chrono::milliseconds first_wait);
   void build_fallback();
-  /// Whether the source answered with something usable, be it "unchanged".
-  bool look(std::chrono::milliseconds timeout);
+  /// Whether the source answered with something usable, be it "unchanged". `changed`: it was not.
+  bool look(std::chrono::milliseconds timeout, bool& changed);
   Status look_once(std::chrono::milliseconds timeout, bool& changed);
   Result<std::optional<OfferedRules>> offer_of_source(std::chrono::milliseconds timeout);
   Status take(OfferedRules offered);
@@ -62,11 +55,6 @@ class RefreshLoop {
   void still_current();
   void publish();
   void note_failure(const Status& status);
-  void listen();
-  /// Until it is time to look; false: stop.
-  bool wait();
-  [[nodiscard]] bool stopping() const;
-  [[nodiscard]] double random() { return std::uniform_real_distribution<double>()(random_); }
   void log(LogLevel level, const std::string& text) const;
   [[nodiscard]] bool from_postgres() const { return !options_.postgres.empty(); }
 
@@ -74,16 +62,12 @@ class RefreshLoop {
   const RuleSet::Options build_options_;
   const RuleRefresher::Sink sink_;
   const LogCallback log_;
-  const Events events_;
+  const LoopEvents events_;
 
   // Of the thread in run() alone.
   PostgresSource postgres_;
   FileSource file_;
-  std::optional<PgListener> listener_;
-  PollSchedule schedule_;
-  std::minstd_rand random_;
-  Clock::time_point look_at_{};
-  bool announced_ = false;
+  LookTimer timer_;
   bool published_ = true;
   std::shared_ptr<const RuleSet> fallback_;
   std::shared_ptr<const RuleSet> current_;

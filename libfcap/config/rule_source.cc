@@ -22,7 +22,7 @@ Result<std::optional<OfferedRules>> PostgresSource::look(const PgWait& wait) {
   Result<std::optional<LoadedRules>> loaded = load_if_changed(conninfo_, taken_, wait);
   if (!loaded.ok()) return loaded.status();
   if (!loaded.value()) return std::optional<OfferedRules>();
-  offered_ = std::move(loaded.value()->marker);
+  offered_ = std::move(loaded.value()->version);
   return std::optional(OfferedRules{std::move(loaded.value()->spec), asked_at});
 }
 

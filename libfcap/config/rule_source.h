@@ -31,8 +31,8 @@ class PostgresSource {
 
  private:
   std::string conninfo_;
-  std::optional<RulesMarker> offered_;
-  std::optional<RulesMarker> taken_;
+  std::optional<TableVersion> offered_;
+  std::optional<TableVersion> taken_;
 };
 
 /// A snapshot file that somebody else publishes.

@@ -176,12 +176,12 @@ TEST_F(RulesLoading, AnUnchangedVersionIsNotReadAgain) {
   const config::PgWait wait{steady_clock::now() + kPatience};
   auto first = config::load_if_changed(database_, std::nullopt, wait);
   ASSERT_TRUE(first.ok() && first.value());
-  const config::RulesMarker marker = first.value()->marker;
-  const auto second = config::load_if_changed(database_, marker, wait);
+  const config::TableVersion version = first.value()->version;
+  const auto second = config::load_if_changed(database_, version, wait);
   ASSERT_TRUE(second.ok());
   EXPECT_FALSE(second.value());
   sql("INSERT INTO campaigns (id) VALUES ('c1')");
-  const auto third = config::load_if_changed(database_, marker, wait);
+  const auto third = config::load_if_changed(database_, version, wait);
   ASSERT_TRUE(third.ok());
   EXPECT_TRUE(third.value());
 }
@@ -192,7 +192,7 @@ TEST_F(RulesLoading, TheSameNumberInAnotherHistoryIsAChange) {
   ASSERT_TRUE(first.ok() && first.value());
   // A backup of the version before was restored, and something else was changed since.
   sql("UPDATE rule_set_version SET changed_at = clock_timestamp()");
-  const auto second = config::load_if_changed(database_, first.value()->marker, wait);
+  const auto second = config::load_if_changed(database_, first.value()->version, wait);
   ASSERT_TRUE(second.ok());
   EXPECT_TRUE(second.value());
 }

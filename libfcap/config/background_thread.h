@@ -1,0 +1,43 @@
+#pragma once
+
+#include <functional>
+#include <string_view>
+#include <thread>
+
+#include <fcap/status.h>
+
+#include "config/file_handle.h"
+
+namespace fcap::config {
+
+/// Descriptors that become readable: `stop` for good, `wake` to look at once. Not owned.
+struct LoopEvents {
+  int stop = -1;
+  int wake = -1;
+};
+
+/// A thread that leaves all signals to the host's threads, and the two events that reach it.
+///
+/// Thread safety: wake() from any thread.
+class BackgroundThread {
+ public:
+  BackgroundThread();
+  /// Says stop, and waits for the thread's end.
+  ~BackgroundThread();
+  BackgroundThread(const BackgroundThread&) = delete;
+  BackgroundThread& operator=(const BackgroundThread&) = delete;
+
+  /// `what` names the thread in errors. `run` must return once the stop event is readable.
+  Status start(std::string_view what, std::function<void()> run);
+  /// Stops the thread and waits for its end; again is nothing.
+  void stop() noexcept;
+  void wake() noexcept;
+  [[nodiscard]] LoopEvents events() const noexcept { return {stop_.fd(), wake_.fd()}; }
+
+ private:
+  FileHandle stop_;
+  FileHandle wake_;
+  std::thread thread_;
+};
+
+}  // namespace fcap::config
