@@ -71,12 +71,11 @@ std::string line_of(const ordered_json& json) {
 
 }  // namespace
 
-Answer answer(const Question& question, ledger::Ledger& history,
-              const std::shared_ptr<const RuleSet>& rules, Instant now) {
+Answer answer(const Question& question, ledger::Ledger& history, const JudgedBy& by, Instant now) {
   Answer result{.question = question,
                 .at = question.at.value_or(now),
                 .left_out = {},
-                .rules = rules,
+                .by = by,
                 .reason = Reason::kPassed,
                 .complete_since = history.complete_since(),
                 .explanations = {}};
@@ -88,21 +87,24 @@ Answer answer(const Question& question, ledger::Ledger& history,
   const std::vector<std::string_view> segments(question.segments.begin(), question.segments.end());
   rules::Evaluator evaluator;
   for (const CandidateText& candidate : question.candidates) {
-    result.explanations.push_back(evaluator.explain(
-        {.rules = *rules, .ledger = history, .now = result.at, .segments = segments},
-        candidate.view()));
+    result.explanations.push_back(evaluator.explain({.rules = *by.rules,
+                                                     .ledger = history,
+                                                     .now = result.at,
+                                                     .segments = segments,
+                                                     .stored = by.segments.get(),
+                                                     .user = question.user},
+                                                    candidate.view()));
   }
   return result;
 }
 
-Answer answer_no_user(const Question& question, const std::shared_ptr<const RuleSet>& rules,
-                      Instant now) {
+Answer answer_no_user(const Question& question, const JudgedBy& by, Instant now) {
   rules::Explanation explanation;
   explanation.verdict.reason = Reason::kNoUser;
   return {.question = question,
           .at = question.at.value_or(now),
           .left_out = {},
-          .rules = rules,
+          .by = by,
           .reason = Reason::kNoUser,
           .complete_since = {},
           .explanations = std::vector(question.candidates.size(), explanation)};
@@ -118,7 +120,8 @@ std::string to_json_line(const Answer& answer) {
   if (answer.left_out) {
     json["as_of"] = {{"left_out", *answer.left_out}, {"arrival_times", "unknown"}};
   }
-  json["rule_set_version"] = answer.rules->version();
+  json["rule_set_version"] = answer.by.rules->version();
+  if (answer.by.segments) json["segment_set_version"] = answer.by.segments->version();
   json["reason"] = to_string(answer.reason);
   if (answer.complete_since) json["complete_since"] = to_ms(*answer.complete_since);
   json["verdicts"] = ordered_json::array();

@@ -2,11 +2,13 @@
 
 #include <cstddef>
 #include <iosfwd>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include <fcap/rule_set.h>
+#include <fcap/segment_set.h>
 #include <fcap/status.h>
 #include <fcap/time.h>
 
@@ -16,13 +18,19 @@
 
 namespace fcap::cli {
 
+/// What a question is judged by.
+struct JudgedBy {
+  std::shared_ptr<const RuleSet> rules;
+  std::shared_ptr<const SegmentSet> segments;  ///< stored ones; null: none
+};
+
 /// A question, judged: everything that the output may tell.
 struct Answer {
   Question question;
   Instant at;
   /// Entries later than the question's own instant, left out; none when it asks about now.
   std::optional<std::size_t> left_out;
-  std::shared_ptr<const RuleSet> rules;
+  JudgedBy by;
   /// kPassed when the history was judged, kNoUser when there is no user.
   Reason reason = Reason::kPassed;
   std::optional<Instant> complete_since;
@@ -32,12 +40,10 @@ struct Answer {
 
 /// Judges by the ledger, of which what is later than the question's instant is dropped first.
 /// `now` is the instant of a question that has none. Throws std::bad_alloc only.
-Answer answer(const Question& question, ledger::Ledger& history,
-              const std::shared_ptr<const RuleSet>& rules, Instant now);
+Answer answer(const Question& question, ledger::Ledger& history, const JudgedBy& by, Instant now);
 
 /// The answer for an empty or null user id.
-Answer answer_no_user(const Question& question, const std::shared_ptr<const RuleSet>& rules,
-                      Instant now);
+Answer answer_no_user(const Question& question, const JudgedBy& by, Instant now);
 
 /// One line of JSON, with its newline. docs/cli.md describes it.
 std::string to_json_line(const Answer& answer);

@@ -79,9 +79,13 @@ void print_account(const rules::RuleAccount& account, Instant at, std::ostream& 
 }
 
 void print_head(const Answer& answer, std::ostream& out) {
-  out << fmt::format("user {} at {}, rule set version {}\n",
+  out << fmt::format("user {} at {}, rule set version {}",
                      answer.question.user.empty() ? "(none)" : answer.question.user,
-                     config::format_instant(answer.at), answer.rules->version());
+                     config::format_instant(answer.at), answer.by.rules->version());
+  if (answer.by.segments) {
+    out << fmt::format(", stored segments version {}", answer.by.segments->version());
+  }
+  out << "\n";
 }
 
 std::string verdict_text(const Verdict& verdict, Instant at) {

@@ -54,6 +54,12 @@ void add_rule_options(CLI::App& app, AccessSettings& access) {
                  "Rules from this snapshot where PostgreSQL is not set or does not answer")
       ->envname("FCAP_RULES_SNAPSHOT")
       ->group("Rules");
+  app.add_option(
+         "--segments", access.segments_directory,
+         "Stored segments from this directory of NAME.ids and NAME.roaring64 files; without "
+         "it from where the rules are, if that is PostgreSQL")
+      ->envname("FCAP_SEGMENTS")
+      ->group("Rules");
   app.add_option("--retention", access.retention, "How long events are kept, as the updater's")
       ->envname("FCAP_RETENTION")
       ->capture_default_str()

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "cli/instants.h"
+#include "cli/stored_segments.h"
 #include "ledger/ids.h"
 
 namespace fcap::cli {
@@ -20,6 +21,10 @@ Status Judge::load(const AccessSettings& access) {
   if (!loaded.value().warning.empty()) {
     warning_ += loaded.value().warning + "\n  using " + loaded.value().source + "\n";
   }
+  Result<StoredSegments> stored = load_segments_for(*rules_, access);
+  if (!stored.ok()) return stored.status();
+  segments_ = stored.value().set;
+  for (const std::string& warning : stored.value().warnings) warning_ += warning + "\n";
   return {};
 }
 
@@ -53,13 +58,13 @@ Result<std::unique_ptr<Judge>> Judge::over_events(const AccessSettings& access,
 Result<Answer> Judge::answer(const Question& question) {
   const Instant now = system_now();
   if (question.user.empty() || null_user_ids_.contains(question.user)) {
-    return answer_no_user(question, rules_, now);
+    return answer_no_user(question, {rules_, segments_}, now);
   }
   if (question.user.size() > ledger::kIdBytesMax) {
     return Status::error(StatusCode::kInvalidArgument, "the user id has more than 256 bytes");
   }
   if (Status status = decode(question.user); !status.ok()) return status;
-  return cli::answer(question, ledger_, rules_, now);
+  return cli::answer(question, ledger_, {rules_, segments_}, now);
 }
 
 Status Judge::decode(const std::string& user) {

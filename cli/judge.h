@@ -5,6 +5,7 @@
 #include <string>
 
 #include <fcap/rule_set.h>
+#include <fcap/segment_set.h>
 #include <fcap/status.h>
 
 #include "cli/answer.h"
@@ -20,9 +21,9 @@ namespace fcap::cli {
 /// Answers questions, from Redis or from a log of events, by rules that it has loaded.
 class Judge {
  public:
-  /// Loads the rules and opens Redis.
+  /// Loads the rules and segments and opens Redis.
   static Result<std::unique_ptr<Judge>> over_redis(const AccessSettings& access);
-  /// Loads the rules and reads the events.
+  /// Loads the rules and segments and reads the events.
   static Result<std::unique_ptr<Judge>> over_events(const AccessSettings& access,
                                                     const std::string& events_file);
 
@@ -38,6 +39,7 @@ class Judge {
 
   std::set<std::string, std::less<>> null_user_ids_;
   std::shared_ptr<const RuleSet> rules_;
+  std::shared_ptr<const SegmentSet> segments_;  // null: none are stored, or no rule asks for them
   std::string warning_;
   std::unique_ptr<RecordReader> reader_;  // null: from events_
   EventLog events_;

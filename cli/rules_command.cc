@@ -1,5 +1,4 @@
 // fcap rules.
-#include <algorithm>
 #include <ostream>
 
 #include <fmt/format.h>
@@ -9,8 +8,11 @@
 #include "cli/failure.h"
 #include "cli/instants.h"
 #include "cli/rule_loading.h"
+#include "cli/stored_segments.h"
+#include "cli/table.h"
 #include "config/rule_json.h"
 #include "config/rule_words.h"
+#include "config/segment_warnings.h"
 #include "config/time_text.h"
 
 namespace fcap::cli {
@@ -61,21 +63,6 @@ std::vector<std::string> row_of(const Rule& rule) {
           notes};
 }
 
-void print_table(const std::vector<std::vector<std::string>>& rows, std::ostream& out) {
-  std::vector<std::size_t> widths(rows.front().size(), 0);
-  for (const auto& row : rows) {
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  }
-  for (const auto& row : rows) {
-    std::string line;
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      line += fmt::format("{:<{}}  ", row[i], widths[i]);
-    }
-    line.erase(line.find_last_not_of(' ') + 1);
-    out << line << "\n";
-  }
-}
-
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;
   std::size_t begin = 0;
@@ -87,41 +74,80 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-int check(const Settings& settings, const Result<LoadedRules>& loaded, Streams streams) {
-  const std::vector<std::string> mistakes =
-      loaded.ok() ? std::vector<std::string>{} : lines_of(loaded.status().text());
-  const std::vector<std::string> warnings =
-      loaded.ok() ? loaded.value().rules->warnings() : std::vector<std::string>{};
+/// All that is wrong or odd about rules and segments.
+struct Findings {
+  std::vector<std::string> mistakes;
+  std::vector<std::string> warnings;
+};
+
+Findings findings_of(const Result<LoadedRules>& loaded, const Result<StoredSegments>& stored) {
+  Findings found;
+  if (loaded.ok()) {
+    found.warnings = loaded.value().rules->warnings();
+  } else {
+    found.mistakes = lines_of(loaded.status().text());
+  }
+  if (!stored.ok()) {
+    found.mistakes.push_back(stored.status().text());
+    return found;
+  }
+  const auto& odd = stored.value().warnings;
+  found.warnings.insert(found.warnings.end(), odd.begin(), odd.end());
+  return found;
+}
+
+int check(const Settings& settings, const Result<LoadedRules>& loaded,
+          const Result<StoredSegments>& stored, Streams streams) {
+  const Findings found = findings_of(loaded, stored);
+  const bool ok = found.mistakes.empty();
+  const bool has_segments = stored.ok() && stored.value().set != nullptr;
   if (settings.json) {
     ordered_json json;
-    json["ok"] = loaded.ok();
-    json["errors"] = mistakes;
-    json["warnings"] = warnings;
+    json["ok"] = ok;
+    json["errors"] = found.mistakes;
+    json["warnings"] = found.warnings;
     if (loaded.ok()) {
       json["version"] = loaded.value().spec.version;
       json["rule_count"] = loaded.value().spec.rules.size();
       json["source"] = loaded.value().source;
     }
+    if (has_segments) json["segments"] = segments_json(stored.value());
     streams.out << json.dump(2, ' ', false, ordered_json::error_handler_t::replace) << "\n";
   } else {
-    for (const std::string& mistake : mistakes) streams.out << "error: " << mistake << "\n";
-    for (const std::string& warning : warnings) streams.out << "warning: " << warning << "\n";
-    if (loaded.ok()) streams.out << "ok: " << source_text(loaded.value()) << "\n";
+    for (const std::string& mistake : found.mistakes) streams.out << "error: " << mistake << "\n";
+    for (const std::string& warning : found.warnings) streams.out << "warning: " << warning << "\n";
+    if (ok) streams.out << "ok: " << source_text(loaded.value()) << "\n";
+    if (ok && has_segments) streams.out << "ok: " << summary_of(stored.value()) << "\n";
   }
-  return loaded.ok() ? kExitOk : kExitFailure;
+  return ok ? kExitOk : kExitFailure;
+}
+
+/// Segments, all of them, with warnings of those that rules name and that are not stored.
+Result<StoredSegments> segments_beside(const Result<LoadedRules>& loaded,
+                                       const AccessSettings& access) {
+  Result<StoredSegments> stored = load_segments(access);
+  if (!loaded.ok() || !stored.ok() || stored.value().set == nullptr) return stored;
+  for (std::string& text : config::segment_warnings(*loaded.value().rules, *stored.value().set)) {
+    stored.value().warnings.push_back(std::move(text));
+  }
+  return stored;
 }
 
 }  // namespace
 
 int run_rules(const Settings& settings, Streams streams) {
   const Result<LoadedRules> loaded = load_rules(settings.access);
-  if (settings.rules.check) return check(settings, loaded, streams);
+  const Result<StoredSegments> stored = segments_beside(loaded, settings.access);
+  if (settings.rules.check) return check(settings, loaded, stored, streams);
   if (!loaded.ok()) return fail(streams, loaded.status());
+  if (!stored.ok()) return fail(streams, stored.status());
   const LoadedRules& rules = loaded.value();
+  const bool has_segments = stored.value().set != nullptr;
   if (!rules.warning.empty()) streams.err << "fcap: warning: " << rules.warning << "\n";
   if (settings.json) {
     // The output is a rules file again, so what is not rules goes beside it.
     streams.err << source_text(rules) << "\n";
+    if (has_segments) streams.err << summary_of(stored.value()) << "\n";
     streams.out << config::to_rules_json(rules.spec);
     return kExitOk;
   }
@@ -129,7 +155,9 @@ int run_rules(const Settings& settings, Streams streams) {
   std::vector<std::vector<std::string>> rows{{"RULE", "FOR", "LIMIT", "OF", "WINDOW", "NOTES"}};
   for (const Rule& rule : rules.spec.rules) rows.push_back(row_of(rule));
   if (rows.size() > 1) print_table(rows, streams.out);
-  for (const std::string& warning : rules.rules->warnings()) {
+  if (has_segments) streams.out << summary_of(stored.value()) << "\n";
+  print_segments(stored.value(), streams.out);
+  for (const std::string& warning : findings_of(loaded, stored).warnings) {
     streams.out << "warning: " << warning << "\n";
   }
   return kExitOk;

@@ -21,6 +21,7 @@ struct AccessSettings {
   std::string rules_file;
   std::string postgres;
   std::string snapshot_file;
+  std::string segments_directory;
   std::string retention = "32d";
 };
 

@@ -50,6 +50,7 @@ class ImpressionLog {
     return std::span(rows_).subspan(begins_[user], begins_[user + 1] - begins_[user]);
   }
   [[nodiscard]] std::size_t size() const noexcept { return rows_.size(); }
+  [[nodiscard]] const Interner& users() const noexcept { return users_; }
   [[nodiscard]] const Interner& campaigns() const noexcept { return campaigns_; }
   [[nodiscard]] const Interner& creatives() const noexcept { return creatives_; }
 

@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "cli/simulate/simulation.h"
+#include "config/segment_warnings.h"
 #include "ledger/ids.h"
 #include "ledger/ledger.h"
 #include "rules/compiled_rules.h"
@@ -98,9 +99,10 @@ class SimulatedLedger {
 
 class Replay {
  public:
-  Replay(const ImpressionLog& log, const NamedRules& rules)
+  Replay(const ImpressionLog& log, const NamedRules& rules, const SegmentSet* stored)
       : log_(log),
         rules_(*rules.rules),
+        stored_(stored),
         ledger_(rules.rules),
         campaign_hashes_(hashes_of(log.campaigns())),
         creative_hashes_(hashes_of(log.creatives())),
@@ -114,8 +116,13 @@ class Replay {
       rule_index_.emplace(rule.id, outcome_.rules.size());
       outcome_.rules.push_back({.id = rule.id, .description = description_of(rule), .blocked = 0});
     }
-    if (!rules_.compiled().segments.empty()) {
-      outcome_.warnings.emplace_back("segments are not known here: their rules apply to nobody");
+    if (stored_ != nullptr) {
+      for (std::string& warning : config::segment_warnings(rules_, *stored_)) {
+        outcome_.warnings.push_back(std::move(warning));
+      }
+    } else if (!rules_.compiled().segments.empty()) {
+      outcome_.warnings.emplace_back(
+          "segments are not known here (--segments): their rules apply to nobody");
     }
   }
 
@@ -170,7 +177,7 @@ class Replay {
                               .fingerprint = row.fingerprint};
     if (row.kind() == Kind::kImpression) {
       before_.add(row.campaign);
-      if (may_be_shown(entry)) {
+      if (may_be_shown(entry, log_.users().name(row.user))) {
         ledger_.add(entry);
         after_.add(row.campaign);
         ++shown_to_user_;
@@ -189,12 +196,16 @@ class Replay {
     return std::uint64_t{row.campaign} << 32U | row.fingerprint;
   }
 
-  bool may_be_shown(const ledger::Entry& entry) {
+  bool may_be_shown(const ledger::Entry& entry, std::string_view user) {
     const rules::CandidateKey candidate{.campaign = entry.campaign, .creative = entry.creative};
     Verdict verdict;
-    outcome_.shadow_blocked +=
-        evaluator_.evaluate({.rules = rules_, .ledger = ledger_.entries(), .now = entry.time},
-                            {&candidate, 1}, {&verdict, 1});
+    outcome_.shadow_blocked += evaluator_.evaluate({.rules = rules_,
+                                                    .ledger = ledger_.entries(),
+                                                    .now = entry.time,
+                                                    .segments = {},
+                                                    .stored = stored_,
+                                                    .user = user},
+                                                   {&candidate, 1}, {&verdict, 1});
     if (verdict.allowed) return true;
     ++outcome_.rules[rule_index_.find(verdict.rule_id)->second].blocked;
     return false;
@@ -202,6 +213,7 @@ class Replay {
 
   const ImpressionLog& log_;
   const RuleSet& rules_;
+  const SegmentSet* stored_;
   rules::Evaluator evaluator_;
   SimulatedLedger ledger_;
   std::vector<std::uint64_t> campaign_hashes_;
@@ -250,10 +262,11 @@ Simulation describe(const ImpressionLog& log) {
   return simulation;
 }
 
-Outcome replay(const ImpressionLog& log, const NamedRules& rules, Progress& progress) {
+Outcome replay(const ImpressionLog& log, const NamedRules& rules, const SegmentSet* stored,
+               Progress& progress) {
   constexpr std::size_t kReportEvery = 8192;
   progress.begin("Replaying under " + rules.name);
-  Replay replay(log, rules);
+  Replay replay(log, rules, stored);
   std::size_t done = 0;
   std::size_t report_at = kReportEvery;
   for (std::size_t user = 0; user < log.user_count(); ++user) {

@@ -12,6 +12,7 @@
 #include "cli/failure.h"
 #include "cli/rule_loading.h"
 #include "cli/simulate/simulation.h"
+#include "cli/stored_segments.h"
 
 namespace fcap::cli {
 namespace {
@@ -34,6 +35,15 @@ Result<std::vector<NamedRules>> load_all(const Settings& settings) {
     all.push_back({.name = std::move(name), .rules = loaded.value().rules});
   }
   return all;
+}
+
+/// For all rule sets alike; from PostgreSQL only where the rules are from there.
+Result<StoredSegments> load_segments_of(const Settings& settings) {
+  AccessSettings access = settings.access;
+  if (!settings.simulate.rules_files.empty()) {
+    access.rules_file = settings.simulate.rules_files.front();
+  }
+  return load_segments(access);
 }
 
 Status read_all(const SimulateSettings& settings, ImpressionLog& log, Simulation& simulation,
@@ -90,6 +100,11 @@ int run_simulate(const Settings& settings, Streams streams) {
   const SimulateSettings& simulate = settings.simulate;
   const Result<std::vector<NamedRules>> rules = load_all(settings);
   if (!rules.ok()) return fail(streams, rules.status());
+  const Result<StoredSegments> stored = load_segments_of(settings);
+  if (!stored.ok()) return fail(streams, stored.status());
+  for (const std::string& warning : stored.value().warnings) {
+    streams.err << "fcap: warning: " << warning << "\n";
+  }
   const bool at_terminal = &streams.err == &std::cerr && isatty(STDERR_FILENO) == 1;
   Progress progress(streams.err, simulate.progress || at_terminal);
   ImpressionLog log(settings.access.null_user_ids);
@@ -106,7 +121,7 @@ int run_simulate(const Settings& settings, Streams streams) {
     return fail(streams, Status::error(StatusCode::kNotFound, "the log holds no impression"));
   }
   for (const NamedRules& set : rules.value()) {
-    simulation.outcomes.push_back(replay(log, set, progress));
+    simulation.outcomes.push_back(replay(log, set, stored.value().set.get(), progress));
   }
   progress.finish();
   print_notes(simulation, streams.err);

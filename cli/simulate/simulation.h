@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <fcap/rule_set.h>
+#include <fcap/segment_set.h>
 #include <fcap/time.h>
 
 #include "cli/simulate/impression_log.h"
@@ -82,7 +83,9 @@ inline constexpr std::size_t kBusiestMax = 1000;
 [[nodiscard]] Simulation describe(const ImpressionLog& log);
 
 /// Replays the log, put in order before, through one rule set.
-[[nodiscard]] Outcome replay(const ImpressionLog& log, const NamedRules& rules, Progress& progress);
+/// `stored`: who is in which segment, all the time; null: nobody is known to be in any.
+[[nodiscard]] Outcome replay(const ImpressionLog& log, const NamedRules& rules,
+                             const SegmentSet* stored, Progress& progress);
 
 [[nodiscard]] std::string description_of(const Rule& rule);
 
