@@ -1,5 +1,6 @@
 // Segments in PostgreSQL: their tables, how they are read, and that a Checker follows them.
 #include <chrono>
+#include <fstream>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -170,6 +171,23 @@ TEST_F(SegmentsPg, BitmapsAndRowsAreReadAsOneSegment) {
   EXPECT_EQ(set->memory().members, 8U);
   EXPECT_FALSE(set->contains("vip", "1"));
   EXPECT_FALSE(set->contains("press", "7"));
+}
+
+TEST_F(SegmentsPg, TheStatementsOfTheDocumentationWork) {
+  std::ifstream file(FCAP_SOURCE_DIR "/docs/segments.md");
+  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  const std::string fence = "```sql\n";
+  std::size_t blocks = 0;
+  for (std::size_t at = text.find(fence); at != std::string::npos; at = text.find(fence, at)) {
+    at += fence.size();
+    sql(text.substr(at, text.find("```", at) - at));
+    ++blocks;
+  }
+  EXPECT_EQ(blocks, 2U);
+  const auto set = loaded();
+  ASSERT_TRUE(set);
+  EXPECT_THAT(set->names(), ElementsAre("press", "vip"));
+  EXPECT_EQ(set->memory().members, 2U);
 }
 
 TEST_F(SegmentsPg, TablesWithoutRowsAreNoError) {
