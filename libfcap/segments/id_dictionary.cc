@@ -7,10 +7,10 @@
 namespace fcap::segments {
 namespace {
 
-// A record: the id's number, its length, its bytes. A block ends with a length of 0, or full.
+// A record: the id's number, its length, its bytes.
 constexpr std::size_t kNumberBytes = sizeof(std::uint32_t);
 constexpr std::size_t kHeadBytes = kNumberBytes + sizeof(std::uint16_t);
-constexpr unsigned kBlockBits = 17;
+constexpr unsigned kBlockBits = 23;
 constexpr std::size_t kBlockBytes = std::size_t{1} << kBlockBits;
 constexpr std::uint64_t kPlaceMask = (std::uint64_t{1} << 40U) - 1;
 constexpr std::uint64_t kFree = UINT64_MAX;
@@ -29,7 +29,7 @@ std::uint64_t hash_of(std::string_view id) noexcept {
 }  // namespace
 
 const char* IdDictionary::record_at(std::uint64_t place) const noexcept {
-  return blocks_[place >> kBlockBits].get() + (place & (kBlockBytes - 1));
+  return blocks_[place >> kBlockBits].data() + (place & (kBlockBytes - 1));
 }
 
 std::string_view IdDictionary::id_of(const char* record) noexcept {
@@ -52,11 +52,9 @@ void IdDictionary::rehash(std::size_t slots) {
   slots_.assign(slots, kFree);
   const std::size_t mask = slots - 1;
   for (std::size_t block = 0; block < blocks_.size(); ++block) {
-    const std::size_t end = block + 1 == blocks_.size() ? block_used_ : kBlockBytes;
-    const char* const bytes = blocks_[block].get();
-    for (std::size_t at = 0; at + kHeadBytes < end;) {
-      const std::string_view id = id_of(bytes + at);
-      if (id.empty()) break;
+    const Block& bytes = blocks_[block];
+    for (std::size_t at = 0; at < bytes.size();) {
+      const std::string_view id = id_of(bytes.data() + at);
       const std::uint64_t hash = hash_of(id);
       std::size_t slot = hash & mask;
       while (slots_[slot] != kFree) slot = (slot + 1) & mask;
@@ -68,18 +66,19 @@ void IdDictionary::rehash(std::size_t slots) {
 
 std::uint64_t IdDictionary::append(std::string_view id) {
   const std::size_t bytes = kHeadBytes + id.size();
-  if (blocks_.empty() || block_used_ + bytes > kBlockBytes) {
-    blocks_.push_back(std::make_unique<char[]>(kBlockBytes));  // zeros
-    block_used_ = 0;
+  // The first block grows, for small dictionaries; the others are all of one size at once.
+  if (blocks_.empty() || blocks_.back().size() + bytes > kBlockBytes) {
+    blocks_.emplace_back();
+    if (blocks_.size() > 1) blocks_.back().reserve(kBlockBytes);
   }
-  char* const record = blocks_.back().get() + block_used_;
+  Block& block = blocks_.back();
+  const std::size_t at = block.size();
+  block.resize(at + bytes);
   const auto length = static_cast<std::uint16_t>(id.size());
-  std::memcpy(record, &size_, kNumberBytes);
-  std::memcpy(record + kNumberBytes, &length, sizeof length);
-  std::memcpy(record + kHeadBytes, id.data(), id.size());
-  const std::uint64_t place = (blocks_.size() - 1) << kBlockBits | block_used_;
-  block_used_ += bytes;
-  return place;
+  std::memcpy(block.data() + at, &size_, kNumberBytes);
+  std::memcpy(block.data() + at + kNumberBytes, &length, sizeof length);
+  std::memcpy(block.data() + at + kHeadBytes, id.data(), id.size());
+  return (blocks_.size() - 1) << kBlockBits | at;
 }
 
 std::uint32_t IdDictionary::add(std::string_view id) {
@@ -103,7 +102,13 @@ std::optional<std::uint32_t> IdDictionary::find(std::string_view id) const noexc
 }
 
 std::size_t IdDictionary::bytes() const noexcept {
-  return blocks_.size() * (kBlockBytes + sizeof(blocks_[0])) + slots_.capacity() * sizeof(Slot);
+  std::size_t bytes = slots_.capacity() * sizeof(Slot);
+  for (const Block& block : blocks_) bytes += sizeof block + block.capacity();
+  return bytes;
+}
+
+void IdDictionary::shrink() {
+  if (blocks_.size() == 1) blocks_.back().shrink_to_fit();
 }
 
 }  // namespace fcap::segments

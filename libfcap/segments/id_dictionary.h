@@ -2,10 +2,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string_view>
 #include <vector>
+
+#include "segments/huge_pages.h"
 
 namespace fcap::segments {
 
@@ -21,6 +22,8 @@ class IdDictionary {
   [[nodiscard]] std::optional<std::uint32_t> find(std::string_view id) const noexcept;
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   [[nodiscard]] std::size_t bytes() const noexcept;
+  /// Gives back what growing has left unused.
+  void shrink();
 
  private:
   /// Where an id lies in the low 40 bits, and the top 24 of its hash: few other ids share them, so
@@ -33,10 +36,12 @@ class IdDictionary {
   std::uint64_t append(std::string_view id);
   void rehash(std::size_t slots);
 
-  std::vector<std::unique_ptr<char[]>> blocks_;
-  std::size_t block_used_ = 0;
+  using Block = std::vector<char, HugePageAllocator<char>>;
+
+  std::vector<Block> blocks_;  // each filled up to its size
   std::uint32_t size_ = 0;
-  std::vector<Slot> slots_;  // open addressing; a power of two, at most two thirds full
+  std::vector<Slot, HugePageAllocator<Slot>>
+      slots_;  // open addressing; a power of two, at most two thirds full
 };
 
 }  // namespace fcap::segments

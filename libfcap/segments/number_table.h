@@ -5,6 +5,8 @@
 #include <optional>
 #include <vector>
 
+#include "segments/huge_pages.h"
+
 namespace fcap::segments {
 
 /// Gives each of many scattered 64-bit numbers a small one: its place in a hash table that holds
@@ -44,7 +46,7 @@ class NumberTable {
     return slot;
   }
 
-  std::vector<std::uint64_t> slots_;
+  std::vector<std::uint64_t, HugePageAllocator<std::uint64_t>> slots_;
 };
 
 }  // namespace fcap::segments

@@ -24,6 +24,11 @@ T read_at(std::string_view bytes, std::size_t at) noexcept {
   return value;
 }
 
+bool has_bit(std::string_view bytes, std::size_t begin, std::uint32_t bit) noexcept {
+  const std::uint32_t eight = read_at<std::uint8_t>(bytes, begin + bit / 8);
+  return (eight >> bit % 8 & 1U) != 0;
+}
+
 }  // namespace
 
 template <typename T>
@@ -99,8 +104,7 @@ bool Roaring64Reader::read_bitmap(Bucket& bucket) {
     }
     const std::uint32_t members =
         std::uint32_t{read_at<std::uint16_t>(bytes_, heads + std::size_t{4} * i + 2)} + 1;
-    const bool is_runs =
-        has_runs && ((static_cast<unsigned char>(bytes_[run_flags + i / 8]) >> (i % 8)) & 1U) != 0;
+    const bool is_runs = has_runs && has_bit(bytes_, run_flags, i);
     const bool readable = is_runs                      ? read_runs(members)
                           : members > kArrayMembersMax ? read_bitset(members)
                                                        : read_array(members);

@@ -78,6 +78,7 @@ void SegmentSet::Parts::settle() {
   std::sort(all.begin(), all.end());
   all.erase(std::unique(all.begin(), all.end()), all.end());
   table = segments::NumberTable(all);
+  dictionary.shrink();
   for (std::size_t i = 0; i < segments.size(); ++i) {
     for (const std::uint64_t number : strays[i]) segments[i].strays.add(*table.find(number));
     shrink(segments[i].strays);
