@@ -4,6 +4,7 @@
 
 #include "config/rule_words.h"
 #include "config/time_text.h"
+#include "rules/compiled_rules.h"
 
 namespace fcap::cli {
 namespace {
@@ -119,6 +120,7 @@ std::string to_json_line(const Answer& answer) {
     json["as_of"] = {{"left_out", *answer.left_out}, {"arrival_times", "unknown"}};
   }
   json["rule_set_version"] = answer.rules->version();
+  json["time_zone_data_version"] = answer.rules->compiled().zone_data_version;
   json["reason"] = to_string(answer.reason);
   if (answer.complete_since) json["complete_since"] = to_ms(*answer.complete_since);
   json["verdicts"] = ordered_json::array();

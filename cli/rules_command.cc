@@ -1,6 +1,7 @@
 // fcap rules.
 #include <algorithm>
 #include <ostream>
+#include <sstream>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -19,10 +20,10 @@ namespace {
 using nlohmann::ordered_json;
 
 std::string source_text(const LoadedRules& loaded) {
-  return fmt::format("rule set version {} from {}{}: {} rules, {} campaigns", loaded.spec.version,
-                     loaded.source,
+  return fmt::format("rule set version {} from {}{}: {}, {}", loaded.spec.version, loaded.source,
                      loaded.age ? ", written " + spoken(*loaded.age) + " ago" : std::string(),
-                     loaded.spec.rules.size(), loaded.spec.campaigns.size());
+                     counted(loaded.spec.rules.size(), "rule", "rules"),
+                     counted(loaded.spec.campaigns.size(), "campaign", "campaigns"));
 }
 
 std::string window_text(const Window& window) {
@@ -76,20 +77,21 @@ void print_table(const std::vector<std::vector<std::string>>& rows, std::ostream
   }
 }
 
-std::vector<std::string> lines_of(const std::string& text) {
+/// One mistake an element: without the heading above them, and without their indentation.
+std::vector<std::string> mistakes_of(const Status& status) {
+  constexpr std::string_view kIndentation = "  ";
   std::vector<std::string> lines;
-  std::size_t begin = 0;
-  while (begin < text.size()) {
-    const std::size_t end = std::min(text.find('\n', begin), text.size());
-    lines.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
+  std::istringstream text(status.text());
+  for (std::string line; std::getline(text, line);) {
+    lines.push_back(line.starts_with(kIndentation) ? line.substr(kIndentation.size()) : line);
   }
+  if (lines.size() > 1 && lines.front().ends_with(':')) lines.erase(lines.begin());
   return lines;
 }
 
 int check(const Settings& settings, const Result<LoadedRules>& loaded, Streams streams) {
   const std::vector<std::string> mistakes =
-      loaded.ok() ? std::vector<std::string>{} : lines_of(loaded.status().text());
+      loaded.ok() ? std::vector<std::string>{} : mistakes_of(loaded.status());
   const std::vector<std::string> warnings =
       loaded.ok() ? loaded.value().rules->warnings() : std::vector<std::string>{};
   if (settings.json) {
@@ -108,7 +110,8 @@ int check(const Settings& settings, const Result<LoadedRules>& loaded, Streams s
     for (const std::string& warning : warnings) streams.out << "warning: " << warning << "\n";
     if (loaded.ok()) streams.out << "ok: " << source_text(loaded.value()) << "\n";
   }
-  return loaded.ok() ? kExitOk : kExitFailure;
+  if (loaded.ok()) return kExitOk;
+  return loaded.status().code() == StatusCode::kInvalidArgument ? kExitUsage : kExitFailure;
 }
 
 }  // namespace
