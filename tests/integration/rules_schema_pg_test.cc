@@ -48,6 +48,17 @@ TEST_F(RulesSchema, MigratesAnEmptyDatabaseAndTheSecondTimeChangesNothing) {
   EXPECT_EQ(server->value(database, "SELECT version FROM rule_set_version"), version);
 }
 
+TEST_F(RulesSchema, AWeekStartMayStandBesideAnyUnit) {
+  for (const std::string unit : {"hour", "day", "week", "month"}) {
+    EXPECT_EQ(
+        server->value(database_,
+                      "INSERT INTO cap_rules (id, scope, window_kind, calendar_unit, "
+                      "week_start) VALUES ('" +
+                          unit + "', 'user', 'calendar', '" + unit + "', 'sunday') RETURNING id"),
+        unit);
+  }
+}
+
 TEST_F(RulesSchema, TheSampleCanBeLoadedTwice) {
   const std::string count = "SELECT count(*) FROM campaigns";
   EXPECT_EQ(migrate(database_, {"--sample"}).exit_code, 0);
