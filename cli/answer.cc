@@ -4,6 +4,7 @@
 
 #include "config/rule_words.h"
 #include "config/time_text.h"
+#include "rules/compiled_rules.h"
 
 namespace fcap::cli {
 namespace {
@@ -122,6 +123,7 @@ std::string to_json_line(const Answer& answer) {
   }
   json["rule_set_version"] = answer.by.rules->version();
   if (answer.by.segments) json["segment_set_version"] = answer.by.segments->version();
+  json["time_zone_data_version"] = answer.by.rules->compiled().zone_data_version;
   json["reason"] = to_string(answer.reason);
   if (answer.complete_since) json["complete_since"] = to_ms(*answer.complete_since);
   json["verdicts"] = ordered_json::array();

@@ -8,6 +8,7 @@
 #include "cli/instants.h"
 #include "config/rule_words.h"
 #include "config/time_text.h"
+#include "rules/compiled_rules.h"
 
 namespace fcap::cli {
 namespace {
@@ -78,14 +79,14 @@ void print_account(const rules::RuleAccount& account, Instant at, std::ostream& 
       << until_text(account.eligible_at, at) << "\n";
 }
 
-void print_head(const Answer& answer, std::ostream& out) {
-  out << fmt::format("user {} at {}, rule set version {}",
-                     answer.question.user.empty() ? "(none)" : answer.question.user,
-                     config::format_instant(answer.at), answer.by.rules->version());
+std::string head_text(const Answer& answer) {
+  std::string text = fmt::format("user {} at {}, rule set version {}",
+                                 answer.question.user.empty() ? "(none)" : answer.question.user,
+                                 config::format_instant(answer.at), answer.by.rules->version());
   if (answer.by.segments) {
-    out << fmt::format(", stored segments version {}", answer.by.segments->version());
+    text += fmt::format(", stored segments version {}", answer.by.segments->version());
   }
-  out << "\n";
+  return text;
 }
 
 std::string verdict_text(const Verdict& verdict, Instant at) {
@@ -99,7 +100,7 @@ std::string verdict_text(const Verdict& verdict, Instant at) {
 }  // namespace
 
 void print_verdicts(const Answer& answer, std::ostream& out) {
-  print_head(answer, out);
+  out << head_text(answer) << "\n";
   std::size_t width = 0;
   for (const CandidateText& candidate : answer.question.candidates) {
     width = std::max(width, candidate.text().size());
@@ -111,7 +112,8 @@ void print_verdicts(const Answer& answer, std::ostream& out) {
 }
 
 void print_explanations(const Answer& answer, std::ostream& out) {
-  print_head(answer, out);
+  out << fmt::format("{}, time-zone data {}\n", head_text(answer),
+                     answer.by.rules->compiled().zone_data_version);
   if (answer.complete_since) {
     out << fmt::format(
         "  the record was trimmed for size: what is older than {} may be missing, and counts that "
@@ -133,9 +135,10 @@ void print_explanations(const Answer& answer, std::ostream& out) {
 void print_left_out(const Answer& answer, std::ostream& out) {
   if (!answer.left_out) return;
   out << fmt::format(
-      "As of {}: {} later entries were left out. When an entry arrived is not recorded, so a check "
-      "made at that instant may have known of fewer.\n",
-      config::format_instant(answer.at), *answer.left_out);
+      "As of {}: {} left out. When an entry arrived is not recorded, so a check made at that "
+      "instant may have known of fewer.\n",
+      config::format_instant(answer.at),
+      counted(*answer.left_out, "later entry was", "later entries were"));
 }
 
 }  // namespace fcap::cli

@@ -60,9 +60,9 @@ Status narrow(std::vector<kafka::Span>& spans, const AuditSettings& audit) {
   return {};
 }
 
-Status read_topic(const AuditSettings& settings, Audit& audit) {
+Status read_topic(const AuditSettings& settings, std::chrono::milliseconds timeout, Audit& audit) {
   auto reader = kafka::RangeReader::open({.brokers = settings.brokers, .client_id = "fcap-audit"},
-                                         settings.topic);
+                                         settings.topic, timeout);
   if (!reader.ok()) return reader.status();
   auto spans = reader.value()->whole_topic();
   if (!spans.ok()) return spans.status();
@@ -100,14 +100,17 @@ nlohmann::ordered_json to_json(const AuditReport& report) {
 
 void print_text(const AuditReport& report, std::chrono::milliseconds propagation,
                 std::ostream& out) {
-  out << fmt::format("read      {} messages, {} of them of {} users audited\n", report.messages,
-                     report.messages - report.skipped, report.users);
-  out << fmt::format("produced  {} events ({} messages repeat one)\n", report.produced,
-                     report.repeated);
-  out << fmt::format("counted   {} entries\n", report.counted);
+  out << fmt::format("read      {}, {} of them of {} audited\n",
+                     counted(report.messages, "message", "messages"),
+                     report.messages - report.skipped, counted(report.users, "user", "users"));
+  out << fmt::format("produced  {} ({})\n", counted(report.produced, "event", "events"),
+                     counted(report.repeated, "message repeats one", "messages repeat one"));
+  out << fmt::format("counted   {}\n", counted(report.counted, "entry", "entries"));
   out << fmt::format("lost      {}\n", report.lost);
   out << fmt::format("double    {}\n", report.extra);
-  if (report.unreadable > 0) out << fmt::format("unreadable {} records\n", report.unreadable);
+  if (report.unreadable > 0) {
+    out << fmt::format("unreadable {}\n", counted(report.unreadable, "record", "records"));
+  }
   out << fmt::format(
       "over cap  {}: {} shown within {} of an impression that capped them, {} shown fail-open, {} "
       "for another reason\n",
@@ -118,13 +121,15 @@ void print_text(const AuditReport& report, std::chrono::milliseconds propagation
 }  // namespace
 
 int run_audit(const Settings& settings, Streams streams) {
+  const auto timeout = parse_duration(settings.access.timeout, "--timeout");
+  if (!timeout.ok()) return fail(streams, timeout.status());
   const Result<LoadedRules> rules = load_rules(settings.access);
   if (!rules.ok()) return fail(streams, rules.status());
   AuditOptions options;
   options.user_prefix = settings.audit.user_prefix;
   options.propagation = std::chrono::milliseconds(settings.audit.propagation_ms);
   Audit audit(options, rules.value().rules);
-  if (const Status status = read_topic(settings.audit, audit); !status.ok()) {
+  if (const Status status = read_topic(settings.audit, timeout.value(), audit); !status.ok()) {
     return fail(streams, status);
   }
   Result<std::unique_ptr<RecordReader>> records = RecordReader::open(settings.access);

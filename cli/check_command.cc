@@ -1,12 +1,11 @@
 // fcap check and fcap explain.
-#include <fstream>
-#include <istream>
 #include <ostream>
 
 #include "cli/commands.h"
 #include "cli/failure.h"
 #include "cli/instants.h"
 #include "cli/judge.h"
+#include "cli/question_lines.h"
 
 namespace fcap::cli {
 namespace {
@@ -15,39 +14,11 @@ void warn(Streams streams, const std::string& text) {
   if (!text.empty()) streams.err << "fcap: warning: " << text;
 }
 
-/// One answer a line, in the order of the questions; a line that fails does not stop the rest.
-int answer_lines(Judge& judge, std::istream& lines, Streams streams) {
-  bool all_answered = true;
-  std::string line;
-  std::size_t line_number = 0;
-  while (std::getline(lines, line)) {
-    ++line_number;
-    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
-    const Result<Question> question = parse_question(line);
-    if (!question.ok()) {
-      all_answered = false;
-      streams.out << to_json_line(question.status(), line_number, nullptr);
-    } else {
-      const Result<Answer> answer = judge.answer(question.value());
-      all_answered = all_answered && answer.ok();
-      streams.out << (answer.ok() ? to_json_line(answer.value())
-                                  : to_json_line(answer.status(), line_number, &question.value()));
-    }
-    // A program that asks line by line gets its answer before it must ask again.
-    if (lines.rdbuf()->in_avail() <= 0) streams.out.flush();
-    if (!streams.out) return kExitFailure;
-  }
-  if (all_answered) return kExitOk;
-  streams.err << "fcap: some lines could not be answered; their answers have \"error\"\n";
-  return kExitFailure;
-}
-
-Result<Question> question_of(const std::string& user, const std::vector<std::string>& candidates,
-                             const std::vector<std::string>& segments, const std::string& at) {
+Result<Question> question_of(const QuestionSettings& asked, const std::string& at) {
   Question question;
-  question.user = user;
-  question.segments = segments;
-  for (const std::string& text : candidates) {
+  question.user = asked.user;
+  question.segments = asked.segments;
+  for (const std::string& text : asked.candidates) {
     Result<CandidateText> candidate = parse_candidate(text);
     if (!candidate.ok()) return candidate.status();
     question.candidates.push_back(std::move(candidate).value());
@@ -56,67 +27,62 @@ Result<Question> question_of(const std::string& user, const std::vector<std::str
     const Result<Instant> instant = parse_at(at, "--at");
     if (!instant.ok()) return instant.status();
     question.at = instant.value();
+    question.warning = seconds_warning(at, "--at");
   }
   return question;
 }
 
-/// Answers one question from Redis.
-Result<Answer> ask(const Result<Question>& question, const Settings& settings, Streams streams) {
+Result<std::unique_ptr<Judge>> open_judge(const QuestionSettings& asked,
+                                          const AccessSettings& access, Streams streams) {
+  Result<std::unique_ptr<Judge>> judge =
+      asked.events.empty() ? Judge::over_redis(access) : Judge::over_events(access, asked.events);
+  if (judge.ok()) warn(streams, judge.value()->warning());
+  return judge;
+}
+
+/// Answers the one question of the command line.
+Result<Answer> ask(const QuestionSettings& asked, const Settings& settings, Streams streams) {
+  const Result<Question> question = question_of(asked, settings.at);
   if (!question.ok()) return question.status();
-  Result<std::unique_ptr<Judge>> judge = Judge::over_redis(settings.access);
+  if (!question.value().warning.empty()) warn(streams, question.value().warning + "\n");
+  const Result<std::unique_ptr<Judge>> judge = open_judge(asked, settings.access, streams);
   if (!judge.ok()) return judge.status();
-  warn(streams, judge.value()->warning());
   return judge.value()->answer(question.value());
 }
 
-int check_lines(const Settings& settings, Streams streams) {
-  const CheckSettings& check = settings.check;
-  Result<std::unique_ptr<Judge>> judge = check.events.empty()
-                                             ? Judge::over_redis(settings.access)
-                                             : Judge::over_events(settings.access, check.events);
-  if (!judge.ok()) return fail(streams, judge.status());
-  warn(streams, judge.value()->warning());
-  if (check.input.empty() || check.input == "-") {
-    return answer_lines(*judge.value(), streams.in, streams);
+using Print = void (*)(const Answer&, std::ostream&);
+
+int answer_questions(const QuestionSettings& asked, const Settings& settings, Streams streams,
+                     Print print) {
+  if (asked.from_lines()) {
+    const Result<std::unique_ptr<Judge>> judge = open_judge(asked, settings.access, streams);
+    if (!judge.ok()) return fail(streams, judge.status());
+    const auto answer = [&judge](const Question& question) -> Result<std::string> {
+      const Result<Answer> answered = judge.value()->answer(question);
+      if (!answered.ok()) return answered.status();
+      return to_json_line(answered.value());
+    };
+    return answer_lines(asked.input, Asks::kCandidates, answer, streams);
   }
-  std::ifstream file(check.input, std::ios::binary);
-  if (!file) {
-    return fail(streams, Status::error(StatusCode::kNotFound,
-                                       "--input: " + check.input + " cannot be opened"));
+  const Result<Answer> answer = ask(asked, settings, streams);
+  if (!answer.ok()) return fail(streams, answer.status());
+  if (settings.json) {
+    streams.out << to_json_line(answer.value());
+  } else {
+    print(answer.value(), streams.out);
+    print_left_out(answer.value(), streams.out);
   }
-  return answer_lines(*judge.value(), file, streams);
+  return kExitOk;
 }
 
 }  // namespace
 
 int run_check(const Settings& settings, Streams streams) {
-  const CheckSettings& check = settings.check;
-  if (!check.input.empty() || !check.events.empty()) return check_lines(settings, streams);
-  const Result<Answer> answer = ask(
-      question_of(check.user, check.candidates, check.segments, settings.at), settings, streams);
-  if (!answer.ok()) return fail(streams, answer.status());
-  if (settings.json) {
-    streams.out << to_json_line(answer.value());
-  } else {
-    print_verdicts(answer.value(), streams.out);
-    print_left_out(answer.value(), streams.out);
-  }
-  return kExitOk;
+  return answer_questions(settings.check, settings, streams, print_verdicts);
 }
 
 int run_explain(const Settings& settings, Streams streams) {
-  const ExplainSettings& explain = settings.explain;
-  const Result<Answer> answer =
-      ask(question_of(explain.user, {explain.candidate}, explain.segments, settings.at), settings,
-          streams);
-  if (!answer.ok()) return fail(streams, answer.status());
-  if (settings.json) {
-    streams.out << to_json_line(answer.value());
-  } else {
-    print_explanations(answer.value(), streams.out);
-    print_left_out(answer.value(), streams.out);
-  }
-  return kExitOk;
+  return answer_questions(settings.explain, settings, streams, print_explanations);
 }
 
 }  // namespace fcap::cli

@@ -2,10 +2,13 @@
 
 #include <ostream>
 #include <string>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 
 #include <fcap/version.h>
+
+#include "command_line/mistakes.h"
 
 namespace fcap::cli {
 namespace {
@@ -29,7 +32,7 @@ void add_redis_options(CLI::App& app, AccessSettings& access) {
       ->group("Redis");
   app.add_option("--redis-database", access.redis_database, "Database number")
       ->envname("FCAP_REDIS_DATABASE")
-      ->check(CLI::Range(0, 15))
+      ->check(CLI::Range(0, 1023))
       ->capture_default_str()
       ->group("Redis");
   app.add_option("--key-prefix", access.key_prefix, "Prefix of the keys, as the updater's")
@@ -78,34 +81,47 @@ void add_common(CLI::App& command, Settings& settings) {
 }
 
 void add_at(CLI::App& command, Settings& settings) {
-  command.add_option(
-      "--at", settings.at,
-      "Answer as of this instant (RFC 3339, or milliseconds since 1970): later entries are left "
-      "out. When an event arrived is not recorded, so what was known then may have been less");
+  command
+      .add_option(
+          "--at", settings.at,
+          "Answer as of this instant (RFC 3339, or milliseconds since 1970): later entries are "
+          "left out. When an event arrived is not recorded, so what was known then may have been "
+          "less")
+      ->check(command_line::not_empty());
+}
+
+void add_input(CLI::App& command, std::string& input, const char* one_line) {
+  command.add_option("--input", input,
+                     std::string("Questions from this file (- is standard input), one JSON object "
+                                 "a line: ") +
+                         one_line + "; one JSON object a line out");
+}
+
+/// What check and explain have in common.
+void add_question(CLI::App& command, QuestionSettings& question, Settings& settings) {
+  command.add_option("user", question.user, "User id");
+  command.add_option("candidates", question.candidates, "Campaigns, or campaign/creative");
+  command.add_option("--segment", question.segments, "Segment the user is in; may be repeated");
+  add_input(command, question.input,
+            R"({"user":"u1","candidates":["c1","c2/cr9"],"at":...,"segments":[...]})");
+  command.add_option("--events", question.events,
+                     "Answer from this file of event messages, one a line as they stand in Kafka, "
+                     "instead of Redis; without USER, questions are read as with --input -");
+  add_at(command, settings);
+  add_common(command, settings);
 }
 
 CLI::App* add_check(CLI::App& app, Settings& settings) {
-  CheckSettings& check = settings.check;
   CLI::App* command =
       app.add_subcommand("check", "Which of these candidates may be shown to the user?");
-  command->add_option("user", check.user, "User id");
-  command->add_option("candidates", check.candidates, "Campaigns, or campaign/creative");
-  command->add_option("--segment", check.segments, "Segment the user is in; may be repeated");
-  command->add_option("--input", check.input,
-                      "Questions from this file (- is standard input), one JSON object a line: "
-                      R"({"user":"u1","candidates":["c1","c2/cr9"],"at":...,"segments":[...]}; )"
-                      "one JSON object a line out");
-  command->add_option("--events", check.events,
-                      "Answer from this file of event messages, one a line as they stand in Kafka, "
-                      "instead of Redis; questions are read as with --input -");
-  add_at(*command, settings);
-  add_common(*command, settings);
+  add_question(*command, settings.check, settings);
   return command;
 }
 
 CLI::App* add_show(CLI::App& app, Settings& settings) {
   CLI::App* command = app.add_subcommand("show", "What is recorded about the user?");
-  command->add_option("user", settings.show.user, "User id")->required();
+  command->add_option("user", settings.show.user, "User id");
+  add_input(*command, settings.show.input, R"({"user":"u1","at":...})");
   add_at(*command, settings);
   add_common(*command, settings);
   return command;
@@ -114,13 +130,7 @@ CLI::App* add_show(CLI::App& app, Settings& settings) {
 CLI::App* add_explain(CLI::App& app, Settings& settings) {
   CLI::App* command =
       app.add_subcommand("explain", "Every rule that applies, its count and when it lets pass");
-  command->add_option("user", settings.explain.user, "User id")->required();
-  command->add_option("candidate", settings.explain.candidate, "Campaign, or campaign/creative")
-      ->required();
-  command->add_option("--segment", settings.explain.segments,
-                      "Segment the user is in; may be repeated");
-  add_at(*command, settings);
-  add_common(*command, settings);
+  add_question(*command, settings.explain, settings);
   return command;
 }
 
@@ -167,9 +177,11 @@ CLI::App* add_erase(CLI::App& app, Settings& settings) {
       "Forget everything of the user up to now, for ever: publishes an erasure event, which the "
       "updater turns into a mark in the user's record. Later events count again");
   command->add_option("user", erase.user, "User id")->required();
-  command->add_option("--at", settings.at,
-                      "Up to and including this instant instead of now (RFC 3339, or milliseconds "
-                      "since 1970)");
+  command
+      ->add_option("--at", settings.at,
+                   "Up to and including this instant instead of now (RFC 3339, or milliseconds "
+                   "since 1970)")
+      ->check(command_line::not_empty());
   command->add_option("--brokers", erase.brokers, "Kafka bootstrap servers")
       ->envname("FCAP_BROKERS")
       ->capture_default_str();
@@ -198,23 +210,58 @@ CLI::App* add_simulate(CLI::App& app, Settings& settings) {
   return command;
 }
 
-bool check_usage_is_right(const Settings& settings, Streams streams) {
-  const CheckSettings& check = settings.check;
-  const bool from_lines = !check.input.empty() || !check.events.empty();
-  std::string mistake;
-  if (from_lines && !check.user.empty()) {
-    mistake = "USER and CANDIDATE do not go with --input and --events: the questions are there";
-  } else if (from_lines && !settings.at.empty()) {
-    mistake = "--at does not go with --input and --events: give each question its own \"at\"";
-  } else if (!from_lines && (check.user.empty() || check.candidates.empty())) {
-    mistake = "needs USER and at least one CANDIDATE, or --input FILE";
-  } else if (!check.events.empty() && settings.access.rules_file.empty() &&
-             settings.access.snapshot_file.empty() && settings.access.postgres.empty()) {
-    mistake = "--events needs the rules: --rules FILE";
+std::string mistake_in(const QuestionSettings& question, const Settings& settings) {
+  const AccessSettings& access = settings.access;
+  if (!question.input.empty() && question.has_user) {
+    return "USER and CANDIDATE do not go with --input: the questions are there";
   }
-  if (mistake.empty()) return true;
-  streams.err << "fcap check: " << mistake << "\n";
-  return false;
+  if (question.from_lines() && !settings.at.empty()) {
+    return "--at does not go with questions in lines: give each its own \"at\"";
+  }
+  if (!question.from_lines() && (!question.has_user || question.candidates.empty())) {
+    return "needs USER and at least one CANDIDATE, or --input FILE";
+  }
+  if (!question.events.empty() && access.rules_file.empty() && access.snapshot_file.empty() &&
+      access.postgres.empty()) {
+    return "--events needs the rules: --rules FILE";
+  }
+  return {};
+}
+
+std::string mistake_in(const ShowSettings& show, const Settings& settings) {
+  if (show.has_user && !show.input.empty()) {
+    return "USER does not go with --input: the users are there";
+  }
+  if (!show.has_user && show.input.empty()) return "needs USER, or --input FILE";
+  if (!show.input.empty() && !settings.at.empty()) {
+    return "--at does not go with --input: give each line its own \"at\"";
+  }
+  return {};
+}
+
+/// What the single options cannot tell by themselves.
+std::string mistake_in(const Settings& settings) {
+  switch (settings.command) {
+    case Settings::Command::kCheck:
+      return mistake_in(settings.check, settings);
+    case Settings::Command::kExplain:
+      return mistake_in(settings.explain, settings);
+    case Settings::Command::kShow:
+      return mistake_in(settings.show, settings);
+    case Settings::Command::kSimulate:
+      return settings.simulate.log_files.empty() && settings.simulate.brokers.empty()
+                 ? "needs --log FILE, or --kafka BROKERS"
+                 : "";
+    default:
+      return {};
+  }
+}
+
+int wrong_use(const std::vector<std::string>& mistakes, const CLI::App* command, Streams streams) {
+  const std::string name = command == nullptr ? "fcap" : "fcap " + command->get_name();
+  for (const std::string& mistake : mistakes) streams.err << name << ": " << mistake << "\n";
+  streams.err << "Run with --help for more information.\n";
+  return kExitUsage;
 }
 
 }  // namespace
@@ -223,7 +270,9 @@ std::optional<int> parse_command_line(int argc, const char* const* argv, Setting
                                       Streams streams) {
   CLI::App app("Frequency caps: ask, look and explain.", "fcap");
   app.set_version_flag("--version", "fcap " FCAP_VERSION);
-  app.require_subcommand(1);
+  // That there is one, and what nobody takes, is looked at below.
+  app.require_subcommand(0, 1);
+  app.allow_extras();
   app.fallthrough();
   app.footer(kFooter);
   add_redis_options(app, settings.access);
@@ -240,11 +289,20 @@ std::optional<int> parse_command_line(int argc, const char* const* argv, Setting
   app.add_option("--redis-password", settings.access.redis_password)
       ->envname("FCAP_REDIS_PASSWORD")
       ->group("");
+  const auto given = [&app]() -> const CLI::App* {
+    return app.get_subcommands().empty() ? nullptr : app.get_subcommands().front();
+  };
   try {
-    app.parse(argc, argv);
+    app.parse(command_line::arguments(argc, argv));
   } catch (const CLI::ParseError& ended) {
-    const int code = app.exit(ended, streams.out, streams.err);
-    return code == 0 ? kExitOk : kExitUsage;
+    if (ended.get_exit_code() == 0) {
+      app.exit(ended, streams.out, streams.err);
+      return kExitOk;
+    }
+    return wrong_use({command_line::text_of(ended)}, given(), streams);
+  }
+  if (const auto mistakes = command_line::mistakes_of(app); !mistakes.empty()) {
+    return wrong_use(mistakes, given(), streams);
   }
   if (check->parsed()) settings.command = Settings::Command::kCheck;
   if (show->parsed()) settings.command = Settings::Command::kShow;
@@ -252,13 +310,16 @@ std::optional<int> parse_command_line(int argc, const char* const* argv, Setting
   if (rules->parsed()) settings.command = Settings::Command::kRules;
   if (audit->parsed()) settings.command = Settings::Command::kAudit;
   if (simulate->parsed()) settings.command = Settings::Command::kSimulate;
-  if (simulate->parsed() && settings.simulate.log_files.empty() &&
-      settings.simulate.brokers.empty()) {
-    streams.err << "fcap simulate: needs --log FILE, or --kafka BROKERS\n";
-    return kExitUsage;
-  }
   if (erase->parsed()) settings.command = Settings::Command::kErase;
-  if (check->parsed() && !check_usage_is_right(settings, streams)) return kExitUsage;
+  const auto has_user = [](const CLI::App* command) {
+    return command->get_option("user")->count() > 0;
+  };
+  settings.check.has_user = has_user(check);
+  settings.show.has_user = has_user(show);
+  settings.explain.has_user = has_user(explain);
+  if (const std::string mistake = mistake_in(settings); !mistake.empty()) {
+    return wrong_use({mistake}, given(), streams);
+  }
   return std::nullopt;
 }
 

@@ -2,20 +2,39 @@
 
 #include <array>
 #include <charconv>
+#include <optional>
 
 #include "config/time_text.h"
 
 namespace fcap::cli {
 
+namespace {
+
+std::optional<std::int64_t> whole_number(std::string_view text) {
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+}  // namespace
+
 Result<Instant> parse_at(std::string_view text, std::string_view setting) {
-  std::int64_t ms = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), ms);
-  if (error == std::errc() && end == text.data() + text.size()) return instant_from_ms(ms);
+  if (const auto ms = whole_number(text)) return instant_from_ms(*ms);
   if (const auto instant = config::parse_instant(text)) return *instant;
   return Status::error(StatusCode::kInvalidArgument,
                        std::string(setting) + ": \"" + std::string(text) +
                            "\" is neither RFC 3339 (2026-03-01T14:03:00Z) nor milliseconds since "
                            "1970");
+}
+
+std::string seconds_warning(std::string_view text, std::string_view setting) {
+  // Up to here a number in an event is seconds.
+  constexpr std::int64_t kSecondsMax = 100'000'000'000;
+  const auto number = whole_number(text);
+  if (!number || *number <= 0 || *number > kSecondsMax) return {};
+  return std::string(setting) + ": " + std::string(text) + " is taken as milliseconds, " +
+         config::format_instant(instant_from_ms(*number)) + "; are seconds meant?";
 }
 
 Result<std::chrono::milliseconds> parse_duration(std::string_view text, std::string_view setting) {
@@ -27,6 +46,10 @@ Result<std::chrono::milliseconds> parse_duration(std::string_view text, std::str
 
 Instant system_now() {
   return std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
+}
+
+std::string counted(std::uint64_t count, std::string_view one, std::string_view several) {
+  return std::to_string(count).append(" ").append(count == 1 ? one : several);
 }
 
 std::string spoken(std::chrono::milliseconds length) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -11,10 +12,18 @@ namespace fcap::cli {
 /// RFC 3339, or whole milliseconds since 1970. `setting` is what the status names.
 Result<Instant> parse_at(std::string_view text, std::string_view setting);
 
+/// What to say where `text`, which parse_at() takes for milliseconds, looks like seconds; empty:
+/// nothing. A warning only: 1970 may be meant.
+[[nodiscard]] std::string seconds_warning(std::string_view text, std::string_view setting);
+
 /// A length of time such as "5s" or "32d".
 Result<std::chrono::milliseconds> parse_duration(std::string_view text, std::string_view setting);
 
 [[nodiscard]] Instant system_now();
+
+/// "1 entry", "3 entries".
+[[nodiscard]] std::string counted(std::uint64_t count, std::string_view one,
+                                  std::string_view several);
 
 /// How far away, in the two largest units that matter: "3 h 12 min", "2 d", "450 ms".
 [[nodiscard]] std::string spoken(std::chrono::milliseconds length);

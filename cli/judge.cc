@@ -47,10 +47,11 @@ Result<std::unique_ptr<Judge>> Judge::over_events(const AccessSettings& access,
   }
   judge->events_.read(file);
   if (judge->events_.rejected_count() > 0) {
-    judge->warning_ += fmt::format("--events: {} of {} messages are no events; the first: {}\n",
-                                   judge->events_.rejected_count(),
-                                   judge->events_.rejected_count() + judge->events_.event_count(),
-                                   judge->events_.first_rejection());
+    const std::size_t rejected = judge->events_.rejected_count();
+    judge->warning_ += fmt::format(
+        "--events: {} of {} {}; the first: {}\n", rejected, rejected + judge->events_.event_count(),
+        rejected == 1 ? "messages is no event" : "messages are no events",
+        judge->events_.first_rejection());
   }
   return judge;
 }

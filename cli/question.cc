@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <exception>
+#include <limits>
 
 #include <nlohmann/json.hpp>
 
@@ -48,13 +49,51 @@ Result<CandidateText> candidate_of(const json& element) {
   return candidate;
 }
 
-Result<Instant> at_of(const json& at) {
-  if (at.is_string()) return parse_at(at.get_ref<const std::string&>(), "\"at\"");
-  if (at.is_number_integer()) return instant_from_ms(at.get<std::int64_t>());
-  if (at.is_number_float() && std::abs(at.get<double>()) < 1e15) {
-    return instant_from_ms(static_cast<std::int64_t>(std::floor(at.get<double>())));
+/// Whole milliseconds; none for what is no number or lies beyond what an instant can hold.
+std::optional<std::int64_t> whole_ms(const json& at) {
+  if (at.is_number_unsigned()) {
+    constexpr auto kMax = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+    const auto value = at.get<std::uint64_t>();
+    return value <= kMax ? std::optional(static_cast<std::int64_t>(value)) : std::nullopt;
   }
-  return wrong("\"at\": must be milliseconds since 1970 or RFC 3339");
+  if (at.is_number_integer()) return at.get<std::int64_t>();
+  if (at.is_number_float() && std::abs(at.get<double>()) < 1e15) {
+    return static_cast<std::int64_t>(std::floor(at.get<double>()));
+  }
+  return std::nullopt;
+}
+
+Status read_at(const json& object, Question& question) {
+  const auto at = object.find("at");
+  if (at == object.end() || at->is_null()) return {};
+  if (at->is_string()) {
+    const auto& text = at->get_ref<const std::string&>();
+    const Result<Instant> instant = parse_at(text, "\"at\"");
+    if (!instant.ok()) return instant.status();
+    question.at = instant.value();
+    question.warning = seconds_warning(text, "\"at\"");
+    return {};
+  }
+  const std::optional<std::int64_t> ms = whole_ms(*at);
+  if (!ms) return wrong("\"at\": must be milliseconds since 1970 or RFC 3339");
+  question.at = instant_from_ms(*ms);
+  question.warning = seconds_warning(std::to_string(*ms), "\"at\"");
+  return {};
+}
+
+/// No user is an answer of its own, so null is taken; a question that names none is not.
+Status read_user(const json& object, Question& question) {
+  if (const std::string* user = text_member(object, "user", "user_id")) {
+    question.user = *user;
+    return {};
+  }
+  for (const char* name : {"user", "user_id"}) {
+    const auto found = object.find(name);
+    if (found != object.end()) {
+      return found->is_null() ? Status() : wrong("\"" + std::string(name) + "\": is not a string");
+    }
+  }
+  return wrong("\"user\" is missing");
 }
 
 Status read_candidates(const json& object, Question& question) {
@@ -86,19 +125,15 @@ Status read_segments(const json& object, Question& question) {
   return {};
 }
 
-Result<Question> question_of(const json& object) {
+Result<Question> question_of(const json& object, Asks asks) {
   if (!object.is_object()) return wrong("must be a JSON object");
   Question question;
-  const std::string* user = text_member(object, "user", "user_id");
-  if (user == nullptr) return wrong("\"user\" is missing or not a string");
-  question.user = *user;
-  if (Status status = read_candidates(object, question); !status.ok()) return status;
-  if (Status status = read_segments(object, question); !status.ok()) return status;
-  if (const auto at = object.find("at"); at != object.end() && !at->is_null()) {
-    Result<Instant> instant = at_of(*at);
-    if (!instant.ok()) return instant.status();
-    question.at = instant.value();
+  if (Status status = read_user(object, question); !status.ok()) return status;
+  if (asks == Asks::kCandidates) {
+    if (Status status = read_candidates(object, question); !status.ok()) return status;
   }
+  if (Status status = read_segments(object, question); !status.ok()) return status;
+  if (Status status = read_at(object, question); !status.ok()) return status;
   if (const auto id = object.find("id"); id != object.end()) question.id_json = id->dump();
   return question;
 }
@@ -117,13 +152,13 @@ Result<CandidateText> parse_candidate(std::string_view text) {
   return candidate;
 }
 
-Result<Question> parse_question(std::string_view line) {
+Result<Question> parse_question(std::string_view line, Asks asks) {
   if (line.size() > kLineBytesMax) return wrong("the line has more than 4 MiB");
   try {
     // Depth is the parser's heap, not the stack; destruction of deep values is iterative as well.
     const json object = json::parse(line, nullptr, false);
     if (object.is_discarded()) return wrong("not JSON");
-    return question_of(object);
+    return question_of(object, asks);
   } catch (const std::exception& failure) {
     return wrong(failure.what());
   }

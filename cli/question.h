@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -30,14 +31,20 @@ struct Question {
   std::optional<Instant> at;
   /// The line's "id" member as JSON, given back with the answer; empty: it has none.
   std::string id_json;
+  /// What a person should know about it; empty: nothing.
+  std::string warning;
 };
 
 /// "c456" or "c456/cr9"; what follows the first slash is the creative.
 Result<CandidateText> parse_candidate(std::string_view text);
 
+/// What a line of input asks about.
+enum class Asks : std::uint8_t { kCandidates, kUserOnly };
+
 /// {"user":"u1","candidates":["c1","c2/cr9",{"campaign":"c/3","creative":"cr1"}],
-///  "at":1700000000000,"segments":["gold"],"id":…}. "at" is milliseconds or RFC 3339. Members it
-/// does not know are ignored. Any bytes are safe.
-Result<Question> parse_question(std::string_view line);
+///  "at":1700000000000,"segments":["gold"],"id":…}. "at" is milliseconds or RFC 3339. A user that
+///  is
+/// null is the empty one. Members it does not know are ignored. Any bytes are safe.
+Result<Question> parse_question(std::string_view line, Asks asks = Asks::kCandidates);
 
 }  // namespace fcap::cli

@@ -3,13 +3,16 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <sstream>
 #include <system_error>
 #include <utility>
 
 #include "cli/instants.h"
+#include "config/pg_connection.h"
 #include "config/rule_json.h"
 #include "config/rule_refresher.h"
 #include "config/snapshot.h"
+#include "config/time_text.h"
 
 namespace fcap::cli {
 namespace {
@@ -26,14 +29,52 @@ Status with_setting(const Status& status, const std::string& setting) {
   return Status::error(status.code(), setting + ": " + status.text(), status.retryable());
 }
 
-Result<RuleSetSpec> read_rules_file(const std::string& path) {
+/// What a snapshot begins with.
+constexpr std::string_view kSnapshotWord = "fcap-rules ";
+constexpr const char* kMistakesHeading = "the rules are not valid:";
+
+/// `mistakes` is one a line.
+std::string below_heading(const std::string& mistakes) {
+  std::string text;
+  std::istringstream lines(mistakes);
+  for (std::string line; std::getline(lines, line);) text += "\n  " + line;
+  return text;
+}
+
+/// Rules that are wrong are not a wrong command line: the status says that the file is.
+Result<RuleSetSpec> parse_rules(const std::string& json, const AccessSettings& access) {
+  RuleSetSpec sound;
+  Result<RuleSetSpec> spec = config::parse_rules_json(json, sound);
+  if (spec.ok()) return spec;
+  std::string text = spec.status().text();
+  // What else is wrong, in those rules that could be read: all mistakes at once.
+  if (const auto retention = config::parse_length(access.retention)) {
+    const auto built = RuleSet::build(std::move(sound), {.retention = *retention});
+    if (!built.ok()) text += below_heading(built.status().text());
+  }
+  return Status::error(StatusCode::kCorrupt, std::move(text));
+}
+
+Result<RuleSetSpec> read_rules_file(const AccessSettings& access) {
+  const std::string& path = access.rules_file;
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) {
+    return Status::error(StatusCode::kNotFound, path + " is a directory");
+  }
   std::ifstream file(path, std::ios::binary);
   if (!file) return Status::error(StatusCode::kNotFound, path + " cannot be opened");
   const std::string bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  // A snapshot says so in its first line; everything else is JSON.
+  // A snapshot says so in its first line; JSON rules are an object, before which a comment may be.
   const auto first = bytes.find_first_not_of(" \t\r\n");
-  if (first != std::string::npos && bytes[first] == '{') return config::parse_rules_json(bytes);
-  return config::parse_snapshot(bytes);
+  if (first == std::string::npos) return Status::error(StatusCode::kCorrupt, path + " is empty");
+  Result<RuleSetSpec> spec =
+      bytes[first] == '{' || bytes[first] == '/' ? parse_rules(bytes, access)
+      : bytes.starts_with(kSnapshotWord)
+          ? config::parse_snapshot(bytes)
+          : Result<RuleSetSpec>(
+                Status::error(StatusCode::kCorrupt, "is neither JSON rules nor a snapshot"));
+  if (spec.ok()) return spec;
+  return with_setting(spec.status(), path);
 }
 
 Result<LoadedRules> from_snapshot(const AccessSettings& access, std::string warning) {
@@ -50,7 +91,7 @@ Result<LoadedRules> from_snapshot(const AccessSettings& access, std::string warn
 
 Result<LoadedRules> read_rules(const AccessSettings& access) {
   if (!access.rules_file.empty()) {
-    Result<RuleSetSpec> spec = read_rules_file(access.rules_file);
+    Result<RuleSetSpec> spec = read_rules_file(access);
     if (!spec.ok()) return with_setting(spec.status(), "--rules");
     return LoadedRules{.spec = std::move(spec).value(),
                        .rules = nullptr,
@@ -61,6 +102,11 @@ Result<LoadedRules> read_rules(const AccessSettings& access) {
   if (!access.postgres.empty()) {
     const auto timeout = parse_duration(access.timeout, "--timeout");
     if (!timeout.ok()) return timeout.status();
+    if (!config::check_conninfo(access.postgres).ok()) {
+      return Status::error(StatusCode::kInvalidArgument,
+                           "--postgres (FCAP_POSTGRES) is not a libpq connection string, such as "
+                           "\"host=db1 dbname=fcap\"");
+    }
     Result<RuleSetSpec> spec = config::load_from_postgres(access.postgres, timeout.value());
     if (spec.ok()) {
       return LoadedRules{.spec = std::move(spec).value(),
@@ -82,11 +128,18 @@ Result<LoadedRules> read_rules(const AccessSettings& access) {
 Result<LoadedRules> load_rules(const AccessSettings& access) {
   const auto retention = parse_duration(access.retention, "--retention");
   if (!retention.ok()) return retention.status();
+  if (const auto none = RuleSet::build({}, {.retention = retention.value()}); !none.ok()) {
+    // Not the rules' fault.
+    return Status::error(none.status().code(), "--" + none.status().text());
+  }
   Result<LoadedRules> read = read_rules(access);
   if (!read.ok()) return read;
   LoadedRules loaded = std::move(read).value();
   auto built = RuleSet::build(loaded.spec, {.retention = retention.value()});
-  if (!built.ok()) return with_setting(built.status(), loaded.source);
+  if (!built.ok()) {
+    return Status::error(StatusCode::kCorrupt, loaded.source + ": " + kMistakesHeading +
+                                                   below_heading(built.status().text()));
+  }
   loaded.rules = built.value();
   return loaded;
 }

@@ -1,5 +1,6 @@
 // fcap rules.
 #include <ostream>
+#include <sstream>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -21,10 +22,10 @@ namespace {
 using nlohmann::ordered_json;
 
 std::string source_text(const LoadedRules& loaded) {
-  return fmt::format("rule set version {} from {}{}: {} rules, {} campaigns", loaded.spec.version,
-                     loaded.source,
+  return fmt::format("rule set version {} from {}{}: {}, {}", loaded.spec.version, loaded.source,
                      loaded.age ? ", written " + spoken(*loaded.age) + " ago" : std::string(),
-                     loaded.spec.rules.size(), loaded.spec.campaigns.size());
+                     counted(loaded.spec.rules.size(), "rule", "rules"),
+                     counted(loaded.spec.campaigns.size(), "campaign", "campaigns"));
 }
 
 std::string window_text(const Window& window) {
@@ -63,14 +64,15 @@ std::vector<std::string> row_of(const Rule& rule) {
           notes};
 }
 
-std::vector<std::string> lines_of(const std::string& text) {
+/// One mistake an element: without the heading above them, and without their indentation.
+std::vector<std::string> mistakes_of(const Status& status) {
+  constexpr std::string_view kIndentation = "  ";
   std::vector<std::string> lines;
-  std::size_t begin = 0;
-  while (begin < text.size()) {
-    const std::size_t end = std::min(text.find('\n', begin), text.size());
-    lines.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
+  std::istringstream text(status.text());
+  for (std::string line; std::getline(text, line);) {
+    lines.push_back(line.starts_with(kIndentation) ? line.substr(kIndentation.size()) : line);
   }
+  if (lines.size() > 1 && lines.front().ends_with(':')) lines.erase(lines.begin());
   return lines;
 }
 
@@ -85,7 +87,7 @@ Findings findings_of(const Result<LoadedRules>& loaded, const Result<StoredSegme
   if (loaded.ok()) {
     found.warnings = loaded.value().rules->warnings();
   } else {
-    found.mistakes = lines_of(loaded.status().text());
+    found.mistakes = mistakes_of(loaded.status().text());
   }
   if (!stored.ok()) {
     found.mistakes.push_back(stored.status().text());
@@ -119,7 +121,9 @@ int check(const Settings& settings, const Result<LoadedRules>& loaded,
     if (ok) streams.out << "ok: " << source_text(loaded.value()) << "\n";
     if (ok && has_segments) streams.out << "ok: " << summary_of(stored.value()) << "\n";
   }
-  return ok ? kExitOk : kExitFailure;
+  if (ok) return kExitOk;
+  const bool no_source = !loaded.ok() && loaded.status().code() == StatusCode::kInvalidArgument;
+  return no_source ? kExitUsage : kExitFailure;
 }
 
 /// Segments, all of them, with warnings of those that rules name and that are not stored.

@@ -25,22 +25,24 @@ struct AccessSettings {
   std::string retention = "32d";
 };
 
-struct CheckSettings {
+/// Of check and explain.
+struct QuestionSettings {
   std::string user;
+  bool has_user = false;  ///< whether one is given; the empty one is somebody's, too
   std::vector<std::string> candidates;
   std::vector<std::string> segments;
   std::string input;   ///< questions, one a line; "-" is standard input
   std::string events;  ///< event messages, one a line: answer from these, without any server
+
+  /// Whether the questions are lines: with --events they are on standard input, unless one is asked
+  /// on the command line.
+  [[nodiscard]] bool from_lines() const { return !input.empty() || (!events.empty() && !has_user); }
 };
 
 struct ShowSettings {
   std::string user;
-};
-
-struct ExplainSettings {
-  std::string user;
-  std::string candidate;
-  std::vector<std::string> segments;
+  bool has_user = false;
+  std::string input;  ///< users, one a line; "-" is standard input
 };
 
 struct RulesSettings {
@@ -88,9 +90,9 @@ struct Settings {
   AccessSettings access;
   bool json = false;
   std::string at;
-  CheckSettings check;
+  QuestionSettings check;
   ShowSettings show;
-  ExplainSettings explain;
+  QuestionSettings explain;
   RulesSettings rules;
   AuditSettings audit;
   SimulateSettings simulate;

@@ -1,4 +1,6 @@
 // fcap show.
+#include <algorithm>
+#include <memory>
 #include <ostream>
 #include <utility>
 
@@ -9,11 +11,13 @@
 #include "cli/failure.h"
 #include "cli/instants.h"
 #include "cli/names.h"
+#include "cli/question_lines.h"
 #include "cli/record_reader.h"
 #include "cli/rule_loading.h"
 #include "config/rule_words.h"
 #include "config/time_text.h"
 #include "ledger/encode.h"
+#include "ledger/ids.h"
 
 namespace fcap::cli {
 namespace {
@@ -23,6 +27,7 @@ using nlohmann::ordered_json;
 /// A user's record, taken apart.
 struct Shown {
   std::string user;
+  bool null_user = false;  ///< stands for "unknown": never recorded, and not looked up
   std::string key;
   bool found = false;
   std::size_t record_bytes = 0;
@@ -44,16 +49,16 @@ Names load_names(const AccessSettings& access, Streams streams) {
   return {};
 }
 
-Status read(const Settings& settings, Shown& shown) {
-  shown.user = settings.show.user;
-  if (!settings.at.empty()) {
-    const Result<Instant> at = parse_at(settings.at, "--at");
-    if (!at.ok()) return at.status();
-    shown.at = at.value();
+bool is_null(const std::string& user, const AccessSettings& access) {
+  const auto& ids = access.null_user_ids;
+  return user.empty() || std::find(ids.begin(), ids.end(), user) != ids.end();
+}
+
+/// `shown` has the user and the instant.
+Status read_record(RecordReader& reader, Shown& shown) {
+  if (shown.user.size() > ledger::kIdBytesMax) {
+    return Status::error(StatusCode::kInvalidArgument, "the user id has more than 256 bytes");
   }
-  Result<std::unique_ptr<RecordReader>> opened = RecordReader::open(settings.access);
-  if (!opened.ok()) return opened.status();
-  RecordReader& reader = *opened.value();
   shown.key = reader.key_of(shown.user);
   const Result<std::optional<std::string>> record = reader.read(shown.user);
   if (!record.ok()) return record.status();
@@ -98,11 +103,13 @@ ordered_json run_json(const ledger::Ledger& ledger, const ledger::Run& run, cons
   return json;
 }
 
-void print_json(const Shown& shown, const Names& names, std::ostream& out) {
+std::string shown_line(const Shown& shown, const Names& names, const std::string& id_json) {
   const ledger::Ledger& ledger = shown.ledger;
   ordered_json json;
+  if (!id_json.empty()) json["id"] = ordered_json::parse(id_json, nullptr, false);
   json["user"] = shown.user;
-  json["key"] = shown.key;
+  json["null_user"] = shown.null_user;
+  json["key"] = shown.null_user ? ordered_json(nullptr) : ordered_json(shown.key);
   json["found"] = shown.found;
   if (shown.at) {
     json["at"] = to_ms(*shown.at);
@@ -119,7 +126,7 @@ void print_json(const Shown& shown, const Names& names, std::ostream& out) {
   for (const ledger::Run& run : ledger.runs()) {
     json["campaigns"].push_back(run_json(ledger, run, names));
   }
-  out << json.dump(-1, ' ', false, ordered_json::error_handler_t::replace) << "\n";
+  return json.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
 
 void print_markers(const Shown& shown, std::ostream& out) {
@@ -134,25 +141,31 @@ void print_markers(const Shown& shown, std::ostream& out) {
                        config::format_instant(*ledger.complete_since()));
   }
   if (ledger.unknown_frames() > 0) {
-    out << fmt::format("  {} parts are of a newer version and were skipped\n",
-                       ledger.unknown_frames());
+    out << fmt::format("  {} of a newer version, skipped\n",
+                       counted(ledger.unknown_frames(), "part", "parts"));
   }
   if (shown.at) {
-    out << fmt::format(
-        "  as of {}: {} later entries were left out. When an entry arrived is not recorded.\n",
-        config::format_instant(*shown.at), shown.left_out);
+    out << fmt::format("  as of {}: {} left out. When an entry arrived is not recorded.\n",
+                       config::format_instant(*shown.at),
+                       counted(shown.left_out, "later entry was", "later entries were"));
   }
 }
 
 void print_text(const Shown& shown, const Names& names, std::ostream& out) {
+  if (shown.null_user) {
+    out << fmt::format("user {}: null user id, never recorded\n",
+                       shown.user.empty() ? "(none)" : shown.user);
+    return;
+  }
   out << fmt::format("user {}, key {}\n", shown.user, shown.key);
   if (!shown.found) {
     out << "  nothing is recorded\n";
     return;
   }
   const ledger::Ledger& ledger = shown.ledger;
-  out << fmt::format("  {} entries in {} bytes, {} of them compacted{}\n", ledger.size(),
-                     shown.record_bytes, shown.compacted_bytes,
+  out << fmt::format("  {} in {}, {} of them compacted{}\n",
+                     counted(ledger.size(), "entry", "entries"),
+                     counted(shown.record_bytes, "byte", "bytes"), shown.compacted_bytes,
                      shown.ttl ? ", expires in " + spoken(*shown.ttl) : std::string());
   print_markers(shown, out);
   for (const ledger::Run& run : ledger.runs()) {
@@ -168,14 +181,58 @@ void print_text(const Shown& shown, const Names& names, std::ostream& out) {
   }
 }
 
+/// Opened when the first user is looked up: null ids need no server.
+class Records {
+ public:
+  explicit Records(const AccessSettings& access) : access_(access) {}
+
+  Status read(Shown& shown) {
+    shown.null_user = is_null(shown.user, access_);
+    if (shown.null_user) return {};
+    if (reader_ == nullptr) {
+      Result<std::unique_ptr<RecordReader>> opened = RecordReader::open(access_);
+      if (!opened.ok()) return opened.status();
+      reader_ = std::move(opened).value();
+    }
+    return read_record(*reader_, shown);
+  }
+
+ private:
+  const AccessSettings& access_;
+  std::unique_ptr<RecordReader> reader_;
+};
+
+int show_lines(const Settings& settings, Records& records, Streams streams) {
+  std::optional<Names> names;
+  const auto answer = [&](const Question& question) -> Result<std::string> {
+    Shown shown;
+    shown.user = question.user;
+    shown.at = question.at;
+    if (Status status = records.read(shown); !status.ok()) return status;
+    if (!names) names = load_names(settings.access, streams);
+    return shown_line(shown, *names, question.id_json);
+  };
+  return answer_lines(settings.show.input, Asks::kUserOnly, answer, streams);
+}
+
 }  // namespace
 
 int run_show(const Settings& settings, Streams streams) {
+  Records records(settings.access);
+  if (!settings.show.has_user) return show_lines(settings, records, streams);
   Shown shown;
-  if (const Status status = read(settings, shown); !status.ok()) return fail(streams, status);
-  const Names names = load_names(settings.access, streams);
+  shown.user = settings.show.user;
+  if (!settings.at.empty()) {
+    const Result<Instant> at = parse_at(settings.at, "--at");
+    if (!at.ok()) return fail(streams, at.status());
+    shown.at = at.value();
+    const std::string warning = seconds_warning(settings.at, "--at");
+    if (!warning.empty()) streams.err << "fcap: warning: " << warning << "\n";
+  }
+  if (const Status status = records.read(shown); !status.ok()) return fail(streams, status);
+  const Names names = shown.found ? load_names(settings.access, streams) : Names();
   if (settings.json) {
-    print_json(shown, names, streams.out);
+    streams.out << shown_line(shown, names, {});
   } else {
     print_text(shown, names, streams.out);
   }

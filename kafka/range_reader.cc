@@ -1,6 +1,8 @@
 #include "kafka/range_reader.h"
 
+#include <algorithm>
 #include <chrono>
+#include <limits>
 #include <map>
 
 #include <fmt/format.h>
@@ -10,7 +12,6 @@ namespace {
 
 using std::chrono::steady_clock;
 
-constexpr int kAnswerMs = 10'000;
 constexpr std::chrono::seconds kSilenceMax{30};
 
 struct TopicDelete {
@@ -46,7 +47,8 @@ std::string_view reason_of(const rd_kafka_message_t& message) {
 }  // namespace
 
 Result<std::unique_ptr<RangeReader>> RangeReader::open(const Connection& connection,
-                                                       std::string topic) {
+                                                       std::string topic,
+                                                       std::chrono::milliseconds answer_within) {
   // End-of-partition events tell that offsets below the end do not exist (compacted, or markers).
   auto conf = make_conf(connection, {{"group.id", "fcap-range-reader"}},
                         {{"enable.auto.commit", "false"},
@@ -54,6 +56,9 @@ Result<std::unique_ptr<RangeReader>> RangeReader::open(const Connection& connect
                          {"enable.partition.eof", "true"},
                          {"auto.offset.reset", "earliest"}});
   if (!conf.ok()) return conf.status();
+  // What goes wrong is told by our own statuses.
+  rd_kafka_conf_set_log_cb(conf.value().get(),
+                           [](const rd_kafka_t*, int, const char*, const char*) {});
   char text[256] = {};
   Ptr<rd_kafka_t> client(rd_kafka_new(RD_KAFKA_CONSUMER, conf.value().get(), text, sizeof text));
   if (!client) {
@@ -61,14 +66,20 @@ Result<std::unique_ptr<RangeReader>> RangeReader::open(const Connection& connect
   }
   (void)conf.value().release();  // the client owns it now
   rd_kafka_poll_set_consumer(client.get());
-  return std::unique_ptr<RangeReader>(new RangeReader(std::move(client), std::move(topic)));
+  return std::unique_ptr<RangeReader>(
+      new RangeReader(std::move(client), std::move(topic), answer_within));
+}
+
+int RangeReader::answer_ms() const noexcept {
+  return static_cast<int>(
+      std::clamp<std::int64_t>(answer_within_.count(), 1, std::numeric_limits<int>::max()));
 }
 
 Result<int> RangeReader::partition_count() {
   const std::unique_ptr<rd_kafka_topic_t, TopicDelete> topic(
       rd_kafka_topic_new(client_.get(), topic_.c_str(), nullptr));
   const struct rd_kafka_metadata* metadata = nullptr;
-  const auto code = rd_kafka_metadata(client_.get(), 0, topic.get(), &metadata, kAnswerMs);
+  const auto code = rd_kafka_metadata(client_.get(), 0, topic.get(), &metadata, answer_ms());
   if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return failure("topic " + topic_, code);
   const auto topic_code = metadata->topics[0].err;
   const int count = metadata->topics[0].partition_cnt;
@@ -84,7 +95,7 @@ Result<std::vector<Span>> RangeReader::whole_topic() {
   for (std::int32_t partition = 0; partition < count.value(); ++partition) {
     Span span{partition, 0, 0};
     const auto code = rd_kafka_query_watermark_offsets(client_.get(), topic_.c_str(), partition,
-                                                       &span.from, &span.to, kAnswerMs);
+                                                       &span.from, &span.to, answer_ms());
     if (code != RD_KAFKA_RESP_ERR_NO_ERROR) {
       return failure(fmt::format("{} [{}]", topic_, partition), code);
     }

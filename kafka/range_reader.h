@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -46,7 +47,9 @@ class RangeReader {
  public:
   using Visit = std::function<void(const Message&)>;
 
-  static Result<std::unique_ptr<RangeReader>> open(const Connection& connection, std::string topic);
+  /// `answer_within`: the longest wait for an answer to a question about the topic.
+  static Result<std::unique_ptr<RangeReader>> open(const Connection& connection, std::string topic,
+                                                   std::chrono::milliseconds answer_within);
 
   /// All partitions, from the first message there is to the end as it is now.
   Result<std::vector<Span>> whole_topic();
@@ -55,12 +58,14 @@ class RangeReader {
   Status read(const std::vector<Span>& spans, const Visit& visit);
 
  private:
-  RangeReader(Ptr<rd_kafka_t> client, std::string topic)
-      : client_(std::move(client)), topic_(std::move(topic)) {}
+  RangeReader(Ptr<rd_kafka_t> client, std::string topic, std::chrono::milliseconds answer_within)
+      : client_(std::move(client)), topic_(std::move(topic)), answer_within_(answer_within) {}
   Result<int> partition_count();
+  [[nodiscard]] int answer_ms() const noexcept;
 
   Ptr<rd_kafka_t> client_;
   std::string topic_;
+  std::chrono::milliseconds answer_within_;
 };
 
 }  // namespace fcap::kafka

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# scripts/demo.sh [--seconds N] [--log FILE] [--json FILE] [more of the ad server's options]: the whole path, live.
+# scripts/demo.sh [--seconds N] [--log FILE] [--json FILE] [more of the ad server's options; --help]: the whole path, live.
 # Starts what is not running yet (servers, updater), serves impressions, and ends all that it started.
 FCAP_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 source "$FCAP_ROOT/scripts/lib/common.sh"
@@ -84,7 +84,6 @@ run_ad_server() {
 # The campaigns of a log, three times in 24 hours each, so that there is something to cap.
 load_log_campaigns() {
   local log=$1
-  [[ -r $log ]] || die "--log: cannot read $log"
   gzip -cdf -- "$log" | awk -F, 'NR > 1 && !seen[$2]++ { print $2 }' |
     psql -qX -v ON_ERROR_STOP=1 "$DEV_CONNINFO" -c "
       CREATE TEMP TABLE log_campaigns (id text)" -c "COPY log_campaigns FROM STDIN" -c "
@@ -125,26 +124,86 @@ print_summary() {
 # Both sides in one object; the names on both sides are distinct.
 write_json() { jq -s '.[0] + .[1]' "$SERVED" "$AUDITED" >"$1"; }
 
-# The ad server writes its own summary; --json is the demo's.
+print_help() {
+  cat <<'TEXT'
+usage: ./dev demo [--seconds N] [--log FILE] [--json FILE] [options]
+
+Builds, starts what is not running yet of Redis, Kafka and PostgreSQL, serves and counts impressions live, then
+compares what Kafka holds with what Redis counts. Ends all that it started.
+
+  --seconds N              how long to serve, 1 to 86400 (20)
+  --log FILE               serve this impression log (CSV, plain or gzip) instead of synthetic traffic
+  --json FILE              also write the summary to this file
+  --rate N                 synthetic page views a second, 1 to 1000000 (4000)
+  --users N                synthetic users, 1 to 100000000 (2000)
+  --threads N              worker threads, 1 to 256 (2)
+  --drain-seconds N        how long to wait at the end for the updater to catch up, 0 to 3600 (60)
+  --probe-campaign ID      a campaign capped at 1, to measure the delay by; empty: do not (demo-probe)
+  --group ID               the updater's consumer group (fcap-updater)
+  --note-shown, --no-note-shown
+                           whether what was just shown counts before it has come back through Kafka (it does)
+
+Exit codes: 0 all is counted once, 1 something failed or is lost or double, 2 wrong use.
+TEXT
+}
+
+# check_number OPTION VALUE MIN MAX; a rate may have decimals.
+check_number() {
+  local pattern='^[0-9]+$'
+  [[ $1 != --rate ]] || pattern='^[0-9]+(\.[0-9]+)?$'
+  if [[ ! $2 =~ $pattern ]] || ! awk -v n="$2" -v min="$3" -v max="$4" 'BEGIN { exit !(n >= min && n <= max) }'; then
+    die_usage "$1: \"$2\" is not a number from $3 to $4"
+  fi
+}
+
+check_argument() {
+  local name=$1 value=$2
+  case $name in
+    --seconds) check_number "$name" "$value" 1 86400 ;;
+    --rate) check_number "$name" "$value" 1 1000000 ;;
+    --users) check_number "$name" "$value" 1 100000000 ;;
+    --threads) check_number "$name" "$value" 1 256 ;;
+    --drain-seconds) check_number "$name" "$value" 0 3600 ;;
+    --log) [[ -f $value && -r $value ]] || die_usage "--log: cannot read $value" ;;
+    --json)
+      [[ ! -d $value ]] || die_usage "--json: $value is a directory"
+      if [[ -e $value ]]; then
+        [[ -w $value ]] || die_usage "--json: cannot write $value"
+      else
+        [[ -d $(dirname -- "$value") && -w $(dirname -- "$value") ]] || die_usage "--json: cannot write $value"
+      fi
+      ;;
+  esac
+}
+
+# Everything is looked at before anything is built or started. The ad server writes its own summary; --json is the
+# demo's.
 JSON_FILE='' LOG_FILE='' ARGUMENTS=()
 while (($#)); do
   case $1 in
-    --json | --log)
-      (($# > 1)) || die_usage "$1 needs a file"
-      if [[ $1 == --json ]]; then JSON_FILE=$2; else LOG_FILE=$2 ARGUMENTS+=(--log "$2"); fi
-      shift 2
-      ;;
-    --json=*) JSON_FILE=${1#*=}; shift ;;
-    --log=*) LOG_FILE=${1#*=} ARGUMENTS+=(--log "$LOG_FILE"); shift ;;
     -h | --help)
-      "$FCAP_ROOT/dev" help
+      print_help
       exit 0
       ;;
-    *)
+    --note-shown | --no-note-shown)
       ARGUMENTS+=("$1")
       shift
+      continue
       ;;
+    --*=*) set -- "${1%%=*}" "${1#*=}" "${@:2}" ;;
   esac
+  case $1 in
+    --seconds | --log | --json | --rate | --users | --threads | --drain-seconds | --probe-campaign | --group) ;;
+    *) die_usage "unknown option: $1 (see ./dev demo --help)" ;;
+  esac
+  (($# > 1)) || die_usage "$1 needs a value"
+  check_argument "$1" "$2"
+  case $1 in
+    --json) JSON_FILE=$2 ;;
+    --log) LOG_FILE=$2 ;;
+  esac
+  [[ $1 == --json ]] || ARGUMENTS+=("$1" "$2")
+  shift 2
 done
 
 "$FCAP_ROOT/scripts/packages" build runtime

@@ -50,6 +50,19 @@ by_pkg_config() {
     LD_LIBRARY_PATH=$(dirname "$PKG_CONFIG_PATH") "$work/by_pkg_config"
 }
 
+# What the README shows as a whole program is one. No server is there, so it prints that as the reason.
+readme_program() {
+  local flags
+  awk '/^## libfcap in 20 lines/ { here = 1 } here && /^```$/ { exit } code { print } here && /^```cpp$/ { code = 1 }' \
+    "$FCAP_ROOT/README.md" >"$work/readme.cc"
+  grep -q 'int main' "$work/readme.cc" || { echo "README.md has no program below its heading"; return 1; }
+  read -ra flags <<<"$(PKG_CONFIG_PATH=$(library_dir) pkg-config --cflags --libs fcap)"
+  g++ -std=c++20 -Wall -Wextra -Werror "$work/readme.cc" -o "$work/readme" "${flags[@]}" &&
+    LD_LIBRARY_PATH=$(library_dir) timeout 60 "$work/readme" >"$work/readme.out" || return 1
+  cat "$work/readme.out"
+  grep -qE '^answered: [a-z_]+$' "$work/readme.out"
+}
+
 # The public headers may name nothing of the libraries that fcap uses inside: each compiles alone, without them.
 headers_stand_alone() {
   local header
@@ -80,6 +93,7 @@ check "cmake --install" cmake --install "$build" --prefix "$prefix"
 check "an outside project by find_package(fcap)" by_find_package
 check "an outside project by pkg-config fcap" by_pkg_config
 if [[ ${CI:-} == true ]]; then check "an outside project with a static libfcap" statically; fi
+check "the program in the README" readme_program
 check "every public header stands alone" headers_stand_alone
 check "the library shows only its own symbols" symbols_are_hidden
 check "the installed programs run" programs_run

@@ -94,7 +94,7 @@ tidy() {
   local dir
   dir=$(build_dir dev)
   # Only files that the build knows, and none that it generates.
-  run-clang-tidy-14 -quiet -p "$dir" -j "$(nproc)" "^$FCAP_ROOT/(libfcap|updater|cli|kafka|tests|bench|examples)/.*\\.cc$" \
+  run-clang-tidy-14 -quiet -p "$dir" -j "$(nproc)" "^$FCAP_ROOT/(libfcap|updater|cli|command_line|kafka|tests|bench|examples)/.*\\.cc$" \
     >"$dir/clang-tidy.log" 2>&1 || { grep -E '(warning|error):' "$dir/clang-tidy.log" | sort -u; return 1; }
 }
 

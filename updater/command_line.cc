@@ -1,17 +1,20 @@
 #include "updater/command_line.h"
 
+#include <algorithm>
 #include <charconv>
+#include <cstdio>
 #include <cstdlib>
-#include <iostream>
 #include <map>
 #include <utility>
 
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <fcap/version.h>
 
+#include "command_line/mistakes.h"
 #include "config/time_text.h"
 #include "updater/settings/field_value.h"
 #include "updater/settings/fields.h"
@@ -30,6 +33,7 @@ constexpr const char* kExitCodes =
 
 /// The values that settings are given on the command line, by field name.
 using FlagValues = std::map<std::string, std::vector<std::string>>;
+using Mistakes = std::vector<std::string>;
 
 std::string flag_name(const Field& field) {
   const bool secret = std::holds_alternative<SecretKind>(field.kind);
@@ -72,6 +76,9 @@ std::string check_bytes(const std::string& text) {
 struct RawReplay {
   std::string from;
   std::string to;
+  std::string from_offset;
+  std::string to_offset;
+  std::string partitions;
   std::string memory;
 };
 
@@ -81,17 +88,21 @@ void add_replay(CLI::App& command, ReplayFlags& flags, RawReplay& raw) {
   auto* from =
       command.add_option("--from", raw.from, "From this time of the broker's")->check(time);
   auto* to = command.add_option("--to", raw.to, "Up to, not including, this time")->check(time);
-  command.add_option("--from-offset", flags.from_offset, "From this offset of each partition")
-      ->check(CLI::NonNegativeNumber)
+  command
+      .add_option("--from-offset", raw.from_offset,
+                  "From this offset of each partition, or of single ones, such as 0:1200,3:950; "
+                  "the others from their beginning")
+      ->check(command_line::not_empty())
       ->excludes(from)
       ->group(kGroup);
-  command.add_option("--to-offset", flags.to_offset, "Up to, not including, this offset")
-      ->check(CLI::NonNegativeNumber)
+  command
+      .add_option("--to-offset", raw.to_offset,
+                  "Up to, not including, this offset; written like --from-offset")
+      ->check(command_line::not_empty())
       ->excludes(to)
       ->group(kGroup);
-  command.add_option("--partitions", flags.partitions, "Only these, such as 0,3,4")
-      ->delimiter(',')
-      ->check(CLI::NonNegativeNumber)
+  command.add_option("--partitions", raw.partitions, "Only these, such as 0,3,4")
+      ->check(command_line::not_empty())
       ->group(kGroup);
   command.add_option("--rate", flags.messages_per_second, "Messages per second; 0: no limit")
       ->check(CLI::NonNegativeNumber)
@@ -111,11 +122,96 @@ void add_replay(CLI::App& command, ReplayFlags& flags, RawReplay& raw) {
   to->group(kGroup);
 }
 
-void finish_replay(const RawReplay& raw, ReplayFlags& flags) {
+template <typename Number>
+std::optional<Number> whole_number(std::string_view text) {
+  Number number{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc{} || end != text.data() + text.size() || number < 0) return std::nullopt;
+  return number;
+}
+
+std::vector<std::string_view> split_at_commas(std::string_view text) {
+  std::vector<std::string_view> parts;
+  while (true) {
+    const std::size_t comma = std::min(text.find(','), text.size());
+    parts.push_back(text.substr(0, comma));
+    if (comma == text.size()) return parts;
+    text.remove_prefix(comma + 1);
+  }
+}
+
+/// "1200" for every partition, or "0:1200,3:950".
+OffsetFlag offset_flag(std::string_view flag, std::string_view text, Mistakes& mistakes) {
+  OffsetFlag offset;
+  if (text.empty()) return offset;
+  offset.everywhere = whole_number<std::int64_t>(text);
+  if (offset.everywhere) return offset;
+  for (const std::string_view part : split_at_commas(text)) {
+    const std::size_t colon = std::min(part.find(':'), part.size());
+    const auto partition = whole_number<std::int32_t>(part.substr(0, colon));
+    const auto at =
+        whole_number<std::int64_t>(part.substr(colon == part.size() ? colon : colon + 1));
+    if (!partition || !at) {
+      mistakes.push_back(fmt::format(
+          "{}: \"{}\": expected a whole number, or partitions each with a whole number, "
+          "such as 0:1200,3:950",
+          flag, text));
+      return {};
+    }
+    offset.of_partition[*partition] = *at;
+  }
+  return offset;
+}
+
+std::vector<std::int32_t> partitions_flag(std::string_view text, Mistakes& mistakes) {
+  std::vector<std::int32_t> partitions;
+  if (text.empty()) return partitions;
+  for (const std::string_view part : split_at_commas(text)) {
+    if (const auto partition = whole_number<std::int32_t>(part)) {
+      partitions.push_back(*partition);
+    } else {
+      mistakes.push_back(fmt::format(
+          "--partitions: \"{}\": expected a whole number, or several, such as 0,3,4", part));
+    }
+  }
+  return partitions;
+}
+
+void finish_replay(const RawReplay& raw, ReplayFlags& flags, Mistakes& mistakes) {
   const auto now = std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
   if (!raw.from.empty()) flags.from_time = parse_time_flag(raw.from, now);
   if (!raw.to.empty()) flags.to_time = parse_time_flag(raw.to, now);
   if (!raw.memory.empty()) flags.redis_bytes_max = parse_bytes(raw.memory).value_or(0);
+  flags.from_offset = offset_flag("--from-offset", raw.from_offset, mistakes);
+  flags.to_offset = offset_flag("--to-offset", raw.to_offset, mistakes);
+  flags.partitions = partitions_flag(raw.partitions, mistakes);
+  if (flags.from_time && flags.to_time && *flags.from_time >= *flags.to_time) {
+    mistakes.emplace_back("--from, --to: the range ends before it begins");
+  }
+  if (flags.from_offset.everywhere && flags.to_offset.everywhere &&
+      *flags.from_offset.everywhere >= *flags.to_offset.everywhere) {
+    mistakes.emplace_back("--from-offset, --to-offset: the range ends before it begins");
+  }
+}
+
+/// Settings are judged by those who load them, so that all mistakes are reported at once.
+void take_unexpected(const CLI::App& app, SettingSources& sources) {
+  for (const command_line::Unexpected& argument : command_line::unexpected(app)) {
+    const std::string name =
+        argument.option.starts_with("--") ? argument.option.substr(2) : std::string();
+    if (find_field(name) != nullptr) {
+      // A secret: it is no option, since it does not belong on a command line.
+      sources.flags.emplace_back(name, argument.text);
+    } else {
+      sources.mistakes.push_back(command_line::describe(argument, app));
+    }
+  }
+}
+
+int wrong_use(const Mistakes& mistakes) {
+  fmt::print(stderr, "fcap-updater: {}\nRun with --help for more information.\n",
+             fmt::join(mistakes, "\nfcap-updater: "));
+  return kExitUsage;
 }
 
 void finish_sources(std::string file, const FlagValues& values, SettingSources& sources) {
@@ -156,7 +252,9 @@ std::optional<CommandLine> parse_command_line(int argc, const char* const* argv,
   CLI::App app(kDescription, "fcap-updater");
   app.footer(kExitCodes);
   app.set_version_flag("--version", "fcap-updater " FCAP_VERSION);
-  app.require_subcommand(1);
+  // That there is one, and what nobody takes, is looked at below.
+  app.require_subcommand(0, 1);
+  app.allow_extras();
 
   auto* run = app.add_subcommand("run", "Count events until stopped (SIGTERM, SIGINT)");
   auto* replay =
@@ -179,10 +277,20 @@ std::optional<CommandLine> parse_command_line(int argc, const char* const* argv,
       ->check(CLI::IsMember({"configuration", "metrics", "sample"}));
 
   try {
-    app.parse(argc, argv);
+    app.parse(command_line::arguments(argc, argv));
   } catch (const CLI::ParseError& error) {
-    exit_code = app.exit(error) == 0 ? kExitOk : kExitUsage;
+    exit_code =
+        error.get_exit_code() == 0 ? app.exit(error) : wrong_use({command_line::text_of(error)});
     return std::nullopt;
+  }
+  if (app.get_subcommands().empty() || reference->parsed()) {
+    const Mistakes mistakes = command_line::mistakes_of(app);
+    if (!mistakes.empty()) {
+      exit_code = wrong_use(mistakes);
+      return std::nullopt;
+    }
+  } else {
+    take_unexpected(app, line.sources);
   }
   using Command = CommandLine::Command;
   line.command = replay->parsed()      ? Command::kReplay
@@ -190,7 +298,7 @@ std::optional<CommandLine> parse_command_line(int argc, const char* const* argv,
                  : check->parsed()     ? Command::kCheckConfig
                  : reference->parsed() ? Command::kReference
                                        : Command::kRun;
-  finish_replay(raw, line.replay);
+  finish_replay(raw, line.replay, line.sources.mistakes);
   finish_sources(std::move(file), values, line.sources);
   return line;
 }

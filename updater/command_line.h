@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,11 +19,17 @@ inline constexpr int kExitUsage = 2;    ///< the command line or the configurati
 inline constexpr int kExitStopped = 3;  ///< replay, sweep: ended by a signal before their end
 inline constexpr int kExitMemory = 4;   ///< replay: Redis uses more memory than allowed
 
+/// An end of the range by offset: of every partition, or of single ones.
+struct OffsetFlag {
+  std::optional<std::int64_t> everywhere;
+  std::map<std::int32_t, std::int64_t> of_partition;
+};
+
 struct ReplayFlags {
   std::optional<Instant> from_time;
   std::optional<Instant> to_time;
-  std::optional<std::int64_t> from_offset;
-  std::optional<std::int64_t> to_offset;
+  OffsetFlag from_offset;
+  OffsetFlag to_offset;
   std::vector<std::int32_t> partitions;
   double messages_per_second = 0;
   std::int64_t redis_bytes_max = 0;

@@ -25,41 +25,64 @@ spdlog::level::level_enum to_spdlog(LogSettings::Level level) noexcept {
   return spdlog::level::info;
 }
 
+bool is_control(char c) noexcept {
+  const auto byte = static_cast<unsigned char>(c);
+  return byte < 0x20 || byte == 0x7f;
+}
+
 // Log texts quote outside bytes (ids, server errors), so everything that JSON or a terminal could
 // trip over is escaped; bytes from 0x80 up are passed on as they are.
-void append_escaped(std::string_view text, spdlog::memory_buf_t& out) {
+void append_json(std::string_view text, spdlog::memory_buf_t& out) {
   for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
-      out.push_back('\\');
-      out.push_back(c);
-    } else if (byte < 0x20 || byte == 0x7f) {
-      fmt::format_to(std::back_inserter(out), "\\u{:04x}", byte);
+    if (is_control(c)) {
+      fmt::format_to(std::back_inserter(out), "\\u{:04x}", static_cast<unsigned char>(c));
+      continue;
+    }
+    if (c == '"' || c == '\\') out.push_back('\\');
+    out.push_back(c);
+  }
+}
+
+// For people: only what would break the line or steer the terminal.
+void append_plain(std::string_view text, spdlog::memory_buf_t& out) {
+  for (const char c : text) {
+    if (c == '\t') {
+      out.push_back(' ');
+    } else if (c == '\n') {
+      fmt::format_to(std::back_inserter(out), "\\n");
+    } else if (is_control(c)) {
+      fmt::format_to(std::back_inserter(out), "\\x{:02x}", static_cast<unsigned char>(c));
     } else {
       out.push_back(c);
     }
   }
 }
 
+using Append = void (*)(std::string_view text, spdlog::memory_buf_t& out);
+
 class EscapedText final : public spdlog::custom_flag_formatter {
  public:
+  explicit EscapedText(Append append) noexcept : append_(append) {}
   void format(const spdlog::details::log_msg& message, const std::tm& /*time*/,
               spdlog::memory_buf_t& out) override {
-    append_escaped({message.payload.data(), message.payload.size()}, out);
+    append_({message.payload.data(), message.payload.size()}, out);
   }
   [[nodiscard]] std::unique_ptr<custom_flag_formatter> clone() const override {
-    return std::make_unique<EscapedText>();
+    return std::make_unique<EscapedText>(append_);
   }
+
+ private:
+  Append append_;
 };
 
 }  // namespace
 
 void configure_logging(const LogSettings& settings) {
   auto formatter = std::make_unique<spdlog::pattern_formatter>(spdlog::pattern_time_type::utc);
-  formatter->add_flag<EscapedText>('*');
-  formatter->set_pattern(settings.format == LogSettings::Format::kJson
-                             ? R"({"time":"%Y-%m-%dT%H:%M:%S.%eZ","level":"%l","text":"%*"})"
-                             : "%Y-%m-%dT%H:%M:%S.%eZ %l %*");
+  const bool json = settings.format == LogSettings::Format::kJson;
+  formatter->add_flag<EscapedText>('*', json ? append_json : append_plain);
+  formatter->set_pattern(json ? R"({"time":"%Y-%m-%dT%H:%M:%S.%eZ","level":"%l","text":"%*"})"
+                              : "%Y-%m-%dT%H:%M:%S.%eZ %l %*");
   auto logger =
       std::make_shared<spdlog::logger>("fcap", std::make_shared<spdlog::sinks::stderr_sink_mt>());
   logger->set_formatter(std::move(formatter));

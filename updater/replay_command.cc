@@ -33,8 +33,10 @@ ReplayOptions replay_options(const Settings& settings, const ReplayFlags& flags)
   options.partitions = flags.partitions;
   options.from_time = flags.from_time;
   options.to_time = flags.to_time;
-  options.from_offset = flags.from_offset;
-  options.to_offset = flags.to_offset;
+  options.from_offset = flags.from_offset.everywhere;
+  options.to_offset = flags.to_offset.everywhere;
+  options.from_offsets = flags.from_offset.of_partition;
+  options.to_offsets = flags.to_offset.of_partition;
   options.resume = flags.resume;
   options.messages_per_second = flags.messages_per_second;
   options.redis_bytes_max = static_cast<std::uint64_t>(flags.redis_bytes_max);

@@ -88,7 +88,7 @@ Status read_topic(const KafkaSource& source, ImpressionLog& log, Rejections& rej
                   Progress& progress) {
   progress.begin("Reading topic " + source.topic);
   auto reader = kafka::RangeReader::open({.brokers = source.brokers, .client_id = "fcap-simulate"},
-                                         source.topic);
+                                         source.topic, source.answer_within);
   if (!reader.ok()) return reader.status();
   auto spans = reader.value()->whole_topic();
   if (!spans.ok()) return spans.status();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <string>
 #include <vector>
@@ -36,6 +37,7 @@ Status read_log_file(const std::string& path, ImpressionLog& log, Rejections& re
 struct KafkaSource {
   std::string brokers;
   std::string topic;
+  std::chrono::milliseconds answer_within;
 };
 
 /// Adds all messages of a topic, from the first there is to the end as it is now.

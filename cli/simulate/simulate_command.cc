@@ -10,6 +10,7 @@
 
 #include "cli/commands.h"
 #include "cli/failure.h"
+#include "cli/instants.h"
 #include "cli/rule_loading.h"
 #include "cli/simulate/simulation.h"
 #include "cli/stored_segments.h"
@@ -46,8 +47,8 @@ Result<StoredSegments> load_segments_of(const Settings& settings) {
   return load_segments(access);
 }
 
-Status read_all(const SimulateSettings& settings, ImpressionLog& log, Simulation& simulation,
-                Progress& progress) {
+Status read_all(const SimulateSettings& settings, std::chrono::milliseconds timeout,
+                ImpressionLog& log, Simulation& simulation, Progress& progress) {
   for (const std::string& path : settings.log_files) {
     simulation.sources.push_back(path);
     if (Status status = read_log_file(path, log, simulation.rejections, progress); !status.ok()) {
@@ -56,8 +57,9 @@ Status read_all(const SimulateSettings& settings, ImpressionLog& log, Simulation
   }
   if (settings.brokers.empty()) return {};
   simulation.sources.push_back("topic " + settings.topic);
-  return read_topic({.brokers = settings.brokers, .topic = settings.topic}, log,
-                    simulation.rejections, progress);
+  return read_topic(
+      {.brokers = settings.brokers, .topic = settings.topic, .answer_within = timeout}, log,
+      simulation.rejections, progress);
 }
 
 void print_notes(const Simulation& simulation, std::ostream& err) {
@@ -71,13 +73,13 @@ void print_notes(const Simulation& simulation, std::ostream& err) {
     if (rejections.count > rejections.first.size()) err << "  …\n";
   }
   if (simulation.without_user > 0) {
-    err << fmt::format(
-        "fcap: warning: {} impressions have no user id; they are never capped and were left out\n",
-        simulation.without_user);
+    err << fmt::format("fcap: warning: {} no user id; never capped, and left out\n",
+                       counted(simulation.without_user, "impression has", "impressions have"));
   }
   if (simulation.repeated > 0) {
-    err << fmt::format("fcap: warning: {} events are there more than once and count once\n",
-                       simulation.repeated);
+    err << fmt::format("fcap: warning: {} once\n",
+                       counted(simulation.repeated, "event is there more than once and counts",
+                               "events are there more than once and count"));
   }
   for (const Outcome& outcome : simulation.outcomes) {
     for (const std::string& warning : outcome.warnings) {
@@ -98,6 +100,8 @@ Status write_page(const Simulation& simulation, const std::string& path) {
 
 int run_simulate(const Settings& settings, Streams streams) {
   const SimulateSettings& simulate = settings.simulate;
+  const auto timeout = parse_duration(settings.access.timeout, "--timeout");
+  if (!timeout.ok()) return fail(streams, timeout.status());
   const Result<std::vector<NamedRules>> rules = load_all(settings);
   if (!rules.ok()) return fail(streams, rules.status());
   const Result<StoredSegments> stored = load_segments_of(settings);
@@ -109,7 +113,7 @@ int run_simulate(const Settings& settings, Streams streams) {
   Progress progress(streams.err, simulate.progress || at_terminal);
   ImpressionLog log(settings.access.null_user_ids);
   Simulation read;
-  const Status status = read_all(simulate, log, read, progress);
+  const Status status = read_all(simulate, timeout.value(), log, read, progress);
   progress.finish();
   if (!status.ok()) return fail(streams, status);
   log.put_in_order();

@@ -196,8 +196,11 @@ int run(const Flags& flags) {
     file << json << "\n";
     if (!file.flush()) throw std::runtime_error("--json: cannot write " + flags.json);
   }
-  if (!summary.drained)
-    std::fprintf(stderr, "the updater has not caught up within --drain-seconds\n");
+  if (!summary.drained) {
+    std::fprintf(stderr, interrupted.load()
+                             ? "interrupted: whether the updater has caught up is not known\n"
+                             : "the updater has not caught up within --drain-seconds\n");
+  }
   return summary.drained ? 0 : 1;
 }
 

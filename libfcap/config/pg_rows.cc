@@ -139,10 +139,11 @@ void read_window(RowReader& row, Window& window) {
   }
   row.word("calendar_unit", kCalendarUnitWords, window.unit);
   if (auto zone = row.id("time_zone")) window.time_zone = *std::move(zone);
-  if (window.unit != CalendarUnit::kWeek) {
-    row.must_be_null("week_start", "for this calendar_unit");
-  } else if (row.cell("week_start")) {
-    row.word("week_start", kWeekdayWords, window.week_start);
+  if (row.cell("week_start")) {
+    // Units other than weeks have no use for it.
+    std::chrono::weekday week_start = window.week_start;
+    row.word("week_start", kWeekdayWords, week_start);
+    if (window.unit == CalendarUnit::kWeek) window.week_start = week_start;
   }
 }
 

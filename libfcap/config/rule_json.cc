@@ -127,6 +127,13 @@ void read_window_length(ObjectReader& reader, Window& window) {
   }
 }
 
+/// Units other than weeks have no use for it.
+void read_week_start(ObjectReader& reader, Window& window) {
+  std::chrono::weekday week_start = window.week_start;
+  reader.word("week_start", kWeekdayWords, week_start);
+  if (window.unit == CalendarUnit::kWeek) window.week_start = week_start;
+}
+
 void read_window(ObjectReader& rule_reader, Mistakes& mistakes, Window& window) {
   const json* member = rule_reader.take("window");
   if (member == nullptr) return rule_reader.wrong("window", "is missing");
@@ -144,9 +151,7 @@ void read_window(ObjectReader& rule_reader, Mistakes& mistakes, Window& window) 
     case Window::Kind::kCalendar:
       reader.word("unit", kCalendarUnitWords, window.unit, true);
       if (auto zone = reader.id("time_zone")) window.time_zone = *std::move(zone);
-      if (window.unit == CalendarUnit::kWeek) {
-        reader.word("week_start", kWeekdayWords, window.week_start);
-      }
+      read_week_start(reader, window);
       break;
     case Window::Kind::kLifetime:
       break;
@@ -164,22 +169,27 @@ std::string place_of(std::string_view list, std::size_t index, const json& eleme
   return place;
 }
 
-Rule read_rule(const json& element, std::size_t index, Mistakes& mistakes) {
+/// None: what it is for cannot be told; anything else that is wrong with it is reported only.
+std::optional<Rule> read_rule(const json& element, std::size_t index, Mistakes& mistakes) {
   ObjectReader reader(element, place_of("rules", index, element), mistakes);
+  const std::size_t before = mistakes.count();
   Rule rule;
   rule.id = reader.id("id", true).value_or("");
   reader.word("scope", kScopeWords, rule.scope, true);
   rule.target = reader.id("target").value_or("");
+  read_window(reader, mistakes, rule.window);
+  const bool sound = mistakes.count() == before;
+  const std::size_t so_far = mistakes.count();
   reader.word("event_type", kEventTypeWords, rule.event_type);
   rule.limit = reader.whole<std::uint32_t>("limit");
-  read_window(reader, mistakes, rule.window);
   rule.segment = reader.id("segment");
   rule.start = reader.instant("start");
   rule.end = reader.instant("end");
   reader.word("mode", kModeWords, rule.mode);
   reader.word("enforcement", kEnforcementWords, rule.enforcement);
   reader.refuse_others();
-  return rule;
+  if (mistakes.count() != so_far) rule.segment.reset();  // it may be what is wrong
+  return sound ? std::optional(std::move(rule)) : std::nullopt;
 }
 
 void read_groups(ObjectReader& reader, std::vector<std::string>& groups) {
@@ -281,9 +291,11 @@ class RuleSetReader {
     if (!value.is_object()) {
       mistakes_.add(section_ + "[" + std::to_string(index) + "]: must be an object");
     } else if (list_ == List::kRules) {
-      spec.rules.push_back(read_rule(value, index, mistakes_));
+      if (auto rule = read_rule(value, index, mistakes_)) spec.rules.push_back(*std::move(rule));
     } else {
-      spec.campaigns.push_back(read_campaign(value, index, mistakes_));
+      const std::size_t before = mistakes_.count();
+      Campaign campaign = read_campaign(value, index, mistakes_);
+      if (mistakes_.count() == before) spec.campaigns.push_back(std::move(campaign));
     }
     return false;
   }
@@ -312,6 +324,11 @@ std::string_view plain_text(std::string_view what) {
 }  // namespace
 
 Result<RuleSetSpec> parse_rules_json(std::string_view text) {
+  RuleSetSpec sound;
+  return parse_rules_json(text, sound);
+}
+
+Result<RuleSetSpec> parse_rules_json(std::string_view text, RuleSetSpec& sound) {
   Mistakes mistakes;
   RuleSetReader reader(mistakes);
   try {
@@ -328,6 +345,7 @@ Result<RuleSetSpec> parse_rules_json(std::string_view text) {
     return Status::error(StatusCode::kInternal, std::string("reading rules: ") + failure.what());
   }
   if (!mistakes.empty()) {
+    sound = std::move(reader.spec);
     return Status::error(StatusCode::kInvalidArgument, mistakes.text("the rules are not valid:"));
   }
   return std::move(reader.spec);

@@ -13,6 +13,10 @@ namespace fcap::config {
 /// errors; all of them are reported at once, each with its place.
 Result<RuleSetSpec> parse_rules_json(std::string_view json);
 
+/// The same; where there are mistakes, `sound` gets the rules and campaigns of which id, scope,
+/// target and window could be read, so that RuleSet::build() can tell what else is wrong with them.
+Result<RuleSetSpec> parse_rules_json(std::string_view json, RuleSetSpec& sound);
+
 /// The same object, written; parse_rules_json() of it gives an equal spec.
 std::string to_rules_json(const RuleSetSpec& spec);
 

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -25,8 +26,18 @@ std::string quoted(std::string_view text) {
   return out;
 }
 
-std::string in_ms(std::int64_t ms) {
-  return std::to_string(ms) + " ms";
+/// As a rule would have it written: "32d", "745h", "1500ms".
+std::string length_text(std::int64_t ms) {
+  struct Unit {
+    std::int64_t ms;
+    std::string_view name;
+  };
+  constexpr std::array<Unit, 4> kUnits{
+      {{86'400'000, "d"}, {3'600'000, "h"}, {60'000, "m"}, {1000, "s"}}};
+  for (const Unit& unit : kUnits) {
+    if (ms != 0 && ms % unit.ms == 0) return std::to_string(ms / unit.ms).append(unit.name);
+  }
+  return std::to_string(ms) + "ms";
 }
 
 /// Whether two different ids of one kind have the same hash in the record: found by sorting, which
@@ -83,10 +94,10 @@ void check_window(const Rule& rule, std::int64_t retention_ms, const std::string
     case Window::Kind::kFixed: {
       const std::int64_t length_ms = window.length.count();
       if (length_ms <= 0) {
-        mistakes.add(place + "window length " + in_ms(length_ms) + " is not above zero");
+        mistakes.add(place + "window length " + length_text(length_ms) + " is not above zero");
       } else if (length_ms > retention_ms) {
-        mistakes.add(place + "window length " + in_ms(length_ms) + " is more than the retention, " +
-                     in_ms(retention_ms));
+        mistakes.add(place + "window length " + length_text(length_ms) +
+                     " is more than the retention, " + length_text(retention_ms));
       }
       return;
     }
@@ -97,8 +108,8 @@ void check_window(const Rule& rule, std::int64_t retention_ms, const std::string
       }
       const std::int64_t needed_ms = longest_period_ms(window.unit);
       if (needed_ms > retention_ms) {
-        mistakes.add(place + "calendar window needs a retention of " + in_ms(needed_ms) +
-                     "; it is " + in_ms(retention_ms));
+        mistakes.add(place + "calendar window needs a retention of " + length_text(needed_ms) +
+                     "; it is " + length_text(retention_ms));
       }
       if (window.unit == CalendarUnit::kWeek && !window.week_start.ok()) {
         mistakes.add(place + "week start is not a day of the week");

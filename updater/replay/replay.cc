@@ -64,6 +64,14 @@ Status Replay::find_partitions() {
                          fmt::format("partition {}: topic {} has {} (0 to {})", partition,
                                      consumer_->topic(), count.value(), count.value() - 1));
   }
+  for (const auto* offsets : {&options_.from_offsets, &options_.to_offsets}) {
+    for (const auto& [partition, offset] : *offsets) {
+      if (std::binary_search(reading_.begin(), reading_.end(), partition)) continue;
+      return Status::error(
+          StatusCode::kInvalidArgument,
+          fmt::format("partition {}: an offset is given, but it is not replayed", partition));
+    }
+  }
   return {};
 }
 
@@ -86,6 +94,13 @@ Result<Replay::Span> Replay::span_of(std::int32_t partition) {
   }
   if (options_.from_offset) span.next = std::max(span.next, *options_.from_offset);
   if (options_.to_offset) span.end = std::min(span.end, *options_.to_offset);
+  if (const auto from = options_.from_offsets.find(partition);
+      from != options_.from_offsets.end()) {
+    span.next = std::max(span.next, from->second);
+  }
+  if (const auto to = options_.to_offsets.find(partition); to != options_.to_offsets.end()) {
+    span.end = std::min(span.end, to->second);
+  }
   return span;
 }
 

@@ -38,6 +38,9 @@ struct ReplayOptions {
   std::optional<Instant> to_time;
   std::optional<std::int64_t> from_offset;
   std::optional<std::int64_t> to_offset;
+  /// The same of single partitions, which must be among those that are replayed.
+  std::map<std::int32_t, std::int64_t> from_offsets;
+  std::map<std::int32_t, std::int64_t> to_offsets;
   /// Goes on where an earlier replay of this group came to, if that is later.
   bool resume = false;
 

@@ -1,8 +1,11 @@
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <cstdint>
 #include <cstring>
 #include <memory>
 
+#include <arpa/inet.h>
 #include <fmt/core.h>
 #include <libpq-fe.h>
 #include <librdkafka/rdkafka.h>
@@ -35,7 +38,54 @@ constexpr std::array kOwnProperties = {
     OwnProperty{"enable.partition.eof", "the updater sets it where it needs it"},
 };
 
+bool is_host(std::string_view text) {
+  if (text.starts_with('[') && text.ends_with(']')) {
+    in6_addr address{};
+    return inet_pton(AF_INET6, std::string(text.substr(1, text.size() - 2)).c_str(), &address) == 1;
+  }
+  return !text.empty() && text.find_first_not_of(
+                              "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVW"
+                              "XYZ0123456789-._") == std::string_view::npos;
+}
+
+/// "host:port" as librdkafka reads it: a protocol may stand in front, the port may be left out.
+bool is_broker(std::string_view text) {
+  const std::size_t protocol = text.find("://");
+  if (protocol != std::string_view::npos) text.remove_prefix(protocol + 3);
+  const std::size_t colon = text.rfind(':');
+  if (colon == std::string_view::npos || text.ends_with(']')) return is_host(text);
+  const std::string_view digits = text.substr(colon + 1);
+  std::uint16_t port = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), port);
+  return error == std::errc{} && end == digits.data() + digits.size() && port != 0 &&
+         is_host(text.substr(0, colon));
+}
+
+/// The names that a broker takes.
+bool is_topic(std::string_view name) {
+  constexpr std::size_t kNameBytesMax = 249;
+  return name.size() <= kNameBytesMax && name != "." && name != ".." &&
+         name.find_first_not_of(
+             "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") ==
+             std::string_view::npos;
+}
+
+void check_topic(std::string_view field, std::string_view name,
+                 std::vector<std::string>& mistakes) {
+  if (is_topic(name)) return;
+  mistakes.push_back(fmt::format(
+      "{}: \"{}\" is no name of a topic: at most 249 of a-z, A-Z, 0-9, '.', '_' and '-'", field,
+      name));
+}
+
 void check_kafka(const KafkaSettings& kafka, std::vector<std::string>& mistakes) {
+  for (const std::string& broker : kafka.brokers) {
+    if (is_broker(broker)) continue;
+    mistakes.push_back(
+        fmt::format("kafka.brokers: \"{}\" is not host:port or [v6]:port (port 1-65535)", broker));
+  }
+  check_topic("kafka.topic", kafka.topic, mistakes);
+  check_topic("kafka.dead_letter_topic", kafka.dead_letter_topic, mistakes);
   if (kafka.dead_letter_topic == kafka.topic) {
     mistakes.emplace_back("kafka.dead_letter_topic: must not be kafka.topic");
   }
@@ -107,6 +157,25 @@ void check_pipeline(const PipelineSettings& pipeline, std::vector<std::string>& 
     mistakes.emplace_back(
         "pipeline.retry_backoff_min: must not be above pipeline.retry_backoff_max");
   }
+  if (pipeline.in_flight_bytes_max < pipeline.message_bytes_max) {
+    mistakes.emplace_back(
+        "pipeline.in_flight_bytes_max: must not be below pipeline.message_bytes_max");
+  }
+}
+
+void check_http(const HttpSettings& http, std::vector<std::string>& mistakes) {
+  std::string address = http.address;
+  if (address.starts_with('[') && address.ends_with(']')) {
+    address = address.substr(1, address.size() - 2);
+  }
+  in_addr v4{};
+  in6_addr v6{};
+  if (address == "localhost" || inet_pton(AF_INET, address.c_str(), &v4) == 1 ||
+      inet_pton(AF_INET6, address.c_str(), &v6) == 1) {
+    return;
+  }
+  mistakes.push_back(
+      fmt::format("http.address: \"{}\" is no IP address, and not localhost", http.address));
 }
 
 }  // namespace
@@ -117,6 +186,7 @@ void check_settings(const LoadedSettings& loaded, std::vector<std::string>& mist
   check_postgres(loaded, mistakes);
   check_ledger(loaded.settings, mistakes);
   check_pipeline(loaded.settings.pipeline, mistakes);
+  check_http(loaded.settings.http, mistakes);
 }
 
 }  // namespace fcap::updater

@@ -69,7 +69,7 @@ constexpr std::array kSections = {
 
 constexpr std::array kFields = {
     Field{"kafka.brokers", ListKind{at<&S::kafka, &K::brokers>, 1},
-          "Brokers to find the cluster by, each \"host:port\"."},
+          "Brokers to find the cluster by, each \"host:port\" (9092 without a port)."},
     Field{"kafka.topic", TextKind{at<&S::kafka, &K::topic>, true}, "The topic of events."},
     Field{"kafka.dead_letter_topic", TextKind{at<&S::kafka, &K::dead_letter_topic>, false},
           "Where messages go that are not events, bytes and reason. Empty: they are counted in the "
@@ -145,7 +145,7 @@ constexpr std::array kFields = {
           "How long a batch that is not full waits for more."},
     Field{"pipeline.in_flight_bytes_max",
           IntegerKind{at<&S::pipeline, &P::in_flight_bytes_max>, kKiB, 16 * kGiB, true},
-          "Partitions are paused when this much waits for Redis."},
+          "Partitions are paused when this much waits for Redis. Not below message_bytes_max."},
     Field{"pipeline.message_bytes_max",
           IntegerKind{at<&S::pipeline, &P::message_bytes_max>, 128, 16 * kMiB, true},
           "A longer message goes to the dead-letter topic unread."},
@@ -197,7 +197,7 @@ constexpr std::array kFields = {
     Field{"http.enabled", FlagKind{at<&S::http, &HttpSettings::enabled>},
           "Serve /metrics, /healthz and /readyz."},
     Field{"http.address", TextKind{at<&S::http, &HttpSettings::address>, true},
-          "The address to listen on. The pages have no authentication."},
+          "The IP address to listen on, or \"localhost\". The pages have no authentication."},
     Field{"http.port", IntegerKind{at<&S::http, &HttpSettings::port>, 0, 65'535},
           "0: any free port, which the log names."},
     Field{"http.stalled_after", DurationKind{at<&S::http, &HttpSettings::stalled_after>, 1s, 1h},

@@ -6,7 +6,6 @@
 #include <cstring>
 #include <fstream>
 #include <limits>
-#include <numeric>
 #include <set>
 #include <system_error>
 
@@ -15,6 +14,7 @@
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
+#include "command_line/nearest_name.h"
 #include "updater/settings/field_value.h"
 #include "updater/settings/fields.h"
 
@@ -83,7 +83,7 @@ class Loader {
     }
   }
   void unknown(std::string_view name, const std::vector<std::string>& known) {
-    const std::string nearest = nearest_name(name, known);
+    const std::string nearest = command_line::nearest_name(name, known);
     mistakes_.push_back(nearest.empty()
                             ? fmt::format("{}: unknown name", name)
                             : fmt::format("{}: unknown name; did you mean {}?", name, nearest));
@@ -208,36 +208,7 @@ void Loader::flag(const std::string& name, const std::string& value) {
   }
 }
 
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = std::exchange(row[0], i);
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
-    }
-  }
-  return row.back();
-}
-
 }  // namespace
-
-std::string nearest_name(std::string_view name, const std::vector<std::string>& known) {
-  constexpr std::size_t kNameBytesMax = 100;
-  if (name.size() > kNameBytesMax) return {};
-  std::string nearest;
-  std::size_t distance = std::max<std::size_t>(name.size() / 3, 2) + 1;
-  for (const std::string& candidate : known) {
-    const std::size_t candidate_distance = edit_distance(name, candidate);
-    if (candidate_distance < distance) {
-      distance = candidate_distance;
-      nearest = candidate;
-    }
-  }
-  return nearest;
-}
 
 void apply_json(std::string_view json, LoadedSettings& loaded, std::vector<std::string>& mistakes) {
   Loader(loaded, mistakes).file(json);
@@ -262,6 +233,7 @@ Result<LoadedSettings> load_settings(const SettingSources& sources) {
   }
   for (const auto& [name, value] : sources.environment) loader.variable(name, value);
   for (const auto& [name, value] : sources.flags) loader.flag(name, value);
+  mistakes.insert(mistakes.end(), sources.mistakes.begin(), sources.mistakes.end());
   check_settings(loaded, mistakes);
   if (!mistakes.empty()) {
     return Status::error(StatusCode::kInvalidArgument,

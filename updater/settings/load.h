@@ -26,6 +26,8 @@ struct SettingSources {
   Named environment;
   /// Field names (without dashes) and values, in the order of the command line.
   Named flags;
+  /// What reading the command line has found already; reported with the rest.
+  std::vector<std::string> mistakes;
 };
 
 /// Settings, and where each value that is not a default comes from.
@@ -49,9 +51,5 @@ void check_settings(const LoadedSettings& loaded, std::vector<std::string>& mist
 
 /// This process's environment.
 [[nodiscard]] SettingSources::Named process_environment();
-
-/// The name in `known` that `name` is most like, or empty when none is near.
-[[nodiscard]] std::string nearest_name(std::string_view name,
-                                       const std::vector<std::string>& known);
 
 }  // namespace fcap::updater

@@ -31,7 +31,12 @@ TEST(CommandLine, WrongUseExitsWithTwoAndSaysWhy) {
       {"check", "u1", "c1", "--no-such-option"},
       {"check", "--input", "-", "u1", "c1"},
       {"check", "--input", "-", "--at", "1"},
+      {"check", "--input", "-", "", "c1"},
       {"check", "--events", "file"},
+      {"check", "--events", "file", "--rules", "file", "u1"},
+      {"show", "u1", "--input", "-"},
+      {"show", "--input", "-", "--at", "1"},
+      {"show", "u1", "--at", ""},
       {"show"},
       {"explain", "u1"},
       {"erase"},
@@ -42,13 +47,88 @@ TEST(CommandLine, WrongUseExitsWithTwoAndSaysWhy) {
       {"erase", "\xff", "--yes"},
       {"erase", "u1", "--yes", "--at", "2999-01-01T00:00:00Z"},
       {"erase", "u1", "--yes", "--at", "2001-01-01T00:00:00Z"},
-      {"--redis-database", "99", "show", "u1"},
+      {"--redis-database", "1024", "show", "u1"},
   };
   for (const auto& arguments : wrong) {
     const Ran ran = run(arguments);
     EXPECT_EQ(ran.code, 2) << testing::PrintToString(arguments);
     EXPECT_NE(ran.err, "") << testing::PrintToString(arguments);
   }
+}
+
+TEST(CommandLine, UnexpectedArgumentsAreNamedInTheirOrder) {
+  const std::string err = run({"check", "u1", "c1", "--nonsense", "5", "--redsi=x"}).err;
+  EXPECT_THAT(err, HasSubstr("fcap check: --nonsense: unknown option\n"
+                             "fcap check: --redsi: unknown option; did you mean --redis?\n"));
+  EXPECT_THAT(run({"show", "u1", "u2", "--x"}).err,
+              HasSubstr("fcap show: \"u2\": unexpected argument\n"
+                        "fcap show: --x: unknown option\n"));
+}
+
+TEST(CommandLine, UnknownCommandIsNamed) {
+  EXPECT_THAT(run({"chekc", "u1", "c1"}).err,
+              HasSubstr("\"chekc\": unknown command; did you mean check?\n"));
+  EXPECT_THAT(run({"bogus"}).err, HasSubstr("\"bogus\": unknown command; there are check, show"));
+  EXPECT_THAT(run({}).err, HasSubstr("which command?"));
+}
+
+TEST(CommandLine, EmptyValueIsNotTheNextArgument) {
+  for (const auto& arguments : std::vector<std::vector<std::string>>{
+           {"show", "u1", "--at="}, {"show", "u1", "--at=", "--json"}, {"show", "u1", "--at"}}) {
+    const Ran ran = run(arguments);
+    EXPECT_EQ(ran.code, 2);
+    EXPECT_THAT(ran.err, HasSubstr("fcap show: --at: needs a value\n"));
+  }
+}
+
+TEST(CommandLine, DatabaseNumbersAreTheUpdaters) {
+  const Ran gone = run(
+      {"show", "u1", "--redis", "127.0.0.1:1", "--timeout", "20ms", "--redis-database", "1023"});
+  EXPECT_EQ(gone.code, 1) << gone.err;
+}
+
+TEST(CommandLine, RulesThatCannotBeReadNameTheirPlace) {
+  const File empty("\n");
+  const File list("[[[");
+  const File torn("fcap-rules 1 5 0011223344556677\n{}");
+  const auto err = [](const std::string& path) { return run({"rules", "--rules", path}).err; };
+  EXPECT_THAT(err("/tmp"), HasSubstr("--rules: /tmp is a directory"));
+  EXPECT_THAT(err(empty.path()), HasSubstr("--rules: " + empty.path() + " is empty"));
+  EXPECT_THAT(err(list.path()),
+              HasSubstr("--rules: " + list.path() + ": is neither JSON rules nor a snapshot"));
+  EXPECT_THAT(err(torn.path()), HasSubstr("--rules: " + torn.path() + ": is not whole"));
+  EXPECT_EQ(run({"rules", "--rules", list.path()}).code, 1);
+  const Ran postgres = run({"rules", "--postgres", "garbage"});
+  EXPECT_EQ(postgres.code, 2);
+  EXPECT_THAT(postgres.err, HasSubstr("--postgres"));
+  EXPECT_EQ(run({"rules", "--retention", "4000d", "--rules", list.path()}).code, 2);
+}
+
+TEST(CommandLine, RulesCheckWithoutASourceIsWrongUse) {
+  EXPECT_EQ(run({"rules"}).code, 2);
+  EXPECT_EQ(run({"rules", "--check"}).code, 2);
+  EXPECT_EQ(run({"rules", "--check", "--json"}).code, 2);
+  EXPECT_EQ(run({"rules", "--check", "--rules", "/does/not/exist"}).code, 1);
+}
+
+TEST(Show, NullUserIsNeverRecordedAndNeedsNoServer) {
+  const std::string null_id = "00000000-0000-0000-0000-000000000000";
+  for (const std::string& user : {std::string(), null_id}) {
+    const Ran ran = run({"show", user, "--redis", "127.0.0.1:1", "--timeout", "20ms"});
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    EXPECT_THAT(ran.out, HasSubstr("null user id, never recorded"));
+  }
+}
+
+TEST(Show, LinesAreAnsweredInTheirOrder) {
+  const Ran ran = run({"show", "--input", "-", "--redis", "127.0.0.1:1", "--timeout", "20ms"},
+                      R"({"user":null,"id":3}
+{"user":"u1"}
+)");
+  EXPECT_EQ(ran.code, 1);
+  ASSERT_EQ(ran.lines().size(), 2U);
+  EXPECT_THAT(ran.lines()[0], HasSubstr(R"({"id":3,"user":"","null_user":true)"));
+  EXPECT_THAT(ran.lines()[1], HasSubstr(R"("line":2,"error":"Redis at)"));
 }
 
 TEST(CommandLine, MistakesNameTheSetting) {

@@ -116,6 +116,65 @@ TEST(OfflineCheck, ErasureForgetsWhatCameBefore) {
   EXPECT_EQ(rule_of(json::parse(ran.out), "three")["count"], 1) << ran.err;
 }
 
+TEST(OfflineCheck, OneQuestionMayStandOnTheCommandLine) {
+  const File rules(kRules);
+  const File log(kEvents);
+  const Ran text = run({"check", "u1", "c1", "--rules", rules.path(), "--events", log.path(),
+                        "--at", "1700000300000"});
+  EXPECT_EQ(text.code, 0) << text.err;
+  EXPECT_THAT(text.out, HasSubstr("capped   by rule \"three\", 3 of 3"));
+  const Ran earlier = run({"check", "u1", "c1", "--json", "--rules", rules.path(), "--events",
+                           log.path(), "--at", "2023-11-14T22:15:50Z"});
+  EXPECT_EQ(json::parse(earlier.out)["as_of"]["left_out"], 1) << earlier.err;
+}
+
+TEST(OfflineCheck, EmptyUserIsNoUser) {
+  const File rules(kRules);
+  const File log(kEvents);
+  const Ran ran =
+      run({"check", "", "c1", "--json", "--rules", rules.path(), "--events", log.path()});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_EQ(json::parse(ran.out)["reason"], "no_user");
+  const Ran line = check(R"({"user":null,"candidates":["c1"]})");
+  EXPECT_EQ(line.code, 0) << line.err;
+  EXPECT_EQ(json::parse(line.out)["reason"], "no_user");
+}
+
+TEST(OfflineCheck, InstantThatLooksLikeSecondsIsWarnedOfOnce) {
+  const std::string question = R"({"user":"u1","candidates":["c1"],"at":1700000300})";
+  const Ran ran = check(question + "\n" + question + "\n");
+  EXPECT_EQ(ran.code, 0);
+  EXPECT_EQ(json::parse(ran.lines()[0])["at"], 1'700'000'300);
+  EXPECT_THAT(ran.err, HasSubstr("line 1: \"at\": 1700000300 is taken as milliseconds"));
+  EXPECT_THAT(ran.err, testing::Not(HasSubstr("line 2")));
+  const File rules(kRules);
+  const File log(kEvents);
+  const Ran one = run(
+      {"check", "u1", "c1", "--rules", rules.path(), "--events", log.path(), "--at", "1700000300"});
+  EXPECT_THAT(one.err, HasSubstr("warning: --at: 1700000300 is taken as milliseconds"));
+  EXPECT_THAT(one.out, HasSubstr("3 later entries were left out"));
+}
+
+TEST(OfflineExplain, GoesByEventsAndByLinesToo) {
+  const File rules(kRules);
+  const File log(kEvents);
+  const std::vector<std::string> offline{"--rules", rules.path(), "--events", log.path()};
+  std::vector<std::string> arguments{"explain", "u1", "c1", "--at", "1700000150000"};
+  arguments.insert(arguments.end(), offline.begin(), offline.end());
+  const Ran one = run(arguments);
+  EXPECT_EQ(one.code, 0) << one.err;
+  EXPECT_THAT(one.out, HasSubstr("rule set version 12, time-zone data "));
+  EXPECT_THAT(one.out, HasSubstr("2 counted since"));
+  EXPECT_THAT(one.out, HasSubstr("1 later entry was left out"));
+  arguments = {"explain"};
+  arguments.insert(arguments.end(), offline.begin(), offline.end());
+  const Ran lines = run(arguments, R"({"user":"u1","candidates":["c1"],"at":1700000300000})");
+  EXPECT_EQ(lines.code, 0) << lines.err;
+  const json answer = json::parse(lines.out);
+  EXPECT_EQ(rule_of(answer, "three")["count"], 3);
+  EXPECT_TRUE(answer["time_zone_data_version"].is_string());
+}
+
 TEST(Rules, JsonIsARulesFileAgain) {
   const File rules(kRules);
   const Ran ran = run({"rules", "--json", "--rules", rules.path()});
@@ -156,7 +215,30 @@ TEST(RulesCheck, MistakesExitWithOne) {
   EXPECT_THAT(ran.out, HasSubstr("error: "));
   const json report = json::parse(run({"rules", "--check", "--json", "--rules", wrong.path()}).out);
   EXPECT_EQ(report["ok"], false);
-  EXPECT_FALSE(report["errors"].empty());
+  EXPECT_EQ(report["errors"],
+            json::array({"rule \"r\": window length 400d is more than the retention, 32d"}));
+}
+
+TEST(RulesCheck, AllMistakesAreReportedAtOnceOneAnElement) {
+  const File wrong(R"({"rules":[
+    {"id":"a","scope":"campaign","target":"c1","limit":-3,"segment":"",
+     "window":{"kind":"sliding","length":"33d"}},
+    {"id":"b","scope":"user","target":"x","limit":3,
+     "window":{"kind":"calendar","unit":"day","time_zone":"Nowhere/At_All"}},
+    {"id":"b","scope":"campaign","limit":3,"window":{"kind":"calendar","unit":"day"}},
+    {"id":"z","scope":"users","window":{"kind":"sliding","length":"1h"}}]})");
+  const Ran ran = run({"rules", "--check", "--json", "--rules", wrong.path()});
+  EXPECT_EQ(ran.code, 1);
+  const json errors = json::parse(ran.out)["errors"];
+  EXPECT_THAT(errors, SizeIs(8)) << errors.dump(1);
+  for (const json& error : errors) {
+    EXPECT_THAT(error.get<std::string>(), testing::StartsWith("rule")) << error;
+  }
+  for (const char* part :
+       {".limit: must be", ".segment: must have", ".scope: must be", "more than the retention",
+        "the user scope has no target", "target is empty", "more than once", "Nowhere/At_All"}) {
+    EXPECT_THAT(errors.dump(), HasSubstr(part));
+  }
 }
 
 }  // namespace

@@ -1,5 +1,9 @@
 #include "cli/question.h"
 
+#include <cstdint>
+#include <limits>
+#include <string>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -49,6 +53,40 @@ TEST(ParseQuestion, InstantMayBeRfc3339) {
       parse_question(R"({"user":"u1","candidates":[],"at":"2023-11-14T22:13:20+00:00"})");
   ASSERT_TRUE(parsed.ok()) << parsed.status().text();
   EXPECT_EQ(parsed.value().at, instant_from_ms(1'700'000'000'000));
+}
+
+TEST(ParseQuestion, InstantIsRefusedWhereItWouldNotFit) {
+  const auto at = [](const std::string& number) {
+    return parse_question(R"({"user":"u","candidates":[],"at":)" + number + "}");
+  };
+  EXPECT_EQ(at("9223372036854775807").value().at,
+            instant_from_ms(std::numeric_limits<std::int64_t>::max()));
+  EXPECT_EQ(at("-1500.5").value().at, instant_from_ms(-1501));
+  for (const char* number : {"9223372036854775808", "18446744073709551615", "1e19", "1e300",
+                             "100000000000000000000", "-9223372036854775809"}) {
+    EXPECT_THAT(at(number).status().text(), HasSubstr("\"at\"")) << number;
+  }
+}
+
+TEST(ParseQuestion, WhatLooksLikeSecondsIsTakenAsItStandsWithAWarning) {
+  const auto parsed = parse_question(R"({"user":"u","candidates":[],"at":1700000000})");
+  ASSERT_TRUE(parsed.ok());
+  EXPECT_EQ(parsed.value().at, instant_from_ms(1'700'000'000));
+  EXPECT_THAT(parsed.value().warning, HasSubstr("1970-01-20"));
+  EXPECT_EQ(parse_question(R"({"user":"u","candidates":[],"at":1700000000000})").value().warning,
+            "");
+}
+
+TEST(ParseQuestion, NullUserIsTheEmptyOne) {
+  EXPECT_EQ(parse_question(R"({"user":null,"candidates":["c"]})").value().user, "");
+  EXPECT_EQ(parse_question(R"({"user_id":null,"candidates":["c"]})").value().user, "");
+  EXPECT_EQ(parse_question(R"({"user":null,"user_id":"u1","candidates":["c"]})").value().user,
+            "u1");
+}
+
+TEST(ParseQuestion, CandidatesAreNotAskedForWhereOnlyTheUserIs) {
+  EXPECT_EQ(parse_question(R"({"user":"u1"})", Asks::kUserOnly).value().user, "u1");
+  EXPECT_FALSE(parse_question(R"({"users":"u1"})", Asks::kUserOnly).ok());
 }
 
 struct WrongLine {

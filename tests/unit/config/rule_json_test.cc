@@ -79,6 +79,32 @@ TEST(RuleJson, ReadsEveryMember) {
   EXPECT_TRUE(campaign.deleted);
 }
 
+TEST(RuleJson, AWeekStartIsIgnoredByOtherUnits) {
+  for (const char* unit : {"hour", "day", "month"}) {
+    const auto parsed = parse_rules_json(with_rule(
+        std::string(R"("scope": "user", "window": {"kind": "calendar", "week_start": "sunday", )") +
+        R"("unit": ")" + unit + "\"}"));
+    ASSERT_TRUE(parsed.ok()) << parsed.status().text();
+    EXPECT_EQ(parsed.value().rules.at(0).window.week_start, std::chrono::Monday);
+  }
+}
+
+TEST(RuleJson, WhatIsSoundIsGivenBesideTheMistakes) {
+  const std::string window = R"("window": {"kind": "lifetime"}})";
+  RuleSetSpec sound;
+  const auto parsed = parse_rules_json(
+      R"({"rules": [{"id": "whole", "scope": "user", )" + window +
+          R"(, {"id": "no limit", "scope": "user", "limit": -1, "segment": "", )" + window +
+          R"(, {"id": "no scope", )" + window + R"(], "campaigns": [{"id": "c"}, {"id": 1}]})",
+      sound);
+  EXPECT_FALSE(parsed.ok());
+  ASSERT_EQ(sound.rules.size(), 2U);
+  EXPECT_EQ(sound.rules[0].id, "whole");
+  EXPECT_EQ(sound.rules[1].id, "no limit");
+  EXPECT_EQ(sound.rules[1].segment, std::nullopt);
+  EXPECT_EQ(sound.campaigns.size(), 1U);
+}
+
 TEST(RuleJson, AMissingOrNullLimitMeansNotCappedAndZeroMeansNever) {
   const std::string window = R"(, "scope": "user", "window": {"kind": "lifetime"})";
   EXPECT_EQ(parse_rules_json(with_rule(R"("limit": null)" + window)).value().rules.at(0).limit,
@@ -176,7 +202,9 @@ INSTANTIATE_TEST_SUITE_P(
                 ".window.length: is not known here"},
         Mistake{with_window(R"({"kind": "calendar"})"), ".window.unit: is missing"},
         Mistake{with_window(R"({"kind": "calendar", "unit": "year"})"), ".window.unit: must be"},
-        Mistake{with_window(R"({"kind": "calendar", "unit": "day", "week_start": "monday"})"),
+        Mistake{with_window(R"({"kind": "calendar", "unit": "day", "week_start": "blue"})"),
+                ".window.week_start: must be"},
+        Mistake{with_window(R"({"kind": "lifetime", "week_start": "monday"})"),
                 ".window.week_start: is not known here"},
         Mistake{with_window(R"({"kind": "calendar", "unit": "week", "week_start": 1})"),
                 ".window.week_start: must be"},

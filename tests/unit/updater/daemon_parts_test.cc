@@ -1,11 +1,14 @@
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <nlohmann/json.hpp>
+#include <spdlog/spdlog.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -71,6 +74,27 @@ TEST(RepeatedLogLines, TheFirstIsWrittenThenOneAnInterval) {
   const auto turn = log.take_turn(start + 10s);
   EXPECT_TRUE(turn.write);
   EXPECT_EQ(turn.left_out, 2U);
+}
+
+std::string logged(LogSettings::Format format, const std::string& text) {
+  testing::internal::CaptureStderr();
+  configure_logging({.format = format});
+  spdlog::info("{}", text);
+  return testing::internal::GetCapturedStderr();
+}
+
+TEST(Log, TextIsForPeopleAndKeepsToItsLine) {
+  const std::string line = logged(LogSettings::Format::kText, "say \"hi\" \\ a\tb\nc\x1b[31md é");
+  EXPECT_THAT(line, testing::EndsWith(" info say \"hi\" \\ a b\\nc\\x1b[31md é\n"));
+}
+
+TEST(Log, JsonIsValidWhateverTheText) {
+  const std::string text = "say \"hi\" \\ a\tb\nc\x1b[31md é";
+  const auto parsed =
+      nlohmann::json::parse(logged(LogSettings::Format::kJson, text), nullptr, false);
+  ASSERT_TRUE(parsed.is_object());
+  EXPECT_EQ(parsed["text"], text);
+  configure_logging({});
 }
 
 TEST(MetricsText, CountersGaugesHistogramsAndReasons) {
@@ -193,16 +217,73 @@ TEST(TimeFlag, TimesLengthsBeforeNowAndMilliseconds) {
   }
 }
 
+std::optional<CommandLine> parse(std::vector<const char*> words, int& exit_code) {
+  words.insert(words.begin(), "fcap-updater");
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  auto line = parse_command_line(static_cast<int>(words.size()), words.data(), exit_code);
+  testing::internal::GetCapturedStdout();
+  testing::internal::GetCapturedStderr();
+  return line;
+}
+
+std::vector<std::string> mistakes_of(const std::vector<const char*>& words) {
+  int exit_code = -1;
+  const auto line = parse(words, exit_code);
+  return line ? line->sources.mistakes : std::vector<std::string>{"ended at once"};
+}
+
+TEST(CommandLineFlags, MistakesAreLeftToTheRestOfTheSettings) {
+  EXPECT_THAT(mistakes_of({"run", "--kafka.topik", "t", "stray", "--nonsense=5"}),
+              testing::ElementsAre("--kafka.topik: unknown option; did you mean --kafka.topic?",
+                                   "\"stray\": unexpected argument", "--nonsense: unknown option"));
+  // Which file it should be in is said where settings are judged.
+  int exit_code = -1;
+  const auto secret = parse({"run", "--redis.password", "hunter2"}, exit_code);
+  ASSERT_TRUE(secret.has_value());
+  EXPECT_THAT(secret->sources.mistakes, testing::IsEmpty());
+  EXPECT_THAT(secret->sources.flags,
+              testing::ElementsAre(testing::Pair("redis.password", "hunter2")));
+}
+
+TEST(CommandLineFlags, AnEmptyValueIsNotTheNextArgument) {
+  int exit_code = -1;
+  const auto line = parse({"run", "--kafka.dead_letter_topic=", "--kafka.topic", "t"}, exit_code);
+  ASSERT_TRUE(line.has_value());
+  EXPECT_THAT(line->sources.flags,
+              testing::UnorderedElementsAre(testing::Pair("kafka.dead_letter_topic", ""),
+                                            testing::Pair("kafka.topic", "t")));
+}
+
+TEST(CommandLineFlags, OffsetsAreOfEveryPartitionOrOfSingleOnes) {
+  int exit_code = -1;
+  auto line = parse({"replay", "--from-offset", "12", "--to-offset", "0:5,3:7"}, exit_code);
+  ASSERT_TRUE(line.has_value());
+  EXPECT_THAT(line->sources.mistakes, testing::IsEmpty());
+  EXPECT_EQ(line->replay.from_offset.everywhere, 12);
+  EXPECT_EQ(line->replay.to_offset.everywhere, std::nullopt);
+  EXPECT_THAT(line->replay.to_offset.of_partition,
+              testing::ElementsAre(testing::Pair(0, 5), testing::Pair(3, 7)));
+  for (const char* text : {"0,5", "-1", "a", "1:", ":1", "1:a", "1:2,", "5.5"}) {
+    EXPECT_THAT(mistakes_of({"replay", "--from-offset", text}),
+                testing::ElementsAre(HasSubstr("expected a whole number")))
+        << text;
+  }
+  for (const char* text : {"a", "0,", "-1", "0:1", "4294967296"}) {
+    EXPECT_THAT(mistakes_of({"replay", "--partitions", text}),
+                testing::ElementsAre(HasSubstr("expected a whole number")))
+        << text;
+  }
+}
+
+TEST(CommandLineFlags, ARangeThatEndsBeforeItBeginsIsAMistake) {
+  EXPECT_THAT(mistakes_of({"replay", "--from", "now", "--to", "-24h"}),
+              testing::ElementsAre(HasSubstr("ends before it begins")));
+  EXPECT_THAT(mistakes_of({"replay", "--from-offset", "5", "--to-offset", "5"}),
+              testing::ElementsAre(HasSubstr("ends before it begins")));
+}
+
 TEST(CommandLineFlags, SettingsReplayAndMistakes) {
-  const auto parse = [](std::vector<const char*> words, int& exit_code) {
-    words.insert(words.begin(), "fcap-updater");
-    testing::internal::CaptureStdout();
-    testing::internal::CaptureStderr();
-    auto line = parse_command_line(static_cast<int>(words.size()), words.data(), exit_code);
-    testing::internal::GetCapturedStdout();
-    testing::internal::GetCapturedStderr();
-    return line;
-  };
   int exit_code = -1;
   const auto line = parse({"replay", "--from", "-24h", "--to", "now", "--partitions", "0,3",
                            "--rate", "1000", "--max-memory", "8GiB", "--kafka.topic", "t",
@@ -223,7 +304,9 @@ TEST(CommandLineFlags, SettingsReplayAndMistakes) {
   EXPECT_EQ(exit_code, kExitUsage);
   EXPECT_FALSE(parse({"replay", "--from", "-1h", "--from-offset", "5"}, exit_code).has_value());
   EXPECT_EQ(exit_code, kExitUsage);
-  EXPECT_FALSE(parse({"run", "--kafka.topik", "t"}, exit_code).has_value());
+  EXPECT_FALSE(parse({"bogus"}, exit_code).has_value());
+  EXPECT_EQ(exit_code, kExitUsage);
+  EXPECT_FALSE(parse({"reference", "configuration", "more"}, exit_code).has_value());
   EXPECT_EQ(exit_code, kExitUsage);
   EXPECT_FALSE(parse({}, exit_code).has_value());
   EXPECT_EQ(exit_code, kExitUsage);

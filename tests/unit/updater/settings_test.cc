@@ -198,10 +198,51 @@ TEST_F(SettingsFile, ContradictionsAreMistakes) {
               HasSubstr("after Redis has acknowledged"));
   EXPECT_THAT(mistakes_of(R"({"pipeline": {"retry_backoff_min": "60s"}})"),
               HasSubstr("retry_backoff_min"));
+  EXPECT_THAT(mistakes_of(R"({"pipeline": {"in_flight_bytes_max": "1KiB"}})"),
+              HasSubstr("pipeline.in_flight_bytes_max"));
   EXPECT_THAT(mistakes_of(R"({"ledger": {"key_prefix": "a{b"}})"), HasSubstr("key_prefix"));
   EXPECT_THAT(mistakes_of(R"({"postgres": {"conninfo": "host"}})"), HasSubstr("postgres.conninfo"));
   EXPECT_THAT(mistakes_of(R"({"postgres": {"conninfo": "postgresql://u:pw@h/db"}})"),
               AllOf(HasSubstr("postgres.password_file"), Not(HasSubstr("pw@"))));
+}
+
+TEST_F(SettingsFile, BrokersAndTopicsAreOnesThatKafkaTakes) {
+  const auto with = [&](const std::string& name, const std::string& value) {
+    sources_.flags = {{name, value}};
+    return mistakes_of("{}");
+  };
+  for (const char* broker :
+       {"a:9092", "a", "a.b-c_d:1", "10.0.0.1:65535", "[::1]:9092", "[::1]", "SSL://a:1"}) {
+    EXPECT_EQ(with("kafka.brokers", broker), "none") << broker;
+  }
+  for (const char* broker : {"bad host:port:xx", ":9092", "a:99999", "a:0", "a:", "a:b", "::1",
+                             "a:-1", "SSL://", "[x]:1", "a/b:1"}) {
+    EXPECT_THAT(with("kafka.brokers", broker), HasSubstr("kafka.brokers: ")) << broker;
+  }
+  for (const std::string& topic : {std::string("a b/c"), std::string("."), std::string("..")}) {
+    EXPECT_THAT(with("kafka.topic", topic), HasSubstr("kafka.topic: ")) << topic;
+    EXPECT_THAT(with("kafka.dead_letter_topic", topic), HasSubstr("kafka.dead_letter_topic: "));
+  }
+  EXPECT_THAT(with("kafka.topic", std::string(250, 't')), HasSubstr("kafka.topic: "));
+  EXPECT_EQ(with("kafka.topic", std::string(249, 't')), "none");
+  EXPECT_EQ(with("kafka.dead_letter_topic", ""), "none");
+}
+
+TEST_F(SettingsFile, TheHttpAddressIsOneToListenOn) {
+  for (const char* address : {"127.0.0.1", "0.0.0.0", "::", "[::1]", "localhost"}) {
+    sources_.flags = {{"http.address", address}};
+    EXPECT_EQ(mistakes_of("{}"), "none") << address;
+  }
+  for (const char* address : {"nonsense", "127.0.0.1:80", "256.0.0.1", "[::1", " 127.0.0.1"}) {
+    sources_.flags = {{"http.address", address}};
+    EXPECT_THAT(mistakes_of("{}"), HasSubstr("http.address: ")) << address;
+  }
+}
+
+TEST_F(SettingsFile, WhatTheCommandLineFoundIsReportedWithTheRest) {
+  sources_.mistakes = {"--nonsense: unknown option"};
+  EXPECT_THAT(mistakes_of(R"({"http": {"port": -1}})"),
+              AllOf(HasSubstr("--nonsense"), HasSubstr("http.port")));
 }
 
 TEST_F(SettingsFile, TheSampleIsTheDefaults) {

@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# ./dev demo looks at its arguments before it builds or starts anything.
+FCAP_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+source "$FCAP_ROOT/scripts/lib/common.sh"
+
+WORK=$(mktemp -d "${TMPDIR:-/tmp}/fcap-demo-test.XXXXXX")
+trap 'rm -rf "$WORK"' EXIT
+passed=0 failed=0
+
+# refused SAID ARGUMENTS…: exit code 2, at once, with this text, and nothing on standard output.
+refused() {
+  local said=$1 code=0
+  shift
+  # Nowhere to build and no servers' directory: going on would show.
+  FCAP_DEV_DIR=$WORK/dev timeout 10 "$FCAP_ROOT/dev" demo "$@" >"$WORK/out" 2>"$WORK/err" || code=$?
+  if ((code == 2)) && grep -qF -- "$said" "$WORK/err" && [[ ! -s $WORK/out && ! -e $WORK/dev ]]; then
+    echo "ok      demo $*"
+    passed=$((passed + 1))
+  else
+    echo "FAILED  demo $*: exit code $code"
+    cat "$WORK/out" "$WORK/err"
+    failed=$((failed + 1))
+  fi
+}
+
+refused "unknown option: --bogus" --bogus
+refused "unknown option: stray" --seconds 5 stray
+refused '--seconds: "abc" is not a number from 1 to 86400' --seconds abc
+refused '--seconds: "0" is not a number' --seconds=0
+refused "--seconds needs a value" --seconds
+refused '--rate: "1e3" is not a number' --rate 1e3
+refused "--log: cannot read /nonexistent" --log /nonexistent
+refused "--json: cannot write /nonexistent/x.json" --json /nonexistent/x.json
+refused "--json: $WORK is a directory" --json "$WORK"
+
+if "$FCAP_ROOT/dev" demo --help | grep -q -- '--drain-seconds'; then
+  echo "ok      demo --help"
+  passed=$((passed + 1))
+else
+  echo "FAILED  demo --help"
+  failed=$((failed + 1))
+fi
+echo "$passed passed, $failed failed"
+((failed == 0))
