@@ -87,7 +87,7 @@ Findings findings_of(const Result<LoadedRules>& loaded, const Result<StoredSegme
   if (loaded.ok()) {
     found.warnings = loaded.value().rules->warnings();
   } else {
-    found.mistakes = mistakes_of(loaded.status().text());
+    found.mistakes = mistakes_of(loaded.status());
   }
   if (!stored.ok()) {
     found.mistakes.push_back(stored.status().text());

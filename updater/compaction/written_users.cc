@@ -81,8 +81,8 @@ WrittenUsers::Verdict WrittenUsers::note(std::string_view key, std::uint64_t has
 }
 
 bool WrittenUsers::remember(std::string_view key, Clock::time_point now) {
-  const std::uint64_t hash = XXH3_64bits(key.data(), key.size());
-  if (find(key, hash) != kNone) return true;
+  const std::uint64_t hash = hash_of(key);
+  if (find(hash) != kNone) return true;
   if (size_ >= limits_.users_max) return false;
   const std::uint32_t index = add(key, hash);
   Place& place = places_[index];
