@@ -128,6 +128,22 @@ TEST_F(CheckSegments, ReplacedOnesAreLetGoEvenWhereAnAnswerIsKept) {
   EXPECT_NE(kept.rules, nullptr);
 }
 
+TEST_F(CheckSegments, ARememberedCapDoesNotOutliveASwap) {
+  CheckerOptions options;
+  options.local.cached_caps_max = 100;
+  ScriptedChecker world(std::move(options));
+  shown_once(*world.store);
+  world.checker->set_rules(one_a_day_vips_five());
+  EXPECT_FALSE(allowed(*world.checker, "u1"));
+  EXPECT_FALSE(allowed(*world.checker, "u1"));
+  EXPECT_EQ(world.checker->stats().cached_checks, 1U);
+  world.checker->set_segments(stored({{"vip", "u1"}}));
+  EXPECT_TRUE(allowed(*world.checker, "u1"));
+  EXPECT_FALSE(allowed(*world.checker, "u2"));
+  EXPECT_FALSE(allowed(*world.checker, "u2"));
+  EXPECT_EQ(world.checker->stats().cached_checks, 2U);
+}
+
 TEST(CurrentRules, EverySwapOfRulesOrSegmentsIsAnotherGeneration) {
   checker::CurrentRules current;
   checker::HeldRules held;
