@@ -145,9 +145,11 @@ class Watcher {
   std::jthread thread_;
 };
 
-double quantile(const std::vector<double>& sorted, double q) {
-  if (sorted.empty()) return -1;
-  return sorted[static_cast<std::size_t>(q * static_cast<double>(sorted.size() - 1))];
+/// As JSON; null when nothing was seen.
+std::string quantile(const std::vector<double>& sorted, double q) {
+  if (sorted.empty()) return "null";
+  const auto at = static_cast<std::size_t>(q * static_cast<double>(sorted.size() - 1));
+  return fmt::format("{:.2f}", sorted[at]);
 }
 
 int measure(const Flags& flags) {
@@ -194,8 +196,8 @@ int measure(const Flags& flags) {
   const std::chrono::duration<double> took = steady_clock::now() - start;
   producer.flush();
   const std::vector<double> delays = watcher.finish();
-  fmt::print(R"({{"asked_per_second": {:.0f}, "produced_per_second": {:.0f}, "p50_ms": {:.2f}, )"
-             R"("p99_ms": {:.2f}, "max_ms": {:.2f}, "seen": {}, "unseen": {}, )"
+  fmt::print(R"({{"asked_per_second": {:.0f}, "produced_per_second": {:.0f}, "p50_ms": {}, )"
+             R"("p99_ms": {}, "max_ms": {}, "seen": {}, "unseen": {}, )"
              R"("producer_behind_ms_max": {:.2f}}})"
              "\n",
              flags.rate, static_cast<double>(total) / took.count(), quantile(delays, 0.5),
