@@ -42,6 +42,7 @@ constexpr std::uint64_t kProbeIds = 3;
 constexpr std::chrono::milliseconds kWarmUp{3000};
 constexpr std::chrono::milliseconds kPatience{5000};
 constexpr std::chrono::microseconds kBetweenLooks{500};
+constexpr std::chrono::microseconds kOversleep{500};
 
 struct Probe {
   std::string key;
@@ -144,9 +145,11 @@ class Watcher {
   std::jthread thread_;
 };
 
-double quantile(const std::vector<double>& sorted, double q) {
-  if (sorted.empty()) return -1;
-  return sorted[static_cast<std::size_t>(q * static_cast<double>(sorted.size() - 1))];
+/// As JSON; null when nothing was seen.
+std::string quantile(const std::vector<double>& sorted, double q) {
+  if (sorted.empty()) return "null";
+  const auto at = static_cast<std::size_t>(q * static_cast<double>(sorted.size() - 1));
+  return fmt::format("{:.2f}", sorted[at]);
 }
 
 int measure(const Flags& flags) {
@@ -173,7 +176,9 @@ int measure(const Flags& flags) {
         start + std::chrono::duration_cast<steady_clock::duration>(
                     std::chrono::duration<double>(static_cast<double>(i) / flags.rate));
     const auto now = steady_clock::now();
-    if (due > now) std::this_thread::sleep_until(due);
+    // A little later, for several at once: a sleep for each message would cost more than the
+    // message.
+    if (due > now) std::this_thread::sleep_until(due + kOversleep);
     bench::Impression impression = stream.next();
     const bool probe = i % every == 0 && due >= start + kWarmUp;
     user =
@@ -191,8 +196,8 @@ int measure(const Flags& flags) {
   const std::chrono::duration<double> took = steady_clock::now() - start;
   producer.flush();
   const std::vector<double> delays = watcher.finish();
-  fmt::print(R"({{"asked_per_second": {:.0f}, "produced_per_second": {:.0f}, "p50_ms": {:.2f}, )"
-             R"("p99_ms": {:.2f}, "max_ms": {:.2f}, "seen": {}, "unseen": {}, )"
+  fmt::print(R"({{"asked_per_second": {:.0f}, "produced_per_second": {:.0f}, "p50_ms": {}, )"
+             R"("p99_ms": {}, "max_ms": {}, "seen": {}, "unseen": {}, )"
              R"("producer_behind_ms_max": {:.2f}}})"
              "\n",
              flags.rate, static_cast<double>(total) / took.count(), quantile(delays, 0.5),
