@@ -58,7 +58,7 @@ readme_program() {
   grep -q 'int main' "$work/readme.cc" || { echo "README.md has no program below its heading"; return 1; }
   read -ra flags <<<"$(PKG_CONFIG_PATH=$(library_dir) pkg-config --cflags --libs fcap)"
   g++ -std=c++20 -Wall -Wextra -Werror "$work/readme.cc" -o "$work/readme" "${flags[@]}" &&
-    LD_LIBRARY_PATH=$(library_dir) timeout 60 "$work/readme" >"$work/readme.out" || return 1
+    LD_LIBRARY_PATH=$(dirname "$(library_dir)") timeout 60 "$work/readme" >"$work/readme.out" || return 1
   cat "$work/readme.out"
   grep -qE '^answered: [a-z_]+$' "$work/readme.out"
 }

@@ -199,9 +199,12 @@ void take_unexpected(const CLI::App& app, SettingSources& sources) {
   for (const command_line::Unexpected& argument : command_line::unexpected(app)) {
     const std::string name =
         argument.option.starts_with("--") ? argument.option.substr(2) : std::string();
-    if (find_field(name) != nullptr) {
-      // A secret: it is no option, since it does not belong on a command line.
+    const Field* const field = find_field(name);
+    if (field != nullptr && std::holds_alternative<SecretKind>(field->kind)) {
+      // No option, since it does not belong on a command line; that is said where flags are judged.
       sources.flags.emplace_back(name, argument.text);
+    } else if (field != nullptr) {
+      sources.mistakes.push_back(argument.option + ": belongs behind the command");
     } else {
       sources.mistakes.push_back(command_line::describe(argument, app));
     }

@@ -86,6 +86,14 @@ class ReplayTest : public ::testing::Test {
     return summary.ok() ? summary.value() : ReplaySummary{};
   }
 
+  StatusCode failure_of(const ReplayOptions& wanted) {
+    updater::ReplayParts parts;
+    parts.store = store_.get();
+    parts.decoder = decoder_.get();
+    auto made = Replay::create(wanted, parts);
+    return made.ok() ? made.value()->run({}).status().code() : made.status().code();
+  }
+
   // Every key with its record's digest and its expiry, a line each.
   std::string contents() {
     return redis_->command({"EVAL", R"(
@@ -158,6 +166,13 @@ TEST_F(ReplayTest, KeepsToItsRangeAndPartitions) {
   part.to_offset = 350;
   EXPECT_EQ(replay(part).messages_read, 250U);
 
+  ReplayOptions single = options();
+  single.from_offsets = {{0, 900}, {1, 100}};
+  single.to_offsets = {{1, 350}};
+  EXPECT_EQ(replay(single).messages_read, 350U);
+  single.partitions = {0};
+  EXPECT_EQ(failure_of(single), StatusCode::kInvalidArgument) << "partition 1 is not replayed";
+
   ReplayOptions future = options();
   future.from_time = std::chrono::floor<std::chrono::milliseconds>(
       std::chrono::system_clock::now() + std::chrono::hours{1});
@@ -169,12 +184,7 @@ TEST_F(ReplayTest, KeepsToItsRangeAndPartitions) {
 
   ReplayOptions unknown = options();
   unknown.partitions = {kPartitions};
-  updater::ReplayParts parts;
-  parts.store = store_.get();
-  parts.decoder = decoder_.get();
-  auto made = Replay::create(unknown, parts);
-  ASSERT_TRUE(made.ok());
-  EXPECT_EQ(made.value()->run({}).status().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(failure_of(unknown), StatusCode::kInvalidArgument);
 }
 
 TEST_F(ReplayTest, StopsAboveTheMemoryMarkAndGoesOnFromThere) {

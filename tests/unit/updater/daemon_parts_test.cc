@@ -237,6 +237,8 @@ TEST(CommandLineFlags, MistakesAreLeftToTheRestOfTheSettings) {
   EXPECT_THAT(mistakes_of({"run", "--kafka.topik", "t", "stray", "--nonsense=5"}),
               testing::ElementsAre("--kafka.topik: unknown option; did you mean --kafka.topic?",
                                    "\"stray\": unexpected argument", "--nonsense: unknown option"));
+  EXPECT_THAT(mistakes_of({"--kafka.topic", "t", "run"}),
+              testing::ElementsAre("--kafka.topic: belongs behind the command"));
   // Which file it should be in is said where settings are judged.
   int exit_code = -1;
   const auto secret = parse({"run", "--redis.password", "hunter2"}, exit_code);
