@@ -36,17 +36,17 @@ class ReplayTest : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
     if (KafkaBroker::available() && RedisServer::available()) {
-      kafka_ = std::make_unique<KafkaBroker>();
+      kafka = std::make_unique<KafkaBroker>();
     }
   }
-  static void TearDownTestSuite() { kafka_.reset(); }
+  static void TearDownTestSuite() { kafka.reset(); }
 
   void SetUp() override {
-    if (!kafka_) GTEST_SKIP() << "java, mvn, redis-server or redis-cli is missing";
+    if (!kafka) GTEST_SKIP() << "java, mvn, redis-server or redis-cli is missing";
     redis_ = std::make_unique<RedisServer>();
     topic_ = ::testing::UnitTest::GetInstance()->current_test_info()->name();
-    kafka_->create_topic(topic_, kPartitions);
-    producer_ = std::make_unique<KafkaProducer>(kafka_->brokers());
+    kafka->create_topic(topic_, kPartitions);
+    producer_ = std::make_unique<KafkaProducer>(kafka->brokers());
     RedisOptions options;
     options.addresses = {redis_->address()};
     auto client = redis::Client::create(options);
@@ -67,7 +67,7 @@ class ReplayTest : public ::testing::Test {
 
   ReplayOptions options() const {
     ReplayOptions made;
-    made.consumer.connection.brokers = kafka_->brokers();
+    made.consumer.connection.brokers = kafka->brokers();
     made.consumer.topic = topic_;
     made.consumer.group_id = topic_ + "-replay";
     return made;
@@ -107,7 +107,7 @@ class ReplayTest : public ::testing::Test {
                             "0"});
   }
 
-  static inline std::unique_ptr<KafkaBroker> kafka_;
+  static inline std::unique_ptr<KafkaBroker> kafka;
   std::unique_ptr<RedisServer> redis_;
   std::unique_ptr<KafkaProducer> producer_;
   std::shared_ptr<redis::Client> client_;

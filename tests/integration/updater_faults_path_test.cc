@@ -47,18 +47,18 @@ class UpdaterFaults : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
     if (KafkaBroker::available() && RedisServer::available()) {
-      kafka_ = std::make_unique<KafkaBroker>();
+      kafka = std::make_unique<KafkaBroker>();
     }
   }
-  static void TearDownTestSuite() { kafka_.reset(); }
+  static void TearDownTestSuite() { kafka.reset(); }
 
   void SetUp() override {
-    if (!kafka_) GTEST_SKIP() << "java, mvn, redis-server or redis-cli is missing";
+    if (!kafka) GTEST_SKIP() << "java, mvn, redis-server or redis-cli is missing";
     redis_ = std::make_unique<RedisServer>();
     topic_ = ::testing::UnitTest::GetInstance()->current_test_info()->name();
-    kafka_->create_topic(topic_, kPartitions);
-    kafka_->create_topic(topic_ + ".dead", 1);
-    producer_ = std::make_unique<KafkaProducer>(kafka_->brokers());
+    kafka->create_topic(topic_, kPartitions);
+    kafka->create_topic(topic_ + ".dead", 1);
+    producer_ = std::make_unique<KafkaProducer>(kafka->brokers());
     RedisOptions options;
     options.addresses = {redis_->address()};
     auto made = make_redis_store(options);
@@ -75,7 +75,7 @@ class UpdaterFaults : public ::testing::Test {
              "group_id": "{}", "group_instance_id": "one",
              "properties": {{"session.timeout.ms": "10000"}}}},
             "redis": {{"addresses": ["{}"]}}, "http": {{"enabled": false}}{}}})",
-        kafka_->brokers(), topic_, topic_, topic_, redis_->address(), more);
+        kafka->brokers(), topic_, topic_, topic_, redis_->address(), more);
   }
 
   std::unique_ptr<Process> start_updater() {
@@ -122,11 +122,11 @@ class UpdaterFaults : public ::testing::Test {
     updater.send_signal(SIGTERM);  // as timeout(1) does
     EXPECT_TRUE(updater.wait_for(milliseconds{30'000})) << updater.errors();
     EXPECT_EQ(updater.exit_code(), 0) << updater.errors();
-    EXPECT_EQ(kafka_->committed_sum(topic_, topic_, kPartitions),
-              kafka_->end_sum(topic_, kPartitions));
+    EXPECT_EQ(kafka->committed_sum(topic_, topic_, kPartitions),
+              kafka->end_sum(topic_, kPartitions));
   }
 
-  static inline std::unique_ptr<KafkaBroker> kafka_;
+  static inline std::unique_ptr<KafkaBroker> kafka;
   testing::TemporaryDirectory files_;
   std::unique_ptr<RedisServer> redis_;
   std::unique_ptr<KafkaProducer> producer_;
@@ -160,9 +160,9 @@ TEST_F(UpdaterFaults, ABrokerThatIsKilledAndComesBackLosesNothing) {
   std::thread breaker([&] {
     for (int i = 0; i < 2; ++i) {
       std::this_thread::sleep_for(milliseconds{500});
-      kafka_->kill();
+      kafka->kill();
       std::this_thread::sleep_for(milliseconds{500});
-      kafka_->start();
+      kafka->start();
     }
   });
   produce_over(20'000, milliseconds{5'000});
@@ -210,7 +210,7 @@ TEST_F(UpdaterFaults, AFullRedisHoldsItUpUntilThereIsRoom) {
   produce(10'000);
   producer_->flush();
   std::this_thread::sleep_for(milliseconds{1'500});
-  EXPECT_LE(kafka_->committed_sum(topic_, topic_, kPartitions), 10'000);
+  EXPECT_LE(kafka->committed_sum(topic_, topic_, kPartitions), 10'000);
   redis_->command({"CONFIG", "SET", "maxmemory", "0"});
   expect_all_counted(*updater);
   expect_orderly_end(*updater);
@@ -286,7 +286,7 @@ TEST_F(UpdaterFaults, AUserOfAMillionEventsTakesBoundedMemory) {
   producer_->flush();
   const auto all_committed = [&] {
     longest = std::max(longest, length());
-    return kafka_->committed_sum(topic_, topic_, kPartitions) == kEvents;
+    return kafka->committed_sum(topic_, topic_, kPartitions) == kEvents;
   };
   EXPECT_TRUE(wait_until(all_committed, kPatience)) << updater->errors();
   const long long updater_peak = memory_of(*updater, "VmHWM");

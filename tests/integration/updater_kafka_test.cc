@@ -8,7 +8,6 @@ namespace fcap {
 namespace {
 
 using std::chrono::milliseconds;
-using testing::ExpectedLedgers;
 using testing::RunningUpdater;
 using testing::UpdaterPipeline;
 using testing::wait_until;
@@ -61,13 +60,13 @@ TEST_F(UpdaterPipeline, PoisonBetweenGoodMessagesIsSetAsideWithItsPositionAndRea
   EXPECT_TRUE(wait_until([&] { return updater->metrics().events_too_old.value() >= 1; }));
   updater->stop();
 
-  EXPECT_EQ(committed(), kafka_->end_sum(topic_, kPartitions));
+  EXPECT_EQ(committed(), kafka->end_sum(topic_, kPartitions));
   EXPECT_EQ(updater->metrics().events_null_user.value(), 2U);
   EXPECT_EQ(redis_->command({"EXISTS", "fcap:{old}", "fcap:{}"}), "0");
   std::map<std::pair<std::string, std::string>, int> wanted;
   for (const auto& [payload, reason] : poison) ++wanted[{payload, reason}];
   std::map<std::pair<std::string, std::string>, int> found;
-  for (const auto& letter : kafka_->read_all(topic_ + ".dead", 1)) {
+  for (const auto& letter : kafka->read_all(topic_ + ".dead", 1)) {
     ++found[{letter.value, letter.headers.at("fcap.reason")}];
     EXPECT_EQ(letter.key, "poison-" + letter.headers.at("fcap.reason"));
     EXPECT_EQ(letter.headers.at("fcap.topic"), topic_);

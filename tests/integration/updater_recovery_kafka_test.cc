@@ -16,7 +16,6 @@ namespace {
 
 using std::chrono::milliseconds;
 using testing::EventMaker;
-using testing::KafkaProducer;
 using testing::RedisServer;
 using testing::RunningUpdater;
 using testing::TcpProxy;
@@ -32,7 +31,7 @@ class UpdaterRecovery : public testing::UpdaterPipeline {
       producer_->send(topic_, event.user_id, event.json(), static_cast<int>(i % kPartitions));
     }
     producer_->flush();
-    kafka_->delete_records(topic_, kPartitions);
+    kafka->delete_records(topic_, kPartitions);
   }
 
   void expect_paused(RunningUpdater& updater) {
@@ -61,7 +60,7 @@ TEST_F(UpdaterRecovery, OffsetsThatExpiredWhileItWasAwayAreSaidAndPassedOver) {
   EXPECT_EQ(updater->metrics().offset_resets.value(), kPartitions) << updater->log();
   EXPECT_NE(updater->log().find("the first there is is"), std::string::npos) << updater->log();
   updater->stop();
-  EXPECT_EQ(committed(), kafka_->end_sum(topic_, kPartitions));
+  EXPECT_EQ(committed(), kafka->end_sum(topic_, kPartitions));
 }
 
 TEST_F(UpdaterRecovery, OffsetsThatExpireWhileRedisHoldsItUpAreSaidAndPassedOver) {
@@ -78,7 +77,7 @@ TEST_F(UpdaterRecovery, OffsetsThatExpireWhileRedisHoldsItUpAreSaidAndPassedOver
   EXPECT_EQ(updater->metrics().offset_resets.value(), kPartitions) << updater->log();
   EXPECT_NE(updater->log().find("the first there is is"), std::string::npos) << updater->log();
   updater->stop();
-  EXPECT_EQ(committed(), kafka_->end_sum(topic_, kPartitions));
+  EXPECT_EQ(committed(), kafka->end_sum(topic_, kPartitions));
 }
 
 /// What this process has received from that port over the connections that stand.
@@ -109,7 +108,7 @@ TEST_F(UpdaterRecovery, ABlockedRedisPausesItAndLittleIsFetchedAgain) {
   expect_all_counted(*updater);
   // While a script runs for longer than this, Redis answers BUSY; before, nothing.
   redis_->command({"CONFIG", "SET", "busy-reply-threshold", "500"});
-  const int port = std::stoi(kafka_->brokers().substr(kafka_->brokers().rfind(':') + 1));
+  const int port = std::stoi(kafka->brokers().substr(kafka->brokers().rfind(':') + 1));
   const std::uint64_t before = bytes_received_from(port);
   for (int round = 0; round < kRounds; ++round) {
     std::thread script([&] { redis_->command({"EVAL", "while true do end", "0"}); });

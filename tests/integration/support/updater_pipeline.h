@@ -28,24 +28,24 @@ class UpdaterPipeline : public ::testing::Test {
 
   static void SetUpTestSuite() {
     if (KafkaBroker::available() && RedisServer::available()) {
-      kafka_ = std::make_unique<KafkaBroker>();
+      kafka = std::make_unique<KafkaBroker>();
     }
   }
-  static void TearDownTestSuite() { kafka_.reset(); }
+  static void TearDownTestSuite() { kafka.reset(); }
 
   void SetUp() override {
-    if (!kafka_) GTEST_SKIP() << "java, mvn, redis-server or redis-cli is missing";
+    if (!kafka) GTEST_SKIP() << "java, mvn, redis-server or redis-cli is missing";
     RecordProperty("seed", std::to_string(test_seed()));
     redis_ = std::make_unique<RedisServer>();
     topic_ = ::testing::UnitTest::GetInstance()->current_test_info()->name();
-    kafka_->create_topic(topic_, kPartitions);
-    kafka_->create_topic(topic_ + ".dead", 1);
-    producer_ = std::make_unique<KafkaProducer>(kafka_->brokers());
+    kafka->create_topic(topic_, kPartitions);
+    kafka->create_topic(topic_ + ".dead", 1);
+    producer_ = std::make_unique<KafkaProducer>(kafka->brokers());
   }
 
   std::unique_ptr<RunningUpdater> start_updater(const updater::UpdaterOptions& options = {}) {
     RunningUpdater::Options all;
-    all.brokers = kafka_->brokers();
+    all.brokers = kafka->brokers();
     all.redis_address = redis_address_.empty() ? redis_->address() : redis_address_;
     all.topic = topic_;
     all.dead_letter_topic = topic_ + ".dead";
@@ -79,10 +79,10 @@ class UpdaterPipeline : public ::testing::Test {
   }
 
   [[nodiscard]] std::int64_t committed() const {
-    return kafka_->committed_sum(topic_, topic_, kPartitions);
+    return kafka->committed_sum(topic_, topic_, kPartitions);
   }
 
-  static inline std::unique_ptr<KafkaBroker> kafka_;
+  static inline std::unique_ptr<KafkaBroker> kafka;
   std::unique_ptr<RedisServer> redis_;
   std::unique_ptr<KafkaProducer> producer_;
   std::string redis_address_;  ///< where the updater looks for Redis; empty: at redis_

@@ -185,7 +185,7 @@ TEST_F(RecordCompaction, ARecordThatIsRewrittenIsReadAgainABoundedNumberOfTimes)
     store_.run_all();  // the read
     compactor->pump();
     std::string& bytes = store_.records()["k"].bytes;
-    bytes = appended({entry(number++)}) + bytes;
+    bytes.insert(0, appended({entry(number++)}));
     store_.run_all();  // the exchange, too late
     compactor->pump();
   }
