@@ -30,7 +30,7 @@ class Membership {
   bool ask_stored(std::uint32_t segment) noexcept;
 
   // By the rule set's numbers of its segments. Made anew when rules or stored segments change.
-  std::vector<std::uint32_t> known_;  ///< the check that asked last, and whether a member
+  std::vector<std::uint32_t> known_;         ///< the check that asked last, and whether a member
   std::vector<std::uint32_t> stored_index_;  ///< kNone: not stored
   std::uint64_t rules_serial_ = 0;
   std::uint64_t stored_serial_ = 0;
