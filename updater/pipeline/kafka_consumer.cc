@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
@@ -26,6 +27,22 @@ std::vector<PartitionOffset> offsets_of(const rd_kafka_topic_partition_list_t& l
     offsets.push_back({list.elems[i].partition, list.elems[i].offset});
   }
   return offsets;
+}
+
+/// Another try may find it: the broker restarts, or another takes the group over.
+bool coordinator_is_away(rd_kafka_resp_err_t code) noexcept {
+  switch (code) {
+    case RD_KAFKA_RESP_ERR__TRANSPORT:
+    case RD_KAFKA_RESP_ERR__WAIT_COORD:
+    case RD_KAFKA_RESP_ERR__TIMED_OUT:
+    case RD_KAFKA_RESP_ERR_REQUEST_TIMED_OUT:
+    case RD_KAFKA_RESP_ERR_COORDINATOR_LOAD_IN_PROGRESS:
+    case RD_KAFKA_RESP_ERR_COORDINATOR_NOT_AVAILABLE:
+    case RD_KAFKA_RESP_ERR_NOT_COORDINATOR:
+      return true;
+    default:
+      return false;
+  }
 }
 
 std::map<std::string, std::string> consumer_defaults(const ConsumerOptions& options) {
@@ -233,9 +250,16 @@ void KafkaConsumer::commit_async(std::span<const PartitionOffset> offsets) {
 }
 
 Status KafkaConsumer::commit_sync(std::span<const PartitionOffset> offsets) {
+  constexpr std::chrono::seconds kPatience{5};
+  constexpr std::chrono::milliseconds kBetweenTries{100};
   if (offsets.empty()) return {};
+  const auto until = std::chrono::steady_clock::now() + kPatience;
   const auto list = list_of(offsets);
-  const auto code = rd_kafka_commit(handle_.get(), list.get(), 0);
+  rd_kafka_resp_err_t code = rd_kafka_commit(handle_.get(), list.get(), 0);
+  while (coordinator_is_away(code) && std::chrono::steady_clock::now() < until) {
+    std::this_thread::sleep_for(kBetweenTries);
+    code = rd_kafka_commit(handle_.get(), list.get(), 0);
+  }
   if (code == RD_KAFKA_RESP_ERR_NO_ERROR) {
     metrics_->commits.add();
   } else {

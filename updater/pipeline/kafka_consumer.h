@@ -104,6 +104,8 @@ class KafkaConsumer {
             std::chrono::milliseconds more_wait);
 
   void commit_async(std::span<const PartitionOffset> offsets);
+  /// Tries again for a few seconds while the group's coordinator is away (a broker that restarts);
+  /// what it refuses is not tried again.
   Status commit_sync(std::span<const PartitionOffset> offsets);
   /// Whether a commit_async() has failed since the last call.
   [[nodiscard]] bool take_commit_failure() noexcept { return std::exchange(commit_failed_, false); }

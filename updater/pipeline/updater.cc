@@ -292,9 +292,8 @@ void Updater::on_revoking(std::span<const PartitionOffset> partitions, bool lost
     // All of them: with the eager protocol these are all there are.
     partitions_.forget_commits();
     partitions_.collect_commits(offsets_);
-    if (const Status status = consumer_->commit_sync(offsets_); !status.ok() && parts_.log) {
-      parts_.log(LogLevel::kWarning, status.text());
-    }
+    const Status status = consumer_->commit_sync(offsets_);
+    if (!status.ok() && parts_.log) parts_.log(LogLevel::kWarning, status.text());
   }
   partitions_.revoke(partitions);
   joined_ = partitions_.size() > 0;
