@@ -26,7 +26,7 @@ namespace fcap::bench {
 namespace {
 
 constexpr std::size_t kInFlight = 64;
-constexpr std::size_t kMgetKeysMax = 64;
+const std::size_t kMgetKeysMax = RedisOptions{}.mget_keys_max;
 constexpr int kVerifyDatabase = 15;
 constexpr int kWrittenDatabase = 14;
 

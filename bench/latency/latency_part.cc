@@ -15,7 +15,7 @@
 namespace fcap::bench {
 namespace {
 
-constexpr std::size_t kMgetKeysMax = 64;
+const std::size_t kMgetKeysMax = RedisOptions{}.mget_keys_max;
 constexpr double kHeadlineRate = 100'000;
 // Rates are raised until this many in a row could not be kept up.
 constexpr int kUnsustainedMax = 2;

@@ -22,7 +22,7 @@ namespace fcap::bench {
 namespace {
 
 constexpr std::size_t kInFlight = 64;
-constexpr std::size_t kMgetKeysMax = 64;
+const std::size_t kMgetKeysMax = RedisOptions{}.mget_keys_max;
 constexpr std::size_t kCandidates = 10;
 
 /// `count` campaign rules, dealt to the candidates in turn; each window is of another length, so
@@ -88,7 +88,7 @@ class ScalingPart {
     }
   }
 
-  // Where all that is in flight fits into one MGET, client and server take turns.
+  // Where much of what is in flight fits into one MGET, client and server take turns.
   void coalescing() {
     result_.table("check_mget", "Checks a second, by GETs that may travel as one MGET",
                   "1: plain GET. As many as were waiting, up to this.", throughput_columns());

@@ -58,7 +58,7 @@ struct RedisOptions {
   /// Operations waiting or in flight, over all threads; further ones fail at once (kOverloaded).
   std::size_t queue_operations_max = 65'536;
   /// GETs that wait together go out as one MGET of up to this many keys; 1: never.
-  std::size_t mget_keys_max = 64;
+  std::size_t mget_keys_max = 16;
 
   /// Receives connects, disconnects and breaker changes; empty: nothing is logged.
   LogCallback log = {};

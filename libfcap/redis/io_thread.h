@@ -41,12 +41,12 @@ class IoThread final : public Poller {
   void wake() noexcept override;
   void watch(int fd, bool output, void* owner) override;
   void unwatch(int fd) override;
+  void take_submitted(Link::TimePoint now) override;
 
  private:
   IoThread(SharedState& shared, Resolver& resolver, const Address& address, int epoll_fd,
            int event_fd);
   void run();
-  void take_submitted(Link::TimePoint now);
   void wait_for_events();
   int wait(std::span<epoll_event> events, Link::TimePoint until);
 

@@ -6,6 +6,9 @@
 namespace fcap::redis {
 namespace {
 
+// So many answers are dealt with before what was submitted meanwhile goes out: the server works on
+// that while the next ones are dealt with, instead of taking turns.
+constexpr std::size_t kAnswersBeforeSending = 16;
 constexpr std::chrono::milliseconds kProbeTimeMin{1};
 constexpr std::chrono::milliseconds kProbeTimeMax{1000};
 
@@ -271,11 +274,27 @@ void Link::on_event(bool readable, bool writable, TimePoint now) {
 
 // False when the connection was given up.
 bool Link::receive(TimePoint now) {
-  const Status received =
-      connection_.receive([this](const Reply& reply) { return pipeline_.on_reply(reply); });
+  std::size_t answered_then = pipeline_.answered();
+  const Status received = connection_.receive([&](const Reply& reply) {
+    const bool expected = pipeline_.on_reply(reply);
+    if (expected && pipeline_.answered() - answered_then >= kAnswersBeforeSending) {
+      answered_then = pipeline_.answered();
+      send_early(now);
+    }
+    return expected;
+  });
   if (!after_replies(now)) return false;
   if (!received.ok()) fail_connection(received.text(), now);
   return received.ok();
+}
+
+// In the midst of receiving, when the connection must not be given up: what fails here fails again
+// in send().
+void Link::send_early(TimePoint now) {
+  poller_.take_submitted(now);
+  if (state_ != State::kReady || watching_output_) return;
+  pipeline_.write(connection_.output());
+  if (connection_.has_output()) static_cast<void>(connection_.flush());
 }
 
 // False when the connection was given up because of what the replies said.

@@ -25,6 +25,8 @@ class Poller {
   /// Watches a descriptor for input, and for output while `output` is set; again to change that.
   virtual void watch(int fd, bool output, void* owner) = 0;
   virtual void unwatch(int fd) = 0;
+  /// Hands over the requests submitted so far.
+  virtual void take_submitted(std::chrono::steady_clock::time_point now) = 0;
   /// From any thread: makes the I/O thread look round.
   virtual void wake() noexcept = 0;
 
@@ -87,6 +89,7 @@ class Link {
   void rest(TimePoint now);
   void close_connection();
   [[nodiscard]] bool receive(TimePoint now);
+  void send_early(TimePoint now);
   void send(TimePoint now);
   void fail_connection(const std::string& why, TimePoint now);
   void check_deadlines(TimePoint now);

@@ -101,6 +101,7 @@ void Pipeline::on_entry_reply(const Reply& reply) {
     if (request != nullptr) success_ = true;
   }
   sent_.pop_front();
+  ++answered_;
   if (request != nullptr) request->on_done(TransportCode::kOk);
 }
 

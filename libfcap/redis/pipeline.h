@@ -69,6 +69,8 @@ class Pipeline {
   [[nodiscard]] bool take_success() noexcept { return std::exchange(success_, false); }
   /// Whether a reply said that this server is a replica, since the last call.
   [[nodiscard]] bool take_readonly() noexcept { return std::exchange(readonly_, false); }
+  /// Requests whose last reply came in, and tombstones, since the beginning.
+  [[nodiscard]] std::size_t answered() const noexcept { return answered_; }
   [[nodiscard]] std::size_t in_flight() const noexcept { return sent_.size(); }
 
  private:
@@ -94,6 +96,7 @@ class Pipeline {
   RingQueue<Entry> sent_;
   TimePoint next_deadline_ = TimePoint::max();
   TimePoint oldest_tombstone_ = TimePoint::max();
+  std::size_t answered_ = 0;
   bool success_ = false;
   bool readonly_ = false;
 };
