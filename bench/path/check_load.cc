@@ -1,6 +1,8 @@
 #include "path/check_load.h"
 
 #include <algorithm>
+#include <numeric>
+#include <random>
 #include <stdexcept>
 #include <utility>
 
@@ -14,9 +16,19 @@ constexpr std::chrono::seconds kDeadline{2};
 
 }  // namespace
 
+std::vector<std::string> users_in_turn(std::size_t users) {
+  std::vector<std::size_t> order(users);
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::shuffle(order.begin(), order.end(), std::minstd_rand{});
+  std::vector<std::string> ids;
+  ids.reserve(users);
+  for (const std::size_t user : order) ids.push_back(user_id(user));
+  return ids;
+}
+
 CheckWorkload usual_workload(std::size_t users) {
   const Population population;
-  return {.users = user_ids(users),
+  return {.users = users_in_turn(users),
           .campaigns = campaign_ids(population.campaigns),
           .rules = make_rules(population.campaigns)};
 }
@@ -59,19 +71,20 @@ AsyncChecks::AsyncChecks(const RedisConsole& console, const CheckWorkload& workl
 
 void AsyncChecks::start() {
   // Chosen before the first answer chooses.
-  std::vector<std::size_t> first;
-  for (std::size_t i = 0; i < in_flight_; ++i) first.push_back(random_() % workload_.users.size());
+  const std::size_t first = turn_;
+  turn_ += in_flight_;
   running_ = in_flight_;
-  for (const std::size_t user : first) submit(user);
+  for (std::size_t i = 0; i < in_flight_; ++i) submit(first + i);
 }
 
-void AsyncChecks::submit(std::size_t user) {
-  checker_->check_async(workload_.users[user], candidates_, {}, [this](CheckResult result) {
+void AsyncChecks::submit(std::size_t turn) {
+  const std::string& user = workload_.users[turn % workload_.users.size()];
+  checker_->check_async(user, candidates_, {}, [this](CheckResult result) {
     count(result.reason == Reason::kPassed);
     if (should_stop()) {
       running_.fetch_sub(1);
     } else {
-      submit(random_() % workload_.users.size());
+      submit(turn_++);
     }
   });
 }
@@ -86,14 +99,13 @@ BlockingChecks::BlockingChecks(const RedisConsole& console, const CheckWorkload&
 void BlockingChecks::start() {
   running_ = callers_;
   for (std::size_t i = 0; i < callers_; ++i) {
-    threads_.emplace_back([this, i] { call(static_cast<unsigned>(i + 1)); });
+    threads_.emplace_back([this, i] { call(i * workload_.users.size() / callers_); });
   }
 }
 
-void BlockingChecks::call(unsigned seed) {
-  std::minstd_rand random(seed);
+void BlockingChecks::call(std::size_t turn) {
   while (!should_stop()) {
-    const std::string& user = workload_.users[random() % workload_.users.size()];
+    const std::string& user = workload_.users[turn++ % workload_.users.size()];
     count(checker_->check(user, candidates_).reason == Reason::kPassed);
   }
   running_.fetch_sub(1);
@@ -110,7 +122,7 @@ class LayoutRequests::OneRequest final : public redis::Request {
       : load_(load), counts_(load.workload_.campaigns.size()) {}
 
   void prepare() {
-    const std::size_t user = load_.random_() % load_.workload_.users.size();
+    const std::size_t user = load_.turn_++ % load_.workload_.users.size();
     question_ = {load_.workload_.users[user], load_.workload_.campaigns, kBenchNow};
     wire.clear();
     command_count = load_.layout_.ask(wire, question_);

@@ -143,7 +143,7 @@ class ScalingPart {
       population.key_prefix = "entries-" + std::to_string(count);
       populate_compacted(console_, population);
       CheckWorkload workload = usual_;
-      workload.users.resize(population.users);
+      workload.users = users_in_turn(population.users);
       workload.key_prefix = population.key_prefix;
       step(workload, count);
     }
