@@ -11,6 +11,7 @@ using std::chrono::milliseconds;
 using testing::RunningUpdater;
 using testing::UpdaterPipeline;
 using testing::wait_until;
+using updater::PartitionGauge;
 
 TEST_F(UpdaterPipeline, CountsEveryEventOnceAndCommitsBehindIt) {
   produce(30'000);
@@ -18,7 +19,12 @@ TEST_F(UpdaterPipeline, CountsEveryEventOnceAndCommitsBehindIt) {
   auto updater = start_updater();
   produce(30'000);
   expect_all_counted(*updater);
+  const PartitionGauge& lags = updater->metrics().partition_lag_messages;
+  EXPECT_TRUE(wait_until([&] {
+    return lags.values() == PartitionGauge::Values{{0, 0}, {1, 0}, {2, 0}};
+  }));
   updater->stop();
+  EXPECT_EQ(lags.values(), PartitionGauge::Values{}) << "given up with the partitions";
   EXPECT_EQ(committed(), 60'000);
   EXPECT_EQ(updater->metrics().events_written.value(), 60'000U);
   EXPECT_EQ(updater->metrics().rewinds.value(), 0U) << updater->log();

@@ -113,26 +113,37 @@ std::vector<ClientMetric> by_reason(const std::array<Counter, Metrics::kRejectio
   return metrics;
 }
 
+std::vector<ClientMetric> by_partition(const PartitionGauge& gauge) {
+  std::vector<ClientMetric> metrics;
+  for (const auto& [partition, value] : gauge.values()) {
+    metrics.push_back(number(MetricType::Gauge, static_cast<double>(value)));
+    metrics.back().label.push_back({.name = "partition", .value = std::to_string(partition)});
+  }
+  return metrics;
+}
+
 std::vector<ClientMetric> read(const MetricInfo& info, const Metrics& metrics,
                                const ScrapeSources& sources) {
   const MetricType type = type_of(info);
   using Values = std::vector<ClientMetric>;
-  return std::visit(Overload{
-                        [&](Counter Metrics::*counter) -> Values {
-                          return {number(type, static_cast<double>((metrics.*counter).value()))};
-                        },
-                        [&](Gauge Metrics::*gauge) -> Values {
-                          return {number(type, static_cast<double>((metrics.*gauge).value()))};
-                        },
-                        [&](DurationHistogram Metrics::*durations) -> Values {
-                          return {histogram(metrics.*durations)};
-                        },
-                        [&](std::array<Counter, Metrics::kRejections> Metrics::*rejected) {
-                          return by_reason(metrics.*rejected);
-                        },
-                        [&](Asked asked) { return answer(asked, type, sources); },
-                    },
-                    info.source);
+  return std::visit(
+      Overload{
+          [&](Counter Metrics::*counter) -> Values {
+            return {number(type, static_cast<double>((metrics.*counter).value()))};
+          },
+          [&](Gauge Metrics::*gauge) -> Values {
+            return {number(type, static_cast<double>((metrics.*gauge).value()))};
+          },
+          [&](PartitionGauge Metrics::*gauge) -> Values { return by_partition(metrics.*gauge); },
+          [&](DurationHistogram Metrics::*durations) -> Values {
+            return {histogram(metrics.*durations)};
+          },
+          [&](std::array<Counter, Metrics::kRejections> Metrics::*rejected) {
+            return by_reason(metrics.*rejected);
+          },
+          [&](Asked asked) { return answer(asked, type, sources); },
+      },
+      info.source);
 }
 
 std::string_view type_word(const MetricInfo& info) {

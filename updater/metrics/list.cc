@@ -33,6 +33,9 @@ constexpr std::array kList = {
                "Partitions that are paused because Redis does not keep up."},
     MetricInfo{"lag_messages", &M::lag_messages,
                "Messages between what is acknowledged and the ends of the assigned partitions."},
+    MetricInfo{"partition_lag_messages", &M::partition_lag_messages,
+               "The same of each one, by the label `partition`. Only of partitions that are "
+               "assigned to this member, once it is known where they end."},
     MetricInfo{"pauses_total", &M::pauses, "Times that partitions were paused."},
     MetricInfo{"rebalances_total", &M::rebalances, "Changes of the assignment."},
     MetricInfo{"commits_total", &M::commits, "Commits that the broker has acknowledged."},

@@ -24,8 +24,9 @@ enum class Asked : std::uint8_t {
 /// One metric. Names are without the prefix "fcap_updater_".
 struct MetricInfo {
   std::string_view name;
-  std::variant<Counter Metrics::*, Gauge Metrics::*, DurationHistogram Metrics::*,
-               std::array<Counter, Metrics::kRejections> Metrics::*, Asked>
+  std::variant<Counter Metrics::*, Gauge Metrics::*, PartitionGauge Metrics::*,
+               DurationHistogram Metrics::*, std::array<Counter, Metrics::kRejections> Metrics::*,
+               Asked>
       source;
   std::string_view text;
 };

@@ -103,6 +103,7 @@ void PartitionSet::revoke(std::span<const PartitionOffset> partitions) {
   std::erase_if(sealed_, [this](const Batch::Range& range) {
     return partitions_.find(range.partition) == partitions_.end();
   });
+  report_lag();
   metrics_->assigned_partitions.set(static_cast<std::int64_t>(partitions_.size()));
 }
 
@@ -373,6 +374,22 @@ void PartitionSet::collect_commits(std::vector<PartitionOffset>& out) {
 
 void PartitionSet::forget_commits() {
   for (auto& [id, p] : partitions_) p.commit_sent.reset();
+}
+
+void PartitionSet::report_lag() {
+  std::int64_t sum = 0;
+  PartitionGauge::Values lags;
+  for (const auto& [id, p] : partitions_) {
+    const auto end = source_->known_end(id);
+    const auto done = low_water(id);
+    if (!end || !done) continue;
+    // The end was heard of some time ago.
+    const std::int64_t lag = std::max<std::int64_t>(*end - *done, 0);
+    lags.emplace(id, lag);
+    sum += lag;
+  }
+  metrics_->lag_messages.set(sum);
+  metrics_->partition_lag_messages.replace(std::move(lags));
 }
 
 void PartitionSet::list(std::vector<PartitionOffset>& out) const {

@@ -32,6 +32,8 @@ class OffsetSource {
   virtual Status committed(std::vector<PartitionOffset>& partitions) = 0;
   /// The first offset that may hold an event within retention.
   virtual Result<std::int64_t> retention_start(std::int32_t partition) = 0;
+  /// The end of the log as last heard; none when nothing was heard yet. Asks nobody.
+  [[nodiscard]] virtual std::optional<std::int64_t> known_end(std::int32_t partition) const = 0;
 
  protected:
   ~OffsetSource() = default;
@@ -77,6 +79,7 @@ class PartitionSet {
   /// Takes partitions over and says where each begins. Reads their marks and waits for them up to
   /// the marks' deadline; one that cannot be judged yet gets kNone and starts in kChecking.
   void assign(std::vector<PartitionOffset>& partitions);
+  /// Gives partitions up; their metrics go with them.
   void revoke(std::span<const PartitionOffset> partitions);
 
   /// Moves everything on: reads and writes marks, notices lost connections, decides rewinds.
@@ -107,6 +110,9 @@ class PartitionSet {
   [[nodiscard]] bool marks_settled() const noexcept;
   /// Writes marks at once, not by their interval, until the next tick.
   void hurry() noexcept { hurry_ = true; }
+
+  /// Puts into the metrics how far what is done lies behind the ends.
+  void report_lag();
 
   [[nodiscard]] std::size_t size() const noexcept { return partitions_.size(); }
   void list(std::vector<PartitionOffset>& out) const;

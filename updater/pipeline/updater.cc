@@ -83,7 +83,7 @@ void Updater::turn() {
   commit_if_due(now);
   if (now >= lag_due_) {
     lag_due_ = now + kLagInterval;
-    report_lag();
+    partitions_.report_lag();
   }
   if (writer_.full() || writer_.failing() || partitions_.checking()) {
     hold_up(now);
@@ -315,15 +315,8 @@ Result<std::int64_t> Updater::retention_start(std::int32_t partition) {
   return std::max(at[0].offset, ends.value().low);
 }
 
-void Updater::report_lag() {
-  std::int64_t lag = 0;
-  partitions_.list(offsets_);
-  for (const PartitionOffset& at : offsets_) {
-    const auto end = consumer_->known_end(at.partition);
-    const auto done = partitions_.low_water(at.partition);
-    if (end && done && *end > *done) lag += *end - *done;
-  }
-  metrics_->lag_messages.set(lag);
+std::optional<std::int64_t> Updater::known_end(std::int32_t partition) const {
+  return consumer_->known_end(partition);
 }
 
 }  // namespace fcap::updater

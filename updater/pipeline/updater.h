@@ -85,6 +85,7 @@ class Updater final : private AssignmentListener, private OffsetSource {
   void on_revoking(std::span<const PartitionOffset> partitions, bool lost) override;
   Status committed(std::vector<PartitionOffset>& partitions) override;
   Result<std::int64_t> retention_start(std::int32_t partition) override;
+  [[nodiscard]] std::optional<std::int64_t> known_end(std::int32_t partition) const override;
 
   void turn();
   void settle(Clock::time_point now);
@@ -97,7 +98,6 @@ class Updater final : private AssignmentListener, private OffsetSource {
   void reject(Batch& batch, const rd_kafka_message_t& message);
   void commit_if_due(Clock::time_point now);
   void drain(Clock::time_point until);
-  void report_lag();
   void observe_delay(const Batch& batch);
   void report_health(Clock::time_point now);
   [[nodiscard]] IntakeClocks clocks() const noexcept;

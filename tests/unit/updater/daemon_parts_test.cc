@@ -117,6 +117,20 @@ TEST(MetricsText, CountersGaugesHistogramsAndReasons) {
   EXPECT_THAT(text, Not(HasSubstr("rule_set")));
 }
 
+TEST(MetricsText, LagOfEachPartitionHasItsLabelAndGoesWithThePartition) {
+  Metrics metrics;
+  const MetricsExposition exposition(metrics, {});
+  EXPECT_THAT(exposition.text(), Not(HasSubstr("partition_lag")));
+  metrics.partition_lag_messages.replace({{0, 0}, {12, 345}});
+  EXPECT_THAT(exposition.text(),
+              HasSubstr("# TYPE fcap_updater_partition_lag_messages gauge\n"
+                        "fcap_updater_partition_lag_messages{partition=\"0\"} 0\n"
+                        "fcap_updater_partition_lag_messages{partition=\"12\"} 345\n"));
+  metrics.partition_lag_messages.replace({{0, 7}});
+  EXPECT_THAT(exposition.text(), HasSubstr("{partition=\"0\"} 7\n"));
+  EXPECT_THAT(exposition.text(), Not(HasSubstr("partition=\"12\"")));
+}
+
 TEST(MetricsText, RulesAndRedisAreAskedAtTheScrape) {
   const Metrics metrics;
   bool connected = false;
@@ -147,6 +161,9 @@ TEST(MetricsText, EveryMetricOfTheListIsThereAndNamedOnce) {
   for (const MetricInfo& info : metric_list()) {
     if (std::holds_alternative<Counter Metrics::*>(info.source)) listed_bytes += sizeof(Counter);
     if (std::holds_alternative<Gauge Metrics::*>(info.source)) listed_bytes += sizeof(Gauge);
+    if (std::holds_alternative<PartitionGauge Metrics::*>(info.source)) {
+      listed_bytes += sizeof(PartitionGauge);
+    }
     if (std::holds_alternative<DurationHistogram Metrics::*>(info.source)) {
       listed_bytes += sizeof(DurationHistogram);
     }

@@ -29,7 +29,12 @@ class FakeLog final : public OffsetSource {
     if (silent) return Status::error(StatusCode::kUnavailable, "no broker", true);
     return start;
   }
+  [[nodiscard]] std::optional<std::int64_t> known_end(std::int32_t partition) const override {
+    const auto found = ends.find(partition);
+    return found == ends.end() ? std::nullopt : std::optional(found->second);
+  }
   std::map<std::int32_t, std::int64_t> commits;
+  std::map<std::int32_t, std::int64_t> ends;
   std::int64_t start = 10;
   bool silent = false;
 };
@@ -296,6 +301,46 @@ TEST_F(PartitionSetTest, WorkOfAnEarlierAssignmentCountsNoMore) {
   assign();
   set_.complete(before);
   EXPECT_EQ(set_.low_water(0), 100);
+}
+
+TEST_F(PartitionSetTest, LagIsWhatIsNotDoneYetOfEachPartitionWhoseEndIsKnown) {
+  for (const std::int32_t partition : {0, 1, 2}) set_mark(100, partition);
+  std::vector<PartitionOffset> all{
+      {0, PartitionOffset::kNone}, {1, PartitionOffset::kNone}, {2, PartitionOffset::kNone}};
+  set_.assign(all);
+  log_.ends = {{0, 130}, {1, 90}, {7, 1000}};  // of 1 it was heard of long ago
+  const auto some = take(100, 110);
+  set_.report_lag();
+  EXPECT_EQ(metrics_.partition_lag_messages.values(), (PartitionGauge::Values{{0, 30}, {1, 0}}));
+  EXPECT_EQ(metrics_.lag_messages.value(), 30);
+  set_.complete(some);
+  log_.ends[2] = 101;
+  set_.report_lag();
+  EXPECT_EQ(metrics_.partition_lag_messages.values(),
+            (PartitionGauge::Values{{0, 20}, {1, 0}, {2, 1}}));
+  EXPECT_EQ(metrics_.lag_messages.value(), 21);
+}
+
+TEST_F(PartitionSetTest, LagOfARevokedPartitionIsGoneAtOnce) {
+  for (const std::int32_t partition : {0, 1}) set_mark(100, partition);
+  std::vector<PartitionOffset> both{{0, PartitionOffset::kNone}, {1, PartitionOffset::kNone}};
+  set_.assign(both);
+  log_.ends = {{0, 130}, {1, 105}};
+  set_.report_lag();
+  set_.revoke(std::span(both).first(1));
+  EXPECT_EQ(metrics_.partition_lag_messages.values(), (PartitionGauge::Values{{1, 5}}));
+  EXPECT_EQ(metrics_.lag_messages.value(), 5);
+  set_.revoke(both);
+  EXPECT_EQ(metrics_.partition_lag_messages.values(), PartitionGauge::Values{});
+  EXPECT_EQ(metrics_.lag_messages.value(), 0);
+}
+
+TEST_F(PartitionSetTest, LagIsUnknownWhereReadingHasNotBegun) {
+  log_.silent = true;
+  log_.ends[0] = 130;
+  assign();
+  set_.report_lag();
+  EXPECT_EQ(metrics_.partition_lag_messages.values(), PartitionGauge::Values{});
 }
 
 TEST_F(PartitionSetTest, AfterAPauseReadingGoesOnBehindWhatWasTaken) {

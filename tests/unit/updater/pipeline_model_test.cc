@@ -123,6 +123,9 @@ class Model final : private OffsetSource {
     return {};
   }
   Result<std::int64_t> retention_start(std::int32_t) override { return kLogStart; }
+  [[nodiscard]] std::optional<std::int64_t> known_end(std::int32_t) const override {
+    return log_end();
+  }
 
   [[nodiscard]] bool chance(unsigned percent) { return random_() % 100 < percent; }
 
