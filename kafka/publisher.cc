@@ -31,9 +31,7 @@ Result<std::unique_ptr<Publisher>> Publisher::open(const Connection& connection)
         true, message->err, {message->partition, message->offset}};
   });
   rd_kafka_conf_set_error_cb(raw, [](rd_kafka_t*, int code, const char* reason, void* self) {
-    // "All brokers are down" comes last and says least.
-    std::string& trouble = static_cast<Publisher*>(self)->trouble_;
-    if (code != RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN || trouble.empty()) trouble = reason;
+    static_cast<Publisher*>(self)->trouble_.note(code, reason);
   });
   rd_kafka_conf_set_log_cb(raw, [](const rd_kafka_t*, int, const char*, const char*) {});
   char text[256] = {};
@@ -49,12 +47,6 @@ Publisher::~Publisher() {
   if (client_) rd_kafka_purge(client_.get(), RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
 }
 
-Status Publisher::failure(const std::string& topic, rd_kafka_resp_err_t code) const {
-  std::string text = fmt::format("topic {}: {}", topic, rd_kafka_err2str(code));
-  if (!trouble_.empty()) text += ": " + trouble_;
-  return Status::error(StatusCode::kUnavailable, text + " (see --brokers and --topic)", true);
-}
-
 Status Publisher::check_topic(const std::string& topic, milliseconds timeout) {
   // Asks for all topics: asking for this one would make it on brokers that make topics by
   // themselves, and a name that was mistyped would look like a success.
@@ -62,7 +54,7 @@ Status Publisher::check_topic(const std::string& topic, milliseconds timeout) {
   const auto code =
       rd_kafka_metadata(client_.get(), 1, nullptr, &answer, static_cast<int>(timeout.count()));
   rd_kafka_poll(client_.get(), 0);
-  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return failure(topic, code);
+  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return trouble_.failure("topic " + topic, code);
   const std::unique_ptr<const rd_kafka_metadata_t, MetadataDelete> metadata(answer);
   const std::span topics(metadata->topics, static_cast<std::size_t>(metadata->topic_cnt));
   const bool found = std::any_of(topics.begin(), topics.end(),
@@ -83,7 +75,7 @@ Result<Position> Publisher::publish(const std::string& topic, std::string_view k
       client_.get(), RD_KAFKA_V_TOPIC(topic.c_str()), RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY),
       RD_KAFKA_V_VALUE(const_cast<char*>(value.data()), value.size()),
       RD_KAFKA_V_KEY(key.data(), key.size()), RD_KAFKA_V_END);
-  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return failure(topic, code);
+  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return trouble_.failure("topic " + topic, code);
   while (!delivery_.ended && steady_clock::now() < until) {
     const auto left = duration_cast<milliseconds>(until - steady_clock::now());
     rd_kafka_poll(client_.get(), static_cast<int>(std::clamp<std::int64_t>(left.count(), 1, 100)));
@@ -93,9 +85,10 @@ Result<Position> Publisher::publish(const std::string& topic, std::string_view k
     constexpr int kReportMs = 1000;
     rd_kafka_purge(client_.get(), RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
     rd_kafka_flush(client_.get(), kReportMs);
-    return failure(topic, RD_KAFKA_RESP_ERR__TIMED_OUT);
+    return trouble_.failure("topic " + topic, RD_KAFKA_RESP_ERR__TIMED_OUT);
   }
-  if (delivery_.code != RD_KAFKA_RESP_ERR_NO_ERROR) return failure(topic, delivery_.code);
+  if (delivery_.code != RD_KAFKA_RESP_ERR_NO_ERROR)
+    return trouble_.failure("topic " + topic, delivery_.code);
   return delivery_.position;
 }
 

@@ -10,6 +10,7 @@
 
 #include "kafka/conf.h"
 #include "kafka/handles.h"
+#include "kafka/trouble.h"
 
 namespace fcap::kafka {
 
@@ -49,10 +50,9 @@ class Publisher {
 
   Publisher() = default;
   Status check_topic(const std::string& topic, std::chrono::milliseconds timeout);
-  [[nodiscard]] Status failure(const std::string& topic, rd_kafka_resp_err_t code) const;
 
-  Delivery delivery_;    // of the one message that is on its way
-  std::string trouble_;  // what librdkafka said last of its connections
+  Delivery delivery_;  // of the one message that is on its way
+  Trouble trouble_;
   Ptr<rd_kafka_t> client_;
 };
 

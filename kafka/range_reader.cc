@@ -18,12 +18,6 @@ struct TopicDelete {
   void operator()(rd_kafka_topic_t* topic) const noexcept { rd_kafka_topic_destroy(topic); }
 };
 
-Status failure(const std::string& what, rd_kafka_resp_err_t code) {
-  return Status::error(
-      StatusCode::kUnavailable,
-      fmt::format("{}: {} (see --brokers and --topic)", what, rd_kafka_err2str(code)), true);
-}
-
 /// Where a partition's reading has got to; read on until `next` reaches `end`.
 using Ends = std::map<std::int32_t, std::int64_t>;
 
@@ -56,18 +50,26 @@ Result<std::unique_ptr<RangeReader>> RangeReader::open(const Connection& connect
                          {"enable.partition.eof", "true"},
                          {"auto.offset.reset", "earliest"}});
   if (!conf.ok()) return conf.status();
+  std::unique_ptr<RangeReader> made(new RangeReader(std::move(topic), answer_within));
+  rd_kafka_conf_t* raw = conf.value().get();
+  rd_kafka_conf_set_opaque(raw, made.get());
+  rd_kafka_conf_set_error_cb(raw, [](rd_kafka_t*, int code, const char* reason, void* self) {
+    static_cast<RangeReader*>(self)->trouble_.note(code, reason);
+  });
   // What goes wrong is told by our own statuses.
-  rd_kafka_conf_set_log_cb(conf.value().get(),
-                           [](const rd_kafka_t*, int, const char*, const char*) {});
+  rd_kafka_conf_set_log_cb(raw, [](const rd_kafka_t*, int, const char*, const char*) {});
   char text[256] = {};
-  Ptr<rd_kafka_t> client(rd_kafka_new(RD_KAFKA_CONSUMER, conf.value().get(), text, sizeof text));
-  if (!client) {
+  made->client_.reset(rd_kafka_new(RD_KAFKA_CONSUMER, raw, text, sizeof text));
+  if (!made->client_) {
     return Status::error(StatusCode::kInvalidArgument, fmt::format("kafka: {}", text));
   }
   (void)conf.value().release();  // the client owns it now
-  rd_kafka_poll_set_consumer(client.get());
-  return std::unique_ptr<RangeReader>(
-      new RangeReader(std::move(client), std::move(topic), answer_within));
+  return made;
+}
+
+Status RangeReader::failure(const std::string& what, rd_kafka_resp_err_t code) {
+  rd_kafka_poll(client_.get(), 0);  // what went wrong, if nobody has heard of it yet
+  return trouble_.failure(what, code);
 }
 
 int RangeReader::answer_ms() const noexcept {
@@ -105,6 +107,8 @@ Result<std::vector<Span>> RangeReader::whole_topic() {
 }
 
 Status RangeReader::read(const std::vector<Span>& spans, const Visit& visit) {
+  // From here on the poll below gives messages and tells of trouble.
+  rd_kafka_poll_set_consumer(client_.get());
   Ends unfinished;
   const Ptr<rd_kafka_topic_partition_list_t> list(
       rd_kafka_topic_partition_list_new(static_cast<int>(spans.size())));
@@ -116,12 +120,12 @@ Status RangeReader::read(const std::vector<Span>& spans, const Visit& visit) {
   }
   const Ends ends = unfinished;
   const auto assigned = rd_kafka_assign(client_.get(), list.get());
-  if (assigned != RD_KAFKA_RESP_ERR_NO_ERROR) return failure("topic " + topic_, assigned);
+  if (assigned != RD_KAFKA_RESP_ERR_NO_ERROR) return trouble_.failure("topic " + topic_, assigned);
   auto heard = steady_clock::now();
   while (!unfinished.empty()) {
     const Ptr<rd_kafka_message_t> message(rd_kafka_consumer_poll(client_.get(), 100));
     if (steady_clock::now() - heard > kSilenceMax) {
-      return failure("topic " + topic_, RD_KAFKA_RESP_ERR__TIMED_OUT);
+      return trouble_.failure("topic " + topic_, RD_KAFKA_RESP_ERR__TIMED_OUT);
     }
     if (!message) continue;
     if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR) {

@@ -13,6 +13,7 @@
 
 #include "kafka/conf.h"
 #include "kafka/handles.h"
+#include "kafka/trouble.h"
 
 namespace fcap::kafka {
 
@@ -58,14 +59,16 @@ class RangeReader {
   Status read(const std::vector<Span>& spans, const Visit& visit);
 
  private:
-  RangeReader(Ptr<rd_kafka_t> client, std::string topic, std::chrono::milliseconds answer_within)
-      : client_(std::move(client)), topic_(std::move(topic)), answer_within_(answer_within) {}
+  RangeReader(std::string topic, std::chrono::milliseconds answer_within)
+      : topic_(std::move(topic)), answer_within_(answer_within) {}
   Result<int> partition_count();
   [[nodiscard]] int answer_ms() const noexcept;
+  Status failure(const std::string& what, rd_kafka_resp_err_t code);
 
-  Ptr<rd_kafka_t> client_;
   std::string topic_;
   std::chrono::milliseconds answer_within_;
+  Trouble trouble_;
+  Ptr<rd_kafka_t> client_;
 };
 
 }  // namespace fcap::kafka

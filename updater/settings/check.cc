@@ -8,8 +8,8 @@
 #include <arpa/inet.h>
 #include <fmt/core.h>
 #include <libpq-fe.h>
-#include <librdkafka/rdkafka.h>
 
+#include "kafka/conf.h"
 #include "redis/address.h"
 #include "updater/settings/field_value.h"
 #include "updater/settings/load.h"
@@ -89,19 +89,12 @@ void check_kafka(const KafkaSettings& kafka, std::vector<std::string>& mistakes)
   if (kafka.dead_letter_topic == kafka.topic) {
     mistakes.emplace_back("kafka.dead_letter_topic: must not be kafka.topic");
   }
-  const std::unique_ptr<rd_kafka_conf_t, decltype(&rd_kafka_conf_destroy)> scratch(
-      rd_kafka_conf_new(), rd_kafka_conf_destroy);
   for (const auto& [name, value] : kafka.properties) {
     const auto* const own = std::ranges::find(kOwnProperties, name, &OwnProperty::name);
-    std::array<char, 512> error{};
     if (own != kOwnProperties.end()) {
       mistakes.push_back(fmt::format("kafka.properties: \"{}\": {}", name, own->instead));
-    } else if (rd_kafka_conf_set(scratch.get(), name.c_str(), value.c_str(), error.data(),
-                                 error.size()) != RD_KAFKA_CONF_OK) {
-      // librdkafka's text quotes the value.
-      mistakes.push_back(is_secret_property(name)
-                             ? fmt::format("kafka.properties: \"{}\": refused", name)
-                             : fmt::format("kafka.properties: {}", error.data()));
+    } else if (const Status status = kafka::check_property(name, value); !status.ok()) {
+      mistakes.push_back("kafka.properties: " + status.text());
     }
   }
 }

@@ -10,6 +10,8 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "kafka/conf.h"
+
 namespace fcap::updater {
 namespace {
 
@@ -169,11 +171,6 @@ std::optional<std::int64_t> parse_bytes(std::string_view text) {
   return parse_with_unit(text, kUnits);
 }
 
-bool is_secret_property(std::string_view name) noexcept {
-  return name.ends_with("password") || name.ends_with("secret") || name == "ssl.key.pem" ||
-         name == "sasl.oauthbearer.config";
-}
-
 ValueMistake set_from_text(const Field& field, std::string_view text, Settings& settings) {
   return std::visit(
       Overload{
@@ -256,7 +253,7 @@ nlohmann::ordered_json value_as_json(const Field& field, const Settings& setting
           [&](const MapKind& kind) -> Json {
             Json object = Json::object();
             for (const auto& [name, value] : kind.at(place)) {
-              object[name] = is_secret_property(name) ? "(set)" : value;
+              object[name] = kafka::is_secret_property(name) ? "(set)" : value;
             }
             return object;
           },

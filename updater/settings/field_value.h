@@ -30,7 +30,4 @@ using ValueMistake = std::optional<std::string>;
 /// "500", "64KiB", "1MiB", "2GiB".
 [[nodiscard]] std::optional<std::int64_t> parse_bytes(std::string_view text);
 
-/// Whether a librdkafka property of this name holds a secret.
-[[nodiscard]] bool is_secret_property(std::string_view name) noexcept;
-
 }  // namespace fcap::updater
