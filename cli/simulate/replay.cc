@@ -153,8 +153,12 @@ class Replay {
     for (std::uint32_t i = 0; i < campaigns_.size(); ++i) {
       if (campaigns_[i].impressions > 0) order.push_back(i);
     }
-    std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
-      return campaigns_[a].impressions > campaigns_[b].impressions;
+    // Not by their order in the log: a topic's partitions come in any order.
+    std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+      if (campaigns_[a].impressions != campaigns_[b].impressions) {
+        return campaigns_[a].impressions > campaigns_[b].impressions;
+      }
+      return log_.campaigns().name(a) < log_.campaigns().name(b);
     });
     order.resize(std::min(order.size(), kBusiestMax));
     for (const std::uint32_t i : order) {

@@ -100,6 +100,19 @@ TEST(Simulate, UserWhoIsShownNothingIsNotReached) {
   EXPECT_EQ(set["reach"], 1);
 }
 
+TEST(Simulate, CampaignsOfEqualSizeStandById) {
+  const std::string header = "user_id,campaign_id,timestamp\n";
+  const std::string b = "u1,b,1700000000\n";
+  const std::string a = "u1,a,1700000001\n";
+  const std::string c = "u1,c,1700000002\nu1,c,1700000003\n";
+  for (const std::string& log : {b + a + c, c + a + b}) {
+    const json set = simulated(header + log, {""})["rule_sets"][0];
+    EXPECT_EQ(set["campaigns"][0]["id"], "c");
+    EXPECT_EQ(set["campaigns"][1]["id"], "a");
+    EXPECT_EQ(set["campaigns"][2]["id"], "b");
+  }
+}
+
 TEST(Simulate, ShadowRulesBlockNothingAndAreCounted) {
   const json set = simulated(
       "user_id,campaign_id,timestamp\nu1,c1,1700000000\nu1,c1,1700000001\nu1,c1,1700000002\n",
