@@ -12,6 +12,7 @@
 #include "cli/commands.h"
 #include "cli/failure.h"
 #include "cli/instants.h"
+#include "cli/kafka_connection.h"
 #include "cli/record_reader.h"
 #include "cli/rule_loading.h"
 #include "events/event_decoder.h"
@@ -60,9 +61,9 @@ Status narrow(std::vector<kafka::Span>& spans, const AuditSettings& audit) {
   return {};
 }
 
-Status read_topic(const AuditSettings& settings, std::chrono::milliseconds timeout, Audit& audit) {
-  auto reader = kafka::RangeReader::open({.brokers = settings.brokers, .client_id = "fcap-audit"},
-                                         settings.topic, timeout);
+Status read_topic(const AuditSettings& settings, const kafka::Connection& connection,
+                  std::chrono::milliseconds timeout, Audit& audit) {
+  auto reader = kafka::RangeReader::open(connection, settings.kafka.topic, timeout);
   if (!reader.ok()) return reader.status();
   auto spans = reader.value()->whole_topic();
   if (!spans.ok()) return spans.status();
@@ -123,15 +124,16 @@ void print_text(const AuditReport& report, std::chrono::milliseconds propagation
 int run_audit(const Settings& settings, Streams streams) {
   const auto timeout = parse_duration(settings.access.timeout, "--timeout");
   if (!timeout.ok()) return fail(streams, timeout.status());
+  const auto connection = kafka_connection(settings.audit.kafka, "fcap-audit");
+  if (!connection.ok()) return fail(streams, connection.status());
   const Result<LoadedRules> rules = load_rules(settings.access);
   if (!rules.ok()) return fail(streams, rules.status());
   AuditOptions options;
   options.user_prefix = settings.audit.user_prefix;
   options.propagation = std::chrono::milliseconds(settings.audit.propagation_ms);
   Audit audit(options, rules.value().rules);
-  if (const Status status = read_topic(settings.audit, timeout.value(), audit); !status.ok()) {
-    return fail(streams, status);
-  }
+  const Status read = read_topic(settings.audit, connection.value(), timeout.value(), audit);
+  if (!read.ok()) return fail(streams, read);
   Result<std::unique_ptr<RecordReader>> records = RecordReader::open(settings.access);
   if (!records.ok()) return fail(streams, records.status());
   const Result<AuditReport> report = audit.compare(*records.value());

@@ -142,16 +142,34 @@ CLI::App* add_rules(CLI::App& app, Settings& settings) {
   return command;
 }
 
+/// Which topic, and how to reach Kafka: all but the brokers.
+void add_topic(CLI::App& command, KafkaSettings& kafka) {
+  command.add_option("--topic", kafka.topic, "Topic of the events")->capture_default_str();
+  command
+      .add_option("--kafka-config", kafka.config_file,
+                  "File of librdkafka's properties, one name=value a line: TLS, passwords")
+      ->envname("FCAP_KAFKA_CONFIG");
+  command
+      .add_option("--kafka-property", kafka.properties,
+                  "One of librdkafka's properties; may be repeated, and wins over the file")
+      ->allow_extra_args(false)
+      ->type_name("NAME=VALUE");
+}
+
+void add_kafka(CLI::App& command, KafkaSettings& kafka) {
+  command.add_option("--brokers", kafka.brokers, "Kafka bootstrap servers")
+      ->envname("FCAP_BROKERS")
+      ->capture_default_str();
+  add_topic(command, kafka);
+}
+
 CLI::App* add_audit(CLI::App& app, Settings& settings) {
   AuditSettings& audit = settings.audit;
   CLI::App* command = app.add_subcommand(
       "audit",
       "Is what the topic holds what the ledgers count? Compares them event by event; exit code 1 "
       "when anything is lost or double");
-  command->add_option("--brokers", audit.brokers, "Kafka bootstrap servers")
-      ->envname("FCAP_BROKERS")
-      ->capture_default_str();
-  command->add_option("--topic", audit.topic, "Topic of the events")->capture_default_str();
+  add_kafka(*command, audit.kafka);
   command->add_option("--user-prefix", audit.user_prefix,
                       "Only users whose id begins with this. Entries that no event of the range "
                       "explains count as double, so a range should hold all events of its users");
@@ -182,10 +200,7 @@ CLI::App* add_erase(CLI::App& app, Settings& settings) {
                    "Up to and including this instant instead of now (RFC 3339, or milliseconds "
                    "since 1970)")
       ->check(command_line::not_empty());
-  command->add_option("--brokers", erase.brokers, "Kafka bootstrap servers")
-      ->envname("FCAP_BROKERS")
-      ->capture_default_str();
-  command->add_option("--topic", erase.topic, "Topic of the events")->capture_default_str();
+  add_kafka(*command, erase.kafka);
   command->add_flag("--yes", erase.yes, "Do not ask; required where nobody can be asked");
   add_common(*command, settings);
   return command;
@@ -200,9 +215,9 @@ CLI::App* add_simulate(CLI::App& app, Settings& settings) {
                       "may be repeated");
   command->add_option("--rules", simulate.rules_files,
                       "Rules file (JSON or snapshot); repeated: the rule sets are compared");
-  command->add_option("--kafka", simulate.brokers,
+  command->add_option("--kafka", simulate.kafka.brokers,
                       "Kafka bootstrap servers: read the events that a topic holds");
-  command->add_option("--topic", simulate.topic, "Topic of the events")->capture_default_str();
+  add_topic(*command, simulate.kafka);
   command->add_option("--html", simulate.html, "Also write a page with plots to this file");
   command->add_flag("--progress", simulate.progress,
                     "Say how far it is, even where standard error is no terminal");
@@ -249,7 +264,7 @@ std::string mistake_in(const Settings& settings) {
     case Settings::Command::kShow:
       return mistake_in(settings.show, settings);
     case Settings::Command::kSimulate:
-      return settings.simulate.log_files.empty() && settings.simulate.brokers.empty()
+      return settings.simulate.log_files.empty() && settings.simulate.kafka.brokers.empty()
                  ? "needs --log FILE, or --kafka BROKERS"
                  : "";
     default:

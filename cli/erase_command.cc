@@ -9,6 +9,7 @@
 #include "cli/commands.h"
 #include "cli/failure.h"
 #include "cli/instants.h"
+#include "cli/kafka_connection.h"
 #include "config/time_text.h"
 #include "kafka/publisher.h"
 #include "ledger/ids.h"
@@ -91,7 +92,7 @@ void report(const Settings& settings, const Erasure& erasure, const kafka::Posit
     const ordered_json json = {{"user", erasure.user},
                                {"erased_until", to_ms(erasure.until)},
                                {"published_at", to_ms(now)},
-                               {"topic", settings.erase.topic},
+                               {"topic", settings.erase.kafka.topic},
                                {"partition", position.partition},
                                {"offset", position.offset}};
     streams.out << json.dump() << "\n";
@@ -100,17 +101,17 @@ void report(const Settings& settings, const Erasure& erasure, const kafka::Posit
   streams.out << fmt::format(
       "{} erasure published: user \"{}\", everything up to {}, topic {}, partition {}, offset {}\n",
       config::format_instant(now), erasure.user, config::format_instant(erasure.until),
-      settings.erase.topic, position.partition, position.offset);
+      settings.erase.kafka.topic, position.partition, position.offset);
 }
 
-Result<kafka::Position> publish(const Settings& settings, const Erasure& erasure,
-                                const std::string& message) {
+Result<kafka::Position> publish(const Settings& settings, const kafka::Connection& connection,
+                                const Erasure& erasure, const std::string& message) {
   const auto timeout = parse_duration(settings.access.timeout, "--timeout");
   if (!timeout.ok()) return timeout.status();
-  auto publisher =
-      kafka::Publisher::open({.brokers = settings.erase.brokers, .client_id = "fcap-erase"});
+  auto publisher = kafka::Publisher::open(connection);
   if (!publisher.ok()) return publisher.status();
-  return publisher.value()->publish(settings.erase.topic, erasure.user, message, timeout.value());
+  return publisher.value()->publish(settings.erase.kafka.topic, erasure.user, message,
+                                    timeout.value());
 }
 
 }  // namespace
@@ -120,6 +121,8 @@ int run_erase(const Settings& settings, Streams streams) {
   if (!erasure.ok()) return fail(streams, erasure.status());
   const Result<std::string> message = message_of(erasure.value());
   if (!message.ok()) return fail(streams, message.status());
+  const auto connection = kafka_connection(settings.erase.kafka, "fcap-erase");
+  if (!connection.ok()) return fail(streams, connection.status());
   const std::optional<bool> yes = confirmed(settings, erasure.value(), streams);
   if (!yes) {
     return fail(streams, wrong("erase: needs --yes, since nobody can be asked here: standard input "
@@ -129,7 +132,8 @@ int run_erase(const Settings& settings, Streams streams) {
     streams.err << "fcap: nothing was erased\n";
     return kExitFailure;
   }
-  const Result<kafka::Position> position = publish(settings, erasure.value(), message.value());
+  const Result<kafka::Position> position =
+      publish(settings, connection.value(), erasure.value(), message.value());
   if (!position.ok()) return fail(streams, position.status());
   report(settings, erasure.value(), position.value(), system_now(), streams);
   return kExitOk;

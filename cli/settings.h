@@ -49,9 +49,18 @@ struct RulesSettings {
   bool check = false;
 };
 
-struct AuditSettings {
-  std::string brokers = "127.0.0.1:9092";
+/// How to reach Kafka, and which topic there; of the subcommands that do.
+struct KafkaSettings {
+  std::string brokers = {};
   std::string topic = "impressions";
+  /// librdkafka's properties, one "name=value" a line.
+  std::string config_file = {};
+  /// Of these, each "NAME=VALUE"; they win over the file.
+  std::vector<std::string> properties = {};
+};
+
+struct AuditSettings {
+  KafkaSettings kafka = {.brokers = "127.0.0.1:9092"};
   std::string user_prefix;
   std::string from_offsets;
   std::string to_offsets;
@@ -60,16 +69,14 @@ struct AuditSettings {
 
 struct EraseSettings {
   std::string user;
-  std::string brokers = "127.0.0.1:9092";
-  std::string topic = "impressions";
+  KafkaSettings kafka = {.brokers = "127.0.0.1:9092"};
   bool yes = false;
 };
 
 struct SimulateSettings {
   std::vector<std::string> log_files;
   std::vector<std::string> rules_files;
-  std::string brokers;  ///< empty: no topic is read
-  std::string topic = "impressions";
+  KafkaSettings kafka;  ///< without brokers no topic is read
   std::string html;
   bool progress = false;
 };

@@ -87,8 +87,7 @@ Status read_log_file(const std::string& path, ImpressionLog& log, Rejections& re
 Status read_topic(const KafkaSource& source, ImpressionLog& log, Rejections& rejections,
                   Progress& progress) {
   progress.begin("Reading topic " + source.topic);
-  auto reader = kafka::RangeReader::open({.brokers = source.brokers, .client_id = "fcap-simulate"},
-                                         source.topic, source.answer_within);
+  auto reader = kafka::RangeReader::open(source.connection, source.topic, source.answer_within);
   if (!reader.ok()) return reader.status();
   auto spans = reader.value()->whole_topic();
   if (!spans.ok()) return spans.status();

@@ -9,6 +9,7 @@
 
 #include "cli/simulate/impression_log.h"
 #include "cli/simulate/progress.h"
+#include "kafka/conf.h"
 
 namespace fcap::cli {
 
@@ -35,7 +36,7 @@ Status read_log_file(const std::string& path, ImpressionLog& log, Rejections& re
                      Progress& progress);
 
 struct KafkaSource {
-  std::string brokers;
+  kafka::Connection connection;
   std::string topic;
   std::chrono::milliseconds answer_within;
 };

@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include "cli/commands.h"
 #include "cli/failure.h"
 #include "cli/instants.h"
+#include "cli/kafka_connection.h"
 #include "cli/rule_loading.h"
 #include "cli/simulate/simulation.h"
 #include "cli/stored_segments.h"
@@ -47,19 +49,30 @@ Result<StoredSegments> load_segments_of(const Settings& settings) {
   return load_segments(access);
 }
 
-Status read_all(const SimulateSettings& settings, std::chrono::milliseconds timeout,
+/// None: no topic is read.
+Result<std::optional<KafkaSource>> kafka_source_of(const Settings& settings) {
+  const auto timeout = parse_duration(settings.access.timeout, "--timeout");
+  if (!timeout.ok()) return timeout.status();
+  const KafkaSettings& kafka = settings.simulate.kafka;
+  if (kafka.brokers.empty()) return std::optional<KafkaSource>();
+  auto connection = kafka_connection(kafka, "fcap-simulate");
+  if (!connection.ok()) return connection.status();
+  return std::optional(KafkaSource{.connection = std::move(connection).value(),
+                                   .topic = kafka.topic,
+                                   .answer_within = timeout.value()});
+}
+
+Status read_all(const std::vector<std::string>& files, const std::optional<KafkaSource>& topic,
                 ImpressionLog& log, Simulation& simulation, Progress& progress) {
-  for (const std::string& path : settings.log_files) {
+  for (const std::string& path : files) {
     simulation.sources.push_back(path);
     if (Status status = read_log_file(path, log, simulation.rejections, progress); !status.ok()) {
       return status;
     }
   }
-  if (settings.brokers.empty()) return {};
-  simulation.sources.push_back("topic " + settings.topic);
-  return read_topic(
-      {.brokers = settings.brokers, .topic = settings.topic, .answer_within = timeout}, log,
-      simulation.rejections, progress);
+  if (!topic) return {};
+  simulation.sources.push_back("topic " + topic->topic);
+  return read_topic(*topic, log, simulation.rejections, progress);
 }
 
 void print_notes(const Simulation& simulation, std::ostream& err) {
@@ -100,8 +113,8 @@ Status write_page(const Simulation& simulation, const std::string& path) {
 
 int run_simulate(const Settings& settings, Streams streams) {
   const SimulateSettings& simulate = settings.simulate;
-  const auto timeout = parse_duration(settings.access.timeout, "--timeout");
-  if (!timeout.ok()) return fail(streams, timeout.status());
+  const Result<std::optional<KafkaSource>> topic = kafka_source_of(settings);
+  if (!topic.ok()) return fail(streams, topic.status());
   const Result<std::vector<NamedRules>> rules = load_all(settings);
   if (!rules.ok()) return fail(streams, rules.status());
   const Result<StoredSegments> stored = load_segments_of(settings);
@@ -113,7 +126,7 @@ int run_simulate(const Settings& settings, Streams streams) {
   Progress progress(streams.err, simulate.progress || at_terminal);
   ImpressionLog log(settings.access.null_user_ids);
   Simulation read;
-  const Status status = read_all(simulate, timeout.value(), log, read, progress);
+  const Status status = read_all(simulate.log_files, topic.value(), log, read, progress);
   progress.finish();
   if (!status.ok()) return fail(streams, status);
   log.put_in_order();

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string>
+
+#include <fcap/status.h>
+
+#include "cli/settings.h"
+#include "kafka/conf.h"
+
+namespace fcap::cli {
+
+/// How these settings reach Kafka, the properties read and each looked at; connects to nobody.
+/// `client_id` is what the brokers' logs call this client, unless a property says otherwise.
+/// Fails on a property that librdkafka does not know or whose value it does not take, on one that
+/// has an option of its own, on a secret on the command line, and on a file that cannot be read.
+Result<kafka::Connection> kafka_connection(const KafkaSettings& settings, std::string client_id);
+
+}  // namespace fcap::cli
