@@ -110,8 +110,9 @@ Status read_candidates(const json& object, Question& question) {
   }
   if (candidate == object.end()) return wrong("\"candidates\" is missing");
   Result<CandidateText> one = candidate_of(*candidate);
-  if (one.ok()) question.candidates.push_back(std::move(one).value());
-  return one.status();
+  if (!one.ok()) return one.status();
+  question.candidates.push_back(std::move(one).value());
+  return {};
 }
 
 Status read_segments(const json& object, Question& question) {

@@ -54,7 +54,7 @@ class FreeList {
           return;
         }
       } else if (turn == position + 1 - kSize) {
-        delete item;
+        delete item;  // NOLINT(clang-analyzer-cplusplus.NewDelete): an item is given once
         return;
       } else {
         position = give_.load(std::memory_order_relaxed);

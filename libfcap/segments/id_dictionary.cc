@@ -103,7 +103,7 @@ std::optional<std::uint32_t> IdDictionary::find(std::string_view id) const noexc
 
 std::size_t IdDictionary::bytes() const noexcept {
   std::size_t bytes = slots_.capacity() * sizeof(Slot);
-  for (const Block& block : blocks_) bytes += sizeof block + block.capacity();
+  for (const Block& block : blocks_) bytes += sizeof(Block) + block.capacity();
   return bytes;
 }
 

@@ -60,7 +60,9 @@ TEST_F(CheckerAnswers, OneReadServesAnyNumberOfCandidates) {
   const auto checker = CheckerWorld::connected(world_->options());
   std::vector<std::string> ids;
   for (int i = 0; i < 200; ++i) ids.push_back("c" + std::to_string(i));
-  const std::vector<Candidate> candidates(ids.begin(), ids.end());
+  std::vector<Candidate> candidates;
+  candidates.reserve(ids.size());
+  for (const std::string& id : ids) candidates.push_back({id, {}});
   world_->redis.command({"CONFIG", "RESETSTAT"});
   EXPECT_EQ(checker->check("u", candidates).verdicts.size(), 200U);
   EXPECT_EQ(reads(), 1);

@@ -213,7 +213,7 @@ TEST_F(CheckerGuest, BlockingCheckInACallbackIsRefusedOnTheIoThread) {
   const auto checker = CheckerWorld::connected(world_->options());
   std::atomic<bool> answered{false};
   const Candidate candidates[] = {{"c1"}};
-  checker->check_async("u", candidates, {}, [&](CheckResult) {
+  checker->check_async("u", candidates, {}, [&](const CheckResult&) {
     EXPECT_EQ(checker->check("u", candidates).reason, Reason::kReentrant);
     answered = true;
   });

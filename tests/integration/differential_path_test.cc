@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "support/whole_path.h"
+#include "tests/seed.h"
 
 namespace fcap {
 namespace {
@@ -26,15 +27,6 @@ constexpr std::size_t kAdvertisers = 3;
 constexpr int kEvents = 900;
 constexpr int kChecks = 150;
 
-std::uint64_t seed() {
-  static const std::uint64_t value = [] {
-    const char* given = std::getenv("FCAP_TEST_SEED");  // NOLINT(concurrency-mt-unsafe)
-    return given != nullptr ? std::strtoull(given, nullptr, 10)
-                            : std::uint64_t{std::random_device{}()};
-  }();
-  return value;
-}
-
 /// A random catalog with rules, in PostgreSQL and in the reference.
 class World {
  public:
@@ -45,7 +37,7 @@ class World {
     for (std::size_t i = 0; i < kCampaigns; ++i) {
       const std::string advertiser = "a" + std::to_string(pick(kAdvertisers));
       reference.set_advertiser(campaign(i), advertiser);
-      const auto window = std::chrono::seconds(60 + pick(2 * 86'400));
+      const auto window = std::chrono::seconds(60 + pick(2U * 86'400U));
       const bool capped = pick(4) != 0;
       sql("INSERT INTO campaigns VALUES ('" + campaign(i) + "', '" + advertiser + "', " +
           (capped ? std::to_string(pick(5)) : "NULL") + ", " + std::to_string(window.count()) +
@@ -61,7 +53,7 @@ class World {
   }
 
   SeenEvent make_event() {
-    const auto age = std::chrono::milliseconds(pick(3 * 86'400'000));
+    const auto age = std::chrono::milliseconds(pick(3U * 86'400'000U));
     return {.user = user(pick(kUsers)),
             .campaign = campaign(pick(kCampaigns)),
             .id = "e" + std::to_string(events_++),
@@ -77,10 +69,11 @@ class World {
     for (int i = 0; i < kChecks; ++i) {
       const std::string asked = user(pick(kUsers));
       const Instant now =
-          base + std::chrono::milliseconds(pick(2 * 86'400'000)) - std::chrono::hours(12);
+          base + std::chrono::milliseconds(pick(2U * 86'400'000U)) - std::chrono::hours(12);
       std::vector<std::string> ids;
       std::vector<Candidate> candidates;
       for (std::size_t c = 0; c < kCampaigns; ++c) ids.push_back(campaign(c));
+      candidates.reserve(ids.size());
       for (const std::string& id : ids) candidates.push_back({id, {}});
       const CheckResult result = checker.check(asked, candidates, {.now = now});
       ASSERT_EQ(result.reason, Reason::kPassed) << to_string(result.reason);
@@ -129,7 +122,7 @@ class World {
   Rule add_rule(const std::string& scope, const std::string& target) {
     const std::string id = "r" + std::to_string(rules_++);
     const std::size_t limit = scope == "campaign" ? 1 + pick(4) : 1 + pick(20);
-    const auto window = std::chrono::milliseconds(1000 + pick(2 * 86'400'000));
+    const auto window = std::chrono::milliseconds(1000 + pick(2U * 86'400'000U));
     const std::string seconds = std::to_string(window.count() / 1000) + "." +
                                 std::to_string(1000 + window.count() % 1000).substr(1);
     sql("INSERT INTO cap_rules (id, scope, target, cap_limit, window_kind, window_seconds) VALUES "
@@ -162,7 +155,7 @@ class World {
              " of " + std::to_string(v.limit) + ", eligible " +
              (v.eligible_at ? std::to_string(to_ms(*v.eligible_at)) : "never");
     };
-    return std::string(when) + ", seed " + std::to_string(seed()) + ": " + user + " c" +
+    return std::string(when) + ", seed " + std::to_string(test_seed()) + ": " + user + " c" +
            std::to_string(campaign) + " at " + std::to_string(to_ms(now)) +
            "\n  fcap: " + one(got) + "\n  reference: " + one(expected);
   }
@@ -175,12 +168,13 @@ class World {
 
 TEST(WholePathDifferential, AnswersAreThoseOfAReferenceThatCountsTheEvents) {
   if (!WholePath::available()) GTEST_SKIP() << "redis-server, java, mvn or PostgreSQL is missing";
-  SCOPED_TRACE("FCAP_TEST_SEED=" + std::to_string(seed()));
+  SCOPED_TRACE("FCAP_TEST_SEED=" + std::to_string(test_seed()));
   WholePath path;
-  World world(path, seed());
+  World world(path, test_seed());
   world.make_rules();
   path.start_updater();
   std::vector<SeenEvent> events;
+  events.reserve(kEvents);
   for (int i = 0; i < kEvents; ++i) events.push_back(world.make_event());
   for (const SeenEvent& event : events) world.produce(event);
   ASSERT_TRUE(path.drain()) << path.updater_log();
@@ -188,7 +182,7 @@ TEST(WholePathDifferential, AnswersAreThoseOfAReferenceThatCountsTheEvents) {
   ASSERT_NO_FATAL_FAILURE(world.expect_same_answers(*checker, "at first"));
 
   // The same ids again: all of them, shuffled, some with another (earlier or later) time.
-  std::shuffle(events.begin(), events.end(), std::mt19937_64(seed()));
+  std::shuffle(events.begin(), events.end(), std::mt19937_64(test_seed()));
   for (SeenEvent event : events) {
     if (world.pick(10) == 0)
       event.time += std::chrono::seconds(60) - std::chrono::seconds(world.pick(120));

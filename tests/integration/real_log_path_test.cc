@@ -80,14 +80,14 @@ class RealLog : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
     if (!WholePath::available() || !has_log()) return;
-    path_ = std::make_unique<WholePath>();
-    path_->start_updater();
+    path = std::make_unique<WholePath>();
+    path->start_updater();
   }
-  static void TearDownTestSuite() { path_.reset(); }
+  static void TearDownTestSuite() { path.reset(); }
 
   void SetUp() override {
     if (!has_log()) GTEST_SKIP() << log_file() << " is not there (set FCAP_DATA_DIR)";
-    if (!path_) GTEST_SKIP() << "redis-server, java, mvn or PostgreSQL is missing";
+    if (!path) GTEST_SKIP() << "redis-server, java, mvn or PostgreSQL is missing";
   }
 
   /// Plays the log; how many of its rows were over the cap when they came.
@@ -95,7 +95,7 @@ class RealLog : public ::testing::Test {
     const std::vector<SeenEvent> rows = read_log(user_prefix);
     EXPECT_EQ(rows.size(), 40'000U);
     cap_every_campaign(rows);
-    const auto checker = path_->make_checker();
+    const auto checker = path->make_checker();
     std::size_t over = 0;
     for (const auto& round : rounds_of(rows)) {
       for (const SeenEvent* row : round) {
@@ -104,9 +104,9 @@ class RealLog : public ::testing::Test {
         EXPECT_EQ(result.reason, Reason::kPassed);
         const bool allowed = result.verdicts.at(0).allowed;
         if (!allowed) ++over;
-        if (allowed || !count_only_admitted) path_->produce(*row);
+        if (allowed || !count_only_admitted) path->produce(*row);
       }
-      EXPECT_TRUE(path_->drain()) << path_->updater_log();
+      EXPECT_TRUE(path->drain()) << path->updater_log();
       if (HasFailure()) break;
     }
     return over;
@@ -120,12 +120,12 @@ class RealLog : public ::testing::Test {
         values += (values.empty() ? "('" : ", ('") + row.campaign + "', 3, 86400)";
       }
     }
-    path_->postgres.sql(path_->conninfo,
-                        "INSERT INTO campaigns (id, cap_limit, window_seconds) VALUES " + values +
-                            " ON CONFLICT DO NOTHING");
+    path->postgres.sql(path->conninfo,
+                       "INSERT INTO campaigns (id, cap_limit, window_seconds) VALUES " + values +
+                           " ON CONFLICT DO NOTHING");
   }
 
-  static inline std::unique_ptr<WholePath> path_;
+  static inline std::unique_ptr<WholePath> path;
 };
 
 TEST_F(RealLog, TheCapBlocksThePublishedShareWhenAdmittedImpressionsCount) {

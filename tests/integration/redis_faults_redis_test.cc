@@ -27,7 +27,6 @@ using testing::answers;
 using testing::connected;
 using testing::quick_options;
 using testing::RedisServer;
-using testing::seed;
 using testing::StoreCalls;
 using testing::TcpProxy;
 using testing::wait_until;
@@ -100,7 +99,7 @@ TEST_F(RedisFaults, LateRepliesNeverReachAnotherRequest) {
     const std::string key = OwnedReads::key_of(i);
     redis_->command({"SET", key, OwnedReads::value_of(key)});
   }
-  std::mt19937_64 random(seed());
+  std::mt19937_64 random(test_seed());
   for (const std::size_t mget_keys_max : {std::size_t{1}, std::size_t{8}}) {
     RedisOptions options = quick_options(proxy_->address());
     options.mget_keys_max = mget_keys_max;

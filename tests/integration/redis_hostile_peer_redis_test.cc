@@ -23,7 +23,6 @@ using std::chrono::milliseconds;
 using Call = testing::RedisCall;
 using testing::connected;
 using testing::quick_options;
-using testing::seed;
 using testing::wait_until;
 using Clock = std::chrono::steady_clock;
 
@@ -99,7 +98,7 @@ TEST(RedisHostilePeer, GarbageAfterAGoodStartDropsTheConnection) {
 }
 
 TEST(RedisHostilePeer, RandomBytesNeverCrashIt) {
-  std::mt19937_64 random(seed());
+  std::mt19937_64 random(test_seed());
   FakePeer peer([&](int fd) {
     hear(fd);
     say(fd, "+PONG\r\n");

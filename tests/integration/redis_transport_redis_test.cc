@@ -185,7 +185,7 @@ TEST_F(RedisTransport, CompareAndSetRacesLoseNothing) {
   std::atomic<bool> failed{false};
   {
     std::vector<std::jthread> threads;
-    threads.reserve(kClients * 2);
+    threads.reserve(std::size_t{kClients} * 2);
     for (int t = 0; t < kClients * 2; ++t) {
       threads.emplace_back([&] {
         auto store = make_redis_store(options());

@@ -10,6 +10,7 @@
 #include "support/expected_ledgers.h"
 #include "support/kafka_broker.h"
 #include "support/redis_server.h"
+#include "tests/seed.h"
 #include "updater/replay/replay.h"
 
 namespace fcap {
@@ -26,11 +27,7 @@ using updater::ReplayOptions;
 using updater::ReplaySummary;
 
 constexpr int kPartitions = 3;
-
-std::uint64_t test_seed() {
-  const char* given = std::getenv("FCAP_TEST_SEED");  // NOLINT(concurrency-mt-unsafe)
-  return given != nullptr ? std::strtoull(given, nullptr, 10) : 20'240'608;
-}
+constexpr std::uint64_t kSeed = 20'240'608;  // unless FCAP_TEST_SEED says another
 
 class ReplayTest : public ::testing::Test {
  protected:
@@ -114,7 +111,7 @@ class ReplayTest : public ::testing::Test {
   std::unique_ptr<Store> store_;
   std::unique_ptr<events::EventDecoder> decoder_;
   std::string topic_;
-  EventMaker maker_{test_seed(), 500};
+  EventMaker maker_{test_seed(kSeed), 500};
   ExpectedLedgers expected_;
   std::vector<updater::ReplayProgress> progress_;
 };
@@ -128,7 +125,7 @@ TEST_F(ReplayTest, FillsAnEmptyRedisAndChangesNothingTheSecondTime) {
   const ReplaySummary first = replay(options());
   EXPECT_EQ(first.end, ReplaySummary::End::kComplete);
   EXPECT_EQ(first.messages_read, 20'002U);
-  EXPECT_EQ(first.counts.added, 20'000U) << "seed " << test_seed();
+  EXPECT_EQ(first.counts.added, 20'000U) << "seed " << test_seed(kSeed);
   EXPECT_EQ(first.rejected, 1U);
   EXPECT_EQ(first.too_old, 1U);
   EXPECT_TRUE(expected_.compare(*store_).none());

@@ -1,4 +1,5 @@
 // The tables of sql/: what they refuse, and that their version changes with them.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "support/postgres_server.h"
@@ -50,12 +51,11 @@ TEST_F(RulesSchema, MigratesAnEmptyDatabaseAndTheSecondTimeChangesNothing) {
 
 TEST_F(RulesSchema, AWeekStartMayStandBesideAnyUnit) {
   for (const std::string unit : {"hour", "day", "week", "month"}) {
-    EXPECT_EQ(
-        server->value(database_,
-                      "INSERT INTO cap_rules (id, scope, window_kind, calendar_unit, "
-                      "week_start) VALUES ('" +
-                          unit + "', 'user', 'calendar', '" + unit + "', 'sunday') RETURNING id"),
-        unit);
+    const std::string insert = fmt::format(
+        "INSERT INTO cap_rules (id, scope, window_kind, calendar_unit, week_start) "
+        "VALUES ('{}', 'user', 'calendar', '{}', 'sunday') RETURNING id",
+        unit, unit);
+    EXPECT_EQ(server->value(database_, insert), unit);
   }
 }
 

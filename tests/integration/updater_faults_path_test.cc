@@ -19,6 +19,7 @@
 #include "support/process.h"
 #include "support/redis_server.h"
 #include "support/store_calls.h"
+#include "tests/seed.h"
 
 namespace fcap {
 namespace {
@@ -37,11 +38,7 @@ using testing::wait_until;
 constexpr int kPartitions = 3;
 constexpr milliseconds kPatience{60'000};
 constexpr std::chrono::days kRetention{32};  // the default
-
-std::uint64_t test_seed() {
-  const char* given = std::getenv("FCAP_TEST_SEED");  // NOLINT(concurrency-mt-unsafe)
-  return given != nullptr ? std::strtoull(given, nullptr, 10) : 20'240'609;
-}
+constexpr std::uint64_t kSeed = 20'240'609;  // unless FCAP_TEST_SEED says another
 
 class UpdaterFaults : public ::testing::Test {
  protected:
@@ -110,10 +107,10 @@ class UpdaterFaults : public ::testing::Test {
         },
         kPatience);
     EXPECT_TRUE(updater.running()) << updater.errors();
-    EXPECT_EQ(difference.missing, 0U) << "FCAP_TEST_SEED=" << test_seed() << "\n"
+    EXPECT_EQ(difference.missing, 0U) << "FCAP_TEST_SEED=" << test_seed(kSeed) << "\n"
                                       << updater.errors();
-    EXPECT_EQ(difference.surplus, 0U) << "FCAP_TEST_SEED=" << test_seed();
-    EXPECT_EQ(difference.unreadable, 0U) << "FCAP_TEST_SEED=" << test_seed();
+    EXPECT_EQ(difference.surplus, 0U) << "FCAP_TEST_SEED=" << test_seed(kSeed);
+    EXPECT_EQ(difference.unreadable, 0U) << "FCAP_TEST_SEED=" << test_seed(kSeed);
     EXPECT_EQ(expected_.wrong_expiries(*redis_, kRetention), "");
   }
 
@@ -134,12 +131,12 @@ class UpdaterFaults : public ::testing::Test {
   std::unique_ptr<Store> store_;
   std::string topic_;
   std::string config_;
-  EventMaker maker_{test_seed(), 2000};
+  EventMaker maker_{test_seed(kSeed), 2000};
   ExpectedLedgers expected_;
 };
 
 TEST_F(UpdaterFaults, KilledAtRandomMomentsItLosesAndDoublesNothing) {
-  std::mt19937_64 random(test_seed());
+  std::mt19937_64 random(test_seed(kSeed));
   std::uniform_int_distribution<int> life_ms(100, 1500);
   auto updater = start_updater();
   std::thread killer([&] {

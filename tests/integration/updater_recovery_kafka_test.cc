@@ -25,7 +25,7 @@ class UpdaterRecovery : public testing::UpdaterPipeline {
  protected:
   /// Events that are gone before anybody has read them.
   void produce_and_delete(std::size_t count) {
-    EventMaker others(test_seed() + 1, 50);
+    EventMaker others(test_seed(kSeed) + 1, 50);
     for (std::size_t i = 0; i < count; ++i) {
       const auto event = others.next();
       producer_->send(topic_, event.user_id, event.json(), static_cast<int>(i % kPartitions));

@@ -16,6 +16,7 @@
 
 #include "redis/client.h"
 #include "support/process.h"
+#include "tests/seed.h"
 
 namespace fcap::testing {
 
@@ -82,15 +83,6 @@ inline std::unique_ptr<redis::Client> connected(const RedisOptions& options) {
 /// Whether the server answers within a short time.
 inline bool answers(redis::Client& client) {
   return RedisCall({"PING"}, std::chrono::milliseconds{50}).on(client).text == "PONG";
-}
-
-/// The seed of a random test: FCAP_TEST_SEED, or a new one; printed.
-inline std::uint64_t seed() {
-  const char* given = std::getenv("FCAP_TEST_SEED");  // NOLINT(concurrency-mt-unsafe)
-  const std::uint64_t value =
-      given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
-  std::cout << "FCAP_TEST_SEED=" << value << '\n';
-  return value;
 }
 
 }  // namespace fcap::testing

@@ -13,7 +13,7 @@ struct RunningUpdater::Log {
   std::string text;
 };
 
-RunningUpdater::RunningUpdater(Options options) : log_(std::make_shared<Log>()) {
+RunningUpdater::RunningUpdater(const Options& options) : log_(std::make_shared<Log>()) {
   const LogCallback log = [kept = log_](LogLevel level, std::string_view line) {
     if (level < LogLevel::kInfo) return;
     const std::lock_guard lock(kept->mutex);

@@ -29,7 +29,7 @@ class RunningUpdater {
   };
 
   /// Throws when it cannot start.
-  explicit RunningUpdater(Options options);
+  explicit RunningUpdater(const Options& options);
   ~RunningUpdater();
   RunningUpdater(const RunningUpdater&) = delete;
   RunningUpdater& operator=(const RunningUpdater&) = delete;

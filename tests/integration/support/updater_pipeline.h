@@ -12,6 +12,7 @@
 #include "support/process.h"
 #include "support/redis_server.h"
 #include "support/running_updater.h"
+#include "tests/seed.h"
 
 namespace fcap::testing {
 
@@ -20,11 +21,7 @@ class UpdaterPipeline : public ::testing::Test {
  protected:
   static constexpr int kPartitions = 3;
   static constexpr std::chrono::milliseconds kPatience{60'000};
-
-  static std::uint64_t test_seed() {
-    const char* given = std::getenv("FCAP_TEST_SEED");  // NOLINT(concurrency-mt-unsafe)
-    return given != nullptr ? std::strtoull(given, nullptr, 10) : 20'240'607;
-  }
+  static constexpr std::uint64_t kSeed = 20'240'607;  // unless FCAP_TEST_SEED says another
 
   static void SetUpTestSuite() {
     if (KafkaBroker::available() && RedisServer::available()) {
@@ -35,7 +32,7 @@ class UpdaterPipeline : public ::testing::Test {
 
   void SetUp() override {
     if (!kafka) GTEST_SKIP() << "java, mvn, redis-server or redis-cli is missing";
-    RecordProperty("seed", std::to_string(test_seed()));
+    RecordProperty("seed", std::to_string(test_seed(kSeed)));
     redis_ = std::make_unique<RedisServer>();
     topic_ = ::testing::UnitTest::GetInstance()->current_test_info()->name();
     kafka->create_topic(topic_, kPartitions);
@@ -73,9 +70,9 @@ class UpdaterPipeline : public ::testing::Test {
           return difference.missing + difference.unreadable == 0;
         },
         kPatience);
-    EXPECT_EQ(difference.missing, 0U) << "seed " << test_seed() << "\n" << updater.log();
-    EXPECT_EQ(difference.surplus, 0U) << "seed " << test_seed();
-    EXPECT_EQ(difference.unreadable, 0U) << "seed " << test_seed();
+    EXPECT_EQ(difference.missing, 0U) << "seed " << test_seed(kSeed) << "\n" << updater.log();
+    EXPECT_EQ(difference.surplus, 0U) << "seed " << test_seed(kSeed);
+    EXPECT_EQ(difference.unreadable, 0U) << "seed " << test_seed(kSeed);
   }
 
   [[nodiscard]] std::int64_t committed() const {
@@ -87,7 +84,7 @@ class UpdaterPipeline : public ::testing::Test {
   std::unique_ptr<KafkaProducer> producer_;
   std::string redis_address_;  ///< where the updater looks for Redis; empty: at redis_
   std::string topic_;
-  EventMaker maker_{test_seed(), 2000};
+  EventMaker maker_{test_seed(kSeed), 2000};
   ExpectedLedgers expected_;
 };
 

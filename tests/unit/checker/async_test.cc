@@ -16,7 +16,6 @@
 namespace fcap::checker_test {
 namespace {
 
-using testing::Each;
 using testing::SizeIs;
 
 constexpr Candidate kCandidates[] = {{"c1"}, {"c2"}};
@@ -65,7 +64,7 @@ TEST(CheckAsync, CallbackNeverRunsInsideTheCallThatStartedIt) {
   world.store->answer_at_once = StoreCode::kBreakerOpen;
   std::mutex mutex;
   std::atomic<int> answers{0};
-  const auto callback = [&](CheckResult) {
+  const auto callback = [&](const CheckResult&) {
     const std::lock_guard lock(mutex);
     ++answers;
   };
@@ -89,7 +88,7 @@ TEST(CheckAsync, BlockingCheckInsideACallbackIsRefused) {
   other.store->answer_at_once = StoreCode::kNotFound;
   Checker& checker = *world.checker;
   std::promise<std::vector<Reason>> answer;
-  world.checker->check_async("u", kCandidates, {}, [&](CheckResult) {
+  world.checker->check_async("u", kCandidates, {}, [&](const CheckResult&) {
     const UserCandidates users[] = {{"u", kCandidates}};
     EXPECT_THAT(checker.first_allowed("u", kCandidates, 2).picked, SizeIs(2));
     answer.set_value({checker.check("u", kCandidates).reason, checker.check_batch(users)[0].reason,
@@ -106,7 +105,7 @@ TEST(CheckAsync, CallbackMayStartTheNextOneManyTimesOver) {
   world.store->answer_at_once = StoreCode::kBreakerOpen;
   std::atomic<int> left{100'000};
   std::promise<void> over;
-  std::function<void(CheckResult)> next = [&](CheckResult) {
+  std::function<void(CheckResult)> next = [&](const CheckResult&) {
     if (--left == 0) return over.set_value();
     world.checker->check_async("u", kCandidates, {}, next);
   };
@@ -121,9 +120,9 @@ TEST(CheckAsync, ThrowingCallbackIsLoggedAndTheCheckerGoesOn) {
   options.log = [&](LogLevel, std::string_view) { ++logged; };
   ScriptedChecker world(options);
   world.checker->check_async("u", kCandidates, {},
-                             [](CheckResult) { throw std::runtime_error("of the test"); });
+                             [](const CheckResult&) { throw std::runtime_error("of the test"); });
   std::promise<void> second;
-  world.checker->check_async("u", kCandidates, {}, [&](CheckResult) { second.set_value(); });
+  world.checker->check_async("u", kCandidates, {}, [&](const CheckResult&) { second.set_value(); });
   second.get_future().wait();
   EXPECT_EQ(logged, 1);
 }
@@ -164,7 +163,9 @@ TEST(CheckAsync, CallbacksRunOnTheExecutor) {
   world.checker->set_rules(rule_set({sliding_rule("r1", "c1", 1)}));
   world.store->records["fcap:{u}"] = record_of("c1", 1);
   std::vector<Reason> answers;
-  const auto callback = [&](CheckResult result) { answers.push_back(result.verdicts[0].reason); };
+  const auto callback = [&](const CheckResult& result) {
+    answers.push_back(result.verdicts[0].reason);
+  };
   world.checker->check_async("u", kCandidates, kPatient, callback);
   world.checker->check_async("", kCandidates, kPatient, callback);
   std::thread io([&] { world.store->answer(world.store->wait_for_held(1)[0], StoreCode::kOk); });
@@ -181,7 +182,7 @@ TEST(CheckAsync, ExecutorThatThrowsLosesNoAnswer) {
   ScriptedChecker world(options);
   std::promise<Reason> answer;
   world.checker->check_async("u", kCandidates, {},
-                             [&](CheckResult result) { answer.set_value(result.reason); });
+                             [&](const CheckResult& result) { answer.set_value(result.reason); });
   EXPECT_EQ(answer.get_future().get(), Reason::kNoRules);
 }
 
@@ -195,8 +196,9 @@ TEST(CheckerDestructor, AnswersWhatTheExecutorHasNotRun) {
     ScriptedChecker world(options);
     world.checker->set_rules(rule_set({}));
     std::vector<Reason> answers;
-    world.checker->check_async("u", kCandidates, kPatient,
-                               [&](CheckResult result) { answers.push_back(result.reason); });
+    world.checker->check_async("u", kCandidates, kPatient, [&](const CheckResult& result) {
+      answers.push_back(result.reason);
+    });
     world.store->answer(world.store->wait_for_held(1)[0], StoreCode::kNotFound);
     EXPECT_EQ(loop.size(), 1U);
     world.checker.reset();
@@ -237,7 +239,7 @@ TEST(CheckerDestructor, WaitsForARunningCallback) {
   std::promise<void> running;
   std::promise<void> proceed;
   std::atomic<bool> finished{false};
-  world.checker->check_async("u", kCandidates, kPatient, [&](CheckResult) {
+  world.checker->check_async("u", kCandidates, kPatient, [&](const CheckResult&) {
     running.set_value();
     proceed.get_future().wait();
     finished = true;
@@ -263,7 +265,7 @@ TEST(CheckerDestructor, RacesWithCompletionsAndAnswersEachOnce) {
     std::vector<std::atomic<int>> answered(kCount);
     for (std::size_t i = 0; i < kCount; ++i) {
       world.checker->check_async("u", kCandidates, kPatient,
-                                 [&answered, i](CheckResult) { ++answered[i]; });
+                                 [&answered, i](const CheckResult&) { ++answered[i]; });
     }
     const auto held = world.store->wait_for_held(kCount);
     std::thread io([&] {

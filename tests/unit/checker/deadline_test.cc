@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "fixtures.h"
+#include "tests/seed.h"
 
 namespace fcap::checker_test {
 namespace {
@@ -75,9 +76,7 @@ TEST(CheckDeadline, BatchKeepsTheAnswersThatCameInTime) {
 
 // Every user's record holds as many events as the user's number, so an answer tells whose it is.
 TEST(CheckDeadline, ManyThreadsWithRandomDelaysNeverMixAnswers) {
-  const char* given = std::getenv("FCAP_TEST_SEED");
-  const auto seed =
-      given != nullptr ? static_cast<std::uint32_t>(std::stoul(given)) : std::random_device{}();
+  const auto seed = static_cast<std::uint32_t>(test_seed());
   SCOPED_TRACE("FCAP_TEST_SEED=" + std::to_string(seed));
   constexpr std::uint32_t kUsers = 40;
   constexpr int kThreads = 8;
@@ -105,6 +104,7 @@ TEST(CheckDeadline, ManyThreadsWithRandomDelaysNeverMixAnswers) {
   std::atomic<int> judged{0};
   std::atomic<int> timeouts{0};
   std::vector<std::thread> callers;
+  callers.reserve(kThreads);
   for (int thread = 0; thread < kThreads; ++thread) {
     callers.emplace_back([&, thread] {
       std::mt19937 random(seed + static_cast<std::uint32_t>(thread) + 1);
@@ -143,6 +143,7 @@ TEST(CheckRules, AreSwappedUnderLoadWithoutAWrongVerdict) {
   world.checker->set_rules(sets[0]);
   std::atomic<bool> done{false};
   std::vector<std::thread> callers;
+  callers.reserve(4);
   for (int thread = 0; thread < 4; ++thread) {
     callers.emplace_back([&] {
       const Candidate candidates[] = {{"c1"}};

@@ -21,7 +21,7 @@ int child_steps(ScriptedChecker& world) {
   if (world.checker->first_allowed("u", kCandidates, 1).picked.size() != 1) return 3;
   Reason async_reason = Reason::kPassed;
   world.checker->check_async("u", kCandidates, {},
-                             [&](CheckResult answer) { async_reason = answer.reason; });
+                             [&](const CheckResult& answer) { async_reason = answer.reason; });
   if (async_reason != Reason::kForked) return 4;
   world.checker->set_rules(nullptr);
   if (world.checker->rules() != nullptr) return 5;

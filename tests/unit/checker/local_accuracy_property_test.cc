@@ -15,6 +15,7 @@
 #include "ledger/ledger.h"
 #include "ledger/user_key.h"
 #include "rules/evaluate.h"
+#include "tests/seed.h"
 
 namespace fcap::checker_test {
 namespace {
@@ -25,13 +26,6 @@ constexpr std::array<const char*, 2> kUsers{"u1", "u2"};
 constexpr std::array<const char*, 3> kCampaigns{"c0", "c1", "c2"};
 constexpr std::array<const char*, 3> kCreatives{"", "k0", "k1"};
 constexpr std::array<const char*, 2> kSegments{"s0", "s1"};
-
-std::uint64_t first_seed() {
-  if (const char* text = std::getenv("FCAP_TEST_SEED")) {  // NOLINT(concurrency-mt-unsafe)
-    return std::strtoull(text, nullptr, 10);
-  }
-  return std::random_device{}();
-}
 
 struct Event {
   std::string id;
@@ -214,6 +208,7 @@ class World {
     EXPECT_EQ(ledger.decode(record_of(user)), ledger::DecodeCode::kOk);
     for (const Event& event : shown_[user]) ledger.merge(event.entry);
     std::vector<rules::CandidateKey> keys;
+    keys.reserve(candidates.size());
     for (const Candidate& candidate : candidates) keys.push_back(rules::candidate_key(candidate));
     std::vector<Verdict> verdicts(keys.size());
     evaluator_.evaluate(
@@ -316,7 +311,7 @@ class World {
 };
 
 TEST(LocalAccuracyProperty, SaysWhatAFreshReadPlusTheShownImpressionsSay) {
-  const std::uint64_t seed = first_seed();
+  const std::uint64_t seed = test_seed();
   std::uint64_t cached_verdicts = 0;
   std::uint64_t cached_checks = 0;
   std::uint64_t confirmed = 0;

@@ -47,7 +47,7 @@ class File {
  public:
   explicit File(const std::string& content)
       : path_(std::filesystem::temp_directory_path() /
-              ("fcap_cli_test_" + std::to_string(::getpid()) + "_" + std::to_string(next_++))) {
+              ("fcap_cli_test_" + std::to_string(::getpid()) + "_" + std::to_string(next++))) {
     std::ofstream(path_) << content;
   }
   ~File() { std::filesystem::remove(path_); }
@@ -57,7 +57,7 @@ class File {
   [[nodiscard]] std::string path() const { return path_; }
 
  private:
-  inline static int next_ = 0;
+  inline static int next = 0;
   std::filesystem::path path_;
 };
 

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "command.h"
+#include "tests/seed.h"
 
 namespace fcap::cli_test {
 namespace {
@@ -187,8 +188,7 @@ TEST(Simulate, PageThatCannotBeWrittenIsAnError) {
 
 /// Heavy users' ledgers are trimmed on the way. Against a model that forgets nothing.
 TEST(Simulate, HeavyUsersAreJudgedAsIfNothingWereTrimmed) {
-  const char* given = std::getenv("FCAP_TEST_SEED");  // NOLINT(concurrency-mt-unsafe)
-  const auto seed = given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
+  const std::uint64_t seed = test_seed();
   SCOPED_TRACE("FCAP_TEST_SEED=" + std::to_string(seed));
   std::mt19937_64 random(seed);
   constexpr std::int64_t kDay = 86'400;

@@ -1,21 +1,10 @@
 #include "unit/config/random_specs.h"
 
 #include <array>
-#include <cstdlib>
-#include <iostream>
 
 #include "config/time_text.h"
 
 namespace fcap::config {
-
-std::uint64_t test_seed() {
-  const char* given =
-      std::getenv("FCAP_TEST_SEED");  // NOLINT(concurrency-mt-unsafe): before threads
-  const std::uint64_t seed =
-      given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
-  std::cout << "FCAP_TEST_SEED=" << seed << '\n';
-  return seed;
-}
 
 std::string RandomSpecs::id() {
   static constexpr std::array<std::string_view, 12> kParts{

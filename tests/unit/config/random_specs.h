@@ -6,10 +6,9 @@
 
 #include <fcap/rule_set.h>
 
-namespace fcap::config {
+#include "tests/seed.h"
 
-/// The seed of this run: FCAP_TEST_SEED, or a new one. Prints it.
-std::uint64_t test_seed();
+namespace fcap::config {
 
 /// Makes rule sets that every reader must accept: any value in its range, ids with any characters.
 class RandomSpecs {

@@ -129,7 +129,8 @@ TEST_F(JsonEvent, IdsHoldUpTo256Bytes) {
   ASSERT_EQ(decode(with("\"campaign_id\":\"" + longest + "\"")), "ok");
   EXPECT_EQ(event_.campaign_id, longest);
   for (const std::string name : {"user_id", "campaign_id", "creative_id", "imp_id", "event_id"}) {
-    EXPECT_EQ(decode(with("\"" + name + "\":\"" + longest + "y\"")), "id_too_long " + name);
+    const std::string member = std::string("\"").append(name).append("\":\"").append(longest);
+    EXPECT_EQ(decode(with(member + "y\"")), "id_too_long " + name);
   }
   // 129 characters, 258 bytes.
   std::string umlauts;

@@ -10,7 +10,7 @@ using testing::allocated_bytes;
 using testing::allocations;
 
 TEST(LedgerMemory, DecodingAgainDoesNotAllocate) {
-  std::mt19937_64 random(testing::test_seed());
+  std::mt19937_64 random(test_seed());
   std::vector<std::string> records;
   for (int i = 0; i < 50; ++i) {
     auto shape = testing::random_shape(random);

@@ -148,7 +148,7 @@ TEST(SizeTrim, WhatComesBackAfterATrimLeavesTheMarkWhereItWas) {
 }
 
 TEST(SizeTrim, BoundHoldsAndWindowsAfterTheMarkAreCompleteForAnyHistory) {
-  std::mt19937_64 random(testing::test_seed());
+  std::mt19937_64 random(test_seed());
   for (int round = 0; round < 500; ++round) {
     auto shape = testing::random_shape(random);
     if (round % 10 == 0) shape.entries = 3000;
@@ -184,7 +184,7 @@ TEST(SizeTrim, BoundHoldsAndWindowsAfterTheMarkAreCompleteForAnyHistory) {
 }
 
 TEST(SizeTrim, OneMoreEntryWouldNotHaveFitted) {
-  std::mt19937_64 random(testing::test_seed());
+  std::mt19937_64 random(test_seed());
   for (int round = 0; round < 200; ++round) {
     auto shape = testing::random_shape(random);
     shape.first = kNow;

@@ -152,7 +152,7 @@ TEST(GoldenRecord, DocumentationShowsTheseBytes) {
 }
 
 TEST(RecordSize, TenCampaignsOfThreeImpressionsAre314BytesWhateverTheirTimes) {
-  std::mt19937_64 random(testing::test_seed());
+  std::mt19937_64 random(test_seed());
   const auto month_ms = static_cast<std::uint64_t>(milliseconds(std::chrono::days{32}).count());
   for (int round = 0; round < 200; ++round) {
     std::vector<Entry> entries;

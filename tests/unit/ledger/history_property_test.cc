@@ -30,7 +30,7 @@ std::string delivered(std::mt19937_64& random, std::vector<Entry> history) {
 }
 
 TEST(LedgerHistory, OrderDuplicatesAndCompactionChangeNothing) {
-  std::mt19937_64 random(testing::test_seed());
+  std::mt19937_64 random(test_seed());
   for (int round = 0; round < kRounds; ++round) {
     const auto history = random_history(random, testing::random_shape(random));
     Reference reference;
@@ -43,7 +43,7 @@ TEST(LedgerHistory, OrderDuplicatesAndCompactionChangeNothing) {
 }
 
 TEST(LedgerHistory, OneSetOfEntriesHasOneCompactedForm) {
-  std::mt19937_64 random(testing::test_seed());
+  std::mt19937_64 random(test_seed());
   for (int round = 0; round < kRounds; ++round) {
     const auto history = random_history(random, testing::random_shape(random));
     const std::string one = compacted(decoded(delivered(random, history)));
@@ -55,7 +55,7 @@ TEST(LedgerHistory, OneSetOfEntriesHasOneCompactedForm) {
 }
 
 TEST(LedgerHistory, MergingOneByOneEqualsDecodingAtOnce) {
-  std::mt19937_64 random(testing::test_seed());
+  std::mt19937_64 random(test_seed());
   for (int round = 0; round < kRounds; ++round) {
     const auto history = random_history(random, testing::random_shape(random));
     Ledger merged;
@@ -65,7 +65,7 @@ TEST(LedgerHistory, MergingOneByOneEqualsDecodingAtOnce) {
 }
 
 TEST(LedgerHistory, ErasureAppliesHoweverLateAnEntryArrives) {
-  std::mt19937_64 random(testing::test_seed());
+  std::mt19937_64 random(test_seed());
   for (int round = 0; round < kRounds; ++round) {
     const auto shape = testing::random_shape(random);
     const auto history = random_history(random, shape);
@@ -108,7 +108,7 @@ Ledger random_ledger(std::mt19937_64& random, const testing::HistoryShape& shape
 }
 
 TEST(LedgerMerge, IsCommutativeAssociativeAndIdempotent) {
-  std::mt19937_64 random(testing::test_seed());
+  std::mt19937_64 random(test_seed());
   for (int round = 0; round < kRounds; ++round) {
     auto shape = testing::random_shape(random);
     shape.entries = std::min<std::size_t>(shape.entries, 120);

@@ -2,25 +2,12 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdlib>
-#include <iostream>
 
 #include <gtest/gtest.h>
 
 namespace fcap::ledger::testing {
 
 using std::chrono::milliseconds;
-
-std::uint64_t test_seed() {
-  static const std::uint64_t seed_used = [] {
-    const char* given = std::getenv("FCAP_TEST_SEED");  // NOLINT(concurrency-mt-unsafe)
-    const std::uint64_t seed =
-        given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
-    std::cout << "FCAP_TEST_SEED=" << seed << std::endl;
-    return seed;
-  }();
-  return seed_used;
-}
 
 void Reference::add(const Entry& entry) {
   const auto identity = std::tuple(entry.campaign, entry.type, entry.fingerprint);

@@ -11,6 +11,7 @@
 
 #include "ledger/encode.h"
 #include "ledger/ledger.h"
+#include "tests/seed.h"
 
 namespace fcap::ledger {
 
@@ -21,9 +22,6 @@ inline void PrintTo(const Entry& entry, std::ostream* out) {
 }
 
 namespace testing {
-
-/// The seed of a random test: printed, and taken from FCAP_TEST_SEED to run a failure again.
-std::uint64_t test_seed();
 
 /// What a Ledger must hold, by brute force: one map from identity to the winning entry.
 class Reference {

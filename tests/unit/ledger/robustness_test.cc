@@ -57,7 +57,7 @@ std::vector<std::string> sample_records(std::mt19937_64& random) {
 }
 
 TEST(DecodeRobustness, EveryTruncationIsSafe) {
-  std::mt19937_64 random(testing::test_seed());
+  std::mt19937_64 random(test_seed());
   for (const std::string& record : sample_records(random)) {
     std::size_t readable = 0;
     for (std::size_t length = 0; length <= record.size(); ++length) {
@@ -73,7 +73,7 @@ TEST(DecodeRobustness, EveryTruncationIsSafe) {
 }
 
 TEST(DecodeRobustness, EverySingleByteCorruptionIsSafe) {
-  std::mt19937_64 random(testing::test_seed());
+  std::mt19937_64 random(test_seed());
   for (const std::string& record : sample_records(random)) {
     std::vector<char> bytes(record.begin(), record.end());
     for (char& byte : bytes) {
@@ -89,7 +89,7 @@ TEST(DecodeRobustness, EverySingleByteCorruptionIsSafe) {
 }
 
 TEST(DecodeRobustness, RandomBytesAreSafe) {
-  std::mt19937_64 random(testing::test_seed());
+  std::mt19937_64 random(test_seed());
   for (int round = 0; round < 20'000; ++round) {
     std::vector<char> bytes(random() % 64);
     for (char& byte : bytes) byte = static_cast<char>(random());
@@ -174,7 +174,7 @@ TEST(DecodeRobustness, UnsortedAndRepeatedRunsAreMergedLikeAnyOther) {
 }
 
 TEST(DecodeRobustness, ALongRunWithOneIdentityTwiceHoldsItOnce) {
-  std::mt19937_64 random(testing::test_seed());
+  std::mt19937_64 random(test_seed());
   for (const std::uint32_t length : {2U, 8U, 24U, 25U, 100U, 3000U}) {
     std::vector<Entry> entries;
     for (std::uint32_t i = 0; i < length; ++i) {
@@ -238,7 +238,7 @@ TEST(Ledger, DropAfterLeavesWhatWasKnownThen) {
 }
 
 TEST(Ledger, UsedAgainHoldsNothingOfTheRecordBefore) {
-  std::mt19937_64 random(testing::test_seed());
+  std::mt19937_64 random(test_seed());
   Ledger reused;
   for (int round = 0; round < 300; ++round) {
     std::string record = testing::tail_of(random_history(random, testing::random_shape(random)));

@@ -9,6 +9,8 @@
 #include <gtest/gtest.h>
 #include <hiredis/hiredis.h>
 
+#include "tests/seed.h"
+
 namespace fcap::redis {
 namespace {
 
@@ -143,16 +145,8 @@ std::string random_reply(std::mt19937_64& random, int depth) {
   }
 }
 
-std::uint64_t seed() {
-  const char* given = std::getenv("FCAP_TEST_SEED");  // NOLINT(concurrency-mt-unsafe)
-  const std::uint64_t value =
-      given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
-  std::cout << "FCAP_TEST_SEED=" << value << '\n';
-  return value;
-}
-
 TEST(RespParser, GivesWhatHiredisGivesHoweverTheBytesArrive) {
-  std::mt19937_64 random(seed());
+  std::mt19937_64 random(test_seed());
   for (int round = 0; round < 300; ++round) {
     std::string stream;
     for (int i = 0; i < 10; ++i) stream += random_reply(random, 5);

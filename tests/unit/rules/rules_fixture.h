@@ -19,6 +19,7 @@
 #include "ledger/ids.h"
 #include "ledger/ledger.h"
 #include "rules/evaluate.h"
+#include "tests/seed.h"
 
 namespace fcap::rules {
 
@@ -37,14 +38,6 @@ namespace fcap::rules {
           .unit = unit,
           .time_zone = std::string(zone),
           .week_start = week_start};
-}
-
-/// Of a random test, which prints it; FCAP_TEST_SEED runs it again.
-[[nodiscard]] inline std::uint64_t test_seed() {
-  if (const char* text = std::getenv("FCAP_TEST_SEED")) {  // NOLINT(concurrency-mt-unsafe)
-    return std::strtoull(text, nullptr, 10);
-  }
-  return std::random_device{}();
 }
 
 /// -1 where there is none.

@@ -10,6 +10,7 @@
 
 #include "fault_store.h"
 #include "ledger/ledger.h"
+#include "tests/seed.h"
 
 namespace fcap::updater {
 namespace {
@@ -18,10 +19,7 @@ using testing::FaultStore;
 using Fault = FaultStore::Fault;
 using std::chrono::milliseconds;
 
-std::uint64_t test_seed() {
-  const char* given = std::getenv("FCAP_TEST_SEED");  // NOLINT(concurrency-mt-unsafe)
-  return given != nullptr ? std::strtoull(given, nullptr, 10) : 99;
-}
+constexpr std::uint64_t kSeed = 99;  // unless FCAP_TEST_SEED says another
 
 class RefusingSink final : public DeadLetterSink {
  public:
@@ -247,8 +245,8 @@ TEST_F(BatchWriterTest, IsFullAtItsBoundsAndNotBefore) {
 }
 
 TEST_F(BatchWriterTest, WhateverFailsEveryEventIsWrittenInTheEnd) {
-  SCOPED_TRACE(::testing::Message() << "FCAP_TEST_SEED=" << test_seed());
-  std::mt19937_64 random(test_seed());
+  SCOPED_TRACE(::testing::Message() << "FCAP_TEST_SEED=" << test_seed(kSeed));
+  std::mt19937_64 random(test_seed(kSeed));
   store_.immediate = false;
   int written = 0;
   std::vector<Batch*> done;

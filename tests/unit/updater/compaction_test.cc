@@ -16,6 +16,7 @@
 #include "ledger/encode.h"
 #include "ledger/ids.h"
 #include "ledger/ledger.h"
+#include "tests/seed.h"
 #include "updater/compaction/compactor.h"
 #include "updater/compaction/record_compactor.h"
 
@@ -199,8 +200,7 @@ TEST_F(RecordCompaction, ARecordThatIsRewrittenIsReadAgainABoundedNumberOfTimes)
 }
 
 TEST_F(RecordCompaction, NothingIsLostWhateverTheInterleavingAndTheFaults) {
-  const char* given = std::getenv("FCAP_TEST_SEED");  // NOLINT(concurrency-mt-unsafe)
-  const auto seed = given == nullptr ? std::random_device{}() : std::stoul(given);
+  const std::uint64_t seed = test_seed();
   SCOPED_TRACE("FCAP_TEST_SEED=" + std::to_string(seed));
   std::mt19937_64 random(seed);
   store_.immediate = false;

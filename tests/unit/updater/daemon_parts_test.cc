@@ -23,8 +23,7 @@
 namespace fcap::updater {
 namespace {
 
-using std::chrono_literals::operator""s;
-using std::chrono_literals::operator""us;
+using namespace std::chrono_literals;
 using testing::HasSubstr;
 using testing::Not;
 

@@ -7,6 +7,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/seed.h"
+
 namespace fcap::updater {
 namespace {
 
@@ -54,8 +56,7 @@ TEST(OffsetTracker, WithoutAStartTheFirstRangeIsTheStart) {
 }
 
 TEST(OffsetTracker, AgreesWithAPlainReferenceUnderAnyOrderOfCompletion) {
-  const char* given = std::getenv("FCAP_TEST_SEED");  // NOLINT(concurrency-mt-unsafe)
-  const std::uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10) : 4711;
+  const std::uint64_t seed = test_seed(4711);
   SCOPED_TRACE(::testing::Message() << "FCAP_TEST_SEED=" << seed);
   std::mt19937_64 random(seed);
   for (int round = 0; round < 200; ++round) {

@@ -89,6 +89,7 @@ class PartitionSetTest : public ::testing::Test {
     std::vector<PartitionOffset> offsets;
     set_.to_place(offsets);
     std::vector<std::pair<std::int32_t, std::int64_t>> all;
+    all.reserve(offsets.size());
     for (const PartitionOffset& at : offsets) all.emplace_back(at.partition, at.offset);
     return all;
   }

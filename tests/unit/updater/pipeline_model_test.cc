@@ -16,6 +16,7 @@
 #include "ledger/encode.h"
 #include "ledger/ids.h"
 #include "ledger/ledger.h"
+#include "tests/seed.h"
 #include "updater/pipeline/batch_writer.h"
 #include "updater/pipeline/partition_set.h"
 
@@ -260,9 +261,8 @@ class Model final : private OffsetSource {
 };
 
 TEST(PipelineModel, WhateverTheServerLosesComesBack) {
-  const char* given = std::getenv("FCAP_TEST_SEED");  // NOLINT(concurrency-mt-unsafe)
-  const std::uint64_t first_seed = given != nullptr ? std::strtoull(given, nullptr, 10) : 1;
-  const int rounds = given != nullptr ? 1 : 40;
+  const std::uint64_t first_seed = test_seed(1);
+  const int rounds = given_seed() ? 1 : 40;
   std::uint64_t rewinds = 0;
   std::uint64_t expiries_left = 0;
   for (int round = 0; round < rounds; ++round) {

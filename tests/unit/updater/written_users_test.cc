@@ -8,10 +8,13 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/seed.h"
+
 namespace fcap::updater {
 namespace {
 
-using std::chrono_literals::operator""s;
+using namespace std::chrono_literals;
+
 using Verdict = WrittenUsers::Verdict;
 
 constexpr WrittenUsers::Clock::time_point kStart{1000s};
@@ -29,9 +32,11 @@ TEST(WrittenUsers, ATailIsDueAboveTheMinimumAndTheShare) {
 }
 
 TEST(WrittenUsers, ARecordFarAboveTheBoundIsDueAtOnce) {
-  WrittenUsers users(
-      {.users_max = 10, .tail_bytes_min = 256, .tail_share = 0.25, .record_bytes_max = 16 * 1024});
-  EXPECT_EQ(users.note("bot", 20 * 1024, 20, kStart), Verdict::kRemembered);
+  WrittenUsers users({.users_max = 10,
+                      .tail_bytes_min = 256,
+                      .tail_share = 0.25,
+                      .record_bytes_max = std::size_t{16} * 1024});
+  EXPECT_EQ(users.note("bot", std::size_t{20} * 1024, 20, kStart), Verdict::kRemembered);
   EXPECT_EQ(users.note("bot", 20 * 1024 + 1, 1, kStart), Verdict::kDue);
 }
 
@@ -73,8 +78,7 @@ TEST(WrittenUsers, AFullTableTakesNoNewUsers) {
 }
 
 TEST(WrittenUsers, BehavesLikeAListUnderRandomUse) {
-  const char* given = std::getenv("FCAP_TEST_SEED");  // NOLINT(concurrency-mt-unsafe)
-  const auto seed = given == nullptr ? std::random_device{}() : std::stoul(given);
+  const std::uint64_t seed = test_seed();
   SCOPED_TRACE("FCAP_TEST_SEED=" + std::to_string(seed));
   std::mt19937_64 random(seed);
   WrittenUsers users({.users_max = 3'000, .tail_bytes_min = 60, .tail_share = 0});
