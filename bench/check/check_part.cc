@@ -26,6 +26,7 @@ namespace fcap::bench {
 namespace {
 
 constexpr std::size_t kInFlight = 64;
+constexpr std::size_t kManyInFlight = 256;
 const std::size_t kMgetKeysMax = RedisOptions{}.mget_keys_max;
 constexpr int kVerifyDatabase = 15;
 constexpr int kWrittenDatabase = 14;
@@ -113,10 +114,15 @@ class CheckPart {
 
     AsyncChecks coalesced(console, workload, kInFlight, kMgetKeysMax);
     AsyncChecks plain(console, workload, kInFlight, 1);
+    AsyncChecks many(console, workload, kManyInFlight, kMgetKeysMax);
+    LayoutRequests many_zset(*peers.front().console, *peers.front().layout, workload,
+                             kManyInFlight);
     keys_ = coalesced_keys(coalesced, console, flags_.seconds / 2);
     make_limits(console);
     std::vector<Contender> contenders = {contender("ledger_mget", coalesced, console),
-                                         contender("ledger_get", plain, console)};
+                                         contender("ledger_get", plain, console),
+                                         contender("ledger_256", many, console),
+                                         contender("zset_256", many_zset, *peers.front().console)};
     for (const Entrant& peer : peers) {
       contenders.push_back(contender(std::string(peer.layout->name()), *peer.load, *peer.console));
     }
@@ -157,8 +163,9 @@ class CheckPart {
 
   void report(const Interleaved& measured, const std::vector<Entrant>& peers) {
     result_.table("check_layouts", "Checks a second, by layout",
-                  "10 candidates a request, 64 in flight, " + std::to_string(flags_.users) +
-                      " users; medians of " + std::to_string(flags_.rounds) +
+                  "10 candidates a request, 64 in flight but where it says 256, " +
+                      std::to_string(flags_.users) + " users; medians of " +
+                      std::to_string(flags_.rounds) +
                       " turns. A request of the ledger evaluates two rules a candidate, one of a "
                       "peer one.",
                   throughput_columns());
@@ -167,6 +174,8 @@ class CheckPart {
     };
     row("ledger_mget", "ledger, GETs coalesced into MGET");
     row("ledger_get", "ledger, plain GET");
+    row("ledger_256", "ledger, 256 in flight");
+    row("zset_256", "ZSET per user+campaign, 256 in flight");
     for (const Entrant& peer : peers) {
       row(std::string(peer.layout->name()), std::string(peer.layout->title()));
       result_.number("check_vs_" + std::string(peer.layout->name()),
@@ -175,6 +184,7 @@ class CheckPart {
     report_limits(measured);
     result_.number("check_vs_zcount", measured.ratio("ledger_mget", "zset"));
     result_.number("check_plain_vs_zcount", measured.ratio("ledger_get", "zset"));
+    result_.number("check_vs_zcount_256_in_flight", measured.ratio("ledger_256", "zset_256"));
     result_.number("check_vs_get", measured.ratio("ledger_mget", "limit_get"));
     result_.number("check_plain_get_vs_get", measured.ratio("ledger_get", "limit_get"));
     result_.number("check_vs_mget",

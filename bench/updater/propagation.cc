@@ -34,15 +34,16 @@ struct Flags {
   std::string redis = "127.0.0.1:6379";
   double rate = 50'000;
   double seconds = 10;
+  double warm_up_seconds = 10;
   std::size_t users = 100'000;
   double probes_per_second = 200;
 };
 
 constexpr std::uint64_t kProbeIds = 3;
-constexpr std::chrono::milliseconds kWarmUp{3000};
 constexpr std::chrono::milliseconds kPatience{5000};
 constexpr std::chrono::microseconds kBetweenLooks{500};
 constexpr std::chrono::microseconds kOversleep{500};
+constexpr int kLingerMs = 5;  // librdkafka's default
 
 struct Probe {
   std::string key;
@@ -158,16 +159,19 @@ int measure(const Flags& flags) {
   sessions.start = std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now() -
                                                                  std::chrono::hours(1));
   bench::SessionStream stream(sessions);
-  bench::TopicProducer producer({.brokers = flags.brokers, .topic = flags.topic, .linger_ms = 1});
+  bench::TopicProducer producer(
+      {.brokers = flags.brokers, .topic = flags.topic, .linger_ms = kLingerMs});
   Watcher watcher(flags);
   const auto every =
       static_cast<std::uint64_t>(std::max(1.0, flags.rate / flags.probes_per_second));
   const auto total =
-      static_cast<std::uint64_t>(flags.rate * (flags.seconds + kWarmUp.count() / 1000.0));
+      static_cast<std::uint64_t>(flags.rate * (flags.warm_up_seconds + flags.seconds));
   // Users that no run before has made.
   const auto first_probe = static_cast<std::uint64_t>(
       std::chrono::system_clock::now().time_since_epoch() / std::chrono::microseconds(1));
   const auto start = steady_clock::now();
+  const auto measured_from = start + std::chrono::duration_cast<steady_clock::duration>(
+                                         std::chrono::duration<double>(flags.warm_up_seconds));
   std::string user;
   std::string message;
   double behind_ms_max = 0;
@@ -180,7 +184,7 @@ int measure(const Flags& flags) {
     // message.
     if (due > now) std::this_thread::sleep_until(due + kOversleep);
     bench::Impression impression = stream.next();
-    const bool probe = i % every == 0 && due >= start + kWarmUp;
+    const bool probe = i % every == 0 && due >= measured_from;
     user =
         bench::uuid(probe ? kProbeIds : bench::kUserIds, probe ? first_probe + i : impression.user);
     bench::write_message(impression, user, message);
@@ -215,7 +219,10 @@ int main(int argc, char** argv) {
   app.add_option("--topic", flags.topic, "The topic that the updater reads")->capture_default_str();
   app.add_option("--redis", flags.redis, "host:port")->capture_default_str();
   app.add_option("--rate", flags.rate, "Events a second")->capture_default_str();
-  app.add_option("--seconds", flags.seconds, "After three for warming up")->capture_default_str();
+  app.add_option("--seconds", flags.seconds, "How long it measures")->capture_default_str();
+  app.add_option("--warm-up", flags.warm_up_seconds,
+                 "Seconds before that: the broker compiles itself")
+      ->capture_default_str();
   app.add_option("--users", flags.users, "Of how many users")->capture_default_str();
   CLI11_PARSE(app, argc, argv);
   try {
