@@ -14,12 +14,13 @@
 //   one_server           and what this process has shown within 60 s (note_shown), one server
 //   four_servers         the same, each request to any of four servers
 //   four_servers_sticky  the same, a session stays on its server
-// Prints a table to standard error and one JSON object to standard output.
+// Needs no server.
 #include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <random>
 #include <string>
 #include <string_view>
@@ -30,6 +31,7 @@
 
 #include <fcap/rule_set.h>
 
+#include "harness/part_result.h"
 #include "ledger/ids.h"
 #include "ledger/ledger.h"
 #include "rules/evaluate.h"
@@ -52,6 +54,8 @@ constexpr std::int64_t kBetweenSlotsMs = 50;
 enum class Way : std::uint8_t { kNothing, kOneServer, kFourServers, kFourServersSticky };
 constexpr std::array<std::string_view, 4> kWayNames = {"nothing", "one_server", "four_servers",
                                                        "four_servers_sticky"};
+constexpr std::array<std::string_view, 4> kWayTitles = {"nothing", "one server", "four servers",
+                                                        "four servers, sticky"};
 
 /// A slot to be filled: everything that chance decides, so that it is the same in every way.
 struct Request {
@@ -218,37 +222,61 @@ std::array<Tally, 4> simulate(std::size_t users, std::uint64_t seed, const Pace&
   return tallies;
 }
 
+/// The shares, in percent, of each pace.
+void report(bench::PartResult& result, std::size_t users, std::uint64_t seed) {
+  std::vector<bench::PartResult::Column> columns;
+  std::vector<bench::PartResult::Series> series;
+  for (std::size_t way = 0; way < kWayNames.size(); ++way) {
+    columns.push_back({std::string(kWayNames[way]), std::string(kWayTitles[way]) + " %", 2});
+    series.push_back({std::string(kWayTitles[way]), {}});
+  }
+  result.table(
+      "over_delivery", "Impressions beyond the cap, percent",
+      fmt::format("Cap {} per 24 h; {} people, seed {}; beacons of median 1 s, p99 30 s, a "
+                  "minute at worst. Nothing: checks see the ledger alone; else with "
+                  "note_shown.",
+                  kCap, users, seed),
+      columns);
+  for (std::size_t row = 0; row < kPaces.size(); ++row) {
+    const Pace& pace = kPaces[row];
+    const auto tallies = simulate(users, seed, pace);
+    std::vector<std::pair<std::string, double>> numbers;
+    for (std::size_t way = 0; way < tallies.size(); ++way) {
+      const double percent = 100 * tallies[way].share();
+      numbers.emplace_back(kWayNames[way], percent);
+      if (pace.slots == 1) series[way].points.emplace_back(pace.pages_a_minute, percent);
+      if (row == kUsualPace) {
+        result.number(fmt::format("over_delivery_{}", kWayNames[way]), tallies[way].share());
+      }
+    }
+    result.row("over_delivery", fmt::format("{}_pages_{}_slots", pace.pages_a_minute, pace.slots),
+               fmt::format("{} pages a minute, {} {}", pace.pages_a_minute, pace.slots,
+                           pace.slots == 1 ? "slot" : "slots"),
+               numbers);
+  }
+  result.plot("over_delivery", "Impressions beyond the cap, by pages a minute (one slot)",
+              {"pages a minute", false}, {"percent", false}, series);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   std::size_t users = 20'000;
   std::uint64_t seed = 1;
-  CLI::App app("Simulates impressions beyond a cap.");
+  std::string json = "/dev/stdout";
+  CLI::App app("Simulates impressions beyond a cap.", "over_delivery");
+  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   app.add_option("--users", users, "How many people")->capture_default_str();
   app.add_option("--seed", seed, "Of everything that chance decides")->capture_default_str();
+  app.add_option("--json", json, "Where the result goes")->capture_default_str();
   CLI11_PARSE(app, argc, argv);
-
-  fmt::print(stderr, "impressions beyond a cap of {} per 24 h, {} people, seed {}\n\n", kCap, users,
-             seed);
-  fmt::print(stderr, "  {:<22}{:>12}{:>12}{:>14}{:>22}\n", "pages a minute, slots", "nothing",
-             "one server", "four servers", "four servers, sticky");
-  std::string json = fmt::format(R"({{"seed": {}, "users": {}, "cap": {}, )", seed, users, kCap);
-  std::string rows;
-  for (std::size_t row = 0; row < kPaces.size(); ++row) {
-    const Pace& pace = kPaces[row];
-    const auto tallies = simulate(users, seed, pace);
-    fmt::print(stderr, "  {:<22}{:>11.2f}%{:>11.2f}%{:>13.2f}%{:>21.2f}%\n",
-               fmt::format("{}, {}", pace.pages_a_minute, pace.slots), 100 * tallies[0].share(),
-               100 * tallies[1].share(), 100 * tallies[2].share(), 100 * tallies[3].share());
-    rows += fmt::format(R"({}{{"pages_a_minute": {}, "slots": {})", rows.empty() ? "" : ", ",
-                        pace.pages_a_minute, pace.slots);
-    for (std::size_t way = 0; way < tallies.size(); ++way) {
-      rows += fmt::format(R"(, "{}": {:.6f})", kWayNames[way], tallies[way].share());
-      if (row != kUsualPace) continue;
-      json += fmt::format(R"("over_delivery_{}": {:.6f}, )", kWayNames[way], tallies[way].share());
-    }
-    rows += fmt::format(R"(, "impressions": {}}})", tallies[0].shown);
+  try {
+    bench::PartResult result("over_delivery");
+    report(result, users, seed);
+    result.write(json);
+    return 0;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "over_delivery: %s\n", error.what());
+    return 1;
   }
-  fmt::print("{}\"over_delivery_table\": [{}]}}\n", json, rows);
-  return 0;
 }
