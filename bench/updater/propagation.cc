@@ -169,11 +169,17 @@ int measure(const Flags& flags) {
   // Users that no run before has made.
   const auto first_probe = static_cast<std::uint64_t>(
       std::chrono::system_clock::now().time_since_epoch() / std::chrono::microseconds(1));
+  std::string user;
+  std::string message;
+  // A producer's first message waits for a second or so, until all its connections stand.
+  const bench::Impression first = stream.next();
+  user = bench::uuid(bench::kUserIds, first.user);
+  bench::write_message(first, user, message);
+  producer.send(user, message);
+  producer.flush();
   const auto start = steady_clock::now();
   const auto measured_from = start + std::chrono::duration_cast<steady_clock::duration>(
                                          std::chrono::duration<double>(flags.warm_up_seconds));
-  std::string user;
-  std::string message;
   double behind_ms_max = 0;
   for (std::uint64_t i = 0; i < total; ++i) {
     const auto due =
