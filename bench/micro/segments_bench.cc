@@ -4,9 +4,13 @@
 //   random32      random 32-bit numbers
 //   random64      random 64-bit numbers
 //   uuid          36-character ids
-// Printed besides the time: bytes (as the set reports them), a member's share of them, and heap:
-// what the process really holds for the set.
+//   memory        no segment: what one read anywhere in 128 MB takes when the next one waits for
+//   it,
+//                 as an answer from a table of scattered ids must
+// Printed besides the time: bytes (as the set reports them), a member's share of them, and
+// resident: what the process really holds for the set.
 #include <cstdint>
+#include <fstream>
 #include <memory>
 #include <random>
 #include <string>
@@ -15,13 +19,21 @@
 
 #include <benchmark/benchmark.h>
 #include <malloc.h>
+#include <unistd.h>
 
 #include <fcap/segment_set.h>
 
+#include "segments/huge_pages.h"
+
 namespace {
+
+using namespace fcap;
 
 constexpr std::uint64_t kMembers = 10'000'000;
 constexpr std::size_t kAsked = 1U << 16U;
+/// A number of times instead of a length of time, for which the segment would be made several
+/// times.
+constexpr std::int64_t kAskedTimes = 4'000'000;
 
 std::uint64_t mixed(std::uint64_t value) {
   value ^= value >> 30U;
@@ -58,19 +70,24 @@ std::string uuid(std::uint64_t number) {
 
 using IdOf = std::string (*)(std::uint64_t);
 
-std::size_t heap_bytes() {
-  const auto info = ::mallinfo2();
-  return info.uordblks + info.hblkhd;
+/// What the process holds, after it gave back what it could.
+double resident_bytes() {
+  (void)::malloc_trim(0);
+  std::ifstream statm("/proc/self/statm");
+  double all = 0;
+  double resident = 0;
+  statm >> all >> resident;
+  return resident * static_cast<double>(::sysconf(_SC_PAGESIZE));
 }
 
 void membership(benchmark::State& state, IdOf id_of) {
-  const std::size_t before = heap_bytes();
-  fcap::SegmentSetBuilder builder;
+  const double before = resident_bytes();
+  SegmentSetBuilder builder;
   for (std::uint64_t i = 0; i < kMembers; ++i) {
     if (!builder.add("vip", id_of(2 * i)).ok()) std::abort();
   }
   const auto set = std::move(builder).finish(1);
-  const std::size_t heap = heap_bytes() - before;
+  const double resident = resident_bytes() - before;
   std::mt19937_64 random(1);
   // One behind the other: a caller has just had the id in its hands.
   std::string text;
@@ -91,15 +108,29 @@ void membership(benchmark::State& state, IdOf id_of) {
   const auto bytes = static_cast<double>(set->memory().bytes());
   state.counters["bytes"] = bytes;
   state.counters["bytes/member"] = bytes / static_cast<double>(kMembers);
-  state.counters["heap"] = static_cast<double>(heap);
+  state.counters["resident"] = resident;
 }
 
 void BM_Membership(benchmark::State& state, IdOf id_of) {
   membership(state, id_of);
 }
-BENCHMARK_CAPTURE(BM_Membership, sequential, sequential);
-BENCHMARK_CAPTURE(BM_Membership, random32, random32);
-BENCHMARK_CAPTURE(BM_Membership, random64, random64);
-BENCHMARK_CAPTURE(BM_Membership, uuid, uuid);
+BENCHMARK_CAPTURE(BM_Membership, sequential, sequential)->Iterations(kAskedTimes);
+BENCHMARK_CAPTURE(BM_Membership, random32, random32)->Iterations(kAskedTimes);
+BENCHMARK_CAPTURE(BM_Membership, random64, random64)->Iterations(kAskedTimes);
+BENCHMARK_CAPTURE(BM_Membership, uuid, uuid)->Iterations(kAskedTimes);
+
+void BM_Memory(benchmark::State& state) {
+  using segments::HugePageAllocator;
+  constexpr std::size_t kNumbers = (std::size_t{128} << 20U) / sizeof(std::uint64_t);
+  std::vector<std::uint64_t, HugePageAllocator<std::uint64_t>> numbers(kNumbers);
+  for (std::size_t i = 0; i < kNumbers; ++i) numbers[i] = mixed(i);
+  std::uint64_t last = 1;
+  std::uint64_t count = 0;
+  for (auto _ : state) {  // NOLINT(clang-analyzer-deadcode.DeadStores): the library's idiom
+    last = numbers[mixed(last + ++count) % kNumbers];
+  }
+  benchmark::DoNotOptimize(last);
+}
+BENCHMARK(BM_Memory);
 
 }  // namespace

@@ -10,9 +10,6 @@ namespace {
 
 /// With fewer members among 65,536 numbers, a container costs more than so many strays.
 constexpr std::size_t kNeighboursMin = 8;
-/// A container's key, type and pointer in the bitmap, its own head, and malloc's share of both
-/// blocks.
-constexpr std::size_t kContainerBytes = 11 + 32 + 16;
 
 std::uint32_t high_of(std::uint64_t number) noexcept {
   return static_cast<std::uint32_t>(number >> 32U);
@@ -22,14 +19,6 @@ std::uint32_t low_of(std::uint64_t number) noexcept {
 }
 
 }  // namespace
-
-std::size_t bitmap_bytes(const Roaring& bitmap) noexcept {
-  roaring_statistics_t statistics{};
-  roaring_bitmap_statistics(&bitmap.roaring, &statistics);
-  return sizeof bitmap + statistics.n_containers * kContainerBytes +
-         statistics.n_bytes_array_containers + statistics.n_bytes_run_containers +
-         statistics.n_bytes_bitset_containers;
-}
 
 void NumberSet::add(std::uint64_t number) {
   pending_.push_back(number);
@@ -79,13 +68,11 @@ std::vector<std::uint64_t> NumberSet::finish() {
   settle();
   highs_.reserve(collected_.size());
   bitmaps_.reserve(collected_.size());
-  for (auto& [high, bitmap] : collected_) {
-    bitmap.runOptimize();
-    bitmap.shrinkToFit();
-    highs_.push_back(high);
-    bitmaps_.push_back(std::move(bitmap));
+  while (!collected_.empty()) {
+    const auto collected = collected_.extract(collected_.begin());
+    highs_.push_back(collected.key());
+    bitmaps_.emplace_back(collected.mapped());
   }
-  collected_.clear();
   std::vector<std::uint64_t> strays = std::exchange(pending_, {});
   // A number may have had neighbours the first time it came, and none the second time.
   strays.erase(std::remove_if(strays.begin(), strays.end(),
@@ -103,13 +90,13 @@ bool NumberSet::contains(std::uint64_t number) const noexcept {
 
 std::uint64_t NumberSet::size() const noexcept {
   std::uint64_t members = 0;
-  for (const Roaring& bitmap : bitmaps_) members += bitmap.cardinality();
+  for (const PackedBitmap& bitmap : bitmaps_) members += bitmap.size();
   return members;
 }
 
 std::size_t NumberSet::bytes() const noexcept {
   std::size_t bytes = highs_.capacity() * sizeof(std::uint32_t);
-  for (const Roaring& bitmap : bitmaps_) bytes += bitmap_bytes(bitmap);
+  for (const PackedBitmap& bitmap : bitmaps_) bytes += sizeof bitmap + bitmap.bytes();
   return bytes;
 }
 

@@ -10,14 +10,13 @@
 
 #include <fcap/status.h>
 
-namespace fcap::segments {
+#include "segments/packed_bitmap.h"
 
-/// A bitmap's share of a set's memory, the allocator's part included.
-[[nodiscard]] std::size_t bitmap_bytes(const Roaring& bitmap) noexcept;
+namespace fcap::segments {
 
 /// A set of 64-bit numbers: first collected, then asked. Numbers that lie close together become one
 /// 32-bit roaring bitmap for each upper half; a number with next to no neighbours would cost a
-/// hundred bytes there, so finish() hands those back as strays.
+/// container of its own there, so finish() hands those back as strays.
 ///
 /// Extra memory while collecting: some 32 MB, and 16 bytes a stray.
 class NumberSet {
@@ -45,7 +44,7 @@ class NumberSet {
   std::map<std::uint32_t, Roaring> collected_;
   // The same, by upper half, in two arrays that lie beside each other.
   std::vector<std::uint32_t> highs_;
-  std::vector<Roaring> bitmaps_;
+  std::vector<PackedBitmap> bitmaps_;
 };
 
 }  // namespace fcap::segments

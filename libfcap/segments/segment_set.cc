@@ -12,15 +12,22 @@
 #include "segments/number_set.h"
 #include "segments/number_table.h"
 #include "segments/numeric_id.h"
+#include "segments/packed_bitmap.h"
 
 namespace fcap {
 namespace {
 
 struct Segment {
-  segments::NumberSet numbers;  // ids that are canonical decimals, but for
-  Roaring strays;               // the NumberTable's numbers of those without neighbours
-  Roaring names;                // the IdDictionary's numbers of all other ids
+  segments::NumberSet numbers;    // ids that are canonical decimals, but for
+  segments::PackedBitmap strays;  // the NumberTable's numbers of those without neighbours
+  segments::PackedBitmap names;   // the IdDictionary's numbers of all other ids
   SegmentSet::Memory memory;
+};
+
+/// While it is collected.
+struct Collected {
+  segments::NumberSet numbers;
+  Roaring names;
 };
 
 Status check_id(const char* what, std::string_view id) {
@@ -28,11 +35,6 @@ Status check_id(const char* what, std::string_view id) {
   return Status::error(
       StatusCode::kInvalidArgument,
       std::string(what) + ": must have 1 to 256 bytes, has " + std::to_string(id.size()));
-}
-
-void shrink(Roaring& bitmap) {
-  bitmap.runOptimize();
-  bitmap.shrinkToFit();
 }
 
 }  // namespace
@@ -47,14 +49,14 @@ struct SegmentSet::Parts {
   Memory memory;
 
   // While it is collected.
-  std::map<std::string, Segment, std::less<>> collected;
-  std::map<std::string, Segment, std::less<>>::iterator last = collected.end();
+  std::map<std::string, Collected, std::less<>> collected;
+  std::map<std::string, Collected, std::less<>>::iterator last = collected.end();
 
   /// Members mostly come segment by segment.
-  Segment& segment(std::string_view name) {
+  Collected& segment(std::string_view name) {
     if (last != collected.end() && last->first == name) return last->second;
     last = collected.find(name);
-    if (last == collected.end()) last = collected.emplace(std::string(name), Segment{}).first;
+    if (last == collected.end()) last = collected.emplace(std::string(name), Collected{}).first;
     return last->second;
   }
 
@@ -64,10 +66,13 @@ struct SegmentSet::Parts {
 
 void SegmentSet::Parts::settle() {
   std::vector<std::vector<std::uint64_t>> strays;
-  for (auto& [name, segment] : collected) {
+  for (auto& [name, members] : collected) {
     names.push_back(name);
-    strays.push_back(segment.numbers.finish());
-    segments.push_back(std::move(segment));
+    strays.push_back(members.numbers.finish());
+    segments.push_back({.numbers = std::move(members.numbers),
+                        .strays = {},
+                        .names = segments::PackedBitmap(members.names),
+                        .memory = {}});
   }
   last = collected.end();
   collected.clear();
@@ -80,19 +85,17 @@ void SegmentSet::Parts::settle() {
   table = segments::NumberTable(all);
   dictionary.shrink();
   for (std::size_t i = 0; i < segments.size(); ++i) {
-    for (const std::uint64_t number : strays[i]) segments[i].strays.add(*table.find(number));
-    shrink(segments[i].strays);
-    shrink(segments[i].names);
+    Roaring entries;
+    for (const std::uint64_t number : strays[i]) entries.add(*table.find(number));
+    segments[i].strays = segments::PackedBitmap(entries);
   }
 }
 
 void SegmentSet::Parts::measure() {
   for (Segment& segment : segments) {
-    segment.memory.members =
-        segment.numbers.size() + segment.strays.cardinality() + segment.names.cardinality();
-    segment.memory.bitmap_bytes = sizeof segment + segment.numbers.bytes() +
-                                  segments::bitmap_bytes(segment.strays) +
-                                  segments::bitmap_bytes(segment.names);
+    segment.memory.members = segment.numbers.size() + segment.strays.size() + segment.names.size();
+    segment.memory.bitmap_bytes =
+        sizeof segment + segment.numbers.bytes() + segment.strays.bytes() + segment.names.bytes();
     memory.members += segment.memory.members;
     memory.bitmap_bytes += segment.memory.bitmap_bytes;
   }
@@ -143,8 +146,9 @@ SegmentSet::User SegmentSet::look_up(std::string_view user_id) const noexcept {
 bool SegmentSet::contains(std::uint32_t segment, const User& user) const noexcept {
   const Segment& asked = parts_->segments[segment];
   if (!user.is_number_) return user.has_entry_ && asked.names.contains(user.entry_);
-  return asked.numbers.contains(user.number_) ||
-         (user.has_entry_ && asked.strays.contains(user.entry_));
+  // In this order nothing waits for the answer of numbers, which takes a read of memory.
+  return (user.has_entry_ && asked.strays.contains(user.entry_)) ||
+         asked.numbers.contains(user.number_);
 }
 
 bool SegmentSet::contains(std::string_view segment, std::string_view user_id) const noexcept {
@@ -164,7 +168,7 @@ Status SegmentSetBuilder::name(std::string_view segment) {
 Status SegmentSetBuilder::add(std::string_view segment, std::string_view user_id) {
   if (Status status = check_id("segment name", segment); !status.ok()) return status;
   if (Status status = check_id("user id", user_id); !status.ok()) return status;
-  Segment& target = parts_->segment(segment);
+  Collected& target = parts_->segment(segment);
   if (const auto number = segments::canonical_decimal(user_id)) {
     target.numbers.add(*number);
   } else {
