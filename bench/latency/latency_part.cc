@@ -11,6 +11,7 @@
 #include "harness/part_flags.h"
 #include "harness/part_result.h"
 #include "latency/open_loop.h"
+#include "latency/timer_lateness.h"
 
 namespace fcap::bench {
 namespace {
@@ -45,7 +46,7 @@ class LatencyPart {
     const std::unique_ptr<Checker> checker = make_checker(console, workload, kMgetKeysMax);
     result_.table("check_latency", "Latency of a check at a fixed rate",
                   "Open loop, from the intended start; of " + std::to_string(flags_.rounds) +
-                      " runs the one of median p99.",
+                      " runs the one of median p99. First, how late a timer is that waits alone.",
                   {{"answered_per_second", "answered/s", 0},
                    {"p50_us", "p50 µs", 1},
                    {"p99_us", "p99 µs", 1},
@@ -53,6 +54,7 @@ class LatencyPart {
                    {"max_us", "max µs", 1},
                    {"failed", "failed", 0},
                    {"sustained", "kept up", 0}});
+    add_timer();
     int unsustained = 0;
     for (const double rate : rates()) {
       if (flags_.quick && rate != kHeadlineRate) continue;
@@ -70,6 +72,17 @@ class LatencyPart {
   }
 
  private:
+  void add_timer() {
+    const LatencyHistogram lateness = timer_lateness(flags_.seconds);
+    const double p99 = lateness.percentile_us(0.99);
+    result_.row("check_latency", "timer", "a timer, no check",
+                {{"p50_us", lateness.percentile_us(0.5)},
+                 {"p99_us", p99},
+                 {"p999_us", lateness.percentile_us(0.999)},
+                 {"max_us", lateness.max_us()}});
+    result_.number("timer_p99_us", p99);
+  }
+
   void add(double rate, const OpenLoopResult& run) {
     const double p50 = run.latency.percentile_us(0.5);
     const double p99 = run.latency.percentile_us(0.99);

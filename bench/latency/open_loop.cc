@@ -7,12 +7,12 @@
 #include <thread>
 
 #include <sys/prctl.h>
-#include <time.h>
+
+#include "latency/sleep_until.h"
 
 namespace fcap::bench {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using Nanoseconds = std::chrono::nanoseconds;
 
 // A thread that starts checks and sleeps in between shares the client's core with the I/O thread;
@@ -23,14 +23,6 @@ constexpr Nanoseconds kSleepMin{50'000};
 constexpr double kWarmUpSeconds = 0.2;
 constexpr std::chrono::milliseconds kLagMax{100};
 constexpr std::size_t kInFlightMax = 60'000;
-
-void sleep_until(Clock::time_point until) {
-  const auto since_epoch = until.time_since_epoch();
-  const auto seconds = std::chrono::floor<std::chrono::seconds>(since_epoch);
-  const timespec time{.tv_sec = seconds.count(),
-                      .tv_nsec = Nanoseconds(since_epoch - seconds).count()};
-  clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &time, nullptr);
-}
 
 class OpenLoop {
  public:
