@@ -33,7 +33,7 @@ struct UpdaterOptions {
   WriteOptions write;
   MarkOptions mark;  ///< group_id, topic and retention are taken from the others
   std::string key_prefix = "fcap";
-  std::size_t batch_messages_max = 5000;
+  std::size_t batch_messages_max = 20'000;
   /// How long a batch that is not full waits for more.
   std::chrono::milliseconds batch_wait{5};
   std::chrono::milliseconds commit_interval{1000};

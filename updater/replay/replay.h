@@ -48,7 +48,7 @@ struct ReplayOptions {
   double messages_per_second = 0;
   /// Stops when Redis uses more; 0: never. Checked about once a second.
   std::uint64_t redis_bytes_max = 0;
-  std::size_t batch_messages_max = 5000;
+  std::size_t batch_messages_max = 20'000;
   std::chrono::milliseconds progress_interval{1000};
 };
 
