@@ -35,7 +35,6 @@ void ImpressionLog::add(const events::Event& event) {
   LogRow row;
   row.time_and_kind =
       static_cast<std::uint64_t>(to_ms(event.time)) << 3U | static_cast<std::uint64_t>(kind);
-  row.user = users_.number_of(event.user_id);
   if (!erasure) {
     row.campaign = campaigns_.number_of(event.campaign_id);
     row.creative = creatives_.number_of(event.creative_id);
@@ -46,7 +45,28 @@ void ImpressionLog::add(const events::Event& event) {
     row.fingerprint = ledger::fingerprint(event.event_id);
     has_event_ids_ = true;
   }
+  add_user(event.user_id);
   rows_.push_back(row);
+}
+
+/// Of the row that comes next.
+void ImpressionLog::add_user(std::string_view user) {
+  const std::size_t row = rows_.size();
+  if (row == numbered_rows_ + kUsersAhead) number_user();
+  WaitingUser& added = waiting_users_[row % kUsersAhead];
+  added.id.assign(user);
+  added.hash = Interner::hash_of(user);
+  users_.fetch_slot(added.hash);
+  constexpr std::size_t kHalf = kUsersAhead / 2;
+  if (row >= numbered_rows_ + kHalf) {
+    users_.fetch_name(waiting_users_[(row - kHalf) % kUsersAhead].hash);
+  }
+}
+
+/// Of the first row whose user waits.
+void ImpressionLog::number_user() {
+  const WaitingUser& user = waiting_users_[numbered_rows_ % kUsersAhead];
+  rows_[numbered_rows_++].user = users_.number_of(user.id, user.hash);
 }
 
 /// A counting sort: stable, and without a comparison.
@@ -76,6 +96,7 @@ void ImpressionLog::leave_out_copies(std::span<const LogRow> of_user,
 }
 
 void ImpressionLog::put_in_order() {
+  while (numbered_rows_ < rows_.size()) number_user();
   group_by_user();
   std::vector<std::uint32_t> order;
   std::vector<bool> is_copy;

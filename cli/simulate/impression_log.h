@@ -1,9 +1,11 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <fcap/time.h>
@@ -63,11 +65,22 @@ class ImpressionLog {
 
  private:
   [[nodiscard]] bool is_nobody(std::string_view user) const noexcept;
+  void add_user(std::string_view user);
+  void number_user();
   void group_by_user();
   void leave_out_copies(std::span<const LogRow> of_user, std::vector<std::uint32_t>& order,
                         std::vector<bool>& is_copy) const;
 
   std::vector<std::string> null_user_ids_;
+  /// Users of the last rows, which still wait for their numbers: known users lie all over memory,
+  /// and what is asked for early is there when it is needed.
+  static constexpr std::size_t kUsersAhead = 16;
+  struct WaitingUser {
+    std::string id;
+    Interner::Hash hash = 0;
+  };
+  std::array<WaitingUser, kUsersAhead> waiting_users_;  // by row, in a ring
+  std::size_t numbered_rows_ = 0;
   Interner users_;
   Interner campaigns_;
   Interner creatives_;
