@@ -102,9 +102,10 @@ class ListOutcome final : public StoreListCompletion {
 TEST_F(RedisStore, AListOfAppendsIsEachOfThem) {
   const Instant at = in(std::chrono::hours{1});
   redis_->command({"RPUSH", "k7", "x"});
-  std::vector<std::string> keys;
-  for (int i = 0; i < 1000; ++i) keys.push_back("k" + std::to_string(i));
+  std::vector<std::string> keys(1000);
+  for (std::size_t i = 0; i < keys.size(); ++i) keys[i] = "k" + std::to_string(i);
   std::vector<Store::Append> appends;
+  appends.reserve(keys.size());
   for (const std::string& key : keys) appends.push_back({key, key, at, {}});
   ListOutcome outcome(appends.size());
   store_->append_all(appends, std::chrono::steady_clock::now() + std::chrono::seconds(10), outcome);
