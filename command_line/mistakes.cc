@@ -119,7 +119,7 @@ CLI::Validator not_empty() {
 }
 
 std::string text_of(const CLI::ParseError& error) {
-  const std::string text = error.what();
+  std::string text = error.what();
   const std::size_t colon = text.find(": ");
   if (error.get_name() == "ArgumentMismatch" && text.ends_with(" missing") &&
       colon != std::string::npos) {

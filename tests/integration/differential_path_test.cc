@@ -37,7 +37,7 @@ class World {
     for (std::size_t i = 0; i < kCampaigns; ++i) {
       const std::string advertiser = "a" + std::to_string(pick(kAdvertisers));
       reference.set_advertiser(campaign(i), advertiser);
-      const auto window = std::chrono::seconds(60 + pick(2U * 86'400U));
+      const auto window = std::chrono::seconds(60 + pick(std::size_t{2} * 86'400U));
       const bool capped = pick(4) != 0;
       sql("INSERT INTO campaigns VALUES ('" + campaign(i) + "', '" + advertiser + "', " +
           (capped ? std::to_string(pick(5)) : "NULL") + ", " + std::to_string(window.count()) +
@@ -53,7 +53,7 @@ class World {
   }
 
   SeenEvent make_event() {
-    const auto age = std::chrono::milliseconds(pick(3U * 86'400'000U));
+    const auto age = std::chrono::milliseconds(pick(std::size_t{3} * 86'400'000U));
     return {.user = user(pick(kUsers)),
             .campaign = campaign(pick(kCampaigns)),
             .id = "e" + std::to_string(events_++),
@@ -69,7 +69,7 @@ class World {
     for (int i = 0; i < kChecks; ++i) {
       const std::string asked = user(pick(kUsers));
       const Instant now =
-          base + std::chrono::milliseconds(pick(2U * 86'400'000U)) - std::chrono::hours(12);
+          base + std::chrono::milliseconds(pick(std::size_t{2} * 86'400'000U)) - std::chrono::hours(12);
       std::vector<std::string> ids;
       std::vector<Candidate> candidates;
       for (std::size_t c = 0; c < kCampaigns; ++c) ids.push_back(campaign(c));
@@ -122,7 +122,7 @@ class World {
   Rule add_rule(const std::string& scope, const std::string& target) {
     const std::string id = "r" + std::to_string(rules_++);
     const std::size_t limit = scope == "campaign" ? 1 + pick(4) : 1 + pick(20);
-    const auto window = std::chrono::milliseconds(1000 + pick(2U * 86'400'000U));
+    const auto window = std::chrono::milliseconds(1000 + pick(std::size_t{2} * 86'400'000U));
     const std::string seconds = std::to_string(window.count() / 1000) + "." +
                                 std::to_string(1000 + window.count() % 1000).substr(1);
     sql("INSERT INTO cap_rules (id, scope, target, cap_limit, window_kind, window_seconds) VALUES "
