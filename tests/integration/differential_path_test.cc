@@ -68,8 +68,8 @@ class World {
   void expect_same_answers(Checker& checker, const char* when) {
     for (int i = 0; i < kChecks; ++i) {
       const std::string asked = user(pick(kUsers));
-      const Instant now =
-          base + std::chrono::milliseconds(pick(std::size_t{2} * 86'400'000U)) - std::chrono::hours(12);
+      const Instant now = base + std::chrono::milliseconds(pick(std::size_t{2} * 86'400'000U)) -
+                          std::chrono::hours(12);
       std::vector<std::string> ids;
       std::vector<Candidate> candidates;
       for (std::size_t c = 0; c < kCampaigns; ++c) ids.push_back(campaign(c));
