@@ -58,8 +58,8 @@ TEST_F(CheckerAnswers, CapsByWhatRedisHolds) {
 
 TEST_F(CheckerAnswers, OneReadServesAnyNumberOfCandidates) {
   const auto checker = CheckerWorld::connected(world_->options());
-  std::vector<std::string> ids;
-  for (int i = 0; i < 200; ++i) ids.push_back("c" + std::to_string(i));
+  std::vector<std::string> ids(200);
+  for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = "c" + std::to_string(i);
   std::vector<Candidate> candidates;
   candidates.reserve(ids.size());
   for (const std::string& id : ids) candidates.push_back({id, {}});
