@@ -102,12 +102,12 @@ TEST(Simulate, UserWhoIsShownNothingIsNotReached) {
 }
 
 TEST(Simulate, CampaignsOfEqualSizeStandById) {
-  const std::string header = "user_id,campaign_id,timestamp\n";
-  const std::string b = "u1,b,1700000000\n";
-  const std::string a = "u1,a,1700000001\n";
-  const std::string c = "u1,c,1700000002\nu1,c,1700000003\n";
-  for (const std::string& log : {b + a + c, c + a + b}) {
-    const json set = simulated(header + log, {""})["rule_sets"][0];
+  // c has two impressions, a and b one each, in either order.
+  for (const char* log : {"user_id,campaign_id,timestamp\n"
+                          "u1,b,1700000000\nu1,a,1700000001\nu1,c,1700000002\nu1,c,1700000003\n",
+                          "user_id,campaign_id,timestamp\n"
+                          "u1,c,1700000002\nu1,c,1700000003\nu1,a,1700000001\nu1,b,1700000000\n"}) {
+    const json set = simulated(log, {""})["rule_sets"][0];
     EXPECT_EQ(set["campaigns"][0]["id"], "c");
     EXPECT_EQ(set["campaigns"][1]["id"], "a");
     EXPECT_EQ(set["campaigns"][2]["id"], "b");
