@@ -14,7 +14,7 @@ class SyntheticTraffic final : public Traffic {
       : options_(options), start_(steady_clock::now()) {
     workers_.reserve(options.workers);
     for (std::size_t i = 0; i < options.workers; ++i) {
-      workers_.push_back(Worker{std::mt19937_64(options.seed * 7919U + i), 0});
+      workers_.push_back(Worker{std::mt19937_64(std::uint64_t{options.seed} * 7919U + i), 0});
     }
     gap_ = std::chrono::duration_cast<steady_clock::duration>(std::chrono::duration<double>(
         static_cast<double>(options.workers) / options.requests_per_second));

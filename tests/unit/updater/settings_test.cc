@@ -21,7 +21,7 @@
 namespace fcap::updater {
 namespace {
 
-using std::chrono_literals::operator""ms;
+using namespace std::chrono_literals;
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
@@ -308,7 +308,7 @@ TEST(FieldValues, DurationsAndBytesNeedTheirUnits) {
   }
   EXPECT_EQ(format_duration(90'000ms), "90s");
   EXPECT_EQ(format_bytes(1536), "1536");
-  EXPECT_EQ(format_bytes(64 * 1024), "64KiB");
+  EXPECT_EQ(format_bytes(std::int64_t{64} * 1024), "64KiB");
 }
 
 TEST(Conninfo, ThePasswordIsPutInAndQuoted) {
