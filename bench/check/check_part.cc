@@ -27,7 +27,6 @@ namespace {
 
 constexpr std::size_t kInFlight = 64;
 constexpr std::size_t kManyInFlight = 256;
-const std::size_t kMgetKeysMax = RedisOptions{}.mget_keys_max;
 constexpr int kVerifyDatabase = 15;
 constexpr int kWrittenDatabase = 14;
 
@@ -112,9 +111,9 @@ class CheckPart {
     populate_compacted(console, {.users = flags_.users});
     const std::vector<Entrant> peers = populated_peers(flags_, workload);
 
-    AsyncChecks coalesced(console, workload, kInFlight, kMgetKeysMax);
+    AsyncChecks coalesced(console, workload, kInFlight, usual_mget_keys_max());
     AsyncChecks plain(console, workload, kInFlight, 1);
-    AsyncChecks many(console, workload, kManyInFlight, kMgetKeysMax);
+    AsyncChecks many(console, workload, kManyInFlight, usual_mget_keys_max());
     LayoutRequests many_zset(*peers.front().console, *peers.front().layout, workload,
                              kManyInFlight);
     keys_ = coalesced_keys(coalesced, console, flags_.seconds / 2);

@@ -16,7 +16,6 @@
 namespace fcap::bench {
 namespace {
 
-const std::size_t kMgetKeysMax = RedisOptions{}.mget_keys_max;
 constexpr double kHeadlineRate = 100'000;
 // Rates are raised until this many in a row could not be kept up.
 constexpr int kUnsustainedMax = 2;
@@ -43,7 +42,7 @@ class LatencyPart {
     RedisConsole console(flags_.redis);
     populate_compacted(console, {.users = flags_.users});
     const CheckWorkload workload = usual_workload(flags_.users);
-    const std::unique_ptr<Checker> checker = make_checker(console, workload, kMgetKeysMax);
+    const std::unique_ptr<Checker> checker = make_checker(console, workload, usual_mget_keys_max());
     result_.table("check_latency", "Latency of a check at a fixed rate",
                   "Open loop, from the intended start; of " + std::to_string(flags_.rounds) +
                       " runs the one of median p99. First, how late a timer is that waits alone.",

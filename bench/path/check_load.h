@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <thread>
@@ -27,6 +28,11 @@ std::vector<std::string> users_in_turn(std::size_t users);
 
 /// 10 candidates of two rules each.
 CheckWorkload usual_workload(std::size_t users);
+
+/// As a host gets it that changes nothing.
+inline std::size_t usual_mget_keys_max() {
+  return RedisOptions{}.mget_keys_max;
+}
 
 /// A Checker on the console's Redis, connected, with the workload's rules and a deadline that only
 /// a broken bench exceeds.

@@ -22,7 +22,6 @@ namespace fcap::bench {
 namespace {
 
 constexpr std::size_t kInFlight = 64;
-const std::size_t kMgetKeysMax = RedisOptions{}.mget_keys_max;
 constexpr std::size_t kCandidates = 10;
 
 /// `count` campaign rules, dealt to the candidates in turn; each window is of another length, so
@@ -72,7 +71,7 @@ class ScalingPart {
     result_.table("check_callers", "Checks a second, by callers",
                   "Blocking: check() from as many threads. In flight: check_async().",
                   throughput_columns());
-    for (const std::size_t mget : {kMgetKeysMax, std::size_t{1}}) {
+    for (const std::size_t mget : {usual_mget_keys_max(), std::size_t{1}}) {
       const std::string suffix = mget > 1 ? "_mget" : "_get";
       const std::string how = mget > 1 ? ", coalesced" : ", plain GET";
       for (const std::size_t callers : steps({1, 8, 64})) {
@@ -158,7 +157,7 @@ class ScalingPart {
   }
 
   void step(const CheckWorkload& workload, std::size_t value) {
-    AsyncChecks load(console_, workload, kInFlight, kMgetKeysMax);
+    AsyncChecks load(console_, workload, kInFlight, usual_mget_keys_max());
     const Measurement measured = turns(load);
     add(id_, std::to_string(value), std::to_string(value), measured);
     // A logarithmic axis has no zero.
