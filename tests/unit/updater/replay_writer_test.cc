@@ -63,7 +63,7 @@ class ReplayWriterTest : public ::testing::Test {
 
 TEST_F(ReplayWriterTest, TheSecondTimeChangesNothing) {
   const auto events = [this] {
-    for (int i = 0; i < 50; ++i) {
+    for (std::int64_t i = 0; i < 50; ++i) {
       add("u" + std::to_string(i % 7), "i" + std::to_string(i), kNowMs - i * 1000);
     }
   };
