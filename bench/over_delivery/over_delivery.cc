@@ -19,9 +19,9 @@
 #include <array>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <exception>
 #include <random>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -134,10 +134,7 @@ std::shared_ptr<const RuleSet> make_rules() {
                           .window = {.length = std::chrono::hours(24)}});
   }
   auto built = RuleSet::build(std::move(spec), {});
-  if (!built.ok()) {
-    std::fprintf(stderr, "%s\n", built.status().text().c_str());
-    std::exit(1);
-  }
+  if (!built.ok()) throw std::runtime_error(built.status().text());
   return built.value();
 }
 

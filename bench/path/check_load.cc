@@ -79,7 +79,7 @@ void AsyncChecks::start() {
 
 void AsyncChecks::submit(std::size_t turn) {
   const std::string& user = workload_.users[turn % workload_.users.size()];
-  checker_->check_async(user, candidates_, {}, [this](CheckResult result) {
+  checker_->check_async(user, candidates_, {}, [this](const CheckResult& result) {
     count(result.reason == Reason::kPassed);
     if (should_stop()) {
       running_.fetch_sub(1);

@@ -63,8 +63,8 @@ class ReplayWriterTest : public ::testing::Test {
 
 TEST_F(ReplayWriterTest, TheSecondTimeChangesNothing) {
   const auto events = [this] {
-    for (std::int64_t i = 0; i < 50; ++i) {
-      add("u" + std::to_string(i % 7), "i" + std::to_string(i), kNowMs - i * 1000);
+    for (int i = 0; i < 50; ++i) {
+      add("u" + std::to_string(i % 7), "i" + std::to_string(i), kNowMs - std::int64_t{i} * 1000);
     }
   };
   events();
@@ -136,7 +136,7 @@ TEST_F(ReplayWriterTest, WhatARecordHadNoRoomForIsNotPutBack) {
   ledger::Ledger many;
   for (int i = 0; i < 500; ++i) {
     ledger::Entry entry;
-    entry.time = instant_from_ms(kNowMs - i * 1000);
+    entry.time = instant_from_ms(kNowMs - std::int64_t{i} * 1000);
     entry.campaign = ledger::id_hash("c");
     entry.fingerprint = ledger::fingerprint("i" + std::to_string(i));
     many.merge(entry);
@@ -147,7 +147,7 @@ TEST_F(ReplayWriterTest, WhatARecordHadNoRoomForIsNotPutBack) {
   const auto trimmed = ledger::compact(many, {}, compact);
   ASSERT_GT(trimmed.dropped_entries, 0U);
   store_.records()["p:{u}"].bytes = trimmed.record;
-  for (int i = 0; i < 500; ++i) add("u", "i" + std::to_string(i), kNowMs - i * 1000);
+  for (int i = 0; i < 500; ++i) add("u", "i" + std::to_string(i), kNowMs - std::int64_t{i} * 1000);
   const ReplayCounts counts = write();
   EXPECT_EQ(counts.records_changed, 0U);
   EXPECT_EQ(counts.trimmed, trimmed.dropped_entries);
@@ -177,7 +177,7 @@ TEST_F(ReplayWriterTest, FaultsAreTriedAgainAndCountedOnce) {
     }
   };
   for (int i = 0; i < 300; ++i) {
-    add("u" + std::to_string(i % 40), "i" + std::to_string(i), kNowMs - i * 1000);
+    add("u" + std::to_string(i % 40), "i" + std::to_string(i), kNowMs - std::int64_t{i} * 1000);
   }
   const ReplayCounts counts = write();
   EXPECT_GT(counts.retries, 0U);
