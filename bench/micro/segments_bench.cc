@@ -4,9 +4,8 @@
 //   random32      random 32-bit numbers
 //   random64      random 64-bit numbers
 //   uuid          36-character ids
-//   memory        no segment: what one read anywhere in 128 MB takes when the next one waits for
-//   it,
-//                 as an answer from a table of scattered ids must
+// BM_Memory asks no segment: one read anywhere in 128 MB while the next one waits for it, as an
+// answer from a table of scattered ids has to.
 // Printed besides the time: bytes (as the set reports them), a member's share of them, and
 // resident: what the process really holds for the set.
 #include <cstdint>
@@ -31,8 +30,7 @@ using namespace fcap;
 
 constexpr std::uint64_t kMembers = 10'000'000;
 constexpr std::size_t kAsked = 1U << 16U;
-/// A number of times instead of a length of time, for which the segment would be made several
-/// times.
+/// A length of time instead would make the segment several times.
 constexpr std::int64_t kAskedTimes = 4'000'000;
 
 std::uint64_t mixed(std::uint64_t value) {

@@ -8,7 +8,7 @@ namespace {
 constexpr std::size_t kBitsetWords = 4096;
 constexpr std::size_t kWordBits = 16;
 /// Members of an array that is spread evenly lie this close to where they would lie if it were
-/// perfectly even: for 150 members three times the standard deviation, sqrt(150) / 2.
+/// perfectly even: for 150 members more than twice the standard deviation, at most sqrt(150) / 2.
 constexpr std::size_t kWindow = 16;
 
 std::uint16_t high_of(std::uint32_t number) noexcept {
