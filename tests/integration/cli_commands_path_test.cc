@@ -9,6 +9,7 @@
 #include "ledger/encode.h"
 #include "support/checker_world.h"
 #include "support/process.h"
+#include "test_paths.h"
 
 namespace fcap {
 namespace {

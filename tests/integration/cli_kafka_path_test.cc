@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "support/kafka_broker.h"
+#include "test_paths.h"
 
 namespace fcap {
 namespace {

@@ -13,6 +13,7 @@
 #include <zlib.h>
 
 #include "support/whole_path.h"
+#include "test_paths.h"
 
 namespace fcap {
 namespace {

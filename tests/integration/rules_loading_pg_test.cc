@@ -13,6 +13,7 @@
 #include "config/rule_refresher.h"
 #include "config/time_text.h"
 #include "support/postgres_server.h"
+#include "test_paths.h"
 
 namespace fcap {
 namespace {

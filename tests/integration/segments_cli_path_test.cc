@@ -6,6 +6,7 @@
 #include "support/checker_world.h"
 #include "support/postgres_server.h"
 #include "support/process.h"
+#include "test_paths.h"
 
 namespace fcap {
 namespace {

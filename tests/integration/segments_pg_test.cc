@@ -16,6 +16,7 @@
 #include "config/segment_refresher.h"
 #include "support/postgres_server.h"
 #include "support/service.h"
+#include "test_paths.h"
 
 namespace fcap {
 namespace {

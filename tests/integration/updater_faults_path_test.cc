@@ -19,6 +19,7 @@
 #include "support/process.h"
 #include "support/redis_server.h"
 #include "support/store_calls.h"
+#include "test_paths.h"
 #include "tests/seed.h"
 
 namespace fcap {

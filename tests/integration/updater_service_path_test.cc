@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "support/process.h"
+#include "test_paths.h"
 
 namespace fcap {
 namespace {

@@ -15,6 +15,7 @@
 #include "support/process.h"
 #include "support/redis_server.h"
 #include "support/store_calls.h"
+#include "test_paths.h"
 
 namespace fcap {
 namespace {

@@ -5,6 +5,8 @@
 
 #include <libpq-fe.h>
 
+#include "test_paths.h"
+
 namespace fcap::testing {
 namespace {
 

@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "test_paths.h"
+
 namespace fcap::testing {
 namespace {
 

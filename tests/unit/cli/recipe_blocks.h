@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "test_paths.h"
+
 namespace fcap::testing {
 
 /// A fenced block of docs/recipes.md.

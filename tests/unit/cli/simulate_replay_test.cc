@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "command.h"
+#include "test_paths.h"
 #include "tests/seed.h"
 
 namespace fcap::cli_test {

@@ -7,6 +7,7 @@
 
 #include "config/rule_json.h"
 #include "config/snapshot.h"
+#include "test_paths.h"
 
 namespace fcap::config {
 namespace {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "ledger/ids.h"
+#include "test_paths.h"
 #include "unit/ledger/reference.h"
 
 namespace fcap::ledger {
