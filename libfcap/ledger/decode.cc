@@ -207,13 +207,21 @@ bool read_marker(std::string_view payload, Instant& marker) noexcept {
 
 }  // namespace
 
-DecodeCode Ledger::decode(std::string_view record) noexcept {
+DecodeCode Ledger::decode(std::string_view record) {
   clear();
-  const DecodeCode code = read_frames(record);
-  if (code != DecodeCode::kOk) {
-    clear();
+  try {
+    const DecodeCode code = decode_into_empty(record);
+    if (code != DecodeCode::kOk) clear();
     return code;
+  } catch (...) {
+    clear();
+    throw;
   }
+}
+
+DecodeCode Ledger::decode_into_empty(std::string_view record) {
+  const DecodeCode code = read_frames(record);
+  if (code != DecodeCode::kOk) return code;
   if (columns_are_canonical()) {
     merge_loose();
   } else {

@@ -49,13 +49,16 @@ enum class DecodeCode : std::uint8_t {
 /// decodes, so a Ledger that is used again does not allocate once it has seen its largest record;
 /// it never needs more than a small multiple of a record's own length.
 ///
-/// Not thread-safe; one Ledger a thread.
+/// What allocates throws std::bad_alloc. Then only decode() and clear() may be called next, since
+/// the contents may be half changed.
+///
+/// Not thread-safe; one Ledger per thread.
 class Ledger {
  public:
   /// Replaces the contents by those of `record` (which may be empty: no history). Entries at or
   /// before an erased-before marker are left out. Any bytes are safe. When the code is not kOk the
-  /// ledger is empty.
-  DecodeCode decode(std::string_view record) noexcept;
+  /// ledger is empty. Throws std::bad_alloc, and then the ledger is empty too.
+  DecodeCode decode(std::string_view record);
 
   void clear() noexcept;
 
@@ -106,6 +109,7 @@ class Ledger {
   [[nodiscard]] std::uint32_t unknown_frames() const noexcept { return unknown_frames_; }
 
  private:
+  DecodeCode decode_into_empty(std::string_view record);
   DecodeCode read_frames(std::string_view record);
   bool append_runs(std::string_view payload);
   bool append_entry(std::string_view payload);

@@ -6,7 +6,7 @@
 
 namespace fcap::rules {
 
-void Membership::begin(const Evaluator::Question& question) noexcept {
+void Membership::begin(const Evaluator::Question& question) {
   const CompiledRules& rules = question.rules.compiled();
   if (rules.segments.empty()) {
     known_.clear();
@@ -32,6 +32,7 @@ void Membership::begin(const Evaluator::Question& question) noexcept {
 
 /// Names are compared here, once after a swap, and not in a check.
 void Membership::bind(const CompiledRules& rules, const SegmentSet* stored) {
+  rules_serial_ = 0;  // should memory run out below, the next check must come here again
   known_.assign(rules.segments.size(), 0);
   check_ = 0;
   stored_index_.assign(rules.segments.size(), kNone);
@@ -54,13 +55,13 @@ bool Membership::ask_stored(std::uint32_t segment) noexcept {
   return member;
 }
 
-void Check::begin(const Evaluator::Question& question,
-                  std::span<const CandidateKey> candidates) noexcept {
+void Check::begin(const Evaluator::Question& question, std::span<const CandidateKey> candidates) {
+  resolved_count_ = 0;
   rules_ = &question.rules.compiled();
   sources_ = question.rules.rules().data();
   if (serial_ != rules_->serial) {
-    serial_ = rules_->serial;
     periods_.assign(rules_->calendars.size(), CachedPeriod{});
+    serial_ = rules_->serial;
   }
   now_ms_ = bounded_ms(question.now);
   const auto since = question.ledger.complete_since();
@@ -70,12 +71,14 @@ void Check::begin(const Evaluator::Question& question,
   membership_.begin(question);
   history_.begin(*rules_, question.ledger);
   group_targets_.clear();
+  passing_campaign_ = 0;
+  campaign_passes_.clear();
   user_ = rules_->user.count > 0 ? history_.ask(Scope::kUser, 0, &rules_->user) : kNone;
   if (resolved_.size() < candidates.size()) resolved_.resize(candidates.size());
-  resolved_count_ = candidates.size();
   for (const CandidateKey& key : candidates) rules_->campaigns.prefetch(key.campaign);
   for (std::size_t i = 0; i < candidates.size(); ++i) resolve(candidates[i], resolved_[i]);
   history_.gather(candidates.size());
+  resolved_count_ = candidates.size();
 }
 
 void Check::resolve(const CandidateKey& key, Resolved& resolved) {

@@ -18,7 +18,7 @@ namespace fcap::rules {
 /// once a check, and the user is looked up before the first of them.
 class Membership {
  public:
-  void begin(const Evaluator::Question& question) noexcept;
+  void begin(const Evaluator::Question& question);
   [[nodiscard]] bool is_member(std::uint32_t segment) noexcept {
     if (segment >= known_.size()) return false;
     const std::uint32_t known = known_[segment];
@@ -72,14 +72,16 @@ class Check {
     CertainObstacle certain = {};  ///< what judge() has found
   };
 
-  void begin(const Evaluator::Question& question,
-             std::span<const CandidateKey> candidates) noexcept;
+  /// Throws std::bad_alloc, as judge() does. Then begin() must be called before anything else.
+  void begin(const Evaluator::Question& question, std::span<const CandidateKey> candidates);
+  /// How many candidates the check was begun with; 0 when begin() threw.
+  [[nodiscard]] std::size_t candidates() const noexcept { return resolved_count_; }
   [[nodiscard]] const Resolved& candidate(std::size_t index) const noexcept {
     return resolved_[index];
   }
 
   /// The verdict, every field of it.
-  void judge(std::size_t index, Verdict& verdict) noexcept;
+  void judge(std::size_t index, Verdict& verdict);
 
   /// Calls visit(const Target&) for each target of a candidate that has rules.
   template <typename Visit>
@@ -151,6 +153,8 @@ class Check {
   [[nodiscard]] std::int64_t replaced_at(const Target& target, const Applying& applying,
                                          std::int64_t at_ms) const noexcept;
   [[nodiscard]] bool is_settled(const Resolved& candidate) noexcept;
+  [[nodiscard]] std::int64_t find_passing(const Target& target, std::int64_t at_ms);
+  [[nodiscard]] std::int64_t target_passes_at(const Target& target, std::int64_t at_ms);
   [[nodiscard]] std::int64_t passes_at(const Resolved& candidate, std::int64_t at_ms);
 
   const CompiledRules* rules_ = nullptr;
@@ -166,6 +170,9 @@ class Check {
   std::size_t resolved_count_ = 0;
   std::vector<std::uint32_t> group_targets_;
   std::vector<CachedPeriod> periods_;
+  /// What target_passes_at() found for the campaign that it was asked about last.
+  std::uint64_t passing_campaign_ = 0;
+  PassingSpans campaign_passes_;
 };
 
 /// The verdict with every rule behind it, for the one candidate that a check was begun with.

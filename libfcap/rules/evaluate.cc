@@ -15,7 +15,7 @@ Evaluator::~Evaluator() = default;
 
 std::uint32_t Evaluator::evaluate(const Question& question,
                                   std::span<const CandidateKey> candidates,
-                                  std::span<Verdict> out) noexcept {
+                                  std::span<Verdict> out) {
   Check& check = scratch_->check;
   check.begin(question, candidates);
   std::uint32_t shadow_capped = 0;
@@ -29,6 +29,7 @@ std::uint32_t Evaluator::evaluate(const Question& question,
 
 std::optional<CappedUntil> Evaluator::capped_until(std::size_t candidate) const noexcept {
   const Check& check = scratch_->check;
+  if (candidate >= check.candidates()) return std::nullopt;
   const CertainObstacle& certain = check.candidate(candidate).certain;
   if (certain.rule == nullptr) return std::nullopt;
   CappedUntil capped{.rule = &check.source(*certain.rule), .count = certain.count};

@@ -66,7 +66,9 @@ struct Explanation {
 /// checks, explain, simulation and tests. Pure: no clock, no I/O, no randomness. Holds scratch
 /// memory only, so that repeated use does not allocate.
 ///
-/// Not thread-safe; one Evaluator a thread.
+/// evaluate() and explain() throw std::bad_alloc. The Evaluator can be asked again afterwards.
+///
+/// Not thread-safe; one Evaluator per thread.
 class Evaluator {
  public:
   Evaluator();
@@ -85,14 +87,16 @@ class Evaluator {
     std::string_view user = {};
   };
 
-  /// One verdict a candidate, in `out` (as long as `candidates`). Returns how many candidates a
-  /// shadow rule stands in the way of, whether or not an enforced one does too.
+  /// One verdict per candidate, in `out` (as long as `candidates`). Returns how many candidates a
+  /// shadow rule stands in the way of, whether or not an enforced one does too. When it throws,
+  /// `out` may hold some of the verdicts.
   std::uint32_t evaluate(const Question& question, std::span<const CandidateKey> candidates,
-                         std::span<Verdict> out) noexcept;
+                         std::span<Verdict> out);
 
   /// Of the last evaluate(): the sliding or calendar rule (or limit of 0) that certainly caps a
   /// candidate for longest. Counts of such rules only grow while history is added. None for
-  /// candidates that pass or that only other rules cap, and where the record was trimmed for size.
+  /// candidates that pass or that only other rules cap, that an evaluate() which threw did not
+  /// reach, and where the record was trimmed for size.
   [[nodiscard]] std::optional<CappedUntil> capped_until(std::size_t candidate) const noexcept;
 
   /// The verdict with every rule behind it.

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -37,6 +40,33 @@ struct Judgement {
   CertainObstacle certain;  ///< of those there are, the one that stands longest
 };
 
+/// When a target passes, as far as it has been worked out: no enforced rule lets it pass anywhere
+/// in [from_ms, passes_ms), and at passes_ms all of them do. Candidates ask for the same few
+/// instants.
+class PassingSpans {
+ public:
+  void clear() noexcept { count_ = 0; }
+  /// When a target passes first, at `at_ms` or later; none: not known.
+  [[nodiscard]] std::optional<std::int64_t> passes_at(std::int64_t at_ms) const noexcept {
+    for (std::size_t i = 0; i < std::min<std::size_t>(count_, kSpans); ++i) {
+      if (spans_[i].from_ms <= at_ms && at_ms <= spans_[i].passes_ms) return spans_[i].passes_ms;
+    }
+    return std::nullopt;
+  }
+  void add(std::int64_t from_ms, std::int64_t passes_ms) noexcept {
+    spans_[count_++ % kSpans] = {from_ms, passes_ms};
+  }
+
+ private:
+  static constexpr std::size_t kSpans = 2;
+  struct Span {
+    std::int64_t from_ms;
+    std::int64_t passes_ms;
+  };
+  std::uint32_t count_ = 0;
+  Span spans_[kSpans];  ///< the first `count_` are valid; the oldest one is replaced
+};
+
 /// The times of one target and type, ascending; or in several ascending pieces.
 struct Timeline {
   /// "All of the ledger's runs", instead of a first piece.
@@ -64,6 +94,7 @@ struct GatheredTarget {
   std::uint32_t last_piece[kEventTypeCount] = {};   ///< valid where count is not 0
   std::uint32_t merged_at[kEventTypeCount] = {};    ///< valid where merged
   Judgement judgement;                              ///< at the check's `now`, once judged
+  PassingSpans passes;
 
   void reset(std::uint64_t new_key, Scope new_scope, const TargetRules* new_rules) noexcept {
     key = new_key;
@@ -72,6 +103,7 @@ struct GatheredTarget {
     judged = false;
     plainly_clear = false;
     merged = 0;
+    passes.clear();
     for (std::uint32_t& of_type : count) of_type = 0;
   }
 

@@ -3,6 +3,12 @@
 #include "rules/check.h"
 
 namespace fcap::rules {
+namespace {
+
+/// Each step passes a rule's start or end, or an entry's leaving of a window.
+constexpr std::size_t kPassingStepsMax = std::size_t{1} << 16;
+
+}  // namespace
 
 /// Visits the rules of one target that apply at an instant: of each key the segment rule with the
 /// smallest limit, or all general ones.
@@ -117,18 +123,44 @@ bool Check::is_settled(const Resolved& candidate) noexcept {
   return settled;
 }
 
-/// The first instant, `at_ms` or later, at which no enforced rule stands in the way. Until the last
-/// obstacle of an instant clears the candidate cannot pass, so the search may go on from there;
-/// then another rule may have started, or a fixed window's chain have changed.
-std::int64_t Check::passes_at(const Resolved& candidate, std::int64_t at_ms) {
-  // Each step passes a rule's start or end, or an entry's leaving of a window.
-  constexpr std::size_t kStepsMax = std::size_t{1} << 16;
-  for (std::size_t step = 0; step < kStepsMax && at_ms != kNever; ++step) {
+/// The first instant, `at_ms` or later, at which no enforced rule of a target stands in the way.
+/// Until the last obstacle of an instant clears the target cannot pass, so the search may go on
+/// from there; then another rule may have started, or a fixed window's chain have changed.
+std::int64_t Check::find_passing(const Target& target, std::int64_t at_ms) {
+  for (std::size_t step = 0; step < kPassingStepsMax && at_ms != kNever; ++step) {
     Judgement judgement;
-    for_each_target(candidate,
-                    [&](const Target& target) { judge_target(target, at_ms, judgement); });
+    judge_target(target, at_ms, judgement);
     if (judgement.rule == nullptr) return at_ms;
     at_ms = judgement.clears_ms;
+  }
+  return at_ms;
+}
+
+/// The same, worked out once for all candidates that share the target. A thousand candidates would
+/// otherwise each follow the user's whole history.
+std::int64_t Check::target_passes_at(const Target& target, std::int64_t at_ms) {
+  const bool is_campaign = target.gathered == kNone;
+  if (is_campaign && passing_campaign_ != target.campaign) {
+    passing_campaign_ = target.campaign;
+    campaign_passes_.clear();
+  }
+  const auto known = [&]() -> PassingSpans& {
+    return is_campaign ? campaign_passes_ : history_.target(target.gathered).passes;
+  };
+  if (const auto passes_ms = known().passes_at(at_ms)) return *passes_ms;
+  const std::int64_t passes_ms = find_passing(target, at_ms);
+  known().add(at_ms, passes_ms);
+  return passes_ms;
+}
+
+/// The first instant, `at_ms` or later, at which no enforced rule of any target stands in the way.
+std::int64_t Check::passes_at(const Resolved& candidate, std::int64_t at_ms) {
+  for (std::size_t step = 0; step < kPassingStepsMax && at_ms != kNever; ++step) {
+    const std::int64_t before_ms = at_ms;
+    for_each_target(candidate, [&](const Target& target) {
+      if (at_ms != kNever) at_ms = target_passes_at(target, at_ms);
+    });
+    if (at_ms == before_ms) return at_ms;
   }
   return at_ms;
 }
@@ -162,7 +194,7 @@ bool Check::passes_plainly(const Resolved& candidate) {
   return clear;
 }
 
-void Check::judge(std::size_t index, Verdict& verdict) noexcept {
+void Check::judge(std::size_t index, Verdict& verdict) {
   Resolved& candidate = resolved_[index];
   verdict = Verdict{};
   if (passes_plainly(candidate)) {

@@ -1,3 +1,5 @@
+#include <new>
+
 #include <gtest/gtest.h>
 
 #include "unit/ledger/counting_new.h"
@@ -37,6 +39,41 @@ TEST(LedgerMemory, ABadRecordAllocatesNoMoreThanAMultipleOfItself) {
     const std::size_t before = allocated_bytes();
     EXPECT_EQ(ledger.decode(record), DecodeCode::kMalformed);
     EXPECT_LE(allocated_bytes() - before, 16 * record.size());
+  }
+}
+
+TEST(LedgerMemory, RunningOutOfItWhileDecodingLeavesAnEmptyLedgerThatCanBeUsedAgain) {
+  std::mt19937_64 random(test_seed());
+  auto shape = testing::random_shape(random);
+  shape.entries = 200;
+  std::string record =
+      compact(testing::decoded(testing::tail_of(random_history(random, shape))), {}, {}).record;
+  shape.entries = 40;
+  record += testing::tail_of(random_history(random, shape));
+  // Times that descend within a run make the columns be built again.
+  const std::string unsorted = record + record;
+  for (const std::string& bytes : {record, unsorted}) {
+    const Ledger expected = testing::decoded(bytes);
+    std::ptrdiff_t failed = 0;
+    for (bool whole = false; !whole; ++failed) {
+      Ledger ledger;
+      DecodeCode code = DecodeCode::kMalformed;
+      testing::fail_allocations_after(failed);
+      try {
+        code = ledger.decode(bytes);
+        whole = true;
+      } catch (const std::bad_alloc&) {
+      }
+      testing::fail_allocations_after(-1);
+      if (whole) {
+        EXPECT_EQ(code, DecodeCode::kOk);
+      } else {
+        EXPECT_TRUE(ledger.empty() && ledger.runs().empty()) << "allocation " << failed;
+        EXPECT_EQ(ledger.decode(bytes), DecodeCode::kOk) << "allocation " << failed;
+      }
+      EXPECT_EQ(testing::entries_of(ledger), testing::entries_of(expected));
+    }
+    EXPECT_GT(failed, 4) << "some allocations have failed";
   }
 }
 

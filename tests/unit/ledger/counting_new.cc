@@ -8,6 +8,11 @@ namespace {
 
 std::atomic<std::size_t> count{0};
 std::atomic<std::size_t> sum_bytes{0};
+std::atomic<std::ptrdiff_t> allowed{-1};
+
+bool may_allocate() noexcept {
+  return allowed.load() < 0 || (allowed.load() > 0 && allowed.fetch_sub(1) > 0);
+}
 
 }  // namespace
 
@@ -15,7 +20,7 @@ std::atomic<std::size_t> sum_bytes{0};
 void* operator new(std::size_t bytes) {
   ++count;
   sum_bytes += bytes;
-  void* const memory = std::malloc(bytes == 0 ? 1 : bytes);
+  void* const memory = may_allocate() ? std::malloc(bytes == 0 ? 1 : bytes) : nullptr;
   if (memory == nullptr) throw std::bad_alloc{};
   return memory;
 }
@@ -33,6 +38,9 @@ std::size_t allocations() noexcept {
 }
 std::size_t allocated_bytes() noexcept {
   return sum_bytes;
+}
+void fail_allocations_after(std::ptrdiff_t left) noexcept {
+  allowed = left;
 }
 
 }  // namespace fcap::ledger::testing

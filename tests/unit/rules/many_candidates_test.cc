@@ -1,3 +1,4 @@
+#include <set>
 #include <string>
 #include <vector>
 
@@ -109,6 +110,40 @@ TEST_F(ManyCandidates, AnEvaluatorThatChangesRuleSetsAndUsersCarriesNothingOver)
   rules_ = first;
   ledger_.clear();
   EXPECT_TRUE(judge(evaluator, keys)[0].allowed);
+}
+
+/// Candidates share what has been worked out for their advertisers, groups and user.
+TEST_F(ManyCandidates, WithFixedWindowsAreEligibleAtTheSameInstantTogetherAsAlone) {
+  spec_.rules = {
+      {.id = "a", .scope = Scope::kAdvertiser, .target = "*", .limit = 2, .window = fixed(10s)},
+      {.id = "g", .scope = Scope::kGroup, .target = "*", .limit = 3, .window = fixed(40s)},
+      {.id = "h", .scope = Scope::kGroup, .target = "g2", .limit = 1, .window = sliding(60s)},
+      {.id = "later",
+       .scope = Scope::kGroup,
+       .target = "g3",
+       .limit = 1,
+       .window = fixed(200s),
+       .start = instant_from_ms(101'000)},
+      {.id = "u", .scope = Scope::kUser, .limit = 30, .window = fixed(30s)}};
+  for (int i = 0; i < 1000; ++i) {
+    ledger_.merge({.time = instant_from_ms(20'000 + i * 77),
+                   .campaign = ledger::id_hash("c" + std::to_string(i * 31 % 100)),
+                   .fingerprint = static_cast<std::uint32_t>(1000 + i)});
+  }
+  rules_ = RuleSet::build(spec_, {}).value();
+  std::vector<CandidateKey> keys;
+  for (int i = 0; i < kCampaigns; ++i) keys.push_back(key(i % 2 == 0 ? i : kCampaigns - i));
+  Evaluator together;
+  const std::vector<Verdict> verdicts = judge(together, keys);
+  std::set<std::int64_t> instants;
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    Evaluator alone;
+    const Verdict verdict = judge(alone, {&keys[i], 1})[0];
+    EXPECT_EQ(eligible_ms(verdicts[i]), eligible_ms(verdict)) << "candidate " << i;
+    EXPECT_EQ(verdicts[i].rule_id, verdict.rule_id) << "candidate " << i;
+    instants.insert(eligible_ms(verdict));
+  }
+  EXPECT_GT(instants.size(), 1U) << "the candidates differ";
 }
 
 }  // namespace
