@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include <fcap/export.h>
+#include <fcap/health.h>
 #include <fcap/time.h>
 
 namespace fcap {
@@ -113,6 +114,14 @@ class FCAP_EXPORT Store {
   /// Replaces a record if it is still what was read.
   virtual void compare_and_set(const CompareAndSet& change, Deadline deadline,
                                StoreCompletion& done) noexcept = 0;
+
+  /// How the store is doing. Never blocks on a server. A store that does not say is taken for well.
+  [[nodiscard]] virtual StoreHealth health() const;
+
+  /// Says what this process expects of the writer's configuration. A store that knows how compares
+  /// it from then on with what the writer has recorded, and shows the outcome in health(); others
+  /// do nothing. The latest call counts.
+  virtual void expect_config(const ExpectedConfig& expected);
 };
 
 /// A store in this process's memory: for tests, simulations and small single-process uses. It

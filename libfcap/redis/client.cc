@@ -66,6 +66,22 @@ class Client::Impl {
     const std::lock_guard lock(shared_.error_mutex);
     return shared_.last_error;
   }
+  [[nodiscard]] StoreHealth health() const {
+    const auto value = [](const auto& counter) { return counter.load(std::memory_order_relaxed); };
+    StoreHealth health;
+    health.connected = connected();
+    health.breaker_open = value(shared_.breakers_open) != 0;
+    health.connections = value(shared_.connections);
+    health.reconnects = value(shared_.reconnects);
+    health.breaker_openings = value(shared_.breaker_openings);
+    health.server_errors = value(shared_.server_errors);
+    health.timeouts = value(shared_.timeouts);
+    health.failures = value(shared_.failures);
+    const std::lock_guard lock(shared_.error_mutex);
+    health.last_error = shared_.latest_error;
+    health.last_error_at = shared_.latest_error_at;
+    return health;
+  }
   [[nodiscard]] pid_t owner() const noexcept { return owner_; }
 
   void keep(std::shared_ptr<void> kept) {
@@ -125,6 +141,10 @@ bool Client::connected() const noexcept {
 
 std::string Client::last_error() const {
   return impl_->last_error();
+}
+
+StoreHealth Client::health() const {
+  return impl_->health();
 }
 
 void Client::keep(std::shared_ptr<void> kept) {

@@ -90,6 +90,8 @@ class Client {
   [[nodiscard]] bool connected() const noexcept;
   /// Why the latest connection or attempt failed, for people; empty while that is connected().
   [[nodiscard]] std::string last_error() const;
+  /// Counters, states and the latest error.
+  [[nodiscard]] StoreHealth health() const;
 
   /// Keeps something alive for as long as requests may be pending, such as where they live.
   void keep(std::shared_ptr<void> kept);

@@ -210,6 +210,7 @@ void Link::on_greeted(TimePoint now) {
   ready_since_ = now;
   breaker_.on_probe_success();
   shared_.links_ready.fetch_add(1, std::memory_order_relaxed);
+  shared_.connections.fetch_add(1, std::memory_order_relaxed);
   shared_.epoch.fetch_add(1, std::memory_order_release);
   shared_.set_last_error({});
   update_gate();
@@ -230,7 +231,10 @@ void Link::lose(const std::string& why, TimePoint now) {
   rest(now);
   update_gate();
   report(LogLevel::kWarning, "connection lost: " + why);
-  note_failures(pipeline_.abandon_sent(TransportCode::kUnavailable), now);
+  const std::size_t unfinished = pipeline_.abandon_sent(TransportCode::kUnavailable);
+  shared_.reconnects.fetch_add(1, std::memory_order_relaxed);
+  shared_.failures.fetch_add(unfinished, std::memory_order_relaxed);
+  note_failures(unfinished, now);
   pipeline_.abandon_waiting(TransportCode::kUnavailable);
   check_probe(now);
 }
@@ -334,7 +338,10 @@ void Link::send(TimePoint now) {
 }
 
 void Link::check_deadlines(TimePoint now) {
-  note_failures(pipeline_.expire(now), now);
+  if (const std::size_t expired = pipeline_.expire(now); expired != 0) {
+    shared_.timeouts.fetch_add(expired, std::memory_order_relaxed);
+    note_failures(expired, now);
+  }
   if (state_ == State::kGreeting && greeting_.outcome == OwnRequest::Outcome::kFailed) {
     return try_next_endpoint(now, "no answer to " + greeting_words_.front());
   }
@@ -382,6 +389,12 @@ void Link::update_gate() {
   gate_.store(gate, std::memory_order_relaxed);
   if (closed != breaker_reported_closed_) {
     breaker_reported_closed_ = closed;
+    if (closed) {
+      shared_.breakers_open.fetch_sub(1, std::memory_order_relaxed);
+    } else {
+      shared_.breakers_open.fetch_add(1, std::memory_order_relaxed);
+      shared_.breaker_openings.fetch_add(1, std::memory_order_relaxed);
+    }
     report(
         closed ? LogLevel::kInfo : LogLevel::kWarning,
         closed ? "breaker closed" : "breaker open: requests fail at once until a probe succeeds");

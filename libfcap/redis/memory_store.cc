@@ -31,6 +31,12 @@ class ListedAppend final : public StoreCompletion {
 
 Store::~Store() = default;
 
+StoreHealth Store::health() const {
+  return {};
+}
+
+void Store::expect_config(const ExpectedConfig& /*expected*/) {}
+
 void Store::append_all(std::span<const Append> appends, Deadline deadline,
                        StoreListCompletion& done) noexcept {
   for (std::size_t i = 0; i < appends.size(); ++i) {

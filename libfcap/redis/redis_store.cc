@@ -35,6 +35,8 @@ class RedisStore final : public Store {
     pooled(pools_.compare_and_sets).start(change, deadline, done);
   }
 
+  [[nodiscard]] StoreHealth health() const override { return client_.health(); }
+
  private:
   void append_lane(std::span<const Append> appends, std::size_t lane, Deadline deadline,
                    StoreListCompletion& done) {

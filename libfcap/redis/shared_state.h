@@ -1,9 +1,11 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -19,7 +21,17 @@ struct SharedState {
   void log(LogLevel level, std::string_view text) const {
     if (options.log) options.log(level, text);
   }
+  /// The latest error, which health() keeps through a recovery.
+  void note_error(std::string text) {
+    const auto now =
+        std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
+    const std::lock_guard lock(error_mutex);
+    latest_error = std::move(text);
+    latest_error_at = now;
+  }
+  /// Why there is no connection; empty when there is.
   void set_last_error(std::string text) {
+    if (!text.empty()) note_error(text);
     const std::lock_guard lock(error_mutex);
     last_error = std::move(text);
   }
@@ -30,9 +42,19 @@ struct SharedState {
   const RedisOptions options;
   std::atomic<std::uint64_t> epoch{0};
   std::atomic<std::size_t> links_ready{0};
+  // Written where something went wrong only, so that they cost the usual path nothing.
+  std::atomic<std::size_t> breakers_open{0};
+  std::atomic<std::uint64_t> breaker_openings{0};
+  std::atomic<std::uint64_t> connections{0};
+  std::atomic<std::uint64_t> reconnects{0};
+  std::atomic<std::uint64_t> server_errors{0};
+  std::atomic<std::uint64_t> timeouts{0};
+  std::atomic<std::uint64_t> failures{0};
   std::atomic<bool> stopping{false};
   mutable std::mutex error_mutex;
-  std::string last_error;  // guarded by error_mutex
+  std::string last_error;                  // guarded by error_mutex
+  std::string latest_error;                // guarded by error_mutex
+  std::optional<Instant> latest_error_at;  // guarded by error_mutex
 };
 
 }  // namespace fcap::redis

@@ -140,5 +140,15 @@ TEST_F(MemoryStore, NoIncrementIsLostWhenManyThreadsCompareAndSet) {
   EXPECT_EQ(get("n").record, std::to_string(kThreads * kEach));
 }
 
+TEST_F(MemoryStore, SaysThatItIsWellAndKnowsNoConfiguration) {
+  store_->expect_config(
+      {.key_prefix = "fcap", .retention = std::chrono::hours(1), .null_user_ids = {}});
+  const StoreHealth health = store_->health();
+  EXPECT_TRUE(health.connected);
+  EXPECT_FALSE(health.breaker_open);
+  EXPECT_EQ(health.server_errors, 0U);
+  EXPECT_EQ(health.config_state, ConfigState::kUnknown);
+}
+
 }  // namespace
 }  // namespace fcap
