@@ -54,19 +54,21 @@ Core::Core(CheckerOptions options, std::shared_ptr<Store> store)
 }
 
 Core::~Core() {
-  closing_.store(true, std::memory_order_release);
+  closing_.store(true, std::memory_order_seq_cst);
   refresher_.reset();
   segment_refresher_.reset();
+  // A call that began before may still be on its way to the store: a callback may start the next
+  // check, and the store's threads run callbacks until the store has ended. A call that begins from
+  // here on sees that the Checker is closing.
+  while (!counters_.all_past(Counter::kCallsSubmitted)) std::this_thread::sleep_for(kLeavePoll);
   // The store that the Checker made ends here and completes all it has; a store of the host's may
   // live on, and what it still has is answered below.
   store_.reset();
   answer_queue_.stop();
   answer_pending();
-  const auto calls_inside = [this] {
-    const std::uint64_t ended = counters_.sum(Counter::kCallsEnded);
-    return counters_.sum(Counter::kCallsBegun) != ended;
-  };
-  while (any_pending() || calls_inside()) std::this_thread::sleep_for(kLeavePoll);
+  while (any_pending() || !counters_.all_past(Counter::kCallsEnded)) {
+    std::this_thread::sleep_for(kLeavePoll);
+  }
 }
 
 Status Core::start_sources() {
@@ -109,7 +111,7 @@ bool Core::must_leak() const noexcept {
 }
 
 Reason Core::refuse_user(std::string_view user) const noexcept {
-  if (closing_.load(std::memory_order_relaxed)) return Reason::kShutdown;
+  if (closing_.load(std::memory_order_seq_cst)) return Reason::kShutdown;
   if (user.empty() || null_user_ids_.find(user) != null_user_ids_.end()) return Reason::kNoUser;
   if (user.size() > ledger::kIdBytesMax) return Reason::kInvalid;
   if (!have_rules_.load(std::memory_order_acquire)) return Reason::kNoRules;

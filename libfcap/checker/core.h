@@ -100,11 +100,11 @@ class Core {
 
   // core_check.cc
   CheckResult checked(std::string_view user, std::span<const Candidate> candidates,
-                      const CheckOptions& options);
+                      const CheckOptions& options, CallInside& inside);
   std::vector<CheckResult> batch_checked(std::span<const UserCandidates> users,
-                                         const CheckOptions& options);
+                                         const CheckOptions& options, CallInside& inside);
   PickResult picked(std::string_view user, std::span<const Candidate> ranked, std::size_t k,
-                    const CheckOptions& options);
+                    const CheckOptions& options, CallInside& inside);
   [[nodiscard]] PickResult first_of(const CheckResult& result, std::size_t k);
   void count_picks(std::size_t judged, std::size_t picked) noexcept;
   void refuse(std::size_t candidate_count, Reason reason, CheckResult& result);
@@ -122,6 +122,9 @@ class Core {
   void put_cached_caps(Scratch& scratch, const Asked& asked, CheckResult& result);
 
   // core_async.cc
+  [[nodiscard]] AsyncRead* prepared_read(std::string_view user,
+                                         std::span<const Candidate> candidates,
+                                         const CheckOptions& options) noexcept;
   void submit(AsyncRead& read, std::string_view user, Clock::time_point deadline) noexcept;
   void run_callback(const Checker::Callback& callback, CheckResult result) noexcept;
   void remember(AsyncRead& read) noexcept;

@@ -33,8 +33,34 @@ class SharedRead {
 
 void Core::check_async(std::string_view user, std::span<const Candidate> candidates,
                        const CheckOptions& options, Checker::Callback callback) noexcept {
-  counters_.add(Counter::kCallsBegun);
+  CallInside inside(counters_);
   counters_.add(Counter::kChecks);
+  // Asked before anything that takes a lock: in a child, its holder may be a thread that is not
+  // there.
+  Reason refused = fork_guard_.in_child() ? Reason::kForked : Reason::kPassed;
+  AsyncRead* read = nullptr;
+  if (refused == Reason::kPassed) {
+    read = prepared_read(user, candidates, options);
+    if (read == nullptr) refused = Reason::kOverloaded;
+  }
+  if (read != nullptr) {
+    read->callback = std::move(callback);
+    submit(*read, user, deadline_of(options));
+    return;
+  }
+  // Answered here and now where there is no memory to answer later, or no thread.
+  CheckResult result;
+  result.reason = refused;
+  try {
+    refuse(candidates.size(), refused, result);
+  } catch (...) {  // NOLINT(bugprone-empty-catch): then without verdicts
+  }
+  run_callback(callback, std::move(result));
+}
+
+/// Null: no memory, or the host's clock threw.
+AsyncRead* Core::prepared_read(std::string_view user, std::span<const Candidate> candidates,
+                               const CheckOptions& options) noexcept {
   AsyncRead* read = nullptr;
   try {
     read = async_reads_->acquire();
@@ -50,27 +76,11 @@ void Core::check_async(std::string_view user, std::span<const Candidate> candida
         read->from_cache = std::move(cached);
       }
     }
+    return read;
   } catch (...) {
     if (read != nullptr) read->drop_reference();
-    read = nullptr;
+    return nullptr;
   }
-  // Answered here and now where there is no memory to answer later, or, in a forked child, no
-  // thread.
-  const bool forked = fork_guard_.in_child();
-  if (read == nullptr || forked) {
-    CheckResult result;
-    result.reason = forked ? Reason::kForked : Reason::kOverloaded;
-    try {
-      refuse(candidates.size(), result.reason, result);
-    } catch (...) {  // NOLINT(bugprone-empty-catch): then without verdicts
-    }
-    if (read != nullptr) read->drop_reference();
-    run_callback(callback, std::move(result));
-  } else {
-    read->callback = std::move(callback);
-    submit(*read, user, deadline_of(options));
-  }
-  counters_.add_release(Counter::kCallsEnded);
 }
 
 void Core::submit(AsyncRead& read, std::string_view user, Clock::time_point deadline) noexcept {

@@ -18,20 +18,6 @@ using HeldGroup = std::unique_ptr<ReadGroup, LeaveGroup>;
 // The longest prefix and user id, and what stands between them.
 constexpr std::size_t kKeyBytesMax = 64 + ledger::kIdBytesMax + 3;
 
-/// Counts a call for as long as it may touch the Core.
-class CallInside {
- public:
-  explicit CallInside(Counters& counters) noexcept : counters_(counters) {
-    counters_.add(Counter::kCallsBegun);
-  }
-  ~CallInside() { counters_.add_release(Counter::kCallsEnded); }
-  CallInside(const CallInside&) = delete;
-  CallInside& operator=(const CallInside&) = delete;
-
- private:
-  Counters& counters_;
-};
-
 // The answer where there is no memory for one.
 CheckResult without_memory() noexcept {
   CheckResult result;
@@ -67,11 +53,11 @@ ReadAnswer answer_of(const ReadGroup::Read& read) noexcept {
 
 CheckResult Core::check(std::string_view user, std::span<const Candidate> candidates,
                         const CheckOptions& options) noexcept {
-  const CallInside inside(counters_);
+  CallInside inside(counters_);
   counters_.add(Counter::kChecks);
   CheckResult result;
   try {
-    result = checked(user, candidates, options);
+    result = checked(user, candidates, options, inside);
   } catch (...) {
     result = without_memory();
   }
@@ -81,7 +67,7 @@ CheckResult Core::check(std::string_view user, std::span<const Candidate> candid
 }
 
 CheckResult Core::checked(std::string_view user, std::span<const Candidate> candidates,
-                          const CheckOptions& options) {
+                          const CheckOptions& options, CallInside& inside) {
   CheckResult result;
   Reason reason = fork_guard_.in_child() ? Reason::kForked : refuse_blocking();
   if (reason == Reason::kPassed) reason = refuse_user(user);
@@ -95,6 +81,7 @@ CheckResult Core::checked(std::string_view user, std::span<const Candidate> cand
   const HeldGroup group = acquire_group(*read_groups_, 1);
   ledger::user_key(options_.key_prefix, user, group->key);
   group->start(*store_, 0, group->key, deadline);
+  inside.submitted();
   // Hashed while the request travels.
   hash_candidates(candidates, group->candidate_keys);
   group->wait_until(deadline);
@@ -107,11 +94,11 @@ CheckResult Core::checked(std::string_view user, std::span<const Candidate> cand
 
 std::vector<CheckResult> Core::check_batch(std::span<const UserCandidates> users,
                                            const CheckOptions& options) noexcept {
-  const CallInside inside(counters_);
+  CallInside inside(counters_);
   counters_.add(Counter::kChecks, users.size());
   std::vector<CheckResult> results;
   try {
-    results = batch_checked(users, options);
+    results = batch_checked(users, options, inside);
   } catch (...) {
     results.clear();
   }
@@ -121,7 +108,7 @@ std::vector<CheckResult> Core::check_batch(std::span<const UserCandidates> users
 }
 
 std::vector<CheckResult> Core::batch_checked(std::span<const UserCandidates> users,
-                                             const CheckOptions& options) {
+                                             const CheckOptions& options, CallInside& inside) {
   const Clock::time_point deadline = deadline_of(options);
   const Instant now = instant_of(options);
   const Reason refused = fork_guard_.in_child() ? Reason::kForked : refuse_blocking();
@@ -147,6 +134,7 @@ std::vector<CheckResult> Core::batch_checked(std::span<const UserCandidates> use
     ledger::user_key(options_.key_prefix, users[i].user, group->key);
     group->start(*store_, started++, group->key, deadline);
   }
+  inside.submitted();
   group->wait_until(deadline);
   std::size_t next_read = 0;
   for (std::size_t i = 0; i < users.size(); ++i) {
@@ -164,11 +152,11 @@ std::vector<CheckResult> Core::batch_checked(std::span<const UserCandidates> use
 
 PickResult Core::first_allowed(std::string_view user, std::span<const Candidate> ranked,
                                std::size_t k, const CheckOptions& options) noexcept {
-  const CallInside inside(counters_);
+  CallInside inside(counters_);
   counters_.add(Counter::kChecks);
   PickResult result;
   try {
-    result = picked(user, ranked, k, options);
+    result = picked(user, ranked, k, options, inside);
   } catch (...) {
     result = {};
     result.reason = Reason::kOverloaded;
@@ -179,7 +167,7 @@ PickResult Core::first_allowed(std::string_view user, std::span<const Candidate>
 }
 
 PickResult Core::picked(std::string_view user, std::span<const Candidate> ranked, std::size_t k,
-                        const CheckOptions& options) {
+                        const CheckOptions& options, CallInside& inside) {
   if (k == 0 || ranked.empty()) return {};
   Reason reason = fork_guard_.in_child() ? Reason::kForked : refuse_blocking();
   if (reason == Reason::kPassed) reason = refuse_user(user);
@@ -195,6 +183,7 @@ PickResult Core::picked(std::string_view user, std::span<const Candidate> ranked
   const HeldGroup group = acquire_group(*read_groups_, 1);
   ledger::user_key(options_.key_prefix, user, group->key);
   group->start(*store_, 0, group->key, deadline);
+  inside.submitted();
   hash_candidates(ranked, group->candidate_keys);
   group->wait_until(deadline);
   const Asked asked{

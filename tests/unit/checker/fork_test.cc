@@ -1,5 +1,12 @@
+#include <atomic>
+#include <cstdint>
 #include <cstdlib>
 #include <future>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -48,6 +55,63 @@ TEST(Fork, ChildAnswersForkedAndTheParentIsUnharmed) {
   EXPECT_EQ(pending.get_future().get().verdicts[0].reason, Reason::kCapped);
   world.store->answer_at_once = StoreCode::kNotFound;
   EXPECT_EQ(world.checker->check("u", kCandidates).verdicts[0].reason, Reason::kCapped);
+}
+
+// A lock that is held at the instant of the fork is held for good in the child.
+TEST(Fork, ChildAnswersForkedWhateverTheParentsThreadsAreInside) {
+  CheckerOptions options;
+  options.store = make_memory_store();
+  options.local.cached_caps_max = 1'000;
+  Result<std::unique_ptr<Checker>> made = Checker::create(std::move(options));
+  ASSERT_TRUE(made.ok()) << made.status().text();
+  const std::unique_ptr<Checker> checker = std::move(made).value();
+  const std::shared_ptr<const RuleSet> rules = rule_set({sliding_rule("r0", "c1", 0)});
+  checker->set_rules(rules);
+  std::atomic<bool> done{false};
+  std::vector<std::thread> busy;
+  busy.reserve(3);
+  for (int thread = 0; thread < 3; ++thread) {
+    busy.emplace_back([&, thread] {
+      const UserCandidates users[] = {{"a", kCandidates}, {"b", kCandidates}};
+      for (std::uint64_t i = 0; !done; ++i) {
+        const std::string user = "u" + std::to_string(i % 50);
+        checker->check_async(user, kCandidates, {}, {});
+        (void)checker->check(user, kCandidates);
+        (void)checker->check_batch(users);
+        (void)checker->first_allowed(user, kCandidates, 1);
+        (void)checker->note_shown(user, kCandidates[0], std::to_string(i));
+        if (thread == 0) checker->set_rules(rules);
+        (void)checker->stats();
+      }
+    });
+  }
+  for (int forks = 0; forks < 150 && !testing::Test::HasFailure(); ++forks) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::alarm(20);
+      int answers = 0;
+      for (int i = 0; i < 70; ++i) {
+        const std::string user = "u" + std::to_string(i);
+        checker->check_async(user, kCandidates, {}, [&](const CheckResult& answer) {
+          if (answer.reason == Reason::kForked && answer.verdicts.size() == 1) ++answers;
+        });
+      }
+      const UserCandidates users[] = {{"u", kCandidates}};
+      const bool right = answers == 70 &&
+                         checker->check("u", kCandidates).reason == Reason::kForked &&
+                         checker->check_batch(users).at(0).reason == Reason::kForked &&
+                         checker->first_allowed("u", kCandidates, 1).reason == Reason::kForked &&
+                         !checker->note_shown("u", kCandidates[0], "e") &&
+                         checker->stats().forked >= 73 && checker->segments() == nullptr;
+      ::_exit(right ? 0 : 1);
+    }
+    int status = 0;
+    EXPECT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFEXITED(status)) << "the child hung; fork " << forks;
+    EXPECT_EQ(WEXITSTATUS(status), 0);
+  }
+  done = true;
+  for (std::thread& thread : busy) thread.join();
 }
 
 TEST(Fork, CheckerMadeInTheChildWorksThere) {
