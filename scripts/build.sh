@@ -7,6 +7,6 @@ source "$FCAP_ROOT/scripts/lib/build.sh"
 preset=${1:-release}
 (($# == 0)) || shift
 "$FCAP_ROOT/scripts/packages" build
-if [[ $preset == fuzz ]]; then "$FCAP_ROOT/scripts/packages" test; fi
+if [[ $preset == asan ]]; then "$FCAP_ROOT/scripts/packages" test; fi
 build_preset "$preset" "$@"
 say "built: $(build_dir "$preset")"

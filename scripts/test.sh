@@ -24,26 +24,19 @@ run_ctest() {
   ctest --test-dir "$dir" --output-on-failure --no-tests=error --timeout 600 -j "$(nproc)" "$@"
 }
 
-# Without the examples, which test nothing that the sanitizers have not seen.
-build_sanitizer() {
-  local dir
-  dir=$(build_dir "$1")
-  [[ -f $dir/build.ninja ]] || (cd "$FCAP_ROOT" && cmake --preset "$1" -DFCAP_BUILD_EXAMPLES=OFF) || return 1
-  build_preset "$1" --target "$2"
-}
-
 sanitizer_tests() {
-  export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=1:strict_string_checks=1}
+  # Tests ask for more memory than there is and replace operator new: both are meant.
+  export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=1:strict_string_checks=1:allocator_may_return_null=1:alloc_dealloc_mismatch=0}
   export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
   export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1:second_deadlock_stack=1}
   run_ctest "$1" -L "$2"
 }
 
-# Each target for a few seconds, from its own corpus where it has one; what it finds new is thrown away, what
+# Fuzz targets are built with the ASan tests. Each runs for a few seconds, from its own corpus where it has one; what it finds new is thrown away, what
 # crashes it is kept beside the build.
 fuzz_briefly() {
   local target name corpora seeds ran=0 code=0
-  for target in "$(build_dir fuzz)"/tests/fuzz/*_fuzz; do
+  for target in "$(build_dir asan)"/tests/fuzz/*_fuzz; do
     [[ -x $target ]] || continue
     name=$(basename "$target")
     corpora=("$(mktemp -d "$RUN_DIR/$name.XXXXXX")")
@@ -51,7 +44,7 @@ fuzz_briefly() {
     if [[ -d $seeds ]]; then corpora+=("$seeds"); fi
     ran=$((ran + 1))
     if "$target" -max_total_time="$FUZZ_SECONDS" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
-      -artifact_prefix="$(build_dir fuzz)/" "${corpora[@]}" >"$RUN_DIR/$name.log" 2>&1; then
+      -artifact_prefix="$(build_dir asan)/" "${corpora[@]}" >"$RUN_DIR/$name.log" 2>&1; then
       printf '%s: %s runs\n' "$name" "$(sed -n 's/^stat::number_of_executed_units: *//p' "$RUN_DIR/$name.log")"
     else
       tail -n 40 "$RUN_DIR/$name.log"
@@ -125,9 +118,11 @@ all_steps() {
   step "install" "$FCAP_ROOT/scripts/install_test.sh" "$(build_dir release)"
   [[ ${CI:-} == true ]] || return 0
   step "benches" benches_run
-  setup_step "build asan" build_sanitizer asan "$ASAN_TARGET" && step "tests under ASan and UBSan" sanitizer_tests asan "$ASAN_LABELS"
-  setup_step "build tsan" build_sanitizer tsan "$TSAN_TARGET" && step "tests under TSan" sanitizer_tests tsan "$TSAN_LABELS"
-  setup_step "build fuzz" build_preset fuzz && step "fuzz" fuzz_briefly
+  setup_step "build asan" build_preset asan --target "$ASAN_TARGET" fuzz_targets && {
+    step "tests under ASan and UBSan" sanitizer_tests asan "$ASAN_LABELS"
+    step "fuzz" fuzz_briefly
+  }
+  setup_step "build tsan" build_preset tsan --target "$TSAN_TARGET" && step "tests under TSan" sanitizer_tests tsan "$TSAN_LABELS"
 }
 
 mark_run
