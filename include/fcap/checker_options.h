@@ -37,8 +37,8 @@ struct RuleSourceOptions {
 /// process.
 struct LocalOptions {
   /// Impressions that note_shown() keeps at most, about 250 bytes each; the oldest make room. For n
-  /// impressions a second that the process serves, n times `shown_for`. 0: note_shown() does
-  /// nothing. At most 10 million.
+  /// impressions a second that the process serves, n times `shown_for`. Of one user the 64 newest
+  /// are kept. 0: note_shown() does nothing. At most 10 million.
   std::size_t shown_max = 100'000;
   /// How long an impression that does not turn up in the ledger is believed in. 1 s to 1 h.
   std::chrono::milliseconds shown_for{60'000};

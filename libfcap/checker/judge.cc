@@ -12,27 +12,26 @@ bool is_invalid(const rules::CandidateKey& key) noexcept {
   return key.campaign == kInvalidCandidate.campaign;
 }
 
-// A fingerprint that no impression of this campaign in the ledger has, so that the pick is merged
-// as an event of its own.
-std::uint32_t unused_fingerprint(const ledger::Ledger& ledger, std::uint64_t campaign) noexcept {
-  std::uint32_t candidate = 0;
-  for (const ledger::Run& run : ledger.runs()) {
-    if (run.campaign != campaign || run.type != EventType::kImpression) continue;
-    const auto used = ledger.fingerprints().subspan(run.begin, run.end - run.begin);
-    while (std::find(used.begin(), used.end(), candidate) != used.end()) ++candidate;
-  }
+// A fingerprint for the pick of this ordinal that no impression of the campaign in the ledger has,
+// so that the pick is merged as an event of its own. Real fingerprints are hashes: the first try
+// nearly always does, and starting from the ordinal keeps the search from passing over all earlier
+// picks again.
+std::uint32_t unused_fingerprint(const ledger::Ledger& ledger, std::uint64_t campaign,
+                                 std::size_t ordinal) noexcept {
+  auto candidate = static_cast<std::uint32_t>(ordinal);
+  while (ledger.contains(campaign, EventType::kImpression, candidate)) candidate += 0x9E3779B1U;
   return candidate;
 }
 
 // A pick as an entry. One that an erasure ahead of `now` would swallow counts just behind it.
 ledger::Entry shown_now(const ledger::Ledger& ledger, const rules::CandidateKey& candidate,
-                        Instant now) noexcept {
+                        std::size_t ordinal, Instant now) noexcept {
   const auto erased = ledger.erased_before();
   return {.time = erased && now <= *erased ? *erased + std::chrono::milliseconds{1} : now,
           .campaign = candidate.campaign,
           .creative = candidate.creative,
           .type = EventType::kImpression,
-          .fingerprint = unused_fingerprint(ledger, candidate.campaign)};
+          .fingerprint = unused_fingerprint(ledger, candidate.campaign, ordinal)};
 }
 
 rules::Evaluator::Question question(const Scratch& scratch, const Asked& asked) noexcept {
@@ -104,14 +103,17 @@ std::uint32_t judge(Scratch& scratch, const Asked& asked, bool fail_open, CheckR
 }
 
 Picks pick(Scratch& scratch, const Asked& asked, std::size_t k, bool fail_open) {
-  // Judged a few at a time: most searches end early, and a pick changes what comes after it.
+  // Judged a few at a time: most searches end early. A pick changes the verdicts of what comes
+  // after it, so the next look is at one candidate, and twice as many each time that none passes.
   std::array<Verdict, 16> verdicts;
+  std::size_t few_max = 1;
   Picks picks;
   picks.picked.reserve(std::min(k, asked.candidates.size()));
   std::size_t next = 0;
   while (next < asked.candidates.size() && picks.picked.size() < k) {
     const auto few =
-        asked.candidates.subspan(next, std::min(verdicts.size(), asked.candidates.size() - next));
+        asked.candidates.subspan(next, std::min(few_max, asked.candidates.size() - next));
+    few_max = std::min(2 * few_max, verdicts.size());
     scratch.evaluator.evaluate(question(scratch, asked), few,
                                std::span(verdicts).first(few.size()));
     for (std::size_t at = 0; at < few.size(); ++at) {
@@ -122,7 +124,8 @@ Picks pick(Scratch& scratch, const Asked& asked, std::size_t k, bool fail_open) 
       picks.picked.push_back(next - 1);
       if (picks.picked.size() == k) break;
       if (invalid) continue;
-      scratch.ledger.merge(shown_now(scratch.ledger, few[at], asked.now));
+      scratch.ledger.merge(shown_now(scratch.ledger, few[at], picks.picked.size(), asked.now));
+      few_max = 1;
       break;
     }
   }

@@ -9,6 +9,10 @@ namespace {
 constexpr std::size_t kPartCount = 16;
 constexpr std::size_t kOnePartUpTo = 1024;
 
+// Twice what one call can add is enough to catch up, and after a quiet spell no single call pays
+// for all.
+constexpr std::size_t kExpiredPerCall = 2;
+
 bool same_event(const ledger::Entry& a, const ledger::Entry& b) noexcept {
   return a.fingerprint == b.fingerprint && a.campaign == b.campaign && a.type == b.type;
 }
@@ -22,22 +26,25 @@ ShownEvents::ShownEvents(Limits limits) : limits_(limits) {
 
 ShownEvents::Part& ShownEvents::part_of(std::string_view user) noexcept {
   // The map in the part uses the same hash's low bits.
-  const std::size_t hash = std::hash<std::string_view>()(user);
-  return *parts_[(hash >> 32) % parts_.size()];
+  return *parts_[(StringHash()(user) >> 32) % parts_.size()];
 }
 
-void ShownEvents::forget(Part& part, Events::iterator event) noexcept {
-  const auto [first, last] = part.by_user.equal_range(event->user);
-  const auto found =
-      std::find_if(first, last, [&](const auto& indexed) { return indexed.second == event; });
-  // The index first: its key looks at the event's string.
-  part.by_user.erase(found);
-  part.events.erase(event);
+void ShownEvents::forget(Part& part, Users::iterator user, std::size_t index) noexcept {
+  UserEvents& events = user->second;
+  part.events.erase(events[index]);
+  events.erase(events.begin() + static_cast<std::ptrdiff_t>(index));
+  if (events.empty()) part.users.erase(user);
+}
+
+void ShownEvents::forget_oldest(Part& part) noexcept {
+  // The oldest of all is the oldest of its user.
+  forget(part, part.users.find(*part.events.front().user), 0);
 }
 
 void ShownEvents::forget_expired(Part& part, Clock::time_point now) const noexcept {
-  while (!part.events.empty() && expired(part.events.front(), now)) {
-    forget(part, part.events.begin());
+  for (std::size_t i = 0; i < kExpiredPerCall; ++i) {
+    if (part.events.empty() || !expired(part.events.front(), now)) return;
+    forget_oldest(part);
   }
 }
 
@@ -47,52 +54,84 @@ std::size_t ShownEvents::note(std::string_view user, const ledger::Entry& shown,
   Part& part = part_of(user);
   const std::lock_guard lock(part.mutex);
   forget_expired(part, now);
-  ledger::Entry entry = shown;
-  const auto [first, last] = part.by_user.equal_range(user);
-  const auto noted = std::find_if(
-      first, last, [&](const auto& indexed) { return same_event(indexed.second->entry, shown); });
-  if (noted != last) {
-    entry.time = std::max(entry.time, noted->second->entry.time);
-    forget(part, noted->second);
-  }
-  std::size_t made_room = 0;
-  const std::size_t events_max = std::max<std::size_t>(limits_.events_max / parts_.size(), 1);
-  while (part.events.size() >= events_max) {
-    forget(part, part.events.begin());
-    ++made_room;
-  }
-  part.events.push_back({std::string(user), entry, now});
-  const auto added = std::prev(part.events.end());
+  auto known = part.users.find(user);
+  if (known == part.users.end()) known = part.users.try_emplace(std::string(user)).first;
+  UserEvents& events = known->second;
   try {
-    part.by_user.emplace(added->user, added);
+    if (events.size() == events.capacity()) events.reserve(2 * events.size() + 2);
+    part.events.push_back({.user = &known->first, .entry = shown, .noted_at = now});
   } catch (...) {
-    part.events.erase(added);
+    if (events.empty()) part.users.erase(known);
     throw;
   }
+  events.push_back(std::prev(part.events.end()));
+  std::size_t made_room = 0;
+  const auto earlier = std::find_if(events.begin(), std::prev(events.end()),
+                                    [&](auto event) { return same_event(event->entry, shown); });
+  if (earlier != std::prev(events.end())) {
+    ledger::Entry& entry = events.back()->entry;
+    entry.time = std::max(entry.time, (*earlier)->entry.time);
+    forget(part, known, static_cast<std::size_t>(earlier - events.begin()));
+  } else if (events.size() > kEventsPerUserMax) {
+    if (!expired(*events.front(), now)) ++made_room;
+    forget(part, known, 0);
+  }
+  const std::size_t events_max = std::max<std::size_t>(limits_.events_max / parts_.size(), 1);
+  while (part.events.size() > events_max) {
+    if (!expired(part.events.front(), now)) ++made_room;
+    forget_oldest(part);
+  }
   return made_room;
+}
+
+bool ShownEvents::take_back(std::string_view user, const ledger::Entry& shown) noexcept {
+  if (!used_.load(std::memory_order_relaxed)) return false;
+  Part& part = part_of(user);
+  const std::lock_guard lock(part.mutex);
+  const auto known = part.users.find(user);
+  if (known == part.users.end()) return false;
+  const UserEvents& events = known->second;
+  const auto found = std::find_if(events.begin(), events.end(),
+                                  [&](auto event) { return same_event(event->entry, shown); });
+  if (found == events.end()) return false;
+  forget(part, known, static_cast<std::size_t>(found - events.begin()));
+  return true;
+}
+
+std::vector<ledger::Entry> ShownEvents::copy_of(std::string_view user, Clock::time_point now) {
+  std::vector<ledger::Entry> copied;
+  Part& part = part_of(user);
+  const std::lock_guard lock(part.mutex);
+  if (part.events.empty()) return copied;
+  const auto known = part.users.find(user);
+  if (known == part.users.end()) return copied;
+  // The user's events are in the order of their times: the expired ones come first.
+  std::size_t expired_count = 0;
+  while (expired_count < known->second.size() && expired(*known->second[expired_count], now)) {
+    ++expired_count;
+  }
+  copied.reserve(known->second.size() - expired_count);
+  for (std::size_t i = expired_count; i < known->second.size(); ++i) {
+    copied.push_back(known->second[i]->entry);
+  }
+  // Erasing the last one erases the user.
+  for (std::size_t i = 0; i < expired_count; ++i) forget(part, known, 0);
+  return copied;
 }
 
 ShownEvents::Merged ShownEvents::merge_into(std::string_view user, Clock::time_point now,
                                             ledger::Ledger& ledger) {
   Merged merged;
   if (!used_.load(std::memory_order_relaxed)) return merged;
-  Part& part = part_of(user);
-  const std::lock_guard lock(part.mutex);
-  if (part.events.empty()) return merged;
-  auto [next, last] = part.by_user.equal_range(user);
-  while (next != last) {
-    const Events::iterator event = next->second;
-    const ledger::Entry& entry = event->entry;
-    const bool confirmed = ledger.contains(entry.campaign, entry.type, entry.fingerprint);
-    if (!confirmed && !expired(*event, now)) {
-      ledger.merge(entry);
-      ++merged.unconfirmed;
-      ++next;
+  // Merged outside the lock: what one user's long history costs is nobody else's wait.
+  for (const ledger::Entry& entry : copy_of(user, now)) {
+    if (ledger.contains(entry.campaign, entry.type, entry.fingerprint)) {
+      // Another check of this user may have been first.
+      if (take_back(user, entry)) ++merged.confirmed;
       continue;
     }
-    if (confirmed) ++merged.confirmed;
-    next = part.by_user.erase(next);
-    part.events.erase(event);
+    ledger.merge(entry);
+    ++merged.unconfirmed;
   }
   return merged;
 }

@@ -20,7 +20,10 @@ namespace fcap::checker {
 /// The impressions that this process served in the last seconds, until the ledger has them:
 /// note_shown()'s memory. Kept by the user's whole id, so that nobody is capped for somebody else.
 ///
-/// Bounded: the oldest make room for the newest. An event takes about 200 bytes and its user's id.
+/// Bounded twice: in all, and per user, because an id that many people share ("0", "optout") would
+/// otherwise collect thousands of events that each of its checks has to merge. The oldest make room
+/// for the newest. An event takes about 200 bytes and its user's id. No call does more than a
+/// small, fixed amount of work under a lock that other users share.
 ///
 /// Thread safety: all functions from any thread.
 class ShownEvents {
@@ -31,6 +34,9 @@ class ShownEvents {
     std::size_t events_max = 0;
     std::chrono::milliseconds kept_for{0};
   };
+
+  /// Of one user this many are kept, the newest: no sensible cap is still open beyond it.
+  static constexpr std::size_t kEventsPerUserMax = 64;
 
   /// What became of a user's events when a ledger was read.
   struct Merged {
@@ -45,6 +51,10 @@ class ShownEvents {
   /// room that the ledger has not been seen to have. Throws std::bad_alloc.
   std::size_t note(std::string_view user, const ledger::Entry& shown, Clock::time_point now);
 
+  /// Forgets the user's event of this identity (campaign, type, fingerprint). False: it is not
+  /// remembered.
+  bool take_back(std::string_view user, const ledger::Entry& shown) noexcept;
+
   /// Adds what the ledger does not have yet, and forgets what it has. Throws std::bad_alloc.
   Merged merge_into(std::string_view user, Clock::time_point now, ledger::Ledger& ledger);
 
@@ -53,20 +63,32 @@ class ShownEvents {
 
  private:
   struct Event {
-    std::string user;
+    const std::string* user = nullptr;  ///< the key in Part::users
     ledger::Entry entry;
     Clock::time_point noted_at;
   };
   using Events = std::list<Event>;
 
+  struct StringHash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view text) const noexcept {
+      return std::hash<std::string_view>()(text);
+    }
+  };
+  /// A user's events in the order in which they were noted; never empty.
+  using UserEvents = std::vector<Events::iterator>;
+  using Users = std::unordered_map<std::string, UserEvents, StringHash, std::equal_to<>>;
+
   struct alignas(kCacheLineBytes) Part {
     mutable std::mutex mutex;
-    Events events;  ///< in the order in which they were noted
-    std::unordered_multimap<std::string_view, Events::iterator> by_user;
+    Events events;  ///< of all users, in the order in which they were noted
+    Users users;
   };
 
   [[nodiscard]] Part& part_of(std::string_view user) noexcept;
-  static void forget(Part& part, Events::iterator event) noexcept;
+  [[nodiscard]] std::vector<ledger::Entry> copy_of(std::string_view user, Clock::time_point now);
+  static void forget(Part& part, Users::iterator user, std::size_t index) noexcept;
+  static void forget_oldest(Part& part) noexcept;
   void forget_expired(Part& part, Clock::time_point now) const noexcept;
   [[nodiscard]] bool expired(const Event& event, Clock::time_point now) const noexcept {
     return now - event.noted_at >= limits_.kept_for;

@@ -12,6 +12,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::SizeIs;
 
 TEST(Check, LimitNAdmitsExactlyN) {
   ScriptedChecker world;
@@ -254,6 +255,20 @@ TEST(FirstAllowed, FindsTheOneThatPassesBehindManyThatDoNot) {
   std::vector<Candidate> ranked(100, Candidate{"c1"});
   ranked.push_back({"c2"});
   EXPECT_THAT(world.checker->first_allowed("u", ranked, 2).picked, ElementsAre(100));
+}
+
+TEST(FirstAllowed, EachOfManyPicksOfOneCampaignCounts) {
+  constexpr std::size_t kLimit = 2'000;
+  ScriptedChecker world;
+  world.checker->set_rules(rule_set({sliding_rule("r1", "c1", kLimit)}));
+  world.store->answer_at_once = StoreCode::kNotFound;
+  std::vector<std::string> creatives(kLimit + 500);
+  std::vector<Candidate> ranked;
+  for (std::size_t i = 0; i < creatives.size(); ++i) {
+    creatives[i] = std::to_string(i);
+    ranked.push_back({"c1", creatives[i]});
+  }
+  EXPECT_THAT(world.checker->first_allowed("u", ranked, ranked.size()).picked, SizeIs(kLimit));
 }
 
 TEST(FirstAllowed, EarlierPicksCountEvenWhereAnErasureReachesBeyondNow) {

@@ -98,6 +98,48 @@ TEST(ShownEvents, TheOldestMakesRoomWhenFull) {
   EXPECT_EQ(remembered(shown, "u2"), 1U);
 }
 
+TEST(ShownEvents, OfOneUserOnlyTheNewestAreKept) {
+  ShownEvents shown({.events_max = 1'000'000, .kept_for = 60s});
+  constexpr std::uint32_t kNoted = 20'000;
+  std::size_t made_room = 0;
+  for (std::uint32_t i = 0; i < kNoted; ++i) {
+    made_room += shown.note("0", impression(i, kNow + i * 1ms), kStart);
+  }
+  EXPECT_EQ(shown.size(), ShownEvents::kEventsPerUserMax);
+  EXPECT_EQ(made_room, kNoted - ShownEvents::kEventsPerUserMax);
+  ledger::Ledger ledger;
+  EXPECT_EQ(shown.merge_into("0", kStart, ledger).unconfirmed, ShownEvents::kEventsPerUserMax);
+  EXPECT_EQ(ledger.times().back(), kNow + (kNoted - 1) * 1ms);
+  EXPECT_EQ(ledger.times().front(), kNow + (kNoted - ShownEvents::kEventsPerUserMax) * 1ms);
+}
+
+TEST(ShownEvents, NoSingleCallPaysForAllThatHaveExpired) {
+  constexpr std::size_t kMany = 1000;
+  ShownEvents shown({.events_max = kMany, .kept_for = 60s});
+  for (std::uint32_t i = 0; i < kMany; ++i) {
+    shown.note("user " + std::to_string(i), impression(i), kStart);
+  }
+  shown.note("late", impression(kMany), kStart + 60s);
+  EXPECT_GT(shown.size(), kMany - 10);
+  for (std::uint32_t i = 1; i < kMany; ++i) {
+    shown.note("late", impression(kMany + i), kStart + 60s);
+  }
+  EXPECT_EQ(shown.size(), ShownEvents::kEventsPerUserMax);
+}
+
+TEST(ShownEvents, AreForgottenWhenTakenBack) {
+  ShownEvents shown({.events_max = 100, .kept_for = 60s});
+  EXPECT_FALSE(shown.take_back("u1", impression(1)));
+  shown.note("u1", impression(1), kStart);
+  shown.note("u1", impression(2), kStart);
+  EXPECT_FALSE(shown.take_back("u2", impression(1)));
+  EXPECT_TRUE(shown.take_back("u1", impression(1)));
+  EXPECT_FALSE(shown.take_back("u1", impression(1)));
+  EXPECT_EQ(remembered(shown, "u1"), 1U);
+  EXPECT_TRUE(shown.take_back("u1", impression(2)));
+  EXPECT_EQ(shown.size(), 0U);
+}
+
 TEST(ShownEvents, ManyStayWithinTheBound) {
   constexpr std::size_t kMax = 5000;
   ShownEvents shown({.events_max = kMax, .kept_for = 60s});
