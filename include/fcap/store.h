@@ -32,7 +32,8 @@ struct StoreOutcome {
   StoreCode code = StoreCode::kOk;
   /// A read: the record's bytes.
   std::string_view record = {};
-  /// An append: the record's length in bytes afterwards.
+  /// An append: the record's length in bytes afterwards. Of one that failed: above 0 if it has the
+  /// bytes, and only its expiry may be missing.
   std::size_t length_bytes = 0;
   /// kServerError: the server's text. kUnavailable: why, where that is known.
   std::string_view text = {};

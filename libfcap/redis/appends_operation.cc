@@ -76,6 +76,7 @@ void AppendsOperation::on_item_reply(Item& item, const Reply& reply) {
     const bool is_error = reply.kind == Reply::Kind::kError;
     item.step = Step::kOver;
     return complete(item, {.code = StoreCode::kServerError,
+                           .length_bytes = item.length_bytes,
                            .text = is_error ? reply.text : "a reply of an unexpected kind"});
   }
   const bool expiry_set = reply.integer == 1;
@@ -123,7 +124,9 @@ void AppendsOperation::on_done(TransportCode code) noexcept {
     if (code == TransportCode::kUnavailable) why = client_.last_error();
     outcome.text = why;
     for (Item& item : items_) {
-      if (item.step != Step::kOver) complete(item, outcome);
+      if (item.step == Step::kOver) continue;
+      outcome.length_bytes = item.length_bytes;
+      complete(item, outcome);
     }
   }
   pools_.appends.give(this);

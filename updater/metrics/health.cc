@@ -20,10 +20,20 @@ bool Health::ready(Clock::time_point now, std::string& why) const {
   why.clear();
   if (!healthy(now)) why += "the main loop has not come round\n";
   if (!assigned_.load(std::memory_order_relaxed)) why += "no partition is assigned\n";
-  if (!redis_ok_.load(std::memory_order_relaxed)) why += "Redis does not acknowledge\n";
-  if (stuck_.load(std::memory_order_relaxed)) why += "offsets cannot move on\n";
+  {
+    const std::lock_guard lock(mutex_);
+    for (const std::string& trouble : troubles_) {
+      if (!trouble.empty()) why.append(trouble).append("\n");
+    }
+  }
   if (rules_check_ && !rules_check_()) why += "no rules have been loaded\n";
   return why.empty();
+}
+
+void Health::set_trouble(Trouble kind, std::string_view what) {
+  const std::lock_guard lock(mutex_);
+  std::string& trouble = troubles_[static_cast<std::size_t>(kind)];
+  if (trouble != what) trouble.assign(what);
 }
 
 void Health::on_beat(Clock::duration interval, std::function<void()> action) {

@@ -1,10 +1,14 @@
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <mutex>
 #include <string>
+#include <string_view>
 
 namespace fcap::updater {
 
@@ -22,13 +26,19 @@ class Health {
   void beat(Clock::time_point now) noexcept;
   /// Partitions are assigned, or the group has more members than the topic has partitions.
   void set_assigned(bool value) noexcept { assigned_.store(value, std::memory_order_relaxed); }
-  /// Redis acknowledged the last writes.
-  void set_redis_ok(bool value) noexcept { redis_ok_.store(value, std::memory_order_relaxed); }
-  /// Offsets cannot move on: a failing dead-letter topic, a Redis that refuses writes.
-  void set_stuck(bool value) noexcept { stuck_.store(value, std::memory_order_relaxed); }
+  /// What keeps offsets from moving on.
+  enum class Trouble : std::uint8_t {
+    kMarks,        ///< marks cannot be read or written
+    kWrites,       ///< Redis does not take events
+    kDeadLetters,  ///< the dead-letter topic takes nothing
+    kPartitions,   ///< Kafka does not give what is to be read
+  };
+  static constexpr std::size_t kTroubles = 4;
+  /// `what`: a line for /readyz; empty: there is no such trouble.
+  void set_trouble(Trouble kind, std::string_view what);
 
   [[nodiscard]] bool healthy(Clock::time_point now) const noexcept;
-  /// Ready: healthy, assigned, Redis and rules fine, not stuck. `why` gets one line a reason.
+  /// Ready: healthy, assigned, without trouble, with rules. `why` gets one line per reason.
   [[nodiscard]] bool ready(Clock::time_point now, std::string& why) const;
 
   /// Set before the first beat: what a beat does besides, at most twice in the watchdog's interval.
@@ -40,8 +50,8 @@ class Health {
   const Clock::duration stalled_after_;
   std::atomic<Clock::rep> last_beat_{0};  ///< 0: none yet
   std::atomic<bool> assigned_{false};
-  std::atomic<bool> redis_ok_{false};
-  std::atomic<bool> stuck_{false};
+  mutable std::mutex mutex_;
+  std::array<std::string, kTroubles> troubles_;  // guarded by mutex_
   std::function<bool()> rules_check_;
   std::function<void()> beat_action_;
   Clock::duration beat_interval_{0};

@@ -61,6 +61,9 @@ constexpr std::array kList = {
                "Connections made and lost."},
 
     MetricInfo{"marks_written_total", &M::marks_written, "Marks that Redis has acknowledged."},
+    MetricInfo{"mark_failures_total", &M::mark_failures,
+               "Reads and writes of marks that failed. While a partition's mark cannot be "
+               "confirmed, nothing is read of it."},
     MetricInfo{"mark_losses_total", &M::mark_losses,
                "Marks that were not what was written last: Redis has lost data, or another writer "
                "is at work."},

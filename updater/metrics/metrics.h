@@ -118,6 +118,7 @@ struct Metrics {
 
   // Marks.
   Counter marks_written;
+  Counter mark_failures;
   Counter mark_losses;
   Counter rewinds;
   Counter rewound_messages;

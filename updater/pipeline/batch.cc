@@ -1,12 +1,25 @@
 #include "updater/pipeline/batch.h"
 
+#include <fmt/format.h>
+
+#include "updater/pipeline/store_failure.h"
+
 namespace fcap::updater {
 
 void Batch::complete(std::size_t index, const StoreOutcome& outcome) noexcept {
   WriteSlot& slot = slots_[appended_[index]];
   slot.code = outcome.code;
-  slot.done = outcome.code == StoreCode::kOk;
-  if (slot.done) slot.length_bytes = outcome.length_bytes;
+  // Of a record that is gone, an expiry alone is worth nothing.
+  slot.done = outcome.code == StoreCode::kOk && outcome.length_bytes > 0;
+  slot.appended = !slot.done && outcome.length_bytes > 0;
+  slot.length_bytes = outcome.length_bytes;
+  if (!slot.done && !outcome.text.empty()) {
+    const std::lock_guard lock(failure_mutex_);
+    if (failure_text_.empty()) {
+      failure_text_.assign(outcome.text);
+      failed_write_ = appended_[index];
+    }
+  }
   one_ended();
 }
 
@@ -27,13 +40,16 @@ void Batch::list_appends(const Round& round) {
   if (slots_.size() < writes.size()) slots_.resize(writes.size());
   appends_.clear();
   appended_.clear();
+  failure_text_.clear();
   for (std::size_t i = 0; i < writes.size(); ++i) {
     WriteSlot& slot = slots_[i];
     if (first) slot = WriteSlot{};
     if (slot.done) continue;
     Store::Append& append = appends_.emplace_back();
     append.key = writes.key(i);
-    append.bytes = writes.bytes(i);
+    // What has the bytes already gets no more of them: only its expiry is seen to again.
+    slot.appended = slot.appended && round.same_connection;
+    append.bytes = slot.appended ? std::string_view{} : writes.bytes(i);
     append.expire_at = writes.expire_at(i) + round.expiry_ahead;
     appended_.push_back(static_cast<std::uint32_t>(i));
     slot.expected_bytes = 0;
@@ -91,16 +107,21 @@ void Batch::forget_undone(KnownRecords& known) const noexcept {
 void Batch::close_round() noexcept {
   failed_writes_ = 0;
   failed_letters_ = 0;
-  sample_failure_ = StoreCode::kOk;
   for (std::size_t i = 0; i < writes.size(); ++i) {
     if (slots_[i].done) continue;
     ++failed_writes_;
-    sample_failure_ = slots_[i].code;
+    if (failure_text_.empty()) failed_write_ = i;
   }
   for (const LetterSlot& slot : dead_letters_) {
     if (!slot.done) ++failed_letters_;
   }
   undone_ = failed_writes_ + failed_letters_;
+}
+
+std::string Batch::sample_failure() const {
+  if (failed_writes_ == 0) return {};
+  return fmt::format("{}: {}", writes.key(failed_write_),
+                     describe_failure(slots_[failed_write_].code, failure_text_));
 }
 
 std::size_t Batch::weight_bytes() const noexcept {

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -72,6 +73,8 @@ class Batch final : private StoreListCompletion {
     std::chrono::milliseconds expiry_ahead{0};
     /// What is known of the records; null: nothing. Used by a batch's first round.
     KnownRecords* known = nullptr;
+    /// The connection is still the one of the batch's last round.
+    bool same_connection = false;
   };
   /// Starts a round: everything not done yet is submitted once. Completions may arrive before it
   /// returns; the listener is told at the end of the round, exactly once.
@@ -90,8 +93,8 @@ class Batch final : private StoreListCompletion {
   void close_round() noexcept;
   [[nodiscard]] std::size_t failed_writes() const noexcept { return failed_writes_; }
   [[nodiscard]] std::size_t failed_dead_letters() const noexcept { return failed_letters_; }
-  /// Of the last round's failed writes, one: for the log.
-  [[nodiscard]] StoreCode sample_failure() const noexcept { return sample_failure_; }
+  /// Of the last round's failed writes, one: its key and why, for the log.
+  [[nodiscard]] std::string sample_failure() const;
 
   [[nodiscard]] std::size_t dead_letters() const noexcept { return dead_letters_.size(); }
   template <typename Visit>
@@ -119,6 +122,7 @@ class Batch final : private StoreListCompletion {
     std::size_t length_bytes = 0;
     std::size_t expected_bytes = 0;  // 0: nothing was known of the record
     StoreCode code = StoreCode::kUnavailable;
+    bool appended = false;  // only the expiry is not known to be set
     bool done = false;
     [[nodiscard]] bool as_expected() const noexcept {
       return expected_bytes != 0 && length_bytes == expected_bytes;
@@ -146,7 +150,10 @@ class Batch final : private StoreListCompletion {
   std::size_t undone_ = 0;
   std::size_t failed_writes_ = 0;
   std::size_t failed_letters_ = 0;
-  StoreCode sample_failure_ = StoreCode::kOk;
+
+  std::mutex failure_mutex_;
+  std::string failure_text_;      // guarded by failure_mutex_ during a round
+  std::size_t failed_write_ = 0;  // guarded by failure_mutex_ during a round
 };
 
 }  // namespace fcap::updater

@@ -8,31 +8,6 @@
 #include "config/time_text.h"
 
 namespace fcap::updater {
-namespace {
-
-std::string_view word(StoreCode code) noexcept {
-  switch (code) {
-    case StoreCode::kOk:
-      return "ok";
-    case StoreCode::kNotFound:
-      return "not found";
-    case StoreCode::kConflict:
-      return "conflict";
-    case StoreCode::kTimeout:
-      return "timed out";
-    case StoreCode::kUnavailable:
-      return "not connected";
-    case StoreCode::kBreakerOpen:
-      return "breaker open";
-    case StoreCode::kOverloaded:
-      return "queue full";
-    case StoreCode::kServerError:
-      return "refused by the server";
-  }
-  return "unknown";
-}
-
-}  // namespace
 
 BatchWriter::BatchWriter(Store& store, DeadLetterSink* dead_letters, CompactionHook* hook,
                          const WriteOptions& options, Metrics& metrics, LogCallback log,
@@ -73,8 +48,10 @@ void BatchWriter::start_round(Batch& batch) {
     const std::lock_guard lock(mutex_);
     ++rounds_running_;
   }
+  const std::uint64_t epoch = epoch_ ? epoch_() : 0;
+  const bool same_connection = batch.epoch == epoch;
+  batch.epoch = epoch;
   if (known_) {
-    batch.epoch = epoch_();
     // A server that was reached anew may have lost an expiry while it kept the record.
     if (batch.epoch != known_epoch_) known_->clear();
     known_epoch_ = batch.epoch;
@@ -82,7 +59,8 @@ void BatchWriter::start_round(Batch& batch) {
   batch.start_round(*store_, dead_letters_,
                     {.deadline = Clock::now() + options_.deadline,
                      .expiry_ahead = options_.expiry_ahead,
-                     .known = known_ ? &*known_ : nullptr});
+                     .known = known_ ? &*known_ : nullptr,
+                     .same_connection = same_connection});
 }
 
 void BatchWriter::submit(Batch& batch) {
@@ -155,6 +133,7 @@ void BatchWriter::schedule_retry(Batch& batch, Clock::time_point now) {
   if (batch.attempts == 1) ++retrying_;
   redis_failing_ = redis_failing_ || batch.failed_writes() > 0;
   dead_letters_failing_ = dead_letters_failing_ || batch.failed_dead_letters() > 0;
+  if (batch.failed_writes() > 0) redis_trouble_ = batch.sample_failure();
   metrics_->write_retries.add(batch.failed_writes());
   metrics_->dead_letter_failures.add(batch.failed_dead_letters());
   const auto wait = backoff_.after(batch.attempts);
@@ -166,8 +145,8 @@ void BatchWriter::schedule_retry(Batch& batch, Clock::time_point now) {
          fmt::format("attempt {}: {} of {} appends ({}) and {} of {} dead letters failed; trying "
                      "them again in {} ms",
                      batch.attempts, batch.failed_writes(), batch.writes.size(),
-                     word(batch.sample_failure()), batch.failed_dead_letters(),
-                     batch.dead_letters(), wait.count()));
+                     batch.sample_failure(), batch.failed_dead_letters(), batch.dead_letters(),
+                     wait.count()));
   }
 }
 

@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -82,6 +83,8 @@ class BatchWriter final : public RoundListener {
 
   /// Whether appends, rather than dead letters alone, are being tried again.
   [[nodiscard]] bool redis_failing() const noexcept { return redis_failing_; }
+  /// While redis_failing(): an append that failed, and why.
+  [[nodiscard]] const std::string& redis_trouble() const noexcept { return redis_trouble_; }
   [[nodiscard]] bool dead_letters_failing() const noexcept { return dead_letters_failing_; }
 
   void round_over(Batch& batch) noexcept override;
@@ -115,6 +118,7 @@ class BatchWriter final : public RoundListener {
   std::size_t bytes_in_flight_ = 0;
   std::size_t retrying_ = 0;  // in flight and failed at least once
   bool redis_failing_ = false;
+  std::string redis_trouble_;
   bool dead_letters_failing_ = false;
 
   std::mutex mutex_;

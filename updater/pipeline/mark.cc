@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "updater/pipeline/store_failure.h"
+
 namespace fcap::updater {
 
 std::string mark_key(std::string_view prefix, std::string_view group, std::string_view topic,
@@ -41,6 +43,7 @@ void Mark::write(std::int64_t offset, Instant expire_at, Store::Deadline deadlin
 void Mark::complete(const StoreOutcome& outcome) noexcept {
   code_ = outcome.code;
   record_.assign(outcome.record);
+  text_.assign(outcome.text);
   ended_.store(true, std::memory_order_release);
 }
 
@@ -74,6 +77,10 @@ Mark::Outcome Mark::poll(bool trust) {
     default:
       return Outcome::kUnknown;
   }
+}
+
+std::string Mark::failure() const {
+  return describe_failure(code_, text_);
 }
 
 void Mark::accept_found() noexcept {

@@ -59,6 +59,9 @@ class Mark final : public StoreCompletion {
   [[nodiscard]] std::optional<std::int64_t> found() const noexcept { return found_; }
   [[nodiscard]] std::optional<std::int64_t> confirmed() const noexcept { return confirmed_; }
   [[nodiscard]] std::optional<std::int64_t> attempted() const noexcept { return attempted_; }
+  /// Of the operation that ended last, if it failed: why.
+  [[nodiscard]] std::string failure() const;
+
   /// The mark found by the last read is now the confirmed one.
   void accept_found() noexcept;
 
@@ -80,6 +83,7 @@ class Mark final : public StoreCompletion {
   // Written by complete(), read after ended_.
   StoreCode code_ = StoreCode::kOk;
   std::string record_;
+  std::string text_;
   std::atomic<bool> ended_{false};
 };
 

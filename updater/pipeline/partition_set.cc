@@ -78,9 +78,9 @@ void PartitionSet::assign(std::vector<PartitionOffset>& partitions) {
     if (!status.ok() || p.mark->poll(true) != Mark::Outcome::kRead) continue;
     settle_start(at.partition, p,
                  committed[i].offset >= 0 ? std::optional(committed[i].offset) : std::nullopt);
-    if (p.phase != Phase::kPlacing) continue;
+    if (!p.positioned) continue;
     at.offset = p.place_at;
-    placed(at.partition);
+    p.must_move = false;
   }
   metrics_->assigned_partitions.set(static_cast<std::int64_t>(partitions_.size()));
 }
@@ -100,6 +100,7 @@ void PartitionSet::revoke(std::span<const PartitionOffset> partitions) {
     retire(std::move(found->second.mark));
     partitions_.erase(found);
   }
+  if (!failing()) failures_logged_ = 0;
   std::erase_if(sealed_, [this](const Batch::Range& range) {
     return partitions_.find(range.partition) == partitions_.end();
   });
@@ -114,6 +115,7 @@ void PartitionSet::start_check(Partition& p) {
   p.reconnected = p.reconnected || p.epoch != epoch;
   p.epoch = epoch;
   if (p.mark->busy()) return;  // its outcome leads here again
+  p.operation_epoch = epoch;
   p.mark->read(Clock::now() + options_.deadline);
 }
 
@@ -124,7 +126,6 @@ void PartitionSet::place(Partition& p, std::int64_t offset) {
   p.open = false;
   p.must_move = true;
   p.place_at = offset;
-  p.phase = Phase::kPlacing;
   p.first_message = true;
 }
 
@@ -154,9 +155,9 @@ void PartitionSet::settle_start(std::int32_t id, Partition& p,
   }
   p.mark->accept_found();
   p.reconnected = false;
-  p.failures = 0;
   p.commit_sent = committed;
   place(p, offset);
+  p.phase = Phase::kConfirming;
 }
 
 bool PartitionSet::rewind_to(std::int32_t id, Partition& p, const Rewind& rewind) {
@@ -200,19 +201,33 @@ void PartitionSet::finish_check(std::int32_t id, Partition& p) {
   const MarkCheck check{p.mark->confirmed(), p.mark->attempted(), p.reconnected,
                         p.tracker.next_offset().value_or(0)};
   const Rewind rewind = decide_rewind(check, p.mark->found());
-  if (rewind.to == Rewind::To::kNowhere) {
-    p.phase = p.must_move ? Phase::kPlacing : Phase::kReading;
-  } else if (!rewind_to(id, p, rewind)) {
-    return;
-  }
+  if (rewind.to != Rewind::To::kNowhere && !rewind_to(id, p, rewind)) return;
   p.mark->accept_found();
   p.reconnected = false;
-  p.failures = 0;
+  p.phase = Phase::kConfirming;
 }
 
-void PartitionSet::failed(Partition& p, Clock::time_point now) {
+void PartitionSet::failed(std::int32_t id, Partition& p, Clock::time_point now, std::string why) {
   ++p.failures;
   p.mark_due = now + backoff_.after(p.failures);
+  metrics_->mark_failures.add();
+  trouble_ = fmt::format("partition {}: {}", id, why);
+  // One failure passes. Of many partitions that fail together, the log needs one line.
+  const bool worth_a_line = p.failures > 1 && (p.failures & (p.failures - 1)) == 0;
+  if (!worth_a_line || p.failures <= failures_logged_) return;
+  failures_logged_ = p.failures;
+  report(LogLevel::kWarning,
+         fmt::format("{}; attempt {}; nothing is read before its mark is confirmed", trouble_,
+                     p.failures));
+}
+
+void PartitionSet::recovered(Partition& p) {
+  if (p.failures == 0) return;
+  p.failures = 0;
+  if (failing()) return;
+  if (failures_logged_ > 0) report(LogLevel::kInfo, "marks are confirmed again");
+  failures_logged_ = 0;
+  trouble_.clear();
 }
 
 void PartitionSet::after_mark(std::int32_t id, Partition& p, Mark::Outcome outcome,
@@ -223,13 +238,16 @@ void PartitionSet::after_mark(std::int32_t id, Partition& p, Mark::Outcome outco
     case Mark::Outcome::kRead:
       if (p.phase != Phase::kChecking) return;
       finish_check(id, p);
-      if (p.phase == Phase::kChecking) failed(p, now);
+      if (p.phase == Phase::kChecking) failed(id, p, now, "it is not known where to begin");
       return;
     case Mark::Outcome::kUnread:
-      failed(p, now);
+      failed(id, p, now, "the mark cannot be read: " + p.mark->failure());
       return;
     case Mark::Outcome::kWritten:
-      p.failures = 0;
+      recovered(p);
+      if (p.phase == Phase::kConfirming) {
+        p.phase = p.must_move ? Phase::kPlacing : Phase::kReading;
+      }
       // A write from before it was to fall has not made it fall.
       if (p.mark->confirmed() <= p.tracker.low_water()) p.mark_may_fall = false;
       metrics_->marks_written.add();
@@ -239,14 +257,14 @@ void PartitionSet::after_mark(std::int32_t id, Partition& p, Mark::Outcome outco
       return;
     case Mark::Outcome::kUnknown:
       p.phase = Phase::kChecking;
-      failed(p, now);
+      failed(id, p, now, "the mark cannot be written: " + p.mark->failure());
       return;
   }
 }
 
 void PartitionSet::act(std::int32_t id, Partition& p, Clock::time_point now, Instant wall_now) {
   // An answer that a reconnection overtook says nothing of the server that there is now.
-  after_mark(id, p, p.mark->poll(p.epoch == epoch_()), now);
+  after_mark(id, p, p.mark->poll(p.operation_epoch == epoch_()), now);
   if (p.phase != Phase::kChecking && p.epoch != epoch_()) start_check(p);
   if (p.mark->busy()) return;
   if (p.phase == Phase::kChecking) {
@@ -255,11 +273,18 @@ void PartitionSet::act(std::int32_t id, Partition& p, Clock::time_point now, Ins
   }
   const std::int64_t wanted =
       mark_to_write(p.tracker.low_water().value_or(0), p.mark->confirmed(), p.mark_may_fall);
+  if (p.phase == Phase::kConfirming) return write_mark(p, wanted, now, wall_now);
   const bool moved = p.mark->confirmed() != wanted;
   if (now < p.mark_due && !(hurry_ && moved)) return;
   if (!moved && p.mark_due + (options_.idle_interval - options_.interval) > now) return;
+  write_mark(p, wanted, now, wall_now);
+}
+
+void PartitionSet::write_mark(Partition& p, std::int64_t offset, Clock::time_point now,
+                              Instant wall_now) {
   p.mark_due = now + options_.interval;
-  p.mark->write(wanted, wall_now + 2 * options_.retention, now + options_.deadline);
+  p.operation_epoch = epoch_();
+  p.mark->write(offset, wall_now + 2 * options_.retention, now + options_.deadline);
 }
 
 void PartitionSet::tick(Clock::time_point now, Instant wall_now) {
@@ -275,7 +300,7 @@ void PartitionSet::tick(Clock::time_point now, Instant wall_now) {
 
 bool PartitionSet::checking() const noexcept {
   return std::any_of(partitions_.begin(), partitions_.end(),
-                     [](const auto& it) { return it.second.phase == Phase::kChecking; });
+                     [](const auto& it) { return it.second.phase <= Phase::kConfirming; });
 }
 
 bool PartitionSet::failing() const noexcept {
@@ -286,7 +311,7 @@ bool PartitionSet::failing() const noexcept {
 bool PartitionSet::marks_settled() const noexcept {
   return std::all_of(partitions_.begin(), partitions_.end(), [](const auto& it) {
     const Partition& p = it.second;
-    if (p.phase == Phase::kChecking) return true;  // not to be had now
+    if (p.phase <= Phase::kConfirming) return true;  // not to be had now
     return !p.mark->busy() && p.mark->confirmed() &&
            *p.mark->confirmed() >= p.tracker.low_water().value_or(0);
   });
@@ -328,7 +353,7 @@ bool PartitionSet::take(std::int32_t partition, std::int64_t offset) {
                                          partition, offset, expected));
     close_range(partition, *p);
     place(*p, offset);
-    placed(partition);
+    p->must_move = false;
     p->mark_may_fall = true;
   } else if (offset > expected && p->first_message) {
     metrics_->offset_resets.add();

@@ -59,8 +59,10 @@ struct MarkOptions {
 /// Redis holds of it, and when it must go back.
 ///
 /// A partition is read only in phase kReading. It leaves that phase when its mark must be compared
-/// (kChecking: at assignment without an answer from Redis, after a conflict, after a reconnection)
-/// and when the consumer must be moved (kPlacing).
+/// (kChecking: at assignment, after a conflict, after a write that failed, after a reconnection);
+/// then a mark must be acknowledged on the present connection (kConfirming), because without marks
+/// nobody would notice that Redis has lost what is read; then the consumer must be moved
+/// (kPlacing).
 ///
 /// Thread safety: one thread.
 class PartitionSet {
@@ -77,7 +79,8 @@ class PartitionSet {
   PartitionSet& operator=(const PartitionSet&) = delete;
 
   /// Takes partitions over and says where each begins. Reads their marks and waits for them up to
-  /// the marks' deadline; one that cannot be judged yet gets kNone and starts in kChecking.
+  /// the marks' deadline; one that cannot be judged yet gets kNone and starts in kChecking. None is
+  /// read before tick() has confirmed its mark.
   void assign(std::vector<PartitionOffset>& partitions);
   /// Gives partitions up; their metrics go with them.
   void revoke(std::span<const PartitionOffset> partitions);
@@ -85,7 +88,7 @@ class PartitionSet {
   /// Moves everything on: reads and writes marks, notices lost connections, decides rewinds.
   void tick(Clock::time_point now, Instant wall_now);
 
-  /// Some mark is being compared: nothing should be read now.
+  /// Some mark is being compared or confirmed: nothing should be read now.
   [[nodiscard]] bool checking() const noexcept;
   /// Fills in the partitions that the consumer must be moved to before it is polled again.
   void to_place(std::vector<PartitionOffset>& out) const;
@@ -106,6 +109,8 @@ class PartitionSet {
 
   /// Some mark could not be read or written and is being tried again.
   [[nodiscard]] bool failing() const noexcept;
+  /// The last failure while failing(), with the server's words.
+  [[nodiscard]] const std::string& trouble() const noexcept { return trouble_; }
   /// Whether every mark that can be written has been.
   [[nodiscard]] bool marks_settled() const noexcept;
   /// Writes marks at once, not by their interval, until the next tick.
@@ -120,7 +125,7 @@ class PartitionSet {
   [[nodiscard]] std::optional<std::int64_t> low_water(std::int32_t partition) const;
 
  private:
-  enum class Phase : std::uint8_t { kChecking, kPlacing, kReading };
+  enum class Phase : std::uint8_t { kChecking, kConfirming, kPlacing, kReading };
   struct Partition {
     explicit Partition(std::unique_ptr<Mark> m) : mark(std::move(m)) {}
     std::unique_ptr<Mark> mark;
@@ -132,8 +137,9 @@ class PartitionSet {
     std::int64_t place_at = 0;
     bool reconnected = false;  // kChecking: since the mark was confirmed
     bool mark_may_fall = false;
-    bool first_message = true;  // none was taken since the partition was placed
-    std::uint64_t epoch = 0;    // of the connections when the mark was confirmed
+    bool first_message = true;          // none was taken since the partition was placed
+    std::uint64_t epoch = 0;            // of the connections when the mark was compared
+    std::uint64_t operation_epoch = 0;  // when the operation under way was started
     Clock::time_point mark_due{};
     std::uint32_t failures = 0;
     std::optional<std::int64_t> commit_sent;
@@ -149,7 +155,9 @@ class PartitionSet {
   void finish_check(std::int32_t id, Partition& p);
   void after_mark(std::int32_t id, Partition& p, Mark::Outcome outcome, Clock::time_point now);
   void act(std::int32_t id, Partition& p, Clock::time_point now, Instant wall_now);
-  void failed(Partition& p, Clock::time_point now);
+  void failed(std::int32_t id, Partition& p, Clock::time_point now, std::string why);
+  void recovered(Partition& p);
+  void write_mark(Partition& p, std::int64_t offset, Clock::time_point now, Instant wall_now);
   void place(Partition& p, std::int64_t offset);
   bool rewind_to(std::int32_t id, Partition& p, const Rewind& rewind);
   void close_range(std::int32_t id, Partition& p);
@@ -171,6 +179,8 @@ class PartitionSet {
   std::vector<std::unique_ptr<Mark>> retired_;  // of revoked partitions, until their operation ends
   std::uint64_t generations_ = 0;
   bool hurry_ = false;
+  std::string trouble_;
+  std::uint32_t failures_logged_ = 0;  // the longest row of failures that the log knows of
 };
 
 }  // namespace fcap::updater

@@ -116,8 +116,14 @@ void Updater::report_health(Clock::time_point now) {
   if (parts_.health == nullptr) return;
   parts_.health->beat(now);
   parts_.health->set_assigned(joined_);
-  parts_.health->set_redis_ok(!writer_.redis_failing() && !partitions_.failing());
-  parts_.health->set_stuck(writer_.dead_letters_failing());
+  using Trouble = Health::Trouble;
+  const auto tell = [this](Trouble kind, bool failing, std::string_view what) {
+    parts_.health->set_trouble(kind, failing ? what : std::string_view{});
+  };
+  tell(Trouble::kMarks, partitions_.failing(), partitions_.trouble());
+  tell(Trouble::kWrites, writer_.redis_failing(), writer_.redis_trouble());
+  tell(Trouble::kDeadLetters, writer_.dead_letters_failing(),
+       "the dead-letter topic takes nothing");
 }
 
 void Updater::hold_up(Clock::time_point now) {

@@ -21,6 +21,8 @@ RunningUpdater::RunningUpdater(const Options& options) : log_(std::make_shared<L
   };
   RedisOptions redis;
   redis.addresses = {options.redis_address};
+  redis.user = options.redis_user;
+  redis.password = options.redis_password;
   redis.log = log;
   auto client = redis::Client::create(redis);
   if (!client.ok()) throw std::runtime_error(client.status().text());
@@ -43,6 +45,7 @@ RunningUpdater::RunningUpdater(const Options& options) : log_(std::make_shared<L
   parts.epoch = [client = client_] { return client->connection_epoch(); };
   parts.decoder = decoder_.get();
   parts.dead_letters = dead_letters_.get();
+  parts.health = &health_;
   parts.log = log;
   auto made = updater::Updater::create(wanted, parts, metrics_);
   if (!made.ok()) throw std::runtime_error(made.status().text());
@@ -61,6 +64,12 @@ RunningUpdater::~RunningUpdater() {
 void RunningUpdater::stop() {
   thread_.request_stop();
   if (thread_.joinable()) thread_.join();
+}
+
+std::string RunningUpdater::not_ready() const {
+  std::string why;
+  (void)health_.ready(updater::Health::Clock::now(), why);
+  return why;
 }
 
 std::string RunningUpdater::log() const {

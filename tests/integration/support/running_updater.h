@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <thread>
@@ -8,6 +9,7 @@
 
 #include "events/event_decoder.h"
 #include "redis/client.h"
+#include "updater/metrics/health.h"
 #include "updater/metrics/metrics.h"
 #include "updater/pipeline/dead_letter_producer.h"
 #include "updater/pipeline/updater.h"
@@ -21,6 +23,8 @@ class RunningUpdater {
   struct Options {
     std::string brokers;
     std::string redis_address;
+    std::string redis_user;  ///< empty: the default user
+    std::string redis_password;
     std::string topic;
     std::string dead_letter_topic;  ///< empty: rejected messages are only counted
     std::string group_id = "fcap-test";
@@ -38,6 +42,8 @@ class RunningUpdater {
 
   [[nodiscard]] const updater::Metrics& metrics() const noexcept { return metrics_; }
   [[nodiscard]] Store& store() noexcept { return *store_; }
+  /// What /readyz would say; empty: ready.
+  [[nodiscard]] std::string not_ready() const;
   /// Everything that the updater has logged at warning or above.
   [[nodiscard]] std::string log() const;
 
@@ -45,6 +51,7 @@ class RunningUpdater {
   struct Log;
   std::shared_ptr<Log> log_;
   updater::Metrics metrics_;
+  updater::Health health_{std::chrono::seconds{30}};
   std::shared_ptr<redis::Client> client_;
   std::unique_ptr<Store> store_;
   std::unique_ptr<events::EventDecoder> decoder_;

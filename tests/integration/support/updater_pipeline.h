@@ -44,6 +44,8 @@ class UpdaterPipeline : public ::testing::Test {
     RunningUpdater::Options all;
     all.brokers = kafka->brokers();
     all.redis_address = redis_address_.empty() ? redis_->address() : redis_address_;
+    all.redis_user = redis_user_;
+    all.redis_password = redis_user_;
     all.topic = topic_;
     all.dead_letter_topic = topic_ + ".dead";
     all.group_id = topic_;
@@ -83,6 +85,7 @@ class UpdaterPipeline : public ::testing::Test {
   std::unique_ptr<RedisServer> redis_;
   std::unique_ptr<KafkaProducer> producer_;
   std::string redis_address_;  ///< where the updater looks for Redis; empty: at redis_
+  std::string redis_user_;     ///< the updater's account, its password being its name
   std::string topic_;
   EventMaker maker_{test_seed(kSeed), 2000};
   ExpectedLedgers expected_;

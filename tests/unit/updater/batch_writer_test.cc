@@ -134,6 +134,11 @@ class KnowingWriterTest : public BatchWriterTest {
   // Writes `users` users once more; how many expiries were left alone.
   std::uint64_t write_again(int users) {
     const std::uint64_t before = store_.expiries_left();
+    submit(users);
+    pump();
+    return store_.expiries_left() - before;
+  }
+  void submit(int users) {
     Batch& batch = knowing_.take();
     batch.writes.clear();
     Batch& events = filled(users);
@@ -141,8 +146,6 @@ class KnowingWriterTest : public BatchWriterTest {
     batch.events = static_cast<std::size_t>(users);
     writer_.discard(events);
     knowing_.submit(batch);
-    pump();
-    return store_.expiries_left() - before;
   }
   void pump() {
     std::vector<Batch*> done;
@@ -201,6 +204,53 @@ TEST_F(KnowingWriterTest, AWriteThatFailedIsNotReliedUpon) {
   EXPECT_EQ(write_again(1), 1U);
   EXPECT_EQ(store_.writes(), 3U);
   EXPECT_EQ(write_again(1), 1U);
+}
+
+TEST_F(KnowingWriterTest, WhereOnlyTheExpiryFailedNothingIsAppendedAgain) {
+  store_.refuse_expiries = true;
+  submit(3);
+  std::vector<Batch*> done;
+  for (int i = 0; i < 100; ++i) {
+    knowing_.pump(now_, done);
+    now_ += milliseconds{100};
+  }
+  EXPECT_TRUE(done.empty());
+  const std::size_t bytes = store_.records().at("p:{u0}").bytes.size();
+  EXPECT_NE(knowing_.redis_trouble().find("NOPERM"), std::string::npos);
+  EXPECT_NE(knowing_.redis_trouble().find("p:{u"), std::string::npos) << "it names a key";
+  store_.refuse_expiries = false;
+  pump();
+  EXPECT_EQ(knowing_.batches_in_flight(), 0U);
+  ledger::Ledger found;
+  ASSERT_EQ(found.decode(store_.records().at("p:{u0}").bytes), ledger::DecodeCode::kOk);
+  EXPECT_EQ(found.size(), 1U);
+  EXPECT_EQ(store_.records().at("p:{u0}").bytes.size(), bytes);
+  EXPECT_GT(store_.records().at("p:{u0}").expire_at, Instant{});
+}
+
+TEST_F(KnowingWriterTest, ARecordThatVanishedBeforeItsExpiryIsAppendedAgain) {
+  store_.refuse_expiries = true;
+  submit(1);
+  std::vector<Batch*> done;
+  knowing_.pump(now_, done);
+  store_.records().clear();
+  store_.refuse_expiries = false;
+  pump();
+  EXPECT_EQ(knowing_.batches_in_flight(), 0U);
+  EXPECT_FALSE(store_.records().at("p:{u0}").bytes.empty());
+}
+
+TEST_F(KnowingWriterTest, WhatAnotherServerHasAppendedIsAppendedAgain) {
+  store_.refuse_expiries = true;
+  submit(1);
+  std::vector<Batch*> done;
+  knowing_.pump(now_, done);
+  store_.records().clear();
+  store_.records()["p:{u0}"].bytes = "x";
+  ++epoch_;
+  store_.refuse_expiries = false;
+  pump();
+  EXPECT_GT(store_.records().at("p:{u0}").bytes.size(), 1U);
 }
 
 TEST_F(BatchWriterTest, ADeadLetterThatDoesNotArriveHoldsItsBatchUp) {

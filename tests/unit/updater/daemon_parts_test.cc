@@ -43,17 +43,21 @@ TEST(HealthState, ReadyNamesEveryReasonItIsNot) {
   health.rules_check([&] { return rules; });
   std::string why;
   EXPECT_FALSE(health.ready(kStart, why));
-  EXPECT_EQ(std::ranges::count(why, '\n'), 4);
+  EXPECT_EQ(std::ranges::count(why, '\n'), 3);
   health.beat(kStart);
   health.set_assigned(true);
-  health.set_redis_ok(true);
   EXPECT_FALSE(health.ready(kStart, why));
   EXPECT_EQ(why, "no rules have been loaded\n");
   rules = true;
   EXPECT_TRUE(health.ready(kStart, why));
   EXPECT_EQ(why, "");
-  health.set_stuck(true);
+  health.set_trouble(Health::Trouble::kMarks, "partition 0: NOPERM");
+  health.set_trouble(Health::Trouble::kDeadLetters, "no such topic");
   EXPECT_FALSE(health.ready(kStart, why));
+  EXPECT_EQ(why, "partition 0: NOPERM\nno such topic\n");
+  health.set_trouble(Health::Trouble::kMarks, "");
+  health.set_trouble(Health::Trouble::kDeadLetters, "");
+  EXPECT_TRUE(health.ready(kStart, why));
 }
 
 TEST(HealthState, TheWatchdogIsFedByBeatsAtItsInterval) {

@@ -24,11 +24,12 @@ class FaultStore final : public Store {
     kRefused,    ///< not executed, and said so
     kLost,       ///< not executed, timed out
     kReplyLost,  ///< executed, timed out
+    kNoExpiry,   ///< an append: executed, but the expiry after it was refused
   };
 
   void get(std::string_view key, Deadline, StoreCompletion& done) noexcept override {
     enqueue([this, key = std::string(key), &done](Fault fault) {
-      if (fault != Fault::kNone) return done.complete({code_of(fault), {}, 0, {}});
+      if (fault != Fault::kNone) return done.complete({code_of(fault), {}, 0, text_of(fault)});
       const auto found = records_.find(key);
       if (found == records_.end()) return done.complete({StoreCode::kNotFound, {}, 0, {}});
       done.complete({StoreCode::kOk, found->second.bytes, 0, {}});
@@ -47,7 +48,7 @@ class FaultStore final : public Store {
             length = record.bytes.size();
             ++writes_;
           }
-          done.complete({code_of(fault), {}, length, {}});
+          done.complete({code_of(fault), {}, fault == Fault::kNone ? length : 0, text_of(fault)});
         });
   }
 
@@ -59,7 +60,13 @@ class FaultStore final : public Store {
       enqueue([this, i, key = std::string(append.key), bytes = std::string(append.bytes),
                expire_at = append.expire_at, known_bytes = append.known_bytes, &done](Fault fault) {
         std::size_t length = 0;
-        if (fault == Fault::kNone || fault == Fault::kReplyLost) {
+        if (fault == Fault::kNone && refuse_expiries) fault = Fault::kNoExpiry;
+        if (fault == Fault::kNoExpiry) {
+          Record& record = records_[key];
+          record.bytes += bytes;
+          length = record.bytes.size();
+          ++writes_;
+        } else if (fault == Fault::kNone || fault == Fault::kReplyLost) {
           Record& record = records_[key];
           if (known_bytes == record.bytes.size() && known_bytes != 0) {
             ++expiries_left_;
@@ -70,7 +77,8 @@ class FaultStore final : public Store {
           length = record.bytes.size();
           ++writes_;
         }
-        done.complete(i, {code_of(fault), {}, length, {}});
+        const bool told = fault == Fault::kNone || fault == Fault::kNoExpiry;
+        done.complete(i, {code_of(fault), {}, told ? length : 0, text_of(fault)});
       });
     }
   }
@@ -81,8 +89,9 @@ class FaultStore final : public Store {
         [this, key = std::string(change.key), desired = std::string(change.desired),
          expected = change.expected ? std::optional<std::string>(*change.expected) : std::nullopt,
          expire_at = change.expire_at, keep_appended = change.keep_appended, &done](Fault fault) {
+          if (refuse_exchanges) fault = Fault::kRefused;
           if (fault == Fault::kRefused || fault == Fault::kLost) {
-            return done.complete({code_of(fault), {}, 0, {}});
+            return done.complete({code_of(fault), {}, 0, text_of(fault)});
           }
           const auto found = records_.find(key);
           std::string tail;
@@ -101,7 +110,7 @@ class FaultStore final : public Store {
             ++writes_;
           }
           const StoreCode code = as_expected ? StoreCode::kOk : StoreCode::kConflict;
-          done.complete({fault == Fault::kNone ? code : code_of(fault), {}, 0, {}});
+          done.complete({fault == Fault::kNone ? code : code_of(fault), {}, 0, text_of(fault)});
         });
   }
 
@@ -132,6 +141,9 @@ class FaultStore final : public Store {
   /// What an operation meets when it runs at once; asked for each.
   std::function<Fault()> next_fault;
   bool immediate = true;
+  /// As an account does that may not run scripts, or not PEXPIREAT.
+  bool refuse_exchanges = false;
+  bool refuse_expiries = false;
 
  private:
   using Operation = std::function<void(Fault)>;
@@ -141,12 +153,17 @@ class FaultStore final : public Store {
       case Fault::kNone:
         return StoreCode::kOk;
       case Fault::kRefused:
+      case Fault::kNoExpiry:
         return StoreCode::kServerError;
       case Fault::kLost:
       case Fault::kReplyLost:
         return StoreCode::kTimeout;
     }
     return StoreCode::kOk;
+  }
+
+  static std::string_view text_of(Fault fault) noexcept {
+    return code_of(fault) == StoreCode::kServerError ? "NOPERM this user may not" : "";
   }
 
   void enqueue(Operation operation) {

@@ -1,5 +1,6 @@
 #include "updater/pipeline/partition_set.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <string>
@@ -59,10 +60,21 @@ class PartitionSetTest : public ::testing::Test {
   }
 
   // Assigns partition 0 and gives where it begins.
-  std::int64_t assign() {
+  std::int64_t assign_only() {
     std::vector<PartitionOffset> partitions{{0, PartitionOffset::kNone}};
     set_.assign(partitions);
     return partitions[0].offset;
+  }
+  // The same, and its mark is confirmed.
+  std::int64_t assign() {
+    const std::int64_t offset = assign_only();
+    confirm();
+    return offset;
+  }
+  // The mark is written, and its answer seen.
+  void confirm() {
+    tick();
+    tick(milliseconds{1});
   }
 
   void tick(milliseconds later = milliseconds{1000}) {
@@ -99,7 +111,11 @@ class PartitionSetTest : public ::testing::Test {
   FakeLog log_;
   Metrics metrics_;
   std::uint64_t epoch_ = 1;
-  PartitionSet set_{store_, [this] { return epoch_; }, log_, options(), metrics_, {}};
+  std::vector<std::string> said_;
+  PartitionSet set_{
+      store_,   [this] { return epoch_; },
+      log_,     options(),
+      metrics_, [this](LogLevel, std::string_view text) { said_.emplace_back(text); }};
   PartitionSet::Clock::time_point now_ = PartitionSet::Clock::now();
 };
 
@@ -116,6 +132,54 @@ TEST_F(PartitionSetTest, WithoutAMarkBeginsAtTheStartOfRetentionAndWritesOneAtOn
   EXPECT_EQ(assign(), 10);
   tick();
   EXPECT_EQ(mark(), "10");
+}
+
+TEST_F(PartitionSetTest, NothingIsTakenInBeforeItsMarkIsConfirmed) {
+  log_.commits[0] = 100;
+  EXPECT_EQ(assign_only(), 10);
+  EXPECT_TRUE(set_.checking());
+  EXPECT_FALSE(set_.take(0, 10));
+  store_.immediate = false;
+  tick();
+  EXPECT_FALSE(set_.take(0, 10)) << "written, not acknowledged";
+  store_.run_all();
+  tick();
+  EXPECT_FALSE(set_.checking());
+  EXPECT_TRUE(set_.take(0, 10));
+  store_.run_all();
+}
+
+TEST_F(PartitionSetTest, RefusedMarksStopReadingAndTheServersWordsAreSaid) {
+  set_mark(100);
+  assign();
+  take(100, 110);
+  store_.refuse_exchanges = true;
+  settle();
+  EXPECT_TRUE(set_.checking()) << "although the mark can be read";
+  EXPECT_TRUE(set_.failing());
+  EXPECT_FALSE(set_.take(0, 110));
+  EXPECT_NE(set_.trouble().find("NOPERM"), std::string::npos) << set_.trouble();
+  for (int i = 0; i < 20; ++i) tick();
+  EXPECT_TRUE(set_.failing());
+  EXPECT_GT(metrics_.mark_failures.value(), 4U);
+  EXPECT_TRUE(std::ranges::any_of(
+      said_, [](const std::string& line) { return line.find("NOPERM") != std::string::npos; }));
+  store_.refuse_exchanges = false;
+  settle();
+  EXPECT_FALSE(set_.failing());
+  EXPECT_TRUE(set_.take(0, 110));
+}
+
+TEST_F(PartitionSetTest, AfterAReconnectionNothingIsTakenInBeforeTheNewServerHasTakenAMark) {
+  set_mark(100);
+  assign();
+  ++epoch_;
+  store_.refuse_exchanges = true;
+  settle();
+  EXPECT_FALSE(set_.take(0, 100));
+  store_.refuse_exchanges = false;
+  settle();
+  EXPECT_TRUE(set_.take(0, 100));
 }
 
 TEST_F(PartitionSetTest, MarksOnlyWhatIsDone) {
@@ -215,13 +279,9 @@ TEST_F(PartitionSetTest, AMarkAcknowledgedAcrossAReconnectionIsNotBelieved) {
   store_.run_all();  // … and the new one executes the mark
   store_.immediate = true;
   EXPECT_EQ(mark(), "150");
-  tick();
-  tick();
-  tick();
-  EXPECT_EQ(to_place(), (Places{{0, 100}}));
-  set_.placed(0);
-  tick();
+  settle();
   EXPECT_EQ(mark(), "100") << "the mark is taken back";
+  EXPECT_EQ(to_place(), (Places{{0, 100}}));
 }
 
 TEST_F(PartitionSetTest, AMarkWhoseAnswerWasLostIsFoundAgain) {
@@ -234,8 +294,7 @@ TEST_F(PartitionSetTest, AMarkWhoseAnswerWasLostIsFoundAgain) {
   store_.next_fault = nullptr;
   tick();
   EXPECT_TRUE(set_.checking());
-  tick();
-  tick();
+  settle();
   EXPECT_FALSE(set_.checking());
   EXPECT_EQ(to_place(), Places{});
   EXPECT_EQ(mark(), "150");
@@ -309,6 +368,7 @@ TEST_F(PartitionSetTest, LagIsWhatIsNotDoneYetOfEachPartitionWhoseEndIsKnown) {
   std::vector<PartitionOffset> all{
       {0, PartitionOffset::kNone}, {1, PartitionOffset::kNone}, {2, PartitionOffset::kNone}};
   set_.assign(all);
+  confirm();
   log_.ends = {{0, 130}, {1, 90}, {7, 1000}};  // of 1 it was heard of long ago
   const auto some = take(100, 110);
   set_.report_lag();
