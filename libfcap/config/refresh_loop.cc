@@ -14,6 +14,9 @@ using std::chrono::milliseconds;
 /// A whole load, a million rules included.
 constexpr milliseconds kLoadTimeout{30'000};
 constexpr std::size_t kWarningsLoggedMax = 20;
+/// From here on reading the tables takes so long that a start does not wait for it when it has the
+/// snapshot's rules.
+constexpr std::size_t kSlowFromRules = 50'000;
 
 bool no_answer(const Status& status) {
   return status.code() == StatusCode::kUnavailable ||
@@ -23,10 +26,6 @@ bool no_answer(const Status& status) {
 
 RuleSetSize size_of(const RuleSet& set) {
   return {set.version(), set.rules().size(), set.campaigns().size()};
-}
-
-RuleSetSpec spec_of(const RuleSet& set) {
-  return {set.version(), set.rules(), set.campaigns()};
 }
 
 }  // namespace
@@ -78,17 +77,26 @@ void RefreshLoop::first_round(milliseconds first_wait) {
   milliseconds timeout = kLoadTimeout;
   if (from_postgres() && !options_.snapshot_file.empty()) {
     build_fallback();
-    // Somebody waits: leave time to fall back on what is at hand.
-    if (fallback_) timeout = std::clamp(first_wait / 2, milliseconds{1}, kLoadTimeout);
+    if (fallback_ && fallback_->rules().size() >= kSlowFromRules) {
+      hand_out(fallback_, file_.current_at(), "snapshot");
+      end_first_round();
+    } else if (fallback_) {
+      // Somebody waits: leave time to fall back on what is at hand.
+      timeout = std::clamp(first_wait / 2, milliseconds{1}, kLoadTimeout);
+    }
   }
   bool changed = false;
   const bool answered = look(timeout, changed);
   if (!answered && fallback_ && !timer_.stopping()) {
     log(LogLevel::kWarning, "rules: started from the snapshot " + options_.snapshot_file);
-    hand_out(fallback_, file_.current_at(), "snapshot");
+    if (!current_) hand_out(fallback_, file_.current_at(), "snapshot");
   }
   fallback_.reset();
   timer_.looked(answered, changed);
+  end_first_round();
+}
+
+void RefreshLoop::end_first_round() {
   const std::lock_guard lock(mutex_);
   first_round_done_ = true;
   first_round_over_.notify_all();
@@ -102,7 +110,12 @@ void RefreshLoop::build_fallback() {
     Status status = offered.status();
     if (status.ok() && offered.value()) {
       auto built = RuleSet::build(std::move(offered.value()->spec), build_options_);
-      if (built.ok()) fallback_ = built.value();
+      if (built.ok()) {
+        fallback_ = built.value();
+        changed_at_ = std::move(offered.value()->changed_at);
+        // Tables that are still in this state need not be read.
+        if (!changed_at_.empty()) postgres_.assume_taken({fallback_->version(), changed_at_});
+      }
       status = built.status();
     }
     if (!status.ok() && status.code() != StatusCode::kNotFound) {
@@ -129,6 +142,7 @@ Status RefreshLoop::look_once(milliseconds timeout, bool& changed) {
   Result<std::optional<OfferedRules>> offered = offer_of_source(timeout);
   if (!offered.ok()) return offered.status();
   if (!offered.value()) {
+    if (!current_) hand_out(fallback_, Clock::now(), "postgres");
     still_current();
     return {};
   }
@@ -162,6 +176,7 @@ Status RefreshLoop::take(OfferedRules offered) {
   } else {
     file_.taken();
   }
+  changed_at_ = std::move(offered.changed_at);
   hand_out(std::move(built).value(), offered.current_at, from_postgres() ? "postgres" : "snapshot");
   if (from_postgres()) publish();
   return {};
@@ -198,6 +213,7 @@ void RefreshLoop::still_current() {
   {
     const std::lock_guard lock(mutex_);
     current_at_ = from_postgres() ? Clock::now() : file_.current_at();
+    if (from_postgres()) state_.source = "postgres";
     state_.last_error.clear();
   }
   if (!from_postgres() || options_.snapshot_file.empty()) return;
@@ -210,7 +226,7 @@ void RefreshLoop::still_current() {
 
 void RefreshLoop::publish() {
   if (options_.snapshot_file.empty()) return;
-  const Status status = write_snapshot(options_.snapshot_file, spec_of(*current_));
+  const Status status = publish_snapshot(options_.snapshot_file, view_of(*current_, changed_at_));
   if (!status.ok() && published_) log(LogLevel::kWarning, "rules: " + status.text());
   published_ = status.ok();
 }

@@ -45,6 +45,7 @@ class RefreshLoop {
 
   void first_round(std::chrono::milliseconds first_wait);
   void build_fallback();
+  void end_first_round();
   /// Whether the source answered with something usable, be it "unchanged". `changed`: it was not.
   bool look(std::chrono::milliseconds timeout, bool& changed);
   Status look_once(std::chrono::milliseconds timeout, bool& changed);
@@ -71,6 +72,7 @@ class RefreshLoop {
   bool published_ = true;
   std::shared_ptr<const RuleSet> fallback_;
   std::shared_ptr<const RuleSet> current_;
+  std::string changed_at_;  ///< of the tables that current_, or before it fallback_, comes from
 
   mutable std::mutex mutex_;
   std::condition_variable first_round_over_;

@@ -5,7 +5,6 @@
 #include <system_error>
 #include <utility>
 
-#include <fcntl.h>
 #include <sys/stat.h>
 
 #include "config/snapshot.h"
@@ -23,7 +22,8 @@ Result<std::optional<OfferedRules>> PostgresSource::look(const PgWait& wait) {
   if (!loaded.ok()) return loaded.status();
   if (!loaded.value()) return std::optional<OfferedRules>();
   offered_ = std::move(loaded.value()->version);
-  return std::optional(OfferedRules{std::move(loaded.value()->spec), asked_at});
+  return std::optional(
+      OfferedRules{std::move(loaded.value()->spec), offered_->changed_at, asked_at});
 }
 
 Status FileSource::stat_file(Identity& identity) {
@@ -45,28 +45,22 @@ Result<std::optional<OfferedRules>> FileSource::look() {
   // Before the bytes: a file replaced in between is then looked at again.
   if (Status status = stat_file(offered_); !status.ok()) return status;
   if (offered_ == taken_) return std::optional<OfferedRules>();
-  Result<std::string> bytes = read_snapshot_bytes(path_);
-  if (!bytes.ok()) return bytes.status();
-  offered_header_ = snapshot_header(bytes.value());
-  if (offered_header_ == taken_header_ && snapshot_payload(bytes.value()).ok()) {
+  Result<SnapshotFile> file = SnapshotFile::open(path_);
+  if (!file.ok()) return file.status();
+  offered_header_ = file.value().header();
+  if (offered_header_ == taken_header_ && file.value().is_whole()) {
     taken_ = offered_;
     return std::optional<OfferedRules>();
   }
-  Result<RuleSetSpec> spec = parse_snapshot(bytes.value());
-  if (!spec.ok()) {
-    return Status::error(spec.status().code(), "snapshot " + path_ + " " + spec.status().text());
-  }
-  return std::optional(OfferedRules{std::move(spec).value(), current_at_});
+  Result<Snapshot> snapshot = file.value().read();
+  if (!snapshot.ok()) return snapshot.status();
+  return std::optional(OfferedRules{std::move(snapshot.value().spec),
+                                    std::move(snapshot.value().changed_at), current_at_});
 }
 
 void FileSource::taken() {
   taken_ = offered_;
   taken_header_ = offered_header_;
-}
-
-void touch_snapshot(const std::string& path) noexcept {
-  // Nobody depends on it: a file that cannot be touched only looks older than it is.
-  (void)::utimensat(AT_FDCWD, path.c_str(), nullptr, 0);
 }
 
 }  // namespace fcap::config

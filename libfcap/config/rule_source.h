@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include <fcap/rule_set.h>
 #include <fcap/status.h>
@@ -15,6 +16,8 @@ namespace fcap::config {
 /// A rule set as a source offers it: read, not judged.
 struct OfferedRules {
   RuleSetSpec spec;
+  /// TableVersion::changed_at of the tables that they come from; empty: not known.
+  std::string changed_at;
   /// The last moment at which it is known to have been the current one.
   std::chrono::steady_clock::time_point current_at;
 };
@@ -28,6 +31,8 @@ class PostgresSource {
   Result<std::optional<OfferedRules>> look(const PgWait& wait);
   /// The offer of the last look() is now in use.
   void taken() { taken_ = offered_; }
+  /// What was read from that state of the tables, by whomever, is at hand.
+  void assume_taken(TableVersion version) { taken_ = std::move(version); }
 
  private:
   std::string conninfo_;
@@ -67,8 +72,5 @@ class FileSource {
   Identity taken_;
   std::chrono::steady_clock::time_point current_at_;
 };
-
-/// Tells a snapshot's readers that it is still current: sets its time of modification.
-void touch_snapshot(const std::string& path) noexcept;
 
 }  // namespace fcap::config

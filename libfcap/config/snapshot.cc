@@ -1,12 +1,11 @@
 #include "config/snapshot.h"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
-#include <charconv>
 #include <cstdint>
 #include <cstdio>
-#include <optional>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -18,11 +17,15 @@
 
 #include "config/file_handle.h"
 #include "config/rule_json.h"
+#include "config/snapshot_format.h"
 
 namespace fcap::config {
 namespace {
 
-constexpr std::string_view kMagic = "fcap-rules 1 ";
+constexpr std::string_view kJsonMagic = "fcap-rules 1 ";
+constexpr std::string_view kBinaryMagic = "fcap-rules 2 ";
+/// Of either format. That of format 2 always has the same length, so that it can be filled in last.
+constexpr std::size_t kHeaderBytesMax = 64;
 /// Far above a million rules; keeps a wrong path from filling the memory.
 constexpr std::size_t kFileBytesMax = std::size_t{2} << 30;
 
@@ -44,18 +47,55 @@ std::string hex64(std::uint64_t value) {
   return digits.data();
 }
 
-std::string header_of(std::string_view payload) {
-  return std::string(kMagic) + std::to_string(payload.size()) + " " +
+std::string json_header(std::string_view payload) {
+  return std::string(kJsonMagic) + std::to_string(payload.size()) + " " +
          hex64(XXH3_64bits(payload.data(), payload.size())) + "\n";
 }
 
-int write_all(int fd, std::string_view bytes) {
+std::string binary_header(std::uint64_t bytes, std::uint64_t hash) {
+  constexpr std::size_t kDigits = 20;
+  const std::string digits = std::to_string(bytes);
+  return std::string(kBinaryMagic)
+      .append(kDigits - digits.size(), '0')
+      .append(digits)
+      .append(" ")
+      .append(hex64(hash))
+      .append("\n");
+}
+
+bool write_all(int fd, std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t written = ::write(fd, bytes.data(), bytes.size());
-    if (written < 0 && errno != EINTR) return errno;
+    if (written < 0 && errno != EINTR) return false;
     if (written > 0) bytes.remove_prefix(static_cast<std::size_t>(written));
   }
-  return 0;
+  return true;
+}
+
+/// The header that a file with these rules has. Serialises them, which is much cheaper than writing
+/// them to a disk.
+std::string header_of(const SnapshotView& rules) {
+  SnapshotOutput output([](std::string_view) { return true; });
+  write_rules(rules, output);
+  return binary_header(output.bytes(), output.hash());
+}
+
+/// 0, or the error.
+int write_file(int fd, const SnapshotView& rules) {
+  if (!write_all(fd, binary_header(0, 0))) return errno;
+  int error = 0;
+  SnapshotOutput output([&](std::string_view piece) {
+    if (write_all(fd, piece)) return true;
+    if (error == 0) error = errno;
+    return false;
+  });
+  write_rules(rules, output);
+  if (error != 0) return error;
+  const std::string header = binary_header(output.bytes(), output.hash());
+  const ssize_t written = ::pwrite(fd, header.data(), header.size(), 0);
+  if (written < 0) return errno;
+  if (static_cast<std::size_t>(written) != header.size()) return EIO;
+  return ::fsync(fd) == 0 ? 0 : errno;
 }
 
 /// A rename survives a crash only once its directory is on disk.
@@ -71,22 +111,78 @@ std::string temporary_name(const std::string& path) {
   return path + ".new." + std::to_string(::getpid()) + "." + std::to_string(counter.fetch_add(1));
 }
 
+Status not_whole() {
+  return corrupt("is not whole: its length or checksum is not what its header says");
+}
+
+/// Format 1.
+Result<Snapshot> parse_json(std::string_view bytes) {
+  const std::string_view header = snapshot_header(bytes);
+  const std::string_view payload = bytes.substr(std::min(header.size() + 1, bytes.size()));
+  // The header follows from the payload, so comparing the two checks every byte of both.
+  if (json_header(payload) != std::string(header).append("\n")) return not_whole();
+  Result<RuleSetSpec> spec = parse_rules_json(payload);
+  if (!spec.ok()) return corrupt(spec.status().text());
+  return Snapshot{.spec = std::move(spec).value()};
+}
+
+/// Format 2, header and payload, of which `give_piece` gives one piece after the other.
+Result<Snapshot> parse(std::uint64_t bytes, const SnapshotInput::GivePiece& give_piece) {
+  if (bytes == 0) return corrupt("is empty");
+  std::string header(binary_header(0, 0).size(), '\0');
+  std::size_t length = 0;
+  while (length < header.size()) {
+    const std::size_t got = give_piece(header.data() + length, header.size() - length);
+    if (got == 0) break;
+    length += got;
+  }
+  if (!header.starts_with(kBinaryMagic) || length != header.size()) {
+    return corrupt("does not begin with the header of a snapshot of format 1 or 2");
+  }
+  const std::uint64_t payload_bytes = bytes - header.size();
+  SnapshotInput input(payload_bytes, give_piece);
+  Snapshot snapshot;
+  const bool read = read_rules(input, snapshot);
+  // What was read counts only once every byte is known to be right.
+  if (binary_header(payload_bytes, input.drain_and_hash()) != header) return not_whole();
+  if (!read) return corrupt("has a right checksum, but is not a rule set of format 2");
+  return snapshot;
+}
+
 }  // namespace
 
+SnapshotView view_of(const RuleSetSpec& spec) {
+  return {.version = spec.version, .rules = spec.rules, .campaigns = spec.campaigns};
+}
+
+SnapshotView view_of(const RuleSet& set, std::string_view changed_at) {
+  return {.version = set.version(),
+          .changed_at = changed_at,
+          .rules = set.rules(),
+          .campaigns = set.campaigns()};
+}
+
 std::string snapshot_bytes(const RuleSetSpec& spec) {
-  const std::string payload = to_rules_json(spec);
-  return header_of(payload) + payload;
+  std::string payload;
+  SnapshotOutput output([&](std::string_view piece) {
+    payload.append(piece);
+    return true;
+  });
+  write_rules(view_of(spec), output);
+  return binary_header(output.bytes(), output.hash()) + payload;
 }
 
 Status write_snapshot(const std::string& path, const RuleSetSpec& spec) {
-  const std::string bytes = snapshot_bytes(spec);
+  return write_snapshot(path, view_of(spec));
+}
+
+Status write_snapshot(const std::string& path, const SnapshotView& rules) {
   const std::string temporary = temporary_name(path);
   // The process's umask says who else may read it; nobody else may ever write it.
   FileHandle file(
       ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644));
   if (!file.open()) return file_error("cannot write beside it", path, errno);
-  int error = write_all(file.fd(), bytes);
-  if (error == 0 && ::fsync(file.fd()) != 0) error = errno;
+  int error = write_file(file.fd(), rules);
   file.close();
   if (error == 0 && ::rename(temporary.c_str(), path.c_str()) != 0) error = errno;
   if (error != 0) {
@@ -97,59 +193,105 @@ Status write_snapshot(const std::string& path, const RuleSetSpec& spec) {
   return {};
 }
 
-Result<std::string> read_snapshot_bytes(const std::string& path) {
-  const FileHandle file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!file.open()) return file_error("cannot be opened", path, errno);
-  struct stat about {};
-  if (::fstat(file.fd(), &about) != 0) return file_error("cannot be read", path, errno);
-  if (!S_ISREG(about.st_mode) || about.st_size > static_cast<off_t>(kFileBytesMax)) {
-    return Status::error(StatusCode::kCorrupt, "snapshot " + path + ": is no snapshot file");
+Status publish_snapshot(const std::string& path, const SnapshotView& rules) {
+  Result<SnapshotFile> file = SnapshotFile::open(path);
+  if (file.ok() && file.value().header() + "\n" == header_of(rules) && file.value().is_whole()) {
+    touch_snapshot(path);
+    return {};
   }
-  std::string bytes(static_cast<std::size_t>(about.st_size), '\0');
-  std::size_t length = 0;
-  while (length < bytes.size()) {
-    const ssize_t got = ::read(file.fd(), bytes.data() + length, bytes.size() - length);
-    if (got < 0 && errno != EINTR) return file_error("cannot be read", path, errno);
-    if (got == 0) break;
-    if (got > 0) length += static_cast<std::size_t>(got);
-  }
-  bytes.resize(length);
-  return bytes;
+  return write_snapshot(path, rules);
+}
+
+void touch_snapshot(const std::string& path) noexcept {
+  // Nobody depends on it: a file that cannot be touched only looks older than it is.
+  (void)::utimensat(AT_FDCWD, path.c_str(), nullptr, 0);
 }
 
 std::string_view snapshot_header(std::string_view bytes) {
   return bytes.substr(0, bytes.find('\n'));
 }
 
-Result<RuleSetSpec> read_snapshot(const std::string& path) {
-  Result<std::string> bytes = read_snapshot_bytes(path);
-  if (!bytes.ok()) return bytes.status();
-  Result<RuleSetSpec> spec = parse_snapshot(bytes.value());
-  if (spec.ok()) return spec;
-  return Status::error(spec.status().code(), "snapshot " + path + ": " + spec.status().text());
+SnapshotFile::SnapshotFile(std::string path, FileHandle file, std::uint64_t bytes)
+    : path_(std::move(path)), file_(std::move(file)), bytes_(bytes) {
+  std::string begin(kHeaderBytesMax, '\0');
+  begin.resize(give(begin.data(), begin.size()));
+  header_ = snapshot_header(begin);
 }
 
-Result<std::string_view> snapshot_payload(std::string_view bytes) {
-  if (bytes.empty()) return corrupt("is empty");
-  const std::string_view header = snapshot_header(bytes);
-  if (!header.starts_with(kMagic) || header.size() == bytes.size()) {
-    return corrupt("does not begin with the header of a snapshot of format 1");
+Result<SnapshotFile> SnapshotFile::open(const std::string& path) {
+  FileHandle file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!file.open()) return file_error("cannot be opened", path, errno);
+  struct stat about {};
+  if (::fstat(file.fd(), &about) != 0) return file_error("cannot be read", path, errno);
+  if (!S_ISREG(about.st_mode) || about.st_size > static_cast<off_t>(kFileBytesMax)) {
+    return Status::error(StatusCode::kCorrupt, "snapshot " + path + ": is no snapshot file");
   }
-  const std::string_view payload = bytes.substr(header.size() + 1);
-  // The header follows from the payload, so comparing the two checks every byte of both.
-  const std::string expected = header_of(payload);
-  if (header != std::string_view(expected).substr(0, expected.size() - 1)) {
-    return corrupt("is not whole: its length or checksum is not what its header says");
+  return SnapshotFile(path, std::move(file), static_cast<std::uint64_t>(about.st_size));
+}
+
+/// A file that cannot be read on ends there; its checksum tells.
+std::size_t SnapshotFile::give(char* to, std::size_t room) {
+  while (true) {
+    const ssize_t got = ::pread(file_.fd(), to, room, static_cast<off_t>(at_));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return 0;
+    at_ += static_cast<std::uint64_t>(got);
+    return static_cast<std::size_t>(got);
   }
-  return payload;
+}
+
+bool SnapshotFile::is_whole() {
+  if (!header_.starts_with(kBinaryMagic)) return read().ok();
+  const std::uint64_t payload_bytes = bytes_ - std::min(bytes_, header_.size() + 1);
+  at_ = header_.size() + 1;
+  SnapshotInput input(payload_bytes, [this](char* to, std::size_t room) { return give(to, room); });
+  return binary_header(payload_bytes, input.drain_and_hash()) == header_ + "\n";
+}
+
+Result<Snapshot> SnapshotFile::read() {
+  at_ = 0;
+  Result<Snapshot> snapshot = [&]() -> Result<Snapshot> {
+    if (!header_.starts_with(kJsonMagic)) {
+      return parse(bytes_, [this](char* to, std::size_t room) { return give(to, room); });
+    }
+    std::string whole(static_cast<std::size_t>(bytes_), '\0');
+    std::size_t length = 0;
+    while (length < whole.size()) {
+      const std::size_t got = give(whole.data() + length, whole.size() - length);
+      if (got == 0) break;
+      length += got;
+    }
+    whole.resize(length);
+    return parse_json(whole);
+  }();
+  if (snapshot.ok()) return snapshot;
+  return Status::error(snapshot.status().code(),
+                       "snapshot " + path_ + ": " + snapshot.status().text());
+}
+
+Result<Snapshot> load_snapshot(const std::string& path) {
+  Result<SnapshotFile> file = SnapshotFile::open(path);
+  if (!file.ok()) return file.status();
+  return file.value().read();
+}
+
+Result<RuleSetSpec> read_snapshot(const std::string& path) {
+  Result<Snapshot> snapshot = load_snapshot(path);
+  if (!snapshot.ok()) return snapshot.status();
+  return std::move(snapshot.value().spec);
 }
 
 Result<RuleSetSpec> parse_snapshot(std::string_view bytes) {
-  const Result<std::string_view> payload = snapshot_payload(bytes);
-  if (!payload.ok()) return payload.status();
-  Result<RuleSetSpec> spec = parse_rules_json(payload.value());
-  if (spec.ok()) return spec;
-  return corrupt(spec.status().text());
+  std::string_view rest = bytes;
+  Result<Snapshot> snapshot = bytes.starts_with(kJsonMagic)
+                                  ? parse_json(bytes)
+                                  : parse(bytes.size(), [&rest](char* to, std::size_t room) {
+                                      const std::size_t given = rest.copy(to, room);
+                                      rest.remove_prefix(given);
+                                      return given;
+                                    });
+  if (!snapshot.ok()) return snapshot.status();
+  return std::move(snapshot.value().spec);
 }
 
 }  // namespace fcap::config

@@ -10,20 +10,35 @@
 
 #include "config/snapshot.h"
 
-// Any bytes are refused unless header and payload agree, and any payload under its right header
-// gets as far as the parser of rules.
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const std::string_view bytes(reinterpret_cast<const char*>(data), size);
-  const auto raw = fcap::config::parse_snapshot(bytes);
-  if (raw.ok() && !fcap::config::snapshot_payload(bytes).ok()) std::abort();
+namespace {
 
+std::string with_header(const char* form, std::string_view payload) {
   std::array<char, 64> header{};
-  std::snprintf(header.data(), header.size(), "fcap-rules 1 %zu %016llx\n", size,
-                static_cast<unsigned long long>(XXH3_64bits(data, size)));
-  const std::string whole = std::string(header.data()).append(bytes);
-  const auto payload = fcap::config::snapshot_payload(whole);
-  if (!payload.ok() || payload.value() != bytes) std::abort();
-  const auto parsed = fcap::config::parse_snapshot(whole);
-  if (!parsed.ok() && parsed.status().code() != fcap::StatusCode::kCorrupt) std::abort();
+  std::snprintf(header.data(), header.size(), form, payload.size(),
+                static_cast<unsigned long long>(XXH3_64bits(payload.data(), payload.size())));
+  return std::string(header.data()).append(payload);
+}
+
+/// What can be read can be written, and is then read as the same.
+void check(const std::string& bytes) {
+  const auto parsed = fcap::config::parse_snapshot(bytes);
+  if (!parsed.ok()) {
+    if (parsed.status().code() != fcap::StatusCode::kCorrupt) std::abort();
+    return;
+  }
+  const std::string written = fcap::config::snapshot_bytes(parsed.value());
+  const auto again = fcap::config::parse_snapshot(written);
+  if (!again.ok() || fcap::config::snapshot_bytes(again.value()) != written) std::abort();
+}
+
+}  // namespace
+
+// Any bytes are refused unless header and payload agree, and any payload under its right header
+// gets as far as the reader of its format.
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string bytes(reinterpret_cast<const char*>(data), size);
+  check(bytes);
+  check(with_header("fcap-rules 1 %zu %016llx\n", bytes));
+  check(with_header("fcap-rules 2 %020zu %016llx\n", bytes));
   return 0;
 }

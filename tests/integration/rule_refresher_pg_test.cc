@@ -380,6 +380,48 @@ TEST_F(RuleRefresherPg, AFirstLoadThatIsEmptyWhereTheSnapshotIsNotIsRefused) {
   EXPECT_EQ(running.state().refused, 1U);
 }
 
+TEST_F(RuleRefresherPg, AStartReadsNoRowsThatTheSnapshotHas) {
+  { ASSERT_NO_FATAL_FAILURE(leave_snapshot()); }
+  add_rule("r1");
+  {
+    Running earlier(with_snapshot(kNever));
+    ASSERT_TRUE(earlier.start().ok());
+    ASSERT_TRUE(wait_until([this] {
+      const auto read = config::read_snapshot(snapshot_file());
+      return read.ok() && read.value().rules.size() == 11;
+    }));
+  }
+  // Whoever reads the rules now fails; the version is as it was.
+  sql("ALTER TABLE cap_rules RENAME TO hidden");
+  Running running(with_snapshot(milliseconds{50}));
+  ASSERT_TRUE(running.start().ok());
+  EXPECT_EQ(running.state().source, "postgres");
+  EXPECT_EQ(running.state().failed, 0U);
+  EXPECT_EQ(running.current()->rules().size(), 11U);
+  sql("ALTER TABLE hidden RENAME TO cap_rules");
+  add_rule("r2");
+  EXPECT_TRUE(running.reaches(12));
+}
+
+TEST_F(RuleRefresherPg, ALargeSnapshotIsInForceBeforeTheTablesHaveBeenRead) {
+  sql("INSERT INTO campaigns (id, cap_limit, window_seconds)"
+      " SELECT 'd' || n, 3, 86400 FROM generate_series(1, 60000) n");
+  {
+    Running earlier(with_snapshot(kNever));
+    ASSERT_TRUE(earlier.start().ok());
+    ASSERT_TRUE(wait_until([this] { return config::read_snapshot(snapshot_file()).ok(); }));
+  }
+  add_rule("r1");
+  server->freeze();
+  Running running(with_snapshot(milliseconds{50}));
+  EXPECT_TRUE(running.start(seconds{20}).ok());
+  EXPECT_EQ(running.state().source, "snapshot");
+  EXPECT_EQ(running.current()->rules().size(), 60'010U);
+  server->thaw();
+  EXPECT_TRUE(running.reaches(60'011)) << "the tables' rules follow";
+  EXPECT_EQ(running.state().source, "postgres");
+}
+
 TEST_F(RuleRefresherPg, ACorruptSnapshotIsNoReasonNotToStart) {
   std::ofstream(snapshot_file()) << "rubbish";
   Running running(with_snapshot(kNever));
