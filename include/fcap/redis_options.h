@@ -21,6 +21,9 @@ enum class LogLevel : std::uint8_t { kDebug, kInfo, kWarning, kError };
 /// Receives log lines. May be called from any fcap thread; must not block for long or throw.
 using LogCallback = std::function<void(LogLevel, std::string_view)>;
 
+/// Is told of a thread that has just been started, on that thread, by its name.
+using ThreadCallback = std::function<void(std::string_view)>;
+
 /// How to reach Redis.
 struct RedisOptions {
   // --- Where and as whom.
@@ -60,8 +63,13 @@ struct RedisOptions {
   /// GETs that wait together go out as one MGET of up to this many keys; 1: never.
   std::size_t mget_keys_max = 16;
 
-  /// Receives connects, disconnects and breaker changes; empty: nothing is logged.
+  /// Receives connects, disconnects, breaker changes, what is wrong with the server or with how it
+  /// is used, and its errors (the first, second, fourth … of a kind); empty: nothing is logged.
   LogCallback log = {};
+  /// Called first on each thread that is started, with its name ("fcap-redis-0", "fcap-resolve").
+  /// A new thread inherits the affinity, scheduling class and nice value of whoever creates the
+  /// store: a host that pins its threads sets here what fcap's should have. Must not throw.
+  ThreadCallback thread_started = {};
 };
 
 /// Makes a store in Redis and starts its I/O threads. Does not wait for a connection: operations
@@ -69,8 +77,9 @@ struct RedisOptions {
 /// of its range. The destructor completes everything pending with kUnavailable and joins the
 /// threads.
 ///
-/// A good guest: sockets never raise SIGPIPE, the threads block all signals, names are resolved off
-/// the I/O threads.
+/// A good guest: sockets never raise SIGPIPE, the threads block all signals but
+/// those of their own faults and of profilers (so that the host's crash handler is called), names
+/// are resolved off the I/O threads.
 [[nodiscard]] FCAP_EXPORT Result<std::unique_ptr<Store>> make_redis_store(RedisOptions options);
 
 }  // namespace fcap

@@ -1,10 +1,10 @@
 #include "checker/answer_queue.h"
 
+#include <cerrno>
+#include <system_error>
 #include <utility>
 
-#include <pthread.h>
-#include <signal.h>
-
+#include "base/thread.h"
 #include "checker/async_read.h"
 
 namespace fcap::checker {
@@ -13,22 +13,15 @@ AnswerQueue::~AnswerQueue() {
   stop();
 }
 
-void AnswerQueue::start() {
-  // The thread inherits the mask, so there is no instant at which it could take a signal.
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  try {
-    stopping_ = false;
-    thread_ = std::thread([this] { run(); });
-  } catch (...) {
+void AnswerQueue::start(base::ThreadHook hook) {
+  stopping_ = false;
+  auto started = base::start_thread(
+      "fcap-answers", [this] { run(); }, std::move(hook));
+  if (!started.ok()) {
     stopping_ = true;
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    throw;
+    throw std::system_error(EAGAIN, std::generic_category(), started.status().text());
   }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  pthread_setname_np(thread_.native_handle(), "fcap-answers");
+  thread_ = std::move(started).value();
 }
 
 bool AnswerQueue::push(AsyncRead& read, bool urgent) noexcept {

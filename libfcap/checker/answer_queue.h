@@ -5,6 +5,8 @@
 #include <mutex>
 #include <thread>
 
+#include "base/thread.h"
+
 namespace fcap::checker {
 
 class AsyncRead;
@@ -21,8 +23,8 @@ class AnswerQueue {
   AnswerQueue(const AnswerQueue&) = delete;
   AnswerQueue& operator=(const AnswerQueue&) = delete;
 
-  /// Starts the thread, with all signals blocked. Throws std::system_error.
-  void start();
+  /// Starts the thread (base/thread.h). Throws std::system_error.
+  void start(base::ThreadHook hook);
 
   /// Takes over a reference to the read. False: full or stopped, and the caller keeps it. A caller
   /// that is itself in a callback (`urgent`) finds it never full, because it cannot answer either.

@@ -50,7 +50,7 @@ Core::Core(CheckerOptions options, std::shared_ptr<Store> store)
     cache_ = std::make_unique<NegativeCache>(NegativeCache::Limits{
         .verdicts_max = local.cached_caps_max, .kept_for = local.cached_caps_for});
   }
-  answer_queue_.start();
+  answer_queue_.start(options_.redis.thread_started);
 }
 
 Core::~Core() {

@@ -2,32 +2,15 @@
 
 #include <cstdint>
 #include <string>
-#include <system_error>
 #include <utility>
 
-#include <pthread.h>
-#include <signal.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/thread.h"
+
 namespace fcap::config {
 namespace {
-
-/// A thread that is started while all signals are blocked leaves them to the host's threads.
-class AllSignalsBlocked {
- public:
-  AllSignalsBlocked() {
-    sigset_t all;
-    sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~AllSignalsBlocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  AllSignalsBlocked(const AllSignalsBlocked&) = delete;
-  AllSignalsBlocked& operator=(const AllSignalsBlocked&) = delete;
-
- private:
-  sigset_t before_{};
-};
 
 void signal_event(int fd) noexcept {
   const std::uint64_t one = 1;
@@ -45,21 +28,18 @@ BackgroundThread::~BackgroundThread() {
   stop();
 }
 
-Status BackgroundThread::start(std::string_view what, std::function<void()> run) {
-  const std::string name(what);
+Status BackgroundThread::start(std::string_view name, std::function<void()> run) {
   if (thread_.joinable()) {
-    return Status::error(StatusCode::kInvalidArgument, name + " runs already");
+    return Status::error(StatusCode::kInvalidArgument,
+                         "thread " + std::string(name) + " runs already");
   }
   if (!stop_.open() || !wake_.open()) {
-    return Status::error(StatusCode::kInternal, "no file descriptor for " + name);
+    return Status::error(StatusCode::kInternal,
+                         "no file descriptor for thread " + std::string(name));
   }
-  try {
-    const AllSignalsBlocked blocked;
-    thread_ = std::thread(std::move(run));
-  } catch (const std::system_error& failure) {
-    return Status::error(StatusCode::kInternal, "the thread of " + name + ": " + failure.what(),
-                         true);
-  }
+  auto started = base::start_thread(name, std::move(run));
+  if (!started.ok()) return started.status();
+  thread_ = std::move(started).value();
   return {};
 }
 

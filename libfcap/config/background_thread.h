@@ -16,7 +16,8 @@ struct LoopEvents {
   int wake = -1;
 };
 
-/// A thread that leaves all signals to the host's threads, and the two events that reach it.
+/// A thread that leaves the host's signals to the host's threads (base/thread.h), and the two
+/// events that reach it.
 ///
 /// Thread safety: wake() from any thread.
 class BackgroundThread {
@@ -27,8 +28,9 @@ class BackgroundThread {
   BackgroundThread(const BackgroundThread&) = delete;
   BackgroundThread& operator=(const BackgroundThread&) = delete;
 
-  /// `what` names the thread in errors. `run` must return once the stop event is readable.
-  Status start(std::string_view what, std::function<void()> run);
+  /// `name` is the thread's, at most 15 characters. `run` must return once the stop event is
+  /// readable.
+  Status start(std::string_view name, std::function<void()> run);
   /// Stops the thread and waits for its end; again is nothing.
   void stop() noexcept;
   void wake() noexcept;

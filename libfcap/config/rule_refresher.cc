@@ -18,7 +18,7 @@ class RuleRefresher::Impl {
 
   Status start(std::chrono::milliseconds wait) {
     if (Status status = loop_.check_options(); !status.ok()) return status;
-    Status status = thread_.start("the rule refresher", [this, wait] { loop_.run(wait); });
+    Status status = thread_.start("fcap-rules", [this, wait] { loop_.run(wait); });
     return status.ok() ? loop_.wait_for_first_round(wait) : status;
   }
 

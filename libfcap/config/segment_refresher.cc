@@ -54,7 +54,7 @@ class SegmentRefresher::Impl {
 
   Status start() {
     if (!options_status_.ok()) return options_status_;
-    return thread_.start("the segment refresher", [this] { run(); });
+    return thread_.start("fcap-segments", [this] { run(); });
   }
 
   Status wait_for_first_look(milliseconds wait) {

@@ -13,7 +13,8 @@ namespace fcap::redis {
 // NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): the shared state is aligned
 class Client::Impl {
  public:
-  explicit Impl(RedisOptions options) : shared_(std::move(options)) {}
+  explicit Impl(RedisOptions options)
+      : shared_(std::move(options)), resolver_(shared_.options.thread_started) {}
 
   Status start(const Address& address) {
     for (std::size_t i = 0; i < shared_.options.io_threads; ++i) {

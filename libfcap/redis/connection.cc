@@ -31,7 +31,8 @@ Status Connection::open(const Endpoint& endpoint) {
     setsockopt(fd_, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
   }
   const auto* address = reinterpret_cast<const sockaddr*>(&endpoint.storage);
-  if (::connect(fd_, address, endpoint.length_bytes) != 0 && errno != EINPROGRESS) {
+  if (::connect(fd_, address, endpoint.length_bytes) != 0 && errno != EINPROGRESS &&
+      errno != EINTR) {
     const int error = errno;
     close();
     return io_error("connect", error);

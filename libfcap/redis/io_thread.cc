@@ -10,7 +10,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "redis/thread_start.h"
+#include "base/thread.h"
 
 namespace fcap::redis {
 
@@ -44,7 +44,8 @@ IoThread::~IoThread() {
 }
 
 Status IoThread::start(std::size_t index) {
-  auto started = start_thread(("fcap-redis-" + std::to_string(index)).c_str(), [this] { run(); });
+  auto started = base::start_thread(
+      "fcap-redis-" + std::to_string(index), [this] { run(); }, shared_.options.thread_started);
   if (!started.ok()) return started.status();
   thread_ = std::move(started).value();
   return {};

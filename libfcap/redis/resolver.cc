@@ -7,7 +7,7 @@
 #include <netinet/in.h>
 #include <sys/un.h>
 
-#include "redis/thread_start.h"
+#include "base/thread.h"
 
 namespace fcap::redis {
 namespace {
@@ -64,7 +64,8 @@ void Resolver::resolve(const Address& address, Callback callback) {
   const std::lock_guard lock(mutex_);
   jobs_.push_back({address, std::move(callback)});
   if (!thread_.joinable()) {
-    auto started = start_thread("fcap-resolve", [this] { run(); });
+    auto started = base::start_thread(
+        "fcap-resolve", [this] { run(); }, hook_);
     if (!started.ok()) {
       jobs_.back().callback(started.status());
       jobs_.pop_back();

@@ -7,8 +7,10 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "base/thread.h"
 #include "redis/address.h"
 
 namespace fcap::redis {
@@ -25,7 +27,7 @@ class Resolver {
   /// Called on the resolver's thread, once a resolve() unless the resolver is destroyed first.
   using Callback = std::function<void(Result<Endpoints>)>;
 
-  Resolver() = default;
+  explicit Resolver(base::ThreadHook hook = {}) : hook_(std::move(hook)) {}
   /// Waits for a lookup that is running (the system's resolver bounds it); drops waiting ones.
   ~Resolver();
   Resolver(const Resolver&) = delete;
@@ -40,6 +42,7 @@ class Resolver {
   };
   void run();
 
+  const base::ThreadHook hook_;
   std::mutex mutex_;
   std::condition_variable wake_;
   std::deque<Job> jobs_;   // guarded by mutex_; at most one a link

@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -76,7 +77,15 @@ TEST_F(CheckerGuest, PeerThatClosesUnderLoadRaisesNoSigpipe) {
   load.stop();
 }
 
-TEST_F(CheckerGuest, ItsThreadsBlockEverySignalAndTheCallersMaskStays) {
+/// The signals that a fault raises on its own thread, and that of profilers: the host's handlers
+/// must be called for them.
+bool must_stay_open(int signal) {
+  static const std::set<int> open = {SIGSEGV, SIGBUS, SIGFPE,  SIGILL,
+                                     SIGTRAP, SIGSYS, SIGABRT, SIGPROF};
+  return open.contains(signal);
+}
+
+TEST_F(CheckerGuest, ItsThreadsLeaveTheHostsSignalsToTheHostAndTheCallersMaskStays) {
   const testing::TemporaryDirectory directory;
   const std::string snapshot = directory.path() / "rules";
   ASSERT_TRUE(config::write_snapshot(snapshot, {.version = 1, .rules = {}, .campaigns = {}}).ok());
@@ -100,8 +109,13 @@ TEST_F(CheckerGuest, ItsThreadsBlockEverySignalAndTheCallersMaskStays) {
     for (int signal = 1; signal <= SIGRTMAX; ++signal) {
       // Two cannot be blocked, and glibc keeps those below SIGRTMIN for itself.
       if (signal == SIGKILL || signal == SIGSTOP || (signal > 31 && signal < SIGRTMIN)) continue;
-      EXPECT_TRUE((blocked >> (signal - 1)) & 1U) << "signal " << signal << ", thread " << thread;
+      EXPECT_EQ((blocked >> (signal - 1)) & 1U, must_stay_open(signal) ? 0U : 1U)
+          << "signal " << signal << ", thread " << thread;
     }
+    std::ifstream comm("/proc/self/task/" + thread + "/comm");
+    std::string name;
+    std::getline(comm, name);
+    EXPECT_TRUE(name.starts_with("fcap-")) << "a thread is called " << name;
   }
   EXPECT_GE(own_threads, 2);
   sigset_t after;
@@ -111,6 +125,41 @@ TEST_F(CheckerGuest, ItsThreadsBlockEverySignalAndTheCallersMaskStays) {
   }
   made.value().reset();
   EXPECT_EQ(entries_of("/proc/self/task"), known) << "threads are left behind";
+}
+
+TEST_F(CheckerGuest, AFaultInACallbackReachesTheHostsHandler) {
+  constexpr int kHandlerRan = 42;
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    struct sigaction action {};
+    action.sa_handler = [](int) { ::_exit(kHandlerRan); };
+    ::sigaction(SIGSEGV, &action, nullptr);
+    const auto checker = CheckerWorld::connected(world_->options());
+    void* const page = ::mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    const Candidate candidates[] = {{"c1"}};
+    // NOLINTNEXTLINE(clang-analyzer-core.NullDereference): the fault is what is tested
+    checker->check_async("u", candidates, {},
+                         [page](const CheckResult&) { *static_cast<volatile char*>(page) = 1; });
+    std::this_thread::sleep_for(10s);
+    ::_exit(1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == kHandlerRan) << "wait status " << status;
+}
+
+TEST_F(CheckerGuest, TheHostIsToldOfEachThreadByName) {
+  std::mutex mutex;
+  std::set<std::string> told;
+  CheckerOptions options = world_->options();
+  options.redis.thread_started = [&](std::string_view name) {
+    const std::lock_guard lock(mutex);
+    told.emplace(name);
+  };
+  const auto checker = CheckerWorld::connected(options);
+  const std::lock_guard lock(mutex);
+  EXPECT_TRUE(told.contains("fcap-redis-0"));
 }
 
 TEST_F(CheckerGuest, ItsDescriptorsAreClosedOnExecAndInTheEnd) {

@@ -1,0 +1,53 @@
+#include "base/thread.h"
+
+#include <csignal>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include <pthread.h>
+
+namespace fcap::base {
+namespace {
+
+constexpr std::size_t kNameBytesMax = 15;  // the kernel's bound
+
+/// What a thread that is started meanwhile blocks. It inherits the mask, so that no signal can slip
+/// in before it would set its own.
+class ThreadMask {
+ public:
+  ThreadMask() {
+    sigset_t blocked;
+    sigfillset(&blocked);
+    for (const int open : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT, SIGPROF}) {
+      sigdelset(&blocked, open);
+    }
+    pthread_sigmask(SIG_SETMASK, &blocked, &before_);
+  }
+  ~ThreadMask() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  ThreadMask(const ThreadMask&) = delete;
+  ThreadMask& operator=(const ThreadMask&) = delete;
+
+ private:
+  sigset_t before_{};
+};
+
+}  // namespace
+
+Result<std::thread> start_thread(std::string_view name, std::function<void()> body,
+                                 ThreadHook hook) {
+  const std::string short_name(name.substr(0, kNameBytesMax));
+  const ThreadMask mask;
+  try {
+    return std::thread([short_name, body = std::move(body), hook = std::move(hook)] {
+      pthread_setname_np(pthread_self(), short_name.c_str());
+      if (hook) hook(short_name);
+      body();
+    });
+  } catch (const std::exception& error) {  // no thread to be had, or no memory
+    return Status::error(StatusCode::kInternal,
+                         "cannot start thread " + short_name + ": " + error.what(), true);
+  }
+}
+
+}  // namespace fcap::base
