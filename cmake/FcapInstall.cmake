@@ -17,6 +17,12 @@ install(FILES ${CMAKE_CURRENT_BINARY_DIR}/fcapConfig.cmake
               ${CMAKE_CURRENT_BINARY_DIR}/fcapConfigVersion.cmake
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/fcap)
 
+# A shared libfcap names its libraries itself: whoever links it needs no development package of theirs.
+if(BUILD_SHARED_LIBS)
+  set(fcap_pc_private "")
+else()
+  set(fcap_pc_private "Requires.private: libpq libxxhash\nLibs.private: -ldate-tz -lroaring -lpthread\n")
+endif()
 file(RELATIVE_PATH FCAP_PC_TO_PREFIX ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
 configure_file(${PROJECT_SOURCE_DIR}/cmake/fcap.pc.in ${CMAKE_CURRENT_BINARY_DIR}/fcap.pc @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/fcap.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

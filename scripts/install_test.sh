@@ -50,6 +50,40 @@ by_pkg_config() {
     LD_LIBRARY_PATH=$(dirname "$PKG_CONFIG_PATH") "$work/by_pkg_config"
 }
 
+# A shared libfcap needs no .pc file but its own.
+pkg_config_alone() { PKG_CONFIG_LIBDIR=$(library_dir) pkg-config --cflags --libs fcap; }
+
+# A host that builds fcap as a part of itself keeps its build type, its kind of libraries and its install rules.
+as_a_subproject() {
+  cmake -S "$consumer/subproject" -B "$work/subproject" -G Ninja -DFCAP_SOURCE="$FCAP_ROOT" &&
+    DESTDIR=$work/subproject-installed cmake --install "$work/subproject" &&
+    [[ ! -e $work/subproject-installed ]]
+}
+
+# Below 1.0 each minor version has a soname of its own.
+soname_names_the_minor_version() {
+  local version
+  version=$(PKG_CONFIG_PATH=$(library_dir) pkg-config --modversion fcap)
+  objdump -p "$(library_dir)/../libfcap.so" | grep -E "SONAME +libfcap\\.so\\.${version%.*}\$"
+}
+
+# An older standard is told in one line what to change, not in a hundred what it does not know.
+older_standards_are_refused() {
+  local header errors
+  while read -r header; do
+    errors=$(printf '#include <%s>\n' "$header" |
+      g++ -std=c++17 -fsyntax-only -I "$prefix/include" -x c++ - 2>&1 | grep -E 'error:') || true
+    [[ $header == fcap/@(version|export|cplusplus).h ]] && continue
+    if [[ $(grep -c 'fcap needs C++20' <<<"$errors") != 1 || $(wc -l <<<"$errors") -gt 2 ]]; then
+      printf '%s:\n%s\n' "$header" "$errors"
+      return 1
+    fi
+  done < <(cd "$prefix/include" && find fcap -name '*.h')
+}
+
+# dlclose() never unloads a library with unique symbols.
+library_can_be_unloaded() { ! nm -D --defined-only "$(library_dir)/../libfcap.so" | grep ' u '; }
+
 # What the README shows as a whole program is one. No server is there, so it prints that as the reason.
 readme_program() {
   local flags
@@ -93,6 +127,11 @@ check "cmake --install" cmake --install "$build" --prefix "$prefix"
 check "an outside project by find_package(fcap)" by_find_package
 check "an outside project by pkg-config fcap" by_pkg_config
 if [[ ${CI:-} == true ]]; then check "an outside project with a static libfcap" statically; fi
+check "pkg-config fcap without any other .pc file" pkg_config_alone
+check "as a part of a host's build" as_a_subproject
+check "the soname names the minor version" soname_names_the_minor_version
+check "C++17 gets one clear error" older_standards_are_refused
+check "the library can be unloaded" library_can_be_unloaded
 check "the program in the README" readme_program
 check "every public header stands alone" headers_stand_alone
 check "the library shows only its own symbols" symbols_are_hidden

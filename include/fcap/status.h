@@ -6,6 +6,8 @@
 #include <utility>
 #include <variant>
 
+#include <fcap/cplusplus.h>
+
 namespace fcap {
 
 /// What kind of thing went wrong.

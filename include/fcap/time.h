@@ -2,6 +2,8 @@
 
 #include <chrono>
 
+#include <fcap/cplusplus.h>
+
 namespace fcap {
 
 /// A point in time, in whole milliseconds since 1970-01-01T00:00:00Z. Every instant in fcap's
