@@ -21,6 +21,7 @@ enum class Rejection : std::uint8_t {
   kUnknownType,
   kTooLarge,
   kInFuture,  ///< judged by the updater, which knows the time
+  kRefused,   ///< Redis takes nothing for this user; judged by the updater, after it was tried
 };
 [[nodiscard]] std::string_view to_string(Rejection reason) noexcept;
 

@@ -22,6 +22,8 @@ std::string_view to_string(Rejection reason) noexcept {
       return "too_large";
     case Rejection::kInFuture:
       return "in_future";
+    case Rejection::kRefused:
+      return "refused";
   }
   return "unknown";
 }

@@ -1,4 +1,5 @@
 // The write path where a server refuses one thing and takes everything else.
+#include <random>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -57,6 +58,102 @@ TEST_F(UpdaterRefusals, AnAccountThatCannotSetExpiriesAppendsOnceAndSaysSo) {
   expect_all_counted(*updater);
   EXPECT_TRUE(wait_until(
       [&] { return expected_.wrong_expiries(*redis_, std::chrono::days{32}).empty(); }, kPatience));
+}
+
+TEST_F(UpdaterRefusals, AMissingDeadLetterTopicHoldsUpOnePartitionAndSaysSo) {
+  dead_topic_ = topic_ + ".missing";
+  auto updater = start_updater();
+  producer_->send(topic_, "somebody", "no event at all", 0);
+  producer_->flush();
+  EXPECT_TRUE(says(*updater, dead_topic_)) << updater->not_ready() << updater->log();
+  EXPECT_TRUE(says(*updater, "partition 0 waits")) << updater->not_ready();
+  std::size_t sent = 0;
+  for (int i = 0; i < 2'000; ++i) {
+    const auto event = maker_.next();
+    const int partition = i % kPartitions;
+    producer_->send(topic_, event.user_id, event.json(), partition);
+    expected_.add(event);
+    if (partition != 0) ++sent;
+  }
+  producer_->flush();
+  EXPECT_TRUE(
+      wait_until([&] { return updater->metrics().events_written.value() >= sent; }, kPatience))
+      << updater->log();
+  EXPECT_EQ(updater->metrics().events_written.value(), sent) << "partition 0 is held up";
+  kafka->create_topic(dead_topic_, 1);
+  expect_all_counted(*updater);
+  EXPECT_TRUE(wait_until([&] { return updater->not_ready().empty(); }, kPatience));
+  EXPECT_EQ(kafka->read_all(dead_topic_, 1).size(), 1U);
+}
+
+TEST_F(UpdaterRefusals, ADeadLetterThatIsTooLargeForItsTopicGoesAsAStub) {
+  dead_topic_ = topic_ + ".small";
+  kafka->create_topic(dead_topic_, 1, {"max.message.bytes=30000"});
+  std::mt19937_64 random(test_seed(kSeed));
+  std::string junk(200'000, 'x');
+  for (char& c : junk) c = static_cast<char>(random());
+  producer_->send(topic_, "somebody", junk, 1);
+  produce(2'000);
+  auto updater = start_updater();
+  expect_all_counted(*updater);
+  EXPECT_TRUE(wait_until([&] { return kafka->read_all(dead_topic_, 1).size() == 1; }, kPatience))
+      << updater->log();
+  const auto letter = kafka->read_all(dead_topic_, 1).at(0);
+  EXPECT_EQ(letter.value, junk.substr(0, 16 * 1024));
+  EXPECT_EQ(letter.headers.at("fcap.bytes"), "200000");
+  EXPECT_EQ(letter.headers.at("fcap.partition"), "1");
+  EXPECT_EQ(letter.headers.at("fcap.offset"), "0");
+  EXPECT_TRUE(wait_until([&] { return committed() == 2'001; }, kPatience)) << updater->log();
+}
+
+TEST_F(UpdaterRefusals, AKeyOfAnotherTypeIsADeadLetterAndEverybodyElseIsCounted) {
+  redis_->command({"HSET", "fcap:{stranger}", "a", "1"});
+  const auto now = std::chrono::floor<milliseconds>(std::chrono::system_clock::now());
+  const testing::MadeEvent event{
+      .user_id = "stranger", .campaign_id = "c", .event_id = "e", .time = now};
+  producer_->send(topic_, event.user_id, event.json(), 2);
+  produce(2'000);
+  auto updater = start_updater();
+  expect_all_counted(*updater);
+  EXPECT_TRUE(wait_until([&] { return committed() == 2'001; }, kPatience)) << updater->log();
+  const auto letters = kafka->read_all(topic_ + ".dead", 1);
+  ASSERT_EQ(letters.size(), 1U);
+  EXPECT_EQ(letters[0].key, "fcap:{stranger}");
+  EXPECT_EQ(letters[0].headers.at("fcap.reason"), "refused");
+  EXPECT_EQ(letters[0].headers.at("fcap.member").find("WRONGTYPE"), 0U);
+  EXPECT_NE(updater->log().find("fcap:{stranger}"), std::string::npos) << "it is named";
+  EXPECT_TRUE(wait_until([&] { return updater->not_ready().empty(); }, kPatience));
+}
+
+// Two processes with one group_instance_id, as from a copied configuration: the first is fenced,
+// for good as far as librdkafka is concerned.
+TEST_F(UpdaterRefusals, AFencedStaticMemberEndsWithItsReason) {
+  group_instance_id_ = "one";
+  produce(1'000);
+  auto first = start_updater();
+  expect_all_counted(*first);
+  auto second = start_updater();
+  EXPECT_TRUE(wait_until([&] { return first->ended() || second->ended(); }, kPatience))
+      << first->log();
+  const RunningUpdater& fenced = first->ended() ? *first : *second;
+  EXPECT_NE(fenced.log().find("fenced"), std::string::npos) << fenced.log();
+}
+
+TEST_F(UpdaterRefusals, APartitionThatCannotBeReadIsNotReady) {
+  updater::UpdaterOptions options;
+  options.consumer.offset_reset = "error";
+  produce(3'000);
+  auto updater = start_updater(options);
+  expect_all_counted(*updater);
+  updater->stop();
+  produce(3'000);
+  producer_->flush();
+  kafka->delete_records(topic_, kPartitions);
+  updater = start_updater(options);
+  EXPECT_TRUE(says(*updater, "partition")) << updater->log();
+  EXPECT_TRUE(wait_until(
+      [&] { return updater->metrics().unreadable_partitions.value() == kPartitions; }, kPatience))
+      << updater->not_ready();
 }
 
 }  // namespace

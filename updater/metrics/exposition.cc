@@ -20,7 +20,7 @@ using prometheus::ClientMetric;
 using prometheus::MetricFamily;
 using prometheus::MetricType;
 
-static_assert(Metrics::kRejections == static_cast<std::size_t>(events::Rejection::kInFuture) + 1);
+static_assert(Metrics::kRejections == static_cast<std::size_t>(events::Rejection::kRefused) + 1);
 
 constexpr std::string_view kPrefix = "fcap_updater_";
 

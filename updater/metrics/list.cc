@@ -25,12 +25,18 @@ constexpr std::array kList = {
     MetricInfo{"dead_letters_total", &M::dead_letters,
                "Messages that the dead-letter topic has acknowledged."},
     MetricInfo{"dead_letter_failures_total", &M::dead_letter_failures,
-               "Attempts that the dead-letter topic did not take; each is made again, and offsets "
-               "wait for it."},
+               "Attempts that the dead-letter topic did not take; each is made again, and the "
+               "partition's offsets wait for it. What is too large is sent again as a stub."},
 
     MetricInfo{"assigned_partitions", &M::assigned_partitions, "Partitions this member reads."},
     MetricInfo{"paused_partitions", &M::paused_partitions,
                "Partitions that are paused because Redis does not keep up."},
+    MetricInfo{"waiting_partitions", &M::waiting_partitions,
+               "Partitions that are not read on before the dead-letter topic has taken a letter of "
+               "theirs."},
+    MetricInfo{"unreadable_partitions", &M::unreadable_partitions,
+               "Assigned partitions of which Kafka gives nothing: an error, no leader, or a broker "
+               "that does not answer. /readyz and the log say which and why."},
     MetricInfo{"lag_messages", &M::lag_messages,
                "Messages between what is acknowledged and the ends of the assigned partitions."},
     MetricInfo{"partition_lag_messages", &M::partition_lag_messages,

@@ -95,13 +95,15 @@ struct Metrics {
   Counter offset_resets;
   Counter pauses;
   Gauge assigned_partitions;
+  Gauge waiting_partitions;
+  Gauge unreadable_partitions;
   Gauge paused_partitions;
   Gauge lag_messages;
   PartitionGauge partition_lag_messages;
 
   // Messages by what became of them; each is counted once when it is settled.
-  static constexpr std::size_t kRejections = 9;  ///< as many as events::Rejection has
-  std::array<Counter, kRejections> rejected;     ///< by events::Rejection
+  static constexpr std::size_t kRejections = 10;  ///< as many as events::Rejection has
+  std::array<Counter, kRejections> rejected;      ///< by events::Rejection
   Counter events_written;
   Counter events_too_old;
   Counter events_null_user;

@@ -13,8 +13,11 @@ void Batch::complete(std::size_t index, const StoreOutcome& outcome) noexcept {
   slot.done = outcome.code == StoreCode::kOk && outcome.length_bytes > 0;
   slot.appended = !slot.done && outcome.length_bytes > 0;
   slot.length_bytes = outcome.length_bytes;
+  slot.refusal = slot.code == StoreCode::kServerError ? refusal_in(outcome.text) : Refusal::kNone;
   if (!slot.done && !outcome.text.empty()) {
     const std::lock_guard lock(failure_mutex_);
+    if (slot.refusal == Refusal::kOfType) refusal_of_type_.assign(outcome.text);
+    if (slot.refusal == Refusal::kOfAccount) refusal_of_account_.assign(outcome.text);
     if (failure_text_.empty()) {
       failure_text_.assign(outcome.text);
       failed_write_ = appended_[index];
@@ -23,9 +26,25 @@ void Batch::complete(std::size_t index, const StoreOutcome& outcome) noexcept {
   one_ended();
 }
 
-void Batch::LetterSlot::delivered(bool ok) noexcept {
-  done = ok;
-  batch->one_ended();
+Batch::Refusal Batch::refusal_in(std::string_view text) noexcept {
+  const auto says = [text](std::string_view what) { return text.find(what) != text.npos; };
+  if (text.starts_with("WRONGTYPE")) return Refusal::kOfType;
+  if (says("string exceeds maximum allowed size")) return Refusal::kOfType;
+  // The account may use the command, but not with this key.
+  if (text.starts_with("NOPERM") && says("key")) return Refusal::kOfAccount;
+  return Refusal::kNone;
+}
+
+void Batch::give_up_refused(bool one_key_only) {
+  for (std::size_t i = 0; i < writes.size(); ++i) {
+    WriteSlot& slot = slots_[i];
+    if (slot.done || slot.refusal == Refusal::kNone) continue;
+    const bool of_type = slot.refusal == Refusal::kOfType;
+    if (!of_type && !one_key_only) continue;
+    slot.done = true;
+    slot.length_bytes = 0;
+    refused_.push_back({i, of_type ? refusal_of_type_ : refusal_of_account_});
+  }
 }
 
 void Batch::one_ended() noexcept {
@@ -41,6 +60,8 @@ void Batch::list_appends(const Round& round) {
   appends_.clear();
   appended_.clear();
   failure_text_.clear();
+  refusal_of_type_.clear();
+  refusal_of_account_.clear();
   for (std::size_t i = 0; i < writes.size(); ++i) {
     WriteSlot& slot = slots_[i];
     if (first) slot = WriteSlot{};
@@ -62,24 +83,12 @@ void Batch::list_appends(const Round& round) {
   }
 }
 
-void Batch::start_round(Store& store, DeadLetterSink* dead_letters, const Round& round) {
+void Batch::start_round(Store& store, const Round& round) {
   list_appends(round);
-  std::size_t to_start = appends_.size();
-  for (const LetterSlot& slot : dead_letters_) {
-    if (!slot.done) ++to_start;
-  }
   ++attempts;
   // One more than there are: the round cannot end before all of it was started.
-  outstanding_.store(to_start + 1, std::memory_order_relaxed);
+  outstanding_.store(appends_.size() + 1, std::memory_order_relaxed);
   if (!appends_.empty()) store.append_all(appends_, round.deadline, *this);
-  for (LetterSlot& slot : dead_letters_) {
-    if (slot.done) continue;
-    if (dead_letters != nullptr) {
-      dead_letters->send(slot.letter, slot);
-    } else {
-      slot.delivered(true);
-    }
-  }
   one_ended();
 }
 
@@ -106,16 +115,12 @@ void Batch::forget_undone(KnownRecords& known) const noexcept {
 
 void Batch::close_round() noexcept {
   failed_writes_ = 0;
-  failed_letters_ = 0;
   for (std::size_t i = 0; i < writes.size(); ++i) {
     if (slots_[i].done) continue;
     ++failed_writes_;
     if (failure_text_.empty()) failed_write_ = i;
   }
-  for (const LetterSlot& slot : dead_letters_) {
-    if (!slot.done) ++failed_letters_;
-  }
-  undone_ = failed_writes_ + failed_letters_;
+  undone_ = failed_writes_;
 }
 
 std::string Batch::sample_failure() const {
@@ -125,15 +130,14 @@ std::string Batch::sample_failure() const {
 }
 
 std::size_t Batch::weight_bytes() const noexcept {
-  std::size_t bytes = writes.total_bytes();
-  for (const LetterSlot& slot : dead_letters_) bytes += slot.letter.payload.size();
-  return bytes;
+  return writes.total_bytes();
 }
 
 void Batch::clear() noexcept {
   writes.clear();
   ranges.clear();
-  dead_letters_.clear();
+  positions.clear();
+  refused_.clear();
   events = 0;
   erasures.clear();
   messages = 0;
@@ -141,7 +145,6 @@ void Batch::clear() noexcept {
   attempts = 0;
   undone_ = 0;
   failed_writes_ = 0;
-  failed_letters_ = 0;
 }
 
 }  // namespace fcap::updater

@@ -4,15 +4,14 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <fcap/store.h>
 
 #include "updater/pipeline/coalescer.h"
-#include "updater/pipeline/dead_letter.h"
 #include "updater/pipeline/known_records.h"
 #include "updater/pipeline/offset_tracker.h"
 
@@ -65,7 +64,18 @@ class Batch final : private StoreListCompletion {
   /// The broker's timestamp of the first message; below 0: it has none.
   std::int64_t first_message_ms = -1;
 
-  void add_dead_letter(DeadLetter letter) { dead_letters_.emplace_back(*this, std::move(letter)); }
+  /// Of each write, where the first message stood that it is for.
+  struct Position {
+    std::int32_t partition;
+    std::int64_t offset;
+  };
+  std::vector<Position> positions;
+
+  /// A write that Redis will never take while the rest of the batch is fine.
+  struct Refused {
+    std::size_t write;
+    std::string why;  ///< the server's words
+  };
 
   struct Round {
     Store::Deadline deadline;
@@ -78,7 +88,7 @@ class Batch final : private StoreListCompletion {
   };
   /// Starts a round: everything not done yet is submitted once. Completions may arrive before it
   /// returns; the listener is told at the end of the round, exactly once.
-  void start_round(Store& store, DeadLetterSink* dead_letters, const Round& round);
+  void start_round(Store& store, const Round& round);
   /// After the first round: what was known of the records was not so. Writes that relied on it are
   /// undone, and the next round looks after their expiries.
   void distrust_known() noexcept;
@@ -92,15 +102,26 @@ class Batch final : private StoreListCompletion {
   /// After a round: counts what is undone, and of what kind.
   void close_round() noexcept;
   [[nodiscard]] std::size_t failed_writes() const noexcept { return failed_writes_; }
-  [[nodiscard]] std::size_t failed_dead_letters() const noexcept { return failed_letters_; }
+  /// After a round: gives up the writes that the server refuses for their keys. `one_key_only`:
+  /// other keys are taken, so that a refusal that may be the account's is the key's.
+  void give_up_refused(bool one_key_only);
+  /// Whether the last round had a refusal that may be one key's.
+  [[nodiscard]] bool has_refusals() const noexcept {
+    return !refusal_of_type_.empty() || !refusal_of_account_.empty();
+  }
+  /// Whether `is(write)` holds for every write that is not done.
+  template <typename Is>
+  [[nodiscard]] bool all_undone(Is&& is) const {
+    for (std::size_t i = 0; i < writes.size(); ++i) {
+      if (!slots_[i].done && !is(i)) return false;
+    }
+    return true;
+  }
+  /// The writes that were given up.
+  [[nodiscard]] const std::vector<Refused>& refused() const noexcept { return refused_; }
   /// Of the last round's failed writes, one: its key and why, for the log.
   [[nodiscard]] std::string sample_failure() const;
 
-  [[nodiscard]] std::size_t dead_letters() const noexcept { return dead_letters_.size(); }
-  template <typename Visit>
-  void for_each_dead_letter(Visit&& visit) const {
-    for (const LetterSlot& slot : dead_letters_) visit(slot.letter);
-  }
   /// The record's length after write `i`, once it is done.
   [[nodiscard]] std::size_t length_after(std::size_t i) const noexcept {
     return slots_[i].length_bytes;
@@ -118,24 +139,21 @@ class Batch final : private StoreListCompletion {
   std::uint64_t epoch = 0;
 
  private:
+  /// What an error says of a key, rather than of the server or the account.
+  enum class Refusal : std::uint8_t { kNone, kOfType, kOfAccount };
+  static Refusal refusal_in(std::string_view text) noexcept;
+
   struct WriteSlot {
     std::size_t length_bytes = 0;
     std::size_t expected_bytes = 0;  // 0: nothing was known of the record
     StoreCode code = StoreCode::kUnavailable;
     bool appended = false;  // only the expiry is not known to be set
     bool done = false;
+    Refusal refusal = Refusal::kNone;
     [[nodiscard]] bool as_expected() const noexcept {
       return expected_bytes != 0 && length_bytes == expected_bytes;
     }
   };
-  struct LetterSlot final : DeadLetterCompletion {
-    LetterSlot(Batch& owner, DeadLetter what) : batch(&owner), letter(std::move(what)) {}
-    void delivered(bool ok) noexcept override;
-    Batch* batch;
-    DeadLetter letter;
-    bool done = false;
-  };
-
   void complete(std::size_t index, const StoreOutcome& outcome) noexcept override;
   void list_appends(const Round& round);
   void one_ended() noexcept;
@@ -145,15 +163,16 @@ class Batch final : private StoreListCompletion {
   // Of the round: what is submitted, and which write each is.
   std::vector<Store::Append> appends_;
   std::vector<std::uint32_t> appended_;
-  std::deque<LetterSlot> dead_letters_;
+  std::vector<Refused> refused_;
   std::atomic<std::size_t> outstanding_{0};
   std::size_t undone_ = 0;
   std::size_t failed_writes_ = 0;
-  std::size_t failed_letters_ = 0;
 
   std::mutex failure_mutex_;
-  std::string failure_text_;      // guarded by failure_mutex_ during a round
-  std::size_t failed_write_ = 0;  // guarded by failure_mutex_ during a round
+  std::string failure_text_;        // guarded by failure_mutex_ during a round
+  std::size_t failed_write_ = 0;    // guarded by failure_mutex_ during a round
+  std::string refusal_of_type_;     // guarded by failure_mutex_ during a round
+  std::string refusal_of_account_;  // guarded by failure_mutex_ during a round
 };
 
 }  // namespace fcap::updater

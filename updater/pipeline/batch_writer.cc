@@ -9,11 +9,9 @@
 
 namespace fcap::updater {
 
-BatchWriter::BatchWriter(Store& store, DeadLetterSink* dead_letters, CompactionHook* hook,
-                         const WriteOptions& options, Metrics& metrics, LogCallback log,
-                         Epoch epoch)
+BatchWriter::BatchWriter(Store& store, CompactionHook* hook, const WriteOptions& options,
+                         Metrics& metrics, LogCallback log, Epoch epoch)
     : store_(&store),
-      dead_letters_(dead_letters),
       hook_(hook),
       options_(options),
       metrics_(&metrics),
@@ -53,14 +51,17 @@ void BatchWriter::start_round(Batch& batch) {
   batch.epoch = epoch;
   if (known_) {
     // A server that was reached anew may have lost an expiry while it kept the record.
-    if (batch.epoch != known_epoch_) known_->clear();
+    if (batch.epoch != known_epoch_) {
+      known_->clear();
+      refused_before_.clear();
+      some_succeeded_ = false;
+    }
     known_epoch_ = batch.epoch;
   }
-  batch.start_round(*store_, dead_letters_,
-                    {.deadline = Clock::now() + options_.deadline,
-                     .expiry_ahead = options_.expiry_ahead,
-                     .known = known_ ? &*known_ : nullptr,
-                     .same_connection = same_connection});
+  batch.start_round(*store_, {.deadline = Clock::now() + options_.deadline,
+                              .expiry_ahead = options_.expiry_ahead,
+                              .known = known_ ? &*known_ : nullptr,
+                              .same_connection = same_connection});
 }
 
 void BatchWriter::submit(Batch& batch) {
@@ -93,14 +94,12 @@ void BatchWriter::pump(Clock::time_point now, std::vector<Batch*>& done) {
   for (Batch* batch : ended_) {
     check_known(*batch);
     batch->close_round();
+    give_up_refused(*batch);
     if (batch->undone() > 0) {
       schedule_retry(*batch, now);
       continue;
     }
-    if (batch->attempts > 1 && --retrying_ == 0) {
-      redis_failing_ = false;
-      dead_letters_failing_ = false;
-    }
+    if (batch->attempts > 1) --retrying_;
     --in_flight_;
     bytes_in_flight_ -= batch->weight_bytes();
     count_done(*batch);
@@ -129,23 +128,37 @@ void BatchWriter::check_known(Batch& batch) {
   batch.forget_undone(*known_);
 }
 
+void BatchWriter::give_up_refused(Batch& batch) {
+  // Known to be refused: nothing is to be gained by waiting for it with everything else.
+  constexpr std::uint32_t kAttempts = 3;
+  constexpr std::size_t kRememberedMax = 10'000;
+  some_succeeded_ = some_succeeded_ || batch.failed_writes() < batch.writes.size();
+  if (!batch.has_refusals()) return;
+  const auto known = [&](std::size_t i) { return refused_before_.contains(batch.writes.hash(i)); };
+  if (batch.attempts < kAttempts && !batch.all_undone(known)) return;
+  batch.give_up_refused(some_succeeded_);
+  batch.close_round();
+  for (const Batch::Refused& refused : batch.refused()) {
+    if (refused_before_.size() >= kRememberedMax) refused_before_.clear();
+    const bool is_new = refused_before_.insert(batch.writes.hash(refused.write)).second;
+    if (!is_new || !log_) continue;
+    log_(LogLevel::kError, fmt::format("{}: given up, as a dead letter: {}",
+                                       batch.writes.key(refused.write), refused.why));
+  }
+}
+
 void BatchWriter::schedule_retry(Batch& batch, Clock::time_point now) {
   if (batch.attempts == 1) ++retrying_;
-  redis_failing_ = redis_failing_ || batch.failed_writes() > 0;
-  dead_letters_failing_ = dead_letters_failing_ || batch.failed_dead_letters() > 0;
-  if (batch.failed_writes() > 0) redis_trouble_ = batch.sample_failure();
+  trouble_ = batch.sample_failure();
   metrics_->write_retries.add(batch.failed_writes());
-  metrics_->dead_letter_failures.add(batch.failed_dead_letters());
   const auto wait = backoff_.after(batch.attempts);
   batch.retry_at = now + wait;
   waiting_.push_back(&batch);
   // The first few attempts, then each power of two: an outage of an hour fills no log.
   if (log_ && (batch.attempts & (batch.attempts - 1)) == 0) {
     log_(LogLevel::kWarning,
-         fmt::format("attempt {}: {} of {} appends ({}) and {} of {} dead letters failed; trying "
-                     "them again in {} ms",
-                     batch.attempts, batch.failed_writes(), batch.writes.size(),
-                     batch.sample_failure(), batch.failed_dead_letters(), batch.dead_letters(),
+         fmt::format("attempt {}: {} of {} appends failed ({}); trying them again in {} ms",
+                     batch.attempts, batch.failed_writes(), batch.writes.size(), trouble_,
                      wait.count()));
   }
 }
@@ -158,10 +171,6 @@ void BatchWriter::count_done(const Batch& batch) {
   metrics_->events_written.add(batch.events);
   metrics_->erasures.add(batch.erasures.size());
   log_erasures(batch);
-  metrics_->dead_letters.add(batch.dead_letters());
-  batch.for_each_dead_letter([this](const DeadLetter& letter) {
-    metrics_->rejected[static_cast<std::size_t>(letter.reason)].add();
-  });
   const auto since_submitted = Clock::now() - batch.submitted_at;
   metrics_->write_duration.observe(
       std::chrono::duration_cast<std::chrono::microseconds>(since_submitted));
@@ -170,6 +179,7 @@ void BatchWriter::count_done(const Batch& batch) {
 void BatchWriter::tell_hook(const Batch& batch) {
   written_.clear();
   for (std::size_t i = 0; i < batch.writes.size(); ++i) {
+    if (batch.length_after(i) == 0) continue;  // refused
     written_.push_back({batch.writes.key(i), batch.length_after(i), batch.writes.bytes(i).size()});
   }
   hook_->on_users_written(written_);

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <vector>
 
 #include <fcap/redis_options.h>
@@ -40,7 +41,9 @@ struct WriteOptions {
 };
 
 /// Writes batches to a store, several at a time, and tries what failed again until it succeeds. It
-/// never gives a batch up: whether to wait is its caller's choice.
+/// never gives a batch up: whether to wait is its caller's choice. What the server refuses for a
+/// single key (WRONGTYPE, for one) is given up after a few attempts; the batch that is done names
+/// it (Batch::refused()).
 ///
 /// Thread safety: one thread (the main loop's) calls it; completions arrive from anywhere.
 class BatchWriter final : public RoundListener {
@@ -50,10 +53,10 @@ class BatchWriter final : public RoundListener {
   /// Grows with each connection to the store made or lost.
   using Epoch = std::function<std::uint64_t()>;
 
-  /// `dead_letters` and `hook` may be null. Without an `epoch` nothing is remembered of records,
+  /// `hook` may be null. Without an `epoch` nothing is remembered of records,
   /// and each write looks after the expiry. Everything given must outlive the writer.
-  BatchWriter(Store& store, DeadLetterSink* dead_letters, CompactionHook* hook,
-              const WriteOptions& options, Metrics& metrics, LogCallback log, Epoch epoch = {});
+  BatchWriter(Store& store, CompactionHook* hook, const WriteOptions& options, Metrics& metrics,
+              LogCallback log, Epoch epoch = {});
   /// Waits for operations that are under way (at most their deadline); what is undone then stays
   /// undone.
   ~BatchWriter();
@@ -81,17 +84,15 @@ class BatchWriter final : public RoundListener {
   /// Whether some batch is being tried again.
   [[nodiscard]] bool failing() const noexcept { return retrying_ > 0; }
 
-  /// Whether appends, rather than dead letters alone, are being tried again.
-  [[nodiscard]] bool redis_failing() const noexcept { return redis_failing_; }
-  /// While redis_failing(): an append that failed, and why.
-  [[nodiscard]] const std::string& redis_trouble() const noexcept { return redis_trouble_; }
-  [[nodiscard]] bool dead_letters_failing() const noexcept { return dead_letters_failing_; }
+  /// While failing(): an append that failed, and why.
+  [[nodiscard]] const std::string& trouble() const noexcept { return trouble_; }
 
   void round_over(Batch& batch) noexcept override;
 
  private:
   void start_round(Batch& batch);
   void check_known(Batch& batch);
+  void give_up_refused(Batch& batch);
   void schedule_retry(Batch& batch, Clock::time_point now);
   void count_done(const Batch& batch);
   void tell_hook(const Batch& batch);
@@ -99,7 +100,6 @@ class BatchWriter final : public RoundListener {
   void publish() noexcept;
 
   Store* store_;
-  DeadLetterSink* dead_letters_;
   CompactionHook* hook_;
   WriteOptions options_;
   Metrics* metrics_;
@@ -117,9 +117,9 @@ class BatchWriter final : public RoundListener {
   std::size_t in_flight_ = 0;
   std::size_t bytes_in_flight_ = 0;
   std::size_t retrying_ = 0;  // in flight and failed at least once
-  bool redis_failing_ = false;
-  std::string redis_trouble_;
-  bool dead_letters_failing_ = false;
+  std::string trouble_;
+  bool some_succeeded_ = false;                       // some append, on this connection
+  std::unordered_set<std::uint64_t> refused_before_;  // users; bounded
 
   std::mutex mutex_;
   std::condition_variable ended_changed_;

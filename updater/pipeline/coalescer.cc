@@ -64,7 +64,7 @@ std::uint32_t Coalescer::find_or_add_user(std::string_view user_id) {
   return index;
 }
 
-void Coalescer::add(const events::Event& event) {
+std::size_t Coalescer::add(const events::Event& event) {
   const std::uint32_t index = find_or_add_user(event.user_id);
   User& user = users_[index];
   const auto item = static_cast<std::uint32_t>(items_.size());
@@ -85,6 +85,7 @@ void Coalescer::add(const events::Event& event) {
   }
   user.last_item = item;
   user.newest = std::max(user.newest, event.time);
+  return index;
 }
 
 void Coalescer::gather(const User& user) {

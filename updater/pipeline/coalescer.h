@@ -63,7 +63,8 @@ class Coalescer {
 
   explicit Coalescer(Options options);
 
-  void add(const events::Event& event);
+  /// Gives the event's user as a number: which write of finish() it will be.
+  std::size_t add(const events::Event& event);
 
   /// Entries and erasures added since the last finish().
   [[nodiscard]] std::size_t events() const noexcept { return items_.size(); }

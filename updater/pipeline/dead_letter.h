@@ -1,30 +1,52 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "events/event_decoder.h"
 
 namespace fcap::updater {
 
-/// A message that will never be written: its bytes, where it stood and why. It owns its bytes,
+/// What will never be written: a message's bytes, where it stood and why; or, for kRefused, the
+/// frames that Redis does not take for one user, under the user's key in Redis. It owns its bytes,
 /// because it is kept until the dead-letter topic has it.
 struct DeadLetter {
   std::string payload;
   std::string key;
+  bool has_payload = true;  ///< false: the message had none, which is not an empty one
+  bool has_key = true;
+  std::vector<std::pair<std::string, std::string>> headers;  ///< the message's own
   std::string topic;
   std::int32_t partition = 0;
   std::int64_t offset = 0;
   std::int64_t timestamp_ms = -1;  ///< the broker's; below 0: it has none
   events::Rejection reason = events::Rejection::kNotJson;
-  std::string member;  ///< the member at fault, where one is
+  std::string member;  ///< the member at fault, where one is; kRefused: the server's words
+  /// Above 0: payload, key and headers were cut, because the topic did not take them; the payload
+  /// had this many bytes. The original is where topic, partition and offset say.
+  std::size_t bytes_before_cut = 0;
+
+  [[nodiscard]] std::size_t weight_bytes() const noexcept;
+  /// Keeps at most this much of it, so that a topic that refuses large messages takes what is left.
+  void cut(std::size_t payload_bytes_max, std::size_t key_bytes_max);
+};
+
+/// What became of a dead letter that was sent.
+enum class Delivery : std::uint8_t {
+  kDelivered,
+  kTooLarge,  ///< for this topic; sending the same again cannot help
+  kFailed,
 };
 
 /// Learns whether a dead letter has arrived. Called once, from any thread; must not block.
 class DeadLetterCompletion {
  public:
-  virtual void delivered(bool ok) noexcept = 0;
+  /// `why`: of one that has not, the broker's words; valid during the call.
+  virtual void delivered(Delivery delivery, std::string_view why) noexcept = 0;
 
  protected:
   ~DeadLetterCompletion() = default;

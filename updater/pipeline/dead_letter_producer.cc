@@ -12,8 +12,9 @@ void add_header(rd_kafka_headers_t* headers, const char* name, std::string_view 
 }
 
 rd_kafka_headers_t* headers_of(const DeadLetter& letter) {
-  constexpr std::size_t kHeaders = 6;
+  constexpr std::size_t kHeaders = 8;
   rd_kafka_headers_t* headers = rd_kafka_headers_new(kHeaders);
+  for (const auto& [name, value] : letter.headers) add_header(headers, name.c_str(), value);
   add_header(headers, "fcap.reason", events::to_string(letter.reason));
   if (!letter.member.empty()) add_header(headers, "fcap.member", letter.member);
   add_header(headers, "fcap.topic", letter.topic);
@@ -22,7 +23,24 @@ rd_kafka_headers_t* headers_of(const DeadLetter& letter) {
   if (letter.timestamp_ms >= 0) {
     add_header(headers, "fcap.timestamp_ms", std::to_string(letter.timestamp_ms));
   }
+  if (letter.bytes_before_cut > 0) {
+    add_header(headers, "fcap.truncated", "true");
+    add_header(headers, "fcap.bytes", std::to_string(letter.bytes_before_cut));
+  }
   return headers;
+}
+
+Delivery delivery_of(rd_kafka_resp_err_t code) noexcept {
+  switch (code) {
+    case RD_KAFKA_RESP_ERR_NO_ERROR:
+      return Delivery::kDelivered;
+    case RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE:
+    case RD_KAFKA_RESP_ERR_INVALID_MSG_SIZE:
+    case RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE:
+      return Delivery::kTooLarge;
+    default:
+      return Delivery::kFailed;
+  }
 }
 
 }  // namespace
@@ -35,6 +53,8 @@ Result<std::unique_ptr<DeadLetterProducer>> DeadLetterProducer::create(
   const std::map<std::string, std::string> defaults = {
       {"acks", "all"},
       {"linger.ms", "5"},
+      // A topic's limit is for what is compressed, and the message was perhaps sent so.
+      {"compression.type", "lz4"},
       // After it the message is reported as failed, and its partition waits and tries again.
       {"message.timeout.ms", "10000"},
       // Whatever could be read can be sent on, headers included.
@@ -46,16 +66,11 @@ Result<std::unique_ptr<DeadLetterProducer>> DeadLetterProducer::create(
       new DeadLetterProducer(std::move(topic), std::move(log)));
   rd_kafka_conf_t* raw = conf.value().get();
   rd_kafka_conf_set_opaque(raw, self.get());
-  rd_kafka_conf_set_dr_msg_cb(raw, [](rd_kafka_t*, const rd_kafka_message_t* message,
-                                      void* opaque) {
-    const auto* producer = static_cast<DeadLetterProducer*>(opaque);
-    const bool ok = message->err == RD_KAFKA_RESP_ERR_NO_ERROR;
-    if (!ok && producer->log_) {
-      producer->log_(LogLevel::kError, fmt::format("dead letter to {} failed: {}", producer->topic_,
-                                                   rd_kafka_err2str(message->err)));
-    }
-    static_cast<DeadLetterCompletion*>(message->_private)->delivered(ok);
-  });
+  rd_kafka_conf_set_dr_msg_cb(
+      raw, [](rd_kafka_t*, const rd_kafka_message_t* message, void* opaque) {
+        const auto* producer = static_cast<DeadLetterProducer*>(opaque);
+        producer->answer(message->err, *static_cast<DeadLetterCompletion*>(message->_private));
+      });
   rd_kafka_conf_set_log_cb(
       raw, [](const rd_kafka_t* handle, int, const char* facility, const char* text) {
         const auto* producer = static_cast<const DeadLetterProducer*>(rd_kafka_opaque(handle));
@@ -91,16 +106,19 @@ void DeadLetterProducer::send(const DeadLetter& letter, DeadLetterCompletion& do
   rd_kafka_headers_t* headers = headers_of(letter);
   const auto code = rd_kafka_producev(
       handle_.get(), RD_KAFKA_V_TOPIC(topic_.c_str()), RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY),
-      RD_KAFKA_V_VALUE(const_cast<char*>(letter.payload.data()), letter.payload.size()),
-      RD_KAFKA_V_KEY(letter.key.data(), letter.key.size()), RD_KAFKA_V_HEADERS(headers),
-      RD_KAFKA_V_OPAQUE(&done), RD_KAFKA_V_END);
+      RD_KAFKA_V_VALUE(letter.has_payload ? const_cast<char*>(letter.payload.data()) : nullptr,
+                       letter.payload.size()),
+      RD_KAFKA_V_KEY(letter.has_key ? letter.key.data() : nullptr, letter.key.size()),
+      RD_KAFKA_V_HEADERS(headers), RD_KAFKA_V_OPAQUE(&done), RD_KAFKA_V_END);
   if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return;
   rd_kafka_headers_destroy(headers);
-  if (log_) {
-    log_(LogLevel::kError,
-         fmt::format("dead letter to {} refused: {}", topic_, rd_kafka_err2str(code)));
-  }
-  done.delivered(false);
+  answer(code, done);
+}
+
+void DeadLetterProducer::answer(rd_kafka_resp_err_t code,
+                                DeadLetterCompletion& done) const noexcept {
+  if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return done.delivered(Delivery::kDelivered, {});
+  done.delivered(delivery_of(code), fmt::format("topic {}: {}", topic_, rd_kafka_err2str(code)));
 }
 
 }  // namespace fcap::updater

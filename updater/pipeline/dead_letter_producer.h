@@ -13,9 +13,9 @@
 
 namespace fcap::updater {
 
-/// Sends dead letters to a topic: value and key as they were, and headers that say where the
-/// message stood and why it was refused (fcap.reason, fcap.member, fcap.topic, fcap.partition,
-/// fcap.offset, fcap.timestamp_ms; all text).
+/// Sends dead letters to a topic: value, key and headers as they were, and headers that say where
+/// the message stood and why it was refused (fcap.reason, fcap.member, fcap.topic, fcap.partition,
+/// fcap.offset, fcap.timestamp_ms; of a stub fcap.truncated and fcap.bytes; all text).
 ///
 /// Thread safety: send() from any thread; completions come from its own thread, or from within
 /// send() where a message is refused at once.
@@ -32,6 +32,7 @@ class DeadLetterProducer final : public DeadLetterSink {
 
  private:
   DeadLetterProducer(std::string topic, LogCallback log);
+  void answer(rd_kafka_resp_err_t code, DeadLetterCompletion& done) const noexcept;
 
   std::string topic_;
   LogCallback log_;

@@ -110,6 +110,7 @@ Result<std::unique_ptr<KafkaConsumer>> KafkaConsumer::create(const ConsumerOptio
     consumer->report(LogLevel::kWarning,
                      fmt::format("kafka: {}: {}",
                                  rd_kafka_err2str(static_cast<rd_kafka_resp_err_t>(code)), reason));
+    if (code == RD_KAFKA_RESP_ERR__FATAL) consumer->look_for_fatal_error();
   });
   rd_kafka_conf_set_log_cb(
       raw, [](const rd_kafka_t* handle, int level, const char* facility, const char* text) {
@@ -228,25 +229,54 @@ void KafkaConsumer::drop_error_messages(MessageBatch& batch) {
   for (std::size_t i = 0; i < batch.size_; ++i) {
     rd_kafka_message_t* message = batch.slots_[i];
     if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR) {
+      if (!partition_errors_.empty()) {
+        partition_errors_.erase(message->partition);
+        partition_errors_.erase(kTopic);
+      }
       batch.slots_[kept++] = message;
       continue;
     }
     if (message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF) {
       ends_reached_[message->partition] = message->offset;
+      partition_errors_.erase(message->partition);
+      partition_errors_.erase(kTopic);
     } else {
-      report(LogLevel::kError, fmt::format("kafka: partition {}: {}", message->partition,
-                                           rd_kafka_message_errstr(message)));
+      note_error(*message);
     }
     rd_kafka_message_destroy(message);
   }
   batch.size_ = kept;
 }
 
+void KafkaConsumer::note_error(const rd_kafka_message_t& message) {
+  if (message.err == RD_KAFKA_RESP_ERR__FATAL) return look_for_fatal_error();
+  // Only the consumer as a whole is meant by an error that names no partition.
+  const std::int32_t partition = std::max(message.partition, kTopic);
+  const char* const said = rd_kafka_message_errstr(&message);
+  std::string& last = partition_errors_[partition];
+  if (last == said) return;
+  last = said;
+  report(LogLevel::kError, partition == kTopic
+                               ? fmt::format("kafka: {}", said)
+                               : fmt::format("kafka: partition {}: {}", partition, said));
+}
+
+void KafkaConsumer::look_for_fatal_error() {
+  if (fatal_) return;
+  char text[512] = {};
+  const auto code = rd_kafka_fatal_error(handle_.get(), text, sizeof text);
+  if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return;
+  fatal_ = fmt::format("kafka gives nothing any more, and only a restart helps: {}: {}",
+                       rd_kafka_err2name(code), text);
+}
+
 void KafkaConsumer::commit_async(std::span<const PartitionOffset> offsets) {
   if (offsets.empty()) return;
   const auto list = list_of(offsets);
   const auto code = rd_kafka_commit(handle_.get(), list.get(), 1);
-  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) metrics_->commit_failures.add();
+  if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return;
+  metrics_->commit_failures.add();
+  commit_failed_ = true;
 }
 
 Status KafkaConsumer::commit_sync(std::span<const PartitionOffset> offsets) {

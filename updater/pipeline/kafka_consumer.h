@@ -110,6 +110,14 @@ class KafkaConsumer {
   /// Whether a commit_async() has failed since the last call.
   [[nodiscard]] bool take_commit_failure() noexcept { return std::exchange(commit_failed_, false); }
 
+  /// Why the consumer will never deliver anything again; none: it may. Only a new one helps.
+  [[nodiscard]] const std::optional<std::string>& fatal() const noexcept { return fatal_; }
+  /// What Kafka said of partitions that it has not delivered anything of since; kTopic: of all.
+  static constexpr std::int32_t kTopic = -1;
+  [[nodiscard]] const std::map<std::int32_t, std::string>& partition_errors() const noexcept {
+    return partition_errors_;
+  }
+
   void pause(std::span<const PartitionOffset> partitions);
   void resume(std::span<const PartitionOffset> partitions);
   /// Waits until the fetchers have moved: nothing from before is delivered afterwards. A partition
@@ -149,6 +157,8 @@ class KafkaConsumer {
   void take_over(rd_kafka_topic_partition_list_t* list);
   void report(LogLevel level, std::string_view text) const;
   void drop_error_messages(MessageBatch& batch);
+  void note_error(const rd_kafka_message_t& message);
+  void look_for_fatal_error();
 
   ConsumerOptions options_;
   Metrics* metrics_;
@@ -156,6 +166,8 @@ class KafkaConsumer {
   AssignmentListener* listener_ = nullptr;
   std::uint64_t rebalances_ = 0;
   bool commit_failed_ = false;
+  std::optional<std::string> fatal_;
+  std::map<std::int32_t, std::string> partition_errors_;
   std::map<std::int32_t, std::int64_t> ends_reached_;
   kafka::Ptr<rd_kafka_t> handle_;
   kafka::Ptr<rd_kafka_queue_t> queue_;

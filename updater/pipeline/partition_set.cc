@@ -122,6 +122,7 @@ void PartitionSet::start_check(Partition& p) {
 void PartitionSet::place(Partition& p, std::int64_t offset) {
   p.generation = ++generations_;
   p.tracker = OffsetTracker(offset);
+  p.letters.clear();
   p.positioned = true;
   p.open = false;
   p.must_move = true;
@@ -249,7 +250,7 @@ void PartitionSet::after_mark(std::int32_t id, Partition& p, Mark::Outcome outco
         p.phase = p.must_move ? Phase::kPlacing : Phase::kReading;
       }
       // A write from before it was to fall has not made it fall.
-      if (p.mark->confirmed() <= p.tracker.low_water()) p.mark_may_fall = false;
+      if (p.mark->confirmed() <= p.done_below()) p.mark_may_fall = false;
       metrics_->marks_written.add();
       return;
     case Mark::Outcome::kConflict:
@@ -272,7 +273,7 @@ void PartitionSet::act(std::int32_t id, Partition& p, Clock::time_point now, Ins
     return;
   }
   const std::int64_t wanted =
-      mark_to_write(p.tracker.low_water().value_or(0), p.mark->confirmed(), p.mark_may_fall);
+      mark_to_write(p.done_below().value_or(0), p.mark->confirmed(), p.mark_may_fall);
   if (p.phase == Phase::kConfirming) return write_mark(p, wanted, now, wall_now);
   const bool moved = p.mark->confirmed() != wanted;
   if (now < p.mark_due && !(hurry_ && moved)) return;
@@ -313,14 +314,14 @@ bool PartitionSet::marks_settled() const noexcept {
     const Partition& p = it.second;
     if (p.phase <= Phase::kConfirming) return true;  // not to be had now
     return !p.mark->busy() && p.mark->confirmed() &&
-           *p.mark->confirmed() >= p.tracker.low_water().value_or(0);
+           *p.mark->confirmed() >= p.done_below().value_or(0);
   });
 }
 
 void PartitionSet::to_place(std::vector<PartitionOffset>& out) const {
   out.clear();
   for (const auto& [id, p] : partitions_) {
-    if (p.phase == Phase::kPlacing) out.push_back({id, p.place_at});
+    if (p.phase == Phase::kPlacing && !p.held) out.push_back({id, p.place_at});
   }
 }
 
@@ -332,18 +333,25 @@ void PartitionSet::placed(std::int32_t partition) {
 }
 
 void PartitionSet::place_again() {
-  for (auto& [id, p] : partitions_) {
-    if (!p.positioned) continue;
-    p.must_move = true;
-    p.first_message = true;
-    p.place_at = p.tracker.next_offset().value_or(p.place_at);
-    if (p.phase == Phase::kReading) p.phase = Phase::kPlacing;
-  }
+  for (auto& [id, p] : partitions_) move_again(p);
+}
+
+void PartitionSet::move_again(Partition& p) {
+  if (!p.positioned) return;
+  p.must_move = true;
+  p.first_message = true;
+  p.place_at = p.tracker.next_offset().value_or(p.place_at);
+  if (p.phase == Phase::kReading) p.phase = Phase::kPlacing;
 }
 
 bool PartitionSet::take(std::int32_t partition, std::int64_t offset) {
   Partition* p = find(partition);
-  if (p == nullptr || p->phase != Phase::kReading) return false;
+  if (p == nullptr) return false;
+  if (p->phase != Phase::kReading || p->held) {
+    // The consumer has moved past what is dropped here.
+    move_again(*p);
+    return false;
+  }
   const std::int64_t expected = p->open ? p->open_end : p->tracker.next_offset().value_or(offset);
   if (offset < expected) {
     // The position is past the log's end: the topic was made anew, or truncated.
@@ -370,6 +378,45 @@ bool PartitionSet::take(std::int32_t partition, std::int64_t offset) {
   return true;
 }
 
+std::optional<std::int64_t> PartitionSet::Partition::done_below() const {
+  const auto done = tracker.low_water();
+  if (!done || letters.empty()) return done;
+  return std::min(*done, *letters.begin());
+}
+
+std::uint64_t PartitionSet::open_letter(std::int32_t partition, std::int64_t offset) {
+  Partition* p = find(partition);
+  if (p == nullptr) return 0;
+  p->letters.insert(offset);
+  return p->generation;
+}
+
+void PartitionSet::close_letter(std::int32_t partition, std::uint64_t generation,
+                                std::int64_t offset) {
+  Partition* p = find(partition);
+  if (p == nullptr || p->generation != generation) return;
+  if (const auto letter = p->letters.find(offset); letter != p->letters.end()) {
+    p->letters.erase(letter);
+  }
+}
+
+bool PartitionSet::current(std::int32_t partition, std::uint64_t generation) const {
+  const auto found = partitions_.find(partition);
+  return found != partitions_.end() && found->second.generation == generation;
+}
+
+void PartitionSet::hold(std::int32_t partition, bool held) {
+  Partition* p = find(partition);
+  if (p == nullptr || p->held == held) return;
+  p->held = held;
+  move_again(*p);
+}
+
+bool PartitionSet::held(std::int32_t partition) const {
+  const auto found = partitions_.find(partition);
+  return found != partitions_.end() && found->second.held;
+}
+
 void PartitionSet::close_range(std::int32_t id, Partition& p) {
   if (!p.open) return;
   p.open = false;
@@ -391,8 +438,8 @@ void PartitionSet::complete(const Batch::Range& range) {
 void PartitionSet::collect_commits(std::vector<PartitionOffset>& out) {
   out.clear();
   for (auto& [id, p] : partitions_) {
-    if (!p.positioned || p.commit_sent == p.tracker.low_water()) continue;
-    p.commit_sent = p.tracker.low_water();
+    if (!p.positioned || p.commit_sent == p.done_below()) continue;
+    p.commit_sent = p.done_below();
     out.push_back({id, *p.commit_sent});
   }
 }
@@ -424,9 +471,8 @@ void PartitionSet::list(std::vector<PartitionOffset>& out) const {
 
 std::optional<std::int64_t> PartitionSet::low_water(std::int32_t partition) const {
   const auto found = partitions_.find(partition);
-  return found == partitions_.end() || !found->second.positioned
-             ? std::nullopt
-             : found->second.tracker.low_water();
+  return found == partitions_.end() || !found->second.positioned ? std::nullopt
+                                                                 : found->second.done_below();
 }
 
 }  // namespace fcap::updater

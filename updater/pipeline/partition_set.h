@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -98,6 +99,16 @@ class PartitionSet {
 
   /// A message of a partition was taken in. False: it must be dropped (not being read).
   bool take(std::int32_t partition, std::int64_t offset);
+  /// A dead letter of this message is under way: until it has arrived, the partition's offsets do
+  /// not move beyond it. Gives the generation to close it with.
+  std::uint64_t open_letter(std::int32_t partition, std::int64_t offset);
+  void close_letter(std::int32_t partition, std::uint64_t generation, std::int64_t offset);
+  /// Whether the partition is assigned, and still in this generation.
+  [[nodiscard]] bool current(std::int32_t partition, std::uint64_t generation) const;
+  /// A partition that is held is not read; when it is let go, the consumer must be moved.
+  void hold(std::int32_t partition, bool held);
+  [[nodiscard]] bool held(std::int32_t partition) const;
+
   /// What was taken since the last call, as ranges of a batch.
   void seal(std::vector<Batch::Range>& ranges);
   void complete(const Batch::Range& range);
@@ -133,6 +144,10 @@ class PartitionSet {
     bool positioned = false;  // tracker says where reading is
     std::uint64_t generation = 0;
     OffsetTracker tracker;
+    std::multiset<std::int64_t> letters;  // offsets whose dead letters have not arrived
+    bool held = false;
+    /// Everything below it is done, dead letters included.
+    [[nodiscard]] std::optional<std::int64_t> done_below() const;
     bool must_move = false;  // the consumer stands elsewhere than at place_at
     std::int64_t place_at = 0;
     bool reconnected = false;  // kChecking: since the mark was confirmed
@@ -160,6 +175,7 @@ class PartitionSet {
   void write_mark(Partition& p, std::int64_t offset, Clock::time_point now, Instant wall_now);
   void place(Partition& p, std::int64_t offset);
   bool rewind_to(std::int32_t id, Partition& p, const Rewind& rewind);
+  static void move_again(Partition& p);
   void close_range(std::int32_t id, Partition& p);
   void await_marks(std::span<const PartitionOffset> partitions);
   Partition* find(std::int32_t id);

@@ -30,6 +30,19 @@ std::int64_t broker_time_ms(const rd_kafka_message_t& message) noexcept {
   return type == RD_KAFKA_TIMESTAMP_NOT_AVAILABLE ? -1 : ms;
 }
 
+void copy_headers(const rd_kafka_message_t& message, DeadLetter& letter) {
+  rd_kafka_headers_t* headers = nullptr;
+  if (rd_kafka_message_headers(&message, &headers) != RD_KAFKA_RESP_ERR_NO_ERROR) return;
+  const char* name = nullptr;
+  const void* value = nullptr;
+  std::size_t bytes = 0;
+  for (std::size_t i = 0;
+       rd_kafka_header_get_all(headers, i, &name, &value, &bytes) == RD_KAFKA_RESP_ERR_NO_ERROR;
+       ++i) {
+    letter.headers.emplace_back(name, std::string(static_cast<const char*>(value), bytes));
+  }
+}
+
 MarkOptions mark_options(const UpdaterOptions& options) {
   MarkOptions marks = options.mark;
   marks.key_prefix = options.key_prefix;
@@ -48,8 +61,8 @@ Updater::Updater(UpdaterOptions options, UpdaterParts parts, Metrics& metrics)
       intake_(*parts_.decoder, options_.intake),
       coalescer_({options_.key_prefix, options_.intake.retention}),
       partitions_(*parts_.store, parts_.epoch, *this, mark_options(options_), metrics, parts_.log),
-      writer_(*parts_.store, parts_.dead_letters, parts_.hook, options_.write, metrics, parts_.log,
-              parts_.epoch),
+      writer_(*parts_.store, parts_.hook, options_.write, metrics, parts_.log, parts_.epoch),
+      letters_(parts_.dead_letters, options_.dead_letters, metrics, parts_.log),
       messages_(options_.batch_messages_max) {}
 
 Updater::~Updater() = default;
@@ -70,22 +83,25 @@ std::optional<Instant> Updater::trim_now() const noexcept {
 
 Status Updater::run(const std::stop_token& stop) {
   if (Status status = consumer_->subscribe(*this); !status.ok()) return status;
-  while (!stop.stop_requested()) turn();
+  while (!stop.stop_requested() && !consumer_->fatal()) turn();
   messages_.clear();
+  const std::optional<std::string> fatal = consumer_->fatal();
   consumer_->close();  // drains, marks and commits in on_revoking()
+  if (fatal) return Status::error(StatusCode::kUnavailable, *fatal, true);
   return {};
 }
 
 void Updater::turn() {
   const Clock::time_point now = Clock::now();
   settle(now);
+  hold_waiting();
   report_health(now);
   commit_if_due(now);
   if (now >= lag_due_) {
     lag_due_ = now + kLagInterval;
     partitions_.report_lag();
   }
-  if (writer_.full() || writer_.failing() || partitions_.checking()) {
+  if (writer_.full() || writer_.failing() || letters_.full() || partitions_.checking()) {
     hold_up(now);
   } else if (let_go()) {
     read_batch();
@@ -97,12 +113,71 @@ void Updater::turn() {
 void Updater::settle(Clock::time_point now) {
   done_.clear();
   writer_.pump(now, done_);
-  for (Batch* batch : done_) {
-    for (const Batch::Range& range : batch->ranges) partitions_.complete(range);
-    observe_delay(*batch);
-    writer_.release(*batch);
-  }
+  for (Batch* batch : done_) settle_batch(*batch);
+  settle_letters(now);
   partitions_.tick(now, wall_now());
+}
+
+void Updater::settle_batch(Batch& batch) {
+  for (const Batch::Refused& refused : batch.refused()) {
+    const std::int32_t partition = batch.positions[refused.write].partition;
+    const auto range =
+        std::find_if(batch.ranges.begin(), batch.ranges.end(),
+                     [partition](const Batch::Range& held) { return held.partition == partition; });
+    if (range != batch.ranges.end()) send_refused(batch, refused, range->generation);
+  }
+  for (const Batch::Range& range : batch.ranges) partitions_.complete(range);
+  observe_delay(batch);
+  writer_.release(batch);
+}
+
+void Updater::send_refused(const Batch& batch, const Batch::Refused& refused,
+                           std::uint64_t generation) {
+  const Batch::Position& at = batch.positions[refused.write];
+  if (!partitions_.current(at.partition, generation)) return;
+  DeadLetter letter;
+  letter.key = batch.writes.key(refused.write);
+  letter.payload = batch.writes.bytes(refused.write);
+  letter.topic = consumer_->topic();
+  letter.partition = at.partition;
+  letter.offset = at.offset;
+  letter.reason = events::Rejection::kRefused;
+  letter.member = refused.why;
+  letters_.put(std::move(letter), partitions_.open_letter(at.partition, at.offset));
+}
+
+void Updater::settle_letters(Clock::time_point now) {
+  arrived_.clear();
+  letters_.pump(
+      now,
+      [this](std::int32_t partition, std::uint64_t generation) {
+        return partitions_.current(partition, generation);
+      },
+      arrived_);
+  for (const DeadLetterBox::Place& at : arrived_) {
+    partitions_.close_letter(at.partition, at.generation, at.offset);
+  }
+}
+
+void Updater::hold_waiting() {
+  const std::set<std::int32_t>& waiting = letters_.waiting_partitions();
+  if (waiting == held_) return;
+  offsets_.clear();
+  for (const std::int32_t partition : waiting) {
+    if (held_.contains(partition)) continue;
+    partitions_.hold(partition, true);
+    offsets_.push_back({partition, PartitionOffset::kNone});
+  }
+  consumer_->pause(offsets_);
+  offsets_.clear();
+  for (const std::int32_t partition : held_) {
+    if (waiting.contains(partition)) continue;
+    partitions_.hold(partition, false);
+    if (!paused_) offsets_.push_back({partition, PartitionOffset::kNone});
+  }
+  consumer_->resume(offsets_);
+  held_ = waiting;
+  metrics_->waiting_partitions.set(static_cast<std::int64_t>(held_.size()));
 }
 
 void Updater::observe_delay(const Batch& batch) {
@@ -121,9 +196,24 @@ void Updater::report_health(Clock::time_point now) {
     parts_.health->set_trouble(kind, failing ? what : std::string_view{});
   };
   tell(Trouble::kMarks, partitions_.failing(), partitions_.trouble());
-  tell(Trouble::kWrites, writer_.redis_failing(), writer_.redis_trouble());
-  tell(Trouble::kDeadLetters, writer_.dead_letters_failing(),
-       "the dead-letter topic takes nothing");
+  tell(Trouble::kWrites, writer_.failing(), writer_.trouble());
+  tell(Trouble::kDeadLetters, letters_.failing(), letters_.trouble());
+  report_partitions();
+}
+
+void Updater::report_partitions() {
+  const auto& errors = consumer_->partition_errors();
+  std::string unreadable;
+  for (const auto& [partition, what] : errors) {
+    if (!unreadable.empty()) unreadable += '\n';
+    unreadable += partition == KafkaConsumer::kTopic
+                      ? fmt::format("topic {}: {}", consumer_->topic(), what)
+                      : fmt::format("partition {}: {}", partition, what);
+  }
+  const bool all = errors.contains(KafkaConsumer::kTopic);
+  metrics_->unreadable_partitions.set(
+      static_cast<std::int64_t>(all ? partitions_.size() : errors.size()));
+  parts_.health->set_trouble(Health::Trouble::kPartitions, unreadable);
 }
 
 void Updater::hold_up(Clock::time_point now) {
@@ -149,6 +239,7 @@ bool Updater::let_go() {
   held_since_ = {};
   if (paused_) {
     partitions_.list(offsets_);
+    std::erase_if(offsets_, [this](const auto& at) { return partitions_.held(at.partition); });
     consumer_->resume(offsets_);
     partitions_.place_again();
     paused_ = false;
@@ -205,7 +296,9 @@ void Updater::take_messages() {
     const std::string_view payload(static_cast<const char*>(message->payload), message->len);
     switch (intake_.judge(payload, judged_by)) {
       case Intake::Fate::kWrite:
-        coalescer_.add(intake_.event());
+        if (coalescer_.add(intake_.event()) == batch.positions.size()) {
+          batch.positions.push_back({message->partition, message->offset});
+        }
         count_accepted(batch, *message);
         break;
       case Intake::Fate::kTooOld:
@@ -215,7 +308,7 @@ void Updater::take_messages() {
         ++null_user;
         break;
       case Intake::Fate::kReject:
-        reject(batch, *message);
+        reject(*message);
         break;
     }
   }
@@ -240,20 +333,23 @@ void Updater::count_accepted(Batch& batch, const rd_kafka_message_t& message) {
   }
 }
 
-void Updater::reject(Batch& batch, const rd_kafka_message_t& message) {
+void Updater::reject(const rd_kafka_message_t& message) {
   const events::Rejected& why = intake_.rejected();
   DeadLetter letter;
   if (message.len > 0)
     letter.payload.assign(static_cast<const char*>(message.payload), message.len);
   if (message.key_len > 0)
     letter.key.assign(static_cast<const char*>(message.key), message.key_len);
+  letter.has_payload = message.payload != nullptr;
+  letter.has_key = message.key != nullptr;
+  copy_headers(message, letter);
   letter.topic = consumer_->topic();
   letter.partition = message.partition;
   letter.offset = message.offset;
   letter.timestamp_ms = broker_time_ms(message);
   letter.reason = why.reason;
   letter.member = why.member;
-  batch.add_dead_letter(std::move(letter));
+  letters_.put(std::move(letter), partitions_.open_letter(message.partition, message.offset));
 }
 
 void Updater::commit_if_due(Clock::time_point now) {
@@ -265,11 +361,13 @@ void Updater::commit_if_due(Clock::time_point now) {
 }
 
 void Updater::drain(Clock::time_point until) {
-  while (writer_.batches_in_flight() > 0 && Clock::now() < until) {
+  // A letter that has failed already is not waited for: its message is read again.
+  const auto unsettled = [this] {
+    return writer_.batches_in_flight() + letters_.first_attempts() > 0;
+  };
+  while (unsettled() && Clock::now() < until) {
     settle(Clock::now());
-    if (writer_.batches_in_flight() > 0) {
-      writer_.wait(std::min(until, Clock::now() + kTurn));
-    }
+    if (unsettled()) writer_.wait(std::min(until, Clock::now() + kTurn));
   }
   // Bounded: marks that cannot be written now only make the next reader start earlier.
   const Clock::time_point marks_until = std::min(until, Clock::now() + kLastMarks);
@@ -301,6 +399,11 @@ void Updater::on_revoking(std::span<const PartitionOffset> partitions, bool lost
     const Status status = consumer_->commit_sync(offsets_);
     if (!status.ok() && parts_.log) parts_.log(LogLevel::kWarning, status.text());
   }
+  offsets_.clear();
+  for (const PartitionOffset& at : partitions) {
+    if (held_.erase(at.partition) > 0) offsets_.push_back(at);
+  }
+  if (!lost) consumer_->resume(offsets_);
   partitions_.revoke(partitions);
   joined_ = partitions_.size() > 0;
 }

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <stop_token>
 #include <vector>
 
@@ -21,6 +22,7 @@
 #include "updater/pipeline/batch_writer.h"
 #include "updater/pipeline/coalescer.h"
 #include "updater/pipeline/dead_letter.h"
+#include "updater/pipeline/dead_letter_box.h"
 #include "updater/pipeline/intake.h"
 #include "updater/pipeline/kafka_consumer.h"
 #include "updater/pipeline/partition_set.h"
@@ -31,6 +33,7 @@ struct UpdaterOptions {
   ConsumerOptions consumer;
   IntakeOptions intake;
   WriteOptions write;
+  DeadLetterOptions dead_letters;
   MarkOptions mark;  ///< group_id, topic and retention are taken from the others
   std::string key_prefix = "fcap";
   std::size_t batch_messages_max = 20'000;
@@ -68,7 +71,8 @@ class Updater final : private AssignmentListener, private OffsetSource {
   ~Updater();
 
   /// Joins the group and works until `stop`, then drains, commits and leaves. Trouble with Kafka or
-  /// Redis never ends it; the status is not ok only when it could not start.
+  /// Redis does not end it. The status is not ok when it could not start, and when Kafka's client
+  /// has failed for good (a static member that was fenced): then a new process must begin.
   Status run(const std::stop_token& stop);
 
   /// The trimming clock: min(local clock, newest broker timestamp); none before the first message.
@@ -95,7 +99,12 @@ class Updater final : private AssignmentListener, private OffsetSource {
   void read_batch();
   void take_messages();
   void count_accepted(Batch& batch, const rd_kafka_message_t& message);
-  void reject(Batch& batch, const rd_kafka_message_t& message);
+  void reject(const rd_kafka_message_t& message);
+  void settle_batch(Batch& batch);
+  void send_refused(const Batch& batch, const Batch::Refused& refused, std::uint64_t generation);
+  void settle_letters(Clock::time_point now);
+  void hold_waiting();
+  void report_partitions();
   void commit_if_due(Clock::time_point now);
   void drain(Clock::time_point until);
   void observe_delay(const Batch& batch);
@@ -110,6 +119,7 @@ class Updater final : private AssignmentListener, private OffsetSource {
   Coalescer coalescer_;
   PartitionSet partitions_;
   BatchWriter writer_;
+  DeadLetterBox letters_;
   MessageBatch messages_;
 
   std::int64_t newest_broker_ms_ = 0;         // 0: no message had a timestamp yet
@@ -119,10 +129,12 @@ class Updater final : private AssignmentListener, private OffsetSource {
   Clock::time_point held_since_{};  // since when the pipeline is held up; epoch: it is not
   Clock::time_point commit_due_{};
   Clock::time_point lag_due_{};
+  std::set<std::int32_t> held_;  // partitions that wait for a dead letter
   // Scratch.
   std::vector<Batch*> done_;
   std::vector<PartitionOffset> offsets_;
   std::vector<std::int32_t> failed_;
+  std::vector<DeadLetterBox::Place> arrived_;
 };
 
 }  // namespace fcap::updater

@@ -34,6 +34,7 @@ RunningUpdater::RunningUpdater(const Options& options) : log_(std::make_shared<L
   wanted.consumer.connection.brokers = options.brokers;
   wanted.consumer.topic = options.topic;
   wanted.consumer.group_id = options.group_id;
+  wanted.consumer.group_instance_id = options.group_instance_id;
   if (!options.dead_letter_topic.empty()) {
     auto producer = updater::DeadLetterProducer::create(wanted.consumer.connection,
                                                         options.dead_letter_topic, log);
@@ -54,6 +55,7 @@ RunningUpdater::RunningUpdater(const Options& options) : log_(std::make_shared<L
     if (const Status status = updater_->run(stop); !status.ok()) {
       log(LogLevel::kError, status.text());
     }
+    ended_ = true;
   });
 }
 

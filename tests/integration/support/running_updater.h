@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <string>
@@ -28,6 +29,7 @@ class RunningUpdater {
     std::string topic;
     std::string dead_letter_topic;  ///< empty: rejected messages are only counted
     std::string group_id = "fcap-test";
+    std::string group_instance_id;
     /// What the test wants otherwise than the defaults.
     updater::UpdaterOptions updater;
   };
@@ -42,6 +44,8 @@ class RunningUpdater {
 
   [[nodiscard]] const updater::Metrics& metrics() const noexcept { return metrics_; }
   [[nodiscard]] Store& store() noexcept { return *store_; }
+  /// Whether run() has ended by itself or was stopped.
+  [[nodiscard]] bool ended() const noexcept { return ended_.load(); }
   /// What /readyz would say; empty: ready.
   [[nodiscard]] std::string not_ready() const;
   /// Everything that the updater has logged at warning or above.
@@ -57,6 +61,7 @@ class RunningUpdater {
   std::unique_ptr<events::EventDecoder> decoder_;
   std::unique_ptr<updater::DeadLetterProducer> dead_letters_;
   std::unique_ptr<updater::Updater> updater_;
+  std::atomic<bool> ended_{false};
   std::jthread thread_;
 };
 

@@ -47,7 +47,8 @@ class UpdaterPipeline : public ::testing::Test {
     all.redis_user = redis_user_;
     all.redis_password = redis_user_;
     all.topic = topic_;
-    all.dead_letter_topic = topic_ + ".dead";
+    all.dead_letter_topic = dead_topic_.empty() ? topic_ + ".dead" : dead_topic_;
+    all.group_instance_id = group_instance_id_;
     all.group_id = topic_;
     all.updater = options;
     return std::make_unique<RunningUpdater>(all);
@@ -87,6 +88,8 @@ class UpdaterPipeline : public ::testing::Test {
   std::string redis_address_;  ///< where the updater looks for Redis; empty: at redis_
   std::string redis_user_;     ///< the updater's account, its password being its name
   std::string topic_;
+  std::string dead_topic_;  ///< empty: topic_.dead
+  std::string group_instance_id_;
   EventMaker maker_{test_seed(kSeed), 2000};
   ExpectedLedgers expected_;
 };

@@ -21,20 +21,6 @@ using std::chrono::milliseconds;
 
 constexpr std::uint64_t kSeed = 99;  // unless FCAP_TEST_SEED says another
 
-class RefusingSink final : public DeadLetterSink {
- public:
-  void send(const DeadLetter& letter, DeadLetterCompletion& done) noexcept override {
-    if (refusals > 0) {
-      --refusals;
-      return done.delivered(false);
-    }
-    delivered.push_back(letter.payload);
-    done.delivered(true);
-  }
-  int refusals = 0;
-  std::vector<std::string> delivered;
-};
-
 class Hook final : public CompactionHook {
  public:
   void on_user_written(std::string_view key, std::size_t length,
@@ -74,10 +60,9 @@ class BatchWriterTest : public ::testing::Test {
   }
 
   FaultStore store_;
-  RefusingSink sink_;
   Hook hook_;
   Metrics metrics_;
-  BatchWriter writer_{store_, &sink_, &hook_, WriteOptions{}, metrics_, {}};
+  BatchWriter writer_{store_, &hook_, WriteOptions{}, metrics_, {}};
   Coalescer coalescer_{{"p", milliseconds{1000}}};
   BatchWriter::Clock::time_point now_ = BatchWriter::Clock::now();
   int made_ = 0;
@@ -109,7 +94,6 @@ TEST_F(BatchWriterTest, OnlyTheWriteThatFailedIsTriedAgain) {
   writer_.pump(now_, done);
   EXPECT_TRUE(done.empty());
   EXPECT_TRUE(writer_.failing());
-  EXPECT_TRUE(writer_.redis_failing());
   writer_.pump(now_, done);  // not yet: it waits
   EXPECT_EQ(operation, 3);
   EXPECT_EQ(pump_until_done().size(), 1U);
@@ -156,8 +140,7 @@ class KnowingWriterTest : public BatchWriterTest {
     for (Batch* batch : done) knowing_.release(*batch);
   }
   std::uint64_t epoch_ = 1;
-  BatchWriter knowing_{
-      store_, &sink_, &hook_, WriteOptions{}, metrics_, {}, [this] { return epoch_; }};
+  BatchWriter knowing_{store_, &hook_, WriteOptions{}, metrics_, {}, [this] { return epoch_; }};
 };
 
 TEST_F(KnowingWriterTest, ARecordThatIsAsItWasLeftKeepsItsExpiry) {
@@ -216,8 +199,8 @@ TEST_F(KnowingWriterTest, WhereOnlyTheExpiryFailedNothingIsAppendedAgain) {
   }
   EXPECT_TRUE(done.empty());
   const std::size_t bytes = store_.records().at("p:{u0}").bytes.size();
-  EXPECT_NE(knowing_.redis_trouble().find("NOPERM"), std::string::npos);
-  EXPECT_NE(knowing_.redis_trouble().find("p:{u"), std::string::npos) << "it names a key";
+  EXPECT_NE(knowing_.trouble().find("NOPERM"), std::string::npos);
+  EXPECT_NE(knowing_.trouble().find("p:{u"), std::string::npos) << "it names a key";
   store_.refuse_expiries = false;
   pump();
   EXPECT_EQ(knowing_.batches_in_flight(), 0U);
@@ -253,26 +236,52 @@ TEST_F(KnowingWriterTest, WhatAnotherServerHasAppendedIsAppendedAgain) {
   EXPECT_GT(store_.records().at("p:{u0}").bytes.size(), 1U);
 }
 
-TEST_F(BatchWriterTest, ADeadLetterThatDoesNotArriveHoldsItsBatchUp) {
-  sink_.refusals = 3;
-  Batch& batch = filled(1);
-  DeadLetter letter;
-  letter.payload = "poison";
-  letter.reason = events::Rejection::kNotJson;
-  batch.add_dead_letter(letter);
-  writer_.submit(batch);
-  std::vector<Batch*> done;
-  writer_.pump(now_, done);
-  EXPECT_TRUE(done.empty());
-  EXPECT_TRUE(writer_.failing());
-  EXPECT_TRUE(writer_.dead_letters_failing());
-  EXPECT_FALSE(writer_.redis_failing());
-  EXPECT_EQ(metrics_.rejected[0].value(), 0U);
-  EXPECT_EQ(pump_until_done().size(), 1U);
-  EXPECT_EQ(sink_.delivered, std::vector<std::string>{"poison"});
-  EXPECT_EQ(metrics_.rejected[0].value(), 1U);
-  EXPECT_EQ(metrics_.dead_letter_failures.value(), 3U);
-  EXPECT_EQ(store_.writes(), 1U);
+TEST_F(BatchWriterTest, AKeyThatIsRefusedIsNamedAndTheRestOfItsBatchGoesOn) {
+  store_.refused_key = "p:{u1}";
+  store_.refusal = "WRONGTYPE Operation against a key holding the wrong kind of value";
+  writer_.submit(filled(3));
+  const auto done = pump_until_done();
+  ASSERT_EQ(done.size(), 1U);
+  ASSERT_EQ(done[0]->refused().size(), 1U);
+  EXPECT_EQ(done[0]->writes.key(done[0]->refused()[0].write), "p:{u1}");
+  EXPECT_EQ(done[0]->refused()[0].why, store_.refusal);
+  EXPECT_EQ(store_.records().size(), 2U);
+  EXPECT_EQ(hook_.calls.size(), 2U);
+  EXPECT_FALSE(writer_.failing());
+  writer_.release(*done[0]);
+
+  // The next time nothing waits for it.
+  writer_.submit(filled(3));
+  std::vector<Batch*> again;
+  writer_.pump(now_, again);
+  ASSERT_EQ(again.size(), 1U);
+  EXPECT_EQ(again[0]->refused().size(), 1U);
+}
+
+TEST_F(BatchWriterTest, AKeyThatTheAccountMayNotTouchIsGivenUpOnlyWhereOthersAreTaken) {
+  store_.refused_key = "p:{u0}";
+  store_.refusal =
+      "NOPERM this user has no permissions to access one of the keys used as arguments";
+  writer_.submit(filled(1));
+  EXPECT_TRUE(pump_until_done(50).empty()) << "it may be the whole account";
+  writer_.submit(filled(2));
+  EXPECT_EQ(pump_until_done().size(), 2U);
+}
+
+TEST_F(BatchWriterTest, WhatAServerRefusesAltogetherIsNeverGivenUp) {
+  for (const char* why : {"OOM command not allowed when used memory > 'maxmemory'.",
+                          "READONLY You can't write against a read only replica.",
+                          "NOPERM this user has no permissions to run the 'append' command"}) {
+    store_.refused_key = "p:{u0}";
+    store_.refusal = why;
+    writer_.submit(filled(2));
+    EXPECT_TRUE(pump_until_done(50).empty()) << why;
+    EXPECT_NE(writer_.trouble().find(why), std::string::npos) << writer_.trouble();
+    store_.refused_key.clear();
+    const auto done = pump_until_done();
+    ASSERT_EQ(done.size(), 1U);
+    writer_.release(*done[0]);
+  }
 }
 
 TEST_F(BatchWriterTest, ABatchWithNothingToWriteIsDoneAtOnce) {

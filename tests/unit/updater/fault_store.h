@@ -60,6 +60,9 @@ class FaultStore final : public Store {
       enqueue([this, i, key = std::string(append.key), bytes = std::string(append.bytes),
                expire_at = append.expire_at, known_bytes = append.known_bytes, &done](Fault fault) {
         std::size_t length = 0;
+        if (key == refused_key) {
+          return done.complete(i, {StoreCode::kServerError, {}, 0, refusal});
+        }
         if (fault == Fault::kNone && refuse_expiries) fault = Fault::kNoExpiry;
         if (fault == Fault::kNoExpiry) {
           Record& record = records_[key];
@@ -144,6 +147,9 @@ class FaultStore final : public Store {
   /// As an account does that may not run scripts, or not PEXPIREAT.
   bool refuse_exchanges = false;
   bool refuse_expiries = false;
+  /// Appends to this key are answered with this error.
+  std::string refused_key;
+  std::string refusal;
 
  private:
   using Operation = std::function<void(Fault)>;

@@ -145,6 +145,8 @@ TEST_F(PartitionSetTest, NothingIsTakenInBeforeItsMarkIsConfirmed) {
   store_.run_all();
   tick();
   EXPECT_FALSE(set_.checking());
+  EXPECT_EQ(to_place(), (Places{{0, 10}})) << "what was dropped is read again";
+  set_.placed(0);
   EXPECT_TRUE(set_.take(0, 10));
   store_.run_all();
 }
@@ -167,7 +169,7 @@ TEST_F(PartitionSetTest, RefusedMarksStopReadingAndTheServersWordsAreSaid) {
   store_.refuse_exchanges = false;
   settle();
   EXPECT_FALSE(set_.failing());
-  EXPECT_TRUE(set_.take(0, 110));
+  EXPECT_EQ(to_place(), (Places{{0, 110}}));
 }
 
 TEST_F(PartitionSetTest, AfterAReconnectionNothingIsTakenInBeforeTheNewServerHasTakenAMark) {
@@ -179,7 +181,7 @@ TEST_F(PartitionSetTest, AfterAReconnectionNothingIsTakenInBeforeTheNewServerHas
   EXPECT_FALSE(set_.take(0, 100));
   store_.refuse_exchanges = false;
   settle();
-  EXPECT_TRUE(set_.take(0, 100));
+  EXPECT_EQ(to_place(), (Places{{0, 100}}));
 }
 
 TEST_F(PartitionSetTest, MarksOnlyWhatIsDone) {
@@ -195,6 +197,33 @@ TEST_F(PartitionSetTest, MarksOnlyWhatIsDone) {
   set_.complete(first);
   tick();
   EXPECT_EQ(mark(), "120");
+}
+
+TEST_F(PartitionSetTest, ALetterUnderWayHoldsTheMarkAndTheCommitButNotTheReading) {
+  set_mark(100);
+  assign();
+  const auto range = take(100, 110);
+  const std::uint64_t generation = set_.open_letter(0, 104);
+  set_.complete(range);
+  settle();
+  EXPECT_EQ(set_.low_water(0), 104);
+  EXPECT_EQ(mark(), "104");
+  EXPECT_TRUE(set_.take(0, 110));
+  set_.close_letter(0, generation, 104);
+  settle();
+  EXPECT_EQ(set_.low_water(0), 110);
+  EXPECT_EQ(mark(), "110");
+}
+
+TEST_F(PartitionSetTest, APartitionThatIsHeldIsReadOnFromWhereItWasWhenItIsLetGo) {
+  set_mark(100);
+  assign();
+  take(100, 110);
+  set_.hold(0, true);
+  EXPECT_FALSE(set_.take(0, 110));
+  EXPECT_EQ(to_place(), Places{});
+  set_.hold(0, false);
+  EXPECT_EQ(to_place(), (Places{{0, 110}}));
 }
 
 TEST_F(PartitionSetTest, CommitsWhatIsDoneOnce) {

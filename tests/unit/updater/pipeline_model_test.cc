@@ -103,7 +103,7 @@ class Model final : private OffsetSource {
     Process(Model& model)
         : partitions(model.store_, [&model] { return model.epoch_; }, model, marks(),
                      model.metrics_, {}),
-          writer(model.store_, nullptr, nullptr, WriteOptions{}, model.metrics_, {},
+          writer(model.store_, nullptr, WriteOptions{}, model.metrics_, {},
                  [&model] { return model.epoch_; }),
           coalescer({"p", kRetention}) {}
     static MarkOptions marks() {
