@@ -21,7 +21,7 @@
 namespace fcap::cli {
 namespace {
 
-/// "12,40,7": one offset a partition, in their order; empty: none is given.
+/// "12,40,7": one offset per partition, in their order; empty: none is given.
 Result<std::vector<std::int64_t>> parse_offsets(std::string_view text, const char* flag) {
   std::vector<std::int64_t> offsets;
   while (!text.empty()) {
@@ -30,10 +30,11 @@ Result<std::vector<std::int64_t>> parse_offsets(std::string_view text, const cha
     std::int64_t offset = 0;
     const auto parsed = std::from_chars(word.data(), word.data() + word.size(), offset);
     if (parsed.ec != std::errc{} || parsed.ptr != word.data() + word.size() || offset < 0) {
-      return Status::error(StatusCode::kInvalidArgument,
-                           fmt::format("{}: \"{}\" is no offset; write one a partition, such as "
-                                       "12,40,7",
-                                       flag, word));
+      return Status::error(
+          StatusCode::kInvalidArgument,
+          fmt::format("{}: \"{}\" is not an offset; write one per partition, such as "
+                      "12,40,7",
+                      flag, word));
     }
     offsets.push_back(offset);
     text = comma == std::string_view::npos ? std::string_view{} : text.substr(comma + 1);
@@ -55,6 +56,11 @@ Status narrow(std::vector<kafka::Span>& spans, const AuditSettings& audit) {
     }
   }
   for (std::size_t i = 0; i < spans.size(); ++i) {
+    if (!from.value().empty() && from.value()[i] > spans[i].to) {
+      return Status::error(StatusCode::kInvalidArgument,
+                           fmt::format("--from-offsets: {} lies behind the end of partition {}, {}",
+                                       from.value()[i], spans[i].partition, spans[i].to));
+    }
     if (!from.value().empty()) spans[i].from = std::max(spans[i].from, from.value()[i]);
     if (!to.value().empty()) spans[i].to = std::min(spans[i].to, to.value()[i]);
   }
@@ -71,52 +77,101 @@ Status read_topic(const AuditSettings& settings, const kafka::Connection& connec
   const auto decoder = events::make_json_event_decoder();
   return reader.value()->read(spans.value(), [&](const kafka::Message& message) {
     events::Event event;
-    if (decoder->decode(message.value, event)) {
-      audit.add_skipped();
+    if (audit.too_large(message.value) || decoder->decode(message.value, event)) {
+      audit.add_rejected();
     } else {
       audit.add(event, message.timestamp, !message.reason.empty());
     }
   });
 }
 
+/// Silence about nothing would look like a clean result.
+Status nothing_audited(const AuditReport& report, const AuditSettings& audit) {
+  std::string why = fmt::format("topic {}: the range holds no messages", audit.kafka.topic);
+  if (report.messages > 0) {
+    why = fmt::format(
+        "topic {}: of {} none is an event of {}", audit.kafka.topic,
+        counted(report.messages, "message", "messages"),
+        audit.user_prefix.empty()
+            ? std::string("a user")
+            : fmt::format("a user whose id begins with \"{}\" (--user-prefix)", audit.user_prefix));
+  }
+  return Status::error(StatusCode::kNotFound, "audit: nothing was compared: " + why);
+}
+
+Result<AuditOptions> audit_options(const Settings& settings) {
+  AuditOptions options;
+  options.user_prefix = settings.audit.user_prefix;
+  options.propagation = std::chrono::milliseconds(settings.audit.propagation_ms);
+  options.null_user_ids = settings.access.null_user_ids;
+  const auto retention = parse_duration(settings.access.retention, "--retention");
+  if (!retention.ok()) return retention.status();
+  options.retention = retention.value();
+  const auto allowed_future = parse_duration(settings.audit.allowed_future, "--allowed-future");
+  if (!allowed_future.ok()) return allowed_future.status();
+  options.allowed_future = allowed_future.value();
+  return options;
+}
+
 std::uint64_t over_cap_other(const AuditReport& report) {
   return report.over_cap - report.over_cap_in_flight - report.over_cap_fail_open;
 }
 
-nlohmann::ordered_json to_json(const AuditReport& report) {
+nlohmann::ordered_json to_json(const AuditReport& report, std::uint64_t rules_version) {
   return {{"messages", report.messages},
-          {"skipped", report.skipped},
+          {"rejected", report.rejected},
+          {"other_users", report.other_users},
+          {"null_user", report.null_user},
+          {"erasures", report.erasures},
           {"users", report.users},
           {"produced", report.produced},
           {"repeated", report.repeated},
           {"counted", report.counted},
+          {"expired", report.expired},
+          {"in_future", report.in_future},
+          {"erased", report.erased},
+          {"trimmed", report.trimmed},
+          {"in_flight", report.in_flight},
           {"lost", report.lost},
           {"double", report.extra},
+          {"erasures_lost", report.erasures_lost},
           {"unreadable_records", report.unreadable},
+          {"rules_version", rules_version},
           {"over_cap", report.over_cap},
           {"over_cap_in_flight", report.over_cap_in_flight},
           {"over_cap_fail_open", report.over_cap_fail_open},
           {"over_cap_other", over_cap_other(report)}};
 }
 
-void print_text(const AuditReport& report, std::chrono::milliseconds propagation,
+void print_text(const AuditReport& report, const AuditOptions& options, std::uint64_t rules_version,
                 std::ostream& out) {
-  out << fmt::format("read      {}, {} of them of {} audited\n",
-                     counted(report.messages, "message", "messages"),
-                     report.messages - report.skipped, counted(report.users, "user", "users"));
-  out << fmt::format("produced  {} ({})\n", counted(report.produced, "event", "events"),
+  out << fmt::format("read      {}: {} rejected, {} of no user, {} of other users, {}\n",
+                     counted(report.messages, "message", "messages"), report.rejected,
+                     report.null_user, report.other_users,
+                     counted(report.erasures, "erasure", "erasures"));
+  out << fmt::format("produced  {} of {} ({})\n", counted(report.produced, "event", "events"),
+                     counted(report.users, "user", "users"),
                      counted(report.repeated, "message repeats one", "messages repeat one"));
   out << fmt::format("counted   {}\n", counted(report.counted, "entry", "entries"));
+  out << fmt::format(
+      "left out  {} older than the retention ({}), {} more than {} in the future, {} erased, {} "
+      "trimmed for size, {} in flight\n",
+      report.expired, spoken(options.retention), report.in_future, spoken(options.allowed_future),
+      report.erased, report.trimmed, report.in_flight);
   out << fmt::format("lost      {}\n", report.lost);
   out << fmt::format("double    {}\n", report.extra);
+  if (report.erasures_lost > 0) {
+    out << fmt::format("erasures lost: {} not erased as the topic demands\n",
+                       counted(report.erasures_lost, "user is", "users are"));
+  }
   if (report.unreadable > 0) {
     out << fmt::format("unreadable {}\n", counted(report.unreadable, "record", "records"));
   }
   out << fmt::format(
       "over cap  {}: {} shown within {} of an impression that capped them, {} shown fail-open, {} "
-      "for another reason\n",
-      report.over_cap, report.over_cap_in_flight, spoken(propagation), report.over_cap_fail_open,
-      over_cap_other(report));
+      "for another reason; by the rules of today (version {}), without segments\n",
+      report.over_cap, report.over_cap_in_flight, spoken(options.propagation),
+      report.over_cap_fail_open, over_cap_other(report), rules_version);
 }
 
 }  // namespace
@@ -126,26 +181,28 @@ int run_audit(const Settings& settings, Streams streams) {
   if (!timeout.ok()) return fail(streams, timeout.status());
   const auto connection = kafka_connection(settings.audit.kafka, "fcap-audit");
   if (!connection.ok()) return fail(streams, connection.status());
+  const Result<AuditOptions> options = audit_options(settings);
+  if (!options.ok()) return fail(streams, options.status());
   const Result<LoadedRules> rules = load_rules(settings.access);
   if (!rules.ok()) return fail(streams, rules.status());
-  AuditOptions options;
-  options.user_prefix = settings.audit.user_prefix;
-  options.propagation = std::chrono::milliseconds(settings.audit.propagation_ms);
-  Audit audit(options, rules.value().rules);
+  Audit audit(options.value(), rules.value().rules);
   const Status read = read_topic(settings.audit, connection.value(), timeout.value(), audit);
   if (!read.ok()) return fail(streams, read);
   Result<std::unique_ptr<RecordReader>> records = RecordReader::open(settings.access);
   if (!records.ok()) return fail(streams, records.status());
-  const Result<AuditReport> report = audit.compare(*records.value());
+  const Result<AuditReport> report = audit.compare(
+      [&records](const std::string& user) { return records.value()->read(user); }, system_now);
   if (!report.ok()) return fail(streams, report.status());
-  if (settings.json) {
-    streams.out << to_json(report.value()).dump() << "\n";
-  } else {
-    print_text(report.value(), options.propagation, streams.out);
+  if (report.value().nothing_audited()) {
+    return fail(streams, nothing_audited(report.value(), settings.audit));
   }
-  const bool exact =
-      report.value().lost == 0 && report.value().extra == 0 && report.value().unreadable == 0;
-  return exact ? kExitOk : kExitFailure;
+  const std::uint64_t rules_version = rules.value().rules->version();
+  if (settings.json) {
+    streams.out << to_json(report.value(), rules_version).dump() << "\n";
+  } else {
+    print_text(report.value(), options.value(), rules_version, streams.out);
+  }
+  return report.value().exact() ? kExitOk : kExitFailure;
 }
 
 }  // namespace fcap::cli

@@ -168,7 +168,7 @@ CLI::App* add_audit(CLI::App& app, Settings& settings) {
   CLI::App* command = app.add_subcommand(
       "audit",
       "Is what the topic holds what the ledgers count? Compares them event by event; exit code 1 "
-      "when anything is lost or double");
+      "when anything is lost or double, or when there was nothing to compare");
   add_kafka(*command, audit.kafka);
   command->add_option("--user-prefix", audit.user_prefix,
                       "Only users whose id begins with this. Entries that no event of the range "
@@ -183,6 +183,10 @@ CLI::App* add_audit(CLI::App& app, Settings& settings) {
       ->add_option("--propagation-ms", audit.propagation_ms,
                    "An impression published less than this before another counts as in flight")
       ->check(CLI::Range(0, 86'400'000))
+      ->capture_default_str();
+  command
+      ->add_option("--allowed-future", audit.allowed_future,
+                   "How far in the future an event may lie, as the updater's ledger.allowed_future")
       ->capture_default_str();
   add_common(*command, settings);
   return command;

@@ -65,6 +65,7 @@ struct AuditSettings {
   std::string from_offsets;
   std::string to_offsets;
   int propagation_ms = 1000;
+  std::string allowed_future = "5m";
 };
 
 struct EraseSettings {
