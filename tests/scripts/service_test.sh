@@ -168,7 +168,7 @@ migrations_apply_once() {
   echo 'CREATE TABLE two (n int); SELECT 1 / 0;' >"$WORK/sql/0002_two.sql"
   export FCAP_SQL_DIR=$WORK/sql
   expect_code 1 "$FCAP_ROOT/scripts/migrate" "$conninfo"
-  equal "$(psql -XAtq "$conninfo" -c "SELECT string_agg(name, ',') FROM schema_migrations")" 0001_one
+  equal "$(psql -XAtq "$conninfo" -c "SELECT string_agg(name, ',') FROM fcap_schema_migrations")" 0001_one
   equal "$(psql -XAtq "$conninfo" -c "SELECT to_regclass('two') IS NULL")" t
   echo 'CREATE TABLE two (n int);' >"$WORK/sql/0002_two.sql"
   equal "$("$FCAP_ROOT/scripts/migrate" "$conninfo")" "applied 0002_two"

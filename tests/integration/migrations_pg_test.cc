@@ -1,0 +1,129 @@
+// scripts/migrate beside what else lives in a database, and campaigns that come from a table of
+// one's own.
+#include <algorithm>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "config/rule_refresher.h"
+#include "support/postgres_server.h"
+#include "test_paths.h"
+
+namespace fcap {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::migrate;
+using testing::PostgresServer;
+
+class Migrations : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    if (PostgresServer::available()) server = std::make_unique<PostgresServer>();
+  }
+  static void TearDownTestSuite() { server.reset(); }
+  void SetUp() override {
+    if (!server) GTEST_SKIP() << "PostgreSQL is missing";
+    database_ = server->new_empty_database();
+  }
+
+  [[nodiscard]] std::string value(const std::string& statement) const {
+    return server->value(database_, statement);
+  }
+
+  static inline std::unique_ptr<PostgresServer> server;
+  std::string database_;
+};
+
+TEST_F(Migrations, AnotherToolsTableOfMigrationsIsLeftAlone) {
+  server->sql(database_,
+              "CREATE TABLE schema_migrations (version varchar PRIMARY KEY);"
+              "INSERT INTO schema_migrations VALUES ('20260101000000')");
+  const auto migrated = migrate(database_);
+  ASSERT_EQ(migrated.exit_code, 0) << migrated.errors;
+  EXPECT_EQ(value("SELECT version FROM schema_migrations"), "20260101000000");
+  EXPECT_EQ(value("SELECT min(name) FROM fcap_schema_migrations"), "0001_catalog");
+  EXPECT_EQ(migrate(database_).output, "");
+}
+
+TEST_F(Migrations, TheTableOfAnEarlierVersionIsTakenOver) {
+  ASSERT_EQ(migrate(database_).exit_code, 0);
+  server->sql(database_,
+              "ALTER TABLE fcap_schema_migrations RENAME TO schema_migrations;"
+              "ALTER TABLE schema_migrations"
+              " RENAME CONSTRAINT fcap_schema_migrations_pkey TO schema_migrations_pkey");
+  const auto status = migrate(database_, {"--status"});
+  EXPECT_EQ(status.exit_code, 0) << status.errors;
+  EXPECT_THAT(status.output, HasSubstr("applied  0001_catalog"));
+  EXPECT_EQ(value("SELECT to_regclass('fcap_schema_migrations') IS NULL"), "t");
+  const auto again = migrate(database_);
+  EXPECT_EQ(again.exit_code, 0) << again.errors;
+  EXPECT_EQ(again.output, "") << "nothing is applied twice";
+  EXPECT_EQ(value("SELECT to_regclass('schema_migrations') IS NULL"), "t");
+}
+
+TEST_F(Migrations, StatusOfAnEmptyDatabaseLeavesItEmpty) {
+  const auto status = migrate(database_, {"--status"});
+  EXPECT_EQ(status.exit_code, 0) << status.errors;
+  EXPECT_THAT(status.output, HasSubstr("pending  0001_catalog"));
+  EXPECT_EQ(value("SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace"),
+            "0");
+}
+
+/// The SQL blocks below a heading of docs/rules-sql.md.
+std::vector<std::string> sql_blocks(const std::string& heading) {
+  std::ifstream page(FCAP_SOURCE_DIR "/docs/rules-sql.md");
+  std::vector<std::string> blocks;
+  bool here = false;
+  bool inside = false;
+  for (std::string line; std::getline(page, line);) {
+    if (line.starts_with("## ")) here = line == "## " + heading;
+    if (!here) continue;
+    if (line == "```sql") {
+      inside = true;
+      blocks.emplace_back();
+    } else if (line == "```") {
+      inside = false;
+    } else if (inside) {
+      blocks.back() += line + "\n";
+    }
+  }
+  return blocks;
+}
+
+TEST_F(Migrations, CampaignsMayComeFromATableOfOnesOwn) {
+  server->sql(database_,
+              "CREATE TABLE campaigns (name text);"  // in the way, and somebody else's
+              "CREATE TABLE line_items (id bigint PRIMARY KEY, customer_id bigint, "
+              "cap_per_day integer, archived boolean NOT NULL DEFAULT false);"
+              "INSERT INTO line_items VALUES (456, 7, 3, false), (457, 7, NULL, false), "
+              "(458, 8, 5, true)");
+  const auto blocks = sql_blocks("Campaigns from a table of your own");
+  ASSERT_EQ(blocks.size(), 2U);
+  server->sql(database_, blocks[0]);
+  const auto migrated = migrate(database_ + " options=-csearch_path=fcap");
+  ASSERT_EQ(migrated.exit_code, 0) << migrated.errors;
+  server->sql(database_, blocks[1]);
+
+  const std::string reader = database_ + " options=-csearch_path=fcap_view,fcap";
+  auto loaded = config::load_from_postgres(reader, std::chrono::seconds{60});
+  ASSERT_TRUE(loaded.ok()) << loaded.status().text();
+  ASSERT_EQ(loaded.value().rules.size(), 1U);
+  EXPECT_EQ(loaded.value().rules[0].id, "campaign:456");
+  EXPECT_EQ(loaded.value().rules[0].limit, 3U);
+  EXPECT_EQ(loaded.value().campaigns.size(), 3U);
+  const auto version = loaded.value().version;
+
+  server->sql(database_, "UPDATE line_items SET cap_per_day = 4 WHERE id = 456");
+  auto changed = config::load_from_postgres(reader, std::chrono::seconds{60});
+  ASSERT_TRUE(changed.ok()) << changed.status().text();
+  EXPECT_GT(changed.value().version, version);
+  EXPECT_EQ(changed.value().rules[0].limit, 4U);
+  EXPECT_EQ(migrate(database_ + " options=-csearch_path=fcap").output, "");
+}
+
+}  // namespace
+}  // namespace fcap
