@@ -123,6 +123,30 @@ programs_run() {
   done
 }
 
+# What systemd, an operator and a shell look for.
+operations_files() {
+  local file
+  for file in lib/systemd/system/fcap-{updater.service,sweep.service,sweep.timer} share/fcap/updater.json.sample \
+    share/doc/fcap/operations.md share/doc/fcap/cli.md share/bash-completion/completions/fcap{,-updater}; do
+    [[ -f $prefix/$file ]] || { echo "$file is not installed"; return 1; }
+  done
+  LD_LIBRARY_PATH=$(dirname "$(library_dir)") "$prefix/bin/fcap-updater" check-config \
+    --config "$prefix/share/fcap/updater.json.sample"
+}
+
+# The migrations with their runner, from where they are installed.
+migrations_from_the_prefix() {
+  local server conninfo code=0
+  server=$(FCAP_SERVICE_OWNER=$$ "$FCAP_ROOT/scripts/service" postgres start --dir "$work" --port 0 --database installed) ||
+    return 1
+  conninfo=$(sed -n 's/^conninfo=//p' <<<"$server")
+  (unset FCAP_ROOT && cd / && "$prefix/bin/fcap-migrate" "$conninfo" --sample &&
+    [[ $("$prefix/bin/fcap-migrate" "$conninfo" --status) == "applied  0001_"* ]]) || code=1
+  LD_LIBRARY_PATH=$(dirname "$(library_dir)") "$prefix/bin/fcap" rules --check --postgres "$conninfo" || code=1
+  "$FCAP_ROOT/scripts/service" postgres stop --dir "$work" || code=1
+  return "$code"
+}
+
 check "cmake --install" cmake --install "$build" --prefix "$prefix"
 check "an outside project by find_package(fcap)" by_find_package
 check "an outside project by pkg-config fcap" by_pkg_config
@@ -136,5 +160,7 @@ check "the program in the README" readme_program
 check "every public header stands alone" headers_stand_alone
 check "the library shows only its own symbols" symbols_are_hidden
 check "the installed programs run" programs_run
+check "units, a sample configuration, pages and completions are installed" operations_files
+check "the installed migrations apply" migrations_from_the_prefix
 echo "$passed passed, $failed failed"
 ((failed == 0))

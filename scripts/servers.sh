@@ -6,6 +6,11 @@ source "$FCAP_ROOT/scripts/lib/dev_servers.sh"
 
 case ${1:-} in
   up)
+    # What this run has started ends again when the rest does not start, or somebody interrupts it. Servers that
+    # were running before stay.
+    trap 'code=$?; trap "" INT TERM; ((code == 0)) || dev_servers_down_started; exit "$code"' EXIT
+    trap 'exit 130' INT
+    trap 'exit 143' TERM HUP
     dev_servers_up
     dev_servers_print
     ;;

@@ -20,6 +20,7 @@ dev_servers_up() {
   local kind failed=0 port_env pids=() index options
   mkdir -p "$FCAP_DEV_DIR"
   DEV_STARTED=()
+  for kind in "${DEV_KINDS[@]}"; do rm -f "$FCAP_DEV_DIR/$kind.out"; done
   for kind in "${DEV_KINDS[@]}"; do
     options=()
     case $kind in
@@ -40,6 +41,16 @@ dev_servers_up() {
   dev_service kafka create-topic impressions 4 >/dev/null
   dev_service kafka create-topic impressions.dead 1 >/dev/null
   if compgen -G "$FCAP_ROOT/sql/[0-9]*.sql" >/dev/null; then "$FCAP_ROOT/scripts/migrate" "$DEV_CONNINFO" >&2; fi
+}
+
+# What dev_servers_up has started so far, also when it was interrupted halfway.
+dev_servers_down_started() {
+  local kind started=()
+  wait || true # starts that are under way, as each says only at its end what it has done
+  for kind in "${DEV_KINDS[@]}"; do
+    if grep -qsx started=yes "$FCAP_DEV_DIR/$kind.out"; then started+=("$kind"); fi
+  done
+  ((${#started[@]} == 0)) || dev_servers_down "${started[@]}" >/dev/null 2>&1
 }
 
 # dev_servers_down KIND…
