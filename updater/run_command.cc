@@ -47,7 +47,7 @@ class Daemon {
   Status run(const std::stop_token& stop);
 
  private:
-  void start_compaction();
+  Status start_compaction();
   Status start_http();
   void start_rules();
   Status make_updater();
@@ -59,6 +59,8 @@ class Daemon {
   Metrics metrics_;
   Health health_;
   RedisParts redis_;
+  // Of its own: what compaction waits for never opens the breaker of the writes.
+  RedisParts compaction_redis_;
   std::unique_ptr<events::EventDecoder> decoder_ = events::make_json_event_decoder();
   std::unique_ptr<DeadLetterProducer> dead_letters_;
   // Compaction's clock is the updater's, and the updater tells compaction what it has written.
@@ -74,7 +76,7 @@ Status Daemon::prepare() {
   auto redis = connect_redis(settings_);
   if (!redis.ok()) return redis.status();
   redis_ = std::move(redis).value();
-  if (settings_.compaction.enabled) start_compaction();
+  if (Status status = start_compaction(); !status.ok()) return status;
   start_rules();
   if (!settings_.kafka.dead_letter_topic.empty()) {
     auto producer =
@@ -89,15 +91,20 @@ Status Daemon::prepare() {
   return {};
 }
 
-void Daemon::start_compaction() {
+Status Daemon::start_compaction() {
+  if (!settings_.compaction.enabled) return {};
+  auto redis = connect_redis(settings_);
+  if (!redis.ok()) return redis.status();
+  compaction_redis_ = std::move(redis).value();
   compactor_ = std::make_unique<Compactor>(
-      *redis_.store, compactor_options(settings_),
+      *compaction_redis_.store, compactor_options(settings_),
       [this]() -> std::optional<Instant> {
         const Updater* const updater = clock_.load(std::memory_order_acquire);
         return updater == nullptr ? std::nullopt : updater->trim_now();
       },
       metrics_);
   compactor_->start();
+  return {};
 }
 
 void Daemon::start_rules() {

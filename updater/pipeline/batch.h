@@ -119,6 +119,10 @@ class Batch final : private StoreListCompletion {
   }
   /// The writes that were given up.
   [[nodiscard]] const std::vector<Refused>& refused() const noexcept { return refused_; }
+  /// Whether the last round's writes were not answered in time.
+  [[nodiscard]] bool timed_out() const noexcept {
+    return failed_writes_ > 0 && slots_[failed_write_].code == StoreCode::kTimeout;
+  }
   /// Of the last round's failed writes, one: its key and why, for the log.
   [[nodiscard]] std::string sample_failure() const;
 

@@ -17,7 +17,8 @@ BatchWriter::BatchWriter(Store& store, CompactionHook* hook, const WriteOptions&
       metrics_(&metrics),
       log_(std::move(log)),
       backoff_(options.backoff_min, options.backoff_max, options.jitter_seed),
-      epoch_(std::move(epoch)) {
+      epoch_(std::move(epoch)),
+      window_(options.deadline / 4, options.writes_in_flight_max) {
   if (epoch_) known_.emplace(options.known_records_max);
 }
 
@@ -55,6 +56,7 @@ void BatchWriter::start_round(Batch& batch) {
       known_->clear();
       refused_before_.clear();
       some_succeeded_ = false;
+      window_.restart(Clock::now());
     }
     known_epoch_ = batch.epoch;
   }
@@ -67,6 +69,7 @@ void BatchWriter::start_round(Batch& batch) {
 void BatchWriter::submit(Batch& batch) {
   ++in_flight_;
   bytes_in_flight_ += batch.weight_bytes();
+  writes_in_flight_ += batch.writes.size();
   batch.submitted_at = Clock::now();
   start_round(batch);
   publish();
@@ -99,9 +102,8 @@ void BatchWriter::pump(Clock::time_point now, std::vector<Batch*>& done) {
       schedule_retry(*batch, now);
       continue;
     }
-    if (batch->attempts > 1) --retrying_;
-    --in_flight_;
-    bytes_in_flight_ -= batch->weight_bytes();
+    if (batch->attempts == 1) window_.came_back(batch->submitted_at, now);
+    land(*batch);
     count_done(*batch);
     done.push_back(batch);
   }
@@ -114,9 +116,26 @@ void BatchWriter::pump(Clock::time_point now, std::vector<Batch*>& done) {
     }
     waiting_[i] = waiting_.back();
     waiting_.pop_back();
-    start_round(*batch);
+    if (passed_ && passed_(*batch)) {
+      land(*batch);
+      release(*batch);
+    } else {
+      start_round(*batch);
+    }
   }
   publish();
+}
+
+void BatchWriter::land(const Batch& batch) noexcept {
+  if (batch.attempts > 1 || batch.undone() > 0) --retrying_;
+  --in_flight_;
+  bytes_in_flight_ -= batch.weight_bytes();
+  writes_in_flight_ -= batch.writes.size();
+}
+
+std::size_t BatchWriter::room() const noexcept {
+  // Half of it, so that Redis has the next batch while this one comes back.
+  return std::max<std::size_t>(window_.writes() / 2, 1);
 }
 
 void BatchWriter::check_known(Batch& batch) {
@@ -149,6 +168,7 @@ void BatchWriter::give_up_refused(Batch& batch) {
 
 void BatchWriter::schedule_retry(Batch& batch, Clock::time_point now) {
   if (batch.attempts == 1) ++retrying_;
+  if (batch.timed_out()) window_.timed_out(batch.submitted_at, now);
   trouble_ = batch.sample_failure();
   metrics_->write_retries.add(batch.failed_writes());
   const auto wait = backoff_.after(batch.attempts);
@@ -200,7 +220,7 @@ void BatchWriter::release(Batch& batch) {
 }
 
 bool BatchWriter::full() const noexcept {
-  return in_flight_ >= options_.batches_in_flight_max ||
+  return in_flight_ >= options_.batches_in_flight_max || writes_in_flight_ >= window_.writes() ||
          bytes_in_flight_ >= options_.bytes_in_flight_max;
 }
 

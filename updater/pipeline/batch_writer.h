@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include <fcap/redis_options.h>
@@ -20,6 +21,7 @@
 #include "updater/metrics/metrics.h"
 #include "updater/pipeline/backoff.h"
 #include "updater/pipeline/batch.h"
+#include "updater/pipeline/flight_window.h"
 #include "updater/pipeline/known_records.h"
 
 namespace fcap::updater {
@@ -31,6 +33,9 @@ struct WriteOptions {
   std::chrono::milliseconds backoff_min{20};
   std::chrono::milliseconds backoff_max{2000};
   std::size_t batches_in_flight_max = 4;
+  /// The most writes in flight; how many it is at a time goes by how long Redis takes for them,
+  /// which is kept below a quarter of the deadline.
+  std::size_t writes_in_flight_max = 80'000;
   std::size_t bytes_in_flight_max = std::size_t{32} * 1024 * 1024;
   std::uint64_t jitter_seed = 1;
   /// Records expire this much later than they must, so that the next events of a session need no
@@ -80,6 +85,11 @@ class BatchWriter final : public RoundListener {
 
   /// Whether another batch would be above the bounds.
   [[nodiscard]] bool full() const noexcept;
+  /// How many messages the next batch should have at most.
+  [[nodiscard]] std::size_t room() const noexcept;
+  /// Says which batches count for nothing any more (a rewind, a rebalance): they are not tried
+  /// again, since what they hold is read again.
+  void set_passed(std::function<bool(const Batch&)> passed) { passed_ = std::move(passed); }
   [[nodiscard]] std::size_t batches_in_flight() const noexcept { return in_flight_; }
   /// Whether some batch is being tried again.
   [[nodiscard]] bool failing() const noexcept { return retrying_ > 0; }
@@ -93,6 +103,7 @@ class BatchWriter final : public RoundListener {
   void start_round(Batch& batch);
   void check_known(Batch& batch);
   void give_up_refused(Batch& batch);
+  void land(const Batch& batch) noexcept;
   void schedule_retry(Batch& batch, Clock::time_point now);
   void count_done(const Batch& batch);
   void tell_hook(const Batch& batch);
@@ -116,6 +127,9 @@ class BatchWriter final : public RoundListener {
   std::vector<CompactionHook::Written> written_;  // scratch of count_done()
   std::size_t in_flight_ = 0;
   std::size_t bytes_in_flight_ = 0;
+  std::size_t writes_in_flight_ = 0;
+  FlightWindow window_;
+  std::function<bool(const Batch&)> passed_;
   std::size_t retrying_ = 0;  // in flight and failed at least once
   std::string trouble_;
   bool some_succeeded_ = false;                       // some append, on this connection

@@ -215,10 +215,14 @@ bool KafkaConsumer::poll(MessageBatch& batch, std::chrono::milliseconds first_wa
   if (first == nullptr) return true;
   batch.slots_[0] = first;
   batch.size_ = 1;
+  if (batch.limit_ < 2) {
+    drop_error_messages(batch);
+    return true;
+  }
   // From here on messages are held while callbacks may run.
   const std::uint64_t rebalances_before = rebalances_;
-  const ssize_t more = rd_kafka_consume_batch_queue(
-      queue_.get(), to_int_ms(more_wait), batch.slots_.data() + 1, batch.slots_.size() - 1);
+  const ssize_t more = rd_kafka_consume_batch_queue(queue_.get(), to_int_ms(more_wait),
+                                                    batch.slots_.data() + 1, batch.limit_ - 1);
   if (more > 0) batch.size_ += static_cast<std::size_t>(more);
   drop_error_messages(batch);
   return rebalances_ == rebalances_before;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -63,10 +64,12 @@ class AssignmentListener {
 /// The messages of one poll, kept until the next.
 class MessageBatch {
  public:
-  explicit MessageBatch(std::size_t messages_max) : slots_(messages_max) {}
+  explicit MessageBatch(std::size_t messages_max) : slots_(messages_max), limit_(messages_max) {}
   ~MessageBatch() { clear(); }
   MessageBatch(const MessageBatch&) = delete;
   MessageBatch& operator=(const MessageBatch&) = delete;
+  /// The next poll gives at most this many.
+  void limit(std::size_t messages_max) noexcept { limit_ = std::min(messages_max, slots_.size()); }
   [[nodiscard]] std::span<rd_kafka_message_t* const> messages() const noexcept {
     return {slots_.data(), size_};
   }
@@ -75,6 +78,7 @@ class MessageBatch {
  private:
   friend class KafkaConsumer;
   std::vector<rd_kafka_message_t*> slots_;
+  std::size_t limit_;
   std::size_t size_ = 0;
 };
 

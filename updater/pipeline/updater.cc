@@ -63,7 +63,13 @@ Updater::Updater(UpdaterOptions options, UpdaterParts parts, Metrics& metrics)
       partitions_(*parts_.store, parts_.epoch, *this, mark_options(options_), metrics, parts_.log),
       writer_(*parts_.store, parts_.hook, options_.write, metrics, parts_.log, parts_.epoch),
       letters_(parts_.dead_letters, options_.dead_letters, metrics, parts_.log),
-      messages_(options_.batch_messages_max) {}
+      messages_(options_.batch_messages_max) {
+  writer_.set_passed([this](const Batch& batch) {
+    return std::none_of(batch.ranges.begin(), batch.ranges.end(), [this](const auto& range) {
+      return partitions_.current(range.partition, range.generation);
+    });
+  });
+}
 
 Updater::~Updater() = default;
 
@@ -263,6 +269,7 @@ bool Updater::place_partitions() {
 
 void Updater::read_batch() {
   const bool idle = writer_.batches_in_flight() == 0;
+  messages_.limit(writer_.room());
   const bool one_assignment =
       consumer_->poll(messages_, idle ? kIdlePoll : options_.batch_wait, options_.batch_wait);
   if (one_assignment) {

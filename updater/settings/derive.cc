@@ -36,6 +36,9 @@ RedisOptions redis_options(const Settings& settings, LogCallback log) {
   options.connect_timeout = settings.redis.connect_timeout;
   options.io_threads = static_cast<std::size_t>(settings.redis.io_threads);
   options.log = std::move(log);
+  // A slow Redis is not a dead one: a connection that is closed takes with it what Redis has done
+  // and not yet answered, and everything behind the marks is read again.
+  options.stale_reset = std::chrono::seconds{5};
   return options;
 }
 
