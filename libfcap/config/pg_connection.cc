@@ -63,6 +63,10 @@ Status statement_error(const PGresult* result) {
                     std::string(message) + "(the schema is not that of sql/: see scripts/migrate)",
                     false);
   }
+  if (state == "42501") {
+    return pg_error(StatusCode::kRefused,
+                    std::string(message) + "(sql/roles.sql grants what each account needs)", false);
+  }
   if (state == "57014") return pg_error(StatusCode::kDeadlineExceeded, message, true);
   // Connection lost, resources, shutdown, serialization; without a state libpq itself gave up.
   const bool passing =
