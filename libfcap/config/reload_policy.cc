@@ -16,7 +16,7 @@ bool shrunken(std::size_t last, std::size_t next, double share) {
 }
 
 std::string fewer(std::size_t next, std::size_t last, std::string_view what) {
-  return std::to_string(next) + " " + std::string(what) + " where the last good rule set has " +
+  return std::to_string(next) + " " + std::string(what) + " where the last good set has " +
          std::to_string(last);
 }
 
@@ -48,6 +48,29 @@ ReloadJudgement judge_reload(const std::optional<RuleSetSize>& last, const RuleS
                       std::to_string(next.version) + ", as after a restored backup"};
   }
   return {};
+}
+
+ReloadJudgement judge_segments(const SegmentSet* last, const SegmentSet& next,
+                               const ReloadPolicy& policy) {
+  if (last == nullptr) return {};
+  std::string remark;
+  const auto& names = last->names();
+  for (std::uint32_t i = 0; i < names.size() && remark.empty(); ++i) {
+    if (last->memory(i).members == 0 || next.index_of(names[i])) continue;
+    remark = "segment \"" + names[i] + "\" has vanished, which had " +
+             std::to_string(last->memory(i).members) + " members";
+  }
+  const std::uint64_t had = last->memory().members;
+  const std::uint64_t has = next.memory().members;
+  if (remark.empty() && had >= kMembersGuardedFrom &&
+      (has == 0 || shrunken(had, has, policy.shrink_refused_below))) {
+    remark = "it has shrunk: " + fewer(has, had, "members");
+  }
+  if (remark.empty()) return {};
+  if (policy.accept_any_shrink) return {true, remark + "; accepted by rules.accept_any_shrink"};
+  return {false, remark +
+                     " (empty a segment before it is removed; rules.accept_any_shrink takes any "
+                     "set)"};
 }
 
 PollSchedule::PollSchedule(milliseconds interval)

@@ -6,6 +6,8 @@
 #include <optional>
 #include <string>
 
+#include <fcap/segment_set.h>
+
 /// What a refresher decides, apart from what it reads: pure, so that every case can be tested.
 namespace fcap::config {
 
@@ -35,6 +37,15 @@ struct ReloadJudgement {
 /// likely) and accepted: the source is right about itself.
 [[nodiscard]] ReloadJudgement judge_reload(const std::optional<RuleSetSize>& last,
                                            const RuleSetSize& next, const ReloadPolicy& policy);
+
+/// The same for stored segments. Refused: a set in which a segment that had members is not even
+/// named any more, and one with fewer members than the policy's share, from kMembersGuardedFrom on.
+/// A segment that is still there, without members, was emptied on purpose.
+[[nodiscard]] ReloadJudgement judge_segments(const SegmentSet* last, const SegmentSet& next,
+                                             const ReloadPolicy& policy);
+
+/// Smaller segments are changed by hand.
+inline constexpr std::uint64_t kMembersGuardedFrom = 20;
 
 /// Smaller catalogs are changed by hand, where halving one is nothing special.
 inline constexpr std::size_t kCatalogGuardedFrom = 20;

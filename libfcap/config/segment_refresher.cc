@@ -7,6 +7,7 @@
 
 #include "config/background_thread.h"
 #include "config/look_timer.h"
+#include "config/reload_policy.h"
 #include "config/segment_source.h"
 
 namespace fcap::config {
@@ -45,6 +46,7 @@ class SegmentRefresher::Impl {
         source_(make_source(segments, rules)),
         sink_(std::move(sink)),
         log_(std::move(log)),
+        policy_{rules.shrink_refused_below, rules.accept_any_shrink},
         timer_(rules.poll_interval, thread_.events()) {
     if (segments.postgres && rules.listen) timer_.listen(rules.postgres, "fcap_segments");
   }
@@ -88,14 +90,30 @@ class SegmentRefresher::Impl {
       Result<std::optional<LoadedSegments>> loaded =
           source_->look({steady_clock::now() + kLoadTimeout, thread_.events().stop});
       if (!loaded.ok()) return loaded.status();
-      if (!loaded.value() || timer_.stopping()) return {};
+      if (timer_.stopping()) return {};
+      // What was refused is not read again until the source changes.
+      if (!loaded.value()) return refusal_;
       changed = state().reloads > 0;
-      hand_out(*loaded.value());
-      return {};
+      refusal_ = take(*loaded.value());
+      return refusal_;
     } catch (const std::exception& failure) {
       // Out of memory, most likely; the host must not die of it.
       return Status::error(StatusCode::kInternal, std::string("segments: ") + failure.what(), true);
     }
+  }
+
+  Status take(const LoadedSegments& loaded) {
+    const ReloadJudgement judgement = judge_segments(current_.get(), *loaded.set, policy_);
+    const std::string version = "version " + std::to_string(loaded.set->version());
+    if (!judgement.accepted) {
+      return Status::error(StatusCode::kRefused,
+                           "segments: " + version + " is refused, " + judgement.remark, true);
+    }
+    if (!judgement.remark.empty()) {
+      log(LogLevel::kWarning, "segments: " + version + ": " + judgement.remark);
+    }
+    hand_out(loaded);
+    return {};
   }
 
   void hand_out(const LoadedSegments& loaded) {
@@ -104,6 +122,7 @@ class SegmentRefresher::Impl {
     for (const std::string& remark : loaded.remarks) {
       log(LogLevel::kWarning, "segments: " + remark);
     }
+    current_ = loaded.set;
     sink_(loaded.set);
     const std::lock_guard lock(mutex_);
     ++state_.reloads;
@@ -132,7 +151,12 @@ class SegmentRefresher::Impl {
   const std::unique_ptr<SegmentSource> source_;
   const Sink sink_;
   const LogCallback log_;
-  LookTimer timer_;  // of the thread in run() alone
+  const ReloadPolicy policy_;
+
+  // Of the thread in run() alone.
+  LookTimer timer_;
+  std::shared_ptr<const SegmentSet> current_;
+  Status refusal_;  ///< of what the source has now
 
   mutable std::mutex mutex_;
   std::condition_variable first_look_over_;

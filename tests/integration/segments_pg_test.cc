@@ -184,7 +184,7 @@ TEST_F(SegmentsPg, TheStatementsOfTheDocumentationWork) {
     sql(text.substr(at, text.find("```", at) - at));
     ++blocks;
   }
-  EXPECT_EQ(blocks, 2U);
+  EXPECT_EQ(blocks, 1U);
   const auto set = loaded();
   ASSERT_TRUE(set);
   EXPECT_THAT(set->names(), ElementsAre("press", "vip"));
@@ -257,6 +257,19 @@ TEST_F(SegmentsPg, AFailedReloadLeavesTheLastGoodSetAndIsSaidOnce) {
   EXPECT_THAT(following.errors(), ElementsAre(HasSubstr("broken")));
   sql("DELETE FROM segments; INSERT INTO segment_members VALUES ('vip', 'u2')");
   EXPECT_TRUE(following.reaches("vip", "u2"));
+  EXPECT_TRUE(wait_until([&] { return following->state().last_error.empty(); }, kPatience));
+}
+
+TEST_F(SegmentsPg, ATruncatedTableLeavesTheLastGoodSetUntilTheSegmentIsBack) {
+  sql("INSERT INTO segment_members VALUES ('optout', 'u1')");
+  Following following(rules(milliseconds{20}, false));
+  ASSERT_TRUE(following->wait_for_first_look(kPatience).ok());
+  sql("TRUNCATE segment_members");
+  ASSERT_TRUE(wait_until([&] { return following->state().failed >= 3; }, kPatience));
+  EXPECT_TRUE(following.current()->contains("optout", "u1"));
+  EXPECT_THAT(following.errors(), ElementsAre(HasSubstr("\"optout\" has vanished")));
+  sql("INSERT INTO segment_members VALUES ('optout', 'u2')");
+  EXPECT_TRUE(following.reaches("optout", "u2"));
   EXPECT_TRUE(wait_until([&] { return following->state().last_error.empty(); }, kPatience));
 }
 

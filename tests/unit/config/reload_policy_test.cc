@@ -1,6 +1,9 @@
 #include "config/reload_policy.h"
 
 #include <array>
+#include <initializer_list>
+#include <memory>
+#include <string>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -107,6 +110,57 @@ TEST(PollSchedule, AnIntervalOfZeroDoesNotSpin) {
   PollSchedule schedule(milliseconds{0});
   EXPECT_GE(schedule.after_answer(0.0), milliseconds{9});
   EXPECT_GE(schedule.after_failure(0.0), milliseconds{5});
+}
+
+struct Members {
+  std::string segment;
+  int count = 0;
+};
+
+std::shared_ptr<const SegmentSet> segments(std::initializer_list<Members> all) {
+  SegmentSetBuilder builder;
+  for (const Members& members : all) {
+    EXPECT_TRUE(builder.name(members.segment).ok());
+    for (int i = 0; i < members.count; ++i) {
+      EXPECT_TRUE(builder.add(members.segment, "u" + std::to_string(i)).ok());
+    }
+  }
+  return std::move(builder).finish(1);
+}
+
+TEST(SegmentPolicy, TheFirstSetIsTakenEvenWhenItIsEmpty) {
+  EXPECT_TRUE(judge_segments(nullptr, *segments({}), kHalf).accepted);
+}
+
+TEST(SegmentPolicy, ASegmentWithMembersMustNotVanish) {
+  const auto last = segments({{"optout", 1}, {"vip", 1000}});
+  const ReloadJudgement judgement = judge_segments(last.get(), *segments({{"vip", 1000}}), kHalf);
+  EXPECT_FALSE(judgement.accepted);
+  EXPECT_THAT(judgement.remark, HasSubstr("\"optout\" has vanished"));
+  EXPECT_THAT(judgement.remark, HasSubstr("accept_any_shrink")) << "the override is named";
+  EXPECT_FALSE(judge_segments(last.get(), *segments({}), kHalf).accepted);
+}
+
+TEST(SegmentPolicy, ASegmentIsRemovedOnPurposeByEmptyingItFirst) {
+  const auto last = segments({{"optout", 1}, {"vip", 1000}});
+  const auto emptied = segments({{"optout", 0}, {"vip", 1000}});
+  EXPECT_TRUE(judge_segments(last.get(), *emptied, kHalf).accepted);
+  EXPECT_TRUE(judge_segments(emptied.get(), *segments({{"vip", 1000}}), kHalf).accepted);
+}
+
+TEST(SegmentPolicy, AShrunkenSetIsRefusedFromTwentyMembersOn) {
+  EXPECT_FALSE(judge_segments(segments({{"s", 20}}).get(), *segments({{"s", 9}}), kHalf).accepted);
+  EXPECT_TRUE(judge_segments(segments({{"s", 20}}).get(), *segments({{"s", 10}}), kHalf).accepted);
+  EXPECT_TRUE(judge_segments(segments({{"s", 19}}).get(), *segments({{"s", 0}}), kHalf).accepted);
+  EXPECT_FALSE(
+      judge_segments(segments({{"s", 20}}).get(), *segments({{"s", 0}}), {0.0, false}).accepted);
+}
+
+TEST(SegmentPolicy, TheOverrideTakesAnySetAndSaysSo) {
+  const ReloadJudgement judgement =
+      judge_segments(segments({{"s", 100}}).get(), *segments({}), {0.5, true});
+  EXPECT_TRUE(judgement.accepted);
+  EXPECT_THAT(judgement.remark, HasSubstr("vanished"));
 }
 
 }  // namespace
