@@ -1,13 +1,14 @@
 #include "config/pg_load.h"
 
 #include <array>
+#include <charconv>
 #include <chrono>
 #include <span>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 
 #include "config/mistakes.h"
+#include "config/pg_copy.h"
 #include "config/pg_rows.h"
 #include "config/rule_refresher.h"
 
@@ -16,9 +17,6 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
-
-/// Rows a round trip: bounds the memory for rows that are still text.
-constexpr int kFetchRows = 5000;
 
 template <std::size_t kColumns>
 std::string select_statement(const std::array<std::string_view, kColumns>& columns,
@@ -31,28 +29,16 @@ std::string select_statement(const std::array<std::string_view, kColumns>& colum
   return sql.append(" FROM ").append(rest);
 }
 
-/// Hands every row of a query to `take`, some thousands at a time.
+/// Hands every row of a query to `take`, one at a time: no more than one is held as text.
 template <std::size_t kColumns, typename Take>
 Status for_each_row(PgConnection& connection, const PgWait& wait, const std::string& select,
                     Take take) {
-  Result<PgRows> rows = connection.query("DECLARE fcap_rows NO SCROLL CURSOR FOR " + select, wait);
-  if (!rows.ok()) return rows.status();
-  const std::string fetch = "FETCH " + std::to_string(kFetchRows) + " FROM fcap_rows";
-  do {
-    rows = connection.query(fetch, wait);
-    if (!rows.ok()) return rows.status();
-    if (rows.value().columns() != static_cast<int>(kColumns)) {
-      return Status::error(StatusCode::kInternal, "PostgreSQL: unexpected number of columns");
-    }
-    std::array<Cell, kColumns> cells;
-    for (int row = 0; row < rows.value().count(); ++row) {
-      for (std::size_t i = 0; i < kColumns; ++i) {
-        cells[i] = rows.value().cell(row, static_cast<int>(i));
-      }
-      take(std::span<const Cell, kColumns>(cells));
-    }
-  } while (rows.value().count() == kFetchRows);
-  return connection.query("CLOSE fcap_rows", wait).status();
+  CopiedRows rows(kColumns, [&take](std::span<const Cell> cells) {
+    take(cells.first<kColumns>());
+    return Status{};
+  });
+  return connection.copy_out("COPY (" + select + ") TO STDOUT (FORMAT binary)", wait,
+                             [&rows](std::string_view message) { return rows.take(message); });
 }
 
 /// Reads the tables into a spec, in an order that depends on the ids alone.
@@ -62,7 +48,8 @@ class TableReader {
       : connection_(connection), wait_(wait) {}
 
   Result<RuleSetSpec> read() {
-    Status status = read_campaigns();
+    Status status = make_room();
+    if (status.ok()) status = read_campaigns();
     if (status.ok()) status = read_groups();
     if (status.ok()) status = read_rules();
     if (!status.ok()) return status;
@@ -71,13 +58,31 @@ class TableReader {
   }
 
  private:
+  /// Vectors that grow would hold half as much again, for a moment.
+  Status make_room() {
+    Result<PgRows> rows = connection_.query(
+        "SELECT count(*)::text, (count(cap_limit) + (SELECT count(*) FROM cap_rules))::text"
+        " FROM campaigns",
+        wait_);
+    if (!rows.ok()) return rows.status();
+    spec_.campaigns.reserve(count_in(rows.value(), 0));
+    spec_.rules.reserve(count_in(rows.value(), 1));
+    return {};
+  }
+
+  static std::size_t count_in(const PgRows& rows, int column) {
+    const std::string_view text = rows.cell(0, column).value_or("");
+    std::size_t count = 0;
+    (void)std::from_chars(text.data(), text.data() + text.size(), count);
+    return count;
+  }
+
   Status read_campaigns() {
     const std::string select =
         select_statement(kCampaignColumns, "campaigns ORDER BY id COLLATE \"C\"");
     return for_each_row<kCampaignColumns.size()>(connection_, wait_, select, [this](auto cells) {
       CampaignRow row = campaign_of_row(cells, mistakes_);
       if (row.rule) spec_.rules.push_back(*std::move(row.rule));
-      campaign_index_.emplace(row.campaign.id, spec_.campaigns.size());
       spec_.campaigns.push_back(std::move(row.campaign));
     });
   }
@@ -86,14 +91,16 @@ class TableReader {
     const std::string select = select_statement(
         kGroupColumns,
         "campaign_groups ORDER BY campaign_id COLLATE \"C\", group_id COLLATE \"C\"");
-    return for_each_row<kGroupColumns.size()>(connection_, wait_, select, [this](auto cells) {
+    std::size_t at = 0;
+    return for_each_row<kGroupColumns.size()>(connection_, wait_, select, [&](auto cells) {
       GroupRow row = group_of_row(cells, mistakes_);
-      const auto campaign = campaign_index_.find(row.campaign_id);
-      if (campaign == campaign_index_.end()) {
+      // Both tables come in the order of the campaigns' ids.
+      while (at < spec_.campaigns.size() && spec_.campaigns[at].id < row.campaign_id) ++at;
+      if (at == spec_.campaigns.size() || spec_.campaigns[at].id != row.campaign_id) {
         return add_row_mistake(mistakes_, "campaign_groups", row.campaign_id, "campaign_id",
                                "is not in campaigns");
       }
-      spec_.campaigns[campaign->second].groups.push_back(std::move(row.group_id));
+      spec_.campaigns[at].groups.push_back(std::move(row.group_id));
     });
   }
 
@@ -109,7 +116,6 @@ class TableReader {
   const PgWait& wait_;
   RuleSetSpec spec_;
   Mistakes mistakes_;
-  std::unordered_map<std::string, std::size_t> campaign_index_;
 };
 
 }  // namespace
