@@ -65,6 +65,11 @@ void Server::answer(const AdRequest& request, const std::string& impression_id) 
                                .id = impression_id,
                                .at = at,
                                .reason = unread ? to_string(result.reason) : std::string_view()});
+  // Otherwise the user would be capped for an impression that nobody has heard of.
+  if (!published && parts_.note_shown) {
+    parts_.checker.take_back_shown(request.user, {chosen->campaign, chosen->creative},
+                                   impression_id);
+  }
   (published ? counters.shown : counters.not_published).fetch_add(1, std::memory_order_relaxed);
   if (published && unread) {
     counters.shown_fail_open.fetch_add(1, std::memory_order_relaxed);

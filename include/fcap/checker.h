@@ -3,22 +3,28 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <fcap/checker_options.h>
+#include <fcap/checker_stats.h>
 #include <fcap/export.h>
 #include <fcap/rule_set.h>
 #include <fcap/segment_set.h>
 #include <fcap/status.h>
+#include <fcap/unique_function.h>
 #include <fcap/verdict.h>
 
 namespace fcap {
+
+namespace checker {
+class AsyncRead;
+}
 
 /// What one check may set. The views must outlive the call.
 struct CheckOptions {
@@ -36,45 +42,34 @@ struct UserCandidates {
   std::span<const Candidate> candidates;
 };
 
-/// Counters since the Checker was made; each is monotonic unless said otherwise.
-struct CheckerStats {
-  std::uint64_t checks = 0;         ///< users asked about
-  std::uint64_t candidates = 0;     ///< candidates judged
-  std::uint64_t allowed = 0;        ///< verdicts
-  std::uint64_t capped = 0;         ///< verdicts
-  std::uint64_t shadow_capped = 0;  ///< verdicts that a shadow rule would have capped
-  /// Checks answered without the history, by Reason.
-  std::uint64_t no_user = 0;
-  std::uint64_t no_rules = 0;
-  std::uint64_t timeouts = 0;
-  std::uint64_t unavailable = 0;
-  std::uint64_t breaker_open = 0;
-  std::uint64_t overloaded = 0;
-  std::uint64_t undecodable = 0;
-  std::uint64_t forked = 0;
-  std::uint64_t invalid = 0;
-  // --- Local accuracy.
-  std::uint64_t shown_noted = 0;      ///< note_shown() calls that were taken
-  std::uint64_t shown_confirmed = 0;  ///< of these, since found in the ledger
-  std::uint64_t shown_displaced = 0;  ///< pushed out by newer ones: raise local.shown_max
-  std::uint64_t shown_kept = 0;       ///< gauge: impressions remembered
-  std::uint64_t cached_checks = 0;    ///< checks answered without reading
-  std::uint64_t cached_verdicts = 0;  ///< verdicts given by the negative cache
-  std::uint64_t cached_caps = 0;      ///< gauge: places of the negative cache in use
+/// A check that was started by check_async() or check_or_async(); lets it be canceled. May outlive
+/// the Checker. Letting it go changes nothing.
+class FCAP_EXPORT CheckHandle {
+ public:
+  CheckHandle() noexcept = default;
+  CheckHandle(CheckHandle&& other) noexcept : read_(std::exchange(other.read_, nullptr)) {}
+  CheckHandle& operator=(CheckHandle&& other) noexcept;
+  CheckHandle(const CheckHandle&) = delete;
+  CheckHandle& operator=(const CheckHandle&) = delete;
+  ~CheckHandle();
 
-  std::uint64_t unknown_frames = 0;    ///< frames skipped in records of a newer version
-  std::uint64_t pending = 0;           ///< gauge: checks begun and not answered
-  std::uint64_t rule_set_version = 0;  ///< gauge
-  std::uint64_t rule_count = 0;        ///< gauge
-  std::uint64_t rule_reloads = 0;      ///< rule sets taken
-  std::uint64_t rule_reloads_refused = 0;
-  std::uint64_t segment_set_version = 0;     ///< gauge
-  std::uint64_t segment_members = 0;         ///< gauge: memberships, over all stored segments
-  std::uint64_t segment_bytes = 0;           ///< gauge: memory that they take
-  std::uint64_t segment_reloads = 0;         ///< sets of segments taken
-  std::uint64_t segment_reloads_failed = 0;  ///< the last good set stayed
-  /// Gauge: since the rule set in use was last known to be the current one; -1 before the first.
-  std::chrono::milliseconds rule_set_age{-1};
+  /// True: the callback has not run, never will, and what it held has been destroyed. False: it has
+  /// run, is running or is about to, or there is none. From any thread, also in a callback; must
+  /// not be called on one handle from two threads at once.
+  bool cancel() noexcept;
+
+  /// For fcap's own parts: takes over a reference.
+  explicit CheckHandle(checker::AsyncRead* read) noexcept : read_(read) {}
+
+ private:
+  checker::AsyncRead* read_ = nullptr;
+};
+
+/// What check_or_async() gives.
+struct AsyncStart {
+  /// The answer, where it was known at once; then there is no callback.
+  std::optional<CheckResult> answer = {};
+  CheckHandle handle = {};
 };
 
 /// Answers "which of these candidates has this user already seen enough of?".
@@ -92,11 +87,14 @@ struct CheckerStats {
 /// everything else returns at once. Callers share a few connections; there is never one per thread.
 /// Failure: no function throws. Where Redis is slow, gone or unreadable, the verdicts are "allowed"
 /// with the reason (unless fail_open is false). In a forked child every check answers kForked.
+/// Out of memory (or where CheckerOptions::clock throws) checks answer kOverloaded, with a verdict
+/// for every candidate; only where there is not even room for the verdicts there are none.
 class FCAP_EXPORT Checker {
  public:
   /// Receives the answer of check_async(), exactly once. Must not block, throw, or start a blocking
-  /// check on this Checker (which would be answered kReentrant); check_async() is allowed.
-  using Callback = std::function<void(CheckResult)>;
+  /// check on this Checker (which would be answered kReentrant); check_async() is allowed. One that
+  /// takes long keeps the answers to other checks waiting: use an executor.
+  using Callback = UniqueFunction<void(CheckResult)>;
 
   /// Starts the I/O threads and the refresh of rules and segments. Waits for their first load for
   /// at most 5 s. Without rules it still succeeds and answers kNoRules until there are some;
@@ -105,17 +103,21 @@ class FCAP_EXPORT Checker {
   static Result<std::unique_ptr<Checker>> create(CheckerOptions options);
 
   /// Completes everything pending (kShutdown, or the answer that has just arrived), waits for
-  /// running callbacks, and joins the threads. Must not be called from a callback.
+  /// running callbacks, and joins the threads. Callbacks may start further checks, which are
+  /// answered kShutdown; they must stop doing so at that. Must not be called from a callback.
   ~Checker();
   Checker(const Checker&) = delete;
   Checker& operator=(const Checker&) = delete;
 
-  /// Judges each candidate by itself. One read from the store, however many candidates and rules.
+  /// Judges each candidate by itself. One read from the store, however many candidates and rules;
+  /// none where no rule with a limit above 0 could apply to any of them.
   CheckResult check(std::string_view user, std::span<const Candidate> candidates,
                     const CheckOptions& options = {}) noexcept;
 
   /// check() for many users at once, under one deadline; the reads travel together. The results are
-  /// in the order of `users`.
+  /// in the order of `users`. Those that could not be judged by the deadline answer kTimeout. At
+  /// most an eighth of the store's queue is under way at a time. Out of memory, the list may be
+  /// empty.
   std::vector<CheckResult> check_batch(std::span<const UserCandidates> users,
                                        const CheckOptions& options = {}) noexcept;
 
@@ -125,9 +127,20 @@ class FCAP_EXPORT Checker {
                            const CheckOptions& options = {}) noexcept;
 
   /// check() for event-loop hosts: returns at once and calls `callback` later, on an I/O thread or
-  /// through the executor. The user and candidates are copied.
-  void check_async(std::string_view user, std::span<const Candidate> candidates,
-                   const CheckOptions& options, Callback callback) noexcept;
+  /// through the executor. The user and candidates are copied. The callback never runs inside this
+  /// call, but for two cases without another way: a forked child, and no memory at all. What is
+  /// known at once (no user, breaker open) is answered on threads of their own, as many as there
+  /// are I/O threads, and waits for them however much it is: hosts that start more checks than
+  /// their callbacks can keep up with use check_or_async().
+  CheckHandle check_async(std::string_view user, std::span<const Candidate> candidates,
+                          const CheckOptions& options, Callback callback) noexcept;
+
+  /// check_async() for hosts that go on by themselves where the answer is known at once: no user,
+  /// no rules, nothing to read, breaker open, link down, queue full. Then it is returned, and
+  /// `callback` is destroyed without being called.
+  [[nodiscard]] AsyncStart check_or_async(std::string_view user,
+                                          std::span<const Candidate> candidates,
+                                          const CheckOptions& options, Callback callback) noexcept;
 
   /// Says that this process has just shown an impression, so that its own checks count it at once
   /// rather than when it has come back through Kafka: until the ledger has an event of this id, for
@@ -138,20 +151,33 @@ class FCAP_EXPORT Checker {
   bool note_shown(std::string_view user, const Candidate& shown, std::string_view event_id,
                   std::optional<Instant> at = {}) noexcept;
 
+  /// Takes back what note_shown() has said, where the impression could not be published after all.
+  /// False: it is not remembered (any more).
+  bool take_back_shown(std::string_view user, const Candidate& shown,
+                       std::string_view event_id) noexcept;
+
   /// Puts a rule set in place of the current one. Checks that are running keep the one they have.
+  /// The Checker destroys what it is given: a set that is replaced and that nobody uses any more
+  /// goes on a thread of the Checker's own, never on one that checks or that lets go of a result.
   void set_rules(std::shared_ptr<const RuleSet> rules) noexcept;
 
   /// The rule set in use; null before the first.
   [[nodiscard]] std::shared_ptr<const RuleSet> rules() const noexcept;
 
   /// Puts stored segments in place of the current ones (null: of none). Checks that are running
-  /// keep those they have.
+  /// keep those they have. They end as rule sets do.
   void set_segments(std::shared_ptr<const SegmentSet> segments) noexcept;
 
   /// The stored segments in use; null before the first.
   [[nodiscard]] std::shared_ptr<const SegmentSet> segments() const noexcept;
 
   [[nodiscard]] CheckerStats stats() const noexcept;
+
+  /// Never blocks on a server. Out of memory, only `ready` is told.
+  [[nodiscard]] CheckerHealth health() const noexcept;
+
+  /// Waits until health() says ready, for readiness probes and for warming up. False: not by then.
+  [[nodiscard]] bool wait_ready(std::chrono::milliseconds timeout) const noexcept;
 
  private:
   class Impl;

@@ -35,7 +35,8 @@ enum class Reason : std::uint8_t {
   kForked,       ///< this process is a fork of the one that made the Checker
   kShutdown,     ///< the Checker is being destroyed
   kReentrant,    ///< a blocking check from inside a callback
-  kInvalid,      ///< an argument is outside its range (an id over 256 bytes)
+  kInvalid,      ///< an argument is outside its range (an id over 256 bytes, a candidate without a
+                 ///< campaign)
 };
 
 /// A word for a reason, as used in JSON and metrics: "passed", "capped", "no_user", "timeout"…
@@ -45,7 +46,7 @@ enum class Reason : std::uint8_t {
 struct Verdict {
   bool allowed = true;
   Reason reason = Reason::kPassed;
-  /// False when the record was trimmed for size and the counts may be too low.
+  /// False when the counts may be too low: the record was trimmed for size, or was not read.
   bool complete = true;
   /// Given by the negative cache, without reading: capped for certain by `rule_id`, at least until
   /// `eligible_at`. A read could find a higher count, a later instant, and another rule.
@@ -76,8 +77,9 @@ struct PickResult {
 /// The verdicts of one check, in the order of its candidates.
 struct CheckResult {
   std::vector<Verdict> verdicts;
-  /// kPassed when the verdicts rest on the history; otherwise why they were given without it (all
-  /// but those that are `cached`).
+  /// kPassed when the verdicts rest on the history; otherwise why they were given without it. Those
+  /// that say kCapped all the same are certain: by the negative cache, by what this process has
+  /// shown, or by a limit of 0.
   Reason reason = Reason::kPassed;
   /// The rule set that was applied; keeps the verdicts' rule ids alive.
   std::shared_ptr<const RuleSet> rules;

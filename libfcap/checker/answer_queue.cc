@@ -4,9 +4,6 @@
 #include <system_error>
 #include <utility>
 
-#include "base/thread.h"
-#include "checker/async_read.h"
-
 namespace fcap::checker {
 
 AnswerQueue::~AnswerQueue() {
@@ -24,10 +21,10 @@ void AnswerQueue::start(base::ThreadHook hook) {
   thread_ = std::move(started).value();
 }
 
-bool AnswerQueue::push(AsyncRead& read, bool urgent) noexcept {
+bool AnswerQueue::push(AsyncRead& read) noexcept {
   {
     const std::lock_guard lock(mutex_);
-    if (stopping_ || (!urgent && waiting_count_ >= kWaitingMax)) return false;
+    if (stopping_) return false;
     read.next_waiting = nullptr;
     if (last_ == nullptr) {
       first_ = &read;
@@ -39,6 +36,11 @@ bool AnswerQueue::push(AsyncRead& read, bool urgent) noexcept {
   }
   changed_.notify_one();
   return true;
+}
+
+std::size_t AnswerQueue::waiting() const noexcept {
+  const std::lock_guard lock(mutex_);
+  return waiting_count_;
 }
 
 void AnswerQueue::stop() noexcept {

@@ -6,16 +6,19 @@
 #include <thread>
 
 #include "base/thread.h"
+#include "checker/async_read.h"
 
 namespace fcap::checker {
-
-class AsyncRead;
 
 /// A thread that gives the answers which are known before check_async() has returned (no user,
 /// breaker open, a store that completes at once). So a callback never runs inside the call that
 /// started it, where the host may hold a lock, and never on top of another.
 ///
-/// Thread safety: push() from any thread.
+/// It takes all that is given: what waits is memory that the check has already taken, and neither
+/// the caller's stack nor its time is fcap's to use. Hosts that want answers without a queue in
+/// between use check_or_async().
+///
+/// Thread safety: push() and waiting() from any thread.
 class AnswerQueue {
  public:
   AnswerQueue() = default;
@@ -26,19 +29,18 @@ class AnswerQueue {
   /// Starts the thread (base/thread.h). Throws std::system_error.
   void start(base::ThreadHook hook);
 
-  /// Takes over a reference to the read. False: full or stopped, and the caller keeps it. A caller
-  /// that is itself in a callback (`urgent`) finds it never full, because it cannot answer either.
-  [[nodiscard]] bool push(AsyncRead& read, bool urgent) noexcept;
+  /// Takes over a reference to the read. False: stopped, and the caller keeps it.
+  [[nodiscard]] bool push(AsyncRead& read) noexcept;
+
+  [[nodiscard]] std::size_t waiting() const noexcept;
 
   /// Answers what waits, then ends the thread.
   void stop() noexcept;
 
  private:
-  static constexpr std::size_t kWaitingMax = 65'536;
-
   void run() noexcept;
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable changed_;
   AsyncRead* first_ = nullptr;
   AsyncRead* last_ = nullptr;

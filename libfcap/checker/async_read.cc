@@ -3,15 +3,16 @@
 #include <new>
 #include <utility>
 
-#include "checker/core.h"
+#include "checker/async.h"
 
 namespace fcap::checker {
 
-void AsyncRead::prepare(Core& core) noexcept {
-  core_ = &core;
-  reason_ = Reason::kPassed;
-  from_cache.reset();
-  submitted.store(false, std::memory_order_relaxed);
+void AsyncRead::prepare(Async& owner) noexcept {
+  owner_ = &owner;
+  reason = Reason::kPassed;
+  answered = false;
+  result.verdicts.clear();
+  result.rules = nullptr;
   phase_.store(0, std::memory_order_relaxed);
   references_.store(1, std::memory_order_relaxed);
 }
@@ -19,32 +20,48 @@ void AsyncRead::prepare(Core& core) noexcept {
 void AsyncRead::complete(const StoreOutcome& outcome) noexcept {
   const auto before = phase_.fetch_or(kTaken, std::memory_order_acq_rel);
   if ((before & kClaimed) == 0) {
-    const bool inside_the_call = !submitted.load(std::memory_order_acquire);
-    if (inside_the_call || core_->has_executor()) {
-      reason_ = reason_of(outcome.code);
-      try {
-        record_.assign(outcome.record);
-      } catch (const std::bad_alloc&) {
-        reason_ = Reason::kOverloaded;
+    owner_->note_outcome(*this, outcome.code);
+    // While the call that asked is still under way, this may be its very stack: then it deals with
+    // the outcome when it has left the store, outside all of the store's calls.
+    bool mine = (before & kSubmitted) != 0;
+    if (!mine || owner_->has_executor()) {
+      keep(outcome);
+      mine = mine || (phase_.fetch_or(kKept, std::memory_order_acq_rel) & kSubmitted) != 0;
+      if (mine && owner_->has_executor()) {
+        owner_->hand_over(*this);
+      } else if (mine) {
+        run();
       }
-      core_->hand_over(*this);
     } else if (claim()) {
-      answer(reason_of(outcome.code), outcome.record);
+      owner_->answer(*this, reason_of(outcome.code), outcome.record);
     }
     leave();
   }
   drop_reference();
 }
 
+void AsyncRead::keep(const StoreOutcome& outcome) noexcept {
+  reason = reason_of(outcome.code);
+  try {
+    record.assign(outcome.record);
+  } catch (const std::bad_alloc&) {
+    reason = Reason::kOverloaded;
+  }
+}
+
+bool AsyncRead::leave_submit() noexcept {
+  return (phase_.fetch_or(kSubmitted, std::memory_order_acq_rel) & kKept) != 0;
+}
+
 void AsyncRead::run() noexcept {
-  if (claim()) answer(reason_, record_);
+  if (claim()) owner_->answer(*this, reason, record);
 }
 
 bool AsyncRead::claim() noexcept {
   return (phase_.fetch_or(kClaimed, std::memory_order_acq_rel) & kClaimed) == 0;
 }
 
-bool AsyncRead::claim_for_shutdown() noexcept {
+bool AsyncRead::claim_early() noexcept {
   const auto before = phase_.fetch_or(kClaimed, std::memory_order_acq_rel);
   if ((before & kClaimed) != 0) return false;
   // complete() will find it claimed and keep its hands off.
@@ -52,32 +69,34 @@ bool AsyncRead::claim_for_shutdown() noexcept {
   return true;
 }
 
-void AsyncRead::answer_shutdown() noexcept {
-  answer(Reason::kShutdown, {});
+void AsyncRead::skip_store() noexcept {
+  phase_.store(kTaken | kLeft | kSubmitted, std::memory_order_release);
 }
 
-void AsyncRead::skip_store(Reason why) noexcept {
-  reason_ = why;
-  record_.clear();
-  phase_.store(kTaken | kLeft, std::memory_order_release);
-}
-
-void AsyncRead::answer(Reason reason, std::string_view record) noexcept {
-  core_->answer(*this, reason, record);
+void AsyncRead::end() noexcept {
   callback = nullptr;  // what it holds goes before anybody can think this check is over
-  const auto before = phase_.fetch_or(kAnswered, std::memory_order_acq_rel);
-  if ((before & kLeft) != 0) core_->forget(*this);
+  const auto before = phase_.fetch_or(kEnded, std::memory_order_acq_rel);
+  if ((before & kLeft) != 0) owner_->forget(*this);
 }
 
 void AsyncRead::leave() noexcept {
   const auto before = phase_.fetch_or(kLeft, std::memory_order_acq_rel);
-  if ((before & kAnswered) != 0) core_->forget(*this);
+  if ((before & kEnded) != 0) owner_->forget(*this);
+}
+
+bool AsyncRead::cancel() noexcept {
+  if (!claim_early()) return false;
+  // In a child, the lock of the list may be held by a thread that is not there.
+  if (owner_->in_child()) return true;
+  owner_->note_canceled();
+  end();
+  return true;
 }
 
 void AsyncRead::drop_reference() noexcept {
   if (references_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   constexpr std::size_t kKeptRecordBytesMax = std::size_t{16} * 1024;
-  if (record_.capacity() > kKeptRecordBytesMax) std::string().swap(record_);
+  if (record.capacity() > kKeptRecordBytesMax) std::string().swap(record);
   Pool<AsyncRead>::release(this);
 }
 

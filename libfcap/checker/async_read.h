@@ -1,8 +1,8 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,73 +11,87 @@
 #include <fcap/store.h>
 
 #include "checker/pool.h"
-#include "rules/evaluate.h"
+#include "checker/question.h"
 
 namespace fcap::checker {
 
-class Core;
+class Async;
 
-/// One check_async() on its way. The store, the executor's task, the answer queue and the Core's
-/// list of pending ones hold a reference each; exactly one of them claims the answer.
+/// One asynchronous check on its way. The store, the executor's task, the answer queue, the host's
+/// CheckHandle and the list of pending ones hold a reference each; exactly one of them claims the
+/// answer.
 ///
-/// The Core may go while a store of the host's or an executor still holds a read. So the Core is
-/// touched only by whoever has claimed the read, or by complete() between kTaken and kLeft, and
-/// Core's destructor waits for both.
+/// The Checker may go while a store of the host's or an executor still holds a read. So the Async
+/// is touched only by whoever has claimed the read, or by complete() between kTaken and kLeft, and
+/// Async's end waits for both.
 class AsyncRead final : public StoreCompletion, public PoolNode<AsyncRead> {
  public:
   /// Makes ready for one use, with one reference, which the caller gets.
-  void prepare(Core& core) noexcept;
+  void prepare(Async& owner) noexcept;
 
   void complete(const StoreOutcome& outcome) noexcept override;
 
   /// Answers from what complete() has kept, unless somebody else has.
   void run() noexcept;
-  /// Claims the answer for the destructor; false when it is already given or being given.
-  [[nodiscard]] bool claim_for_shutdown() noexcept;
-  /// For whoever has claimed it for shutdown.
-  void answer_shutdown() noexcept;
+  /// Claims the answer; false when it is already given or being given.
+  [[nodiscard]] bool claim() noexcept;
+  /// Claims the answer for somebody who does not wait for the store; false as above.
+  [[nodiscard]] bool claim_early() noexcept;
+  /// Whether the callback will never run. False: it has run, runs, or is about to.
+  [[nodiscard]] bool cancel() noexcept;
+  /// For whoever has claimed it: the answer is given, or nobody wants it.
+  void end() noexcept;
   /// For a read that never goes to a store: there will be no complete().
-  void skip_store(Reason why) noexcept;
+  void skip_store() noexcept;
+  /// The caller has left the store. True: the outcome is there already, and is the caller's to
+  /// deal with.
+  [[nodiscard]] bool leave_submit() noexcept;
 
   void add_reference() noexcept { references_.fetch_add(1, std::memory_order_relaxed); }
   void drop_reference() noexcept;
 
-  // The question. Candidates are hashed, the user and segments copied when it is asked.
-  std::string user;
-  std::vector<rules::CandidateKey> candidates;
-  std::vector<std::string> segments;
-  Instant now;
-  Checker::Callback callback;
-  std::string key;
-  /// The answer, where the negative cache had it.
-  std::optional<CheckResult> from_cache;
+  // --- The question; what it refers to is copied when it is asked.
 
-  /// check_async() is through with the store, so complete() is not running inside it.
-  std::atomic<bool> submitted{false};
+  Question question;
+  std::string user;
+  std::vector<std::string> segments;
+  std::vector<std::string_view> segment_views;
+  std::string key;
+  Checker::Callback callback;
+  std::chrono::steady_clock::time_point begun;
+  bool timed = false;
+
+  // --- The answer.
+
+  /// Has room for all verdicts from the beginning.
+  CheckResult result;
+  /// `result` is the answer already; there is nothing to judge.
+  bool answered = false;
+  /// What the store has said; kPassed: judge by `record`.
+  Reason reason = Reason::kPassed;
+  std::string record;
+
   /// Its place in the AnswerQueue.
   AsyncRead* next_waiting = nullptr;
-  /// Its place in the Core's list, under that list's mutex.
+  /// Its place in the list of pending ones, under that list's mutex.
   AsyncRead* next_pending = nullptr;
   AsyncRead* previous_pending = nullptr;
   std::size_t pending_stripe = 0;
 
  private:
-  friend class Core;
-
   enum Phase : std::uint32_t {
-    kTaken = 1,     ///< complete() has begun
-    kClaimed = 2,   ///< somebody answers
-    kAnswered = 4,  ///< the callback has run
-    kLeft = 8,      ///< complete() does not touch the Core any more
+    kTaken = 1,       ///< complete() has begun
+    kClaimed = 2,     ///< somebody answers
+    kEnded = 4,       ///< the callback has run
+    kLeft = 8,        ///< complete() does not touch the Async any more
+    kSubmitted = 16,  ///< the call that asked is through with the store
+    kKept = 32,       ///< complete() has kept the outcome
   };
 
-  [[nodiscard]] bool claim() noexcept;
-  void answer(Reason reason, std::string_view record) noexcept;
+  void keep(const StoreOutcome& outcome) noexcept;
   void leave() noexcept;
 
-  Core* core_ = nullptr;
-  std::string record_;
-  Reason reason_ = Reason::kPassed;  // kPassed: judge by record_
+  Async* owner_ = nullptr;
   std::atomic<std::uint32_t> phase_{0};
   std::atomic<std::uint32_t> references_{0};
 };

@@ -1,17 +1,106 @@
 #include <exception>
+#include <string>
+#include <thread>
 #include <utility>
 
 #include <fcap/checker.h>
 
-#include "checker/core.h"
+#include "checker/async.h"
+#include "checker/blocking.h"
+#include "checker/health.h"
 #include "checker/option_check.h"
+#include "checker/sources.h"
 
 namespace fcap {
+namespace {
 
-class Checker::Impl final : public checker::Core {
+// How often the destructor looks whether the last caller and the last callback have left, and
+// wait_ready() whether all is well. Callers do not tell, because then each check would have to look
+// for somebody who waits.
+constexpr std::chrono::microseconds kLeavePoll{50};
+constexpr std::chrono::milliseconds kReadyPoll{5};
+
+}  // namespace
+
+/// The parts of a Checker, in the order in which they need each other.
+class Checker::Impl {
  public:
-  using Core::Core;
+  /// Throws std::bad_alloc and std::system_error. `store` is not null.
+  Impl(CheckerOptions given, std::shared_ptr<Store> store)
+      : options(std::move(given)),
+        gate(options),
+        sources(options, gate, [this] { let_go_of_rules(); }),
+        judgement(options, gate, sources.current(), counters),
+        store_(std::move(store)),
+        blocking(parts()),
+        async(parts()) {}
+
+  ~Impl();
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+
+  /// Whether destroying it would hang or harm: in a forked child its threads do not exist and its
+  /// sockets are shared with the parent; inside a callback it would wait for itself.
+  [[nodiscard]] bool must_leak() const noexcept {
+    return gate.in_child() || gate.inside_callback();
+  }
+  [[nodiscard]] Store& store() const noexcept { return *store_; }
+
+  const CheckerOptions options;
+  checker::Counters counters;
+  checker::Gate gate;
+  checker::Sources sources;
+  checker::Judgement judgement;
+  checker::Latency check_latency;
+  checker::Latency store_latency;
+
+ private:
+  checker::Parts parts() {
+    return {options, gate, judgement, counters, check_latency, store_latency, room_, *store_};
+  }
+  void let_go_of_rules() noexcept {
+    blocking.let_go_of_rules();
+    async.let_go_of_rules();
+  }
+
+  checker::VerdictRoom room_;
+  std::shared_ptr<Store> store_;
+
+ public:
+  checker::Blocking blocking;
+  checker::Async async;
 };
+
+Checker::Impl::~Impl() {
+  gate.close();
+  sources.stop_following();
+  using checker::Counter;
+  // A call that began before may still be on its way to the store: a callback may start the next
+  // check, and the store's threads run callbacks until the store has ended. A call that begins from
+  // here on sees that the Gate is closed.
+  while (!counters.all_past(Counter::calls_submitted)) std::this_thread::sleep_for(kLeavePoll);
+  // The store that the Checker made ends here and completes all it has; a store of the host's may
+  // live on, and what it still has is answered below.
+  store_.reset();
+  async.stop();
+  while (async.any_pending() || !counters.all_past(Counter::calls_ended)) {
+    std::this_thread::sleep_for(kLeavePoll);
+  }
+  sources.stop_freeing();
+}
+
+CheckHandle& CheckHandle::operator=(CheckHandle&& other) noexcept {
+  std::swap(read_, other.read_);
+  return *this;
+}
+
+CheckHandle::~CheckHandle() {
+  if (read_ != nullptr) read_->drop_reference();
+}
+
+bool CheckHandle::cancel() noexcept {
+  return read_ != nullptr && read_->cancel();
+}
 
 Checker::Checker(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
@@ -32,8 +121,11 @@ Result<std::unique_ptr<Checker>> Checker::create(CheckerOptions options) {
   }
   try {
     options.store = nullptr;  // one owner, so that the Checker decides when the store ends
+    store->expect_config({.key_prefix = options.key_prefix,
+                          .retention = options.retention,
+                          .null_user_ids = options.null_user_ids});
     auto impl = std::make_unique<Impl>(std::move(options), std::move(store));
-    if (Status status = impl->start_sources(); !status.ok()) return status;
+    if (Status status = impl->sources.start(); !status.ok()) return status;
     return std::unique_ptr<Checker>(new Checker(std::move(impl)));
   } catch (const std::exception& failure) {
     return Status::error(StatusCode::kInternal,
@@ -43,47 +135,88 @@ Result<std::unique_ptr<Checker>> Checker::create(CheckerOptions options) {
 
 CheckResult Checker::check(std::string_view user, std::span<const Candidate> candidates,
                            const CheckOptions& options) noexcept {
-  return impl_->check(user, candidates, options);
+  return impl_->blocking.check(user, candidates, options);
 }
 
 std::vector<CheckResult> Checker::check_batch(std::span<const UserCandidates> users,
                                               const CheckOptions& options) noexcept {
-  return impl_->check_batch(users, options);
+  return impl_->blocking.check_batch(users, options);
 }
 
 PickResult Checker::first_allowed(std::string_view user, std::span<const Candidate> ranked,
                                   std::size_t k, const CheckOptions& options) noexcept {
-  return impl_->first_allowed(user, ranked, k, options);
+  return impl_->blocking.first_allowed(user, ranked, k, options);
 }
 
-void Checker::check_async(std::string_view user, std::span<const Candidate> candidates,
-                          const CheckOptions& options, Callback callback) noexcept {
-  impl_->check_async(user, candidates, options, std::move(callback));
+CheckHandle Checker::check_async(std::string_view user, std::span<const Candidate> candidates,
+                                 const CheckOptions& options, Callback callback) noexcept {
+  return impl_->async.check_async(user, candidates, options, std::move(callback));
+}
+
+AsyncStart Checker::check_or_async(std::string_view user, std::span<const Candidate> candidates,
+                                   const CheckOptions& options, Callback callback) noexcept {
+  return impl_->async.check_or_async(user, candidates, options, std::move(callback));
 }
 
 bool Checker::note_shown(std::string_view user, const Candidate& shown, std::string_view event_id,
                          std::optional<Instant> at) noexcept {
-  return impl_->note_shown(user, shown, event_id, at);
+  return impl_->judgement.note_shown(user, shown, event_id, at);
+}
+
+bool Checker::take_back_shown(std::string_view user, const Candidate& shown,
+                              std::string_view event_id) noexcept {
+  return impl_->judgement.take_back_shown(user, shown, event_id);
 }
 
 void Checker::set_rules(std::shared_ptr<const RuleSet> rules) noexcept {
-  impl_->set_rules(std::move(rules));
+  impl_->sources.set_rules(std::move(rules));
 }
 
 std::shared_ptr<const RuleSet> Checker::rules() const noexcept {
-  return impl_->rules();
+  return impl_->sources.rules();
 }
 
 void Checker::set_segments(std::shared_ptr<const SegmentSet> segments) noexcept {
-  impl_->set_segments(std::move(segments));
+  impl_->sources.set_segments(std::move(segments));
 }
 
 std::shared_ptr<const SegmentSet> Checker::segments() const noexcept {
-  return impl_->segments();
+  return impl_->sources.segments();
 }
 
 CheckerStats Checker::stats() const noexcept {
-  return impl_->stats();
+  CheckerStats stats;
+  const checker::Counters& counters = impl_->counters;
+  const std::uint64_t answered = counters.sum(checker::Counter::checks_answered);
+  counters.copy_to(stats);
+  stats.pending = stats.checks - answered;
+  impl_->judgement.add_stats(stats);
+  impl_->sources.add_stats(stats);
+  impl_->async.add_stats(stats);
+  stats.check_latency = impl_->check_latency.histogram();
+  stats.store_latency = impl_->store_latency.histogram();
+  return stats;
+}
+
+CheckerHealth Checker::health() const noexcept {
+  CheckerHealth health;
+  if (impl_->gate.in_child()) return health;
+  try {
+    impl_->sources.add_health(health);
+    health.store = impl_->store().health();
+    checker::judge_health(health);
+  } catch (...) {  // NOLINT(bugprone-empty-catch): no memory for the texts
+  }
+  return health;
+}
+
+bool Checker::wait_ready(std::chrono::milliseconds timeout) const noexcept {
+  const auto until = std::chrono::steady_clock::now() + timeout;
+  while (!health().ready) {
+    if (impl_->gate.in_child() || std::chrono::steady_clock::now() >= until) return false;
+    std::this_thread::sleep_for(kReadyPoll);
+  }
+  return true;
 }
 
 }  // namespace fcap

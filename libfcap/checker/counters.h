@@ -6,46 +6,68 @@
 #include <cstdint>
 #include <utility>
 
+#include <fcap/checker.h>
+#include <fcap/store.h>
+
 #include "checker/stripes.h"
 
 namespace fcap::checker {
 
+// The one list of counters: each is a field of CheckerStats, by the same name.
+#define FCAP_CHECKER_COUNTERS(COUNTER) \
+  COUNTER(checks)                      \
+  COUNTER(candidates)                  \
+  COUNTER(allowed)                     \
+  COUNTER(capped)                      \
+  COUNTER(shadow_capped)               \
+  COUNTER(no_user)                     \
+  COUNTER(no_rules)                    \
+  COUNTER(timeouts)                    \
+  COUNTER(unavailable)                 \
+  COUNTER(breaker_open)                \
+  COUNTER(overloaded)                  \
+  COUNTER(undecodable)                 \
+  COUNTER(forked)                      \
+  COUNTER(invalid)                     \
+  COUNTER(shutdown)                    \
+  COUNTER(reentrant)                   \
+  COUNTER(records_found)               \
+  COUNTER(records_missing)             \
+  COUNTER(server_errors)               \
+  COUNTER(unread_checks)               \
+  COUNTER(canceled)                    \
+  COUNTER(unknown_frames)              \
+  COUNTER(shown_noted)                 \
+  COUNTER(shown_confirmed)             \
+  COUNTER(shown_displaced)             \
+  COUNTER(shown_taken_back)            \
+  COUNTER(cached_checks)               \
+  COUNTER(cached_verdicts)             \
+  COUNTER(certain_verdicts)            \
+  COUNTER(callbacks)                   \
+  COUNTER(callback_ns_total)
+
 enum class Counter : std::uint8_t {
-  kChecks,
-  kChecksAnswered,
-  kCandidates,
-  kAllowed,
-  kCapped,
-  kShadowCapped,
-  kNoUser,
-  kNoRules,
-  kTimeouts,
-  kUnavailable,
-  kBreakerOpen,
-  kOverloaded,
-  kUndecodable,
-  kForked,
-  kInvalid,
-  kUnknownFrames,
-  kShownNoted,
-  kShownConfirmed,
-  kShownDisplaced,
-  kCachedChecks,
-  kCachedVerdicts,
-  kCallsBegun,
-  kCallsSubmitted,  ///< calls that no longer need the store
-  kCallsEnded,
+#define FCAP_COUNTER_NAME(name) name,
+  FCAP_CHECKER_COUNTERS(FCAP_COUNTER_NAME)
+#undef FCAP_COUNTER_NAME
+  // Not shown as they are.
+  checks_answered,
+  calls_begun,
+  calls_submitted,  ///< calls that no longer need the store
+  calls_ended,
 };
-inline constexpr std::size_t kCounterCount = static_cast<std::size_t>(Counter::kCallsEnded) + 1;
+inline constexpr std::size_t kCounterCount = static_cast<std::size_t>(Counter::calls_ended) + 1;
 
 /// Counters that many threads add to without meeting. Sums are not a snapshot of one instant.
 ///
 /// Thread safety: all functions from any thread.
 class Counters {
  public:
-  void add(Counter counter, std::uint64_t amount = 1) noexcept {
-    if (amount == 0) return;
-    cell(current_stripe(), counter).fetch_add(amount, std::memory_order_relaxed);
+  /// Returns what this processor had counted before.
+  std::uint64_t add(Counter counter, std::uint64_t amount = 1) noexcept {
+    if (amount == 0) return 0;
+    return cell(current_stripe(), counter).fetch_add(amount, std::memory_order_relaxed);
   }
 
   /// add() with a place in the single total order: whoever sees the sum without it has stored what
@@ -71,7 +93,14 @@ class Counters {
   /// call in between can only make this false.
   [[nodiscard]] bool all_past(Counter point) const noexcept {
     const std::uint64_t past = sum(point);
-    return sum(Counter::kCallsBegun) == past;
+    return sum(Counter::calls_begun) == past;
+  }
+
+  /// Sets the fields of the same names.
+  void copy_to(CheckerStats& stats) const noexcept {
+#define FCAP_COPY_COUNTER(name) stats.name = sum(Counter::name);
+    FCAP_CHECKER_COUNTERS(FCAP_COPY_COUNTER)
+#undef FCAP_COPY_COUNTER
   }
 
  private:
@@ -86,27 +115,34 @@ class Counters {
   std::array<Stripe, kStripeCount> stripes_{};
 };
 
-/// Counts a call for as long as it may touch the Core.
+/// Counts a call for as long as it may touch the Checker.
 class CallInside {
  public:
   explicit CallInside(Counters& counters) noexcept : counters_(counters) {
-    counters_.add_ordered(Counter::kCallsBegun);
+    counters_.add_ordered(Counter::calls_begun);
   }
   ~CallInside() {
     submitted();
-    counters_.add_release(Counter::kCallsEnded);
+    counters_.add_release(Counter::calls_ended);
   }
   CallInside(const CallInside&) = delete;
   CallInside& operator=(const CallInside&) = delete;
 
   /// The call does not go to the store from here on.
   void submitted() noexcept {
-    if (!std::exchange(submitted_, true)) counters_.add_release(Counter::kCallsSubmitted);
+    if (!std::exchange(submitted_, true)) counters_.add_release(Counter::calls_submitted);
   }
 
  private:
   Counters& counters_;
   bool submitted_ = false;
 };
+
+/// Why a check was answered without the history, if it was.
+void count_reason(Counters& counters, Reason reason) noexcept;
+/// A check's verdicts and its reason.
+void count_result(Counters& counters, const CheckResult& result) noexcept;
+/// How a read ended.
+void count_read(Counters& counters, StoreCode code) noexcept;
 
 }  // namespace fcap::checker

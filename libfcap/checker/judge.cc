@@ -2,15 +2,10 @@
 
 #include <algorithm>
 #include <array>
-
-#include "ledger/ids.h"
+#include <vector>
 
 namespace fcap::checker {
 namespace {
-
-bool is_invalid(const rules::CandidateKey& key) noexcept {
-  return key.campaign == kInvalidCandidate.campaign;
-}
 
 // A fingerprint for the pick of this ordinal that no impression of the campaign in the ledger has,
 // so that the pick is merged as an event of its own. Real fingerprints are hashes: the first try
@@ -34,27 +29,16 @@ ledger::Entry shown_now(const ledger::Ledger& ledger, const rules::CandidateKey&
           .fingerprint = unused_fingerprint(ledger, candidate.campaign, ordinal)};
 }
 
-rules::Evaluator::Question question(const Scratch& scratch, const Asked& asked) noexcept {
-  return {.rules = *scratch.held.rules,
+rules::Evaluator::Question to_evaluate(const Scratch& scratch, const Question& question) noexcept {
+  return {.rules = *question.held.rules,
           .ledger = scratch.ledger,
-          .now = asked.now,
-          .segments = asked.segments,
-          .stored = scratch.held.segments.get(),
-          .user = asked.user};
+          .now = question.now,
+          .segments = question.segments,
+          .stored = question.held.segments.get(),
+          .user = question.user};
 }
 
 }  // namespace
-
-void hash_candidates(std::span<const Candidate> candidates,
-                     std::vector<rules::CandidateKey>& keys) {
-  keys.clear();
-  keys.reserve(candidates.size());
-  for (const Candidate& candidate : candidates) {
-    const bool valid = candidate.campaign.size() <= ledger::kIdBytesMax &&
-                       candidate.creative.size() <= ledger::kIdBytesMax;
-    keys.push_back(valid ? rules::candidate_key(candidate) : kInvalidCandidate);
-  }
-}
 
 Reason reason_of(StoreCode code) noexcept {
   switch (code) {
@@ -90,31 +74,53 @@ Verdict invalid_verdict(bool fail_open) noexcept {
   return verdict;
 }
 
-std::uint32_t judge(Scratch& scratch, const Asked& asked, bool fail_open, CheckResult& result) {
+std::uint32_t judge(Scratch& scratch, const Question& question, bool fail_open,
+                    CheckResult& result) {
   result.reason = Reason::kPassed;
-  result.rules = scratch.held.rules;
-  result.verdicts.resize(asked.candidates.size());
-  const std::uint32_t shadow_capped =
-      scratch.evaluator.evaluate(question(scratch, asked), asked.candidates, result.verdicts);
-  for (std::size_t i = 0; i < asked.candidates.size(); ++i) {
-    if (is_invalid(asked.candidates[i])) result.verdicts[i] = invalid_verdict(fail_open);
+  result.rules = question.held.rules;
+  result.verdicts.resize(question.candidates.size());
+  const std::uint32_t shadow_capped = scratch.evaluator.evaluate(
+      to_evaluate(scratch, question), question.candidates, result.verdicts);
+  for (std::size_t i = 0; i < question.candidates.size(); ++i) {
+    if (is_invalid(question.candidates[i])) result.verdicts[i] = invalid_verdict(fail_open);
   }
   return shadow_capped;
 }
 
-Picks pick(Scratch& scratch, const Asked& asked, std::size_t k, bool fail_open) {
+std::uint32_t cap_certain(Scratch& scratch, const Question& question, CheckResult& result) {
+  std::vector<Verdict> verdicts(question.candidates.size());
+  scratch.evaluator.evaluate(to_evaluate(scratch, question), question.candidates, verdicts);
+  std::uint32_t capped_count = 0;
+  for (std::size_t i = 0; i < verdicts.size(); ++i) {
+    if (is_invalid(question.candidates[i])) continue;
+    const auto capped = scratch.evaluator.capped_until(i);
+    if (!capped) continue;
+    Verdict& verdict = result.verdicts[i];
+    verdict = {};
+    verdict.allowed = false;
+    verdict.reason = Reason::kCapped;
+    verdict.rule_id = capped->rule->id;
+    verdict.count = capped->count;
+    verdict.limit = capped->rule->limit.value_or(0);
+    verdict.complete = verdict.limit == 0;  // otherwise it is a lower bound
+    verdict.eligible_at = capped->until;
+    ++capped_count;
+  }
+  if (capped_count > 0) result.rules = question.held.rules;
+  return capped_count;
+}
+
+void pick(Scratch& scratch, const Question& question, std::size_t k, bool fail_open, Picks& picks) {
   // Judged a few at a time: most searches end early. A pick changes the verdicts of what comes
   // after it, so the next look is at one candidate, and twice as many each time that none passes.
   std::array<Verdict, 16> verdicts;
   std::size_t few_max = 1;
-  Picks picks;
-  picks.picked.reserve(std::min(k, asked.candidates.size()));
   std::size_t next = 0;
-  while (next < asked.candidates.size() && picks.picked.size() < k) {
-    const auto few =
-        asked.candidates.subspan(next, std::min(few_max, asked.candidates.size() - next));
+  const std::span<const rules::CandidateKey> candidates = question.candidates;
+  while (next < candidates.size() && picks.picked.size() < k) {
+    const auto few = candidates.subspan(next, std::min(few_max, candidates.size() - next));
     few_max = std::min(2 * few_max, verdicts.size());
-    scratch.evaluator.evaluate(question(scratch, asked), few,
+    scratch.evaluator.evaluate(to_evaluate(scratch, question), few,
                                std::span(verdicts).first(few.size()));
     for (std::size_t at = 0; at < few.size(); ++at) {
       ++next;
@@ -124,13 +130,12 @@ Picks pick(Scratch& scratch, const Asked& asked, std::size_t k, bool fail_open) 
       picks.picked.push_back(next - 1);
       if (picks.picked.size() == k) break;
       if (invalid) continue;
-      scratch.ledger.merge(shown_now(scratch.ledger, few[at], picks.picked.size(), asked.now));
+      scratch.ledger.merge(shown_now(scratch.ledger, few[at], picks.picked.size(), question.now));
       few_max = 1;
       break;
     }
   }
   picks.judged = next;
-  return picks;
 }
 
 }  // namespace fcap::checker

@@ -8,8 +8,8 @@
 #include <fcap/store.h>
 #include <fcap/verdict.h>
 
-#include "checker/current_rules.h"
 #include "checker/pool.h"
+#include "checker/question.h"
 #include "ledger/ledger.h"
 #include "rules/evaluate.h"
 
@@ -19,26 +19,9 @@ namespace fcap::checker {
 struct Scratch : PoolNode<Scratch> {
   ledger::Ledger ledger;
   rules::Evaluator evaluator;
-  HeldRules held;
-  std::vector<rules::CandidateKey> candidates;
   /// How many entries of the ledger only this process knows of yet.
   std::size_t unconfirmed = 0;
 };
-
-/// One user's question.
-struct Asked {
-  std::string_view user;
-  std::span<const rules::CandidateKey> candidates;
-  Instant now;
-  std::span<const std::string_view> segments;
-};
-
-/// Stands for a candidate with an id over 256 bytes; no hash has more than 48 bits.
-inline constexpr rules::CandidateKey kInvalidCandidate{.campaign = ~std::uint64_t{0},
-                                                       .creative = 0};
-
-/// Throws std::bad_alloc.
-void hash_candidates(std::span<const Candidate> candidates, std::vector<rules::CandidateKey>& keys);
 
 /// The reason for answering without the history, where a read ended in this way; kPassed for kOk
 /// and kNotFound.
@@ -47,12 +30,18 @@ void hash_candidates(std::span<const Candidate> candidates, std::vector<rules::C
 /// Gives every candidate the same answer. Throws std::bad_alloc.
 void answer_alike(std::size_t candidate_count, Reason reason, bool allowed, CheckResult& result);
 
-/// The verdict of a candidate with an id over 256 bytes.
+/// The verdict of a candidate with an id outside its range.
 [[nodiscard]] Verdict invalid_verdict(bool fail_open) noexcept;
 
-/// Judges by scratch.ledger and scratch.held.rules, which is not null. Returns how many candidates
-/// a shadow rule would have capped. Throws std::bad_alloc.
-std::uint32_t judge(Scratch& scratch, const Asked& asked, bool fail_open, CheckResult& result);
+/// Judges by scratch.ledger and the question's rules, which is not null. Returns how many
+/// candidates a shadow rule would have capped. Throws std::bad_alloc.
+std::uint32_t judge(Scratch& scratch, const Question& question, bool fail_open,
+                    CheckResult& result);
+
+/// Where the history could not be had: replaces the verdicts of candidates that are capped for
+/// certain by scratch.ledger, which has only a part of the history. Returns how many. Throws
+/// std::bad_alloc.
+std::uint32_t cap_certain(Scratch& scratch, const Question& question, CheckResult& result);
 
 struct Picks {
   std::vector<std::size_t> picked;  ///< indices, ascending
@@ -61,7 +50,7 @@ struct Picks {
 };
 
 /// Picks up to `k` candidates that may be shown together: each pick is added to scratch.ledger as
-/// shown at `now`. Throws std::bad_alloc.
-Picks pick(Scratch& scratch, const Asked& asked, std::size_t k, bool fail_open);
+/// shown at `now`. `picks.picked` has room for them. Throws std::bad_alloc.
+void pick(Scratch& scratch, const Question& question, std::size_t k, bool fail_open, Picks& picks);
 
 }  // namespace fcap::checker

@@ -45,6 +45,7 @@ void ReadGroup::prepare(std::size_t read_count) {
     reads_[i].done_.store(false, std::memory_order_relaxed);
   }
   used_count_ = read_count;
+  wake_at_.store(0, std::memory_order_relaxed);
   abandoned_.store(false, std::memory_order_relaxed);
   outstanding_.store(static_cast<std::uint32_t>(read_count), std::memory_order_relaxed);
   references_.store(static_cast<std::uint32_t>(read_count) + 1, std::memory_order_relaxed);
@@ -67,13 +68,26 @@ void ReadGroup::Read::complete(const StoreOutcome& outcome) noexcept {
     done_.store(true, std::memory_order_release);
   }
   const auto before = group.outstanding_.fetch_sub(1, std::memory_order_acq_rel);
-  if (before == (kSleeping | 1)) futex_wake_one(group.outstanding_);
+  if ((before & kSleeping) != 0 &&
+      (before & ~kSleeping) - 1 <= group.wake_at_.load(std::memory_order_relaxed)) {
+    futex_wake_one(group.outstanding_);
+  }
   group.drop_reference();
 }
 
-void ReadGroup::wait_until(std::chrono::steady_clock::time_point deadline) noexcept {
+std::size_t ReadGroup::outstanding() const noexcept {
+  return outstanding_.load(std::memory_order_acquire) & ~kSleeping;
+}
+
+void ReadGroup::wait_until_left(std::size_t left,
+                                std::chrono::steady_clock::time_point deadline) noexcept {
+  // Published with kSleeping, by the same thread.
+  wake_at_.store(static_cast<std::uint32_t>(left), std::memory_order_relaxed);
   std::uint32_t seen = outstanding_.load(std::memory_order_acquire);
-  while ((seen & ~kSleeping) != 0) {
+  if ((seen & kSleeping) != 0) {
+    seen = outstanding_.fetch_and(~kSleeping, std::memory_order_acq_rel) & ~kSleeping;
+  }
+  while ((seen & ~kSleeping) > left) {
     if (std::chrono::steady_clock::now() >= deadline) {
       abandoned_.store(true, std::memory_order_relaxed);
       return;
@@ -97,6 +111,8 @@ void ReadGroup::drop_reference() noexcept {
 
 void ReadGroup::recycle() noexcept {
   while (reads_.size() > kKeptReadsMax) reads_.pop_back();
+  if (questions.size() > kKeptReadsMax) questions.resize(kKeptReadsMax);
+  if (asked.capacity() > kKeptReadsMax) std::vector<std::size_t>().swap(asked);
   for (std::size_t i = 0; i < used_count_ && i < reads_.size(); ++i) {
     if (reads_[i].record_.capacity() > kKeptRecordBytesMax) std::string().swap(reads_[i].record_);
   }

@@ -12,7 +12,7 @@
 #include <fcap/store.h>
 
 #include "checker/pool.h"
-#include "rules/evaluate.h"
+#include "checker/question.h"
 
 namespace fcap::checker {
 
@@ -39,18 +39,21 @@ class ReadGroup : public PoolNode<ReadGroup> {
     std::atomic<bool> done_{false};
   };
 
-  /// Makes ready for that many reads; start() must be called for each. Throws std::bad_alloc.
+  /// Makes ready for that many reads, none of which may be under way; start() must be called for
+  /// each. Throws std::bad_alloc, and is then ready for none.
   void prepare(std::size_t read_count);
   void start(Store& store, std::size_t index, std::string_view key, Store::Deadline deadline);
-  /// Returns when all have completed or the deadline has passed.
-  void wait_until(std::chrono::steady_clock::time_point deadline) noexcept;
+  /// Returns when no more than `left` have not completed, or the deadline has passed.
+  void wait_until_left(std::size_t left, std::chrono::steady_clock::time_point deadline) noexcept;
+  [[nodiscard]] std::size_t outstanding() const noexcept;
   [[nodiscard]] const Read& read(std::size_t index) const noexcept { return reads_[index]; }
   /// The caller is done with it.
   void leave() noexcept;
 
   /// For the caller's own use: kept with the group for their memory.
   std::string key;
-  std::vector<rules::CandidateKey> candidate_keys;
+  std::vector<Question> questions;
+  std::vector<std::size_t> asked;
 
  private:
   void drop_reference() noexcept;
@@ -59,6 +62,7 @@ class ReadGroup : public PoolNode<ReadGroup> {
   std::deque<Read> reads_;  // a deque, because a Read must not move
   std::size_t used_count_ = 0;
   std::atomic<bool> abandoned_{false};
+  std::atomic<std::uint32_t> wake_at_{0};  // how many are left when the caller wants to be woken
   std::atomic<std::uint32_t> references_{0};
   // How many reads are outstanding, and kSleeping when the caller sleeps on this word.
   std::atomic<std::uint32_t> outstanding_{0};

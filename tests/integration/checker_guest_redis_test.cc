@@ -88,7 +88,9 @@ bool must_stay_open(int signal) {
 TEST_F(CheckerGuest, ItsThreadsLeaveTheHostsSignalsToTheHostAndTheCallersMaskStays) {
   const testing::TemporaryDirectory directory;
   const std::string snapshot = directory.path() / "rules";
-  ASSERT_TRUE(config::write_snapshot(snapshot, {.version = 1, .rules = {}, .campaigns = {}}).ok());
+  ASSERT_TRUE(
+      config::write_snapshot(snapshot, RuleSetSpec{.version = 1, .rules = {}, .campaigns = {}})
+          .ok());
   sigset_t before;
   ASSERT_EQ(::pthread_sigmask(SIG_SETMASK, nullptr, &before), 0);
   const std::set<std::string> known = entries_of("/proc/self/task");
@@ -99,7 +101,7 @@ TEST_F(CheckerGuest, ItsThreadsLeaveTheHostsSignalsToTheHostAndTheCallersMaskSta
   options.redis.addresses = {"localhost:" + std::to_string(world_->redis.port())};
   auto made = Checker::create(options);
   ASSERT_TRUE(made.ok()) << made.status().text();
-  wait_until([&] { return CheckerWorld::reason(*made.value(), "u") == Reason::kPassed; });
+  ASSERT_TRUE(made.value()->wait_ready(30s));
 
   int own_threads = 0;
   for (const std::string& thread : entries_of("/proc/self/task")) {

@@ -5,6 +5,8 @@
 #include <memory>
 #include <mutex>
 #include <stdexcept>
+#include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -40,7 +42,7 @@ TEST(CheckAsync, CopiesWhatItIsGiven) {
   ScriptedChecker world;
   Rule member = sliding_rule("members", "c1", 0);
   member.segment = "gold";
-  world.checker->set_rules(rule_set({member}));
+  world.checker->set_rules(rule_set({member, sliding_rule("r9", "c1", 9)}));
   std::promise<CheckResult> answer;
   {
     std::string user = "u";
@@ -71,7 +73,7 @@ TEST(CheckAsync, CallbackNeverRunsInsideTheCallThatStartedIt) {
   {
     const std::lock_guard lock(mutex);
     world.checker->check_async("u", kCandidates, {}, callback);  // no rules
-    world.checker->set_rules(rule_set({}));
+    world.checker->set_rules(rule_set({sliding_rule("r9", "c1", 9)}));
     world.checker->check_async("u", kCandidates, {}, callback);  // the store refuses at once
     world.checker->check_async("", kCandidates, {}, callback);   // no user
   }
@@ -84,7 +86,7 @@ TEST(CheckAsync, BlockingCheckInsideACallbackIsRefused) {
   world.checker->set_rules(rule_set({sliding_rule("r0", "c2", 0)}));
   world.store->answer_at_once = StoreCode::kNotFound;
   ScriptedChecker other;
-  other.checker->set_rules(rule_set({}));
+  other.checker->set_rules(rule_set({sliding_rule("r9", "c1", 9)}));
   other.store->answer_at_once = StoreCode::kNotFound;
   Checker& checker = *world.checker;
   std::promise<std::vector<Reason>> answer;
@@ -101,7 +103,7 @@ TEST(CheckAsync, BlockingCheckInsideACallbackIsRefused) {
 
 TEST(CheckAsync, CallbackMayStartTheNextOneManyTimesOver) {
   ScriptedChecker world;
-  world.checker->set_rules(rule_set({}));
+  world.checker->set_rules(rule_set({sliding_rule("r9", "c1", 9)}));
   world.store->answer_at_once = StoreCode::kBreakerOpen;
   std::atomic<int> left{100'000};
   std::promise<void> over;
@@ -125,6 +127,128 @@ TEST(CheckAsync, ThrowingCallbackIsLoggedAndTheCheckerGoesOn) {
   world.checker->check_async("u", kCandidates, {}, [&](const CheckResult&) { second.set_value(); });
   second.get_future().wait();
   EXPECT_EQ(logged, 1);
+}
+
+TEST(CheckAsync, CallbackMayHoldWhatCannotBeCopied) {
+  ScriptedChecker world;
+  std::promise<int> answer;
+  world.checker->check_async(
+      "u", kCandidates, {},
+      [&answer, held = std::make_unique<int>(7)](const CheckResult&) { answer.set_value(*held); });
+  EXPECT_EQ(answer.get_future().get(), 7);
+}
+
+TEST(CheckAsync, CanceledCallbackNeverRunsAndWhatItHoldsIsLetGo) {
+  ScriptedChecker world;
+  world.checker->set_rules(rule_set({sliding_rule("r9", "c1", 9)}));
+  auto held = std::make_shared<int>(7);
+  const std::weak_ptr<int> watched = held;
+  CheckHandle handle = world.checker->check_async(
+      "u", kCandidates, kPatient,
+      [held = std::move(held)](const CheckResult&) { ADD_FAILURE() << "canceled"; });
+  EXPECT_TRUE(handle.cancel());
+  EXPECT_TRUE(watched.expired());
+  EXPECT_FALSE(handle.cancel());
+  EXPECT_EQ(world.checker->stats().canceled, 1U);
+  EXPECT_EQ(world.checker->stats().pending, 0U);
+  world.store->answer(world.store->wait_for_held(1)[0], StoreCode::kNotFound);
+  world.checker.reset();
+  EXPECT_FALSE(handle.cancel());
+}
+
+TEST(CheckAsync, CancelSaysWhetherTheCallbackRuns) {
+  for (int round = 0; round < 300; ++round) {
+    ScriptedChecker world;
+    world.checker->set_rules(rule_set({sliding_rule("r9", "c1", 9)}));
+    std::atomic<int> answers{0};
+    CheckHandle handle = world.checker->check_async("u", kCandidates, kPatient,
+                                                    [&](const CheckResult&) { ++answers; });
+    const auto held = world.store->wait_for_held(1);
+    std::thread io([&] { world.store->answer(held[0], StoreCode::kNotFound); });
+    const bool canceled = handle.cancel();
+    io.join();
+    world.checker.reset();
+    EXPECT_EQ(answers, canceled ? 0 : 1);
+  }
+}
+
+TEST(CheckOrAsync, ReturnsWhatIsKnownAtOnce) {
+  ScriptedChecker world;
+  const auto known = [&](std::string_view user) {
+    AsyncStart start = world.checker->check_or_async(
+        user, kCandidates, kPatient, [](const CheckResult&) { ADD_FAILURE() << "not needed"; });
+    EXPECT_TRUE(start.answer);
+    EXPECT_FALSE(start.handle.cancel());
+    return start.answer ? start.answer->reason : Reason::kTimeout;
+  };
+  EXPECT_EQ(known("u"), Reason::kNoRules);
+  EXPECT_EQ(known(""), Reason::kNoUser);
+  world.checker->set_rules(rule_set({sliding_rule("r0", "c2", 0)}));
+  EXPECT_EQ(known("u"), Reason::kPassed);
+  world.checker->set_rules(rule_set({sliding_rule("r9", "c1", 9)}));
+  world.store->answer_at_once = StoreCode::kBreakerOpen;
+  EXPECT_EQ(known("u"), Reason::kBreakerOpen);
+  world.store->answer_at_once = StoreCode::kOk;
+  world.store->records["fcap:{u}"] = record_of("c1", 9);
+  AsyncStart start = world.checker->check_or_async("u", kCandidates, kPatient, {});
+  ASSERT_TRUE(start.answer);
+  EXPECT_FALSE(start.answer->verdicts[0].allowed);
+  EXPECT_EQ(world.checker->stats().pending, 0U);
+  EXPECT_EQ(world.checker->stats().callbacks, 0U);
+}
+
+TEST(CheckOrAsync, CallsBackWhereTheStoreHasToBeWaitedFor) {
+  ScriptedChecker world;
+  world.checker->set_rules(rule_set({sliding_rule("r9", "c1", 9)}));
+  std::promise<CheckResult> answer;
+  AsyncStart start = world.checker->check_or_async(
+      "u", kCandidates, kPatient, [&](CheckResult result) { answer.set_value(std::move(result)); });
+  EXPECT_FALSE(start.answer);
+  world.store->answer(world.store->wait_for_held(1)[0], StoreCode::kNotFound);
+  EXPECT_EQ(answer.get_future().get().reason, Reason::kPassed);
+}
+
+// However many answers wait for a slow callback.
+TEST(CheckAsync, CallbackNeverRunsOnTheCallersStackHoweverManyWait) {
+  constexpr int kChecks = 70'000;
+  ScriptedChecker world;
+  world.store->answer_at_once = StoreCode::kBreakerOpen;
+  world.checker->set_rules(rule_set({sliding_rule("r9", "c1", 9)}));
+  std::mutex mutex;
+  std::atomic<int> answers{0};
+  const std::thread::id caller = std::this_thread::get_id();
+  {
+    const std::lock_guard lock(mutex);
+    for (int i = 0; i < kChecks; ++i) {
+      world.checker->check_async("u", kCandidates, {}, [&](const CheckResult&) {
+        EXPECT_NE(std::this_thread::get_id(), caller);
+        const std::lock_guard inside(mutex);
+        ++answers;
+      });
+    }
+    EXPECT_GE(world.checker->stats().answers_waiting, static_cast<std::uint64_t>(kChecks - 1));
+  }
+  while (answers < kChecks) std::this_thread::sleep_for(1ms);
+  EXPECT_EQ(world.checker->stats().callbacks, static_cast<std::uint64_t>(kChecks));
+}
+
+TEST(CheckAsync, SlowCallbackIsMeasuredAndSaid) {
+  std::vector<std::string> lines;
+  CheckerOptions options;
+  options.log = [&](LogLevel, std::string_view line) { lines.emplace_back(line); };
+  ScriptedChecker world(options);
+  std::promise<void> over;
+  world.checker->check_async("u", kCandidates, {}, [&](const CheckResult&) {
+    std::this_thread::sleep_for(20ms);
+    over.set_value();
+  });
+  over.get_future().wait();
+  while (world.checker->stats().callbacks == 0) std::this_thread::sleep_for(1ms);
+  EXPECT_GE(world.checker->stats().callback_ns_max, 20'000'000U);
+  EXPECT_GE(world.checker->stats().callback_ns_total, 20'000'000U);
+  world.checker.reset();
+  ASSERT_THAT(lines, SizeIs(1));
+  EXPECT_THAT(lines[0], testing::HasSubstr("callback"));
 }
 
 /// An event loop's queue.
@@ -194,7 +318,7 @@ TEST(CheckerDestructor, AnswersWhatTheExecutorHasNotRun) {
     CheckerOptions options;
     options.executor = [&](std::function<void()> task) { loop.post(std::move(task)); };
     ScriptedChecker world(options);
-    world.checker->set_rules(rule_set({}));
+    world.checker->set_rules(rule_set({sliding_rule("r9", "c1", 9)}));
     std::vector<Reason> answers;
     world.checker->check_async("u", kCandidates, kPatient, [&](const CheckResult& result) {
       answers.push_back(result.reason);
@@ -211,7 +335,7 @@ TEST(CheckerDestructor, AnswersWhatTheExecutorHasNotRun) {
 
 TEST(CheckerDestructor, AnswersPendingChecksAndOutlivesLateCompletions) {
   ScriptedChecker world;
-  world.checker->set_rules(rule_set({}));
+  world.checker->set_rules(rule_set({sliding_rule("r9", "c1", 9)}));
   std::vector<CheckResult> answers;
   for (int i = 0; i < 10; ++i) {
     world.checker->check_async("u", kCandidates, kPatient,
@@ -235,7 +359,7 @@ TEST(CheckerDestructor, AnswersPendingChecksAndOutlivesLateCompletions) {
 
 TEST(CheckerDestructor, WaitsForARunningCallback) {
   ScriptedChecker world;
-  world.checker->set_rules(rule_set({}));
+  world.checker->set_rules(rule_set({sliding_rule("r9", "c1", 9)}));
   std::promise<void> running;
   std::promise<void> proceed;
   std::atomic<bool> finished{false};
@@ -260,7 +384,7 @@ TEST(CheckerDestructor, WaitsForARunningCallback) {
 TEST(CheckerDestructor, RacesWithCompletionsAndAnswersEachOnce) {
   for (int round = 0; round < 50; ++round) {
     ScriptedChecker world;
-    world.checker->set_rules(rule_set({}));
+    world.checker->set_rules(rule_set({sliding_rule("r9", "c1", 9)}));
     constexpr std::size_t kCount = 64;
     std::vector<std::atomic<int>> answered(kCount);
     for (std::size_t i = 0; i < kCount; ++i) {

@@ -75,7 +75,7 @@ TEST(Check, NoUserPolicyCapCaps) {
   CheckerOptions options;
   options.no_user = CheckerOptions::NoUserPolicy::kCap;
   ScriptedChecker world(options);
-  world.checker->set_rules(rule_set({}));
+  world.checker->set_rules(rule_set({sliding_rule("r9", "c1", 9)}));
   const Candidate candidates[] = {{"c1"}};
   const CheckResult result = world.checker->check("", candidates);
   EXPECT_FALSE(result.verdicts[0].allowed);
@@ -116,7 +116,7 @@ class StoreFailure : public testing::TestWithParam<CodeAndReason> {};
 
 TEST_P(StoreFailure, FailsOpenWithItsReason) {
   ScriptedChecker world;
-  world.checker->set_rules(rule_set({sliding_rule("r0", "c1", 0)}));
+  world.checker->set_rules(rule_set({sliding_rule("r9", "c1", 9)}));
   world.store->answer_at_once = GetParam().code;
   const Candidate candidates[] = {{"c1"}, {"c2"}};
   const CheckResult result = world.checker->check("u", candidates);
@@ -132,7 +132,7 @@ TEST_P(StoreFailure, CapsWithItsReasonWhereFailOpenIsOff) {
   CheckerOptions options;
   options.fail_open = false;
   ScriptedChecker world(options);
-  world.checker->set_rules(rule_set({}));
+  world.checker->set_rules(rule_set({sliding_rule("r9", "c1", 9)}));
   world.store->answer_at_once = GetParam().code;
   const Candidate candidates[] = {{"c1"}};
   const CheckResult result = world.checker->check("u", candidates);
@@ -158,7 +158,7 @@ TEST(Check, UndecodableRecordFailsOpenAndIsCounted) {
   CheckerOptions options;
   options.log = [&](LogLevel, std::string_view line) { lines.emplace_back(line); };
   ScriptedChecker world(options);
-  world.checker->set_rules(rule_set({sliding_rule("r0", "c1", 0)}));
+  world.checker->set_rules(rule_set({sliding_rule("r9", "c1", 9)}));
   world.store->answer_at_once = StoreCode::kOk;
   world.store->records["fcap:{u}"] = record_of("c1", 2).substr(0, 5);
   const Candidate candidates[] = {{"c1"}};
@@ -197,8 +197,8 @@ TEST(Check, ReplacedRuleSetIsLetGo) {
   const std::weak_ptr<const RuleSet> watch = rules;
   world.checker->set_rules(std::move(rules));
   static_cast<void>(world.checker->check("u", candidates));
-  world.checker->set_rules(rule_set({}));
-  EXPECT_TRUE(watch.expired());
+  world.checker->set_rules(rule_set({sliding_rule("r9", "c1", 9)}));
+  expect_let_go(watch);
 }
 
 TEST(CheckBatch, AnswersInTheOrderOfItsUsers) {
@@ -296,7 +296,7 @@ TEST(FirstAllowed, CountsWhatAShadowRuleWouldHaveCapped) {
 
 TEST(FirstAllowed, SaysWhyItChoseWithoutTheHistory) {
   ScriptedChecker world;
-  world.checker->set_rules(rule_set({sliding_rule("r1", "c1", 0)}));
+  world.checker->set_rules(rule_set({sliding_rule("r1", "c1", 1)}));
   world.store->answer_at_once = StoreCode::kTimeout;
   const Candidate ranked[] = {{"c1"}, {"c2"}};
   const PickResult result = world.checker->first_allowed("u", ranked, 1);

@@ -40,7 +40,7 @@ TEST(CheckDeadline, PassedAnswersTimeoutAndTheLateReplyReachesNobody) {
 
 TEST(CheckDeadline, ZeroIsTakenAndAnswersAtOnce) {
   ScriptedChecker world;
-  world.checker->set_rules(rule_set({}));
+  world.checker->set_rules(rule_set({sliding_rule("r9", "c1", 9)}));
   const Candidate candidates[] = {{"c1"}};
   for (const auto deadline : {0us, -5us}) {
     const CheckOptions none{.deadline = deadline, .now = {}, .segments = {}};
@@ -72,6 +72,64 @@ TEST(CheckDeadline, BatchKeepsTheAnswersThatCameInTime) {
   EXPECT_EQ(results[1].verdicts[0].reason, Reason::kTimeout);
   EXPECT_EQ(results[2].verdicts[0].reason, Reason::kCapped);
   world.store->answer(held[1], StoreCode::kOk);
+}
+
+TEST(CheckDeadline, BatchHasAtMostItsShareOfTheQueueUnderWay) {
+  CheckerOptions options;
+  options.redis.queue_operations_max = 1'024;
+  ScriptedChecker world(options);
+  world.checker->set_rules(rule_set({sliding_rule("r1", "c1", 1)}));
+  const Candidate candidates[] = {{"c1"}};
+  std::vector<std::string> names;
+  for (int i = 0; i < 1'000; ++i) names.push_back(std::to_string(i));
+  std::vector<UserCandidates> users;
+  users.reserve(names.size());
+  for (const std::string& name : names) users.push_back({name, candidates});
+  for (int i = 0; i < 1'000; i += 2) {
+    world.store->records["fcap:{" + std::to_string(i) + "}"] = record_of("c1", 1);
+  }
+  std::size_t most = 0;
+  std::thread server([&] {
+    for (std::size_t answered = 0; answered < users.size();) {
+      const auto held = world.store->take_held();
+      most = std::max(most, held.size());
+      // In an order of its own.
+      for (auto read = held.rbegin(); read != held.rend(); ++read) {
+        world.store->answer(*read, StoreCode::kOk);
+      }
+      answered += held.size();
+      std::this_thread::sleep_for(1ms);
+    }
+  });
+  const auto results = world.checker->check_batch(users, kPatient);
+  server.join();
+  EXPECT_LE(most, 128U);
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    EXPECT_EQ(results[i].reason, Reason::kPassed);
+    EXPECT_EQ(results[i].verdicts[0].allowed, i % 2 == 1) << i;
+  }
+}
+
+TEST(CheckDeadline, BatchBeginsNoReadsWhenItIsOver) {
+  CheckerOptions options;
+  options.redis.queue_operations_max = 512;
+  ScriptedChecker world(options);
+  world.checker->set_rules(rule_set({sliding_rule("r1", "c1", 1), sliding_rule("r0", "c2", 0)}));
+  const Candidate candidates[] = {{"c1"}, {"c2"}};
+  std::vector<UserCandidates> users(1'000, {"u", candidates});
+  const auto results =
+      world.checker->check_batch(users, {.deadline = 1ms, .now = {}, .segments = {}});
+  ASSERT_EQ(results.size(), 1'000U);
+  for (const CheckResult& result : results) {
+    EXPECT_EQ(result.reason, Reason::kTimeout);
+    ASSERT_EQ(result.verdicts.size(), 2U);
+    EXPECT_TRUE(result.verdicts[0].allowed);
+    EXPECT_FALSE(result.verdicts[1].allowed);
+  }
+  EXPECT_EQ(world.store->get_count, 64U);
+  for (const auto& held : world.store->take_held()) {
+    world.store->answer(held, StoreCode::kTimeout);
+  }
 }
 
 // Every user's record holds as many events as the user's number, so an answer tells whose it is.

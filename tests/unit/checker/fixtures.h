@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -57,6 +58,16 @@ inline std::string record_of(std::string_view campaign, std::uint32_t count,
   std::string record;
   ledger::append_entries(entries, record);
   return record;
+}
+
+/// Replaced sets end on a thread of the Checker.
+template <typename T>
+void expect_let_go(const std::weak_ptr<T>& watched) {
+  const auto until = std::chrono::steady_clock::now() + 30s;
+  while (!watched.expired() && std::chrono::steady_clock::now() < until) {
+    std::this_thread::sleep_for(1ms);
+  }
+  EXPECT_TRUE(watched.expired());
 }
 
 /// A Checker over a ScriptedStore, judging at kNow.

@@ -39,7 +39,7 @@ int child_steps(ScriptedChecker& world) {
 
 TEST(Fork, ChildAnswersForkedAndTheParentIsUnharmed) {
   ScriptedChecker world;
-  world.checker->set_rules(rule_set({sliding_rule("r0", "c1", 0)}));
+  world.checker->set_rules(rule_set({sliding_rule("r0", "c1", 0), sliding_rule("r9", "c1", 9)}));
   std::promise<CheckResult> pending;
   world.checker->check_async("u", kCandidates, kPatient,
                              [&](CheckResult result) { pending.set_value(std::move(result)); });

@@ -124,7 +124,7 @@ TEST_F(CheckSegments, ReplacedOnesAreLetGoEvenWhereAnAnswerIsKept) {
   const Candidate candidates[] = {{"c1"}};
   const CheckResult kept = world.checker->check("u1", candidates, kPatient);
   world.checker->set_segments(stored({}));
-  EXPECT_TRUE(watched.expired());
+  expect_let_go(watched);
   EXPECT_NE(kept.rules, nullptr);
 }
 

@@ -1,0 +1,106 @@
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <fcap/health.h>
+
+namespace fcap {
+
+/// How long something took. Durations are rounded up to whole microseconds.
+struct LatencyHistogram {
+  static constexpr std::size_t kBucketCount = 27;
+  /// What bucket `i` has: durations of at most this, and more than that of the bucket before. The
+  /// last one has everything else.
+  [[nodiscard]] static constexpr std::chrono::microseconds upper_bound(std::size_t i) noexcept {
+    return std::chrono::microseconds(std::int64_t{1} << i);
+  }
+
+  std::array<std::uint64_t, kBucketCount> counts{};
+  std::chrono::nanoseconds sum{0};
+};
+
+/// Counters since the Checker was made; each is monotonic unless said otherwise.
+struct CheckerStats {
+  std::uint64_t checks = 0;         ///< users asked about
+  std::uint64_t candidates = 0;     ///< candidates judged
+  std::uint64_t allowed = 0;        ///< verdicts
+  std::uint64_t capped = 0;         ///< verdicts
+  std::uint64_t shadow_capped = 0;  ///< verdicts that a shadow rule would have capped
+  /// Checks answered without the history, by Reason.
+  std::uint64_t no_user = 0;
+  std::uint64_t no_rules = 0;
+  std::uint64_t timeouts = 0;
+  std::uint64_t unavailable = 0;
+  std::uint64_t breaker_open = 0;
+  std::uint64_t overloaded = 0;
+  std::uint64_t undecodable = 0;
+  std::uint64_t forked = 0;
+  std::uint64_t invalid = 0;
+  std::uint64_t shutdown = 0;
+  std::uint64_t reentrant = 0;
+  // --- Reads.
+  std::uint64_t records_found = 0;
+  std::uint64_t records_missing = 0;  ///< users of whom nothing is recorded
+  std::uint64_t server_errors = 0;    ///< the server answered with an error
+  std::uint64_t unread_checks = 0;    ///< checks for whose candidates no rule counts anything
+  // --- Asynchronous checks.
+  std::uint64_t canceled = 0;
+  std::uint64_t callbacks = 0;          ///< callbacks that have run
+  std::uint64_t callback_ns_total = 0;  ///< nanoseconds spent in them
+  std::uint64_t callback_ns_max = 0;    ///< gauge: nanoseconds of the slowest one so far
+  std::uint64_t answers_waiting = 0;    ///< gauge: known answers whose callbacks wait for a thread
+  // --- Local accuracy.
+  std::uint64_t shown_noted = 0;      ///< note_shown() calls that were taken
+  std::uint64_t shown_confirmed = 0;  ///< of these, since found in the ledger
+  std::uint64_t shown_displaced = 0;  ///< pushed out by newer ones: raise local.shown_max
+  std::uint64_t shown_taken_back = 0;
+  std::uint64_t shown_kept = 0;        ///< gauge: impressions remembered
+  std::uint64_t cached_checks = 0;     ///< checks answered without reading
+  std::uint64_t cached_verdicts = 0;   ///< verdicts given by the negative cache
+  std::uint64_t certain_verdicts = 0;  ///< capped without the history, by what is certain anyway
+  std::uint64_t cached_caps = 0;       ///< gauge: places of the negative cache in use
+
+  std::uint64_t unknown_frames = 0;    ///< frames skipped in records of a newer version
+  std::uint64_t pending = 0;           ///< gauge: checks begun and not answered
+  std::uint64_t rule_set_version = 0;  ///< gauge
+  std::uint64_t rule_count = 0;        ///< gauge
+  std::uint64_t rule_reloads = 0;      ///< rule sets taken
+  std::uint64_t rule_reloads_refused = 0;
+  std::uint64_t segment_set_version = 0;     ///< gauge
+  std::uint64_t segment_members = 0;         ///< gauge: memberships, over all stored segments
+  std::uint64_t segment_bytes = 0;           ///< gauge: memory that they take
+  std::uint64_t segment_reloads = 0;         ///< sets of segments taken
+  std::uint64_t segment_reloads_failed = 0;  ///< the last good set stayed
+  /// Gauge: since the rule set in use was last known to be the current one; -1 before the first.
+  std::chrono::milliseconds rule_set_age{-1};
+  // --- Latencies, of one check in 16.
+  LatencyHistogram check_latency;  ///< from the call to the answer
+  LatencyHistogram store_latency;  ///< of checks that read: from the call to the store's answer
+};
+
+/// How a Checker is doing, for health endpoints and for people. stats() is for metrics.
+struct CheckerHealth {
+  /// Rules are loaded and the store answers: verdicts rest on the history.
+  bool ready = false;
+  StoreHealth store;
+  bool has_rules = false;
+  std::uint64_t rule_set_version = 0;
+  std::uint64_t rule_count = 0;
+  /// Since the rule set in use was last known to be the current one; -1 before the first.
+  std::chrono::milliseconds rule_set_age{-1};
+  std::string rules_source = {};  ///< "postgres", "snapshot", "host" or "none"
+  std::string rules_error = {};   ///< why the latest look at the source failed; empty: it did not
+  bool has_segments = false;
+  std::uint64_t segment_set_version = 0;
+  std::string segments_error = {};
+  /// What keeps it from being ready, or is probably wrong all the same: one finding per line of
+  /// text, each naming what to look at. Empty: nothing is known to be wrong.
+  std::vector<std::string> problems = {};
+};
+
+}  // namespace fcap

@@ -1,0 +1,332 @@
+#include "checker/async.h"
+
+#include <algorithm>
+#include <bit>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "checker/callback_frame.h"
+#include "ledger/user_key.h"
+
+namespace fcap::checker {
+namespace {
+
+// A callback that takes longer keeps answers of other checks waiting, which then look as if the
+// store were slow.
+constexpr std::chrono::milliseconds kSlowCallback{5};
+
+/// A share of a read, as an executor's copyable task.
+class SharedRead {
+ public:
+  explicit SharedRead(AsyncRead& read) noexcept : read_(&read) { read_->add_reference(); }
+  SharedRead(const SharedRead& other) noexcept : read_(other.read_) {
+    if (read_ != nullptr) read_->add_reference();
+  }
+  SharedRead(SharedRead&& other) noexcept : read_(std::exchange(other.read_, nullptr)) {}
+  SharedRead& operator=(const SharedRead&) = delete;
+  SharedRead& operator=(SharedRead&&) = delete;
+  ~SharedRead() {
+    if (read_ != nullptr) read_->drop_reference();
+  }
+
+  void operator()() const noexcept { read_->run(); }
+
+ private:
+  AsyncRead* read_;
+};
+
+}  // namespace
+
+Async::Async(Parts parts) : parts_(parts), reads_(Pool<AsyncRead>::make()) {
+  // As many as there are threads that run callbacks when all is well.
+  const std::size_t queues = std::max<std::size_t>(parts_.options.redis.io_threads, 1);
+  for (std::size_t i = 0; i < queues; ++i)
+    answer_queues_.emplace_back().start(parts_.options.redis.thread_started);
+}
+
+Async::~Async() = default;
+
+CheckHandle Async::check_async(std::string_view user, std::span<const Candidate> candidates,
+                               const CheckOptions& options, Checker::Callback callback) noexcept {
+  CallInside inside(parts_.counters);
+  AsyncRead* const read = prepared_read(user, candidates, options);
+  if (read == nullptr) {
+    // Answered here and now, because there is no memory to answer later, or no thread.
+    const Reason reason = parts_.gate.in_child() ? Reason::kForked : Reason::kOverloaded;
+    run_callback(callback, answer_here(reason, candidates.size()));
+    return {};
+  }
+  read->callback = std::move(callback);
+  read->add_reference();
+  CheckHandle handle(read);
+  remember(*read);
+  if (read->answered) {
+    read->skip_store();
+    hand_over(*read);
+  } else if (submit(*read, options)) {
+    hand_over(*read);
+  }
+  return handle;
+}
+
+AsyncStart Async::check_or_async(std::string_view user, std::span<const Candidate> candidates,
+                                 const CheckOptions& options, Checker::Callback callback) noexcept {
+  CallInside inside(parts_.counters);
+  AsyncRead* const read = prepared_read(user, candidates, options);
+  if (read == nullptr) {
+    const Reason reason = parts_.gate.in_child() ? Reason::kForked : Reason::kOverloaded;
+    AsyncStart start{.answer = answer_here(reason, candidates.size()), .handle = {}};
+    count_answer(*start.answer);
+    return start;
+  }
+  if (read->answered) {
+    AsyncStart start{.answer = std::move(read->result), .handle = {}};
+    read->drop_reference();
+    count_answer(*start.answer);
+    return start;
+  }
+  read->callback = std::move(callback);
+  read->add_reference();
+  AsyncStart start{.answer = std::nullopt, .handle = CheckHandle(read)};
+  remember(*read);
+  if (submit(*read, options) && read->claim()) {
+    judge(*read, read->reason, read->record);
+    start.answer = take_answer(*read);
+    start.handle = {};
+    count_answer(*start.answer);
+  }
+  return start;
+}
+
+/// Null: no memory, or a forked child.
+AsyncRead* Async::prepared_read(std::string_view user, std::span<const Candidate> candidates,
+                                const CheckOptions& options) noexcept {
+  const bool timed = parts_.counters.add(Counter::checks) % Latency::kOneIn == 0;
+  // Before anything that takes a lock: in a child, its holder may be a thread that is not there.
+  if (parts_.gate.in_child()) return nullptr;
+  AsyncRead* read = nullptr;
+  try {
+    read = reads_->acquire();
+  } catch (...) {
+    return nullptr;
+  }
+  read->prepare(*this);
+  read->begun = Clock::now();
+  read->timed = timed;
+  if (!parts_.room.make(candidates.size(), read->result.verdicts)) {
+    read->drop_reference();
+    return nullptr;
+  }
+  try {
+    read->user.assign(user);
+    read->segments.assign(options.segments.begin(), options.segments.end());
+    read->segment_views.assign(read->segments.begin(), read->segments.end());
+    ledger::user_key(parts_.options.key_prefix, user, read->key);
+    read->answered = knows_answer(*read, candidates, options);
+  } catch (...) {  // no memory, or the host's clock threw
+    parts_.judgement.refuse(candidates.size(), Reason::kOverloaded, read->result);
+    read->answered = true;
+  }
+  return read;
+}
+
+/// Whether the store need not be asked; the read's result is then the answer.
+bool Async::knows_answer(AsyncRead& read, std::span<const Candidate> candidates,
+                         const CheckOptions& options) {
+  CheckOptions copied = options;
+  copied.segments = read.segment_views;
+  Reason reason = parts_.gate.refuse_user(read.user);
+  if (reason == Reason::kPassed) {
+    reason = parts_.judgement.prepare(read.user, candidates, copied, read.question);
+  }
+  if (reason == Reason::kPassed) {
+    return parts_.judgement.answer_unread(read.question, read.result);
+  }
+  parts_.judgement.refuse(candidates.size(), reason, read.result);
+  return true;
+}
+
+/// True: the outcome is there already, and the caller's to deal with.
+bool Async::submit(AsyncRead& read, const CheckOptions& options) noexcept {
+  read.add_reference();  // the store's
+  read.add_reference();  // ours, for the lines below
+  parts_.store.get(read.key, read.begun + parts_.judgement.deadline_of(options), read);
+  const bool here = read.leave_submit();
+  // The list of pending ones still has its own: it is dropped by whoever answers.
+  read.drop_reference();
+  return here;
+}
+
+void Async::note_outcome(const AsyncRead& read, StoreCode code) noexcept {
+  count_read(parts_.counters, code);
+  if (read.timed) parts_.store_latency.add(Clock::now() - read.begun);
+}
+
+void Async::hand_over(AsyncRead& read) noexcept {
+  if (parts_.options.executor) {
+    try {
+      parts_.options.executor(SharedRead(read));
+      return;
+    } catch (...) {
+      // An executor that refuses must not lose an answer. If it took the task all the same, the
+      // first of the two to run gives it.
+      parts_.counters.add(Counter::overloaded);
+    }
+  }
+  read.add_reference();
+  if (answer_queues_[current_stripe() % answer_queues_.size()].push(read)) return;
+  read.run();  // only while the Checker is being destroyed
+  read.drop_reference();
+}
+
+void Async::answer(AsyncRead& read, Reason reason, std::string_view record) noexcept {
+  if (!read.answered) judge(read, reason, record);
+  if (read.timed) parts_.check_latency.add(Clock::now() - read.begun);
+  run_callback(read.callback, std::move(read.result));
+  read.end();
+}
+
+void Async::judge(AsyncRead& read, Reason reason, std::string_view record) noexcept {
+  try {
+    parts_.judgement.answer(read.question, reason, record, read.result);
+  } catch (...) {
+    parts_.judgement.refuse(read.question.candidates.size(), Reason::kOverloaded, read.result);
+  }
+}
+
+/// Of a read that the caller has claimed: the answer, without the callback.
+CheckResult Async::take_answer(AsyncRead& read) noexcept {
+  if (read.timed) parts_.check_latency.add(Clock::now() - read.begun);
+  CheckResult result = std::move(read.result);
+  read.end();
+  return result;
+}
+
+CheckResult Async::answer_here(Reason reason, std::size_t candidate_count) noexcept {
+  CheckResult result;
+  result.reason = reason;
+  // In a child without the spare memory: its lock may be held for good.
+  try {
+    parts_.judgement.refuse(candidate_count, reason, result);
+  } catch (...) {
+    if (reason != Reason::kForked && parts_.room.make(candidate_count, result.verdicts)) {
+      parts_.judgement.refuse(candidate_count, reason, result);
+    }
+  }
+  return result;
+}
+
+void Async::count_answer(const CheckResult& result) noexcept {
+  count_result(parts_.counters, result);
+  parts_.counters.add(Counter::checks_answered);
+}
+
+void Async::run_callback(Checker::Callback& callback, CheckResult result) noexcept {
+  count_answer(result);
+  if (!callback) return;
+  const CallbackFrame frame(&parts_.gate);
+  const Clock::time_point begun = Clock::now();
+  try {
+    callback(std::move(result));
+  } catch (...) {
+    if (parts_.options.log) {
+      parts_.options.log(LogLevel::kError, "a check_async() callback threw; ignored");
+    }
+  }
+  note_callback(Clock::now() - begun);
+}
+
+void Async::note_callback(std::chrono::nanoseconds taken) noexcept {
+  parts_.counters.add(Counter::callbacks);
+  parts_.counters.add(Counter::callback_ns_total, static_cast<std::uint64_t>(taken.count()));
+  std::int64_t longest = callback_ns_max_.load(std::memory_order_relaxed);
+  while (taken.count() > longest && !callback_ns_max_.compare_exchange_weak(
+                                        longest, taken.count(), std::memory_order_relaxed)) {
+  }
+  if (taken < kSlowCallback || has_executor() || !parts_.options.log) return;
+  // Said at the first, second, fourth, eighth…
+  const std::uint64_t times = slow_callbacks_.fetch_add(1, std::memory_order_relaxed) + 1;
+  if (!std::has_single_bit(times)) return;
+  try {
+    parts_.options.log(
+        LogLevel::kWarning,
+        "a check_async() callback kept its thread for " +
+            std::to_string(std::chrono::floor<std::chrono::milliseconds>(taken).count()) +
+            " ms, and with it the answers to other checks, which may time out; set an executor. "
+            "Slow callbacks so far: " +
+            std::to_string(times));
+  } catch (...) {  // NOLINT(bugprone-empty-catch): a log line is not worth a check
+  }
+}
+
+void Async::remember(AsyncRead& read) noexcept {
+  read.pending_stripe = current_stripe();
+  PendingList& list = pending_[read.pending_stripe];
+  const std::lock_guard lock(list.mutex);
+  read.previous_pending = nullptr;
+  read.next_pending = list.first;
+  if (list.first != nullptr) list.first->previous_pending = &read;
+  list.first = &read;
+}
+
+void Async::forget(AsyncRead& read) noexcept {
+  PendingList& list = pending_[read.pending_stripe];
+  {
+    const std::lock_guard lock(list.mutex);
+    AsyncRead*& before =
+        read.previous_pending == nullptr ? list.first : read.previous_pending->next_pending;
+    before = read.next_pending;
+    if (read.next_pending != nullptr) read.next_pending->previous_pending = read.previous_pending;
+    // The destructor may go on from here, so nothing below touches the Async.
+  }
+  read.drop_reference();
+}
+
+void Async::note_canceled() noexcept {
+  parts_.counters.add(Counter::canceled);
+  parts_.counters.add(Counter::checks_answered);
+}
+
+void Async::stop() noexcept {
+  for (AnswerQueue& queue : answer_queues_) queue.stop();
+  answer_pending();
+}
+
+void Async::answer_pending() noexcept {
+  AsyncRead* claimed = nullptr;
+  for (PendingList& list : pending_) {
+    const std::lock_guard lock(list.mutex);
+    for (AsyncRead* read = list.first; read != nullptr; read = read->next_pending) {
+      if (!read->claim_early()) continue;
+      read->add_reference();
+      read->next_waiting = claimed;
+      claimed = read;
+    }
+  }
+  while (claimed != nullptr) {
+    AsyncRead* const read = std::exchange(claimed, claimed->next_waiting);
+    answer(*read, Reason::kShutdown, {});
+    read->drop_reference();
+  }
+}
+
+bool Async::any_pending() noexcept {
+  for (PendingList& list : pending_) {
+    const std::lock_guard lock(list.mutex);
+    if (list.first != nullptr) return true;
+  }
+  return false;
+}
+
+void Async::let_go_of_rules() noexcept {
+  reads_->for_each_free([](AsyncRead& read) { read.question.held = {}; });
+}
+
+void Async::add_stats(CheckerStats& stats) const noexcept {
+  stats.callback_ns_max = static_cast<std::uint64_t>(callback_ns_max_.load());
+  if (parts_.gate.in_child()) return;  // no locks: their holders may not exist here
+  for (const AnswerQueue& queue : answer_queues_) stats.answers_waiting += queue.waiting();
+}
+
+}  // namespace fcap::checker

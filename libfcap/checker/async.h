@@ -1,0 +1,89 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <span>
+#include <string_view>
+
+#include <fcap/checker.h>
+
+#include "checker/answer_queue.h"
+#include "checker/async_read.h"
+#include "checker/parts.h"
+#include "checker/pool.h"
+
+namespace fcap::checker {
+
+/// The form of a check that answers by a callback.
+///
+/// Thread safety: all functions from any thread.
+class Async {
+ public:
+  /// Starts the threads that answer. Throws std::bad_alloc and std::system_error.
+  explicit Async(Parts parts);
+  ~Async();
+  Async(const Async&) = delete;
+  Async& operator=(const Async&) = delete;
+
+  AsyncStart check_or_async(std::string_view user, std::span<const Candidate> candidates,
+                            const CheckOptions& options, Checker::Callback callback) noexcept;
+  CheckHandle check_async(std::string_view user, std::span<const Candidate> candidates,
+                          const CheckOptions& options, Checker::Callback callback) noexcept;
+
+  /// Ends the answering threads and answers what is still pending kShutdown. The store has ended,
+  /// if it was the Checker's.
+  void stop() noexcept;
+  /// Whether a callback may still run or a read still touch this.
+  [[nodiscard]] bool any_pending() noexcept;
+  /// Lets go of the rules that rest in memory which is kept for the next check.
+  void let_go_of_rules() noexcept;
+  void add_stats(CheckerStats& stats) const noexcept;
+
+  // --- For AsyncRead.
+
+  [[nodiscard]] bool has_executor() const noexcept { return parts_.options.executor != nullptr; }
+  void note_outcome(const AsyncRead& read, StoreCode code) noexcept;
+  /// Has the read answered by the executor, or else the answer queue.
+  void hand_over(AsyncRead& read) noexcept;
+  /// Judges where that is still to do, and runs the callback.
+  void answer(AsyncRead& read, Reason reason, std::string_view record) noexcept;
+  /// Takes the read off the list of pending ones.
+  void forget(AsyncRead& read) noexcept;
+  void note_canceled() noexcept;
+  [[nodiscard]] bool in_child() const noexcept { return parts_.gate.in_child(); }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct alignas(kCacheLineBytes) PendingList {
+    std::mutex mutex;
+    AsyncRead* first = nullptr;
+  };
+
+  [[nodiscard]] AsyncRead* prepared_read(std::string_view user,
+                                         std::span<const Candidate> candidates,
+                                         const CheckOptions& options) noexcept;
+  [[nodiscard]] bool knows_answer(AsyncRead& read, std::span<const Candidate> candidates,
+                                  const CheckOptions& options);
+  [[nodiscard]] bool submit(AsyncRead& read, const CheckOptions& options) noexcept;
+  void judge(AsyncRead& read, Reason reason, std::string_view record) noexcept;
+  [[nodiscard]] CheckResult take_answer(AsyncRead& read) noexcept;
+  [[nodiscard]] CheckResult answer_here(Reason reason, std::size_t candidate_count) noexcept;
+  void count_answer(const CheckResult& result) noexcept;
+  void run_callback(Checker::Callback& callback, CheckResult result) noexcept;
+  void note_callback(std::chrono::nanoseconds taken) noexcept;
+  void remember(AsyncRead& read) noexcept;
+  void answer_pending() noexcept;
+
+  Parts parts_;
+  std::array<PendingList, kStripeCount> pending_;
+  Pool<AsyncRead>::Owner reads_;
+  std::deque<AnswerQueue> answer_queues_;
+  std::atomic<std::int64_t> callback_ns_max_{0};
+  std::atomic<std::uint64_t> slow_callbacks_{0};
+};
+
+}  // namespace fcap::checker

@@ -1,0 +1,297 @@
+#include "checker/blocking.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "ledger/user_key.h"
+
+namespace fcap::checker {
+namespace {
+
+// A batch has at most this share of the store's queue under way, so that it cannot take the place
+// of everybody else's checks.
+constexpr std::size_t kBatchShare = 8;
+constexpr std::size_t kBatchReadsMin = 64;
+// A batch is woken when so many answers wait, or a sixteenth of what is left.
+constexpr std::size_t kJudgedTogether = 32;
+
+struct ReadAnswer {
+  Reason reason;
+  std::string_view record;
+};
+
+// Looked at once: an answer that arrives between two looks would be half a timeout, half a record.
+ReadAnswer answer_of(const ReadGroup::Read& read, Counters& counters) noexcept {
+  if (!read.answered()) return {Reason::kTimeout, {}};
+  count_read(counters, read.code());
+  return {reason_of(read.code()), read.record()};
+}
+
+}  // namespace
+
+/// One call, from its beginning.
+struct Blocking::Call {
+  Call(const Parts& parts, std::size_t user_count, const CheckOptions& asked) noexcept
+      : inside(parts.counters),
+        timed(parts.counters.add(Counter::checks, user_count) % Latency::kOneIn == 0),
+        begun(Clock::now()),
+        deadline(begun + parts.judgement.deadline_of(asked)),
+        options(asked) {}
+
+  CallInside inside;
+  bool timed;
+  Clock::time_point begun;
+  Clock::time_point deadline;
+  CheckOptions options;
+};
+
+Blocking::Blocking(Parts parts) : parts_(parts), read_groups_(Pool<ReadGroup>::make()) {}
+
+Blocking::HeldGroup Blocking::acquire_group(std::size_t question_count) {
+  ReadGroup* const group = read_groups_->acquire();
+  try {
+    // All that can fail comes before reads are prepared: one that is prepared must be started.
+    group->prepare(0);
+    group->key.reserve(kKeyBytesMax);
+    if (group->questions.size() < question_count) group->questions.resize(question_count);
+  } catch (...) {
+    Pool<ReadGroup>::release(group);
+    throw;
+  }
+  return HeldGroup(group);
+}
+
+Reason Blocking::prepare(const Call& call, std::string_view user,
+                         std::span<const Candidate> candidates, Question& question) const {
+  const Reason refused = parts_.gate.refuse_user(user);
+  if (refused != Reason::kPassed) return refused;
+  return parts_.judgement.prepare(user, candidates, call.options, question);
+}
+
+const ReadGroup::Read& Blocking::read_one(Call& call, std::string_view user, ReadGroup& group) {
+  ledger::user_key(parts_.options.key_prefix, user, group.key);
+  group.prepare(1);
+  group.start(parts_.store, 0, group.key, call.deadline);
+  call.inside.submitted();
+  group.wait_until_left(0, call.deadline);
+  if (call.timed) parts_.store_latency.add(Clock::now() - call.begun);
+  return group.read(0);
+}
+
+CheckResult Blocking::check(std::string_view user, std::span<const Candidate> candidates,
+                            const CheckOptions& options) noexcept {
+  Call call(parts_, 1, options);
+  CheckResult result;
+  if (parts_.room.make(candidates.size(), result.verdicts)) {
+    try {
+      check_one(call, user, candidates, result);
+    } catch (...) {  // no memory, or the host's clock threw
+      parts_.judgement.refuse(candidates.size(), Reason::kOverloaded, result);
+    }
+  } else {
+    result.reason = Reason::kOverloaded;
+  }
+  count_result(parts_.counters, result);
+  if (call.timed) parts_.check_latency.add(Clock::now() - call.begun);
+  parts_.counters.add(Counter::checks_answered);
+  return result;
+}
+
+void Blocking::check_one(Call& call, std::string_view user, std::span<const Candidate> candidates,
+                         CheckResult& result) {
+  Reason reason = parts_.gate.refuse_blocking();
+  if (reason != Reason::kPassed) {
+    return parts_.judgement.refuse(candidates.size(), reason, result);
+  }
+  const HeldGroup group = acquire_group(1);
+  Question& question = group->questions.front();
+  reason = prepare(call, user, candidates, question);
+  if (reason != Reason::kPassed) {
+    return parts_.judgement.refuse(candidates.size(), reason, result);
+  }
+  if (parts_.judgement.answer_unread(question, result)) return;
+  const ReadAnswer answer = answer_of(read_one(call, user, *group), parts_.counters);
+  parts_.judgement.answer(question, answer.reason, answer.record, result);
+}
+
+PickResult Blocking::first_allowed(std::string_view user, std::span<const Candidate> ranked,
+                                   std::size_t k, const CheckOptions& options) noexcept {
+  Call call(parts_, 1, options);
+  Picks picks;
+  Reason reason = Reason::kPassed;
+  try {
+    if (k > 0 && !ranked.empty()) {
+      picks.picked.reserve(std::min(k, ranked.size()));
+      reason = pick(call, user, ranked, k, picks);
+    }
+  } catch (...) {  // no memory, or the host's clock threw
+    reason = Reason::kOverloaded;
+    if (picks.picked.capacity() >= std::min(k, ranked.size())) {
+      parts_.judgement.pick_refused(ranked.size(), k, reason, picks);
+    }
+  }
+  Counters& counters = parts_.counters;
+  counters.add(Counter::candidates, picks.judged);
+  counters.add(Counter::allowed, picks.picked.size());
+  counters.add(Counter::capped, picks.judged - picks.picked.size());
+  count_reason(counters, reason);
+  if (call.timed) parts_.check_latency.add(Clock::now() - call.begun);
+  counters.add(Counter::checks_answered);
+  return {.picked = std::move(picks.picked), .reason = reason};
+}
+
+Reason Blocking::pick(Call& call, std::string_view user, std::span<const Candidate> ranked,
+                      std::size_t k, Picks& picks) {
+  Reason reason = parts_.gate.refuse_blocking();
+  if (reason != Reason::kPassed) {
+    parts_.judgement.pick_refused(ranked.size(), k, reason, picks);
+    return reason;
+  }
+  const HeldGroup group = acquire_group(1);
+  Question& question = group->questions.front();
+  reason = prepare(call, user, ranked, question);
+  if (reason != Reason::kPassed) {
+    parts_.judgement.pick_refused(ranked.size(), k, reason, picks);
+    return reason;
+  }
+  if (parts_.judgement.pick_unread(question, k, picks)) return Reason::kPassed;
+  const ReadAnswer answer = answer_of(read_one(call, user, *group), parts_.counters);
+  return parts_.judgement.pick_by_record(question, k, answer.reason, answer.record, picks);
+}
+
+std::vector<CheckResult> Blocking::check_batch(std::span<const UserCandidates> users,
+                                               const CheckOptions& options) noexcept {
+  Call call(parts_, users.size(), options);
+  std::vector<CheckResult> results;
+  try {
+    results.resize(users.size());
+  } catch (...) {
+    parts_.counters.add(Counter::overloaded, users.size());
+    parts_.counters.add(Counter::checks_answered, users.size());
+    return results;
+  }
+  for (std::size_t i = 0; i < users.size(); ++i) {
+    // Overwritten by whoever answers.
+    results[i].reason = Reason::kOverloaded;
+    (void)parts_.room.make(users[i].candidates.size(), results[i].verdicts);
+  }
+  try {
+    if (!parts_.gate.in_child() && !call.options.now) {
+      call.options.now = parts_.judgement.instant_of(options);
+    }
+    const std::size_t most =
+        std::max(parts_.options.redis.queue_operations_max / kBatchShare, kBatchReadsMin);
+    for (std::size_t begin = 0; begin < users.size(); begin += most) {
+      const std::size_t count = std::min(most, users.size() - begin);
+      check_some(call, users.subspan(begin, count), std::span(results).subspan(begin, count),
+                 begin + count == users.size());
+    }
+  } catch (...) {  // no memory, or the host's clock threw; answered below
+  }
+  for (std::size_t i = 0; i < users.size(); ++i) {
+    const std::size_t count = users[i].candidates.size();
+    if (results[i].verdicts.size() != count && results[i].verdicts.capacity() >= count) {
+      parts_.judgement.refuse(count, Reason::kOverloaded, results[i]);
+    }
+    count_result(parts_.counters, results[i]);
+  }
+  if (call.timed) parts_.check_latency.add(Clock::now() - call.begun);
+  parts_.counters.add(Counter::checks_answered, users.size());
+  return results;
+}
+
+/// Answers kOverloaded where `judge` throws, so that one user of a batch is no other's trouble.
+template <typename Judge>
+bool Blocking::guarded(std::size_t candidate_count, CheckResult& result, const Judge& judge) {
+  try {
+    return judge();
+  } catch (...) {  // no memory
+    parts_.judgement.refuse(candidate_count, Reason::kOverloaded, result);
+    return true;
+  }
+}
+
+/// As many users as a batch may have under way. `last`: no more follow.
+void Blocking::check_some(Call& call, std::span<const UserCandidates> users,
+                          std::span<CheckResult> results, bool last) {
+  // Before anything that takes a lock: in a child, its holder may be a thread that is not there.
+  const Reason refused = parts_.gate.refuse_blocking();
+  if (refused != Reason::kPassed) {
+    for (std::size_t i = 0; i < users.size(); ++i) {
+      if (results[i].verdicts.capacity() < users[i].candidates.size()) continue;  // no memory
+      parts_.judgement.refuse(users[i].candidates.size(), refused, results[i]);
+    }
+    return;
+  }
+  const HeldGroup group = acquire_group(users.size());
+  group->asked.clear();
+  group->asked.reserve(users.size());
+  const bool late = call.deadline > call.begun && Clock::now() >= call.deadline;
+  for (std::size_t i = 0; i < users.size(); ++i) {
+    if (results[i].verdicts.capacity() < users[i].candidates.size()) continue;  // no memory
+    Question& question = group->questions[i];
+    const bool answered = guarded(users[i].candidates.size(), results[i], [&] {
+      const Reason reason = prepare(call, users[i].user, users[i].candidates, question);
+      if (reason != Reason::kPassed) {
+        parts_.judgement.refuse(users[i].candidates.size(), reason, results[i]);
+        return true;
+      }
+      if (parts_.judgement.answer_unread(question, results[i])) return true;
+      if (late) parts_.judgement.answer(question, Reason::kTimeout, {}, results[i]);
+      return late;
+    });
+    if (!answered) group->asked.push_back(i);
+  }
+  if (group->asked.empty()) return;
+  group->prepare(group->asked.size());
+  for (std::size_t read = 0; read < group->asked.size(); ++read) {
+    ledger::user_key(parts_.options.key_prefix, users[group->asked[read]].user, group->key);
+    group->start(parts_.store, read, group->key, call.deadline);
+  }
+  if (last) call.inside.submitted();
+  judge_arriving(call, *group, results);
+}
+
+/// Judges as answers arrive, until the deadline.
+void Blocking::judge_arriving(const Call& call, ReadGroup& group, std::span<CheckResult> results) {
+  std::vector<std::size_t> waiting(group.asked.size());
+  for (std::size_t i = 0; i < waiting.size(); ++i) waiting[i] = i;
+  const auto answer = [&](std::size_t read, const ReadAnswer& given) {
+    const std::size_t user = group.asked[read];
+    const Question& question = group.questions[user];
+    (void)guarded(question.candidates.size(), results[user], [&] {
+      parts_.judgement.answer(question, given.reason, given.record, results[user]);
+      return true;
+    });
+  };
+  bool over = false;
+  while (!waiting.empty() && !over) {
+    const std::size_t together = std::max(kJudgedTogether, waiting.size() / 16);
+    const std::size_t outstanding = group.outstanding();
+    group.wait_until_left(outstanding > together ? outstanding - together : 0, call.deadline);
+    // What is here at the deadline is still judged, but no more than was waited for.
+    over = Clock::now() >= call.deadline;
+    std::size_t judged = 0;
+    std::size_t kept = 0;
+    for (const std::size_t read : waiting) {
+      const bool may_judge = judged < kJudgedTogether || Clock::now() < call.deadline;
+      if (may_judge && group.read(read).answered()) {
+        answer(read, answer_of(group.read(read), parts_.counters));
+        ++judged;
+      } else {
+        waiting[kept++] = read;
+      }
+    }
+    waiting.resize(kept);
+  }
+  for (const std::size_t read : waiting) answer(read, {Reason::kTimeout, {}});
+}
+
+void Blocking::let_go_of_rules() noexcept {
+  read_groups_->for_each_free([](ReadGroup& group) {
+    for (Question& question : group.questions) question.held = {};
+  });
+}
+
+}  // namespace fcap::checker

@@ -1,0 +1,66 @@
+#include "checker/counters.h"
+
+namespace fcap::checker {
+
+void count_reason(Counters& counters, Reason reason) noexcept {
+  switch (reason) {
+    case Reason::kPassed:
+    case Reason::kCapped:
+      return;
+    case Reason::kShutdown:
+      counters.add(Counter::shutdown);
+      return;
+    case Reason::kReentrant:
+      counters.add(Counter::reentrant);
+      return;
+    case Reason::kNoUser:
+      counters.add(Counter::no_user);
+      return;
+    case Reason::kNoRules:
+      counters.add(Counter::no_rules);
+      return;
+    case Reason::kTimeout:
+      counters.add(Counter::timeouts);
+      return;
+    case Reason::kUnavailable:
+      counters.add(Counter::unavailable);
+      return;
+    case Reason::kBreakerOpen:
+      counters.add(Counter::breaker_open);
+      return;
+    case Reason::kOverloaded:
+      counters.add(Counter::overloaded);
+      return;
+    case Reason::kUndecodable:
+      counters.add(Counter::undecodable);
+      return;
+    case Reason::kForked:
+      counters.add(Counter::forked);
+      return;
+    case Reason::kInvalid:
+      counters.add(Counter::invalid);
+      return;
+  }
+}
+
+void count_result(Counters& counters, const CheckResult& result) noexcept {
+  std::uint64_t allowed = 0;
+  bool invalid = false;
+  for (const Verdict& verdict : result.verdicts) {
+    if (verdict.allowed) ++allowed;
+    invalid = invalid || verdict.reason == Reason::kInvalid;
+  }
+  counters.add(Counter::candidates, result.verdicts.size());
+  counters.add(Counter::allowed, allowed);
+  counters.add(Counter::capped, result.verdicts.size() - allowed);
+  count_reason(counters, result.reason);
+  if (invalid && result.reason != Reason::kInvalid) counters.add(Counter::invalid);
+}
+
+void count_read(Counters& counters, StoreCode code) noexcept {
+  if (code == StoreCode::kOk) counters.add(Counter::records_found);
+  if (code == StoreCode::kNotFound) counters.add(Counter::records_missing);
+  if (code == StoreCode::kServerError) counters.add(Counter::server_errors);
+}
+
+}  // namespace fcap::checker

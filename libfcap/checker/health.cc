@@ -1,0 +1,38 @@
+#include "checker/health.h"
+
+#include <string>
+
+namespace fcap::checker {
+
+void judge_health(CheckerHealth& health) {
+  const StoreHealth& store = health.store;
+  const bool readable = store.role != ServerRole::kSentinel;
+  health.ready = health.has_rules && store.connected && !store.breaker_open && readable;
+  const auto add = [&](std::string problem, const std::string& detail = {}) {
+    if (!detail.empty()) problem += ": " + detail;
+    health.problems.push_back(std::move(problem));
+  };
+  if (!health.has_rules) add("no rules are loaded, nothing is capped", health.rules_error);
+  if (health.has_rules && !health.rules_error.empty()) {
+    add("the rules could not be refreshed, the last good ones stay", health.rules_error);
+  }
+  if (!health.segments_error.empty()) {
+    add("the segments could not be refreshed", health.segments_error);
+  }
+  if (!store.connected) add("the store is not connected", store.last_error);
+  if (store.breaker_open) add("the store failed repeatedly and is left alone", store.last_error);
+  if (store.role == ServerRole::kSentinel) {
+    add("redis.addresses names a Sentinel, which holds no data");
+  }
+  if (store.role == ServerRole::kReplica && !store.replica_link_up) {
+    add("the store is a replica that has lost its master, its data grow old", store.role_text);
+  }
+  if (store.config_state == ConfigState::kMissing) {
+    add("nothing was ever written under this key_prefix in this database", store.config_text);
+  }
+  if (store.config_state == ConfigState::kDiffers) {
+    add("the configuration differs from the updater's", store.config_text);
+  }
+}
+
+}  // namespace fcap::checker

@@ -1,0 +1,284 @@
+#include "checker/judgement.h"
+
+#include <algorithm>
+#include <bit>
+#include <string>
+#include <utility>
+
+#include "ledger/ids.h"
+
+namespace fcap::checker {
+namespace {
+
+// Cached caps are for the instants that hosts ask about, so that differences never overflow.
+constexpr Instant kCacheFrom = instant_from_ms(0);
+constexpr Instant kCacheUntil = instant_from_ms(std::int64_t{1} << 59);
+constexpr std::chrono::seconds kDeadlineMax{60};
+
+bool is_id(std::string_view id) noexcept {
+  return !id.empty() && id.size() <= ledger::kIdBytesMax;
+}
+
+}  // namespace
+
+Judgement::Judgement(const CheckerOptions& options, const Gate& gate,
+                     const CurrentRules& current_rules, Counters& counters)
+    : options_(options),
+      gate_(gate),
+      current_rules_(current_rules),
+      counters_(counters),
+      scratches_(Pool<Scratch>::make()) {
+  const LocalOptions& local = options_.local;
+  if (local.shown_max > 0) {
+    shown_ = std::make_unique<ShownEvents>(
+        ShownEvents::Limits{.events_max = local.shown_max, .kept_for = local.shown_for});
+  }
+  if (local.cached_caps_max > 0) {
+    cache_ = std::make_unique<NegativeCache>(NegativeCache::Limits{
+        .verdicts_max = local.cached_caps_max, .kept_for = local.cached_caps_for});
+  }
+}
+
+Instant Judgement::instant_of(const CheckOptions& options) const {
+  if (options.now) return *options.now;
+  if (options_.clock) return options_.clock();
+  return std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
+}
+
+std::chrono::microseconds Judgement::deadline_of(const CheckOptions& options) const noexcept {
+  return std::clamp<std::chrono::microseconds>(options.deadline.value_or(options_.deadline),
+                                               std::chrono::microseconds::zero(), kDeadlineMax);
+}
+
+Reason Judgement::prepare(std::string_view user, std::span<const Candidate> candidates,
+                          const CheckOptions& options, Question& question) const {
+  question.user = user;
+  question.segments = options.segments;
+  question.now = instant_of(options);
+  current_rules_.refresh(question.held);
+  if (question.held.rules == nullptr) return Reason::kNoRules;
+  hash_candidates(candidates, question.candidates);
+  if (cache_ != nullptr) {
+    question.subject = cache_->subject(user, options.segments, question.held.generation);
+  }
+  return Reason::kPassed;
+}
+
+bool Judgement::answer_unread(const Question& question, CheckResult& result) {
+  if (all_kept(question, result)) {
+    result.rules = question.held.rules;
+    counters_.add(Counter::cached_checks);
+    counters_.add(Counter::cached_verdicts, result.verdicts.size());
+    return true;
+  }
+  if (needs_history(question)) return false;
+  const Pooled<Scratch> scratch(*scratches_);
+  scratch->ledger.clear();
+  counters_.add(Counter::shadow_capped, judge(*scratch, question, options_.fail_open, result));
+  counters_.add(Counter::unread_checks);
+  return true;
+}
+
+/// Whether every candidate has a kept cap; `result` then has them.
+bool Judgement::all_kept(const Question& question, CheckResult& result) const {
+  if (cache_ == nullptr || question.candidates.empty()) return false;
+  const Clock::time_point clock_now = Clock::now();
+  result.verdicts.clear();
+  for (const rules::CandidateKey& candidate : question.candidates) {
+    const auto verdict = cache_->find(*question.subject, candidate, question.now, clock_now);
+    if (!verdict) return false;
+    result.verdicts.push_back(*verdict);
+  }
+  result.reason = Reason::kPassed;
+  return true;
+}
+
+void Judgement::answer(const Question& question, Reason reason, std::string_view record,
+                       CheckResult& result) {
+  const Pooled<Scratch> scratch(*scratches_);
+  reason = load(*scratch, question, reason, record);
+  if (reason != Reason::kPassed) return answer_without(*scratch, question, reason, result);
+  counters_.add(Counter::shadow_capped, judge(*scratch, question, options_.fail_open, result));
+  keep_caps(*scratch, question, result);
+}
+
+Reason Judgement::load(Scratch& scratch, const Question& question, Reason reason,
+                       std::string_view record) {
+  if (reason == Reason::kUnavailable && gate_.closing()) return Reason::kShutdown;
+  if (reason != Reason::kPassed) return reason;
+  if (scratch.ledger.decode(record) != ledger::DecodeCode::kOk) {
+    note_undecodable();
+    return Reason::kUndecodable;
+  }
+  counters_.add(Counter::unknown_frames, scratch.ledger.unknown_frames());
+  add_shown(scratch, question.user);
+  return Reason::kPassed;
+}
+
+void Judgement::add_shown(Scratch& scratch, std::string_view user) {
+  scratch.unconfirmed = 0;
+  if (shown_ == nullptr) return;
+  const ShownEvents::Merged merged = shown_->merge_into(user, Clock::now(), scratch.ledger);
+  scratch.unconfirmed = merged.unconfirmed;
+  counters_.add(Counter::shown_confirmed, merged.confirmed);
+}
+
+/// After judging by a record: only what it confirms, not what this process believes.
+void Judgement::keep_caps(const Scratch& scratch, const Question& question,
+                          const CheckResult& result) noexcept {
+  if (cache_ == nullptr || scratch.unconfirmed > 0) return;
+  if (question.now < kCacheFrom || question.now > kCacheUntil) return;
+  const Clock::time_point clock_now = Clock::now();
+  for (std::size_t i = 0; i < result.verdicts.size(); ++i) {
+    if (result.verdicts[i].reason != Reason::kCapped) continue;
+    if (const auto capped = scratch.evaluator.capped_until(i)) {
+      cache_->put(*question.subject, question.candidates[i], question.now, *capped, clock_now);
+    }
+  }
+}
+
+/// Where the history could not be had: what is capped for certain, by what this process has shown,
+/// by what it has read before, or by a limit of 0, is capped all the same.
+void Judgement::answer_without(Scratch& scratch, const Question& question, Reason reason,
+                               CheckResult& result) {
+  refuse(question.candidates.size(), reason, result);
+  if (reason == Reason::kShutdown || question.held.rules == nullptr) return;
+  scratch.ledger.clear();
+  add_shown(scratch, question.user);
+  counters_.add(Counter::certain_verdicts, cap_certain(scratch, question, result));
+  put_kept_caps(question, result);
+}
+
+void Judgement::put_kept_caps(const Question& question, CheckResult& result) {
+  if (cache_ == nullptr) return;
+  const Clock::time_point clock_now = Clock::now();
+  std::uint64_t found = 0;
+  for (std::size_t i = 0; i < result.verdicts.size(); ++i) {
+    const auto verdict =
+        cache_->find(*question.subject, question.candidates[i], question.now, clock_now);
+    if (!verdict) continue;
+    result.verdicts[i] = *verdict;
+    ++found;
+  }
+  if (found == 0) return;
+  result.rules = question.held.rules;
+  counters_.add(Counter::cached_verdicts, found);
+}
+
+void Judgement::refuse(std::size_t candidate_count, Reason reason, CheckResult& result) const {
+  answer_alike(candidate_count, reason, allows(reason), result);
+}
+
+bool Judgement::allows(Reason reason) const noexcept {
+  if (reason == Reason::kNoUser) return options_.no_user == CheckerOptions::NoUserPolicy::kAllow;
+  return options_.fail_open;
+}
+
+namespace {
+
+/// The first `k` that are allowed, where each is as it is whatever else is shown.
+void first_of(const std::vector<Verdict>& verdicts, std::size_t k, Picks& picks) {
+  picks.picked.clear();
+  picks.judged = 0;
+  for (; picks.judged < verdicts.size() && picks.picked.size() < k; ++picks.judged) {
+    if (verdicts[picks.judged].allowed) picks.picked.push_back(picks.judged);
+  }
+}
+
+}  // namespace
+
+bool Judgement::pick_unread(const Question& question, std::size_t k, Picks& picks) {
+  CheckResult result;
+  if (all_kept(question, result)) {
+    counters_.add(Counter::cached_checks);
+    counters_.add(Counter::cached_verdicts, result.verdicts.size());
+    first_of(result.verdicts, k, picks);
+    return true;
+  }
+  if (needs_history(question)) return false;
+  const Pooled<Scratch> scratch(*scratches_);
+  scratch->ledger.clear();
+  pick(*scratch, question, k, options_.fail_open, picks);
+  counters_.add(Counter::shadow_capped, picks.shadow_capped);
+  counters_.add(Counter::unread_checks);
+  return true;
+}
+
+Reason Judgement::pick_by_record(const Question& question, std::size_t k, Reason reason,
+                                 std::string_view record, Picks& picks) {
+  const Pooled<Scratch> scratch(*scratches_);
+  reason = load(*scratch, question, reason, record);
+  if (reason == Reason::kPassed) {
+    pick(*scratch, question, k, options_.fail_open, picks);
+    counters_.add(Counter::shadow_capped, picks.shadow_capped);
+    return reason;
+  }
+  CheckResult result;
+  answer_without(*scratch, question, reason, result);
+  first_of(result.verdicts, k, picks);
+  return reason;
+}
+
+void Judgement::pick_refused(std::size_t candidate_count, std::size_t k, Reason reason,
+                             Picks& picks) const {
+  picks.picked.clear();
+  picks.shadow_capped = 0;
+  const bool allowed = allows(reason);
+  picks.judged = allowed ? std::min(candidate_count, k) : candidate_count;
+  for (std::size_t i = 0; allowed && i < picks.judged; ++i) picks.picked.push_back(i);
+}
+
+std::optional<ledger::Entry> Judgement::shown_entry(std::string_view user, const Candidate& shown,
+                                                    std::string_view event_id) const noexcept {
+  if (shown_ == nullptr || gate_.in_child() || !gate_.is_user(user)) return std::nullopt;
+  if (!is_id(event_id) || !is_id(shown.campaign) || shown.creative.size() > ledger::kIdBytesMax) {
+    return std::nullopt;
+  }
+  const rules::CandidateKey key = rules::candidate_key(shown);
+  return ledger::Entry{.time = {},
+                       .campaign = key.campaign,
+                       .creative = key.creative,
+                       .type = EventType::kImpression,
+                       .fingerprint = ledger::fingerprint(event_id)};
+}
+
+bool Judgement::note_shown(std::string_view user, const Candidate& shown, std::string_view event_id,
+                           std::optional<Instant> at) noexcept {
+  auto entry = shown_entry(user, shown, event_id);
+  if (!entry) return false;
+  try {
+    entry->time = at ? *at : instant_of({});
+    counters_.add(Counter::shown_displaced, shown_->note(user, *entry, Clock::now()));
+    counters_.add(Counter::shown_noted);
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+
+bool Judgement::take_back_shown(std::string_view user, const Candidate& shown,
+                                std::string_view event_id) noexcept {
+  const auto entry = shown_entry(user, shown, event_id);
+  if (!entry || !shown_->take_back(user, *entry)) return false;
+  counters_.add(Counter::shown_taken_back);
+  return true;
+}
+
+void Judgement::note_undecodable() noexcept {
+  // Said at the first, second, fourth, eighth… so that a damaged population cannot flood the log.
+  const auto times = undecodable_logged_.fetch_add(1, std::memory_order_relaxed) + 1;
+  if (!options_.log || !std::has_single_bit(times)) return;
+  try {
+    options_.log(LogLevel::kError, "a user's record could not be decoded; such records so far: " +
+                                       std::to_string(times));
+  } catch (...) {  // NOLINT(bugprone-empty-catch): a log line is not worth a check
+  }
+}
+
+void Judgement::add_stats(CheckerStats& stats) const noexcept {
+  stats.cached_caps = cache_ == nullptr ? 0 : cache_->size();
+  if (gate_.in_child()) return;  // no locks: their holders may not exist here
+  stats.shown_kept = shown_ == nullptr ? 0 : shown_->size();
+}
+
+}  // namespace fcap::checker

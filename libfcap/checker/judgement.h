@@ -1,0 +1,94 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include <fcap/checker.h>
+
+#include "checker/counters.h"
+#include "checker/gate.h"
+#include "checker/judge.h"
+#include "checker/latency.h"
+#include "checker/negative_cache.h"
+#include "checker/pool.h"
+#include "checker/question.h"
+#include "checker/shown_events.h"
+
+namespace fcap::checker {
+
+/// From a question and what the store said to verdicts, with what the process knows by itself:
+/// impressions just shown, and caps that are certain. Does no I/O and has no threads.
+///
+/// Thread safety: all functions from any thread.
+class Judgement {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  /// All of them outlive it. Throws std::bad_alloc.
+  Judgement(const CheckerOptions& options, const Gate& gate, const CurrentRules& current_rules,
+            Counters& counters);
+
+  /// Prepares a question; its views are the arguments'. kNoRules: there are none yet. Throws
+  /// std::bad_alloc and what the host's clock throws.
+  [[nodiscard]] Reason prepare(std::string_view user, std::span<const Candidate> candidates,
+                               const CheckOptions& options, Question& question) const;
+
+  /// Whether the store need not be asked: every candidate is capped for certain, or no rule counts
+  /// anything for them. `result` then has the verdicts. Throws std::bad_alloc.
+  [[nodiscard]] bool answer_unread(const Question& question, CheckResult& result);
+
+  /// Judges by a record. `reason` other than kPassed: there is none. Throws std::bad_alloc.
+  void answer(const Question& question, Reason reason, std::string_view record,
+              CheckResult& result);
+
+  /// Gives all candidates the same answer. Does not throw where `result.verdicts` has the room.
+  void refuse(std::size_t candidate_count, Reason reason, CheckResult& result) const;
+
+  /// For first_allowed(), as answer_unread() and answer(). `picks` has room for `k` of them.
+  [[nodiscard]] bool pick_unread(const Question& question, std::size_t k, Picks& picks);
+  [[nodiscard]] Reason pick_by_record(const Question& question, std::size_t k, Reason reason,
+                                      std::string_view record, Picks& picks);
+  /// The first `k` where the history is not to be had.
+  void pick_refused(std::size_t candidate_count, std::size_t k, Reason reason, Picks& picks) const;
+
+  bool note_shown(std::string_view user, const Candidate& shown, std::string_view event_id,
+                  std::optional<Instant> at) noexcept;
+  bool take_back_shown(std::string_view user, const Candidate& shown,
+                       std::string_view event_id) noexcept;
+
+  [[nodiscard]] Instant instant_of(const CheckOptions& options) const;
+  [[nodiscard]] std::chrono::microseconds deadline_of(const CheckOptions& options) const noexcept;
+  void add_stats(CheckerStats& stats) const noexcept;
+
+ private:
+  [[nodiscard]] std::optional<ledger::Entry> shown_entry(std::string_view user,
+                                                         const Candidate& shown,
+                                                         std::string_view event_id) const noexcept;
+  [[nodiscard]] bool all_kept(const Question& question, CheckResult& result) const;
+  [[nodiscard]] Reason load(Scratch& scratch, const Question& question, Reason reason,
+                            std::string_view record);
+  void add_shown(Scratch& scratch, std::string_view user);
+  void keep_caps(const Scratch& scratch, const Question& question,
+                 const CheckResult& result) noexcept;
+  void answer_without(Scratch& scratch, const Question& question, Reason reason,
+                      CheckResult& result);
+  void put_kept_caps(const Question& question, CheckResult& result);
+  void note_undecodable() noexcept;
+  [[nodiscard]] bool allows(Reason reason) const noexcept;
+
+  const CheckerOptions& options_;
+  const Gate& gate_;
+  const CurrentRules& current_rules_;
+  Counters& counters_;
+  std::unique_ptr<ShownEvents> shown_;    // null: switched off
+  std::unique_ptr<NegativeCache> cache_;  // null: switched off
+  Pool<Scratch>::Owner scratches_;
+  std::atomic<std::uint64_t> undecodable_logged_{0};
+};
+
+}  // namespace fcap::checker

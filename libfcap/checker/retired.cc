@@ -1,0 +1,68 @@
+#include "checker/retired.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <poll.h>
+#include <unistd.h>
+
+namespace fcap::checker {
+namespace {
+
+constexpr int kLookMs = 5;
+
+}  // namespace
+
+Status Retired::start() {
+  return thread_.start("fcap-retired", [this] { run(); });
+}
+
+void Retired::take(std::shared_ptr<const void> set) noexcept {
+  if (set == nullptr) return;
+  try {
+    const std::lock_guard lock(mutex_);
+    sets_.push_back(std::move(set));
+  } catch (...) {
+    return;
+  }
+  thread_.wake();
+}
+
+void Retired::stop() noexcept {
+  thread_.stop();
+}
+
+void Retired::run() noexcept {
+  const config::LoopEvents events = thread_.events();
+  pollfd polled[] = {{.fd = events.stop, .events = POLLIN, .revents = 0},
+                     {.fd = events.wake, .events = POLLIN, .revents = 0}};
+  bool any = false;
+  while (true) {
+    if (::poll(polled, 2, any ? kLookMs : -1) > 0) {
+      if ((polled[0].revents & POLLIN) != 0) return;
+      std::uint64_t count = 0;
+      if ((polled[1].revents & POLLIN) != 0) (void)!::read(events.wake, &count, sizeof count);
+    }
+    let_go_();
+    // Destroyed at the end of this statement, outside the lock.
+    take_unused().clear();
+    const std::lock_guard lock(mutex_);
+    any = !sets_.empty();
+  }
+}
+
+std::vector<std::shared_ptr<const void>> Retired::take_unused() noexcept {
+  std::vector<std::shared_ptr<const void>> unused;
+  const std::lock_guard lock(mutex_);
+  // Nobody can take a new reference: whoever could have one to copy still counts.
+  const auto first = std::partition(sets_.begin(), sets_.end(),
+                                    [](const auto& set) { return set.use_count() > 1; });
+  try {
+    unused.assign(std::make_move_iterator(first), std::make_move_iterator(sets_.end()));
+    sets_.erase(first, sets_.end());
+  } catch (...) {  // NOLINT(bugprone-empty-catch): no memory; next time
+  }
+  return unused;
+}
+
+}  // namespace fcap::checker

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include <fcap/status.h>
+
+#include "config/background_thread.h"
+
+namespace fcap::checker {
+
+/// Where replaced rule sets and segments wait until nobody uses them, to be destroyed on a thread
+/// of their own: a million rules take hundreds of milliseconds to free, which no checking thread
+/// and no owner of a result should pay for.
+///
+/// Thread safety: take() from any thread.
+class Retired {
+ public:
+  /// `let_go` is called before each look: it makes memory that rests let go of old sets.
+  explicit Retired(std::function<void()> let_go) : let_go_(std::move(let_go)) {}
+  ~Retired() { stop(); }
+  Retired(const Retired&) = delete;
+  Retired& operator=(const Retired&) = delete;
+
+  Status start();
+  /// Keeps the set, which may be null, until this is the only reference. Out of memory, or when
+  /// stopped, it is let go of here and now.
+  void take(std::shared_ptr<const void> set) noexcept;
+  /// What is still in use then is let go of: its last owner destroys it.
+  void stop() noexcept;
+
+ private:
+  void run() noexcept;
+  /// Takes out those that nobody else uses.
+  [[nodiscard]] std::vector<std::shared_ptr<const void>> take_unused() noexcept;
+
+  const std::function<void()> let_go_;
+  std::mutex mutex_;
+  std::vector<std::shared_ptr<const void>> sets_;
+  config::BackgroundThread thread_;
+};
+
+}  // namespace fcap::checker

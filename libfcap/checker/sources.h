@@ -1,0 +1,62 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include <fcap/checker.h>
+
+#include "checker/current_rules.h"
+#include "checker/gate.h"
+#include "checker/retired.h"
+#include "config/rule_refresher.h"
+#include "config/segment_refresher.h"
+
+namespace fcap::checker {
+
+/// The rule set and the stored segments in use: follows their sources, swaps them, and sees to it
+/// that replaced ones end on a thread of their own.
+///
+/// Thread safety: all functions from any thread, but for start() and stop().
+class Sources {
+ public:
+  /// `options` and `gate` outlive it. `let_go` makes memory that rests let go of old sets.
+  Sources(const CheckerOptions& options, const Gate& gate, std::function<void()> let_go);
+
+  /// Begins to follow the sources, if there are any. Not ok: a setting of theirs is wrong.
+  Status start();
+  void stop_following() noexcept;
+  void stop_freeing() noexcept { retired_.stop(); }
+
+  void set_rules(std::shared_ptr<const RuleSet> rules) noexcept;
+  void set_segments(std::shared_ptr<const SegmentSet> segments) noexcept;
+  [[nodiscard]] std::shared_ptr<const RuleSet> rules() const noexcept;
+  [[nodiscard]] std::shared_ptr<const SegmentSet> segments() const noexcept;
+  [[nodiscard]] const CurrentRules& current() const noexcept { return current_; }
+
+  void add_stats(CheckerStats& stats) const noexcept;
+  /// Throws std::bad_alloc.
+  void add_health(CheckerHealth& health) const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  Status start_rules(Clock::time_point until);
+  void warn_of_segments() const noexcept;
+  void add_segment_stats(CheckerStats& stats) const noexcept;
+  [[nodiscard]] std::chrono::milliseconds age_of_given() const noexcept;
+
+  const CheckerOptions& options_;
+  const Gate& gate_;
+  CurrentRules current_;
+  Retired retired_;
+  std::atomic<Clock::rep> rules_set_at_{0};
+  std::atomic<std::uint64_t> rules_set_count_{0};
+  std::atomic<std::uint64_t> segments_set_count_{0};
+  std::unique_ptr<config::RuleRefresher> refresher_;
+  std::unique_ptr<config::SegmentRefresher> segment_refresher_;
+};
+
+}  // namespace fcap::checker

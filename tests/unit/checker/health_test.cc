@@ -1,0 +1,167 @@
+#include <atomic>
+#include <future>
+#include <memory>
+#include <thread>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "fixtures.h"
+
+namespace fcap::checker_test {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+/// A store that says of itself what the test says.
+class ToldStore final : public Store {
+ public:
+  void get(std::string_view, Deadline, StoreCompletion& done) noexcept override {
+    done.complete({.code = StoreCode::kNotFound});
+  }
+  void append(std::string_view, std::string_view, Instant, Deadline,
+              StoreCompletion& done) noexcept override {
+    done.complete({.code = StoreCode::kUnavailable});
+  }
+  void compare_and_set(const CompareAndSet&, Deadline, StoreCompletion& done) noexcept override {
+    done.complete({.code = StoreCode::kUnavailable});
+  }
+  [[nodiscard]] StoreHealth health() const override {
+    const std::lock_guard lock(mutex_);
+    return health_;
+  }
+  void expect_config(const ExpectedConfig& config) override { expected = config; }
+
+  void say(const StoreHealth& health) {
+    const std::lock_guard lock(mutex_);
+    health_ = health;
+  }
+
+  ExpectedConfig expected;
+
+ private:
+  mutable std::mutex mutex_;
+  StoreHealth health_;
+};
+
+class Health : public testing::Test {
+ protected:
+  Health() : store_(std::make_shared<ToldStore>()) {
+    CheckerOptions options;
+    options.store = store_;
+    options.key_prefix = "of-the-test";
+    options.retention = 48h;
+    options.null_user_ids = {"0"};
+    Result<std::unique_ptr<Checker>> made = Checker::create(std::move(options));
+    EXPECT_TRUE(made.ok());
+    checker_ = std::move(made).value();
+  }
+
+  std::shared_ptr<ToldStore> store_;
+  std::unique_ptr<Checker> checker_;
+};
+
+TEST_F(Health, IsReadyWithRulesAndAStoreThatAnswers) {
+  EXPECT_FALSE(checker_->health().ready);
+  EXPECT_FALSE(checker_->wait_ready(1ms));
+  EXPECT_THAT(checker_->health().problems, ElementsAre(HasSubstr("no rules")));
+  checker_->set_rules(rule_set({sliding_rule("r1", "c1", 1)}, {}, 7));
+  const CheckerHealth health = checker_->health();
+  EXPECT_TRUE(health.ready);
+  EXPECT_THAT(health.problems, IsEmpty());
+  EXPECT_EQ(health.rule_set_version, 7U);
+  EXPECT_EQ(health.rule_count, 1U);
+  EXPECT_EQ(health.rules_source, "host");
+  EXPECT_GE(health.rule_set_age, 0ms);
+  EXPECT_TRUE(checker_->wait_ready(0ms));
+}
+
+TEST_F(Health, SaysWhatIsWrongWithTheStore) {
+  checker_->set_rules(rule_set({sliding_rule("r1", "c1", 1)}));
+  StoreHealth gone;
+  gone.connected = false;
+  gone.last_error = "connection refused";
+  store_->say(gone);
+  EXPECT_FALSE(checker_->health().ready);
+  EXPECT_THAT(checker_->health().problems, ElementsAre(HasSubstr("connection refused")));
+
+  // It answers, but what it has is not, or not for long, what the updater writes.
+  StoreHealth wrong;
+  wrong.role = ServerRole::kReplica;
+  wrong.replica_link_up = false;
+  wrong.role_text = "replica of x";
+  wrong.config_state = ConfigState::kDiffers;
+  wrong.config_text = "retention: 32 days there, 2 days here";
+  store_->say(wrong);
+  EXPECT_TRUE(checker_->health().ready);
+  EXPECT_THAT(checker_->health().problems,
+              ElementsAre(HasSubstr("replica of x"), HasSubstr("32 days there")));
+
+  StoreHealth sentinel;
+  sentinel.role = ServerRole::kSentinel;
+  store_->say(sentinel);
+  EXPECT_FALSE(checker_->health().ready);
+}
+
+TEST_F(Health, TellsTheStoreWhatItExpectsOfTheUpdater) {
+  EXPECT_EQ(store_->expected.key_prefix, "of-the-test");
+  EXPECT_EQ(store_->expected.retention, 48h);
+  EXPECT_THAT(store_->expected.null_user_ids, ElementsAre("0"));
+}
+
+TEST_F(Health, IsWaitedFor) {
+  std::thread host([&] {
+    std::this_thread::sleep_for(10ms);
+    checker_->set_rules(rule_set({sliding_rule("r1", "c1", 1)}));
+  });
+  EXPECT_TRUE(checker_->wait_ready(30s));
+  host.join();
+}
+
+TEST(CheckerStats, CountHowReadsEndAndHowLongTheyTake) {
+  ScriptedChecker world;
+  world.checker->set_rules(rule_set({sliding_rule("r9", "c1", 9)}));
+  world.store->records["fcap:{u}"] = record_of("c1", 1);
+  const Candidate candidates[] = {{"c1"}};
+  world.store->answer_at_once = StoreCode::kOk;
+  for (int i = 0; i < 3; ++i) (void)world.checker->check("u", candidates);
+  world.store->answer_at_once = StoreCode::kNotFound;
+  (void)world.checker->first_allowed("u", candidates, 1);
+  std::promise<void> answered;
+  world.checker->check_async("u", candidates, {},
+                             [&](const CheckResult&) { answered.set_value(); });
+  answered.get_future().wait();
+  world.store->answer_at_once = StoreCode::kServerError;
+  const UserCandidates users[] = {{"u", candidates}};
+  (void)world.checker->check_batch(users);
+  const CheckerStats stats = world.checker->stats();
+  EXPECT_EQ(stats.records_found, 3U);
+  EXPECT_EQ(stats.records_missing, 2U);
+  EXPECT_EQ(stats.server_errors, 1U);
+  const auto count = [](const LatencyHistogram& histogram) {
+    std::uint64_t sum = 0;
+    for (const std::uint64_t bucket : histogram.counts) sum += bucket;
+    return sum;
+  };
+  EXPECT_GE(count(stats.check_latency), 1U);
+  EXPECT_GE(count(stats.store_latency), 1U);
+  EXPECT_LE(count(stats.store_latency), count(stats.check_latency));
+  EXPECT_GT(stats.check_latency.sum.count(), 0);
+}
+
+TEST(CheckerStats, CountShutdownAndReentrantAnswers) {
+  ScriptedChecker world;
+  const Candidate candidates[] = {{"c1"}};
+  std::promise<void> answered;
+  world.checker->check_async("u", candidates, {}, [&](const CheckResult&) {
+    EXPECT_EQ(world.checker->check("u", candidates).reason, Reason::kReentrant);
+    answered.set_value();
+  });
+  answered.get_future().wait();
+  EXPECT_EQ(world.checker->stats().reentrant, 1U);
+}
+
+}  // namespace
+}  // namespace fcap::checker_test

@@ -1,0 +1,93 @@
+// On which thread replaced rule sets and segments end.
+#include <atomic>
+#include <future>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "fixtures.h"
+
+namespace fcap::checker_test {
+namespace {
+
+constexpr Candidate kCandidates[] = {{"c1"}};
+
+/// Where it ended, once it has.
+class Witness {
+ public:
+  template <typename T>
+  std::shared_ptr<const T> watch(std::shared_ptr<const T> set) {
+    const T* const raw = set.get();
+    return {raw, [this, set = std::move(set)](const T*) {
+              ended_.set_value(std::this_thread::get_id());
+            }};
+  }
+  std::thread::id ended_on() { return ended_.get_future().get(); }
+
+ private:
+  std::promise<std::thread::id> ended_;
+};
+
+TEST(ReplacedRules, EndOnAThreadOfTheCheckerEvenWhereAResultIsTheLastToHoldThem) {
+  ScriptedChecker world;
+  world.store->answer_at_once = StoreCode::kNotFound;
+  Witness witness;
+  world.checker->set_rules(witness.watch(rule_set({sliding_rule("r1", "c1", 1)})));
+  std::thread::id checking;
+  std::thread caller([&] {
+    checking = std::this_thread::get_id();
+    CheckResult held = world.checker->check("u", kCandidates);
+    ASSERT_NE(held.rules, nullptr);
+    world.checker->set_rules(rule_set({sliding_rule("r2", "c1", 2)}));
+    // The next check lets go of the old set as well.
+    (void)world.checker->check("u", kCandidates);
+    std::this_thread::sleep_for(20ms);
+    held = {};
+  });
+  caller.join();
+  const std::thread::id ended_on = witness.ended_on();
+  EXPECT_NE(ended_on, checking);
+  EXPECT_NE(ended_on, std::this_thread::get_id());
+}
+
+TEST(ReplacedRules, EndOnAThreadOfTheCheckerUnderLoad) {
+  ScriptedChecker world;
+  world.store->answer_at_once = StoreCode::kNotFound;
+  constexpr std::size_t kSwaps = 50;
+  std::vector<Witness> witnesses(kSwaps);
+  std::atomic<bool> done{false};
+  std::vector<std::thread> callers;
+  std::vector<std::thread::id> checking(2);
+  callers.reserve(2);
+  world.checker->set_rules(rule_set({sliding_rule("r1", "c1", 1)}));
+  for (std::size_t i = 0; i < 2; ++i) {
+    callers.emplace_back([&, i] {
+      checking[i] = std::this_thread::get_id();
+      while (!done) {
+        (void)world.checker->check("u", kCandidates);
+        world.checker->check_async("u", kCandidates, {}, {});
+      }
+    });
+  }
+  for (Witness& witness : witnesses) {
+    world.checker->set_rules(witness.watch(rule_set({sliding_rule("r1", "c1", 1)})));
+    std::this_thread::sleep_for(1ms);
+  }
+  world.checker->set_rules(rule_set({}));
+  std::vector<std::thread::id> ended;
+  ended.reserve(kSwaps);
+  for (Witness& witness : witnesses) ended.push_back(witness.ended_on());
+  done = true;
+  for (std::thread& caller : callers) caller.join();
+  for (const std::thread::id id : ended) {
+    EXPECT_EQ(id, ended.front());
+    EXPECT_NE(id, checking[0]);
+    EXPECT_NE(id, checking[1]);
+    EXPECT_NE(id, std::this_thread::get_id());
+  }
+}
+
+}  // namespace
+}  // namespace fcap::checker_test
