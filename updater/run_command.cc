@@ -15,6 +15,7 @@
 #include "events/event_decoder.h"
 #include "redis/redis_store.h"
 #include "updater/command_line.h"
+#include "updater/config_publisher.h"
 #include "updater/http/http_server.h"
 #include "updater/log.h"
 #include "updater/metrics/exposition.h"
@@ -51,7 +52,7 @@ class Daemon {
   Status start_http();
   void start_rules();
   Status make_updater();
-  void tell_systemd();
+  void start_beats();
   bool page(const std::string& path, HttpAnswer& answer) const;
   [[nodiscard]] std::string status_line() const;
 
@@ -63,6 +64,7 @@ class Daemon {
   RedisParts compaction_redis_;
   std::unique_ptr<events::EventDecoder> decoder_ = events::make_json_event_decoder();
   std::unique_ptr<DeadLetterProducer> dead_letters_;
+  std::unique_ptr<ConfigPublisher> config_;
   // Compaction's clock is the updater's, and the updater tells compaction what it has written.
   std::atomic<const Updater*> clock_{nullptr};
   std::unique_ptr<Compactor> compactor_;
@@ -87,7 +89,7 @@ Status Daemon::prepare() {
   }
   if (Status status = make_updater(); !status.ok()) return status;
   if (Status status = settings_.http.enabled ? start_http() : Status{}; !status.ok()) return status;
-  tell_systemd();
+  start_beats();
   return {};
 }
 
@@ -188,7 +190,12 @@ std::string Daemon::status_line() const {
                      metrics_.lag_messages.value(), ready ? "" : "; not ready: ", why);
 }
 
-void Daemon::tell_systemd() {
+void Daemon::start_beats() {
+  redis::ConfigRecord record;
+  record.key_prefix = settings_.ledger.key_prefix;
+  record.retention = settings_.ledger.retention;
+  record.null_user_ids = settings_.ledger.null_user_ids;
+  config_ = std::make_unique<ConfigPublisher>(*redis_.store, record, log_callback("config"));
   // Ready means that the main loop works, not that Kafka and Redis answer: it waits for them by
   // itself, and a restart would help nobody.
   Health::Clock::duration interval = kStatusInterval;
@@ -198,6 +205,7 @@ void Daemon::tell_systemd() {
   health_.on_beat(interval, [this, first = true]() mutable {
     if (std::exchange(first, false)) ServiceNotify::ready();
     ServiceNotify::alive(status_line());
+    config_->poll(Health::Clock::now());
   });
 }
 

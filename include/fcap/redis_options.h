@@ -50,6 +50,9 @@ struct RedisOptions {
   /// This many failures in a row (timeouts, lost connections) open the node's breaker: operations
   /// then fail at once (kBreakerOpen) until a probe succeeds. 0: no breaker.
   std::size_t breaker_failures = 50;
+  /// So many failures within one second open it as well when they are at least this share of that
+  /// second's operations: a server that is mostly too slow. 0 to 1; 0: only a run of them counts.
+  double breaker_failure_share = 0.4;
   /// How long an open breaker waits before its first probe; doubles, with jitter, to the second.
   std::chrono::milliseconds breaker_backoff_min{50};
   std::chrono::milliseconds breaker_backoff_max{2000};

@@ -6,11 +6,10 @@
 
 #include "config/segment_refresher.h"
 #include "ledger/ids.h"
+#include "redis/config_record.h"
 
 namespace fcap::checker {
 namespace {
-
-constexpr std::size_t kPrefixBytesMax = 64;
 
 class Complaints {
  public:
@@ -34,9 +33,8 @@ class Complaints {
 Status check_options(const CheckerOptions& options) {
   using namespace std::chrono_literals;
   Complaints complaints;
-  complaints.require(!options.key_prefix.empty() && options.key_prefix.size() <= kPrefixBytesMax &&
-                         options.key_prefix.find_first_of("{}") == std::string::npos,
-                     "key_prefix: must have 1 to 64 bytes and no braces");
+  const Status prefix = redis::check_key_prefix(options.key_prefix);
+  complaints.require(prefix.ok(), prefix.text());
   complaints.require(options.retention >= 1h && options.retention <= std::chrono::days{400},
                      "retention: must lie between 1 hour and 400 days");
   complaints.require(options.deadline >= 100us && options.deadline <= 60s,

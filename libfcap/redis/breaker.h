@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -11,7 +12,8 @@ namespace fcap::redis {
 /// Decides whether requests to a node are worth sending. Pure: it is told the time and what
 /// happened, and does nothing itself.
 ///
-///   closed --(failures in a row)--> open --(backoff)--> probing --(answer)--> closed
+///   closed --(failures in a row, or too large a share of a second's requests)--> open
+///   --(backoff)--> probing --(answer)--> closed
 ///                                     ^------(none, longer backoff)---|
 ///
 /// The owner sends a probe of its own (a PING, or a new connection); no request pays for finding
@@ -23,6 +25,9 @@ class Breaker {
 
   struct Options {
     std::size_t failures;  ///< in a row that open it; 0: never opens
+    /// The share of a sliding second's requests that opens it when they are at least `failures`
+    /// failures; 0: the run alone counts.
+    double failure_share;
     Backoff::Duration backoff_min;
     Backoff::Duration backoff_max;
   };
@@ -31,15 +36,15 @@ class Breaker {
 
   Breaker(const Options& options, Jitter jitter);
 
-  /// A request was answered in time.
-  void on_success() noexcept;
+  /// `count` requests were answered in time.
+  void on_success(std::size_t count, TimePoint now) noexcept;
   /// `count` requests or connection attempts failed.
   void on_failures(std::size_t count, TimePoint now);
 
   /// Whether it is open and has waited long enough.
   [[nodiscard]] bool probe_due(TimePoint now) const noexcept;
   void on_probe_sent() noexcept;
-  void on_probe_success() noexcept;
+  void on_probe_success(TimePoint now) noexcept;
   void on_probe_failure(TimePoint now);
 
   [[nodiscard]] State state() const noexcept { return state_; }
@@ -47,8 +52,23 @@ class Breaker {
   [[nodiscard]] TimePoint probe_at() const noexcept;
 
  private:
+  static constexpr std::chrono::milliseconds kSlice{100};
+  static constexpr std::size_t kSlices = 10;
+
+  struct Slice {
+    std::int64_t number = -1;  // since the clock's beginning
+    std::size_t successes = 0;
+    std::size_t failures = 0;
+  };
+
+  Slice& slice_at(TimePoint now) noexcept;
+  [[nodiscard]] bool share_too_large(TimePoint now) const noexcept;
   void open(TimePoint now);
 
+  double failure_share_;
+  std::array<Slice, kSlices> slices_{};
+  bool opened_by_share_ = false;
+  TimePoint settled_at_{};  // until when the share must have stayed small for the backoff to reset
   std::size_t failures_max_;
   std::size_t failures_ = 0;
   State state_ = State::kClosed;

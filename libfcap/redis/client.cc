@@ -81,7 +81,22 @@ class Client::Impl {
     const std::lock_guard lock(shared_.error_mutex);
     health.last_error = shared_.latest_error;
     health.last_error_at = shared_.latest_error_at;
+    health.role = shared_.facts.role;
+    health.replica_link_up = shared_.facts.replica_link_up;
+    health.role_text = shared_.facts.role_text;
+    health.clock_difference = shared_.facts.clock_difference;
+    health.config_state = shared_.config.state();
+    health.config_text = shared_.config.text();
+    health.more.emplace_back("own_stalls", std::to_string(value(shared_.own_stalls)));
     return health;
+  }
+  void expect_config(const ExpectedConfig& expected) {
+    {
+      const std::lock_guard lock(shared_.error_mutex);
+      shared_.config.expect(expected);
+    }
+    shared_.config_epoch.fetch_add(1, std::memory_order_release);
+    for (auto& thread : threads_) thread->wake();
   }
   [[nodiscard]] pid_t owner() const noexcept { return owner_; }
 
@@ -146,6 +161,10 @@ std::string Client::last_error() const {
 
 StoreHealth Client::health() const {
   return impl_->health();
+}
+
+void Client::expect_config(const ExpectedConfig& expected) {
+  impl_->expect_config(expected);
 }
 
 void Client::keep(std::shared_ptr<void> kept) {

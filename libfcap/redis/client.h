@@ -93,6 +93,9 @@ class Client {
   /// Counters, states and the latest error.
   [[nodiscard]] StoreHealth health() const;
 
+  /// Compares the writer's recorded configuration with this from now on; health() shows it.
+  void expect_config(const ExpectedConfig& expected);
+
   /// Keeps something alive for as long as requests may be pending, such as where they live.
   void keep(std::shared_ptr<void> kept);
 

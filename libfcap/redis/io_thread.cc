@@ -115,6 +115,7 @@ void IoThread::wait_for_events() {
   const int count = wait(events, until);
   if (sleeps) queue_.awake();
   const auto now = Clock::now();
+  link_.woke(now, until);
   for (int i = 0; i < count; ++i) {
     const epoll_event& event = events[static_cast<std::size_t>(i)];
     if (event.data.ptr == nullptr) continue;

@@ -11,6 +11,9 @@ namespace {
 constexpr std::size_t kAnswersBeforeSending = 16;
 constexpr std::chrono::milliseconds kProbeTimeMin{1};
 constexpr std::chrono::milliseconds kProbeTimeMax{1000};
+// What holds the thread up for so long makes requests expire whose answers may be there.
+constexpr std::chrono::milliseconds kBusyAfter{5};
+constexpr std::chrono::milliseconds kOversleptAfter{20};
 
 // SplitMix64, seeded by what differs between links, processes and machines.
 Jitter make_jitter(const void* link) {
@@ -29,29 +32,20 @@ Jitter make_jitter(const void* link) {
 
 }  // namespace
 
-void Link::OwnRequest::on_reply(std::uint32_t index, const Reply& reply) noexcept {
-  if (reply.kind != Reply::Kind::kError || !error.empty()) return;
-  error = std::string(reply.text);
-  error_index = index;
-}
-
-void Link::OwnRequest::on_done(TransportCode code) noexcept {
-  outcome = code == TransportCode::kOk ? Outcome::kAnswered : Outcome::kFailed;
-}
-
 Link::Link(SharedState& shared, Poller& poller, Resolver& resolver, const Address& address)
     : shared_(shared),
       poller_(poller),
       resolver_(resolver),
       address_(address),
+      looks_(shared.links_made.fetch_add(1, std::memory_order_relaxed) == 0),
       allowance_(kProbeTimeMax),
       backoff_(shared.options.reconnect_backoff_min, shared.options.reconnect_backoff_max,
                make_jitter(this)),
-      breaker_({shared.options.breaker_failures, shared.options.breaker_backoff_min,
-                shared.options.breaker_backoff_max},
+      breaker_({shared.options.breaker_failures, shared.options.breaker_failure_share,
+                shared.options.breaker_backoff_min, shared.options.breaker_backoff_max},
                make_jitter(&breaker_)),
       pipeline_({.mget_keys_max = shared.options.mget_keys_max}, shared.operations) {
-  append_command(probe_.wire, {"PING"});
+  probe_.ask(OwnRequest::Question::kOther, {"PING"}, "PING");
 }
 
 Link::~Link() = default;
@@ -82,7 +76,7 @@ void Link::admit(Request& request, TimePoint now) {
     return;
   }
   allowance_ = std::clamp<Backoff::Duration>(request.deadline - now, kProbeTimeMin, kProbeTimeMax);
-  pipeline_.add(request);
+  pipeline_.add(request, now);
 }
 
 void Link::service(TimePoint now) {
@@ -93,7 +87,14 @@ void Link::service(TimePoint now) {
   }
   check_deadlines(now);
   check_probe(now);
+  look(now);
   send(now);
+}
+
+void Link::woke(TimePoint now, TimePoint planned) noexcept {
+  busy_since_ = now;
+  overslept_ =
+      planned > TimePoint::min() && planned < TimePoint::max() && now - planned >= kOversleptAfter;
 }
 
 Link::TimePoint Link::next_time() const noexcept {
@@ -101,7 +102,7 @@ Link::TimePoint Link::next_time() const noexcept {
   if (state_ == State::kResting || state_ == State::kConnecting)
     next = std::min(next, state_until_);
   if (state_ == State::kReady) {
-    next = std::min(next, breaker_.probe_at());
+    next = std::min({next, breaker_.probe_at(), look_at_});
     const TimePoint oldest = pipeline_.oldest_tombstone();
     if (oldest != TimePoint::max()) next = std::min(next, oldest + shared_.options.stale_reset);
   }
@@ -169,54 +170,6 @@ void Link::try_next_endpoint(TimePoint now, std::string last_failure) {
   fail_attempt(last_failure, now);
 }
 
-void Link::greet(TimePoint now) {
-  state_ = State::kGreeting;
-  const RedisOptions& options = shared_.options;
-  greeting_.wire.clear();
-  greeting_.error.clear();
-  greeting_words_.clear();
-  if (!options.password.empty()) {
-    if (options.user.empty()) {
-      append_command(greeting_.wire, {"AUTH", options.password});
-    } else {
-      append_command(greeting_.wire, {"AUTH", options.user, options.password});
-    }
-    greeting_words_.emplace_back("AUTH (options user, password)");
-  }
-  if (options.database != 0) {
-    append_command(greeting_.wire, {"SELECT", std::to_string(options.database)});
-    greeting_words_.emplace_back("SELECT (option database)");
-  }
-  append_command(greeting_.wire, {"PING"});
-  greeting_words_.emplace_back("PING");
-  greeting_.command_count = static_cast<std::uint32_t>(greeting_words_.size());
-  greeting_.deadline = std::max(state_until_, now);
-  greeting_.outcome = OwnRequest::Outcome::kPending;
-  pipeline_.write_own(greeting_, connection_.output());
-  send(now);
-}
-
-void Link::on_greeted(TimePoint now) {
-  const bool is_ping = greeting_.error_index + 1 == greeting_.command_count;
-  // A server that is loading, or an ACL without PING, is still one that answers; but without the
-  // password it asks for nothing will ever go through.
-  if (!greeting_.error.empty() && (!is_ping || greeting_.error.starts_with("NOAUTH"))) {
-    const std::string hint = is_ping ? " (set the option password)" : "";
-    return try_next_endpoint(
-        now, greeting_words_[greeting_.error_index] + ": " + greeting_.error + hint);
-  }
-  state_ = State::kReady;
-  first_attempt_ = false;
-  ready_since_ = now;
-  breaker_.on_probe_success();
-  shared_.links_ready.fetch_add(1, std::memory_order_relaxed);
-  shared_.connections.fetch_add(1, std::memory_order_relaxed);
-  shared_.epoch.fetch_add(1, std::memory_order_release);
-  shared_.set_last_error({});
-  update_gate();
-  report(LogLevel::kInfo, "connected");
-}
-
 void Link::fail_attempt(const std::string& why, TimePoint now) {
   rest(now);
   report(LogLevel::kWarning, "cannot connect: " + why);
@@ -242,6 +195,9 @@ void Link::lose(const std::string& why, TimePoint now) {
 void Link::fail_connection(const std::string& why, TimePoint now) {
   if (state_ == State::kReady) {
     lose(why, now);
+  } else if (state_ == State::kGreeting && !greeting_.first_error.empty()) {
+    // What the server said before it closed: "ERR max number of clients reached".
+    try_next_endpoint(now, why + ": " + greeting_.first_error);
   } else {
     try_next_endpoint(now, why);
   }
@@ -303,9 +259,16 @@ void Link::send_early(TimePoint now) {
 
 // False when the connection was given up because of what the replies said.
 bool Link::after_replies(TimePoint now) {
-  if (pipeline_.take_success()) {
-    breaker_.on_success();
+  if (const std::size_t answered = pipeline_.take_successes(); answered != 0) {
+    breaker_.on_success(answered, now);
     update_gate();
+  }
+  note_failures(pipeline_.take_refusals(), now);
+  if (const std::size_t errors = pipeline_.take_errors(); errors != 0) {
+    shared_.server_errors.fetch_add(errors, std::memory_order_relaxed);
+    const std::string text = "the server answers with an error: " + pipeline_.last_error();
+    shared_.note_error(address_.text + ": " + text);
+    shared_.log_thinned(LogLevel::kWarning, "redis " + address_.text + ": " + text);
   }
   if (state_ == State::kGreeting && greeting_.outcome == OwnRequest::Outcome::kAnswered) {
     greeting_.outcome = OwnRequest::Outcome::kNone;
@@ -313,6 +276,7 @@ bool Link::after_replies(TimePoint now) {
     if (state_ != State::kReady) return false;
   }
   check_probe(now);
+  take_look();
   if (pipeline_.take_readonly() && state_ == State::kReady) {
     lose("the server is a read-only replica now", now);
     return false;
@@ -338,12 +302,24 @@ void Link::send(TimePoint now) {
 }
 
 void Link::check_deadlines(TimePoint now) {
-  if (const std::size_t expired = pipeline_.expire(now); expired != 0) {
-    shared_.timeouts.fetch_add(expired, std::memory_order_relaxed);
-    note_failures(expired, now);
+  if (const auto expired = pipeline_.expire(now); expired.count != 0) {
+    shared_.timeouts.fetch_add(expired.count, std::memory_order_relaxed);
+    // While this thread was held up, answers may have waited to be read: that is no failure of the
+    // server.
+    const bool busy = busy_since_ < now && now - busy_since_ >= kBusyAfter;
+    if (busy || overslept_) {
+      shared_.own_stalls.fetch_add(1, std::memory_order_relaxed);
+      shared_.log_thinned(
+          LogLevel::kWarning,
+          busy ? "redis: an I/O thread was held up, probably by a callback that takes long: let "
+                 "the option executor run callbacks"
+               : "redis: an I/O thread woke up late: this machine is overloaded");
+    } else {
+      note_failures(expired.failures, now);
+    }
   }
   if (state_ == State::kGreeting && greeting_.outcome == OwnRequest::Outcome::kFailed) {
-    return try_next_endpoint(now, "no answer to " + greeting_words_.front());
+    return try_next_endpoint(now, "no answer to the greeting");
   }
   const auto overdue = [&] {
     return pipeline_.oldest_tombstone() != TimePoint::max() &&
@@ -363,13 +339,18 @@ void Link::note_failures(std::size_t count, TimePoint now) {
 }
 
 void Link::check_probe(TimePoint now) {
-  if (probe_.outcome == OwnRequest::Outcome::kAnswered) breaker_.on_probe_success();
-  if (probe_.outcome == OwnRequest::Outcome::kFailed) breaker_.on_probe_failure(now);
+  // A server that is loading answers with an error.
+  const bool answered = probe_.outcome == OwnRequest::Outcome::kAnswered;
+  if (answered && probe_.error.empty()) breaker_.on_probe_success(now);
+  if (probe_.outcome == OwnRequest::Outcome::kFailed || (answered && !probe_.error.empty())) {
+    breaker_.on_probe_failure(now);
+  }
   if (probe_.outcome != OwnRequest::Outcome::kPending) {
     probe_.outcome = OwnRequest::Outcome::kNone;
     // While there is no connection, making one is the probe.
     if (state_ == State::kReady && breaker_.probe_due(now)) {
       breaker_.on_probe_sent();
+      probe_.error.clear();
       probe_.outcome = OwnRequest::Outcome::kPending;
       probe_.deadline = now + allowance_;
       pipeline_.write_own(probe_, connection_.output());
@@ -401,13 +382,10 @@ void Link::update_gate() {
   }
 }
 
-// A line that would only repeat the one before is left out: reconnecting goes on for as long as the
-// server is away.
+// Reconnecting goes on for as long as the server is away, and says the same again and again.
 void Link::report(LogLevel level, const std::string& text) {
   if (level == LogLevel::kWarning) shared_.set_last_error(address_.text + ": " + text);
-  if (text == last_report_) return;
-  last_report_ = text;
-  shared_.log(level, "redis " + address_.text + ": " + text);
+  shared_.log_thinned(level, "redis " + address_.text + ": " + text);
 }
 
 }  // namespace fcap::redis

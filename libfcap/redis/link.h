@@ -4,10 +4,12 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "redis/backoff.h"
@@ -60,6 +62,8 @@ class Link {
   [[nodiscard]] TimePoint next_time() const noexcept;
   /// Finishes everything with kUnavailable, for good.
   void shut_down();
+  /// The thread has just woken up at `now`, having meant to sleep until `planned` at most.
+  void woke(TimePoint now, TimePoint planned) noexcept;
   /// In a forked child: closes the descriptor without a word to anyone.
   void close_descriptor() noexcept { connection_.close(); }
 
@@ -67,16 +71,39 @@ class Link {
   enum class State : std::uint8_t { kResting, kResolving, kConnecting, kGreeting, kReady };
   enum class Gate : std::uint8_t { kTake, kDown, kBreakerOpen };
 
-  /// Commands of the link's own: AUTH, SELECT and PING at first, a PING as the breaker's probe.
+  /// Commands of the link's own: the greeting, a PING as the breaker's probe, and now and then
+  /// questions about the server and its configuration.
   class OwnRequest final : public Request {
    public:
+    enum class Question : std::uint8_t { kOther, kRole, kCluster, kTime, kConfig };
+    /// One more command; `name` is what errors call it. Only kOther must be answered without error.
+    void ask(Question question, std::initializer_list<std::string_view> words,
+             std::string name = {});
+    /// Forgets commands and answers.
+    void clear();
+
     void on_reply(std::uint32_t index, const Reply& reply) noexcept override;
     void on_done(TransportCode code) noexcept override;
 
     enum class Outcome : std::uint8_t { kNone, kPending, kAnswered, kFailed };
     Outcome outcome = Outcome::kNone;
-    std::string error;              // the first error reply
-    std::uint32_t error_index = 0;  // of which command
+    std::string error;       // the first error reply to a command that must be answered
+    std::string error_name;  // of which command
+    // The first error to any command. A server that takes no more clients sends one error, whatever
+    // it was asked first, and closes.
+    std::string first_error;
+    ServerFacts facts;
+    bool has_role = false;
+    bool has_time = false;
+    std::optional<Reply::Kind> config_kind;
+    std::string config_text;
+
+   private:
+    struct Asked {
+      Question question = Question::kOther;
+      std::string name;
+    };
+    std::vector<Asked> asked_;
   };
 
   void begin_attempt(TimePoint now);
@@ -84,6 +111,10 @@ class Link {
   void try_next_endpoint(TimePoint now, std::string last_failure);
   void greet(TimePoint now);
   void on_greeted(TimePoint now);
+  void look(TimePoint now);
+  void take_look();
+  void take_role();
+  void take_config();
   void fail_attempt(const std::string& why, TimePoint now);
   void lose(const std::string& why, TimePoint now);
   void rest(TimePoint now);
@@ -114,7 +145,15 @@ class Link {
   TimePoint ready_since_;
   Endpoints endpoints_;
   std::size_t endpoint_next_ = 0;
-  std::string last_report_;
+  // Of all links one asks about the server and its configuration.
+  const bool looks_;
+  TimePoint look_at_ = TimePoint::max();
+  TimePoint facts_at_;  // when the role and the clock are asked for again
+  std::uint64_t config_epoch_ = 0;
+  OwnRequest look_;
+  // Since when the thread has been busy, and whether it woke up much too late.
+  TimePoint busy_since_ = TimePoint::max();
+  bool overslept_ = false;
   // The last request's time allowance: what a probe gets.
   Backoff::Duration allowance_;
   Backoff backoff_;
@@ -122,7 +161,6 @@ class Link {
   bool breaker_reported_closed_ = true;
   Connection connection_;
   OwnRequest greeting_;
-  std::vector<std::string> greeting_words_;  // the name of each of its commands
   OwnRequest probe_;
   Pipeline pipeline_;
 

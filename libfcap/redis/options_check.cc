@@ -38,6 +38,9 @@ Result<Address> check_options(const RedisOptions& options) {
     return invalid("user: is of no use without a password");
   }
   if (options.database < 0) return invalid("database: must not be negative");
+  if (!(options.breaker_failure_share >= 0 && options.breaker_failure_share <= 1)) {
+    return invalid("breaker_failure_share: must be from 0 to 1");
+  }
   for (const Status& status : {
            check_wait("connect_timeout", options.connect_timeout),
            check_wait("stale_reset", options.stale_reset),

@@ -6,20 +6,33 @@
 #include "redis/command.h"
 
 namespace fcap::redis {
+namespace {
+
+constexpr std::size_t kErrorBytesMax = 256;
+
+// An error that says that the server cannot serve now; any other is an answer to this request.
+bool is_refusal(const Reply& reply) noexcept {
+  if (reply.kind != Reply::Kind::kError) return false;
+  return reply.text.starts_with("LOADING") || reply.text.starts_with("MASTERDOWN") ||
+         reply.text.starts_with("CLUSTERDOWN") || reply.text.starts_with("TRYAGAIN");
+}
+
+}  // namespace
 
 Pipeline::Pipeline(const Options& options, std::atomic<std::size_t>& operations)
     : options_(options), operations_(operations) {}
 
-void Pipeline::add(Request& request) {
-  waiting_.push_back(
-      {&request, request.deadline, request.command_count, request.command_count, 1, false});
+void Pipeline::add(Request& request, TimePoint now) {
+  const bool is_fair = request.deadline - now >= kFairTime;
+  waiting_.push_back({&request, request.deadline, request.command_count, request.command_count, 1,
+                      false, is_fair});
   next_deadline_ = std::min(next_deadline_, request.deadline);
 }
 
 void Pipeline::write_own(Request& request, std::string& wire) {
   wire.append(request.wire);
   sent_.push_back(
-      {&request, request.deadline, request.command_count, request.command_count, 1, true});
+      {&request, request.deadline, request.command_count, request.command_count, 1, true, true});
   next_deadline_ = std::min(next_deadline_, request.deadline);
 }
 
@@ -61,7 +74,7 @@ void Pipeline::write_gets(std::string& wire) {
 bool Pipeline::on_reply(const Reply& reply) {
   if (sent_.empty()) return false;
   if (sent_.front().mget_keys > 1) return on_mget_reply(reply);
-  note_error(reply);
+  if (!sent_.front().is_own) note_error(reply);
   on_entry_reply(reply);
   return true;
 }
@@ -69,11 +82,14 @@ bool Pipeline::on_reply(const Reply& reply) {
 bool Pipeline::on_mget_reply(const Reply& reply) {
   const std::size_t keys = sent_.front().mget_keys;
   if (reply.kind == Reply::Kind::kError) {
-    note_error(reply);
     // A cluster's node takes no keys of several slots, and an ACL may allow GET alone: go on
     // without MGET.
     const bool refused = reply.text.starts_with("CROSSSLOT") || reply.text.starts_with("NOPERM");
-    if (refused) options_.mget_keys_max = 1;
+    if (refused) {
+      options_.mget_keys_max = 1;
+    } else {
+      note_error(reply);
+    }
     for (std::size_t i = 0; i < keys; ++i) {
       if (refused && sent_.front().request != nullptr) {
         waiting_.push_back(sent_.front());
@@ -98,7 +114,7 @@ void Pipeline::on_entry_reply(const Reply& reply) {
   if (--entry.commands_left != 0) return;
   if (!entry.is_own) {
     operations_.fetch_sub(1, std::memory_order_relaxed);
-    if (request != nullptr) success_ = true;
+    if (request != nullptr) ++(is_refusal(reply) ? refusals_ : successes_);
   }
   sent_.pop_front();
   ++answered_;
@@ -106,22 +122,26 @@ void Pipeline::on_entry_reply(const Reply& reply) {
 }
 
 void Pipeline::note_error(const Reply& reply) {
-  if (reply.kind == Reply::Kind::kError && reply.text.starts_with("READONLY")) readonly_ = true;
+  if (reply.kind != Reply::Kind::kError) return;
+  if (reply.text.starts_with("READONLY")) readonly_ = true;
+  if (reply.text.starts_with("NOSCRIPT")) return;  // the script is sent whole then
+  ++errors_;
+  last_error_.assign(reply.text.substr(0, kErrorBytesMax));
 }
 
-std::size_t Pipeline::expire(TimePoint now) {
-  if (now < next_deadline_) return 0;
+Pipeline::Expired Pipeline::expire(TimePoint now) {
+  if (now < next_deadline_) return {};
   next_deadline_ = TimePoint::max();
-  std::size_t failures = 0;
-  expire_in(waiting_, now, failures);
-  expire_in(sent_, now, failures);
+  Expired expired;
+  expire_in(waiting_, now, expired);
+  expire_in(sent_, now, expired);
   if (next_deadline_ != TimePoint::max()) {
     next_deadline_ = std::max(next_deadline_, now + options_.expire_pause);
   }
-  return failures;
+  return expired;
 }
 
-void Pipeline::expire_in(RingQueue<Entry>& entries, TimePoint now, std::size_t& failures) {
+void Pipeline::expire_in(RingQueue<Entry>& entries, TimePoint now, Expired& expired) {
   const bool is_waiting = &entries == &waiting_;
   for (std::size_t i = 0; i < entries.size(); ++i) {
     Entry& entry = entries[i];
@@ -131,7 +151,8 @@ void Pipeline::expire_in(RingQueue<Entry>& entries, TimePoint now, std::size_t& 
       continue;
     }
     Request* const request = std::exchange(entry.request, nullptr);
-    if (!entry.is_own) ++failures;
+    if (!entry.is_own) ++expired.count;
+    if (!entry.is_own && entry.is_fair) ++expired.failures;
     if (is_waiting) {
       operations_.fetch_sub(1, std::memory_order_relaxed);
     } else {

@@ -35,8 +35,9 @@ class Pipeline {
   /// finished without having been sent.
   Pipeline(const Options& options, std::atomic<std::size_t>& operations);
 
-  /// Puts a request at the end of those that wait.
-  void add(Request& request);
+  /// Puts a request at the end of those that wait. One that leaves the server less than
+  /// kFairTime is no failure of the server when it expires.
+  void add(Request& request, TimePoint now);
 
   /// Writes a request of the connection itself (a handshake, a probe) at once, before those that
   /// wait. It does not count as an operation.
@@ -48,8 +49,14 @@ class Pipeline {
   /// Hands the next reply to its request; false when nobody can have asked for it.
   [[nodiscard]] bool on_reply(const Reply& reply);
 
-  /// Finishes what is due with kTimeout; how many of those count as failures of the server.
-  std::size_t expire(TimePoint now);
+  static constexpr std::chrono::milliseconds kFairTime{1};
+
+  struct Expired {
+    std::size_t count = 0;     ///< operations that were finished
+    std::size_t failures = 0;  ///< of these, those that count as failures of the server
+  };
+  /// Finishes what is due with kTimeout.
+  Expired expire(TimePoint now);
 
   /// Finishes what was written with `code` and forgets all tombstones; how many operations that
   /// were.
@@ -65,8 +72,14 @@ class Pipeline {
   /// Makes oldest_tombstone() exact.
   void find_oldest_tombstone() noexcept;
 
-  /// Whether an operation was answered in time since the last call.
-  [[nodiscard]] bool take_success() noexcept { return std::exchange(success_, false); }
+  /// How many operations were answered in time since the last call.
+  [[nodiscard]] std::size_t take_successes() noexcept { return std::exchange(successes_, 0); }
+  /// How many were answered with an error that says the server cannot serve (LOADING, MASTERDOWN,
+  /// CLUSTERDOWN, TRYAGAIN) since the last call.
+  [[nodiscard]] std::size_t take_refusals() noexcept { return std::exchange(refusals_, 0); }
+  /// How many error replies there were since the last call; last_error() is the latest of them.
+  [[nodiscard]] std::size_t take_errors() noexcept { return std::exchange(errors_, 0); }
+  [[nodiscard]] const std::string& last_error() const noexcept { return last_error_; }
   /// Whether a reply said that this server is a replica, since the last call.
   [[nodiscard]] bool take_readonly() noexcept { return std::exchange(readonly_, false); }
   /// Requests whose last reply came in, and tombstones, since the beginning.
@@ -81,6 +94,7 @@ class Pipeline {
     std::uint32_t commands_left = 0;
     std::uint32_t mget_keys = 1;  // of a group's first entry: how many entries share the reply
     bool is_own = false;
+    bool is_fair = true;  // whether it left the server kFairTime
   };
 
   void write_gets(std::string& wire);
@@ -88,7 +102,7 @@ class Pipeline {
   void on_entry_reply(const Reply& reply);
   void note_error(const Reply& reply);
   void finish(const Entry& entry, TransportCode code);
-  void expire_in(RingQueue<Entry>& entries, TimePoint now, std::size_t& failures);
+  void expire_in(RingQueue<Entry>& entries, TimePoint now, Expired& expired);
 
   Options options_;
   std::atomic<std::size_t>& operations_;
@@ -97,7 +111,10 @@ class Pipeline {
   TimePoint next_deadline_ = TimePoint::max();
   TimePoint oldest_tombstone_ = TimePoint::max();
   std::size_t answered_ = 0;
-  bool success_ = false;
+  std::size_t successes_ = 0;
+  std::size_t refusals_ = 0;
+  std::size_t errors_ = 0;
+  std::string last_error_;
   bool readonly_ = false;
 };
 

@@ -37,6 +37,8 @@ class RedisStore final : public Store {
 
   [[nodiscard]] StoreHealth health() const override { return client_.health(); }
 
+  void expect_config(const ExpectedConfig& expected) override { client_.expect_config(expected); }
+
  private:
   void append_lane(std::span<const Append> appends, std::size_t lane, Deadline deadline,
                    StoreListCompletion& done) {

@@ -12,6 +12,10 @@
 
 #include <fcap/redis_options.h>
 
+#include "redis/config_watch.h"
+#include "redis/occurrences.h"
+#include "redis/server_facts.h"
+
 namespace fcap::redis {
 
 /// What the I/O threads of one Client have in common.
@@ -20,6 +24,16 @@ struct SharedState {
 
   void log(LogLevel level, std::string_view text) const {
     if (options.log) options.log(level, text);
+  }
+  /// Logs the first, second, fourth … line of a kind.
+  void log_thinned(LogLevel level, const std::string& text) {
+    std::uint64_t count = 0;
+    {
+      const std::lock_guard lock(error_mutex);
+      count = occurrences.note(text, std::chrono::steady_clock::now());
+    }
+    if (count == 0) return;
+    log(level, count == 1 ? text : text + " (" + std::to_string(count) + " times)");
   }
   /// The latest error, which health() keeps through a recovery.
   void note_error(std::string text) {
@@ -50,11 +64,18 @@ struct SharedState {
   std::atomic<std::uint64_t> server_errors{0};
   std::atomic<std::uint64_t> timeouts{0};
   std::atomic<std::uint64_t> failures{0};
+  std::atomic<std::uint64_t> own_stalls{0};
   std::atomic<bool> stopping{false};
+  std::atomic<std::size_t> links_made{0};
+  // Grows when what is expected of the configuration changes.
+  std::atomic<std::uint64_t> config_epoch{0};
   mutable std::mutex error_mutex;
   std::string last_error;                  // guarded by error_mutex
   std::string latest_error;                // guarded by error_mutex
   std::optional<Instant> latest_error_at;  // guarded by error_mutex
+  Occurrences occurrences;                 // guarded by error_mutex
+  ServerFacts facts;                       // guarded by error_mutex
+  ConfigWatch config;                      // guarded by error_mutex
 };
 
 }  // namespace fcap::redis

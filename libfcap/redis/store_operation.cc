@@ -35,12 +35,9 @@ void StoreOperation::complete(const StoreOutcome& outcome) noexcept {
 }
 
 void StoreOperation::complete_failed(TransportCode code) noexcept {
-  StoreOutcome outcome{.code = store_code(code)};
-  if (code == TransportCode::kUnavailable) {
-    error_ = client_.last_error();
-    outcome.text = error_;
-  }
-  complete(outcome);
+  // No text: while the link is down every check comes this way, and all of them would queue for one
+  // mutex to copy what health() says.
+  complete({.code = store_code(code)});
 }
 
 }  // namespace fcap::redis

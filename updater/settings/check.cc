@@ -11,6 +11,7 @@
 
 #include "kafka/conf.h"
 #include "redis/address.h"
+#include "redis/config_record.h"
 #include "updater/settings/field_value.h"
 #include "updater/settings/load.h"
 
@@ -133,9 +134,9 @@ void check_postgres(const LoadedSettings& loaded, std::vector<std::string>& mist
 
 void check_ledger(const Settings& settings, std::vector<std::string>& mistakes) {
   const LedgerSettings& ledger = settings.ledger;
-  // Braces would move the slot; the others are wildcards in the sweep's SCAN pattern.
-  if (ledger.key_prefix.find_first_of("{}*?[]\\") != std::string::npos) {
-    mistakes.emplace_back(R"(ledger.key_prefix: must not contain { } * ? [ ] or \)");
+  // The same rule as the Checker's, so that no pair of settings can never agree.
+  if (const Status prefix = redis::check_key_prefix(ledger.key_prefix); !prefix.ok()) {
+    mistakes.push_back("ledger." + prefix.text());
   }
   if (settings.compaction.tail_bytes_min >= ledger.record_bytes_max) {
     mistakes.emplace_back("compaction.tail_bytes_min: must be below ledger.record_bytes_max");

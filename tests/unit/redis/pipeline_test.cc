@@ -59,7 +59,7 @@ class PipelineTest : public ::testing::Test {
 
   void add(Recorder& request) {
     ++operations_;
-    pipeline_.add(request);
+    pipeline_.add(request, kStart);
   }
   std::string written() {
     std::string wire;
@@ -91,7 +91,48 @@ TEST_F(PipelineTest, MatchesRepliesToRequestsByOrder) {
   EXPECT_EQ(first.done, done_ok);
   EXPECT_EQ(second.done, done_ok);
   EXPECT_EQ(operations_, 0U);
-  EXPECT_TRUE(pipeline_.take_success());
+  EXPECT_TRUE(pipeline_.take_successes() != 0);
+}
+
+TEST_F(PipelineTest, ErrorsAreCountedWithTheServersWords) {
+  Recorder first("<1>");
+  Recorder second("<2>");
+  add(first);
+  add(second);
+  written();
+  EXPECT_TRUE(pipeline_.on_reply(error("NOPERM no permission")));
+  EXPECT_TRUE(pipeline_.on_reply(error("NOSCRIPT no matching script")));  // expected, and repaired
+  EXPECT_EQ(pipeline_.take_errors(), 1U);
+  EXPECT_EQ(pipeline_.take_errors(), 0U);
+  EXPECT_EQ(pipeline_.last_error(), "NOPERM no permission");
+}
+
+TEST_F(PipelineTest, AServerThatCannotServeHasFailedOneThatRefusesARequestHasNot) {
+  for (const char* cannot : {"LOADING x", "MASTERDOWN x", "CLUSTERDOWN x", "TRYAGAIN x"}) {
+    Recorder request("<1>");
+    add(request);
+    written();
+    EXPECT_TRUE(pipeline_.on_reply(error(cannot)));
+    EXPECT_EQ(pipeline_.take_refusals(), 1U) << cannot;
+    EXPECT_EQ(pipeline_.take_successes(), 0U) << cannot;
+  }
+  Recorder refused("<1>");
+  add(refused);
+  written();
+  EXPECT_TRUE(pipeline_.on_reply(error("OOM command not allowed")));
+  EXPECT_EQ(pipeline_.take_refusals(), 0U);
+  EXPECT_EQ(pipeline_.take_successes(), 1U);
+}
+
+TEST_F(PipelineTest, ADeadlineThatLeavesTheServerNoTimeIsNoFailureOfTheServer) {
+  Recorder hurried("<1>", milliseconds{0});
+  hurried.deadline = kStart + std::chrono::microseconds{900};
+  add(hurried);
+  written();
+  const auto expired = pipeline_.expire(kStart + milliseconds{1});
+  EXPECT_EQ(expired.count, 1U);
+  EXPECT_EQ(expired.failures, 0U);
+  EXPECT_EQ(hurried.done, timed_out);
 }
 
 TEST_F(PipelineTest, AReplyThatNobodyAskedForIsRefused) {
@@ -108,14 +149,14 @@ TEST_F(PipelineTest, ALateReplyIsSwallowedAndReachesNobodyElse) {
   add(next);
   written();
   EXPECT_TRUE(pipeline_.on_reply(text("late1")));
-  EXPECT_EQ(pipeline_.expire(kStart + milliseconds{5}), 1U);
+  EXPECT_EQ(pipeline_.expire(kStart + milliseconds{5}).failures, 1U);
   EXPECT_EQ(late.done, timed_out);
   EXPECT_TRUE(next.done.empty());
   EXPECT_EQ(operations_, 2U);  // the tombstone still takes up room
 
   EXPECT_TRUE(pipeline_.on_reply(text("late2")));
   EXPECT_EQ(late.replies, Texts{"late1"});
-  EXPECT_FALSE(pipeline_.take_success());
+  EXPECT_FALSE(pipeline_.take_successes() != 0);
   EXPECT_EQ(operations_, 1U);
   EXPECT_TRUE(pipeline_.on_reply(text("next")));
   EXPECT_EQ(next.replies, Texts{"next"});
@@ -126,7 +167,7 @@ TEST_F(PipelineTest, ARequestThatExpiresUnsentIsNeverSent) {
   Recorder alive("<alive>", milliseconds{9});
   add(expired);
   add(alive);
-  EXPECT_EQ(pipeline_.expire(kStart + milliseconds{1}), 1U);
+  EXPECT_EQ(pipeline_.expire(kStart + milliseconds{1}).failures, 1U);
   EXPECT_EQ(expired.done, timed_out);
   EXPECT_EQ(operations_, 1U);
   EXPECT_EQ(written(), "<alive>");
@@ -139,8 +180,8 @@ TEST_F(PipelineTest, DeadlinesAreKeptWhateverTheirOrder) {
   add(quick);
   written();
   EXPECT_LE(pipeline_.next_deadline(), kStart + milliseconds{2});
-  EXPECT_EQ(pipeline_.expire(kStart + milliseconds{1}), 0U);
-  EXPECT_EQ(pipeline_.expire(kStart + milliseconds{2}), 1U);
+  EXPECT_EQ(pipeline_.expire(kStart + milliseconds{1}).failures, 0U);
+  EXPECT_EQ(pipeline_.expire(kStart + milliseconds{2}).failures, 1U);
   EXPECT_EQ(quick.done, timed_out);
   EXPECT_TRUE(slow.done.empty());
   EXPECT_LE(pipeline_.next_deadline(), kStart + milliseconds{500});
@@ -185,7 +226,7 @@ TEST_F(PipelineTest, OwnRequestsGoFirstAndCountAsNoOperation) {
   EXPECT_EQ(wire, "<own><waiting>");
   EXPECT_TRUE(pipeline_.on_reply(text("own")));
   EXPECT_EQ(own.done, done_ok);
-  EXPECT_FALSE(pipeline_.take_success());
+  EXPECT_FALSE(pipeline_.take_successes() != 0);
   EXPECT_EQ(operations_, 1U);
   EXPECT_EQ(pipeline_.abandon_sent(TransportCode::kUnavailable), 1U);
 }
@@ -284,7 +325,7 @@ TEST_F(MgetPipelineTest, AServerThatRefusesMgetGetsPlainGetsFromThenOn) {
     Recorder a = get("a");
     Recorder late = get("late", milliseconds{1});
     Recorder c = get("c");
-    for (Recorder* request : {&a, &late, &c}) pipeline.add(*request);
+    for (Recorder* request : {&a, &late, &c}) pipeline.add(*request, kStart);
     std::string wire;
     pipeline.write(wire);
     pipeline.expire(kStart + milliseconds{1});

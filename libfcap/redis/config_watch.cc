@@ -1,0 +1,46 @@
+#include "redis/config_watch.h"
+
+#include <utility>
+
+#include "redis/config_record.h"
+
+namespace fcap::redis {
+
+void ConfigWatch::expect(const ExpectedConfig& expected) {
+  expected_ = expected;
+  key_ = config_key(expected.key_prefix);
+  state_ = ConfigState::kUnknown;
+  text_ = "the writer's configuration has not been read yet";
+}
+
+bool ConfigWatch::take(const Reply& reply, int database) {
+  const ConfigState state_before = state_;
+  const std::string text_before = std::exchange(text_, std::string{});
+  judge(reply, database);
+  return state_ != state_before || text_ != text_before;
+}
+
+void ConfigWatch::judge(const Reply& reply, int database) {
+  if (reply.kind == Reply::Kind::kNil) {
+    state_ = ConfigState::kMissing;
+    text_ = "nothing was ever written under key_prefix \"" + expected_.key_prefix +
+            "\" in database " + std::to_string(database) +
+            ": is this the updater's server, database and prefix?";
+    return;
+  }
+  state_ = ConfigState::kUnknown;
+  if (reply.kind != Reply::Kind::kString) {
+    text_ = "the writer's configuration (" + key_ + ") cannot be read: " + std::string(reply.text);
+    return;
+  }
+  const auto recorded = parse_config(reply.text);
+  if (!recorded.ok()) {
+    text_ = key_ + ": " + recorded.status().text();
+    return;
+  }
+  text_ = config_differences(recorded.value(), expected_);
+  state_ = text_.empty() ? ConfigState::kAgrees : ConfigState::kDiffers;
+  if (!text_.empty()) text_ = "the updater is set otherwise: " + text_;
+}
+
+}  // namespace fcap::redis

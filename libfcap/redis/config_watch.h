@@ -1,0 +1,36 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include <fcap/health.h>
+
+#include "redis/reply.h"
+
+namespace fcap::redis {
+
+/// Compares what a reader expects with what the writer has recorded, each time that the record was
+/// read. Free of I/O. Thread safety: none.
+class ConfigWatch {
+ public:
+  void expect(const ExpectedConfig& expected);
+
+  /// The key to read; empty while nothing is expected.
+  [[nodiscard]] const std::string& key() const noexcept { return key_; }
+
+  /// Takes the reply to GET of key() in that database; whether state() or text() has changed.
+  bool take(const Reply& reply, int database);
+
+  [[nodiscard]] ConfigState state() const noexcept { return state_; }
+  [[nodiscard]] const std::string& text() const noexcept { return text_; }
+
+ private:
+  void judge(const Reply& reply, int database);
+
+  ExpectedConfig expected_;
+  std::string key_;
+  ConfigState state_ = ConfigState::kUnknown;
+  std::string text_;
+};
+
+}  // namespace fcap::redis

@@ -1,0 +1,227 @@
+// What a Link asks the server: the greeting of a connection, and later now and then what it is and
+// how its writer is set.
+#include <algorithm>
+#include <utility>
+
+#include "redis/command.h"
+#include "redis/link.h"
+
+namespace fcap::redis {
+namespace {
+
+constexpr std::string_view kPing = "PING";
+constexpr std::chrono::seconds kLookEvery{10};
+constexpr std::chrono::seconds kFactsEvery{60};
+constexpr std::chrono::seconds kLookTime{1};
+constexpr std::chrono::seconds kClockDifferenceMax{1};
+
+Instant wall_clock_now() {
+  return std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
+}
+
+}  // namespace
+
+// --- Commands of the link's own.
+
+void Link::OwnRequest::ask(Question question, std::initializer_list<std::string_view> words,
+                           std::string name) {
+  append_word_count(wire, words.size());
+  for (const std::string_view word : words) append_word(wire, word);
+  asked_.push_back({question, std::move(name)});
+  command_count = static_cast<std::uint32_t>(asked_.size());
+}
+
+void Link::OwnRequest::clear() {
+  wire.clear();
+  asked_.clear();
+  error.clear();
+  error_name.clear();
+  first_error.clear();
+  facts = {};
+  has_role = has_time = false;
+  config_kind.reset();
+  config_text.clear();
+}
+
+void Link::OwnRequest::on_reply(std::uint32_t index, const Reply& reply) noexcept {
+  const Asked& asked = asked_[index];
+  const bool is_error = reply.kind == Reply::Kind::kError;
+  switch (asked.question) {
+    case Question::kRole:
+      facts.take_role(reply);
+      has_role = true;
+      break;
+    case Question::kCluster:
+      facts.take_cluster(reply);
+      break;
+    case Question::kTime:
+      facts.take_time(reply, wall_clock_now());
+      has_time = true;
+      break;
+    case Question::kConfig:
+      config_kind = reply.kind;
+      config_text = std::string(reply.text);
+      break;
+    case Question::kOther:
+      if (!is_error || !error.empty()) break;
+      // A user who may do no more than read need not be allowed to PING.
+      if (asked.name == kPing && reply.text.starts_with("NOPERM")) break;
+      error = std::string(reply.text);
+      error_name = asked.name;
+      break;
+  }
+  if (is_error && first_error.empty()) first_error = std::string(reply.text);
+}
+
+void Link::OwnRequest::on_done(TransportCode code) noexcept {
+  outcome = code == TransportCode::kOk ? Outcome::kAnswered : Outcome::kFailed;
+}
+
+// --- The greeting.
+
+void Link::greet(TimePoint now) {
+  using Question = OwnRequest::Question;
+  state_ = State::kGreeting;
+  const RedisOptions& options = shared_.options;
+  greeting_.clear();
+  if (!options.password.empty()) {
+    const char* const name = "AUTH (options user, password)";
+    if (options.user.empty()) {
+      greeting_.ask(Question::kOther, {"AUTH", options.password}, name);
+    } else {
+      greeting_.ask(Question::kOther, {"AUTH", options.user, options.password}, name);
+    }
+  }
+  greeting_.ask(Question::kRole, {"ROLE"});
+  greeting_.ask(Question::kCluster, {"CLUSTER", "INFO"});
+  if (options.database != 0) {
+    greeting_.ask(Question::kOther, {"SELECT", std::to_string(options.database)},
+                  "SELECT (option database)");
+  }
+  greeting_.ask(Question::kOther, {kPing}, std::string(kPing));
+  greeting_.deadline = std::max(state_until_, now);
+  greeting_.outcome = OwnRequest::Outcome::kPending;
+  pipeline_.write_own(greeting_, connection_.output());
+  send(now);
+}
+
+void Link::on_greeted(TimePoint now) {
+  if (greeting_.facts.role == ServerRole::kSentinel) {
+    return try_next_endpoint(now, greeting_.facts.unfit());
+  }
+  if (!greeting_.error.empty()) {
+    const std::string hint =
+        greeting_.error.starts_with("NOAUTH") ? " (set the option password)" : "";
+    const std::string name = greeting_.error_name.empty() ? "" : greeting_.error_name + ": ";
+    return try_next_endpoint(now, name + greeting_.error + hint);
+  }
+  if (const std::string unfit = greeting_.facts.unfit(); !unfit.empty()) {
+    return try_next_endpoint(now, unfit);
+  }
+  state_ = State::kReady;
+  first_attempt_ = false;
+  ready_since_ = now;
+  breaker_.on_probe_success(now);
+  shared_.links_ready.fetch_add(1, std::memory_order_relaxed);
+  shared_.connections.fetch_add(1, std::memory_order_relaxed);
+  shared_.epoch.fetch_add(1, std::memory_order_release);
+  shared_.set_last_error({});
+  update_gate();
+  report(LogLevel::kInfo, "connected");
+  if (!looks_) return;
+  look_.outcome = OwnRequest::Outcome::kNone;
+  look_.facts = greeting_.facts;
+  take_role();
+  look_at_ = facts_at_ = now;  // the clock, and the configuration
+  look(now);
+}
+
+// --- Looking now and then.
+
+void Link::look(TimePoint now) {
+  using Question = OwnRequest::Question;
+  if (!looks_ || state_ != State::kReady || look_.outcome == OwnRequest::Outcome::kPending) return;
+  const std::uint64_t epoch = shared_.config_epoch.load(std::memory_order_acquire);
+  if (now < look_at_ && epoch == config_epoch_) return;
+  config_epoch_ = epoch;
+  look_at_ = now + kLookEvery;
+  look_.clear();
+  if (now >= facts_at_) {
+    facts_at_ = now + kFactsEvery;
+    look_.ask(Question::kRole, {"ROLE"});
+    look_.ask(Question::kTime, {"TIME"});
+  }
+  {
+    const std::lock_guard lock(shared_.error_mutex);
+    const std::string& key = shared_.config.key();
+    if (!key.empty()) look_.ask(Question::kConfig, {"GET", key});
+  }
+  if (look_.wire.empty()) return;
+  look_.deadline = now + kLookTime;
+  look_.outcome = OwnRequest::Outcome::kPending;
+  pipeline_.write_own(look_, connection_.output());
+}
+
+void Link::take_look() {
+  if (look_.outcome == OwnRequest::Outcome::kPending) return;
+  const bool answered = look_.outcome == OwnRequest::Outcome::kAnswered;
+  look_.outcome = OwnRequest::Outcome::kNone;
+  if (!answered) return;
+  if (look_.has_role) take_role();
+  if (look_.has_time) {
+    const auto difference = look_.facts.clock_difference;
+    {
+      const std::lock_guard lock(shared_.error_mutex);
+      shared_.facts.clock_difference = difference;
+    }
+    if (difference && std::chrono::abs(*difference) > kClockDifferenceMax) {
+      shared_.log_thinned(LogLevel::kWarning, "redis " + address_.text +
+                                                  ": its clock and this machine's differ by " +
+                                                  std::to_string(difference->count()) + " ms");
+    }
+  }
+  if (look_.config_kind) take_config();
+}
+
+void Link::take_role() {
+  const ServerFacts& facts = look_.facts;
+  std::string before;
+  {
+    const std::lock_guard lock(shared_.error_mutex);
+    before = std::exchange(shared_.facts.role_text, facts.role_text);
+    shared_.facts.role = facts.role;
+    shared_.facts.replica_link_up = facts.replica_link_up;
+  }
+  if (facts.role != ServerRole::kReplica) return;
+  const std::string text = "the server is a " + facts.role_text;
+  if (facts.replica_link_up) {
+    if (before != facts.role_text) {
+      shared_.log_thinned(LogLevel::kInfo, "redis " + address_.text + ": " + text);
+    }
+    return;
+  }
+  shared_.note_error(address_.text + ": " + text);
+  shared_.log_thinned(LogLevel::kWarning,
+                      "redis " + address_.text + ": " + text + ": what it has grows old");
+}
+
+void Link::take_config() {
+  const Reply reply{*look_.config_kind, 0, look_.config_text, {}};
+  ConfigState state = ConfigState::kUnknown;
+  std::string text;
+  bool changed = false;
+  {
+    const std::lock_guard lock(shared_.error_mutex);
+    changed = shared_.config.take(reply, shared_.options.database);
+    state = shared_.config.state();
+    text = shared_.config.text();
+  }
+  if (state != ConfigState::kAgrees) {
+    shared_.log_thinned(LogLevel::kWarning, "redis " + address_.text + ": " + text);
+  } else if (changed) {
+    shared_.log_thinned(LogLevel::kInfo,
+                        "redis " + address_.text + ": the updater's configuration agrees");
+  }
+}
+
+}  // namespace fcap::redis

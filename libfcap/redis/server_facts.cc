@@ -1,0 +1,86 @@
+#include "redis/server_facts.h"
+
+#include <charconv>
+#include <string_view>
+
+namespace fcap::redis {
+namespace {
+
+constexpr std::int64_t kClusterSlots = 16'384;
+
+std::int64_t leading_number(std::string_view text) noexcept {
+  std::int64_t value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
+}
+
+// Of "name:value\r\n" lines.
+std::optional<std::string_view> line_of(std::string_view lines, std::string_view name) noexcept {
+  const auto found = lines.find(name);
+  if (found == std::string_view::npos) return std::nullopt;
+  return lines.substr(found + name.size());
+}
+
+}  // namespace
+
+void ServerFacts::take_role(const Reply& reply) {
+  role = ServerRole::kUnknown;
+  role_text.clear();
+  replica_link_up = true;
+  if (reply.kind != Reply::Kind::kArray || reply.elements.empty()) return;
+  const std::string_view name = reply.elements[0].text;
+  if (name == "master") {
+    role = ServerRole::kMaster;
+    role_text = "master";
+  } else if (name == "sentinel") {
+    role = ServerRole::kSentinel;
+    role_text = "Sentinel";
+  } else if (name == "slave" && reply.elements.size() >= 4) {
+    role = ServerRole::kReplica;
+    const std::string_view link = reply.elements[3].text;
+    // "connect", "connecting" and "handshake": no link; "sync": not the data yet.
+    replica_link_up = link == "connected";
+    role_text = "replica of " + std::string(reply.elements[1].text) + ":" +
+                std::to_string(reply.elements[2].integer) + ", whose link is " +
+                (replica_link_up ? "up" : "down (" + std::string(link) + ")");
+  }
+}
+
+void ServerFacts::take_cluster(const Reply& reply) {
+  in_cluster = false;
+  if (reply.kind != Reply::Kind::kString) return;
+  const auto slots = line_of(reply.text, "cluster_slots_assigned:");
+  const auto masters = line_of(reply.text, "cluster_size:");
+  if (!slots || !masters) return;
+  in_cluster = true;
+  cluster_slots = leading_number(*slots);
+  cluster_masters = leading_number(*masters);
+}
+
+void ServerFacts::take_time(const Reply& reply, Instant now) {
+  clock_difference.reset();
+  if (reply.kind != Reply::Kind::kArray || reply.elements.size() != 2) return;
+  const std::int64_t ms =
+      leading_number(reply.elements[0].text) * 1000 + leading_number(reply.elements[1].text) / 1000;
+  if (ms > 0) clock_difference = instant_from_ms(ms) - now;
+}
+
+std::string ServerFacts::unfit() const {
+  if (role == ServerRole::kSentinel) {
+    return "this is a Sentinel's port, which holds no records: the option addresses must name the "
+           "Redis server itself";
+  }
+  if (!in_cluster) return {};
+  if (cluster_masters > 1) {
+    return "this is a node of a Redis Cluster with " + std::to_string(cluster_masters) +
+           " masters, which is not supported yet: the option addresses must name a single server";
+  }
+  if (cluster_slots < kClusterSlots) {
+    return "this is a node of a Redis Cluster in which " + std::to_string(cluster_slots) +
+           " of 16384 slots are served: the option addresses must name a single server, or a "
+           "cluster's only node with all slots";
+  }
+  return {};
+}
+
+}  // namespace fcap::redis

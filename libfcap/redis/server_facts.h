@@ -1,0 +1,39 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include <fcap/health.h>
+#include <fcap/time.h>
+
+#include "redis/reply.h"
+
+namespace fcap::redis {
+
+/// What a server has said of itself. Free of I/O; a question that the server refuses to answer
+/// leaves things unknown.
+struct ServerFacts {
+  ServerRole role = ServerRole::kUnknown;
+  bool replica_link_up = true;
+  std::string role_text;
+  /// Whether it is a node of a cluster, and what of its slots and masters is known.
+  bool in_cluster = false;
+  std::int64_t cluster_slots = 0;
+  std::int64_t cluster_masters = 0;
+  /// The server's clock minus this machine's.
+  std::optional<std::chrono::milliseconds> clock_difference;
+
+  /// The reply to ROLE.
+  void take_role(const Reply& reply);
+  /// The reply to CLUSTER INFO, which a server without cluster mode answers with an error.
+  void take_cluster(const Reply& reply);
+  /// The reply to TIME, which came at `now`.
+  void take_time(const Reply& reply, Instant now);
+
+  /// Why no records can be had from this server, naming what to change; empty when they can.
+  [[nodiscard]] std::string unfit() const;
+};
+
+}  // namespace fcap::redis

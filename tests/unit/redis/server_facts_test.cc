@@ -1,0 +1,137 @@
+#include "redis/server_facts.h"
+
+#include <array>
+
+#include <gtest/gtest.h>
+
+#include "redis/config_record.h"
+#include "redis/config_watch.h"
+#include "redis/occurrences.h"
+
+namespace fcap::redis {
+namespace {
+
+Reply string(std::string_view text) {
+  return {Reply::Kind::kString, 0, text, {}};
+}
+Reply integer(std::int64_t value) {
+  return {Reply::Kind::kInteger, value, {}, {}};
+}
+Reply array(std::span<const Reply> elements) {
+  return {Reply::Kind::kArray, 0, {}, elements};
+}
+const Reply kRefused{Reply::Kind::kError, 0, "NOPERM this user has no permissions", {}};
+
+ServerFacts after_role(std::span<const Reply> elements) {
+  ServerFacts facts;
+  facts.take_role(array(elements));
+  return facts;
+}
+
+TEST(ServerFacts, AMasterIsFit) {
+  const Reply role[] = {string("master"), integer(0), array({})};
+  const ServerFacts facts = after_role(role);
+  EXPECT_EQ(facts.role, ServerRole::kMaster);
+  EXPECT_EQ(facts.unfit(), "");
+}
+
+TEST(ServerFacts, AReplicaTellsItsMasterAndWhetherItsLinkIsUp) {
+  const Reply up[] = {string("slave"), string("10.0.0.5"), integer(6379), string("connected"),
+                      integer(12)};
+  EXPECT_EQ(after_role(up).role, ServerRole::kReplica);
+  EXPECT_EQ(after_role(up).role_text, "replica of 10.0.0.5:6379, whose link is up");
+  EXPECT_TRUE(after_role(up).replica_link_up);
+  const Reply down[] = {string("slave"), string("10.0.0.5"), integer(6379), string("connect"),
+                        integer(-1)};
+  EXPECT_EQ(after_role(down).role_text, "replica of 10.0.0.5:6379, whose link is down (connect)");
+  EXPECT_FALSE(after_role(down).replica_link_up);
+}
+
+TEST(ServerFacts, ASentinelIsUnfitAndNamesTheOption) {
+  const Reply role[] = {string("sentinel"), array({})};
+  EXPECT_NE(after_role(role).unfit().find("addresses"), std::string::npos);
+}
+
+TEST(ServerFacts, AClusterIsFitOnlyAsOneNodeWithAllSlots) {
+  const auto unfit = [](std::string_view info) {
+    ServerFacts facts;
+    facts.take_cluster(string(info));
+    return facts.unfit();
+  };
+  EXPECT_EQ(unfit("cluster_state:ok\r\ncluster_slots_assigned:16384\r\ncluster_size:1\r\n"), "");
+  EXPECT_NE(unfit("cluster_state:ok\r\ncluster_slots_assigned:16384\r\ncluster_size:3\r\n"), "");
+  EXPECT_NE(unfit("cluster_state:fail\r\ncluster_slots_assigned:0\r\ncluster_size:0\r\n"), "");
+}
+
+TEST(ServerFacts, WhatTheServerRefusesToTellStaysUnknownAndFit) {
+  ServerFacts facts;
+  facts.take_role(kRefused);
+  facts.take_cluster(kRefused);
+  facts.take_time(kRefused, {});
+  EXPECT_EQ(facts.role, ServerRole::kUnknown);
+  EXPECT_FALSE(facts.clock_difference.has_value());
+  EXPECT_EQ(facts.unfit(), "");
+}
+
+TEST(ServerFacts, TheClocksAreCompared) {
+  const Reply time[] = {string("1700000002"), string("500000")};
+  ServerFacts facts;
+  facts.take_time(array(time), instant_from_ms(1'700'000'000'000));
+  EXPECT_EQ(facts.clock_difference, std::chrono::milliseconds{2500});
+}
+
+TEST(ConfigWatch, TellsMissingDifferentUnreadableAndAgreeing) {
+  ConfigWatch watch;
+  EXPECT_EQ(watch.key(), "");
+  watch.expect({.key_prefix = "fcap", .retention = std::chrono::days{32}, .null_user_ids = {"0"}});
+  EXPECT_EQ(watch.key(), "fcap:!config");
+  EXPECT_EQ(watch.state(), ConfigState::kUnknown);
+
+  EXPECT_TRUE(watch.take({Reply::Kind::kNil, 0, {}, {}}, 5));
+  EXPECT_EQ(watch.state(), ConfigState::kMissing);
+  EXPECT_NE(watch.text().find("key_prefix \"fcap\" in database 5"), std::string::npos);
+
+  EXPECT_TRUE(watch.take(kRefused, 5));
+  EXPECT_EQ(watch.state(), ConfigState::kUnknown);
+  EXPECT_NE(watch.text().find("NOPERM"), std::string::npos);
+
+  EXPECT_TRUE(watch.take(string("?"), 5));
+  EXPECT_EQ(watch.state(), ConfigState::kUnknown);
+
+  ConfigRecord record;
+  record.key_prefix = "fcap";
+  record.retention = std::chrono::days{31};
+  record.null_user_ids = {"0"};
+  EXPECT_TRUE(watch.take(string(encode_config(record)), 5));
+  EXPECT_EQ(watch.state(), ConfigState::kDiffers);
+  EXPECT_NE(watch.text().find("retention: 31 d"), std::string::npos);
+
+  record.retention = std::chrono::days{32};
+  EXPECT_TRUE(watch.take(string(encode_config(record)), 5));
+  EXPECT_EQ(watch.state(), ConfigState::kAgrees);
+  EXPECT_EQ(watch.text(), "");
+  EXPECT_FALSE(watch.take(string(encode_config(record)), 5));
+}
+
+TEST(Occurrences, TellsTheFirstSecondFourthAndSoOn) {
+  Occurrences occurrences;
+  const Occurrences::TimePoint now{std::chrono::hours{1}};
+  std::vector<std::uint64_t> told;
+  for (int i = 0; i < 20; ++i) {
+    // Slots and ports differ.
+    const auto count = occurrences.note("MOVED " + std::to_string(i) + " 10.0.0.1:7000", now);
+    if (count != 0) told.push_back(count);
+  }
+  EXPECT_EQ(told, (std::vector<std::uint64_t>{1, 2, 4, 8, 16}));
+  EXPECT_EQ(occurrences.note("another", now), 1U);
+}
+
+TEST(Occurrences, WhatWasQuietForLongBeginsAgain) {
+  Occurrences occurrences;
+  const Occurrences::TimePoint now{std::chrono::hours{1}};
+  for (int i = 0; i < 3; ++i) static_cast<void>(occurrences.note("x", now));
+  EXPECT_EQ(occurrences.note("x", now + std::chrono::minutes{11}), 1U);
+}
+
+}  // namespace
+}  // namespace fcap::redis
