@@ -16,6 +16,8 @@ using std::chrono::milliseconds;
 constexpr milliseconds kListenTimeout{5'000};
 /// Between two looks, however many changes are announced.
 constexpr milliseconds kLookGap{100};
+/// Between two calls of what is done while idle.
+constexpr milliseconds kIdleGap{20};
 
 }  // namespace
 
@@ -30,13 +32,14 @@ void LookTimer::listen(std::string conninfo, std::string channel) {
   listener_.emplace(std::move(conninfo), std::move(channel));
 }
 
-bool LookTimer::wait() {
+bool LookTimer::wait(const std::function<bool()>& idle) {
   const auto looked_at = Clock::now();
   while (true) {
     auto until = look_at_;
     if (listener_ && listener_->connect_at()) until = std::min(until, *listener_->connect_at());
     const auto left = std::chrono::ceil<milliseconds>(until - Clock::now());
-    const auto timeout = std::clamp(left, milliseconds{0}, milliseconds{3'600'000});
+    const auto longest = idle() ? kIdleGap : milliseconds{3'600'000};
+    const auto timeout = std::clamp(left, milliseconds{0}, longest);
     std::array<pollfd, 3> polled{pollfd{events_.stop, POLLIN, 0}, pollfd{events_.wake, POLLIN, 0},
                                  pollfd{listener_ ? listener_->socket() : -1, POLLIN, 0}};
     (void)::poll(polled.data(), polled.size(), static_cast<int>(timeout.count()));

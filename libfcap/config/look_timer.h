@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <optional>
 #include <random>
 #include <string>
@@ -25,8 +26,9 @@ class LookTimer {
   /// Also LISTENs, on that channel.
   void listen(std::string conninfo, std::string channel);
 
-  /// Until it is time to look; false: stop.
-  bool wait();
+  /// Until it is time to look; false: stop. Calls `idle` now and then, for as long as it says that
+  /// there is more to do.
+  bool wait(const std::function<bool()>& idle);
   /// After a look: whether there was an answer, and whether it was a change.
   void looked(bool answered, bool changed);
   [[nodiscard]] bool stopping() const;

@@ -66,7 +66,7 @@ Status RefreshLoop::check_options() const {
 
 void RefreshLoop::run(milliseconds first_wait) {
   first_round(first_wait);
-  while (timer_.wait()) {
+  while (timer_.wait([this] { return free_retired(); })) {
     bool changed = false;
     const bool answered = look(kLoadTimeout, changed);
     timer_.looked(answered, changed);
@@ -184,6 +184,7 @@ Status RefreshLoop::take(OfferedRules offered) {
 
 void RefreshLoop::hand_out(std::shared_ptr<const RuleSet> set, Clock::time_point current_at,
                            std::string_view source) {
+  if (current_) retired_.push_back(std::move(current_));
   current_ = std::move(set);
   sink_(current_);
   {
@@ -207,6 +208,12 @@ void RefreshLoop::hand_out(std::shared_ptr<const RuleSet> set, Clock::time_point
     log(LogLevel::kWarning,
         "rules: and " + std::to_string(warnings.size() - shown) + " more warnings");
   }
+}
+
+/// Whether there are some that are still in use.
+bool RefreshLoop::free_retired() {
+  std::erase_if(retired_, [](const auto& set) { return set.use_count() == 1; });
+  return !retired_.empty();
 }
 
 void RefreshLoop::still_current() {

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <fcap/checker_options.h>
 #include <fcap/rule_set.h>
@@ -53,6 +54,7 @@ class RefreshLoop {
   Status take(OfferedRules offered);
   void hand_out(std::shared_ptr<const RuleSet> set, Clock::time_point current_at,
                 std::string_view source);
+  bool free_retired();
   void still_current();
   void publish();
   void note_failure(const Status& status);
@@ -72,6 +74,9 @@ class RefreshLoop {
   bool published_ = true;
   std::shared_ptr<const RuleSet> fallback_;
   std::shared_ptr<const RuleSet> current_;
+  /// Former sets that checks may still use. A set of a million rules takes a tenth of a second or
+  /// more to free, so this thread does it, and holds each one until nobody else does.
+  std::vector<std::shared_ptr<const RuleSet>> retired_;
   std::string changed_at_;  ///< of the tables that current_, or before it fallback_, comes from
 
   mutable std::mutex mutex_;

@@ -77,7 +77,7 @@ class SegmentRefresher::Impl {
 
  private:
   void run() {
-    while (timer_.wait()) {
+    while (timer_.wait([] { return false; })) {
       bool changed = false;
       const Status status = look(changed);
       if (!timer_.stopping()) note(status);

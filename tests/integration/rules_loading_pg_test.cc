@@ -151,10 +151,13 @@ TEST_F(RulesLoading, TheStatementsOfTheDocumentationWork) {
   std::size_t blocks = 0;
   for (std::size_t at = text.find(fence); at != std::string::npos; at = text.find(fence, at)) {
     at += fence.size();
-    sql(text.substr(at, text.find("```", at) - at));
+    const std::string block = text.substr(at, text.find("```", at) - at);
+    // The recipe of a view needs a table and schemas of its own: migrations_pg_test runs it.
+    if (block.find("fcap_view") != std::string::npos) continue;
+    sql(block);
     ++blocks;
   }
-  EXPECT_EQ(blocks, 4U);
+  EXPECT_EQ(blocks, 5U);
   const auto built = RuleSet::build(loaded(), {});
   ASSERT_TRUE(built.ok()) << built.status().text();
   EXPECT_EQ(built.value()->rules().size(), 3U);

@@ -115,6 +115,20 @@ TEST_F(RefresherOnAFile, FollowsAReplacedFile) {
   EXPECT_TRUE(soon([&] { return current()->version() == 4; }));
 }
 
+/// Freeing a large set takes long, and must not fall to whoever used it last.
+TEST_F(RefresherOnAFile, HoldsAFormerSetUntilNobodyElseDoes) {
+  publish(3, 2);
+  ASSERT_TRUE(make(std::chrono::hours{1}).start(kPatience).ok());
+  std::shared_ptr<const RuleSet> in_use = current();
+  publish(4, 3);
+  refresher_->poke();
+  ASSERT_TRUE(soon([&] { return current()->version() == 4; }));
+  EXPECT_EQ(in_use.use_count(), 2) << "this test and the refresher";
+  const std::weak_ptr<const RuleSet> former = in_use;
+  in_use.reset();
+  EXPECT_TRUE(soon([&] { return former.expired(); })) << "the next poll is an hour away";
+}
+
 TEST_F(RefresherOnAFile, AMissingFileIsWaitedFor) {
   const Status status = make().start(kPatience);
   EXPECT_FALSE(status.ok());
