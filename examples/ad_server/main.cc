@@ -6,6 +6,7 @@
 #include <csignal>
 #include <cstdio>
 #include <fstream>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -19,6 +20,7 @@
 #include "impression_producer.h"
 #include "live_counters.h"
 #include "live_view.h"
+#include "metrics_endpoint.h"
 #include "propagation_probe.h"
 #include "server.h"
 #include "summary.h"
@@ -48,6 +50,7 @@ struct Flags {
   std::size_t users = 2000;
   std::size_t threads = 2;
   int drain_seconds = 60;
+  int metrics_port = 0;
   bool note_shown = true;
 };
 
@@ -86,6 +89,10 @@ void add_flags(CLI::App& app, Flags& flags) {
   app.add_option("--drain-seconds", flags.drain_seconds,
                  "How long to wait at the end for the updater to catch up")
       ->check(CLI::Range(0, 3600))
+      ->capture_default_str();
+  app.add_option("--metrics-port", flags.metrics_port,
+                 "Serve the Checker's metrics and health at http://127.0.0.1:PORT; 0: do not")
+      ->check(CLI::Range(0, 65'535))
       ->capture_default_str();
   app.add_flag("--note-shown,!--no-note-shown", flags.note_shown,
                "Count what was just shown before it has come back through Kafka (the default)");
@@ -151,6 +158,8 @@ int run(const Flags& flags) {
   Summary summary{.user_prefix = run_id + "-", .topic = flags.topic};
 
   const auto checker = make_checker(flags);
+  std::optional<MetricsEndpoint> endpoint;
+  if (flags.metrics_port > 0) endpoint.emplace(*checker, flags.metrics_port);
   ImpressionProducer producer(flags.brokers, flags.topic);
   ConsumerLag lag(flags.brokers, flags.topic, flags.group);
   summary.begin_offsets = lag.end_offsets();

@@ -7,6 +7,8 @@
 #include <type_traits>
 #include <utility>
 
+#include <fcap/cplusplus.h>
+
 namespace fcap {
 
 template <typename Signature>

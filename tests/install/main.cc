@@ -21,6 +21,11 @@ std::shared_ptr<const fcap::RuleSet> rules() {
   fcap::RuleSetSpec spec;
   spec.version = 1;
   spec.rules.push_back(never);
+  fcap::Rule daily = never;
+  daily.id = "daily-c2";
+  daily.target = "c2";
+  daily.limit = 3;
+  spec.rules.push_back(daily);
   auto built = fcap::RuleSet::build(std::move(spec), {});
   if (!built.ok()) {
     std::fprintf(stderr, "rules: %s\n", built.status().text().c_str());
@@ -56,10 +61,10 @@ int main() {
   in_memory.store = fcap::make_memory_store();
   if (!judges(std::move(in_memory), false, true, fcap::Reason::kPassed)) return 1;
 
-  // Port 9 (discard): nobody listens. The answer is "allowed", in time, with the reason.
+  // Port 9 (discard): nobody listens. What needs the history is allowed, in time, with the reason.
   fcap::CheckerOptions nobody;
   nobody.redis.addresses = {"127.0.0.1:9"};
-  if (!judges(std::move(nobody), true, true, fcap::Reason::kUnavailable)) return 1;
+  if (!judges(std::move(nobody), false, true, fcap::Reason::kUnavailable)) return 1;
 
   std::printf("fcap %s works\n", FCAP_VERSION);
   return 0;

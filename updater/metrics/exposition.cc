@@ -8,6 +8,7 @@
 #include <prometheus/client_metric.h>
 #include <prometheus/text_serializer.h>
 
+#include <fcap/prometheus.h>
 #include <fcap/version.h>
 
 #include "events/event_decoder.h"
@@ -208,6 +209,16 @@ read, and counted, again.
     out += fmt::format("| `{}{}` | {} | {} | {} |\n", kPrefix, info.name, type_word(info),
                        unit_word(info.name), info.text);
   }
+  out += R"(
+# Metrics of libfcap
+
+What `prometheus_text()` of `<fcap/prometheus.h>` renders for the endpoint of a host: the statistics of
+one Checker. The example ad server serves them with `--metrics-port`.
+
+| name | type | meaning |
+|---|---|---|
+)";
+  out += prometheus_reference();
   return out;
 }
 

@@ -1,0 +1,334 @@
+#include <array>
+#include <charconv>
+#include <cstdint>
+#include <string_view>
+
+#include <fcap/prometheus.h>
+
+namespace fcap {
+namespace {
+
+constexpr std::string_view kPrefix = "fcap_checker_";
+
+enum class MetricKind : std::uint8_t { kCounter, kGauge, kHistogram };
+
+/// What one scrape shows.
+struct Scrape {
+  CheckerStats stats;
+  CheckerHealth health;
+};
+
+/// A counter of CheckerStats. `label` is `reason="timeout"` and so on; metrics of one name that
+/// differ in it follow each other.
+struct CountedMetric {
+  std::string_view name;
+  std::string_view help;
+  MetricKind kind;
+  std::uint64_t CheckerStats::*value;
+  std::string_view label = {};
+};
+
+constexpr std::string_view kUnjudgedHelp =
+    "Checks that were answered without the history, by reason.";
+constexpr std::string_view kVerdictsHelp = "Verdicts, by whether the candidate may be shown.";
+constexpr std::string_view kReadsHelp = "Reads that the store answered, by what they found.";
+constexpr auto kCount = MetricKind::kCounter;
+constexpr auto kLevel = MetricKind::kGauge;
+using Stats = CheckerStats;
+
+constexpr std::array kCountedMetrics = {
+    CountedMetric{"checks_total", "Users that were asked about.", kCount, &Stats::checks},
+    CountedMetric{"candidates_total", "Candidates that were judged.", kCount, &Stats::candidates},
+    CountedMetric{"verdicts_total", kVerdictsHelp, kCount, &Stats::allowed, "verdict=\"allowed\""},
+    CountedMetric{"verdicts_total", kVerdictsHelp, kCount, &Stats::capped, "verdict=\"capped\""},
+    CountedMetric{"shadow_capped_total", "Verdicts that a shadow rule would have capped.", kCount,
+                  &Stats::shadow_capped},
+    CountedMetric{"unjudged_total", kUnjudgedHelp, kCount, &Stats::no_user, "reason=\"no_user\""},
+    CountedMetric{"unjudged_total", kUnjudgedHelp, kCount, &Stats::no_rules, "reason=\"no_rules\""},
+    CountedMetric{"unjudged_total", kUnjudgedHelp, kCount, &Stats::timeouts, "reason=\"timeout\""},
+    CountedMetric{"unjudged_total", kUnjudgedHelp, kCount, &Stats::unavailable,
+                  "reason=\"unavailable\""},
+    CountedMetric{"unjudged_total", kUnjudgedHelp, kCount, &Stats::breaker_open,
+                  "reason=\"breaker_open\""},
+    CountedMetric{"unjudged_total", kUnjudgedHelp, kCount, &Stats::overloaded,
+                  "reason=\"overloaded\""},
+    CountedMetric{"unjudged_total", kUnjudgedHelp, kCount, &Stats::undecodable,
+                  "reason=\"undecodable\""},
+    CountedMetric{"unjudged_total", kUnjudgedHelp, kCount, &Stats::forked, "reason=\"forked\""},
+    CountedMetric{"unjudged_total", kUnjudgedHelp, kCount, &Stats::invalid, "reason=\"invalid\""},
+    CountedMetric{"unjudged_total", kUnjudgedHelp, kCount, &Stats::shutdown, "reason=\"shutdown\""},
+    CountedMetric{"unjudged_total", kUnjudgedHelp, kCount, &Stats::reentrant,
+                  "reason=\"reentrant\""},
+    CountedMetric{"reads_total", kReadsHelp, kCount, &Stats::records_found, "result=\"found\""},
+    CountedMetric{"reads_total", kReadsHelp, kCount, &Stats::records_missing, "result=\"missing\""},
+    CountedMetric{"reads_total", kReadsHelp, kCount, &Stats::server_errors,
+                  "result=\"server_error\""},
+    CountedMetric{
+        "unread_checks_total",
+        "Checks that needed no read, because no rule counts anything for their candidates.", kCount,
+        &Stats::unread_checks},
+    CountedMetric{"canceled_total", "Asynchronous checks that were canceled.", kCount,
+                  &Stats::canceled},
+    CountedMetric{"callbacks_total", "Callbacks that have run.", kCount, &Stats::callbacks},
+    CountedMetric{"answers_waiting", "Known answers whose callbacks wait for a thread.", kLevel,
+                  &Stats::answers_waiting},
+    CountedMetric{"pending", "Checks that have begun and are not answered.", kLevel,
+                  &Stats::pending},
+    CountedMetric{"shown_noted_total", "Calls of note_shown() that were taken.", kCount,
+                  &Stats::shown_noted},
+    CountedMetric{"shown_confirmed_total",
+                  "Noted impressions that were since read from the ledger.", kCount,
+                  &Stats::shown_confirmed},
+    CountedMetric{"shown_displaced_total",
+                  "Noted impressions that newer ones pushed out; raise local.shown_max.", kCount,
+                  &Stats::shown_displaced},
+    CountedMetric{"shown_taken_back_total", "Noted impressions that were taken back.", kCount,
+                  &Stats::shown_taken_back},
+    CountedMetric{"shown_kept", "Noted impressions that are remembered.", kLevel,
+                  &Stats::shown_kept},
+    CountedMetric{"cached_checks_total", "Checks that kept caps answered without a read.", kCount,
+                  &Stats::cached_checks},
+    CountedMetric{"cached_verdicts_total", "Verdicts that kept caps gave.", kCount,
+                  &Stats::cached_verdicts},
+    CountedMetric{"certain_verdicts_total",
+                  "Verdicts that capped without the history, because they are certain without it.",
+                  kCount, &Stats::certain_verdicts},
+    CountedMetric{"cached_caps", "Places in use for kept caps.", kLevel, &Stats::cached_caps},
+    CountedMetric{"unknown_frames_total", "Frames of a newer format that were skipped in records.",
+                  kCount, &Stats::unknown_frames},
+    CountedMetric{"rule_set_version", "Version of the rule set in use.", kLevel,
+                  &Stats::rule_set_version},
+    CountedMetric{"rules", "Rules in use.", kLevel, &Stats::rule_count},
+    CountedMetric{"rule_reloads_total", "Rule sets that were taken.", kCount, &Stats::rule_reloads},
+    CountedMetric{"rule_reloads_refused_total",
+                  "Rule sets that were refused; the last good one stayed.", kCount,
+                  &Stats::rule_reloads_refused},
+    CountedMetric{"segment_set_version", "Version of the segments in use.", kLevel,
+                  &Stats::segment_set_version},
+    CountedMetric{"segment_members", "Memberships over all stored segments.", kLevel,
+                  &Stats::segment_members},
+    CountedMetric{"segment_bytes", "Memory that stored segments take.", kLevel,
+                  &Stats::segment_bytes},
+    CountedMetric{"segment_reloads_total", "Sets of segments that were taken.", kCount,
+                  &Stats::segment_reloads},
+    CountedMetric{"segment_reloads_failed_total",
+                  "Loads of segments that failed; the last good set stayed.", kCount,
+                  &Stats::segment_reloads_failed},
+};
+
+/// A value that is worked out; nullopt: unknown, and so without a sample.
+struct WorkedOutMetric {
+  std::string_view name;
+  std::string_view help;
+  MetricKind kind;
+  std::optional<double> (*value)(const Scrape&);
+};
+
+constexpr double kNsPerSecond = 1e9;
+
+std::optional<double> seconds(std::chrono::milliseconds age) {
+  if (age.count() < 0) return std::nullopt;
+  return std::chrono::duration<double>(age).count();
+}
+
+constexpr std::array kWorkedOutMetrics = {
+    WorkedOutMetric{"ready", "1 if rules are loaded and the store answers.", kLevel,
+                    [](const Scrape& s) { return std::optional(s.health.ready ? 1.0 : 0.0); }},
+    WorkedOutMetric{"rule_set_age_seconds",
+                    "Since the rule set in use was last known to be the current one.", kLevel,
+                    [](const Scrape& s) { return seconds(s.stats.rule_set_age); }},
+    WorkedOutMetric{"callback_seconds_total", "Time spent in callbacks.", kCount,
+                    [](const Scrape& s) {
+                      return std::optional(static_cast<double>(s.stats.callback_ns_total) /
+                                           kNsPerSecond);
+                    }},
+    WorkedOutMetric{"callback_seconds_max", "The slowest callback so far.", kLevel,
+                    [](const Scrape& s) {
+                      return std::optional(static_cast<double>(s.stats.callback_ns_max) /
+                                           kNsPerSecond);
+                    }},
+    WorkedOutMetric{
+        "store_connected", "1 if every connection to the store stands.", kLevel,
+        [](const Scrape& s) { return std::optional(s.health.store.connected ? 1.0 : 0.0); }},
+    WorkedOutMetric{
+        "store_breaker_open", "1 if the breaker is open, so that checks fail at once.", kLevel,
+        [](const Scrape& s) { return std::optional(s.health.store.breaker_open ? 1.0 : 0.0); }},
+    WorkedOutMetric{"store_breaker_openings_total", "Times that the breaker opened.", kCount,
+                    [](const Scrape& s) {
+                      return std::optional(static_cast<double>(s.health.store.breaker_openings));
+                    }},
+    WorkedOutMetric{"store_reconnects_total", "Connections that were lost after they were ready.",
+                    kCount,
+                    [](const Scrape& s) {
+                      return std::optional(static_cast<double>(s.health.store.reconnects));
+                    }},
+    WorkedOutMetric{"store_server_errors_total", "Replies in which the server reported an error.",
+                    kCount,
+                    [](const Scrape& s) {
+                      return std::optional(static_cast<double>(s.health.store.server_errors));
+                    }},
+    WorkedOutMetric{"store_timeouts_total", "Operations without an answer by their deadline.",
+                    kCount,
+                    [](const Scrape& s) {
+                      return std::optional(static_cast<double>(s.health.store.timeouts));
+                    }},
+    WorkedOutMetric{"store_failures_total", "Operations that were lost with their connection.",
+                    kCount,
+                    [](const Scrape& s) {
+                      return std::optional(static_cast<double>(s.health.store.failures));
+                    }},
+    WorkedOutMetric{"store_clock_difference_seconds",
+                    "The server's clock minus this machine's, give or take the round trip.", kLevel,
+                    [](const Scrape& s) -> std::optional<double> {
+                      const auto difference = s.health.store.clock_difference;
+                      if (!difference) return std::nullopt;
+                      return std::chrono::duration<double>(*difference).count();
+                    }},
+    WorkedOutMetric{"config_differs",
+                    "1 if this process is configured otherwise than the writer of the records, or "
+                    "no writer has ever been there; no sample while that is unknown.",
+                    kLevel,
+                    [](const Scrape& s) -> std::optional<double> {
+                      const ConfigState state = s.health.store.config_state;
+                      if (state == ConfigState::kUnknown) return std::nullopt;
+                      return state == ConfigState::kAgrees ? 0.0 : 1.0;
+                    }},
+};
+
+struct HistogramMetric {
+  std::string_view name;
+  std::string_view help;
+  LatencyHistogram CheckerStats::*value;
+};
+
+constexpr std::array kHistograms = {
+    HistogramMetric{"check_seconds", "From the call to the answer, of one check in 16.",
+                    &Stats::check_latency},
+    HistogramMetric{"store_seconds",
+                    "From the call to the store's answer, of one check in 16 that reads.",
+                    &Stats::store_latency},
+};
+
+constexpr std::string_view kind_name(MetricKind kind) {
+  switch (kind) {
+    case MetricKind::kCounter:
+      return "counter";
+    case MetricKind::kGauge:
+      return "gauge";
+    case MetricKind::kHistogram:
+      return "histogram";
+  }
+  return "untyped";
+}
+
+/// Writes the text format. Label values are escaped as it demands.
+class MetricsWriter {
+ public:
+  explicit MetricsWriter(const PrometheusLabels& labels) {
+    for (const auto& [name, value] : labels) add_label(common_, name, value);
+  }
+
+  void head(std::string_view name, std::string_view help, MetricKind kind) {
+    if (name == last_) return;
+    last_ = name;
+    text_.append("# HELP ").append(kPrefix).append(name).append(" ").append(help);
+    text_.append("\n# TYPE ").append(kPrefix).append(name).append(" ").append(kind_name(kind));
+    text_.append("\n");
+  }
+
+  template <typename Number>
+  void sample(std::string_view name, std::string_view suffix, std::string_view label,
+              Number value) {
+    text_.append(kPrefix).append(name).append(suffix);
+    if (!common_.empty() || !label.empty()) {
+      text_.append("{").append(common_);
+      if (!common_.empty() && !label.empty()) text_.append(",");
+      text_.append(label).append("}");
+    }
+    text_.append(" ").append(number(value)).append("\n");
+  }
+
+  template <typename Number>
+  static std::string number(Number value) {
+    std::array<char, 32> digits{};
+    const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr;
+    return std::string(digits.data(), end);
+  }
+
+  static void add_label(std::string& labels, std::string_view name, std::string_view value) {
+    if (!labels.empty()) labels += ',';
+    labels.append(name).append("=\"");
+    for (const char c : value) {
+      if (c == '\n') {
+        labels += "\\n";
+      } else {
+        if (c == '"' || c == '\\') labels += '\\';
+        labels += c;
+      }
+    }
+    labels += '"';
+  }
+
+  std::string take() { return std::move(text_); }
+
+ private:
+  std::string common_;
+  std::string text_;
+  std::string_view last_;
+};
+
+void write_histogram(MetricsWriter& writer, const HistogramMetric& metric,
+                     const LatencyHistogram& histogram) {
+  writer.head(metric.name, metric.help, MetricKind::kHistogram);
+  std::uint64_t below = 0;
+  for (std::size_t i = 0; i + 1 < histogram.counts.size(); ++i) {
+    below += histogram.counts[i];
+    const double bound = std::chrono::duration<double>(LatencyHistogram::upper_bound(i)).count();
+    writer.sample(metric.name, "_bucket", "le=\"" + MetricsWriter::number(bound) + "\"", below);
+  }
+  below += histogram.counts.back();
+  writer.sample(metric.name, "_bucket", "le=\"+Inf\"", below);
+  writer.sample(metric.name, "_sum", "", std::chrono::duration<double>(histogram.sum).count());
+  writer.sample(metric.name, "_count", "", below);
+}
+
+}  // namespace
+
+std::string prometheus_text(const Checker& checker, const PrometheusLabels& labels) {
+  const Scrape scrape{checker.stats(), checker.health()};
+  MetricsWriter writer(labels);
+  for (const CountedMetric& metric : kCountedMetrics) {
+    writer.head(metric.name, metric.help, metric.kind);
+    writer.sample(metric.name, "", metric.label, scrape.stats.*metric.value);
+  }
+  for (const WorkedOutMetric& metric : kWorkedOutMetrics) {
+    const auto value = metric.value(scrape);
+    if (!value) continue;
+    writer.head(metric.name, metric.help, metric.kind);
+    writer.sample(metric.name, "", "", *value);
+  }
+  for (const HistogramMetric& metric : kHistograms) {
+    write_histogram(writer, metric, scrape.stats.*metric.value);
+  }
+  return writer.take();
+}
+
+std::string prometheus_reference() {
+  std::string rows;
+  std::string_view last;
+  const auto row = [&](std::string_view name, MetricKind kind, std::string_view help) {
+    if (name == last) return;
+    last = name;
+    rows.append("| `").append(kPrefix).append(name).append("` | ").append(kind_name(kind));
+    rows.append(" | ").append(help).append(" |\n");
+  };
+  for (const CountedMetric& metric : kCountedMetrics) row(metric.name, metric.kind, metric.help);
+  for (const WorkedOutMetric& metric : kWorkedOutMetrics)
+    row(metric.name, metric.kind, metric.help);
+  for (const HistogramMetric& metric : kHistograms) {
+    row(metric.name, MetricKind::kHistogram, metric.help);
+  }
+  return rows;
+}
+
+}  // namespace fcap

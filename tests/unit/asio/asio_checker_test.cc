@@ -1,0 +1,106 @@
+#include <future>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <asio/awaitable.hpp>
+#include <asio/co_spawn.hpp>
+#include <asio/detached.hpp>
+#include <asio/io_context.hpp>
+#include <asio/use_awaitable.hpp>
+#include <asio/use_future.hpp>
+#include <gtest/gtest.h>
+
+#include <fcap/asio.h>
+
+namespace fcap {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr Candidate kNever[] = {{"never"}, {"other"}};
+
+/// A Checker over an empty store in memory, where campaign "never" is shown to nobody.
+class AsioCheckerTest : public ::testing::Test {
+ protected:
+  static std::unique_ptr<Checker> make_checker() {
+    CheckerOptions options;
+    options.store = make_memory_store();
+    std::unique_ptr<Checker> checker = std::move(Checker::create(std::move(options)).value());
+    Rule never;
+    never.id = "never";
+    never.target = "never";
+    never.limit = 0;
+    never.window.length = 24h;
+    Rule daily = never;
+    daily.id = "daily";
+    daily.target = "other";
+    daily.limit = 3;
+    RuleSetSpec spec;
+    spec.version = 1;
+    spec.rules = {never, daily};
+    checker->set_rules(RuleSet::build(std::move(spec), {}).value());
+    return checker;
+  }
+
+  std::unique_ptr<Checker> checker_ = make_checker();
+  asio::io_context loop_;
+  AsioChecker<asio::io_context::executor_type> on_loop_{loop_.get_executor(), *checker_};
+};
+
+using LoopChecker = AsioChecker<asio::io_context::executor_type>;
+
+asio::awaitable<void> ask_often(LoopChecker& checker, std::vector<bool>& allowed,
+                                std::thread::id& ran_on) {
+  for (int i = 0; i < 100; ++i) {
+    const CheckResult result = co_await checker.check("u1", kNever, asio::use_awaitable);
+    for (const Verdict& verdict : result.verdicts) allowed.push_back(verdict.allowed);
+  }
+  ran_on = std::this_thread::get_id();
+}
+
+TEST_F(AsioCheckerTest, ACoroutineAwaitsItsAnswerOnItsOwnLoop) {
+  std::vector<bool> allowed;
+  std::thread::id ran_on;
+  asio::co_spawn(loop_, ask_often(on_loop_, allowed, ran_on), asio::detached);
+  loop_.run();
+  ASSERT_EQ(allowed.size(), 200U);
+  for (std::size_t i = 0; i < allowed.size(); ++i) EXPECT_EQ(allowed[i], i % 2 == 1);
+  EXPECT_EQ(ran_on, std::this_thread::get_id());
+}
+
+TEST_F(AsioCheckerTest, AHandlerThatCannotBeCopiedRunsOnTheLoopAndNotInsideTheCall) {
+  auto answers = std::make_unique<int>(0);
+  int* const count = answers.get();
+  const CheckOptions options{.deadline = 1s};
+  on_loop_.check("u1", kNever, options, [answers = std::move(answers)](const CheckResult& result) {
+    EXPECT_EQ(result.verdicts.size(), 2U);
+    ++*answers;
+    // Destroyed with the handler; the loop has nothing else to do.
+  });
+  EXPECT_EQ(*count, 0);
+  EXPECT_EQ(loop_.run(), 1U);
+}
+
+TEST_F(AsioCheckerTest, AnAnswerThatIsKnownAtOnceComesThroughTheLoopToo) {
+  bool answered = false;
+  on_loop_.check("", kNever, [&](const CheckResult& result) {
+    EXPECT_EQ(result.reason, Reason::kNoUser);
+    answered = true;
+  });
+  EXPECT_FALSE(answered);
+  loop_.run();
+  EXPECT_TRUE(answered);
+}
+
+TEST_F(AsioCheckerTest, AFutureGetsItsAnswerFromTheThreadThatRunsTheLoop) {
+  std::future<CheckResult> future = on_loop_.check("u1", kNever, asio::use_future);
+  std::thread running([&] { loop_.run(); });
+  EXPECT_FALSE(future.get().verdicts[0].allowed);
+  running.join();
+}
+
+}  // namespace
+}  // namespace fcap
