@@ -238,12 +238,12 @@ void Async::run_callback(Checker::Callback& callback, CheckResult result) noexce
 }
 
 void Async::note_callback(std::chrono::nanoseconds taken) noexcept {
-  parts_.counters.add(Counter::callbacks);
   parts_.counters.add(Counter::callback_ns_total, static_cast<std::uint64_t>(taken.count()));
   std::int64_t longest = callback_ns_max_.load(std::memory_order_relaxed);
   while (taken.count() > longest && !callback_ns_max_.compare_exchange_weak(
                                         longest, taken.count(), std::memory_order_relaxed)) {
   }
+  parts_.counters.add(Counter::callbacks);
   if (taken < kSlowCallback || has_executor() || !parts_.options.log) return;
   // Said at the first, second, fourth, eighth…
   const std::uint64_t times = slow_callbacks_.fetch_add(1, std::memory_order_relaxed) + 1;
