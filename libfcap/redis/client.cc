@@ -57,6 +57,9 @@ class Client::Impl {
   }
 
   [[nodiscard]] std::size_t lanes() const noexcept { return threads_.size(); }
+  [[nodiscard]] std::size_t operations_max() const noexcept {
+    return shared_.options.queue_operations_max;
+  }
   [[nodiscard]] std::uint64_t epoch() const noexcept {
     return shared_.epoch.load(std::memory_order_acquire);
   }
@@ -145,6 +148,10 @@ void Client::submit(Request& request) noexcept {
 
 std::size_t Client::lanes() const noexcept {
   return impl_->lanes();
+}
+
+std::size_t Client::operations_max() const noexcept {
+  return impl_->operations_max();
 }
 
 std::uint64_t Client::connection_epoch() const noexcept {

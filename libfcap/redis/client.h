@@ -83,6 +83,9 @@ class Client {
   /// are equal modulo this number may share a request.
   [[nodiscard]] std::size_t lanes() const noexcept;
 
+  /// The option queue_operations_max.
+  [[nodiscard]] std::size_t operations_max() const noexcept;
+
   /// Grows by one with each connection made and each one lost: a writer that sees the same value
   /// before and after knows that nothing was reconnected in between.
   [[nodiscard]] std::uint64_t connection_epoch() const noexcept;

@@ -13,6 +13,11 @@
 namespace fcap::redis {
 namespace {
 
+constexpr int kKeepIdleSeconds = 15;
+constexpr int kKeepEverySeconds = 5;
+constexpr int kKeepProbes = 3;
+constexpr int kUnsentForMs = 30'000;
+
 Status io_error(const char* what, int error) {
   return Status::error(StatusCode::kUnavailable,
                        std::string(what) + ": " + std::generic_category().message(error), true);
@@ -29,6 +34,11 @@ Status Connection::open(const Endpoint& endpoint) {
     setsockopt(fd_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     // An idle connection whose peer vanished is noticed before a request is spent on it.
     setsockopt(fd_, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+    setsockopt(fd_, IPPROTO_TCP, TCP_KEEPIDLE, &kKeepIdleSeconds, sizeof(kKeepIdleSeconds));
+    setsockopt(fd_, IPPROTO_TCP, TCP_KEEPINTVL, &kKeepEverySeconds, sizeof(kKeepEverySeconds));
+    setsockopt(fd_, IPPROTO_TCP, TCP_KEEPCNT, &kKeepProbes, sizeof(kKeepProbes));
+    // So is a peer that vanishes while it is sent to; the kernel's own patience is 15 minutes.
+    setsockopt(fd_, IPPROTO_TCP, TCP_USER_TIMEOUT, &kUnsentForMs, sizeof(kUnsentForMs));
   }
   const auto* address = reinterpret_cast<const sockaddr*>(&endpoint.storage);
   if (::connect(fd_, address, endpoint.length_bytes) != 0 && errno != EINPROGRESS &&
@@ -90,6 +100,18 @@ Status Connection::receive_bytes(bool& drained) {
   }
   if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) return {};
   return io_error("recv", errno);
+}
+
+// Takes out what the parser passes over; whether that was the last of it.
+bool Connection::drop_skipped() {
+  if (parser_.skip_left() == 0) return false;
+  const std::size_t from = input_begin_ + parser_.skip_at();
+  if (from >= input_end_) return false;
+  const std::size_t dropped = std::min(input_end_ - from, parser_.skip_left());
+  std::memmove(input_.get() + from, input_.get() + from + dropped, input_end_ - from - dropped);
+  input_end_ -= dropped;
+  parser_.skipped(dropped);
+  return parser_.skip_left() == 0;
 }
 
 void Connection::make_room() {

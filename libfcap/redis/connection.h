@@ -43,7 +43,10 @@ class Connection {
       if (Status received = receive_bytes(drained); !received.ok()) return received;
       for (;;) {
         const auto outcome = parser_.parse(unparsed());
-        if (outcome == RespParser::Outcome::kNeedMore) break;
+        if (outcome == RespParser::Outcome::kNeedMore) {
+          if (drop_skipped()) continue;
+          break;
+        }
         if (outcome == RespParser::Outcome::kMalformed) return malformed();
         const bool wanted = handler(parser_.reply());
         input_begin_ += parser_.length_bytes();
@@ -60,6 +63,7 @@ class Connection {
 
   Status receive_bytes(bool& drained);
   void make_room();
+  bool drop_skipped();
   [[nodiscard]] std::string_view unparsed() const noexcept {
     return {input_.get() + input_begin_, input_end_ - input_begin_};
   }

@@ -1,19 +1,22 @@
 #pragma once
 
-#include <array>
+#include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <memory>
 
 namespace fcap::redis {
 
-/// Keeps up to kSize objects for reuse, given and taken by any thread without a lock: a bounded
+/// Keeps up to so many objects for reuse, given and taken by any thread without a lock: a bounded
 /// ring whose cells carry a turn number, so that no two threads ever meet in one cell.
 template <typename T>
 class FreeList {
  public:
-  FreeList() {
-    for (std::size_t i = 0; i < kSize; ++i) cells_[i].turn.store(i, std::memory_order_relaxed);
+  explicit FreeList(std::size_t objects_max)
+      : size_(std::bit_ceil(std::max<std::size_t>(objects_max, 1))),
+        cells_(std::make_unique<Cell[]>(size_)) {
+    for (std::size_t i = 0; i < size_; ++i) cells_[i].turn.store(i, std::memory_order_relaxed);
   }
   ~FreeList() {
     while (T* item = take()) delete item;
@@ -25,12 +28,12 @@ class FreeList {
   [[nodiscard]] T* take() noexcept {
     std::size_t position = take_.load(std::memory_order_relaxed);
     for (;;) {
-      Cell& cell = cells_[position % kSize];
+      Cell& cell = cells_[position & (size_ - 1)];
       const std::size_t turn = cell.turn.load(std::memory_order_acquire);
       if (turn == position + 1) {
         if (take_.compare_exchange_weak(position, position + 1, std::memory_order_relaxed)) {
           T* item = cell.item;
-          cell.turn.store(position + kSize, std::memory_order_release);
+          cell.turn.store(position + size_, std::memory_order_release);
           return item;
         }
       } else if (turn == position) {
@@ -45,7 +48,7 @@ class FreeList {
   void give(T* item) noexcept {
     std::size_t position = give_.load(std::memory_order_relaxed);
     for (;;) {
-      Cell& cell = cells_[position % kSize];
+      Cell& cell = cells_[position & (size_ - 1)];
       const std::size_t turn = cell.turn.load(std::memory_order_acquire);
       if (turn == position) {
         if (give_.compare_exchange_weak(position, position + 1, std::memory_order_relaxed)) {
@@ -53,7 +56,7 @@ class FreeList {
           cell.turn.store(position + 1, std::memory_order_release);
           return;
         }
-      } else if (turn == position + 1 - kSize) {
+      } else if (turn == position + 1 - size_) {
         delete item;  // NOLINT(clang-analyzer-cplusplus.NewDelete): an item is given once
         return;
       } else {
@@ -63,8 +66,6 @@ class FreeList {
   }
 
  private:
-  static constexpr std::size_t kSize = 1024;
-
   struct Cell {
     std::atomic<std::size_t> turn;
     T* item = nullptr;
@@ -72,7 +73,8 @@ class FreeList {
 
   alignas(64) std::atomic<std::size_t> take_{0};
   alignas(64) std::atomic<std::size_t> give_{0};
-  alignas(64) std::array<Cell, kSize> cells_;
+  alignas(64) const std::size_t size_;
+  const std::unique_ptr<Cell[]> cells_;
 };
 
 }  // namespace fcap::redis

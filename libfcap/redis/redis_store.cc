@@ -73,7 +73,7 @@ class RedisStore final : public Store {
 
 std::unique_ptr<Store> make_redis_store(std::shared_ptr<Client> client) {
   // The client may have other owners and outlive the store with operations pending.
-  auto pools = std::make_shared<StorePools>();
+  auto pools = std::make_shared<StorePools>(client->operations_max());
   client->keep(pools);
   return std::make_unique<RedisStore>(std::move(client), *pools);
 }

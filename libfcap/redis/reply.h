@@ -8,9 +8,9 @@ namespace fcap::redis {
 
 /// One reply of a server, decoded. Views are valid only during the call that hands it over.
 struct Reply {
-  enum class Kind : std::uint8_t { kNil, kInteger, kString, kStatus, kError, kArray };
+  enum class Kind : std::uint8_t { kNil, kInteger, kString, kStatus, kError, kArray, kOversized };
   Kind kind = Kind::kNil;
-  std::int64_t integer = 0;
+  std::int64_t integer = 0;    ///< kOversized: how many bytes the string has
   std::string_view text = {};  ///< string, status or error
   std::span<const Reply> elements = {};
 };

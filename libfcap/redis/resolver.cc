@@ -52,40 +52,53 @@ Endpoints numeric_endpoints(const Address& address) {
 }
 
 Resolver::~Resolver() {
+  bool looking = false;
   {
-    const std::lock_guard lock(mutex_);
-    stopping_ = true;
+    const std::lock_guard lock(state_->mutex);
+    state_->stopping = true;
+    state_->jobs.clear();
+    looking = state_->looking;
   }
-  wake_.notify_all();
-  if (thread_.joinable()) thread_.join();
+  state_->wake.notify_all();
+  if (!thread_.joinable()) return;
+  if (looking) {
+    thread_.detach();
+  } else {
+    thread_.join();
+  }
 }
 
 void Resolver::resolve(const Address& address, Callback callback) {
-  const std::lock_guard lock(mutex_);
-  jobs_.push_back({address, std::move(callback)});
+  const std::lock_guard lock(state_->mutex);
+  state_->jobs.push_back({address, std::move(callback)});
   if (!thread_.joinable()) {
     auto started = base::start_thread(
-        "fcap-resolve", [this] { run(); }, hook_);
+        "fcap-resolve", [state = state_] { run(*state); }, hook_);
     if (!started.ok()) {
-      jobs_.back().callback(started.status());
-      jobs_.pop_back();
+      state_->jobs.back().callback(started.status());
+      state_->jobs.pop_back();
       return;
     }
     thread_ = std::move(started).value();
   }
-  wake_.notify_all();
+  state_->wake.notify_all();
 }
 
-void Resolver::run() {
-  std::unique_lock lock(mutex_);
+void Resolver::run(State& state) {
+  std::unique_lock lock(state.mutex);
   for (;;) {
-    wake_.wait(lock, [this] { return stopping_ || !jobs_.empty(); });
-    if (stopping_) return;
-    const Job job = std::move(jobs_.front());
-    jobs_.pop_front();
+    state.wake.wait(lock, [&state] { return state.stopping || !state.jobs.empty(); });
+    if (state.stopping) return;
+    const Job job = std::move(state.jobs.front());
+    state.jobs.pop_front();
+    state.looking = true;
     lock.unlock();
-    job.callback(look_up(job.address, 0));
+    auto found = look_up(job.address, 0);
     lock.lock();
+    state.looking = false;
+    if (state.stopping) return;
+    // Under the mutex, so that the destructor knows that none is running.
+    job.callback(std::move(found));
   }
 }
 

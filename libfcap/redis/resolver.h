@@ -28,7 +28,8 @@ class Resolver {
   using Callback = std::function<void(Result<Endpoints>)>;
 
   explicit Resolver(base::ThreadHook hook = {}) : hook_(std::move(hook)) {}
-  /// Waits for a lookup that is running (the system's resolver bounds it); drops waiting ones.
+  /// Drops lookups that wait, and leaves one that is running (which may take as long as the
+  /// system's resolver likes) to end by itself: no callback is called afterwards.
   ~Resolver();
   Resolver(const Resolver&) = delete;
   Resolver& operator=(const Resolver&) = delete;
@@ -40,14 +41,19 @@ class Resolver {
     Address address;
     Callback callback;
   };
-  void run();
+  // Shared with the thread, which may outlive the resolver.
+  struct State {
+    std::mutex mutex;
+    std::condition_variable wake;
+    std::deque<Job> jobs;   // guarded by mutex; at most one per link
+    bool stopping = false;  // guarded by mutex
+    bool looking = false;   // guarded by mutex: in getaddrinfo()
+  };
+  static void run(State& state);
 
   const base::ThreadHook hook_;
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  std::deque<Job> jobs_;   // guarded by mutex_; at most one a link
-  bool stopping_ = false;  // guarded by mutex_
-  std::thread thread_;     // guarded by mutex_ until the destructor
+  const std::shared_ptr<State> state_ = std::make_shared<State>();
+  std::thread thread_;  // guarded by the state's mutex until the destructor
 };
 
 }  // namespace fcap::redis

@@ -81,7 +81,7 @@ RespParser::Outcome RespParser::parse_node(std::string_view bytes, Node& node) {
 RespParser::Outcome RespParser::parse_string(std::string_view bytes, std::string_view line,
                                              Node& node) {
   const auto length = parse_integer(line);
-  if (!length || *length < -1 || *length > static_cast<std::int64_t>(kReplyBytesMax)) {
+  if (!length || *length < -1 || *length > static_cast<std::int64_t>(kSkippedBytesMax)) {
     return Outcome::kMalformed;
   }
   const std::size_t text_begin = position_ + 1 + line.size() + 2;
@@ -91,6 +91,7 @@ RespParser::Outcome RespParser::parse_string(std::string_view bytes, std::string
     return Outcome::kReply;
   }
   const auto text_bytes = static_cast<std::size_t>(*length);
+  if (text_bytes > kStringBytesMax) return skip_string(bytes, text_begin, text_bytes, node);
   if (bytes.size() - text_begin < text_bytes + 2) return Outcome::kNeedMore;
   if (bytes[text_begin + text_bytes] != '\r' || bytes[text_begin + text_bytes + 1] != '\n') {
     return Outcome::kMalformed;
@@ -99,6 +100,23 @@ RespParser::Outcome RespParser::parse_string(std::string_view bytes, std::string
   node.text_begin = text_begin;
   node.text_bytes = text_bytes;
   position_ = text_begin + text_bytes + 2;
+  return Outcome::kReply;
+}
+
+// The caller takes the text out, so that its end follows its head.
+RespParser::Outcome RespParser::skip_string(std::string_view bytes, std::size_t text_begin,
+                                            std::size_t text_bytes, Node& node) {
+  if (!skipping_) {
+    skipping_ = true;
+    skip_at_ = text_begin;
+    skip_left_ = text_bytes;
+  }
+  if (skip_left_ != 0 || bytes.size() < text_begin + 2) return Outcome::kNeedMore;
+  if (bytes[text_begin] != '\r' || bytes[text_begin + 1] != '\n') return Outcome::kMalformed;
+  skipping_ = false;
+  node.kind = Reply::Kind::kOversized;
+  node.integer = static_cast<std::int64_t>(text_bytes);
+  position_ = text_begin + 2;
   return Outcome::kReply;
 }
 

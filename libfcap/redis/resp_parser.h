@@ -18,6 +18,10 @@ class RespParser {
 
   /// Bounds on what a peer can make us hold.
   static constexpr std::size_t kReplyBytesMax = std::size_t{64} << 20U;
+  /// A longer string is passed over and given as kOversized without its text: one such key must not
+  /// cost those who share the connection anything.
+  static constexpr std::size_t kStringBytesMax = std::size_t{1} << 20U;
+  static constexpr std::size_t kSkippedBytesMax = std::size_t{1} << 30U;
   static constexpr std::size_t kLineBytesMax = std::size_t{64} << 10U;
   static constexpr std::size_t kElementsMax = std::size_t{1} << 20U;
   static constexpr std::size_t kDepthMax = 8;
@@ -26,6 +30,12 @@ class RespParser {
   /// kNeedMore the same ones (possibly moved elsewhere) and more. After kReply the next call is
   /// about the next reply. After kMalformed the stream is lost.
   [[nodiscard]] Outcome parse(std::string_view bytes);
+
+  /// After kNeedMore: how many bytes from skip_at() on (of those of that call, and later ones) are
+  /// of no use. The caller takes them out of what it hands over next, as they come, and says so.
+  [[nodiscard]] std::size_t skip_left() const noexcept { return skip_left_; }
+  [[nodiscard]] std::size_t skip_at() const noexcept { return skip_at_; }
+  void skipped(std::size_t bytes) noexcept { skip_left_ -= bytes; }
 
   /// After kReply: the reply, with views into the bytes of that call, valid until the next one.
   [[nodiscard]] const Reply& reply() const noexcept { return reply_; }
@@ -43,6 +53,8 @@ class RespParser {
 
   Outcome parse_node(std::string_view bytes, Node& node);
   Outcome parse_string(std::string_view bytes, std::string_view line, Node& node);
+  Outcome skip_string(std::string_view bytes, std::size_t text_begin, std::size_t text_bytes,
+                      Node& node);
   Outcome parse_array(std::string_view line, std::size_t line_end, Node& node);
   void finish(std::string_view bytes, const Node& only);
   std::size_t build(std::string_view bytes, std::size_t node, Reply& out);
@@ -54,6 +66,9 @@ class RespParser {
   std::size_t replies_used_ = 0;
   Reply reply_;
   std::size_t length_bytes_ = 0;
+  bool skipping_ = false;
+  std::size_t skip_at_ = 0;
+  std::size_t skip_left_ = 0;
 };
 
 }  // namespace fcap::redis

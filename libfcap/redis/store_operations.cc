@@ -70,6 +70,9 @@ void GetOperation::on_reply(std::uint32_t /*index*/, const Reply& reply) noexcep
       return complete({.code = StoreCode::kNotFound});
     case Reply::Kind::kError:
       return complete({.code = StoreCode::kServerError, .text = reply.text});
+    case Reply::Kind::kOversized:
+      return complete({.code = StoreCode::kServerError,
+                       .text = "GET: the value is longer than 1 MB: it is no record of fcap's"});
     default:
       return complete({.code = StoreCode::kServerError, .text = "GET: a reply of unexpected kind"});
   }

@@ -101,7 +101,7 @@ TEST(FreeList, GivesBackWhatItWasGivenAndDeletesTheRest) {
     ~Counted() { --alive; }
   };
   {
-    FreeList<Counted> list;
+    FreeList<Counted> list(1024);
     EXPECT_EQ(list.take(), nullptr);
     auto* const item = new Counted;
     list.give(item);
@@ -120,7 +120,7 @@ TEST(FreeList, NoTwoThreadsEverHoldTheSameObject) {
   struct Held {
     std::atomic<int> holders{0};
   };
-  FreeList<Held> list;
+  FreeList<Held> list(1024);
   std::atomic<int> shared_holdings{0};
   std::vector<std::jthread> threads;
   threads.reserve(4);

@@ -1,5 +1,6 @@
 #include "redis/resp_parser.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <iostream>
 #include <memory>
@@ -19,6 +20,8 @@ using Outcome = RespParser::Outcome;
 // A reply as text, so that two parsers can be compared.
 std::string shown(const Reply& reply) {
   switch (reply.kind) {
+    case Reply::Kind::kOversized:
+      return "oversized";
     case Reply::Kind::kNil:
       return "nil";
     case Reply::Kind::kInteger:
@@ -70,6 +73,55 @@ std::string parsed(std::string_view bytes) {
   return shown(parser.reply()) + " of " + std::to_string(parser.length_bytes());
 }
 
+// As the connection does it: what is passed over is taken out as it comes.
+std::vector<Reply::Kind> kinds_in_pieces(std::string_view bytes, std::size_t piece,
+                                         std::size_t& held_max) {
+  RespParser parser;
+  std::string held;
+  std::vector<Reply::Kind> kinds;
+  for (std::size_t at = 0;;) {
+    switch (parser.parse(held)) {
+      case Outcome::kReply:
+        kinds.push_back(parser.reply().kind);
+        for (const Reply& element : parser.reply().elements) kinds.push_back(element.kind);
+        held.erase(0, parser.length_bytes());
+        continue;
+      case Outcome::kMalformed:
+        ADD_FAILURE();
+        return kinds;
+      case Outcome::kNeedMore:
+        break;
+    }
+    if (parser.skip_left() > 0 && parser.skip_at() < held.size()) {
+      const std::size_t dropped = std::min(parser.skip_left(), held.size() - parser.skip_at());
+      held.erase(parser.skip_at(), dropped);
+      parser.skipped(dropped);
+      continue;
+    }
+    if (at == bytes.size()) return kinds;
+    held += bytes.substr(at, piece);
+    at = std::min(bytes.size(), at + piece);
+    held_max = std::max(held_max, held.size());
+  }
+}
+
+TEST(RespParser, AnOversizedStringIsPassedOverAndHurtsNoOtherReply) {
+  using Kind = Reply::Kind;
+  const std::size_t bytes = RespParser::kStringBytesMax + 1;
+  const std::string oversized =
+      "$" + std::to_string(bytes) + "\r\n" + std::string(bytes, '\r') + "\r\n";
+  const std::string wire =
+      "*3\r\n$1\r\na\r\n" + oversized + "$1\r\nb\r\n:7\r\n" + oversized + "+OK\r\n";
+  for (const std::size_t piece : {std::size_t{1000}, std::size_t{65'536}, wire.size()}) {
+    std::size_t held_max = 0;
+    EXPECT_EQ(kinds_in_pieces(wire, piece, held_max),
+              (std::vector<Kind>{Kind::kArray, Kind::kString, Kind::kOversized, Kind::kString,
+                                 Kind::kInteger, Kind::kOversized, Kind::kStatus}))
+        << piece;
+    EXPECT_LE(held_max, piece + 1000);
+  }
+}
+
 TEST(RespParser, ReadsEachKind) {
   EXPECT_EQ(parsed("+OK\r\n"), "status <OK> of 5");
   EXPECT_EQ(parsed("-ERR no\r\n"), "error <ERR no> of 9");
@@ -88,7 +140,7 @@ TEST(RespParser, RefusesWhatIsNoReply) {
   for (const std::string_view bytes :
        {"x", "HTTP/1.1 400 Bad Request\r\n", ":\r\n", ":1x\r\n", ":+1\r\n",
         ":99999999999999999999\r\n", "$-2\r\n", "*-2\r\n", "$x\r\n", "$3\r\nabcd\r", "$3\r\nabc\rx",
-        "+OK\rx", "*1\r\nx", "$67108865\r\n", "*1048577\r\n"}) {
+        "+OK\rx", "*1\r\nx", "$1073741825\r\n", "*1048577\r\n"}) {
     EXPECT_EQ(parsed(bytes), "malformed") << bytes;
   }
   EXPECT_EQ(parsed(std::string_view("\0", 1)), "malformed");
