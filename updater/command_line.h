@@ -18,6 +18,7 @@ inline constexpr int kExitFailure = 1;  ///< it could not start, or not go on
 inline constexpr int kExitUsage = 2;    ///< the command line or the configuration is wrong
 inline constexpr int kExitStopped = 3;  ///< replay, sweep: ended by a signal before their end
 inline constexpr int kExitMemory = 4;   ///< replay: Redis uses more memory than allowed
+inline constexpr int kExitLost = 5;     ///< replay: Redis may have lost some of it meanwhile
 
 /// An end of the range by offset: of every partition, or of single ones.
 struct OffsetFlag {

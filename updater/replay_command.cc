@@ -9,6 +9,7 @@
 #include "events/event_decoder.h"
 #include "updater/log.h"
 #include "updater/pipeline/from_settings.h"
+#include "updater/replay/canary.h"
 #include "updater/replay/replay.h"
 #include "updater/run_command.h"
 
@@ -44,6 +45,12 @@ ReplayOptions replay_options(const Settings& settings, const ReplayFlags& flags)
   return options;
 }
 
+std::string canary_key(const Settings& settings, const ReplayFlags& flags) {
+  return fmt::format("{}:mark:{{0}}:{}:{}:replay", settings.ledger.key_prefix,
+                     flags.group_id.empty() ? settings.kafka.group_id + "-replay" : flags.group_id,
+                     settings.kafka.topic);
+}
+
 }  // namespace
 
 int replay_command(const Settings& settings, const CommandLine& line, const std::stop_token& stop) {
@@ -74,13 +81,24 @@ int replay_command(const Settings& settings, const CommandLine& line, const std:
     spdlog::error("{}", replay.status().text());
     return replay.status().code() == StatusCode::kInvalidArgument ? kExitUsage : kExitFailure;
   }
+  Canary canary(redis.value().client, canary_key(settings, line.replay),
+                settings.pipeline.redis_deadline);
+  if (!canary.plant()) {
+    spdlog::error("Redis does not take a key to watch it by: {}", canary.why());
+    return kExitFailure;
+  }
   const auto summary = replay.value()->run(stop);
   if (!summary.ok()) {
     spdlog::error("{}", summary.status().text());
     return summary.status().code() == StatusCode::kInvalidArgument ? kExitUsage : kExitFailure;
   }
   fmt::print("{}\n", line.json ? summary_json(summary.value()) : summary_text(summary.value()));
-  return exit_code(summary.value());
+  const int code = exit_code(summary.value());
+  if (code != kExitOk || canary.alive()) return code;
+  spdlog::error(
+      "Redis was reconnected or emptied during the replay and may have lost some of it: run the "
+      "replay again, from its beginning; what is there stays as it is");
+  return kExitLost;
 }
 
 }  // namespace fcap::updater

@@ -125,6 +125,22 @@ TEST_F(UpdaterRefusals, AKeyOfAnotherTypeIsADeadLetterAndEverybodyElseIsCounted)
   EXPECT_TRUE(wait_until([&] { return updater->not_ready().empty(); }, kPatience));
 }
 
+// With more messages than the mark of the old log says were read.
+TEST_F(UpdaterRefusals, ATopicThatWasRecreatedWhileItWasAwayIsReadFromItsBeginning) {
+  produce(1'000);
+  auto updater = start_updater();
+  expect_all_counted(*updater);
+  updater->stop();
+  kafka->delete_topic(topic_);
+  // Kafka deletes in the background.
+  std::this_thread::sleep_for(milliseconds{3'000});
+  kafka->create_topic(topic_, kPartitions);
+  produce(3'000);
+  updater = start_updater();
+  expect_all_counted(*updater);
+  EXPECT_NE(updater->log().find("recreated"), std::string::npos) << updater->log();
+}
+
 // Two processes with one group_instance_id, as from a copied configuration: the first is fenced,
 // for good as far as librdkafka is concerned.
 TEST_F(UpdaterRefusals, AFencedStaticMemberEndsWithItsReason) {

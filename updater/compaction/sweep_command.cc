@@ -69,6 +69,11 @@ int sweep_command(const Settings& settings, const CommandLine& line, const std::
     return kExitFailure;
   }
   fmt::print("{}\n", line.json ? summary_json(summary.value()) : summary_text(summary.value()));
+  if (summary.value().failed > 0) {
+    spdlog::error("{} records could not be compacted: Redis refused or did not answer",
+                  summary.value().failed);
+    return kExitFailure;
+  }
   return summary.value().complete ? kExitOk : kExitStopped;
 }
 

@@ -29,6 +29,13 @@ std::vector<PartitionOffset> offsets_of(const rd_kafka_topic_partition_list_t& l
   return offsets;
 }
 
+rd_kafka_resp_err_t first_error(const rd_kafka_topic_partition_list_t& list) noexcept {
+  for (int i = 0; i < list.cnt; ++i) {
+    if (list.elems[i].err != RD_KAFKA_RESP_ERR_NO_ERROR) return list.elems[i].err;
+  }
+  return RD_KAFKA_RESP_ERR_NO_ERROR;
+}
+
 /// Another try may find it: the broker restarts, or another takes the group over.
 bool coordinator_is_away(rd_kafka_resp_err_t code) noexcept {
   switch (code) {
@@ -329,8 +336,10 @@ Status KafkaConsumer::committed(std::vector<PartitionOffset>& partitions,
                                 std::chrono::milliseconds timeout) {
   const auto list = list_of(partitions);
   const auto code = rd_kafka_committed(handle_.get(), list.get(), to_int_ms(timeout));
-  if (code == RD_KAFKA_RESP_ERR_NO_ERROR) partitions = offsets_of(*list);
-  return kafka_status(code, "reading the group's committed offsets");
+  // An offset that could not be read is not one that was never committed.
+  const auto first = code == RD_KAFKA_RESP_ERR_NO_ERROR ? first_error(*list) : code;
+  if (first == RD_KAFKA_RESP_ERR_NO_ERROR) partitions = offsets_of(*list);
+  return kafka_status(first, "reading the group's committed offsets");
 }
 
 Status KafkaConsumer::offsets_at(Instant time, std::vector<PartitionOffset>& partitions,
@@ -345,7 +354,8 @@ Status KafkaConsumer::offsets_at(Instant time, std::vector<PartitionOffset>& par
                        list->elems[i].err == RD_KAFKA_RESP_ERR_NO_ERROR && at.offset >= 0;
     if (!found) at.offset = PartitionOffset::kNone;
   }
-  return kafka_status(code, "looking offsets up by time");
+  return kafka_status(code == RD_KAFKA_RESP_ERR_NO_ERROR ? first_error(*list) : code,
+                      "looking offsets up by time");
 }
 
 Result<KafkaConsumer::Watermarks> KafkaConsumer::watermarks(std::int32_t partition,

@@ -142,10 +142,7 @@ void PartitionSet::settle_start(std::int32_t id, Partition& p,
     }
     offset = first.value();
     if (committed) metrics_->mark_losses.add();
-    report(committed ? LogLevel::kWarning : LogLevel::kInfo,
-           fmt::format("partition {}: no mark in Redis (committed: {}); reading from the start of "
-                       "retention, offset {}",
-                       id, describe(committed), offset));
+    report_retention_start(id, p, committed, offset);
   } else {
     if (committed && *committed > offset) {
       metrics_->rewinds.add();
@@ -158,7 +155,27 @@ void PartitionSet::settle_start(std::int32_t id, Partition& p,
   p.reconnected = false;
   p.commit_sent = committed;
   place(p, offset);
+  // The mark of another log must not stand above this one's offsets.
+  p.mark_may_fall = start.retention_start;
   p.phase = Phase::kConfirming;
+}
+
+void PartitionSet::report_retention_start(std::int32_t id, const Partition& p,
+                                          std::optional<std::int64_t> committed,
+                                          std::int64_t offset) {
+  if (!p.mark->found()) {
+    report(committed ? LogLevel::kWarning : LogLevel::kInfo,
+           fmt::format("partition {}: no mark in Redis (committed: {}); reading from the start of "
+                       "retention, offset {}",
+                       id, describe(committed), offset));
+    return;
+  }
+  metrics_->offset_resets.add();
+  report(LogLevel::kWarning,
+         fmt::format("partition {}: mark {}, but the group has committed no offset: the topic was "
+                     "recreated, this is another cluster, or the offsets have expired; reading "
+                     "from the start of retention, offset {}",
+                     id, describe(p.mark->found()), offset));
 }
 
 bool PartitionSet::rewind_to(std::int32_t id, Partition& p, const Rewind& rewind) {

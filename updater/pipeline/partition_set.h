@@ -166,6 +166,8 @@ class PartitionSet {
   using Partitions = std::map<std::int32_t, Partition>;
 
   void settle_start(std::int32_t id, Partition& p, std::optional<std::int64_t> committed);
+  void report_retention_start(std::int32_t id, const Partition& p,
+                              std::optional<std::int64_t> committed, std::int64_t offset);
   void start_check(Partition& p);
   void finish_check(std::int32_t id, Partition& p);
   void after_mark(std::int32_t id, Partition& p, Mark::Outcome outcome, Clock::time_point now);

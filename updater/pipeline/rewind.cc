@@ -26,8 +26,8 @@ Rewind decide_rewind(const MarkCheck& check, std::optional<std::int64_t> found) 
 }
 
 Start decide_start(std::optional<std::int64_t> committed, std::optional<std::int64_t> mark) {
-  if (!mark) return {true, 0};
-  return {false, committed ? std::min(*committed, *mark) : *mark};
+  if (!mark || !committed) return {true, 0};
+  return {false, std::min(*committed, *mark)};
 }
 
 std::int64_t mark_to_write(std::int64_t low_water, std::optional<std::int64_t> mark,

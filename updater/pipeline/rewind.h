@@ -50,7 +50,10 @@ struct Start {
   friend bool operator==(const Start&, const Start&) = default;
 };
 
-/// Kafka's committed offset only ever makes it earlier; a missing mark means an empty Redis.
+/// Kafka's committed offset only ever makes it earlier; a missing mark means an empty Redis. A mark
+/// without a committed offset speaks of another log: Kafka deletes a group's offsets with the
+/// topic, and another cluster has none. (Offsets that expired while the group was away look the
+/// same.)
 [[nodiscard]] Start decide_start(std::optional<std::int64_t> committed,
                                  std::optional<std::int64_t> mark);
 

@@ -138,6 +138,19 @@ void KafkaBroker::delete_records(const std::string& topic, int partitions) const
   check(code, "deleting records");
 }
 
+void KafkaBroker::delete_topic(const std::string& name) const {
+  const auto client = make_consumer(brokers(), "deletes");
+  const kafka::Ptr<rd_kafka_queue_t> answers(rd_kafka_queue_new(client.get()));
+  rd_kafka_DeleteTopic_t* request = rd_kafka_DeleteTopic_new(name.c_str());
+  rd_kafka_DeleteTopics(client.get(), &request, 1, nullptr, answers.get());
+  rd_kafka_DeleteTopic_destroy(request);
+  rd_kafka_event_t* answer = rd_kafka_queue_poll(answers.get(), kTimeoutMs);
+  if (answer == nullptr) throw std::runtime_error("deleting a topic: no answer");
+  const rd_kafka_resp_err_t code = rd_kafka_event_error(answer);
+  rd_kafka_event_destroy(answer);
+  check(code, "deleting a topic");
+}
+
 std::int64_t KafkaBroker::end_sum(const std::string& topic, int partitions) const {
   const auto consumer = make_consumer(brokers(), "ends");
   std::int64_t sum = 0;

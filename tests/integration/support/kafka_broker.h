@@ -41,6 +41,8 @@ class KafkaBroker {
 
   void create_topic(const std::string& name, int partitions,
                     const std::vector<std::string>& settings = {});
+  /// Deletes a topic, and what groups have committed of it.
+  void delete_topic(const std::string& name) const;
   void start() { service_.start(); }
   void stop() { service_.stop(); }
   void kill() { service_.kill(); }

@@ -53,6 +53,7 @@ class PartitionSetTest : public ::testing::Test {
 
   void set_mark(std::int64_t offset, std::int32_t partition = 0) {
     store_.records()[key(partition)].bytes = std::to_string(offset);
+    log_.commits.try_emplace(partition, offset);
   }
   std::string mark(std::int32_t partition = 0) {
     const auto found = store_.records().find(key(partition));
@@ -132,6 +133,15 @@ TEST_F(PartitionSetTest, WithoutAMarkBeginsAtTheStartOfRetentionAndWritesOneAtOn
   EXPECT_EQ(assign(), 10);
   tick();
   EXPECT_EQ(mark(), "10");
+}
+
+TEST_F(PartitionSetTest, AMarkOfATopicThatWasRecreatedFallsBeforeAnythingIsRead) {
+  set_mark(1000);
+  log_.commits.clear();
+  EXPECT_EQ(assign(), 10);
+  EXPECT_EQ(mark(), "10");
+  EXPECT_EQ(metrics_.offset_resets.value(), 1U);
+  EXPECT_TRUE(set_.take(0, 10));
 }
 
 TEST_F(PartitionSetTest, NothingIsTakenInBeforeItsMarkIsConfirmed) {

@@ -12,8 +12,8 @@ TEST(Start, IsTheLowerOfCommittedOffsetAndMark) {
   EXPECT_EQ(decide_start(80, 100), (Start{false, 80}));
 }
 
-TEST(Start, WithoutACommittedOffsetIsTheMark) {
-  EXPECT_EQ(decide_start(std::nullopt, 80), (Start{false, 80}));
+TEST(Start, AMarkWithoutACommittedOffsetSpeaksOfAnotherLog) {
+  EXPECT_TRUE(decide_start(std::nullopt, 80).retention_start);
 }
 
 TEST(Start, WithoutAMarkIsTheStartOfRetentionWhateverWasCommitted) {
