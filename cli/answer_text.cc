@@ -6,6 +6,7 @@
 
 #include "cli/answer.h"
 #include "cli/instants.h"
+#include "cli/printable.h"
 #include "config/rule_words.h"
 #include "config/time_text.h"
 #include "rules/compiled_rules.h"
@@ -43,8 +44,8 @@ std::string window_text(const Window& window) {
 std::string scope_text(const rules::RuleAccount& account) {
   const Rule& rule = *account.rule;
   if (rule.scope == Scope::kUser) return "of everything for this user";
-  std::string text =
-      fmt::format("of {} {}", config::word_of(config::kScopeWords, rule.scope), account.target);
+  std::string text = fmt::format("of {} {}", config::word_of(config::kScopeWords, rule.scope),
+                                 printable(account.target));
   if (rule.target == "*") text += " (default)";
   return text;
 }
@@ -80,17 +81,23 @@ void print_account(const rules::RuleAccount& account, Instant at, std::ostream& 
 }
 
 std::string head_text(const Answer& answer) {
-  std::string text = fmt::format("user {} at {}, rule set version {}",
-                                 answer.question.user.empty() ? "(none)" : answer.question.user,
-                                 config::format_instant(answer.at), answer.by.rules->version());
+  std::string text =
+      fmt::format("user {} at {}, rule set version {}",
+                  answer.question.user.empty() ? "(none)" : printable(answer.question.user),
+                  config::format_instant(answer.at), answer.by.rules->version());
   if (answer.by.segments) {
     text += fmt::format(", stored segments version {}", answer.by.segments->version());
   }
   return text;
 }
 
-std::string verdict_text(const Verdict& verdict, Instant at) {
+std::string verdict_text(const rules::Explanation& explanation, Instant at) {
+  const Verdict& verdict = explanation.verdict;
   if (verdict.reason == Reason::kNoUser) return "allowed  no user id, nothing is looked up";
+  // A campaign without a rule, or with a typo in its id.
+  if (explanation.applicable.empty() && explanation.replaced.empty()) {
+    return "allowed  no rule applies";
+  }
   if (verdict.allowed) return "allowed";
   return fmt::format("capped   by rule \"{}\", {}{} of {}; {}", verdict.rule_id,
                      verdict.complete ? "" : "at least ", verdict.count, verdict.limit,
@@ -103,11 +110,11 @@ void print_verdicts(const Answer& answer, std::ostream& out) {
   out << head_text(answer) << "\n";
   std::size_t width = 0;
   for (const CandidateText& candidate : answer.question.candidates) {
-    width = std::max(width, candidate.text().size());
+    width = std::max(width, printable(candidate.text()).size());
   }
   for (std::size_t i = 0; i < answer.explanations.size(); ++i) {
-    out << fmt::format("  {:<{}}  {}\n", answer.question.candidates[i].text(), width,
-                       verdict_text(answer.explanations[i].verdict, answer.at));
+    out << fmt::format("  {:<{}}  {}\n", printable(answer.question.candidates[i].text()), width,
+                       verdict_text(answer.explanations[i], answer.at));
   }
 }
 
@@ -122,11 +129,8 @@ void print_explanations(const Answer& answer, std::ostream& out) {
   }
   for (std::size_t i = 0; i < answer.explanations.size(); ++i) {
     const rules::Explanation& explanation = answer.explanations[i];
-    out << fmt::format("  {}: {}\n", answer.question.candidates[i].text(),
-                       verdict_text(explanation.verdict, answer.at));
-    if (explanation.applicable.empty() && explanation.replaced.empty()) {
-      out << "    no rule applies\n";
-    }
+    out << fmt::format("  {}: {}\n", printable(answer.question.candidates[i].text()),
+                       verdict_text(explanation, answer.at));
     for (const auto& account : explanation.applicable) print_account(account, answer.at, out);
     for (const auto& account : explanation.replaced) print_account(account, answer.at, out);
   }

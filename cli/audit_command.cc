@@ -104,6 +104,7 @@ Result<AuditOptions> audit_options(const Settings& settings) {
   options.user_prefix = settings.audit.user_prefix;
   options.propagation = std::chrono::milliseconds(settings.audit.propagation_ms);
   options.null_user_ids = settings.access.null_user_ids;
+  options.message_bytes_max = settings.audit.message_bytes_max;
   const auto retention = parse_duration(settings.access.retention, "--retention");
   if (!retention.ok()) return retention.status();
   options.retention = retention.value();

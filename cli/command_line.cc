@@ -8,6 +8,7 @@
 
 #include <fcap/version.h>
 
+#include "cli/updater_config.h"
 #include "command_line/mistakes.h"
 
 namespace fcap::cli {
@@ -19,7 +20,8 @@ constexpr const char* kFooter =
     "docs/cli.md shows each command's output.";
 
 void add_redis_options(CLI::App& app, AccessSettings& access) {
-  app.add_option("--redis", access.redis, "Redis: host:port or /path/to/socket")
+  app.add_option("--redis", access.redis,
+                 "Redis: host:port, /path/to/socket or redis://[user@]host[:port][/database]")
       ->envname("FCAP_REDIS")
       ->capture_default_str()
       ->group("Redis");
@@ -84,8 +86,9 @@ void add_at(CLI::App& command, Settings& settings) {
   command
       .add_option(
           "--at", settings.at,
-          "Answer as of this instant (RFC 3339, or milliseconds since 1970): later entries are "
-          "left out. When an event arrived is not recorded, so what was known then may have been "
+          "Answer as of this instant (RFC 3339, milliseconds since 1970, -1h, now or yesterday): "
+          "later entries are left out. When an event arrived is not recorded, so what was known "
+          "then may have been "
           "less")
       ->check(command_line::not_empty());
 }
@@ -201,8 +204,8 @@ CLI::App* add_erase(CLI::App& app, Settings& settings) {
   command->add_option("user", erase.user, "User id")->required();
   command
       ->add_option("--at", settings.at,
-                   "Up to and including this instant instead of now (RFC 3339, or milliseconds "
-                   "since 1970)")
+                   "Up to and including this instant instead of now (RFC 3339, milliseconds since "
+                   "1970, -1h or yesterday)")
       ->check(command_line::not_empty());
   add_kafka(*command, erase.kafka);
   command->add_flag("--yes", erase.yes, "Do not ask; required where nobody can be asked");
@@ -222,6 +225,11 @@ CLI::App* add_simulate(CLI::App& app, Settings& settings) {
   command->add_option("--kafka", simulate.kafka.brokers,
                       "Kafka bootstrap servers: read the events that a topic holds");
   add_topic(*command, simulate.kafka);
+  command
+      ->add_option("--column", simulate.columns,
+                   "What a CSV log calls a column, such as user_id=uid; may be repeated")
+      ->allow_extra_args(false)
+      ->type_name("NAME=COLUMN");
   command->add_option("--html", simulate.html, "Also write a page with plots to this file");
   command->add_flag("--progress", simulate.progress,
                     "Say how far it is, even where standard error is no terminal");
@@ -276,6 +284,17 @@ std::string mistake_in(const Settings& settings) {
   }
 }
 
+/// What the updater's configuration says of options that were not given.
+Status take_config(const CLI::App& app, const CLI::App* command, Settings& settings) {
+  if (settings.updater_config.empty()) return {};
+  const auto is_given = [&](const char* name) {
+    const CLI::Option* option = app.get_option_no_throw(name);
+    if (option == nullptr && command != nullptr) option = command->get_option_no_throw(name);
+    return option != nullptr && option->count() > 0;
+  };
+  return take_updater_config(settings.updater_config, is_given, settings);
+}
+
 int wrong_use(const std::vector<std::string>& mistakes, const CLI::App* command, Streams streams) {
   const std::string name = command == nullptr ? "fcap" : "fcap " + command->get_name();
   for (const std::string& mistake : mistakes) streams.err << name << ": " << mistake << "\n";
@@ -294,6 +313,10 @@ std::optional<int> parse_command_line(int argc, const char* const* argv, Setting
   app.allow_extras();
   app.fallthrough();
   app.footer(kFooter);
+  app.add_option("--config", settings.updater_config,
+                 "Take from this file, fcap-updater's configuration, what is not given otherwise: "
+                 "Redis, PostgreSQL, Kafka, key prefix, retention, null user ids")
+      ->envname("FCAP_CONFIG");
   add_redis_options(app, settings.access);
   add_rule_options(app, settings.access);
   const CLI::App* check = add_check(app, settings);
@@ -336,6 +359,9 @@ std::optional<int> parse_command_line(int argc, const char* const* argv, Setting
   settings.check.has_user = has_user(check);
   settings.show.has_user = has_user(show);
   settings.explain.has_user = has_user(explain);
+  if (const Status taken = take_config(app, given(), settings); !taken.ok()) {
+    return wrong_use({taken.text()}, given(), streams);
+  }
   if (const std::string mistake = mistake_in(settings); !mistake.empty()) {
     return wrong_use({mistake}, given(), streams);
   }

@@ -20,12 +20,17 @@ std::optional<std::int64_t> whole_number(std::string_view text) {
 }  // namespace
 
 Result<Instant> parse_at(std::string_view text, std::string_view setting) {
+  if (text == "now") return system_now();
+  if (text == "yesterday") return system_now() - std::chrono::days{1};
+  if (text.starts_with('-')) {
+    if (const auto ago = config::parse_length(text.substr(1))) return system_now() - *ago;
+  }
   if (const auto ms = whole_number(text)) return instant_from_ms(*ms);
   if (const auto instant = config::parse_instant(text)) return *instant;
   return Status::error(StatusCode::kInvalidArgument,
                        std::string(setting) + ": \"" + std::string(text) +
-                           "\" is neither RFC 3339 (2026-03-01T14:03:00Z) nor milliseconds since "
-                           "1970");
+                           "\" must be one of RFC 3339 (2026-03-01T14:03:00Z), milliseconds since "
+                           "1970, a time ago (-90m, -1h, -7d), now, yesterday");
 }
 
 std::string seconds_warning(std::string_view text, std::string_view setting) {

@@ -78,6 +78,7 @@ Status add_flag(const std::string& flag, kafka::Properties& properties) {
 
 Result<kafka::Connection> kafka_connection(const KafkaSettings& settings, std::string client_id) {
   kafka::Connection connection{.brokers = settings.brokers, .client_id = std::move(client_id)};
+  for (const auto& [name, value] : settings.of_updater) connection.properties[name] = value;
   if (!settings.config_file.empty()) {
     Status status = add_file(settings.config_file, connection.properties);
     if (!status.ok()) return status;

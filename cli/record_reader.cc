@@ -9,6 +9,7 @@
 
 #include "cli/blocking_get.h"
 #include "cli/instants.h"
+#include "cli/redis_target.h"
 #include "ledger/user_key.h"
 #include "redis/redis_store.h"
 
@@ -64,23 +65,25 @@ Result<std::unique_ptr<RecordReader>> RecordReader::open(const AccessSettings& a
   if (!timeout.ok()) return timeout.status();
   Result<std::string> password = read_password(access);
   if (!password.ok()) return password.status();
-  RedisOptions options;
-  options.addresses = {access.redis};
-  options.user = access.redis_user;
-  options.password = std::move(password).value();
-  options.database = access.redis_database;
+  Result<RedisOptions> target = redis_target(access, std::move(password).value());
+  if (!target.ok()) return target.status();
+  const RedisOptions& options = target.value();
   Result<std::unique_ptr<redis::Client>> client = redis::Client::create(options);
   if (!client.ok()) {
     return Status::error(client.status().code(), "--redis: " + client.status().text());
   }
   std::unique_ptr<RecordReader> reader(new RecordReader);
-  reader->address_ = access.redis;
+  reader->address_ = options.addresses.front();
   reader->key_prefix_ = access.key_prefix;
   reader->timeout_ = timeout.value();
   reader->client_ = std::move(client).value();
   reader->store_ = redis::make_redis_store(reader->client_);
   const auto deadline = std::chrono::steady_clock::now() + timeout.value();
   while (!reader->client_->connected()) {
+    // Whoever waits at a terminal wants to know at once; trying again is theirs.
+    if (!reader->client_->last_error().empty()) {
+      return reader->explain(Status::error(StatusCode::kUnavailable, "no connection", true));
+    }
     if (std::chrono::steady_clock::now() >= deadline) {
       return reader->explain(
           Status::error(StatusCode::kUnavailable, "no connection within " + access.timeout, true));

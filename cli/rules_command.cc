@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/failure.h"
 #include "cli/instants.h"
+#include "cli/printable.h"
 #include "cli/rule_loading.h"
 #include "cli/stored_segments.h"
 #include "cli/table.h"
@@ -45,7 +46,7 @@ std::string window_text(const Window& window) {
 
 std::vector<std::string> row_of(const Rule& rule) {
   std::string target(config::word_of(config::kScopeWords, rule.scope));
-  if (!rule.target.empty()) target += " " + rule.target;
+  if (!rule.target.empty()) target += " " + printable(rule.target);
   std::string notes;
   const auto note = [&](const std::string& text) {
     if (!notes.empty()) notes += ", ";
@@ -56,7 +57,7 @@ std::vector<std::string> row_of(const Rule& rule) {
   if (rule.end) note("until " + config::format_instant(*rule.end));
   if (rule.mode == Rule::Mode::kShadow) note("shadow");
   if (rule.enforcement == Rule::Enforcement::kHard) note("hard");
-  return {rule.id,
+  return {printable(rule.id),
           target,
           rule.limit ? std::to_string(*rule.limit) : "none",
           std::string(config::word_of(config::kEventTypeWords, rule.event_type)),

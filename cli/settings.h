@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -57,6 +59,8 @@ struct KafkaSettings {
   std::string config_file = {};
   /// Of these, each "NAME=VALUE"; they win over the file.
   std::vector<std::string> properties = {};
+  /// The same from the updater's configuration; both others win over them.
+  std::map<std::string, std::string> of_updater = {};
 };
 
 struct AuditSettings {
@@ -66,6 +70,7 @@ struct AuditSettings {
   std::string to_offsets;
   int propagation_ms = 1000;
   std::string allowed_future = "5m";
+  std::size_t message_bytes_max = std::size_t{64} * 1024;  ///< as the updater's
 };
 
 struct EraseSettings {
@@ -77,7 +82,8 @@ struct EraseSettings {
 struct SimulateSettings {
   std::vector<std::string> log_files;
   std::vector<std::string> rules_files;
-  KafkaSettings kafka;  ///< without brokers no topic is read
+  KafkaSettings kafka;               ///< without brokers no topic is read
+  std::vector<std::string> columns;  ///< "NAME=COLUMN": what a CSV log calls a column
   std::string html;
   bool progress = false;
 };
@@ -96,6 +102,7 @@ struct Settings {
   };
   Command command = Command::kNone;
   AccessSettings access;
+  std::string updater_config;  ///< fcap-updater's file, for what is not given otherwise
   bool json = false;
   std::string at;
   QuestionSettings check;

@@ -11,6 +11,7 @@
 #include "cli/failure.h"
 #include "cli/instants.h"
 #include "cli/names.h"
+#include "cli/printable.h"
 #include "cli/question_lines.h"
 #include "cli/record_reader.h"
 #include "cli/rule_loading.h"
@@ -157,7 +158,7 @@ void print_text(const Shown& shown, const Names& names, std::ostream& out) {
                        shown.user.empty() ? "(none)" : shown.user);
     return;
   }
-  out << fmt::format("user {}, key {}\n", shown.user, shown.key);
+  out << fmt::format("user {}, key {}\n", printable(shown.user), printable(shown.key));
   if (!shown.found) {
     out << "  nothing is recorded\n";
     return;
@@ -169,13 +170,13 @@ void print_text(const Shown& shown, const Names& names, std::ostream& out) {
                      shown.ttl ? ", expires in " + spoken(*shown.ttl) : std::string());
   print_markers(shown, out);
   for (const ledger::Run& run : ledger.runs()) {
-    out << fmt::format("  {} {}: {}\n", names.campaign(run.campaign),
+    out << fmt::format("  {} {}: {}\n", printable(names.campaign(run.campaign)),
                        config::word_of(config::kEventTypeWords, run.type), run.end - run.begin);
     for (std::uint32_t i = run.begin; i < run.end; ++i) {
       const ledger::Entry entry = ledger.entry(run, i);
       out << fmt::format("    {:<24}  {:08x}", config::format_instant(entry.time),
                          entry.fingerprint);
-      if (entry.creative != 0) out << "  creative " << names.creative(entry.creative);
+      if (entry.creative != 0) out << "  creative " << printable(names.creative(entry.creative));
       out << "\n";
     }
   }

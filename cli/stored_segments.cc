@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "cli/instants.h"
 #include "cli/table.h"
 #include "config/segment_loading.h"
 #include "config/segment_warnings.h"
@@ -62,9 +63,10 @@ Result<StoredSegments> load_segments_for(const RuleSet& rules, const AccessSetti
 
 std::string summary_of(const StoredSegments& stored) {
   const SegmentSet::Memory& memory = stored.set->memory();
-  return fmt::format("stored segments version {} from {}: {} segments, {} members, {} bytes",
-                     stored.set->version(), stored.source, stored.set->names().size(),
-                     memory.members, memory.bytes());
+  return fmt::format("stored segments version {} from {}: {}, {}, {}", stored.set->version(),
+                     stored.source, counted(stored.set->names().size(), "segment", "segments"),
+                     counted(memory.members, "member", "members"),
+                     counted(memory.bytes(), "byte", "bytes"));
 }
 
 void print_segments(const StoredSegments& stored, std::ostream& out) {

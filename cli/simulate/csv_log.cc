@@ -20,7 +20,7 @@ void CsvLog::split(std::string_view line) {
   }
   fields_.clear();
   for (;;) {
-    const std::size_t comma = line.find(',');
+    const std::size_t comma = line.find(separator_);
     fields_.push_back(line.substr(0, comma));
     if (comma == std::string_view::npos) return;
     line.remove_prefix(comma + 1);
@@ -48,7 +48,7 @@ void CsvLog::split_quoted(std::string_view line) {
         continue;
       }
       ++i;
-    } else if (line[i] == ',' && !quoted) {
+    } else if (line[i] == separator_ && !quoted) {
       end_field();
       continue;
     }
@@ -58,6 +58,10 @@ void CsvLog::split_quoted(std::string_view line) {
 }
 
 std::size_t CsvLog::column(std::initializer_list<std::string_view> names) const {
+  if (const auto called = names_.find(*names.begin()); called != names_.end()) {
+    const auto found = std::find(fields_.begin(), fields_.end(), called->second);
+    return found == fields_.end() ? kNoColumn : static_cast<std::size_t>(found - fields_.begin());
+  }
   for (const std::string_view name : names) {
     const auto found = std::find(fields_.begin(), fields_.end(), name);
     if (found != fields_.end()) return static_cast<std::size_t>(found - fields_.begin());
@@ -70,6 +74,11 @@ Status CsvLog::read_header(std::string_view line) {
   if (line.substr(0, kByteOrderMark.size()) == kByteOrderMark) {
     line.remove_prefix(kByteOrderMark.size());
   }
+  if (line.find(',') == std::string_view::npos) {
+    for (const char other : {';', '\t'}) {
+      if (line.find(other) != std::string_view::npos) separator_ = other;
+    }
+  }
   split(line);
   column_count_ = fields_.size();
   user_ = column({"user_id"});
@@ -81,7 +90,12 @@ Status CsvLog::read_header(std::string_view line) {
   event_id_ = column({"event_id"});
   std::string missing;
   const auto miss = [&](std::size_t found, const char* name) {
-    if (found == kNoColumn) missing += (missing.empty() ? "" : ", ") + std::string(name);
+    if (found != kNoColumn) return;
+    const std::string_view plain =
+        std::string_view(name).substr(0, std::string_view(name).find(' '));
+    const auto called = names_.find(plain);
+    missing += (missing.empty() ? "" : ", ") +
+               (called == names_.end() ? std::string(name) : called->second + " (--column)");
   };
   miss(user_, "user_id");
   miss(campaign_, "campaign_id");
@@ -103,7 +117,15 @@ bool CsvLog::read_time(std::string_view text, Instant& time) {
   if (events::is_json_number(text)) {
     parsed = events::parse_timestamp(text);
   } else {
-    parsed = config::parse_instant(text);
+    // PostgreSQL writes "2026-01-01 10:00:00+00": an offset may be hours alone.
+    std::string spelled(text);
+    constexpr std::size_t kOffsetBytes = 3;
+    if (const auto sign = spelled.find_last_of("+-"); sign != std::string::npos &&
+                                                      sign + kOffsetBytes == spelled.size() &&
+                                                      spelled.find(':') != std::string::npos) {
+      spelled += ":00";
+    }
+    parsed = config::parse_instant(spelled);
   }
   if (!parsed || to_ms(*parsed) < 0) return false;
   time = *parsed;
@@ -139,7 +161,7 @@ bool CsvLog::read_row(std::string_view line, events::Event& event) {
     if (id.size() > ledger::kIdBytesMax) return reject("an id of more than 256 bytes");
   }
   if (!read_time(field(time_), event.time)) {
-    return reject(fmt::format("\"{}\" is no timestamp", field(time_)));
+    return reject(fmt::format("\"{}\" is not a timestamp", field(time_)));
   }
   return true;
 }

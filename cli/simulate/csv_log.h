@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,9 +13,15 @@ namespace fcap::cli {
 
 /// Rows of a CSV log as events. The first line names the columns: user_id, campaign_id, timestamp
 /// (or timestamp_unix_seconds), and, where there are, creative_id (or creative_or_empty), type,
-/// imp_id, event_id. Others are ignored. Fields may be in double quotes.
+/// imp_id, event_id. Others are ignored. Fields may be in double quotes, and are separated by
+/// commas, or by semicolons or tabs where the header line has no comma.
 class CsvLog {
  public:
+  /// What the log calls a column, by the name above.
+  using ColumnNames = std::map<std::string, std::string, std::less<>>;
+
+  explicit CsvLog(ColumnNames names = {}) : names_(std::move(names)) {}
+
   /// kCorrupt: names the columns that are missing.
   Status read_header(std::string_view line);
 
@@ -34,6 +41,8 @@ class CsvLog {
   bool read_time(std::string_view text, Instant& time);
   bool reject(std::string why);
 
+  ColumnNames names_;
+  char separator_ = ',';
   std::vector<std::string_view> fields_;
   std::string unquoted_;
   std::size_t column_count_ = 0;

@@ -25,9 +25,8 @@ bool is_blank(std::string_view line) {
   return line.find_first_not_of(" \t") == std::string_view::npos;
 }
 
-Status read_csv(LineSource& lines, const std::string& path, ImpressionLog& log,
+Status read_csv(LineSource& lines, const std::string& path, CsvLog csv, ImpressionLog& log,
                 Rejections& rejections, Progress& progress) {
-  CsvLog csv;
   std::string_view line;
   bool has_header = false;
   while (!has_header && lines.next(line)) {
@@ -72,8 +71,8 @@ Status read_messages(LineSource& lines, const std::string& path, ImpressionLog& 
 
 }  // namespace
 
-Status read_log_file(const std::string& path, ImpressionLog& log, Rejections& rejections,
-                     Progress& progress) {
+Status read_log_file(const std::string& path, const CsvLog::ColumnNames& columns,
+                     ImpressionLog& log, Rejections& rejections, Progress& progress) {
   progress.begin("Reading " + path);
   auto opened = LineSource::open(path);
   if (!opened.ok()) return opened.status();
@@ -81,7 +80,7 @@ Status read_log_file(const std::string& path, ImpressionLog& log, Rejections& re
   const char first = lines.peek();
   if (!lines.status().ok()) return lines.status();
   return first == '{' ? read_messages(lines, path, log, rejections, progress)
-                      : read_csv(lines, path, log, rejections, progress);
+                      : read_csv(lines, path, CsvLog(columns), log, rejections, progress);
 }
 
 Status read_topic(const KafkaSource& source, ImpressionLog& log, Rejections& rejections,

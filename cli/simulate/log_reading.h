@@ -7,6 +7,7 @@
 
 #include <fcap/status.h>
 
+#include "cli/simulate/csv_log.h"
 #include "cli/simulate/impression_log.h"
 #include "cli/simulate/progress.h"
 #include "kafka/conf.h"
@@ -32,8 +33,9 @@ struct Rejections {
 
 /// Adds a file's events to the log: event messages, one a line, where it begins with "{", else CSV;
 /// gzip or plain. Lines that are no events are added to `rejections` and do not stop the rest.
-Status read_log_file(const std::string& path, ImpressionLog& log, Rejections& rejections,
-                     Progress& progress);
+/// `columns`: what CSV calls its columns.
+Status read_log_file(const std::string& path, const CsvLog::ColumnNames& columns,
+                     ImpressionLog& log, Rejections& rejections, Progress& progress);
 
 struct KafkaSource {
   kafka::Connection connection;

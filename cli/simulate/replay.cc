@@ -1,6 +1,9 @@
 #include <algorithm>
+#include <functional>
 #include <numeric>
+#include <set>
 #include <span>
+#include <string>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -97,6 +100,43 @@ class SimulatedLedger {
   std::vector<bool> keep_;
 };
 
+/// Whether some rule can apply to a campaign or creative of the log.
+bool any_rule_fits(const ImpressionLog& log, const RuleSet& rules) {
+  const auto names_of = [](const Interner& ids) {
+    std::set<std::string, std::less<>> names;
+    for (std::uint32_t i = 0; i < ids.size(); ++i) names.emplace(ids.name(i));
+    names.erase("");
+    return names;
+  };
+  const auto campaigns = names_of(log.campaigns());
+  const auto creatives = names_of(log.creatives());
+  std::set<std::string, std::less<>> advertisers;
+  std::set<std::string, std::less<>> groups;
+  for (const Campaign& campaign : rules.campaigns()) {
+    if (!campaigns.contains(campaign.id)) continue;
+    if (!campaign.advertiser_id.empty()) advertisers.insert(campaign.advertiser_id);
+    groups.insert(campaign.groups.begin(), campaign.groups.end());
+  }
+  return std::ranges::any_of(rules.rules(), [&](const Rule& rule) {
+    const auto in = [&rule](const auto& ids) {
+      return rule.target == "*" ? !ids.empty() : ids.contains(rule.target);
+    };
+    switch (rule.scope) {
+      case Scope::kCampaign:
+        return in(campaigns);
+      case Scope::kCreative:
+        return in(creatives);
+      case Scope::kAdvertiser:
+        return in(advertisers);
+      case Scope::kGroup:
+        return in(groups);
+      case Scope::kUser:
+        break;
+    }
+    return true;
+  });
+}
+
 class Replay {
  public:
   Replay(const ImpressionLog& log, const NamedRules& rules, const SegmentSet* stored)
@@ -112,6 +152,7 @@ class Replay {
     outcome_.name = rules.name;
     outcome_.version = rules_.version();
     outcome_.warnings = rules_.warnings();
+    outcome_.any_rule_fits = any_rule_fits(log, rules_);
     for (const Rule& rule : rules_.rules()) {
       rule_index_.emplace(rule.id, outcome_.rules.size());
       outcome_.rules.push_back({.id = rule.id, .description = description_of(rule), .blocked = 0});

@@ -1,4 +1,6 @@
 // fcap simulate.
+#include <algorithm>
+#include <array>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -7,6 +9,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include "cli/commands.h"
@@ -62,13 +65,33 @@ Result<std::optional<KafkaSource>> kafka_source_of(const Settings& settings) {
                                    .answer_within = timeout.value()});
 }
 
-Status read_all(const std::vector<std::string>& files, const std::optional<KafkaSource>& topic,
-                ImpressionLog& log, Simulation& simulation, Progress& progress) {
-  for (const std::string& path : files) {
-    simulation.sources.push_back(path);
-    if (Status status = read_log_file(path, log, simulation.rejections, progress); !status.ok()) {
-      return status;
+/// Of --column NAME=COLUMN.
+Result<CsvLog::ColumnNames> columns_of(const SimulateSettings& simulate) {
+  constexpr std::array<std::string_view, 7> kNames{
+      "user_id", "campaign_id", "creative_id", "timestamp", "type", "imp_id", "event_id"};
+  CsvLog::ColumnNames columns;
+  for (const std::string& text : simulate.columns) {
+    const auto equals = text.find('=');
+    const std::string name = text.substr(0, equals);
+    if (equals == std::string::npos || equals + 1 == text.size() ||
+        std::find(kNames.begin(), kNames.end(), name) == kNames.end()) {
+      return Status::error(
+          StatusCode::kInvalidArgument,
+          fmt::format("--column: \"{}\": write NAME=COLUMN; NAME must be one of {}", text,
+                      fmt::join(kNames, ", ")));
     }
+    columns[name] = text.substr(equals + 1);
+  }
+  return columns;
+}
+
+Status read_all(const SimulateSettings& simulate, const CsvLog::ColumnNames& columns,
+                const std::optional<KafkaSource>& topic, ImpressionLog& log, Simulation& simulation,
+                Progress& progress) {
+  for (const std::string& path : simulate.log_files) {
+    simulation.sources.push_back(path);
+    Status status = read_log_file(path, columns, log, simulation.rejections, progress);
+    if (!status.ok()) return status;
   }
   if (!topic) return {};
   simulation.sources.push_back("topic " + topic->topic);
@@ -95,6 +118,13 @@ void print_notes(const Simulation& simulation, std::ostream& err) {
                                "events are there more than once and count"));
   }
   for (const Outcome& outcome : simulation.outcomes) {
+    // Ids that are spelled otherwise in the rules than in the log look like caps that cost nothing.
+    if (!outcome.any_rule_fits) {
+      err << fmt::format(
+          "fcap: warning: {}: no rule applies to any campaign of the log: are the ids those of the "
+          "log?\n",
+          outcome.name);
+    }
     for (const std::string& warning : outcome.warnings) {
       err << fmt::format("fcap: warning: {}: {}\n", outcome.name, warning);
     }
@@ -115,6 +145,8 @@ int run_simulate(const Settings& settings, Streams streams) {
   const SimulateSettings& simulate = settings.simulate;
   const Result<std::optional<KafkaSource>> topic = kafka_source_of(settings);
   if (!topic.ok()) return fail(streams, topic.status());
+  const Result<CsvLog::ColumnNames> columns = columns_of(simulate);
+  if (!columns.ok()) return fail(streams, columns.status());
   const Result<std::vector<NamedRules>> rules = load_all(settings);
   if (!rules.ok()) return fail(streams, rules.status());
   const Result<StoredSegments> stored = load_segments_of(settings);
@@ -126,7 +158,7 @@ int run_simulate(const Settings& settings, Streams streams) {
   Progress progress(streams.err, simulate.progress || at_terminal);
   ImpressionLog log(settings.access.null_user_ids);
   Simulation read;
-  const Status status = read_all(simulate.log_files, topic.value(), log, read, progress);
+  const Status status = read_all(simulate, columns.value(), topic.value(), log, read, progress);
   progress.finish();
   if (!status.ok()) return fail(streams, status);
   log.put_in_order();

@@ -40,6 +40,7 @@ struct Outcome {
   std::string name;
   std::uint64_t version = 0;
   std::vector<std::string> warnings;
+  bool any_rule_fits = true;  ///< false: no rule can apply to any campaign or creative of the log
   std::uint64_t shown = 0;
   std::uint64_t blocked = 0;
   std::uint64_t shadow_blocked = 0;  ///< a shadow rule stood in the way

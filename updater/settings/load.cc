@@ -159,7 +159,16 @@ void Loader::file_member(const std::string& name, const nlohmann::json& value) {
             *secret, "file");
     }
   } else {
-    unknown(name, known_names());
+    // "pasword" is near "password", and not near "password_file", which the file may hold.
+    std::vector<std::string> known = known_names();
+    for (const Field& each : fields()) known.emplace_back(each.name);
+    const Field* meant = find_field(command_line::nearest_name(name, known));
+    if (meant != nullptr && std::holds_alternative<SecretKind>(meant->kind)) {
+      mistakes_.push_back(
+          fmt::format("{}: unknown name; did you mean {}{}?", name, meant->name, kFileSuffix));
+    } else {
+      unknown(name, known_names());
+    }
   }
 }
 

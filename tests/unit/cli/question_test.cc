@@ -129,7 +129,7 @@ TEST(Spoken, NamesTheUnitsThatMatter) {
 TEST(ParseAt, TakesMillisecondsAndRfc3339) {
   EXPECT_EQ(parse_at("1700000000000", "--at").value(), instant_from_ms(1'700'000'000'000));
   EXPECT_EQ(parse_at("2023-11-14T22:13:20Z", "--at").value(), instant_from_ms(1'700'000'000'000));
-  EXPECT_THAT(parse_at("yesterday", "--at").status().text(), HasSubstr("--at"));
+  EXPECT_THAT(parse_at("tomorrow", "--at").status().text(), HasSubstr("--at"));
 }
 
 }  // namespace

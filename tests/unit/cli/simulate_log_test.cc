@@ -53,6 +53,44 @@ TEST(SimulateLog, CsvIsReadByTheNamesOfItsColumns) {
   EXPECT_EQ(other["log"]["campaigns"], 1);
 }
 
+TEST(SimulateLog, CsvOfPostgresAndOfOtherToolsIsRead) {
+  const json report = simulated(
+      "user_id;campaign_id;timestamp\n"
+      "u1;c1;2023-11-14 22:13:20+00\n"
+      "u1;c1;2023-11-14 23:13:21.5+01\n");
+  EXPECT_EQ(report["log"]["impressions"], 2);
+  EXPECT_EQ(report["log"]["first_at"], 1'700'000'000'000);
+  EXPECT_EQ(report["log"]["last_at"], 1'700'000'001'500);
+}
+
+TEST(SimulateLog, ColumnsMayHaveOtherNames) {
+  const File log("uid,line_item,seen_at\nu1,c1,1700000000\n");
+  const File rules(kTwoPerHour);
+  const std::vector<std::string> command{
+      "simulate",   "--json",   "--log",       log.path(), "--rules",
+      rules.path(), "--column", "user_id=uid", "--column", "campaign_id=line_item"};
+  std::vector<std::string> all = command;
+  all.insert(all.end(), {"--column", "timestamp=seen_at"});
+  const Ran ran = run(all);
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_EQ(json::parse(ran.out)["log"]["impressions"], 1);
+  EXPECT_THAT(run(command).err, HasSubstr("lacks timestamp"));
+  all.back() = "timestamp=at";
+  EXPECT_THAT(run(all).err, HasSubstr("lacks at (--column)"));
+  all.back() = "time=at";
+  EXPECT_THAT(run(all).err, HasSubstr("NAME must be one of"));
+}
+
+TEST(SimulateLog, RulesThatFitNoCampaignOfTheLogAreWarnedOf) {
+  const File log(kCsv);
+  const File typo(R"({"rules":[{"id":"two","scope":"campaign","target":"c11","limit":2,
+    "window":{"kind":"sliding","length":"1h"}}]})");
+  const Ran ran = run({"simulate", "--log", log.path(), "--rules", typo.path()});
+  EXPECT_EQ(ran.code, 0);
+  EXPECT_THAT(ran.err, HasSubstr("no rule applies to any campaign of the log"));
+  EXPECT_THAT(simulate(log.path()).err, Not(HasSubstr("no rule applies")));
+}
+
 TEST(SimulateLog, GzipAndPlainAreTheSame) {
   const File file("");
   const gzFile zipped = gzopen(file.path().c_str(), "wb");

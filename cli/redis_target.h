@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string>
+
+#include <fcap/redis_options.h>
+#include <fcap/status.h>
+
+#include "cli/settings.h"
+
+namespace fcap::cli {
+
+/// Where --redis points to: host:port, a host alone (port 6379), a socket's path, or a URL
+/// redis://[user[:password]@]host[:port][/database]. What a URL says wins over the other settings.
+/// Fails on rediss://, since TLS is not built, and on a password in a URL on the command line,
+/// where every user of the machine can read it.
+Result<RedisOptions> redis_target(const AccessSettings& access, std::string password);
+
+}  // namespace fcap::cli

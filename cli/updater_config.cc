@@ -1,0 +1,68 @@
+#include "cli/updater_config.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "config/time_text.h"
+#include "updater/settings/derive.h"
+#include "updater/settings/load.h"
+
+namespace fcap::cli {
+namespace {
+
+using Given = std::function<bool(const char*)>;
+
+/// Another server than the file's has another user and password.
+void take_redis(const updater::RedisSettings& redis, const Given& given, AccessSettings& access) {
+  if (given("--redis")) return;
+  access.redis = redis.addresses.front();
+  if (!given("--redis-user")) access.redis_user = redis.user;
+  if (!given("--redis-password") && !given("--redis-password-file")) {
+    access.redis_password = redis.password;
+  }
+  if (!given("--redis-database")) access.redis_database = static_cast<int>(redis.database);
+}
+
+void take_kafka(const updater::KafkaSettings& kafka, const Given& given, KafkaSettings& taken) {
+  if (!given("--topic")) taken.topic = kafka.topic;
+  if (given("--brokers") || given("--kafka")) return;
+  if (!taken.brokers.empty()) taken.brokers = fmt::format("{}", fmt::join(kafka.brokers, ","));
+  taken.of_updater = kafka.properties;
+  if (!kafka.sasl_password.empty()) taken.of_updater["sasl.password"] = kafka.sasl_password;
+}
+
+}  // namespace
+
+Status take_updater_config(const std::string& path, const Given& given, Settings& settings) {
+  updater::SettingSources sources;
+  sources.file_path = path;
+  const auto loaded = updater::load_settings(sources);
+  if (!loaded.ok()) {
+    return Status::error(StatusCode::kInvalidArgument, "--config: " + loaded.status().text());
+  }
+  const updater::Settings& file = loaded.value().settings;
+  AccessSettings& access = settings.access;
+  take_redis(file.redis, given, access);
+  if (!given("--key-prefix")) access.key_prefix = file.ledger.key_prefix;
+  if (!given("--retention")) access.retention = config::format_length(file.ledger.retention);
+  if (!given("--null-user-id")) access.null_user_ids = file.ledger.null_user_ids;
+  if (!given("--postgres")) access.postgres = updater::conninfo_with_password(file.postgres);
+  if (!given("--snapshot")) access.snapshot_file = file.rules.snapshot_file;
+  // simulate reads a topic only where its brokers are named.
+  for (KafkaSettings* kafka :
+       {&settings.audit.kafka, &settings.erase.kafka, &settings.simulate.kafka}) {
+    take_kafka(file.kafka, given, *kafka);
+  }
+  if (!given("--allowed-future")) {
+    // A length is never written as 0.
+    const auto allowed = std::max(file.ledger.allowed_future, std::chrono::milliseconds{1});
+    settings.audit.allowed_future = config::format_length(allowed);
+  }
+  settings.audit.message_bytes_max = static_cast<std::size_t>(file.pipeline.message_bytes_max);
+  return {};
+}
+
+}  // namespace fcap::cli
