@@ -173,6 +173,10 @@ class FCAP_EXPORT Checker {
 
   [[nodiscard]] CheckerStats stats() const noexcept;
 
+  /// CheckerStats::shadow_capped by rule, in the order of the ids, since the Checker was made. At
+  /// most about 1,000. Empty in a forked child. Throws std::bad_alloc.
+  [[nodiscard]] std::vector<ShadowCount> shadow_counts() const;
+
   /// Never blocks on a server. Out of memory, only `ready` is told.
   [[nodiscard]] CheckerHealth health() const noexcept;
 

@@ -83,6 +83,14 @@ struct CheckerStats {
   LatencyHistogram store_latency;  ///< of checks that read: from the call to the store's answer
 };
 
+/// How often a shadow rule would have capped: of several that stand in the way of a candidate, the
+/// one with the smallest id counts.
+struct ShadowCount {
+  /// Empty: all rules beyond the first 1,000.
+  std::string rule_id;
+  std::uint64_t count = 0;
+};
+
 /// How a Checker is doing, for health endpoints and for people. stats() is for metrics.
 struct CheckerHealth {
   /// Rules are loaded and the store answers: verdicts rest on the history.

@@ -198,6 +198,11 @@ CheckerStats Checker::stats() const noexcept {
   return stats;
 }
 
+std::vector<ShadowCount> Checker::shadow_counts() const {
+  if (impl_->gate.in_child()) return {};  // no locks: their holders may not exist here
+  return impl_->judgement.shadows().counts();
+}
+
 CheckerHealth Checker::health() const noexcept {
   CheckerHealth health;
   if (impl_->gate.in_child()) return health;

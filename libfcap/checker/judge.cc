@@ -75,7 +75,7 @@ Verdict invalid_verdict(bool fail_open) noexcept {
 }
 
 std::uint32_t judge(Scratch& scratch, const Question& question, bool fail_open,
-                    CheckResult& result) {
+                    ShadowCounts& shadows, CheckResult& result) {
   result.reason = Reason::kPassed;
   result.rules = question.held.rules;
   result.verdicts.resize(question.candidates.size());
@@ -83,6 +83,10 @@ std::uint32_t judge(Scratch& scratch, const Question& question, bool fail_open,
       to_evaluate(scratch, question), question.candidates, result.verdicts);
   for (std::size_t i = 0; i < question.candidates.size(); ++i) {
     if (is_invalid(question.candidates[i])) result.verdicts[i] = invalid_verdict(fail_open);
+  }
+  if (shadow_capped == 0) return 0;
+  for (std::size_t i = 0; i < question.candidates.size(); ++i) {
+    if (const Rule* shadow = scratch.evaluator.shadow_rule(i)) shadows.add(shadow->id);
   }
   return shadow_capped;
 }
@@ -110,7 +114,8 @@ std::uint32_t cap_certain(Scratch& scratch, const Question& question, CheckResul
   return capped_count;
 }
 
-void pick(Scratch& scratch, const Question& question, std::size_t k, bool fail_open, Picks& picks) {
+void pick(Scratch& scratch, const Question& question, std::size_t k, bool fail_open,
+          ShadowCounts& shadows, Picks& picks) {
   // Judged a few at a time: most searches end early. A pick changes the verdicts of what comes
   // after it, so the next look is at one candidate, and twice as many each time that none passes.
   std::array<Verdict, 16> verdicts;
@@ -125,7 +130,10 @@ void pick(Scratch& scratch, const Question& question, std::size_t k, bool fail_o
     for (std::size_t at = 0; at < few.size(); ++at) {
       ++next;
       const bool invalid = is_invalid(few[at]);
-      if (!invalid && verdicts[at].shadow_capped) ++picks.shadow_capped;
+      if (!invalid && verdicts[at].shadow_capped) {
+        ++picks.shadow_capped;
+        shadows.add(scratch.evaluator.shadow_rule(at)->id);
+      }
       if (!(invalid ? fail_open : verdicts[at].allowed)) continue;
       picks.picked.push_back(next - 1);
       if (picks.picked.size() == k) break;

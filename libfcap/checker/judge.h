@@ -10,6 +10,7 @@
 
 #include "checker/pool.h"
 #include "checker/question.h"
+#include "checker/shadow_counts.h"
 #include "ledger/ledger.h"
 #include "rules/evaluate.h"
 
@@ -34,9 +35,9 @@ void answer_alike(std::size_t candidate_count, Reason reason, bool allowed, Chec
 [[nodiscard]] Verdict invalid_verdict(bool fail_open) noexcept;
 
 /// Judges by scratch.ledger and the question's rules, which is not null. Returns how many
-/// candidates a shadow rule would have capped. Throws std::bad_alloc.
+/// candidates a shadow rule would have capped, and counts them by rule. Throws std::bad_alloc.
 std::uint32_t judge(Scratch& scratch, const Question& question, bool fail_open,
-                    CheckResult& result);
+                    ShadowCounts& shadows, CheckResult& result);
 
 /// Where the history could not be had: replaces the verdicts of candidates that are capped for
 /// certain by scratch.ledger, which has only a part of the history. Returns how many. Throws
@@ -51,6 +52,7 @@ struct Picks {
 
 /// Picks up to `k` candidates that may be shown together: each pick is added to scratch.ledger as
 /// shown at `now`. `picks.picked` has room for them. Throws std::bad_alloc.
-void pick(Scratch& scratch, const Question& question, std::size_t k, bool fail_open, Picks& picks);
+void pick(Scratch& scratch, const Question& question, std::size_t k, bool fail_open,
+          ShadowCounts& shadows, Picks& picks);
 
 }  // namespace fcap::checker

@@ -74,7 +74,8 @@ bool Judgement::answer_unread(const Question& question, CheckResult& result) {
   if (needs_history(question)) return false;
   const Pooled<Scratch> scratch(*scratches_);
   scratch->ledger.clear();
-  counters_.add(Counter::shadow_capped, judge(*scratch, question, options_.fail_open, result));
+  counters_.add(Counter::shadow_capped,
+                judge(*scratch, question, options_.fail_open, shadows_, result));
   counters_.add(Counter::unread_checks);
   return true;
 }
@@ -98,7 +99,8 @@ void Judgement::answer(const Question& question, Reason reason, std::string_view
   const Pooled<Scratch> scratch(*scratches_);
   reason = load(*scratch, question, reason, record);
   if (reason != Reason::kPassed) return answer_without(*scratch, question, reason, result);
-  counters_.add(Counter::shadow_capped, judge(*scratch, question, options_.fail_open, result));
+  counters_.add(Counter::shadow_capped,
+                judge(*scratch, question, options_.fail_open, shadows_, result));
   keep_caps(*scratch, question, result);
 }
 
@@ -198,7 +200,7 @@ bool Judgement::pick_unread(const Question& question, std::size_t k, Picks& pick
   if (needs_history(question)) return false;
   const Pooled<Scratch> scratch(*scratches_);
   scratch->ledger.clear();
-  pick(*scratch, question, k, options_.fail_open, picks);
+  pick(*scratch, question, k, options_.fail_open, shadows_, picks);
   counters_.add(Counter::shadow_capped, picks.shadow_capped);
   counters_.add(Counter::unread_checks);
   return true;
@@ -209,7 +211,7 @@ Reason Judgement::pick_by_record(const Question& question, std::size_t k, Reason
   const Pooled<Scratch> scratch(*scratches_);
   reason = load(*scratch, question, reason, record);
   if (reason == Reason::kPassed) {
-    pick(*scratch, question, k, options_.fail_open, picks);
+    pick(*scratch, question, k, options_.fail_open, shadows_, picks);
     counters_.add(Counter::shadow_capped, picks.shadow_capped);
     return reason;
   }

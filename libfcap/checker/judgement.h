@@ -64,6 +64,7 @@ class Judgement {
   [[nodiscard]] Instant instant_of(const CheckOptions& options) const;
   [[nodiscard]] std::chrono::microseconds deadline_of(const CheckOptions& options) const noexcept;
   void add_stats(CheckerStats& stats) const noexcept;
+  [[nodiscard]] const ShadowCounts& shadows() const noexcept { return shadows_; }
 
  private:
   [[nodiscard]] std::optional<ledger::Entry> shown_entry(std::string_view user,
@@ -88,6 +89,7 @@ class Judgement {
   std::unique_ptr<ShownEvents> shown_;    // null: switched off
   std::unique_ptr<NegativeCache> cache_;  // null: switched off
   Pool<Scratch>::Owner scratches_;
+  ShadowCounts shadows_;
   std::atomic<std::uint64_t> undecodable_logged_{0};
 };
 

@@ -16,6 +16,7 @@ enum class MetricKind : std::uint8_t { kCounter, kGauge, kHistogram };
 struct Scrape {
   CheckerStats stats;
   CheckerHealth health;
+  std::vector<ShadowCount> shadows;
 };
 
 /// A counter of CheckerStats. `label` is `reason="timeout"` and so on; metrics of one name that
@@ -195,6 +196,10 @@ constexpr std::array kWorkedOutMetrics = {
                     }},
 };
 
+constexpr std::string_view kShadowName = "shadow_capped_by_rule_total";
+constexpr std::string_view kShadowHelp =
+    "Verdicts that a shadow rule would have capped, by rule; at most about 1,000 rules.";
+
 struct HistogramMetric {
   std::string_view name;
   std::string_view help;
@@ -295,7 +300,7 @@ void write_histogram(MetricsWriter& writer, const HistogramMetric& metric,
 }  // namespace
 
 std::string prometheus_text(const Checker& checker, const PrometheusLabels& labels) {
-  const Scrape scrape{checker.stats(), checker.health()};
+  const Scrape scrape{checker.stats(), checker.health(), checker.shadow_counts()};
   MetricsWriter writer(labels);
   for (const CountedMetric& metric : kCountedMetrics) {
     writer.head(metric.name, metric.help, metric.kind);
@@ -306,6 +311,12 @@ std::string prometheus_text(const Checker& checker, const PrometheusLabels& labe
     if (!value) continue;
     writer.head(metric.name, metric.help, metric.kind);
     writer.sample(metric.name, "", "", *value);
+  }
+  for (const ShadowCount& shadow : scrape.shadows) {
+    std::string label;
+    MetricsWriter::add_label(label, "rule", shadow.rule_id);
+    writer.head(kShadowName, kShadowHelp, MetricKind::kCounter);
+    writer.sample(kShadowName, "", label, shadow.count);
   }
   for (const HistogramMetric& metric : kHistograms) {
     write_histogram(writer, metric, scrape.stats.*metric.value);
@@ -325,6 +336,7 @@ std::string prometheus_reference() {
   for (const CountedMetric& metric : kCountedMetrics) row(metric.name, metric.kind, metric.help);
   for (const WorkedOutMetric& metric : kWorkedOutMetrics)
     row(metric.name, metric.kind, metric.help);
+  row(kShadowName, MetricKind::kCounter, kShadowHelp);
   for (const HistogramMetric& metric : kHistograms) {
     row(metric.name, MetricKind::kHistogram, metric.help);
   }

@@ -69,7 +69,8 @@ class Check {
     std::uint32_t creative = kNone;
     std::uint32_t groups_begin = 0;  ///< into group_targets_
     std::uint32_t groups_end = 0;
-    CertainObstacle certain = {};  ///< what judge() has found
+    CertainObstacle certain = {};          ///< what judge() has found
+    const CompiledRule* shadow = nullptr;  ///< likewise
   };
 
   /// Throws std::bad_alloc, as judge() does. Then begin() must be called before anything else.
@@ -146,6 +147,7 @@ class Check {
   void judge_target(const Target& target, std::int64_t at_ms, Judgement& judgement);
   [[nodiscard]] bool only_grows(const CompiledRule& rule) const noexcept;
   void add(const Judgement& part, Judgement& whole) const noexcept;
+  void add_shadow(const CompiledRule& rule, Judgement& judgement) const noexcept;
   [[nodiscard]] std::uint8_t named_kinds(const TargetRules* named,
                                          std::int64_t at_ms) const noexcept;
   [[nodiscard]] std::int64_t count_clears_at(const CompiledRule& rule, const Timeline& timeline,

@@ -37,6 +37,13 @@ std::optional<CappedUntil> Evaluator::capped_until(std::size_t candidate) const 
   return capped;
 }
 
+const Rule* Evaluator::shadow_rule(std::size_t candidate) const noexcept {
+  const Check& check = scratch_->check;
+  if (candidate >= check.candidates()) return nullptr;
+  const CompiledRule* shadow = check.candidate(candidate).shadow;
+  return shadow == nullptr ? nullptr : &check.source(*shadow);
+}
+
 Explanation Evaluator::explain(const Question& question, const Candidate& candidate) {
   const CandidateKey key = candidate_key(candidate);
   scratch_->check.begin(question, {&key, 1});

@@ -99,6 +99,10 @@ class Evaluator {
   /// reach, and where the record was trimmed for size.
   [[nodiscard]] std::optional<CappedUntil> capped_until(std::size_t candidate) const noexcept;
 
+  /// Of the last evaluate(): of the shadow rules that stand in a candidate's way, the one with the
+  /// smallest id. Null where its verdict does not say `shadow_capped`.
+  [[nodiscard]] const Rule* shadow_rule(std::size_t candidate) const noexcept;
+
   /// The verdict with every rule behind it.
   Explanation explain(const Question& question, const Candidate& candidate);
 

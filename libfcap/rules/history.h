@@ -35,7 +35,8 @@ struct Judgement {
   std::int64_t clears_ms = 0;          ///< when it clears; kNever: never
   std::uint32_t count = 0;             ///< its count
   std::int64_t since_ms = 0;           ///< since when entries count for it
-  bool shadow_blocks = false;
+  /// Of the shadow rules that stand in the way, the one with the smallest id; null: none.
+  const CompiledRule* shadow = nullptr;
   bool complete = true;
   CertainObstacle certain;  ///< of those there are, the one that stands longest
 };

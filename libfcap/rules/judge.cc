@@ -66,7 +66,7 @@ void Check::judge_rule(const Target& target, const Applying& applying, std::int6
   if (!rule.shadow && trimmed_ && !is_complete(rule)) judgement.complete = false;
   if (!blocks(rule, times, at_ms)) return;
   if (rule.shadow) {
-    judgement.shadow_blocks = true;
+    add_shadow(rule, judgement);
     return;
   }
   Judgement obstacle;
@@ -93,9 +93,14 @@ void Check::judge_target(const Target& target, std::int64_t at_ms, Judgement& ju
                  [&](const Applying& applying) { judge_rule(target, applying, at_ms, judgement); });
 }
 
+void Check::add_shadow(const CompiledRule& rule, Judgement& judgement) const noexcept {
+  if (judgement.shadow != nullptr && source(*judgement.shadow).id <= source(rule).id) return;
+  judgement.shadow = &rule;
+}
+
 void Check::add(const Judgement& part, Judgement& whole) const noexcept {
   whole.complete = whole.complete && part.complete;
-  whole.shadow_blocks = whole.shadow_blocks || part.shadow_blocks;
+  if (part.shadow != nullptr) add_shadow(*part.shadow, whole);
   if (part.rule == nullptr) return;
   if (part.certain.rule != nullptr &&
       (whole.certain.rule == nullptr || part.certain.until_ms > whole.certain.until_ms)) {
@@ -217,7 +222,8 @@ void Check::judge(std::size_t index, Verdict& verdict) {
   });
   candidate.certain = judgement.certain;
   verdict.complete = judgement.complete;
-  verdict.shadow_capped = judgement.shadow_blocks;
+  candidate.shadow = judgement.shadow;
+  verdict.shadow_capped = judgement.shadow != nullptr;
   if (judgement.rule == nullptr) {
     verdict.eligible_at = instant_from_ms(now_ms_);
     return;

@@ -37,6 +37,8 @@ TEST(PrometheusText, HasEveryStatistic) {
   EXPECT_THAT(text, HasSubstr("\nfcap_checker_checks_total 3\n"));
   EXPECT_THAT(text, HasSubstr("\nfcap_checker_verdicts_total{verdict=\"capped\"} 1\n"));
   EXPECT_THAT(text, HasSubstr("\nfcap_checker_unjudged_total{reason=\"no_user\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("\nfcap_checker_shadow_capped_by_rule_total{"
+                              "rule=\"shadow \\\"quoted\\\"\"} 2\n"));
   EXPECT_THAT(text, HasSubstr("\nfcap_checker_rules 2\n"));
   EXPECT_THAT(text, HasSubstr("\n# TYPE fcap_checker_check_seconds histogram\n"));
   EXPECT_THAT(text, HasSubstr("\nfcap_checker_check_seconds_bucket{le=\"+Inf\"} "));
