@@ -34,6 +34,7 @@ Result<std::unique_ptr<Judge>> Judge::over_redis(const AccessSettings& access) {
   Result<std::unique_ptr<RecordReader>> reader = RecordReader::open(access);
   if (!reader.ok()) return reader.status();
   judge->reader_ = std::move(reader).value();
+  judge->warning_ += judge->reader_->config_warning(access);
   return judge;
 }
 

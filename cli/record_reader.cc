@@ -11,6 +11,7 @@
 #include "cli/instants.h"
 #include "cli/redis_target.h"
 #include "ledger/user_key.h"
+#include "redis/config_record.h"
 #include "redis/redis_store.h"
 
 namespace fcap::cli {
@@ -97,6 +98,25 @@ Status RecordReader::explain(const Status& status) const {
   std::string text = "Redis at " + address_ + " (--redis, FCAP_REDIS): " + status.text();
   if (const std::string why = client_->last_error(); !why.empty()) text += ": " + why;
   return Status::error(status.code(), std::move(text), status.retryable());
+}
+
+std::string RecordReader::config_warning(const AccessSettings& access) {
+  const auto recorded = blocking_get(*store_, redis::config_key(key_prefix_), timeout_);
+  const auto retention = parse_duration(access.retention, "--retention");
+  if (!recorded.ok() || !retention.ok()) return {};
+  if (!recorded.value()) {
+    return "no updater has ever written below the prefix \"" + key_prefix_ +
+           "\" in database " + std::to_string(access.redis_database) + " of " + address_ +
+           "; see --redis, --redis-database and --key-prefix\n";
+  }
+  const auto record = redis::parse_config(*recorded.value());
+  if (!record.ok()) return {};
+  const std::string differences =
+      redis::config_differences(record.value(), {.key_prefix = key_prefix_,
+                                                 .retention = retention.value(),
+                                                 .null_user_ids = access.null_user_ids});
+  if (differences.empty()) return {};
+  return "the updater is set otherwise: " + differences + "\n";
 }
 
 std::string RecordReader::key_of(const std::string& user) const {

@@ -19,6 +19,10 @@ class RecordReader {
   /// Fails on a setting that is wrong, and when Redis does not take a connection in time.
   static Result<std::unique_ptr<RecordReader>> open(const AccessSettings& access);
 
+  /// What these settings say otherwise than the updater that writes the records, as lines that end
+  /// with a newline. Empty: nothing differs, or what the updater has recorded cannot be read.
+  std::string config_warning(const AccessSettings& access);
+
   /// None: there is no record.
   Result<std::optional<std::string>> read(const std::string& user);
 

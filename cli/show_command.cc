@@ -185,7 +185,7 @@ void print_text(const Shown& shown, const Names& names, std::ostream& out) {
 /// Opened when the first user is looked up: null ids need no server.
 class Records {
  public:
-  explicit Records(const AccessSettings& access) : access_(access) {}
+  Records(const AccessSettings& access, Streams streams) : access_(access), streams_(streams) {}
 
   Status read(Shown& shown) {
     shown.null_user = is_null(shown.user, access_);
@@ -194,12 +194,16 @@ class Records {
       Result<std::unique_ptr<RecordReader>> opened = RecordReader::open(access_);
       if (!opened.ok()) return opened.status();
       reader_ = std::move(opened).value();
+      if (const std::string warning = reader_->config_warning(access_); !warning.empty()) {
+        streams_.err << "fcap: warning: " << warning;
+      }
     }
     return read_record(*reader_, shown);
   }
 
  private:
   const AccessSettings& access_;
+  Streams streams_;
   std::unique_ptr<RecordReader> reader_;
 };
 
@@ -219,7 +223,7 @@ int show_lines(const Settings& settings, Records& records, Streams streams) {
 }  // namespace
 
 int run_show(const Settings& settings, Streams streams) {
-  Records records(settings.access);
+  Records records(settings.access, streams);
   if (!settings.show.has_user) return show_lines(settings, records, streams);
   Shown shown;
   shown.user = settings.show.user;

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "ledger/encode.h"
+#include "redis/config_record.h"
 #include "support/checker_world.h"
 #include "support/process.h"
 #include "test_paths.h"
@@ -113,6 +114,22 @@ TEST_F(CliCommands, ShowTellsTheLedger) {
   EXPECT_GT(shown["ttl_ms"].get<std::int64_t>(), 0);
   EXPECT_EQ(shown["record_bytes"], world_->redis.number({"STRLEN", "fcap:{u1}"}));
   EXPECT_THAT(fcap({"show", "nobody"}).output, HasSubstr("nothing is recorded"));
+}
+
+TEST_F(CliCommands, SettingsThatDifferFromTheUpdatersAreWarnedOf) {
+  const std::string nobody = "no updater has ever written below the prefix \"fcap\"";
+  for (const char* command : {"check", "explain"}) {
+    EXPECT_THAT(fcap({command, "u1", "c1"}).errors, HasSubstr(nobody));
+  }
+  EXPECT_THAT(fcap({"show", "u1"}).errors, HasSubstr(nobody));
+  redis::ConfigRecord record;
+  record.key_prefix = "fcap";
+  record.retention = std::chrono::hours(24 * 32);
+  record.null_user_ids = {"00000000-0000-0000-0000-000000000000"};
+  world_->redis.command({"SET", "fcap:!config", redis::encode_config(record)});
+  EXPECT_EQ(fcap({"check", "u1", "c1"}).errors, "");
+  EXPECT_THAT(fcap({"check", "u1", "c1", "--retention", "7d"}).errors,
+              HasSubstr("warning: the updater is set otherwise: "));
 }
 
 TEST_F(CliCommands, IdsThatNoRuleNamesPrintAsHashes) {

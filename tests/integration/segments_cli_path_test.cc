@@ -65,7 +65,7 @@ TEST_F(SegmentsCli, RulesTellsOfThemAndWarns) {
   sql("INSERT INTO segment_members VALUES ('press', 'u1'), ('press', '9')");
   const Finished told = fcap({"rules"});
   ASSERT_EQ(told.exit_code, 0) << told.errors;
-  EXPECT_THAT(told.output, HasSubstr("stored segments version 2 from PostgreSQL: 1 segments, 2"));
+  EXPECT_THAT(told.output, HasSubstr("stored segments version 2 from PostgreSQL: 1 segment, 2"));
   EXPECT_THAT(told.output, HasSubstr("warning: segment \"vip\", which rule \"vip\" names"));
   sql("INSERT INTO segments (id, bitmap) VALUES ('broken', '\\x00')");
   const Finished checked = fcap({"rules", "--check"});
