@@ -95,6 +95,7 @@ Result<RedisOptions> redis_target(const AccessSettings& access, std::string pass
   options.user = access.redis_user;
   options.password = std::move(password);
   options.database = access.redis_database;
+  options.value_bytes_max = std::size_t{64} << 20U;  // whoever asks by hand wants to see it
   const std::string_view text = access.redis;
   constexpr std::string_view kScheme = "redis://";
   if (text.starts_with("rediss://")) return wrong_redis("TLS is not built yet");

@@ -65,6 +65,10 @@ struct RedisOptions {
   std::size_t queue_operations_max = 65'536;
   /// GETs that wait together go out as one MGET of up to this many keys; 1: never.
   std::size_t mget_keys_max = 16;
+  /// A longer value is passed over as it arrives, and only the operation on its key fails
+  /// (kServerError): a record that a check can use takes 16 KB. 1 KB to 64 MB. Who must mend such
+  /// records, as the updater does, needs a large one.
+  std::size_t value_bytes_max = std::size_t{1} << 20U;
 
   /// Receives connects, disconnects, breaker changes, what is wrong with the server or with how it
   /// is used, and its errors (the first, second, fourth … of a kind); empty: nothing is logged.

@@ -63,7 +63,7 @@ void Connection::close() noexcept {
   output_.clear();
   output_sent_ = 0;
   input_begin_ = input_end_ = 0;
-  parser_ = RespParser{};
+  parser_ = RespParser{value_bytes_max_};
 }
 
 Status Connection::flush() {

@@ -13,7 +13,8 @@ namespace fcap::redis {
 /// One non-blocking socket with its bytes in both directions. Knows nothing of requests.
 class Connection {
  public:
-  Connection() = default;
+  /// Values of more than `value_bytes_max` are passed over.
+  explicit Connection(std::size_t value_bytes_max) : value_bytes_max_(value_bytes_max) {}
   ~Connection() { close(); }
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
@@ -77,7 +78,8 @@ class Connection {
   std::size_t input_bytes_max_ = 0;
   std::size_t input_begin_ = 0;
   std::size_t input_end_ = 0;
-  RespParser parser_;
+  const std::size_t value_bytes_max_;
+  RespParser parser_{value_bytes_max_};
 };
 
 }  // namespace fcap::redis

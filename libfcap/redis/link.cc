@@ -44,6 +44,7 @@ Link::Link(SharedState& shared, Poller& poller, Resolver& resolver, const Addres
       breaker_({shared.options.breaker_failures, shared.options.breaker_failure_share,
                 shared.options.breaker_backoff_min, shared.options.breaker_backoff_max},
                make_jitter(&breaker_)),
+      connection_(shared.options.value_bytes_max),
       pipeline_({.mget_keys_max = shared.options.mget_keys_max}, shared.operations) {
   probe_.ask(OwnRequest::Question::kOther, {"PING"}, "PING");
 }

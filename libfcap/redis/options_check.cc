@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include "redis/resp_parser.h"
+
 namespace fcap::redis {
 namespace {
 
@@ -24,6 +26,12 @@ Status check_wait(const char* name, milliseconds value) {
 Status check_count(const char* name, std::size_t value, std::size_t value_max) {
   if (value >= 1 && value <= value_max) return {};
   return invalid(std::string(name) + ": must be from 1 to " + std::to_string(value_max));
+}
+
+Status check_value_bytes(std::size_t bytes) {
+  if (bytes >= 1024 && bytes <= RespParser::kReplyBytesMax) return {};
+  return invalid("value_bytes_max: must be from 1024 to " +
+                 std::to_string(RespParser::kReplyBytesMax));
 }
 
 }  // namespace
@@ -50,6 +58,7 @@ Result<Address> check_options(const RedisOptions& options) {
            check_count("io_threads", options.io_threads, 64),
            check_count("queue_operations_max", options.queue_operations_max, 1U << 24U),
            check_count("mget_keys_max", options.mget_keys_max, 4096),
+           check_value_bytes(options.value_bytes_max),
        }) {
     if (!status.ok()) return status;
   }

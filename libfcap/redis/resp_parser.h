@@ -14,13 +14,15 @@ namespace fcap::redis {
 /// again, and no length that the peer claims is believed before its bytes are there.
 class RespParser {
  public:
+  /// A string of more than `string_bytes_max` is passed over and given as kOversized without its
+  /// text: one such key must not cost those who share the connection anything.
+  explicit RespParser(std::size_t string_bytes_max = std::size_t{1} << 20U)
+      : string_bytes_max_(string_bytes_max) {}
+
   enum class Outcome : std::uint8_t { kReply, kNeedMore, kMalformed };
 
   /// Bounds on what a peer can make us hold.
   static constexpr std::size_t kReplyBytesMax = std::size_t{64} << 20U;
-  /// A longer string is passed over and given as kOversized without its text: one such key must not
-  /// cost those who share the connection anything.
-  static constexpr std::size_t kStringBytesMax = std::size_t{1} << 20U;
   static constexpr std::size_t kSkippedBytesMax = std::size_t{1} << 30U;
   static constexpr std::size_t kLineBytesMax = std::size_t{64} << 10U;
   static constexpr std::size_t kElementsMax = std::size_t{1} << 20U;
@@ -59,6 +61,7 @@ class RespParser {
   void finish(std::string_view bytes, const Node& only);
   std::size_t build(std::string_view bytes, std::size_t node, Reply& out);
 
+  std::size_t string_bytes_max_;
   std::size_t position_ = 0;       // of the next element, from the reply's first byte
   std::vector<Node> nodes_;        // empty for a reply that is no array
   std::vector<std::size_t> open_;  // for each unfinished array: elements still to come

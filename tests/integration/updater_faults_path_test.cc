@@ -169,12 +169,14 @@ TEST_F(UpdaterFaults, ABrokerThatIsKilledAndComesBackLosesNothing) {
   producer_->flush();
   // A broker that comes back may fence its static member, which is fatal for Kafka's client. Then
   // the process ends and is started again, as systemd does.
+  const auto start_again = [&] {
+    if (updater->running()) return;
+    EXPECT_EQ(updater->exit_code(), 1) << updater->errors();
+    updater = start_updater();
+  };
   wait_until(
       [&] {
-        if (!updater->running()) {
-          EXPECT_EQ(updater->exit_code(), 1) << updater->errors();
-          updater = start_updater();
-        }
+        start_again();
         return expected_.compare(*store_).missing == 0;
       },
       kPatience);
@@ -182,6 +184,7 @@ TEST_F(UpdaterFaults, ABrokerThatIsKilledAndComesBackLosesNothing) {
   // Whoever stops before the group has found together again commits nothing, and is read again.
   EXPECT_TRUE(wait_until(
       [&] {
+        start_again();
         return kafka->committed_sum(topic_, topic_, kPartitions) ==
                kafka->end_sum(topic_, kPartitions);
       },

@@ -294,11 +294,13 @@ void Updater::take_messages() {
   const IntakeClocks judged_by = clocks();
   trim_now_ms_.store(to_ms(judged_by.trim_now), std::memory_order_relaxed);
   Batch& batch = writer_.take();
+  std::size_t taken = 0;
   std::uint64_t bytes = 0;
   std::uint64_t too_old = 0;
   std::uint64_t null_user = 0;
   for (const rd_kafka_message_t* message : messages) {
     if (!partitions_.take(message->partition, message->offset)) continue;
+    ++taken;
     bytes += message->len;
     const std::string_view payload(static_cast<const char*>(message->payload), message->len);
     switch (intake_.judge(payload, judged_by)) {
@@ -319,9 +321,9 @@ void Updater::take_messages() {
         break;
     }
   }
-  batch.messages = messages.size();
+  batch.messages = taken;
   batch.first_message_ms = broker_time_ms(*messages.front());
-  metrics_->messages.add(messages.size());
+  metrics_->messages.add(taken);
   metrics_->message_bytes.add(bytes);
   metrics_->events_too_old.add(too_old);
   metrics_->events_null_user.add(null_user);

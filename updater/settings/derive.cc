@@ -34,6 +34,8 @@ RedisOptions redis_options(const Settings& settings, LogCallback log) {
   options.password = settings.redis.password;
   options.database = static_cast<int>(settings.redis.database);
   options.connect_timeout = settings.redis.connect_timeout;
+  // Compaction mends records that have grown beyond what a check would read.
+  options.value_bytes_max = std::size_t{64} << 20U;
   options.io_threads = static_cast<std::size_t>(settings.redis.io_threads);
   options.log = std::move(log);
   // A slow Redis is not a dead one: a connection that is closed takes with it what Redis has done

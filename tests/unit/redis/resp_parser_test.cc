@@ -107,7 +107,7 @@ std::vector<Reply::Kind> kinds_in_pieces(std::string_view bytes, std::size_t pie
 
 TEST(RespParser, AnOversizedStringIsPassedOverAndHurtsNoOtherReply) {
   using Kind = Reply::Kind;
-  const std::size_t bytes = RespParser::kStringBytesMax + 1;
+  const std::size_t bytes = (std::size_t{1} << 20U) + 1;
   const std::string oversized =
       "$" + std::to_string(bytes) + "\r\n" + std::string(bytes, '\r') + "\r\n";
   const std::string wire =
