@@ -39,11 +39,14 @@ Result<std::thread> start_thread(std::string_view name, std::function<void()> bo
   const std::string short_name(name.substr(0, kNameBytesMax));
   const ThreadMask mask;
   try {
-    return std::thread([short_name, body = std::move(body), hook = std::move(hook)] {
+    std::thread thread([short_name, body = std::move(body), hook = std::move(hook)] {
       pthread_setname_np(pthread_self(), short_name.c_str());
       if (hook) hook(short_name);
       body();
     });
+    // Also from here, so that the thread has its name when this returns, whether it has run or not.
+    pthread_setname_np(thread.native_handle(), short_name.c_str());
+    return thread;
   } catch (const std::exception& error) {  // no thread to be had, or no memory
     return Status::error(StatusCode::kInternal,
                          "cannot start thread " + short_name + ": " + error.what(), true);
