@@ -105,8 +105,8 @@ std::string RecordReader::config_warning(const AccessSettings& access) {
   const auto retention = parse_duration(access.retention, "--retention");
   if (!recorded.ok() || !retention.ok()) return {};
   if (!recorded.value()) {
-    return "no updater has ever written below the prefix \"" + key_prefix_ +
-           "\" in database " + std::to_string(access.redis_database) + " of " + address_ +
+    return "no updater has ever written below the prefix \"" + key_prefix_ + "\" in database " +
+           std::to_string(access.redis_database) + " of " + address_ +
            "; see --redis, --redis-database and --key-prefix\n";
   }
   const auto record = redis::parse_config(*recorded.value());
