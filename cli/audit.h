@@ -75,7 +75,7 @@ struct AuditOptions {
 /// compare.
 class Audit {
  public:
-  /// Gives a user's record, or none where there is none.
+  /// Reads a user's record; nullopt if the user has none.
   using ReadRecord = std::function<Result<std::optional<std::string>>(const std::string& user)>;
   using Clock = std::function<Instant()>;
 

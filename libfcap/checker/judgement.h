@@ -33,7 +33,7 @@ class Judgement {
   Judgement(const CheckerOptions& options, const Gate& gate, const CurrentRules& current_rules,
             Counters& counters);
 
-  /// Prepares a question; its views are the arguments'. kNoRules: there are none yet. Throws
+  /// Prepares a question; its views are the arguments'. kNoRules: no rule set is loaded yet. Throws
   /// std::bad_alloc and what the host's clock throws.
   [[nodiscard]] Reason prepare(std::string_view user, std::span<const Candidate> candidates,
                                const CheckOptions& options, Question& question) const;
@@ -42,7 +42,8 @@ class Judgement {
   /// anything for them. `result` then has the verdicts. Throws std::bad_alloc.
   [[nodiscard]] bool answer_unread(const Question& question, CheckResult& result);
 
-  /// Judges by a record. `reason` other than kPassed: there is none. Throws std::bad_alloc.
+  /// Judges by a record. Any `reason` other than kPassed means that there is no record. Throws
+  /// std::bad_alloc.
   void answer(const Question& question, Reason reason, std::string_view record,
               CheckResult& result);
 

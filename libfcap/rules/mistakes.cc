@@ -102,7 +102,7 @@ void check_id(const Place& place, std::string_view what, std::string_view id, Te
 
 void check_target(const Rule& rule, const Place& place, Texts& mistakes) {
   if (rule.scope > Scope::kUser) {
-    mistakes.add(place.text() + "scope is none of campaign, creative, advertiser, group, user");
+    mistakes.add(place.text() + "scope must be one of campaign, creative, advertiser, group, user");
   } else if (rule.scope == Scope::kUser) {
     if (!rule.target.empty()) {
       mistakes.add(place.text() + "target " + quoted(rule.target) +
@@ -131,7 +131,7 @@ void check_window(const Rule& rule, std::int64_t retention_ms, const Place& plac
     }
     case Window::Kind::kCalendar: {
       if (window.unit > CalendarUnit::kMonth) {
-        mistakes.add(place.text() + "calendar unit is none of hour, day, week, month");
+        mistakes.add(place.text() + "calendar unit must be one of hour, day, week, month");
         return;
       }
       const std::int64_t needed_ms = longest_period_ms(window.unit);
@@ -147,7 +147,7 @@ void check_window(const Rule& rule, std::int64_t retention_ms, const Place& plac
     case Window::Kind::kLifetime:
       return;
   }
-  mistakes.add(place.text() + "window is none of sliding, calendar, fixed, lifetime");
+  mistakes.add(place.text() + "window must be one of sliding, calendar, fixed, lifetime");
 }
 
 void check_rule(const Rule& rule, std::int64_t retention_ms, Texts& mistakes) {
@@ -155,14 +155,15 @@ void check_rule(const Rule& rule, std::int64_t retention_ms, Texts& mistakes) {
   check_id(place, "id", rule.id, mistakes);
   check_target(rule, place, mistakes);
   if (rule.event_type > EventType::kConversion) {
-    mistakes.add(place.text() + "event type is none of impression, click, viewable, conversion");
+    mistakes.add(place.text() +
+                 "event type must be one of impression, click, viewable, conversion");
   }
   check_window(rule, retention_ms, place, mistakes);
   if (rule.segment) check_id(place, "segment", *rule.segment, mistakes);
   if (rule.mode > Rule::Mode::kShadow)
-    mistakes.add(place.text() + "mode is none of enforce, shadow");
+    mistakes.add(place.text() + "mode must be enforce or shadow");
   if (rule.enforcement > Rule::Enforcement::kHard) {
-    mistakes.add(place.text() + "enforcement is none of soft, hard");
+    mistakes.add(place.text() + "enforcement must be soft or hard");
   }
 }
 
