@@ -2,8 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "config/rule_words.h"
-#include "config/time_text.h"
+#include "base/time_text.h"
+#include "rule_text/rule_words.h"
 #include "rules/compiled_rules.h"
 
 namespace fcap::cli {
@@ -19,10 +19,10 @@ ordered_json account_json(const rules::RuleAccount& account) {
   const Rule& rule = *account.rule;
   ordered_json json;
   json["id"] = rule.id;
-  json["scope"] = config::word_of(config::kScopeWords, rule.scope);
+  json["scope"] = rule_text::word_of(rule_text::kScopeWords, rule.scope);
   json["target"] = account.target;
-  json["event_type"] = config::word_of(config::kEventTypeWords, rule.event_type);
-  json["mode"] = config::word_of(config::kModeWords, rule.mode);
+  json["event_type"] = rule_text::word_of(rule_text::kEventTypeWords, rule.event_type);
+  json["mode"] = rule_text::word_of(rule_text::kModeWords, rule.mode);
   if (rule.segment) json["segment"] = *rule.segment;
   json["count"] = account.count;
   json["limit"] = rule.limit ? ordered_json(*rule.limit) : ordered_json(nullptr);
@@ -93,7 +93,8 @@ Answer answer(const Question& question, ledger::Ledger& history, const JudgedBy&
                                                      .now = result.at,
                                                      .segments = segments,
                                                      .stored = by.segments.get(),
-                                                     .user = question.user},
+                                                     .user = question.user,
+                                                     .missing_before = by.missing_before},
                                                     candidate.view()));
   }
   return result;
@@ -126,6 +127,7 @@ std::string to_json_line(const Answer& answer) {
   json["time_zone_data_version"] = answer.by.rules->compiled().zone_data_version;
   json["reason"] = to_string(answer.reason);
   if (answer.complete_since) json["complete_since"] = to_ms(*answer.complete_since);
+  if (answer.by.missing_before) json["missing_before"] = to_ms(*answer.by.missing_before);
   json["verdicts"] = ordered_json::array();
   for (std::size_t i = 0; i < answer.explanations.size(); ++i) {
     json["verdicts"].push_back(

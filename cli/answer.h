@@ -12,6 +12,7 @@
 #include <fcap/status.h>
 #include <fcap/time.h>
 
+#include "cli/local_time.h"
 #include "cli/question.h"
 #include "ledger/ledger.h"
 #include "rules/evaluate.h"
@@ -22,6 +23,7 @@ namespace fcap::cli {
 struct JudgedBy {
   std::shared_ptr<const RuleSet> rules;
   std::shared_ptr<const SegmentSet> segments;  ///< stored ones; null: none
+  std::optional<Instant> missing_before;       ///< events before it may be missing; none: none is
 };
 
 /// A question, judged: everything that the output may tell.
@@ -34,7 +36,7 @@ struct Answer {
   /// kPassed when the history was judged, kNoUser when there is no user.
   Reason reason = Reason::kPassed;
   std::optional<Instant> complete_since;
-  /// One a candidate, in the order of the question.
+  /// One per candidate, in the order of the question.
   std::vector<rules::Explanation> explanations;
 };
 
@@ -50,11 +52,11 @@ std::string to_json_line(const Answer& answer);
 /// The line for a question that got no answer.
 std::string to_json_line(const Status& failure, std::size_t line_number, const Question* question);
 
-/// A line a candidate, for people.
-void print_verdicts(const Answer& answer, std::ostream& out);
+/// One line per candidate, for people.
+void print_verdicts(const Answer& answer, const LocalTime& local, std::ostream& out);
 /// Every rule of every candidate, for people.
-void print_explanations(const Answer& answer, std::ostream& out);
+void print_explanations(const Answer& answer, const LocalTime& local, std::ostream& out);
 /// What to know about an answer as of an instant; nothing when it is about now.
-void print_left_out(const Answer& answer, std::ostream& out);
+void print_left_out(const Answer& answer, const LocalTime& local, std::ostream& out);
 
 }  // namespace fcap::cli

@@ -4,34 +4,36 @@
 
 #include <fmt/format.h>
 
+#include "base/time_text.h"
 #include "cli/answer.h"
 #include "cli/instants.h"
 #include "cli/printable.h"
-#include "config/rule_words.h"
-#include "config/time_text.h"
+#include "rule_text/rule_words.h"
 #include "rules/compiled_rules.h"
 
 namespace fcap::cli {
 namespace {
 
-std::string until_text(const std::optional<Instant>& eligible_at, Instant at) {
+std::string until_text(const std::optional<Instant>& eligible_at, Instant at,
+                       const LocalTime& local) {
   if (!eligible_at) return "never passes with these rules";
-  return fmt::format("passes again {} (in {})", config::format_instant(*eligible_at),
+  return fmt::format("passes again {} (in {})", local.text(*eligible_at),
                      spoken(*eligible_at - at));
 }
 
 std::string window_text(const Window& window) {
   switch (window.kind) {
     case Window::Kind::kSliding:
-      return "in any " + config::format_length(window.length);
+      return "in any " + base::format_length(window.length);
     case Window::Kind::kFixed:
-      return "in " + config::format_length(window.length) + " from the first";
+      return "in " + base::format_length(window.length) + " from the first";
     case Window::Kind::kCalendar: {
-      std::string text =
-          fmt::format("per calendar {} ({}",
-                      config::word_of(config::kCalendarUnitWords, window.unit), window.time_zone);
+      std::string text = fmt::format("per calendar {} ({}",
+                                     rule_text::word_of(rule_text::kCalendarUnitWords, window.unit),
+                                     window.time_zone);
       if (window.unit == CalendarUnit::kWeek) {
-        text += fmt::format(", from {}", config::word_of(config::kWeekdayWords, window.week_start));
+        text += fmt::format(", from {}",
+                            rule_text::word_of(rule_text::kWeekdayWords, window.week_start));
       }
       return text + ")";
     }
@@ -44,19 +46,20 @@ std::string window_text(const Window& window) {
 std::string scope_text(const rules::RuleAccount& account) {
   const Rule& rule = *account.rule;
   if (rule.scope == Scope::kUser) return "of everything for this user";
-  std::string text = fmt::format("of {} {}", config::word_of(config::kScopeWords, rule.scope),
+  std::string text = fmt::format("of {} {}", rule_text::word_of(rule_text::kScopeWords, rule.scope),
                                  printable(account.target));
   if (rule.target == "*") text += " (default)";
   return text;
 }
 
 std::string limit_text(const Rule& rule) {
-  const auto type = config::word_of(config::kEventTypeWords, rule.event_type);
+  const auto type = rule_text::word_of(rule_text::kEventTypeWords, rule.event_type);
   if (!rule.limit) return fmt::format("any number of {}s", type);
   return fmt::format("at most {} {}{}", *rule.limit, type, *rule.limit == 1 ? "" : "s");
 }
 
-void print_account(const rules::RuleAccount& account, Instant at, std::ostream& out) {
+void print_account(const rules::RuleAccount& account, Instant at, const LocalTime& local,
+                   std::ostream& out) {
   const Rule& rule = *account.rule;
   out << fmt::format("    rule \"{}\": {} {} {}", rule.id, limit_text(rule), scope_text(account),
                      window_text(rule.window));
@@ -68,30 +71,31 @@ void print_account(const rules::RuleAccount& account, Instant at, std::ostream& 
     return;
   }
   out << fmt::format("      {}{} counted since {}", account.complete ? "" : "at least ",
-                     account.count, config::format_instant(account.counted_from));
+                     account.count, local.text(account.counted_from));
   if (account.counted_until) {
-    out << fmt::format(" (window ends {})", config::format_instant(*account.counted_until));
+    out << fmt::format(" (window ends {})", local.text(*account.counted_until));
   }
   if (!account.stands_in_way) {
     out << ": passes\n";
     return;
   }
   out << (rule.mode == Rule::Mode::kShadow ? ": would cap; " : ": stands in the way; ")
-      << until_text(account.eligible_at, at) << "\n";
+      << until_text(account.eligible_at, at, local) << "\n";
 }
 
-std::string head_text(const Answer& answer) {
+std::string head_text(const Answer& answer, const LocalTime& local) {
   std::string text =
       fmt::format("user {} at {}, rule set version {}",
                   answer.question.user.empty() ? "(none)" : printable(answer.question.user),
-                  config::format_instant(answer.at), answer.by.rules->version());
+                  local.text(answer.at), answer.by.rules->version());
   if (answer.by.segments) {
     text += fmt::format(", stored segments version {}", answer.by.segments->version());
   }
   return text;
 }
 
-std::string verdict_text(const rules::Explanation& explanation, Instant at) {
+std::string verdict_text(const rules::Explanation& explanation, Instant at,
+                         const LocalTime& local) {
   const Verdict& verdict = explanation.verdict;
   if (verdict.reason == Reason::kNoUser) return "allowed  no user id, nothing is looked up";
   // A campaign without a rule, or with a typo in its id.
@@ -101,48 +105,54 @@ std::string verdict_text(const rules::Explanation& explanation, Instant at) {
   if (verdict.allowed) return "allowed";
   return fmt::format("capped   by rule \"{}\", {}{} of {}; {}", verdict.rule_id,
                      verdict.complete ? "" : "at least ", verdict.count, verdict.limit,
-                     until_text(verdict.eligible_at, at));
+                     until_text(verdict.eligible_at, at, local));
 }
 
 }  // namespace
 
-void print_verdicts(const Answer& answer, std::ostream& out) {
-  out << head_text(answer) << "\n";
+void print_verdicts(const Answer& answer, const LocalTime& local, std::ostream& out) {
+  out << head_text(answer, local) << "\n";
   std::size_t width = 0;
   for (const CandidateText& candidate : answer.question.candidates) {
     width = std::max(width, printable(candidate.text()).size());
   }
   for (std::size_t i = 0; i < answer.explanations.size(); ++i) {
     out << fmt::format("  {:<{}}  {}\n", printable(answer.question.candidates[i].text()), width,
-                       verdict_text(answer.explanations[i], answer.at));
+                       verdict_text(answer.explanations[i], answer.at, local));
   }
 }
 
-void print_explanations(const Answer& answer, std::ostream& out) {
-  out << fmt::format("{}, time-zone data {}\n", head_text(answer),
+void print_explanations(const Answer& answer, const LocalTime& local, std::ostream& out) {
+  out << fmt::format("{}, time-zone data {}\n", head_text(answer, local),
                      answer.by.rules->compiled().zone_data_version);
   if (answer.complete_since) {
     out << fmt::format(
         "  the record was trimmed for size: what is older than {} may be missing, and counts that "
         "reach further back are lower bounds\n",
-        config::format_instant(*answer.complete_since));
+        local.text(*answer.complete_since));
+  }
+  if (answer.by.missing_before) {
+    out << fmt::format(
+        "  the updater is reading lost events again: those before {} may be missing, and counts "
+        "that reach further back are lower bounds\n",
+        local.text(*answer.by.missing_before));
   }
   for (std::size_t i = 0; i < answer.explanations.size(); ++i) {
     const rules::Explanation& explanation = answer.explanations[i];
     out << fmt::format("  {}: {}\n", printable(answer.question.candidates[i].text()),
-                       verdict_text(explanation, answer.at));
-    for (const auto& account : explanation.applicable) print_account(account, answer.at, out);
-    for (const auto& account : explanation.replaced) print_account(account, answer.at, out);
+                       verdict_text(explanation, answer.at, local));
+    for (const auto& account : explanation.applicable)
+      print_account(account, answer.at, local, out);
+    for (const auto& account : explanation.replaced) print_account(account, answer.at, local, out);
   }
 }
 
-void print_left_out(const Answer& answer, std::ostream& out) {
+void print_left_out(const Answer& answer, const LocalTime& local, std::ostream& out) {
   if (!answer.left_out) return;
   out << fmt::format(
       "As of {}: {} left out. When an entry arrived is not recorded, so a check made at that "
       "instant may have known of fewer.\n",
-      config::format_instant(answer.at),
-      counted(*answer.left_out, "later entry was", "later entries were"));
+      local.text(answer.at), counted(*answer.left_out, "later entry was", "later entries were"));
 }
 
 }  // namespace fcap::cli

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include <fcap/defaults.h>
 #include <fcap/rule_set.h>
 #include <fcap/status.h>
 
@@ -64,7 +65,7 @@ struct AuditOptions {
   /// been countable yet.
   std::chrono::milliseconds propagation{1000};
   /// The updater's settings of the same names.
-  std::chrono::milliseconds retention = std::chrono::days{32};
+  std::chrono::milliseconds retention = kDefaultRetention;
   std::chrono::milliseconds allowed_future = std::chrono::minutes{5};
   std::size_t message_bytes_max = std::size_t{64} * 1024;
   std::vector<std::string> null_user_ids;

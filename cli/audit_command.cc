@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/clock.h"
 #include "cli/audit.h"
 #include "cli/commands.h"
 #include "cli/failure.h"
@@ -77,7 +78,7 @@ Status read_topic(const AuditSettings& settings, const kafka::Connection& connec
   const auto decoder = events::make_json_event_decoder();
   return reader.value()->read(spans.value(), [&](const kafka::Message& message) {
     events::Event event;
-    if (audit.too_large(message.value) || decoder->decode(message.value, event)) {
+    if (audit.too_large(message.value) || decoder->decode_one(message.value, event)) {
       audit.add_rejected();
     } else {
       audit.add(event, message.timestamp, !message.reason.empty());
@@ -187,12 +188,13 @@ int run_audit(const Settings& settings, Streams streams) {
   const Result<LoadedRules> rules = load_rules(settings.access);
   if (!rules.ok()) return fail(streams, rules.status());
   Audit audit(options.value(), rules.value().rules);
-  const Status read = read_topic(settings.audit, connection.value(), timeout.value(), audit);
+  const Status read =
+      with_kafka_options(read_topic(settings.audit, connection.value(), timeout.value(), audit));
   if (!read.ok()) return fail(streams, read);
   Result<std::unique_ptr<RecordReader>> records = RecordReader::open(settings.access);
   if (!records.ok()) return fail(streams, records.status());
   const Result<AuditReport> report = audit.compare(
-      [&records](const std::string& user) { return records.value()->read(user); }, system_now);
+      [&records](const std::string& user) { return records.value()->read(user); }, base::wall_now);
   if (!report.ok()) return fail(streams, report.status());
   if (report.value().nothing_audited()) {
     return fail(streams, nothing_audited(report.value(), settings.audit));

@@ -29,6 +29,8 @@ class Waiting final : public StoreCompletion {
         return Status::error(StatusCode::kDeadlineExceeded, "Redis did not answer in time", true);
       case StoreCode::kServerError:
         return Status::error(StatusCode::kUnavailable, "Redis answered: " + text_, true);
+      case StoreCode::kTooLarge:
+        return Status::error(StatusCode::kCorrupt, text_);
       default:
         return Status::error(StatusCode::kUnavailable, "Redis cannot be reached (see --redis)",
                              true);

@@ -5,6 +5,7 @@
 #include "cli/failure.h"
 #include "cli/instants.h"
 #include "cli/judge.h"
+#include "cli/local_time.h"
 #include "cli/question_lines.h"
 
 namespace fcap::cli {
@@ -50,10 +51,12 @@ Result<Answer> ask(const QuestionSettings& asked, const Settings& settings, Stre
   return judge.value()->answer(question.value());
 }
 
-using Print = void (*)(const Answer&, std::ostream&);
+using Print = void (*)(const Answer&, const LocalTime&, std::ostream&);
 
 int answer_questions(const QuestionSettings& asked, const Settings& settings, Streams streams,
                      Print print) {
+  const Result<LocalTime> local = LocalTime::of(settings.time_zone);
+  if (!local.ok()) return fail(streams, local.status());
   if (asked.from_lines()) {
     const Result<std::unique_ptr<Judge>> judge = open_judge(asked, settings.access, streams);
     if (!judge.ok()) return fail(streams, judge.status());
@@ -69,8 +72,8 @@ int answer_questions(const QuestionSettings& asked, const Settings& settings, St
   if (settings.json) {
     streams.out << to_json_line(answer.value());
   } else {
-    print(answer.value(), streams.out);
-    print_left_out(answer.value(), streams.out);
+    print(answer.value(), local.value(), streams.out);
+    print_left_out(answer.value(), local.value(), streams.out);
   }
   return kExitOk;
 }

@@ -8,7 +8,9 @@
 
 #include <fcap/version.h>
 
+#include "cli/option_mistakes.h"
 #include "cli/updater_config.h"
+#include "command_line/man_page.h"
 #include "command_line/mistakes.h"
 
 namespace fcap::cli {
@@ -93,24 +95,36 @@ void add_at(CLI::App& command, Settings& settings) {
       ->check(command_line::not_empty());
 }
 
+void add_time_zone(CLI::App& command, Settings& settings) {
+  command
+      .add_option("--time-zone", settings.time_zone,
+                  "Write dates and times by the clocks of this zone, such as Europe/Berlin; "
+                  "without: UTC")
+      ->envname("FCAP_TIME_ZONE")
+      ->check(command_line::not_empty());
+}
+
 void add_input(CLI::App& command, std::string& input, const char* one_line) {
   command.add_option("--input", input,
                      std::string("Questions from this file (- is standard input), one JSON object "
-                                 "a line: ") +
-                         one_line + "; one JSON object a line out");
+                                 "per line: ") +
+                         one_line + "; prints one JSON object per line");
 }
 
 /// What check and explain have in common.
 void add_question(CLI::App& command, QuestionSettings& question, Settings& settings) {
   command.add_option("user", question.user, "User id");
   command.add_option("candidates", question.candidates, "Campaigns, or campaign/creative");
-  command.add_option("--segment", question.segments, "Segment the user is in; may be repeated");
+  command.add_option("--segment", question.segments,
+                     "A segment that the user is in; may be repeated");
   add_input(command, question.input,
             R"({"user":"u1","candidates":["c1","c2/cr9"],"at":...,"segments":[...]})");
-  command.add_option("--events", question.events,
-                     "Answer from this file of event messages, one a line as they stand in Kafka, "
-                     "instead of Redis; without USER, questions are read as with --input -");
+  command.add_option(
+      "--events", question.events,
+      "Answer from this file of event messages, one per line as they stand in Kafka, "
+      "instead of Redis; without USER, questions are read as with --input -");
   add_at(command, settings);
+  add_time_zone(command, settings);
   add_common(command, settings);
 }
 
@@ -122,25 +136,33 @@ CLI::App* add_check(CLI::App& app, Settings& settings) {
 }
 
 CLI::App* add_show(CLI::App& app, Settings& settings) {
-  CLI::App* command = app.add_subcommand("show", "What is recorded about the user?");
+  CLI::App* command = app.add_subcommand("show", "Show what is recorded about the user");
   command->add_option("user", settings.show.user, "User id");
   add_input(*command, settings.show.input, R"({"user":"u1","at":...})");
+  command
+      ->add_option("--name", settings.show.names,
+                   "An id of a campaign or creative that no rule names, to be shown instead of its "
+                   "hash; may be repeated")
+      ->allow_extra_args(false);
   add_at(*command, settings);
+  add_time_zone(*command, settings);
   add_common(*command, settings);
   return command;
 }
 
 CLI::App* add_explain(CLI::App& app, Settings& settings) {
-  CLI::App* command =
-      app.add_subcommand("explain", "Every rule that applies, its count and when it lets pass");
+  CLI::App* command = app.add_subcommand(
+      "explain", "Show every rule that applies, its count, and when it allows again");
   add_question(*command, settings.explain, settings);
   return command;
 }
 
 CLI::App* add_rules(CLI::App& app, Settings& settings) {
-  CLI::App* command = app.add_subcommand("rules", "Which rules are there, from where, how old?");
+  CLI::App* command =
+      app.add_subcommand("rules", "Show which rules are loaded, their source and their age");
   command->add_flag("--check", settings.rules.check,
                     "Only check them: print mistakes and warnings; exit code 1 on a mistake");
+  add_time_zone(*command, settings);
   add_common(*command, settings);
   return command;
 }
@@ -150,11 +172,11 @@ void add_topic(CLI::App& command, KafkaSettings& kafka) {
   command.add_option("--topic", kafka.topic, "Topic of the events")->capture_default_str();
   command
       .add_option("--kafka-config", kafka.config_file,
-                  "File of librdkafka's properties, one name=value a line: TLS, passwords")
+                  "File of librdkafka properties, one name=value per line: TLS, passwords")
       ->envname("FCAP_KAFKA_CONFIG");
   command
       .add_option("--kafka-property", kafka.properties,
-                  "One of librdkafka's properties; may be repeated, and wins over the file")
+                  "A librdkafka property; may be repeated, and overrides the file")
       ->allow_extra_args(false)
       ->type_name("NAME=VALUE");
 }
@@ -170,18 +192,18 @@ CLI::App* add_audit(CLI::App& app, Settings& settings) {
   AuditSettings& audit = settings.audit;
   CLI::App* command = app.add_subcommand(
       "audit",
-      "Is what the topic holds what the ledgers count? Compares them event by event; exit code 1 "
-      "when anything is lost or double, or when there was nothing to compare");
+      "Compare the topic with the ledgers, event by event; exit code 1 when anything is lost or "
+      "counted twice, or when there was nothing to compare");
   add_kafka(*command, audit.kafka);
   command->add_option("--user-prefix", audit.user_prefix,
                       "Only users whose id begins with this. Entries that no event of the range "
                       "explains count as double, so a range should hold all events of its users");
   command->add_option("--from-offsets", audit.from_offsets,
-                      "The first offset of each partition, such as 0,12,7; without: the first "
-                      "there is");
+                      "The first offset of each partition, such as 0,12,7; by default the first "
+                      "that the topic holds");
   command->add_option(
       "--to-offsets", audit.to_offsets,
-      "The offset behind the last one of each partition; without: all there is now");
+      "The offset after the last one of each partition; by default the present end");
   command
       ->add_option("--propagation-ms", audit.propagation_ms,
                    "An impression published less than this before another counts as in flight")
@@ -199,16 +221,20 @@ CLI::App* add_erase(CLI::App& app, Settings& settings) {
   EraseSettings& erase = settings.erase;
   CLI::App* command = app.add_subcommand(
       "erase",
-      "Forget everything of the user up to now, for ever: publishes an erasure event, which the "
+      "Erase the user's past up to now, permanently: publishes an erasure event, which the "
       "updater turns into a mark in the user's record. Later events count again");
-  command->add_option("user", erase.user, "User id")->required();
+  command->add_option("user", erase.user, "User id");
+  command->add_option(
+      "--input", erase.input,
+      "Erase all users of this list, one per line: an id, or {\"user\":\"u1\"} (\"-\": standard "
+      "input)");
   command
       ->add_option("--at", settings.at,
                    "Up to and including this instant instead of now (RFC 3339, milliseconds since "
                    "1970, -1h or yesterday)")
       ->check(command_line::not_empty());
   add_kafka(*command, erase.kafka);
-  command->add_flag("--yes", erase.yes, "Do not ask; required where nobody can be asked");
+  command->add_flag("--yes", erase.yes, "Do not ask for confirmation; required without a terminal");
   add_common(*command, settings);
   return command;
 }
@@ -216,10 +242,11 @@ CLI::App* add_erase(CLI::App& app, Settings& settings) {
 CLI::App* add_simulate(CLI::App& app, Settings& settings) {
   SimulateSettings& simulate = settings.simulate;
   CLI::App* command = app.add_subcommand(
-      "simulate", "What would these rules have made of this impression log? Side by side");
-  command->add_option("--log", simulate.log_files,
-                      "Log: CSV with a header line, or event messages, one a line; gzip or plain; "
-                      "may be repeated");
+      "simulate", "Apply rule sets to an impression log and compare what each would have blocked");
+  command->add_option(
+      "--log", simulate.log_files,
+      "Log: CSV with a header line, or event messages, one per line; gzip or plain; "
+      "may be repeated");
   command->add_option("--rules", simulate.rules_files,
                       "Rules file (JSON or snapshot); repeated: the rule sets are compared");
   command->add_option("--kafka", simulate.kafka.brokers,
@@ -227,61 +254,29 @@ CLI::App* add_simulate(CLI::App& app, Settings& settings) {
   add_topic(*command, simulate.kafka);
   command
       ->add_option("--column", simulate.columns,
-                   "What a CSV log calls a column, such as user_id=uid; may be repeated")
+                   "The name of a column in the CSV log, such as user_id=uid; may be repeated")
       ->allow_extra_args(false)
       ->type_name("NAME=COLUMN");
+  command
+      ->add_option(
+          "--sweep", simulate.sweep,
+          "Compare limits: limit=1..10 gives every rule that caps impressions each of them "
+          "in turn, RULE:limit=1..10 one rule")
+      ->type_name("[RULE:]limit=FROM..TO");
   command->add_option("--html", simulate.html, "Also write a page with plots to this file");
+  command->add_option("--csv", simulate.csv, "Also write a line per campaign and rule set");
+  command->add_option("--names", simulate.names,
+                      "Names of campaigns and advertisers: CSV with the columns id and name, or a "
+                      "JSON object");
+  command
+      ->add_option("--cpm", simulate.cpm,
+                   "The price of a thousand impressions: reports say what the lost ones are worth")
+      ->check(CLI::Range(0.0, 1e6));
+  add_time_zone(*command, settings);
   command->add_flag("--progress", simulate.progress,
-                    "Say how far it is, even where standard error is no terminal");
+                    "Show progress even when standard error is not a terminal");
   add_common(*command, settings);
   return command;
-}
-
-std::string mistake_in(const QuestionSettings& question, const Settings& settings) {
-  const AccessSettings& access = settings.access;
-  if (!question.input.empty() && question.has_user) {
-    return "USER and CANDIDATE do not go with --input: the questions are there";
-  }
-  if (question.from_lines() && !settings.at.empty()) {
-    return "--at does not go with questions in lines: give each its own \"at\"";
-  }
-  if (!question.from_lines() && (!question.has_user || question.candidates.empty())) {
-    return "needs USER and at least one CANDIDATE, or --input FILE";
-  }
-  if (!question.events.empty() && access.rules_file.empty() && access.snapshot_file.empty() &&
-      access.postgres.empty()) {
-    return "--events needs the rules: --rules FILE";
-  }
-  return {};
-}
-
-std::string mistake_in(const ShowSettings& show, const Settings& settings) {
-  if (show.has_user && !show.input.empty()) {
-    return "USER does not go with --input: the users are there";
-  }
-  if (!show.has_user && show.input.empty()) return "needs USER, or --input FILE";
-  if (!show.input.empty() && !settings.at.empty()) {
-    return "--at does not go with --input: give each line its own \"at\"";
-  }
-  return {};
-}
-
-/// What the single options cannot tell by themselves.
-std::string mistake_in(const Settings& settings) {
-  switch (settings.command) {
-    case Settings::Command::kCheck:
-      return mistake_in(settings.check, settings);
-    case Settings::Command::kExplain:
-      return mistake_in(settings.explain, settings);
-    case Settings::Command::kShow:
-      return mistake_in(settings.show, settings);
-    case Settings::Command::kSimulate:
-      return settings.simulate.log_files.empty() && settings.simulate.kafka.brokers.empty()
-                 ? "needs --log FILE, or --kafka BROKERS"
-                 : "";
-    default:
-      return {};
-  }
 }
 
 /// What the updater's configuration says of options that were not given.
@@ -306,15 +301,15 @@ int wrong_use(const std::vector<std::string>& mistakes, const CLI::App* command,
 
 std::optional<int> parse_command_line(int argc, const char* const* argv, Settings& settings,
                                       Streams streams) {
-  CLI::App app("Frequency caps: ask, look and explain.", "fcap");
+  CLI::App app("Frequency caps: check, explain, inspect and erase.", "fcap");
   app.set_version_flag("--version", "fcap " FCAP_VERSION);
-  // That there is one, and what nobody takes, is looked at below.
+  // A missing subcommand and unexpected arguments are reported below.
   app.require_subcommand(0, 1);
   app.allow_extras();
   app.fallthrough();
   app.footer(kFooter);
   app.add_option("--config", settings.updater_config,
-                 "Take from this file, fcap-updater's configuration, what is not given otherwise: "
+                 "fcap-updater's configuration file; supplies what is not given otherwise: "
                  "Redis, PostgreSQL, Kafka, key prefix, retention, null user ids")
       ->envname("FCAP_CONFIG");
   add_redis_options(app, settings.access);
@@ -326,11 +321,13 @@ std::optional<int> parse_command_line(int argc, const char* const* argv, Setting
   const CLI::App* audit = add_audit(app, settings);
   const CLI::App* simulate = add_simulate(app, settings);
   const CLI::App* erase = add_erase(app, settings);
-  // Not offered in the help: what stands on a command line can be read by every user of the
-  // machine.
+  // Not shown in the help: every user of the machine can read a command line.
   app.add_option("--redis-password", settings.access.redis_password)
       ->envname("FCAP_REDIS_PASSWORD")
       ->group("");
+  // For the build, which makes fcap(1) of it.
+  bool man_page = false;
+  app.add_flag("--man-page", man_page)->group("");
   const auto given = [&app]() -> const CLI::App* {
     return app.get_subcommands().empty() ? nullptr : app.get_subcommands().front();
   };
@@ -342,6 +339,13 @@ std::optional<int> parse_command_line(int argc, const char* const* argv, Setting
       return kExitOk;
     }
     return wrong_use({command_line::text_of(ended)}, given(), streams);
+  }
+  if (man_page) {
+    streams.out << command_line::man_page_of(app, {.section = "1",
+                                                   .version = FCAP_VERSION,
+                                                   .exit_status = kFooter,
+                                                   .see_also = "fcap-updater(8), updater.json(5)"});
+    return kExitOk;
   }
   if (const auto mistakes = command_line::mistakes_of(app); !mistakes.empty()) {
     return wrong_use(mistakes, given(), streams);

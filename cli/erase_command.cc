@@ -1,16 +1,21 @@
 // fcap erase.
+#include <fstream>
 #include <iostream>
 #include <string>
+#include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "base/time_text.h"
 #include "cli/commands.h"
 #include "cli/failure.h"
 #include "cli/instants.h"
 #include "cli/kafka_connection.h"
-#include "config/time_text.h"
+#include "cli/printable.h"
+#include "cli/question.h"
 #include "kafka/publisher.h"
 #include "ledger/ids.h"
 
@@ -41,27 +46,6 @@ Status check_user(const std::string& user, const AccessSettings& access) {
   return {};
 }
 
-Result<Erasure> plan(const Settings& settings, Instant now) {
-  Erasure erasure{settings.erase.user, now};
-  if (Status status = check_user(erasure.user, settings.access); !status.ok()) return status;
-  if (settings.at.empty()) return erasure;
-  const Result<Instant> at = parse_at(settings.at, "--at");
-  if (!at.ok()) return at.status();
-  erasure.until = at.value();
-  if (erasure.until > now) {
-    return wrong("--at: lies in the future; what has not happened cannot be erased");
-  }
-  const auto retention = parse_duration(settings.access.retention, "--retention");
-  if (!retention.ok()) return retention.status();
-  // The updater would pass it over, and take a time as small as 1973's for seconds.
-  if (erasure.until <= now - retention.value()) {
-    return wrong(fmt::format("--at: nothing from before {} is kept (--retention {})",
-                             config::format_instant(now - retention.value()),
-                             settings.access.retention));
-  }
-  return erasure;
-}
-
 Result<std::string> message_of(const Erasure& erasure) {
   const ordered_json json = {
       {"user_id", erasure.user}, {"type", "erasure"}, {"timestamp", to_ms(erasure.until)}};
@@ -72,13 +56,91 @@ Result<std::string> message_of(const Erasure& erasure) {
   }
 }
 
+Result<Instant> until_of(const Settings& settings, Instant now) {
+  if (settings.at.empty()) return now;
+  const Result<Instant> at = parse_at(settings.at, "--at");
+  if (!at.ok()) return at.status();
+  if (at.value() > now) {
+    return wrong("--at: lies in the future; what has not happened cannot be erased");
+  }
+  const auto retention = parse_duration(settings.access.retention, "--retention");
+  if (!retention.ok()) return retention.status();
+  // The updater would skip it, and would read times up to 1973 as seconds.
+  if (at.value() <= now - retention.value()) {
+    return wrong(fmt::format("--at: nothing from before {} is kept (--retention {})",
+                             base::format_instant(now - retention.value()),
+                             settings.access.retention));
+  }
+  return at.value();
+}
+
+/// A line of a list: an id as it stands, or {"user":"u1"} as the other commands' lines.
+Result<std::string> user_of_line(const std::string& line) {
+  if (!line.starts_with('{')) return line;
+  const auto object = ordered_json::parse(line, nullptr, /*allow_exceptions=*/false);
+  // An id in braces, which is no JSON.
+  if (object.is_discarded()) return line;
+  const Result<Question> question = parse_question(line, Asks::kUserOnly);
+  if (!question.ok()) return question.status();
+  if (question.value().at) return wrong("\"at\": give --at, which holds for the whole list");
+  return question.value().user;
+}
+
+/// One user per line, as it stands.
+Result<std::vector<std::string>> lines_of_list(const std::string& path, std::istream& standard) {
+  std::ifstream file;
+  if (path != "-") {
+    file.open(path, std::ios::binary);
+    if (!file)
+      return Status::error(StatusCode::kNotFound, "--input: " + path + " cannot be opened");
+  }
+  std::istream& from = path == "-" ? standard : file;
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(from, line);) {
+    if (line.ends_with('\r')) line.pop_back();
+    lines.push_back(line);
+  }
+  if (from.bad()) return Status::error(StatusCode::kUnavailable, "--input: cannot be read");
+  if (lines.empty()) return wrong("--input: names no user");
+  return lines;
+}
+
+/// Everything that is to be forgotten. A list with one mistake in it erases nobody.
+Result<std::vector<Erasure>> plan(const Settings& settings, Instant now, Streams streams) {
+  const Result<Instant> until = until_of(settings, now);
+  if (!until.ok()) return until.status();
+  const EraseSettings& erase = settings.erase;
+  if (erase.input.empty()) {
+    if (Status status = check_user(erase.user, settings.access); !status.ok()) return status;
+    return std::vector<Erasure>{{erase.user, until.value()}};
+  }
+  const auto lines = lines_of_list(erase.input, streams.in);
+  if (!lines.ok()) return lines.status();
+  std::vector<Erasure> erasures;
+  for (std::size_t i = 0; i < lines.value().size(); ++i) {
+    const Result<std::string> user = user_of_line(lines.value()[i]);
+    Erasure& erasure = erasures.emplace_back(Erasure{{}, until.value()});
+    if (user.ok()) erasure.user = user.value();
+    Status status = user.ok() ? check_user(erasure.user, settings.access) : user.status();
+    if (status.ok()) status = message_of(erasure).status();
+    if (!status.ok()) {
+      return wrong(fmt::format("--input: line {}: {}; nobody was erased", i + 1, status.text()));
+    }
+  }
+  return erasures;
+}
+
 /// Yes by flag or by hand. None: there is nobody to ask.
-std::optional<bool> confirmed(const Settings& settings, const Erasure& erasure, Streams streams) {
+std::optional<bool> confirmed(const Settings& settings, const std::vector<Erasure>& erasures,
+                              Streams streams) {
   if (settings.erase.yes) return true;
-  if (&streams.in != &std::cin || ::isatty(STDIN_FILENO) == 0) return std::nullopt;
-  streams.err << fmt::format(
-      "Forget everything of user \"{}\" up to {}, for ever? Only \"yes\" does: ", erasure.user,
-      config::format_instant(erasure.until));
+  const bool can_ask = &streams.in == &std::cin && ::isatty(STDIN_FILENO) != 0;
+  if (!can_ask || settings.erase.input == "-") return std::nullopt;
+  const std::string of = erasures.size() == 1
+                             ? fmt::format("user \"{}\"", printable(erasures.front().user))
+                             : fmt::format("{} users", erasures.size());
+  streams.err << fmt::format("Permanently erase the past of {} up to {}? Type \"yes\" to confirm: ",
+                             of, base::format_instant(erasures.front().until));
   streams.err.flush();
   std::string answer;
   std::getline(streams.in, answer);
@@ -100,30 +162,46 @@ void report(const Settings& settings, const Erasure& erasure, const kafka::Posit
   }
   streams.out << fmt::format(
       "{} erasure published: user \"{}\", everything up to {}, topic {}, partition {}, offset {}\n",
-      config::format_instant(now), erasure.user, config::format_instant(erasure.until),
+      base::format_instant(now), erasure.user, base::format_instant(erasure.until),
       settings.erase.kafka.topic, position.partition, position.offset);
 }
 
-Result<kafka::Position> publish(const Settings& settings, const kafka::Connection& connection,
-                                const Erasure& erasure, const std::string& message) {
+/// Publishes and reports one after the other; the first failure ends it.
+Status publish_all(const Settings& settings, const kafka::Connection& connection,
+                   const std::vector<Erasure>& erasures, Streams streams) {
   const auto timeout = parse_duration(settings.access.timeout, "--timeout");
   if (!timeout.ok()) return timeout.status();
   auto publisher = kafka::Publisher::open(connection);
   if (!publisher.ok()) return publisher.status();
-  return publisher.value()->publish(settings.erase.kafka.topic, erasure.user, message,
-                                    timeout.value());
+  for (std::size_t i = 0; i < erasures.size(); ++i) {
+    const Result<std::string> message = message_of(erasures[i]);
+    if (!message.ok()) return message.status();
+    const Result<kafka::Position> position = publisher.value()->publish(
+        settings.erase.kafka.topic, erasures[i].user, message.value(), timeout.value());
+    if (!position.ok()) {
+      Status failed = with_kafka_options(position.status());
+      if (i == 0) return failed;
+      return Status::error(failed.code(),
+                           fmt::format("{} of {} erasures were published; the next one was not: {}",
+                                       i, erasures.size(), failed.text()),
+                           true);
+    }
+    report(settings, erasures[i], position.value(), base::wall_now(), streams);
+  }
+  return {};
 }
 
 }  // namespace
 
 int run_erase(const Settings& settings, Streams streams) {
-  const Result<Erasure> erasure = plan(settings, system_now());
-  if (!erasure.ok()) return fail(streams, erasure.status());
-  const Result<std::string> message = message_of(erasure.value());
-  if (!message.ok()) return fail(streams, message.status());
+  const Result<std::vector<Erasure>> erasures = plan(settings, base::wall_now(), streams);
+  if (!erasures.ok()) return fail(streams, erasures.status());
+  if (const auto first = message_of(erasures.value().front()); !first.ok()) {
+    return fail(streams, first.status());
+  }
   const auto connection = kafka_connection(settings.erase.kafka, "fcap-erase");
   if (!connection.ok()) return fail(streams, connection.status());
-  const std::optional<bool> yes = confirmed(settings, erasure.value(), streams);
+  const std::optional<bool> yes = confirmed(settings, erasures.value(), streams);
   if (!yes) {
     return fail(streams, wrong("erase: needs --yes, since nobody can be asked here: standard input "
                                "is no terminal"));
@@ -132,11 +210,8 @@ int run_erase(const Settings& settings, Streams streams) {
     streams.err << "fcap: nothing was erased\n";
     return kExitFailure;
   }
-  const Result<kafka::Position> position =
-      publish(settings, connection.value(), erasure.value(), message.value());
-  if (!position.ok()) return fail(streams, position.status());
-  report(settings, erasure.value(), position.value(), system_now(), streams);
-  return kExitOk;
+  const Status published = publish_all(settings, connection.value(), erasures.value(), streams);
+  return published.ok() ? kExitOk : fail(streams, published);
 }
 
 }  // namespace fcap::cli

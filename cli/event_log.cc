@@ -19,7 +19,7 @@ void EventLog::read(std::istream& lines) {
     ++line_number;
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
     events::Event event;
-    if (const auto rejected = decoder->decode(line, event)) {
+    if (const auto rejected = decoder->decode_one(line, event)) {
       if (rejected_count_++ == 0) {
         first_rejection_ =
             fmt::format("line {}: {}{}{}", line_number, events::to_string(rejected->reason),

@@ -15,8 +15,8 @@ namespace fcap::cli {
 /// judge it by, and no record is trimmed.
 class EventLog {
  public:
-  /// Reads messages, one a line, in the order of delivery. Messages that are no events are counted,
-  /// and the first of them is described by first_rejection().
+  /// Reads messages, one per line, in the order of delivery. Messages that are no events are
+  /// counted, and the first of them is described by first_rejection().
   void read(std::istream& lines);
 
   /// A user's record; empty when there is none.

@@ -4,7 +4,8 @@
 #include <charconv>
 #include <optional>
 
-#include "config/time_text.h"
+#include "base/clock.h"
+#include "base/time_text.h"
 
 namespace fcap::cli {
 
@@ -20,13 +21,13 @@ std::optional<std::int64_t> whole_number(std::string_view text) {
 }  // namespace
 
 Result<Instant> parse_at(std::string_view text, std::string_view setting) {
-  if (text == "now") return system_now();
-  if (text == "yesterday") return system_now() - std::chrono::days{1};
+  if (text == "now") return base::wall_now();
+  if (text == "yesterday") return base::wall_now() - std::chrono::days{1};
   if (text.starts_with('-')) {
-    if (const auto ago = config::parse_length(text.substr(1))) return system_now() - *ago;
+    if (const auto ago = base::parse_length(text.substr(1))) return base::wall_now() - *ago;
   }
   if (const auto ms = whole_number(text)) return instant_from_ms(*ms);
-  if (const auto instant = config::parse_instant(text)) return *instant;
+  if (const auto instant = base::parse_instant(text)) return *instant;
   return Status::error(StatusCode::kInvalidArgument,
                        std::string(setting) + ": \"" + std::string(text) +
                            "\" must be one of RFC 3339 (2026-03-01T14:03:00Z), milliseconds since "
@@ -39,18 +40,14 @@ std::string seconds_warning(std::string_view text, std::string_view setting) {
   const auto number = whole_number(text);
   if (!number || *number <= 0 || *number > kSecondsMax) return {};
   return std::string(setting) + ": " + std::string(text) + " is taken as milliseconds, " +
-         config::format_instant(instant_from_ms(*number)) + "; are seconds meant?";
+         base::format_instant(instant_from_ms(*number)) + "; are seconds meant?";
 }
 
 Result<std::chrono::milliseconds> parse_duration(std::string_view text, std::string_view setting) {
-  if (const auto length = config::parse_length(text)) return *length;
+  if (const auto length = base::parse_length(text)) return *length;
   return Status::error(StatusCode::kInvalidArgument,
                        std::string(setting) + ": \"" + std::string(text) +
                            "\" is not a length of time such as 500ms, 5s, 90m, 24h or 32d");
-}
-
-Instant system_now() {
-  return std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
 }
 
 std::string counted(std::uint64_t count, std::string_view one, std::string_view several) {

@@ -19,8 +19,6 @@ Result<Instant> parse_at(std::string_view text, std::string_view setting);
 /// A length of time such as "5s" or "32d".
 Result<std::chrono::milliseconds> parse_duration(std::string_view text, std::string_view setting);
 
-[[nodiscard]] Instant system_now();
-
 /// "1 entry", "3 entries".
 [[nodiscard]] std::string counted(std::uint64_t count, std::string_view one,
                                   std::string_view several);

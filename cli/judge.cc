@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/clock.h"
 #include "cli/instants.h"
 #include "cli/stored_segments.h"
 #include "ledger/ids.h"
@@ -20,6 +21,10 @@ Status Judge::load(const AccessSettings& access) {
   rules_ = loaded.value().rules;
   if (!loaded.value().warning.empty()) {
     warning_ += loaded.value().warning + "\n  using " + loaded.value().source + "\n";
+  }
+  if (!loaded.value().refused_why.empty()) warning_ += loaded.value().refused_why + "\n";
+  for (const std::string& why : loaded.value().quarantined) {
+    warning_ += "quarantined, not in force: " + why + "\n";
   }
   Result<StoredSegments> stored = load_segments_for(*rules_, access);
   if (!stored.ok()) return stored.status();
@@ -51,22 +56,24 @@ Result<std::unique_ptr<Judge>> Judge::over_events(const AccessSettings& access,
     const std::size_t rejected = judge->events_.rejected_count();
     judge->warning_ += fmt::format(
         "--events: {} of {} {}; the first: {}\n", rejected, rejected + judge->events_.event_count(),
-        rejected == 1 ? "messages is no event" : "messages are no events",
+        rejected == 1 ? "messages is not an event" : "messages are not events",
         judge->events_.first_rejection());
   }
   return judge;
 }
 
 Result<Answer> Judge::answer(const Question& question) {
-  const Instant now = system_now();
+  const Instant now = base::wall_now();
   if (question.user.empty() || null_user_ids_.contains(question.user)) {
-    return answer_no_user(question, {rules_, segments_}, now);
+    return answer_no_user(question, {rules_, segments_, {}}, now);
   }
   if (question.user.size() > ledger::kIdBytesMax) {
     return Status::error(StatusCode::kInvalidArgument, "the user id has more than 256 bytes");
   }
   if (Status status = decode(question.user); !status.ok()) return status;
-  return cli::answer(question, ledger_, {rules_, segments_}, now);
+  JudgedBy by{rules_, segments_, {}};
+  if (reader_ != nullptr) by.missing_before = reader_->missing_before();
+  return cli::answer(question, ledger_, by, now);
 }
 
 Status Judge::decode(const std::string& user) {

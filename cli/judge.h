@@ -29,7 +29,7 @@ class Judge {
 
   Result<Answer> answer(const Question& question);
 
-  /// What a person should know about the rules or events, one a line; empty: nothing.
+  /// What a person should know about the rules or events, one per line; empty: nothing.
   [[nodiscard]] const std::string& warning() const noexcept { return warning_; }
 
  private:

@@ -31,7 +31,8 @@ Status wrong(std::string_view place, std::string_view why) {
   return Status::error(StatusCode::kInvalidArgument, fmt::format("{}: {}", place, why));
 }
 
-/// `place` says where it stands. Names the property, never its value where that is a secret.
+/// `place` says where it was given. The status names the property, never its value where that is a
+/// secret.
 Status add(const Property& property, std::string_view place, kafka::Properties& properties) {
   const auto& [name, value] = property;
   if (name == "bootstrap.servers" || name == "metadata.broker.list") {
@@ -87,6 +88,16 @@ Result<kafka::Connection> kafka_connection(const KafkaSettings& settings, std::s
     if (Status status = add_flag(flag, connection.properties); !status.ok()) return status;
   }
   return connection;
+}
+
+Status with_kafka_options(const Status& status, std::string_view brokers_option) {
+  if (status.code() != StatusCode::kUnavailable && status.code() != StatusCode::kNotFound) {
+    return status;
+  }
+  return Status::error(
+      status.code(),
+      fmt::format("{} (see {}, --topic and --kafka-config)", status.text(), brokers_option),
+      status.retryable());
 }
 
 }  // namespace fcap::cli

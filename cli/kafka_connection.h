@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include <fcap/status.h>
 
@@ -14,5 +15,9 @@ namespace fcap::cli {
 /// Fails on a property that librdkafka does not know or whose value it does not take, on one that
 /// has an option of its own, on a secret on the command line, and on a file that cannot be read.
 Result<kafka::Connection> kafka_connection(const KafkaSettings& settings, std::string client_id);
+
+/// A failure that Kafka answered or caused, with the options to look at; any other status as it is.
+/// `brokers_option` names the option that says where Kafka is.
+Status with_kafka_options(const Status& status, std::string_view brokers_option = "--brokers");
 
 }  // namespace fcap::cli

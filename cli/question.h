@@ -41,10 +41,11 @@ Result<CandidateText> parse_candidate(std::string_view text);
 /// What a line of input asks about.
 enum class Asks : std::uint8_t { kCandidates, kUserOnly };
 
-/// {"user":"u1","candidates":["c1","c2/cr9",{"campaign":"c/3","creative":"cr1"}],
-///  "at":1700000000000,"segments":["gold"],"id":…}. "at" is milliseconds or RFC 3339. A user that
-///  is
-/// null is the empty one. Members it does not know are ignored. Any bytes are safe.
+/// Reads {"user":"u1","candidates":["c1","c2/cr9",{"campaign":"c/3","creative":"cr1"}],
+/// "at":1700000000000,"segments":["gold"],"id":…}.
+///
+/// "at" is milliseconds or RFC 3339. A user that is null is the empty one. Unknown members are
+/// ignored. Any bytes are safe.
 Result<Question> parse_question(std::string_view line, Asks asks = Asks::kCandidates);
 
 }  // namespace fcap::cli

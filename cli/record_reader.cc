@@ -1,9 +1,7 @@
 #include "cli/record_reader.h"
 
-#include <condition_variable>
 #include <fstream>
 #include <iterator>
-#include <mutex>
 #include <thread>
 #include <utility>
 
@@ -11,11 +9,15 @@
 #include "cli/instants.h"
 #include "cli/redis_target.h"
 #include "ledger/user_key.h"
+#include "redis/blocking_call.h"
 #include "redis/config_record.h"
 #include "redis/redis_store.h"
 
 namespace fcap::cli {
 namespace {
+
+// As often as a Checker. Who asks many questions at once need not ask this before each.
+constexpr std::chrono::seconds kMissingKnownFor{10};
 
 Result<std::string> read_password(const AccessSettings& access) {
   if (access.redis_password_file.empty()) return access.redis_password;
@@ -31,33 +33,6 @@ Result<std::string> read_password(const AccessSettings& access) {
   }
   return password;
 }
-
-/// One command whose reply is an integer.
-class IntegerRequest final : public redis::Request {
- public:
-  void on_reply(std::uint32_t, const redis::Reply& reply) noexcept override {
-    if (reply.kind == redis::Reply::Kind::kInteger) value_ = reply.integer;
-  }
-  void on_done(redis::TransportCode code) noexcept override {
-    const std::lock_guard lock(mutex_);
-    code_ = code;
-    done_ = true;
-    changed_.notify_one();
-  }
-  /// None: no answer.
-  std::optional<std::int64_t> wait() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return done_; });
-    return code_ == redis::TransportCode::kOk ? value_ : std::nullopt;
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool done_ = false;
-  redis::TransportCode code_ = redis::TransportCode::kUnavailable;
-  std::optional<std::int64_t> value_;
-};
 
 }  // namespace
 
@@ -81,7 +56,7 @@ Result<std::unique_ptr<RecordReader>> RecordReader::open(const AccessSettings& a
   reader->store_ = redis::make_redis_store(reader->client_);
   const auto deadline = std::chrono::steady_clock::now() + timeout.value();
   while (!reader->client_->connected()) {
-    // Whoever waits at a terminal wants to know at once; trying again is theirs.
+    // A person at a terminal wants to know at once, and can try again.
     if (!reader->client_->last_error().empty()) {
       return reader->explain(Status::error(StatusCode::kUnavailable, "no connection", true));
     }
@@ -119,6 +94,17 @@ std::string RecordReader::config_warning(const AccessSettings& access) {
   return "the updater is set otherwise: " + differences + "\n";
 }
 
+std::optional<Instant> RecordReader::missing_before() {
+  const auto now = std::chrono::steady_clock::now();
+  if (now < missing_known_until_) return missing_before_;
+  missing_known_until_ = now + kMissingKnownFor;
+  const auto recorded = blocking_get(*store_, redis::config_key(key_prefix_), timeout_);
+  if (!recorded.ok() || !recorded.value()) return missing_before_;
+  const auto record = redis::parse_config(*recorded.value());
+  if (record.ok()) missing_before_ = record.value().all_missing_before();
+  return missing_before_;
+}
+
 std::string RecordReader::key_of(const std::string& user) const {
   std::string key;
   ledger::user_key(key_prefix_, user, key);
@@ -134,15 +120,16 @@ Result<std::optional<std::string>> RecordReader::read(const std::string& user) {
 Result<std::optional<std::chrono::milliseconds>> RecordReader::time_to_live(
     const std::string& user) {
   const std::string key = key_of(user);
-  IntegerRequest request;
-  redis::append_command(request.wire, {"PTTL", key});
-  request.slot = redis::slot_of(key);
-  request.deadline = std::chrono::steady_clock::now() + timeout_;
-  client_->submit(request);
-  const auto ttl_ms = request.wait();
-  if (!ttl_ms) {
-    return explain(Status::error(StatusCode::kUnavailable, "PTTL was not answered", true));
-  }
+  const redis::BlockingCall call{.words = {"PTTL", key}, .key = key};
+  std::optional<std::int64_t> ttl_ms;
+  std::string why = "PTTL was not answered";
+  redis::call_and_wait(*client_, {&call, 1}, timeout_, [&](std::size_t, const redis::Reply& reply) {
+    if (reply.kind == redis::Reply::Kind::kInteger) ttl_ms = reply.integer;
+    if (reply.kind == redis::Reply::Kind::kError) {
+      why = "PTTL: " + std::string(reply.text);
+    }
+  });
+  if (!ttl_ms) return explain(Status::error(StatusCode::kUnavailable, why, true));
   if (*ttl_ms < 0) return std::optional<std::chrono::milliseconds>();
   return std::optional<std::chrono::milliseconds>(std::chrono::milliseconds(*ttl_ms));
 }

@@ -7,6 +7,7 @@
 
 #include <fcap/status.h>
 #include <fcap/store.h>
+#include <fcap/time.h>
 
 #include "cli/settings.h"
 #include "redis/client.h"
@@ -22,6 +23,10 @@ class RecordReader {
   /// What these settings say otherwise than the updater that writes the records, as lines that end
   /// with a newline. Empty: nothing differs, or what the updater has recorded cannot be read.
   std::string config_warning(const AccessSettings& access);
+
+  /// Events before it may be missing from all records, because the updater is reading them again
+  /// after a loss. None: none is, or what the updater has recorded cannot be read.
+  std::optional<Instant> missing_before();
 
   /// None: there is no record.
   Result<std::optional<std::string>> read(const std::string& user);
@@ -42,6 +47,8 @@ class RecordReader {
   std::chrono::milliseconds timeout_{0};
   std::shared_ptr<redis::Client> client_;
   std::unique_ptr<Store> store_;
+  std::optional<Instant> missing_before_;
+  std::chrono::steady_clock::time_point missing_known_until_{};
 };
 
 }  // namespace fcap::cli

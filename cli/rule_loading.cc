@@ -7,12 +7,14 @@
 #include <system_error>
 #include <utility>
 
+#include "base/time_text.h"
 #include "cli/instants.h"
-#include "config/pg_connection.h"
-#include "config/rule_json.h"
-#include "config/rule_refresher.h"
-#include "config/snapshot.h"
-#include "config/time_text.h"
+#include "postgres/conninfo.h"
+#include "postgres/pg_connection.h"
+#include "rule_text/rule_json.h"
+#include "rule_text/snapshot.h"
+#include "sources/pg_load.h"
+#include "sources/reload_policy.h"
 
 namespace fcap::cli {
 namespace {
@@ -33,7 +35,7 @@ Status with_setting(const Status& status, const std::string& setting) {
 constexpr std::string_view kSnapshotWord = "fcap-rules ";
 constexpr const char* kMistakesHeading = "the rules are not valid:";
 
-/// `mistakes` is one a line.
+/// `mistakes` holds one per line.
 std::string below_heading(const std::string& mistakes) {
   std::string text;
   std::istringstream lines(mistakes);
@@ -44,18 +46,18 @@ std::string below_heading(const std::string& mistakes) {
 /// Rules that are wrong are not a wrong command line: the status says that the file is.
 Result<RuleSetSpec> parse_rules(const std::string& json, const AccessSettings& access) {
   RuleSetSpec sound;
-  Result<RuleSetSpec> spec = config::parse_rules_json(json, sound);
+  Result<RuleSetSpec> spec = rule_text::parse_rules_json(json, sound);
   if (spec.ok()) return spec;
   std::string text = spec.status().text();
   // What else is wrong, in those rules that could be read: all mistakes at once.
-  if (const auto retention = config::parse_length(access.retention)) {
+  if (const auto retention = base::parse_length(access.retention)) {
     const auto built = RuleSet::build(std::move(sound), {.retention = *retention});
     if (!built.ok()) text += below_heading(built.status().text());
   }
   return Status::error(StatusCode::kCorrupt, std::move(text));
 }
 
-Result<RuleSetSpec> read_rules_file(const AccessSettings& access) {
+Result<RuleSetSpec> read_rules_file(const AccessSettings& access, std::string& name) {
   const std::string& path = access.rules_file;
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) {
@@ -70,15 +72,16 @@ Result<RuleSetSpec> read_rules_file(const AccessSettings& access) {
   Result<RuleSetSpec> spec =
       bytes[first] == '{' || bytes[first] == '/' ? parse_rules(bytes, access)
       : bytes.starts_with(kSnapshotWord)
-          ? config::parse_snapshot(bytes)
+          ? rule_text::parse_snapshot(bytes)
           : Result<RuleSetSpec>(
                 Status::error(StatusCode::kCorrupt, "is neither JSON rules nor a snapshot"));
-  if (spec.ok()) return spec;
-  return with_setting(spec.status(), path);
+  if (!spec.ok()) return with_setting(spec.status(), path);
+  if (!bytes.starts_with(kSnapshotWord)) name = rule_text::name_in_rules_json(bytes);
+  return spec;
 }
 
 Result<LoadedRules> from_snapshot(const AccessSettings& access, std::string warning) {
-  Result<RuleSetSpec> spec = config::read_snapshot(access.snapshot_file);
+  Result<RuleSetSpec> spec = rule_text::read_snapshot(access.snapshot_file);
   if (!spec.ok()) return with_setting(spec.status(), "--snapshot");
   return LoadedRules{.spec = std::move(spec).value(),
                      .rules = nullptr,
@@ -87,35 +90,58 @@ Result<LoadedRules> from_snapshot(const AccessSettings& access, std::string warn
                      .warning = std::move(warning)};
 }
 
+/// Compared with the last good set, where a snapshot has one, as every process compares.
+std::string why_refused(const LoadedRules& loaded, const AccessSettings& access) {
+  if (access.snapshot_file.empty()) return {};
+  const Result<RuleSetSpec> last = rule_text::read_snapshot(access.snapshot_file);
+  if (!last.ok()) return {};
+  const auto size_of = [](std::uint64_t version, const auto& rules, const auto& campaigns) {
+    return sources::RuleSetSize{version, rules.size(), campaigns.size()};
+  };
+  const auto judgement = sources::judge_reload(
+      size_of(last.value().version, last.value().rules, last.value().campaigns),
+      size_of(loaded.rules->version(), loaded.rules->rules(), loaded.rules->campaigns()),
+      {.accepted_version = loaded.accepted_version});
+  if (judgement.accepted) return {};
+  return "version " + std::to_string(loaded.rules->version()) + " is refused, " + judgement.remark +
+         "; the fleet is likely still on version " + std::to_string(last.value().version);
+}
+
 }  // namespace
 
 Result<LoadedRules> read_rules(const AccessSettings& access) {
   if (!access.rules_file.empty()) {
-    Result<RuleSetSpec> spec = read_rules_file(access);
+    std::string name;
+    Result<RuleSetSpec> spec = read_rules_file(access, name);
     if (!spec.ok()) return with_setting(spec.status(), "--rules");
     return LoadedRules{.spec = std::move(spec).value(),
                        .rules = nullptr,
+                       .name = std::move(name),
                        .source = "file " + access.rules_file,
-                       .age = age_of(access.rules_file),
-                       .warning = {}};
+                       .age = age_of(access.rules_file)};
   }
   if (!access.postgres.empty()) {
     const auto timeout = parse_duration(access.timeout, "--timeout");
     if (!timeout.ok()) return timeout.status();
-    if (!config::check_conninfo(access.postgres).ok()) {
+    if (!postgres::check_conninfo(access.postgres).ok()) {
       return Status::error(StatusCode::kInvalidArgument,
                            "--postgres (FCAP_POSTGRES) is not a libpq connection string, such as "
                            "\"host=db1 dbname=fcap\"");
     }
-    Result<RuleSetSpec> spec = config::load_from_postgres(access.postgres, timeout.value());
-    if (spec.ok()) {
-      return LoadedRules{.spec = std::move(spec).value(),
+    rules::PlainSpecSink sink;
+    auto read = sources::load_if_changed(
+        access.postgres, std::nullopt, {std::chrono::steady_clock::now() + timeout.value()}, sink);
+    if (read.ok()) {
+      sources::LoadedTables& tables = *read.value();
+      sink.spec.version = tables.version.version;
+      return LoadedRules{.spec = std::move(sink.spec),
                          .rules = nullptr,
                          .source = "PostgreSQL",
                          .age = std::nullopt,
-                         .warning = {}};
+                         .quarantined = std::move(tables.quarantined),
+                         .accepted_version = postgres::accepted_version(tables.version.changed_at)};
     }
-    const Status failed = with_setting(spec.status(), "--postgres");
+    const Status failed = with_setting(read.status(), "--postgres");
     if (access.snapshot_file.empty()) return failed;
     return from_snapshot(access, failed.text());
   }
@@ -135,12 +161,18 @@ Result<LoadedRules> load_rules(const AccessSettings& access) {
   Result<LoadedRules> read = read_rules(access);
   if (!read.ok()) return read;
   LoadedRules loaded = std::move(read).value();
-  auto built = RuleSet::build(loaded.spec, {.retention = retention.value()});
+  // Processes leave out what is wrong by itself; who writes a file wants to have all mistakes.
+  const bool quarantine = access.rules_file.empty();
+  auto built =
+      RuleSet::build(loaded.spec, {.retention = retention.value(), .quarantine = quarantine});
   if (!built.ok()) {
     return Status::error(StatusCode::kCorrupt, loaded.source + ": " + kMistakesHeading +
                                                    below_heading(built.status().text()));
   }
   loaded.rules = built.value();
+  const auto& left_out = loaded.rules->quarantined();
+  loaded.quarantined.insert(loaded.quarantined.end(), left_out.begin(), left_out.end());
+  if (loaded.is_from_postgres()) loaded.refused_why = why_refused(loaded, access);
   return loaded;
 }
 

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <fcap/rule_set.h>
 #include <fcap/status.h>
@@ -16,11 +18,19 @@ namespace fcap::cli {
 struct LoadedRules {
   RuleSetSpec spec;
   std::shared_ptr<const RuleSet> rules;
-  std::string source;  ///< for people: "file rules.json", "PostgreSQL", "snapshot /var/…"
+  std::string name = {};  ///< that a rules file gives itself; empty: none
+  std::string source;     ///< for people: "file rules.json", "PostgreSQL", "snapshot /var/…"
   /// Since a file was written; none for PostgreSQL, which has just been asked.
   std::optional<std::chrono::milliseconds> age;
   /// Why a better source was passed over; empty when it was not.
-  std::string warning;
+  std::string warning = {};
+  /// Rules that are wrong and not in force, and why. A rules file has none: it is refused instead.
+  std::vector<std::string> quarantined = {};
+  /// Why processes that run would not take these rules; empty: nothing is known of that.
+  std::string refused_why = {};
+  std::uint64_t accepted_version = 0;  ///< a shrink up to this one is meant
+
+  [[nodiscard]] bool is_from_postgres() const { return source == "PostgreSQL"; }
 };
 
 /// Reads the rules without judging them: `rules` is null. From the rules file, else PostgreSQL,

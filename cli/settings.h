@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include <fcap/defaults.h>
+
 namespace fcap::cli {
 
 /// How to reach the servers and read what they hold; the same for every subcommand.
@@ -16,9 +18,9 @@ struct AccessSettings {
   std::string redis_password;       ///< from the environment only
   std::string redis_password_file;  ///< wins over redis_password
   int redis_database = 0;
-  std::string key_prefix = "fcap";
+  std::string key_prefix = kDefaultKeyPrefix;
   std::string timeout = "5s";
-  std::vector<std::string> null_user_ids = {"00000000-0000-0000-0000-000000000000"};
+  std::vector<std::string> null_user_ids = {kNullUserId};
 
   std::string rules_file;
   std::string postgres;
@@ -30,11 +32,11 @@ struct AccessSettings {
 /// Of check and explain.
 struct QuestionSettings {
   std::string user;
-  bool has_user = false;  ///< whether one is given; the empty one is somebody's, too
+  bool has_user = false;  ///< whether one is given (an empty id is valid)
   std::vector<std::string> candidates;
   std::vector<std::string> segments;
-  std::string input;   ///< questions, one a line; "-" is standard input
-  std::string events;  ///< event messages, one a line: answer from these, without any server
+  std::string input;   ///< questions, one per line; "-" is standard input
+  std::string events;  ///< event messages, one per line: answer from these, without any server
 
   /// Whether the questions are lines: with --events they are on standard input, unless one is asked
   /// on the command line.
@@ -44,7 +46,8 @@ struct QuestionSettings {
 struct ShowSettings {
   std::string user;
   bool has_user = false;
-  std::string input;  ///< users, one a line; "-" is standard input
+  std::string input;               ///< users, one per line; "-" is standard input
+  std::vector<std::string> names;  ///< ids that may stand in the record, told by hand
 };
 
 struct RulesSettings {
@@ -75,6 +78,7 @@ struct AuditSettings {
 
 struct EraseSettings {
   std::string user;
+  std::string input;  ///< users, one per line; "-" is standard input
   KafkaSettings kafka = {.brokers = "127.0.0.1:9092"};
   bool yes = false;
 };
@@ -85,6 +89,10 @@ struct SimulateSettings {
   KafkaSettings kafka;               ///< without brokers no topic is read
   std::vector<std::string> columns;  ///< "NAME=COLUMN": what a CSV log calls a column
   std::string html;
+  std::string csv;
+  std::string sweep;
+  std::string names;
+  std::optional<double> cpm;
   bool progress = false;
 };
 
@@ -104,6 +112,7 @@ struct Settings {
   AccessSettings access;
   std::string updater_config;  ///< fcap-updater's file, for what is not given otherwise
   bool json = false;
+  std::string time_zone;  ///< of what is printed for people; empty: UTC
   std::string at;
   QuestionSettings check;
   ShowSettings show;

@@ -10,15 +10,15 @@
 #include "cli/commands.h"
 #include "cli/failure.h"
 #include "cli/instants.h"
+#include "cli/local_time.h"
 #include "cli/names.h"
 #include "cli/printable.h"
 #include "cli/question_lines.h"
 #include "cli/record_reader.h"
 #include "cli/rule_loading.h"
-#include "config/rule_words.h"
-#include "config/time_text.h"
 #include "ledger/encode.h"
 #include "ledger/ids.h"
+#include "rule_text/rule_words.h"
 
 namespace fcap::cli {
 namespace {
@@ -39,8 +39,7 @@ struct Shown {
   std::size_t left_out = 0;
 };
 
-/// Names are a kindness: without any rule source, ids print as hashes.
-Names load_names(const AccessSettings& access, Streams streams) {
+Names names_of_rules(const AccessSettings& access, Streams streams) {
   if (access.rules_file.empty() && access.postgres.empty() && access.snapshot_file.empty()) {
     return {};
   }
@@ -48,6 +47,14 @@ Names load_names(const AccessSettings& access, Streams streams) {
   if (loaded.ok()) return Names(*loaded.value().rules);
   streams.err << "fcap: warning: ids print as hashes: " << loaded.status().text() << "\n";
   return {};
+}
+
+/// Names are a kindness: without any rule source, ids print as hashes.
+Names load_names(const Settings& settings, Streams streams) {
+  Names names = names_of_rules(settings.access, streams);
+  // The user need not know whether a name is a campaign's or a creative's.
+  for (const std::string& name : settings.show.names) names.learn(name, name);
+  return names;
 }
 
 bool is_null(const std::string& user, const AccessSettings& access) {
@@ -91,7 +98,7 @@ ordered_json instant_json(const std::optional<Instant>& instant) {
 ordered_json run_json(const ledger::Ledger& ledger, const ledger::Run& run, const Names& names) {
   ordered_json json;
   json["campaign"] = names.campaign(run.campaign);
-  json["event_type"] = config::word_of(config::kEventTypeWords, run.type);
+  json["event_type"] = rule_text::word_of(rule_text::kEventTypeWords, run.type);
   json["entries"] = ordered_json::array();
   for (std::uint32_t i = run.begin; i < run.end; ++i) {
     const ledger::Entry entry = ledger.entry(run, i);
@@ -130,16 +137,15 @@ std::string shown_line(const Shown& shown, const Names& names, const std::string
   return json.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
 
-void print_markers(const Shown& shown, std::ostream& out) {
+void print_markers(const Shown& shown, const LocalTime& local, std::ostream& out) {
   const ledger::Ledger& ledger = shown.ledger;
   if (!shown.ttl) out << "  it has no expiry, which it should have: the sweep repairs that\n";
   if (ledger.erased_before()) {
-    out << fmt::format("  erased: everything up to {}\n",
-                       config::format_instant(*ledger.erased_before()));
+    out << fmt::format("  erased: everything up to {}\n", local.text(*ledger.erased_before()));
   }
   if (ledger.complete_since()) {
     out << fmt::format("  trimmed for size: what is older than {} may be missing\n",
-                       config::format_instant(*ledger.complete_since()));
+                       local.text(*ledger.complete_since()));
   }
   if (ledger.unknown_frames() > 0) {
     out << fmt::format("  {} of a newer version, skipped\n",
@@ -147,12 +153,12 @@ void print_markers(const Shown& shown, std::ostream& out) {
   }
   if (shown.at) {
     out << fmt::format("  as of {}: {} left out. When an entry arrived is not recorded.\n",
-                       config::format_instant(*shown.at),
+                       local.text(*shown.at),
                        counted(shown.left_out, "later entry was", "later entries were"));
   }
 }
 
-void print_text(const Shown& shown, const Names& names, std::ostream& out) {
+void print_text(const Shown& shown, const Names& names, const LocalTime& local, std::ostream& out) {
   if (shown.null_user) {
     out << fmt::format("user {}: null user id, never recorded\n",
                        shown.user.empty() ? "(none)" : shown.user);
@@ -168,13 +174,14 @@ void print_text(const Shown& shown, const Names& names, std::ostream& out) {
                      counted(ledger.size(), "entry", "entries"),
                      counted(shown.record_bytes, "byte", "bytes"), shown.compacted_bytes,
                      shown.ttl ? ", expires in " + spoken(*shown.ttl) : std::string());
-  print_markers(shown, out);
+  print_markers(shown, local, out);
   for (const ledger::Run& run : ledger.runs()) {
     out << fmt::format("  {} {}: {}\n", printable(names.campaign(run.campaign)),
-                       config::word_of(config::kEventTypeWords, run.type), run.end - run.begin);
+                       rule_text::word_of(rule_text::kEventTypeWords, run.type),
+                       run.end - run.begin);
     for (std::uint32_t i = run.begin; i < run.end; ++i) {
       const ledger::Entry entry = ledger.entry(run, i);
-      out << fmt::format("    {:<24}  {:08x}", config::format_instant(entry.time),
+      out << fmt::format("    {:<{}}  {:08x}", local.text(entry.time), local.width(),
                          entry.fingerprint);
       if (entry.creative != 0) out << "  creative " << printable(names.creative(entry.creative));
       out << "\n";
@@ -214,7 +221,7 @@ int show_lines(const Settings& settings, Records& records, Streams streams) {
     shown.user = question.user;
     shown.at = question.at;
     if (Status status = records.read(shown); !status.ok()) return status;
-    if (!names) names = load_names(settings.access, streams);
+    if (!names) names = load_names(settings, streams);
     return shown_line(shown, *names, question.id_json);
   };
   return answer_lines(settings.show.input, Asks::kUserOnly, answer, streams);
@@ -223,6 +230,8 @@ int show_lines(const Settings& settings, Records& records, Streams streams) {
 }  // namespace
 
 int run_show(const Settings& settings, Streams streams) {
+  const Result<LocalTime> local = LocalTime::of(settings.time_zone);
+  if (!local.ok()) return fail(streams, local.status());
   Records records(settings.access, streams);
   if (!settings.show.has_user) return show_lines(settings, records, streams);
   Shown shown;
@@ -235,11 +244,11 @@ int run_show(const Settings& settings, Streams streams) {
     if (!warning.empty()) streams.err << "fcap: warning: " << warning << "\n";
   }
   if (const Status status = records.read(shown); !status.ok()) return fail(streams, status);
-  const Names names = shown.found ? load_names(settings.access, streams) : Names();
+  const Names names = shown.found ? load_names(settings, streams) : Names();
   if (settings.json) {
     streams.out << shown_line(shown, names, {});
   } else {
-    print_text(shown, names, streams.out);
+    print_text(shown, names, local.value(), streams.out);
   }
   return kExitOk;
 }

@@ -10,8 +10,8 @@
 
 #include "cli/instants.h"
 #include "cli/table.h"
-#include "config/segment_loading.h"
-#include "config/segment_warnings.h"
+#include "sources/segment_loading.h"
+#include "sources/segment_warnings.h"
 
 namespace fcap::cli {
 namespace {
@@ -19,7 +19,7 @@ namespace {
 /// A hundred million members take longer than --timeout; the same server has just given the rules.
 constexpr std::chrono::minutes kLoadTimeout{5};
 
-Result<StoredSegments> taken(Result<config::LoadedSegments> loaded, const char* setting,
+Result<StoredSegments> taken(Result<sources::LoadedSegments> loaded, const char* setting,
                              std::string source) {
   if (!loaded.ok()) {
     const Status failed = loaded.status();
@@ -35,12 +35,12 @@ Result<StoredSegments> taken(Result<config::LoadedSegments> loaded, const char* 
 
 Result<StoredSegments> load_segments(const AccessSettings& access) {
   if (!access.segments_directory.empty()) {
-    return taken(config::load_segments_from_directory(access.segments_directory), "--segments",
+    return taken(sources::load_segments_from_directory(access.segments_directory), "--segments",
                  "directory " + access.segments_directory);
   }
   if (!access.rules_file.empty() || access.postgres.empty()) return StoredSegments{};
   Result<StoredSegments> stored =
-      taken(config::load_segments_from_postgres(access.postgres, kLoadTimeout), "--postgres",
+      taken(sources::load_segments_from_postgres(access.postgres, kLoadTimeout), "--postgres",
             "PostgreSQL");
   const bool goes_on = stored.status().code() == StatusCode::kNotFound ||
                        (stored.status().retryable() && !access.snapshot_file.empty());
@@ -55,7 +55,7 @@ Result<StoredSegments> load_segments_for(const RuleSet& rules, const AccessSetti
   if (!any) return StoredSegments{};
   Result<StoredSegments> stored = load_segments(access);
   if (!stored.ok() || stored.value().set == nullptr) return stored;
-  for (std::string& warning : config::segment_warnings(rules, *stored.value().set)) {
+  for (std::string& warning : sources::segment_warnings(rules, *stored.value().set)) {
     stored.value().warnings.push_back(std::move(warning));
   }
   return stored;

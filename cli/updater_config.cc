@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "config/time_text.h"
+#include "base/time_text.h"
 #include "updater/settings/derive.h"
 #include "updater/settings/load.h"
 
@@ -47,7 +47,7 @@ Status take_updater_config(const std::string& path, const Given& given, Settings
   AccessSettings& access = settings.access;
   take_redis(file.redis, given, access);
   if (!given("--key-prefix")) access.key_prefix = file.ledger.key_prefix;
-  if (!given("--retention")) access.retention = config::format_length(file.ledger.retention);
+  if (!given("--retention")) access.retention = base::format_length(file.ledger.retention);
   if (!given("--null-user-id")) access.null_user_ids = file.ledger.null_user_ids;
   if (!given("--postgres")) access.postgres = updater::conninfo_with_password(file.postgres);
   if (!given("--snapshot")) access.snapshot_file = file.rules.snapshot_file;
@@ -59,7 +59,7 @@ Status take_updater_config(const std::string& path, const Given& given, Settings
   if (!given("--allowed-future")) {
     // A length is never written as 0.
     const auto allowed = std::max(file.ledger.allowed_future, std::chrono::milliseconds{1});
-    settings.audit.allowed_future = config::format_length(allowed);
+    settings.audit.allowed_future = base::format_length(allowed);
   }
   settings.audit.message_bytes_max = static_cast<std::size_t>(file.pipeline.message_bytes_max);
   return {};

@@ -90,6 +90,10 @@ std::string describe(const Unexpected& argument, const CLI::App& app) {
   const std::size_t name = argument.option.find_first_not_of('-');
   const std::string nearest =
       name == std::string::npos ? "" : nearest_name(argument.option.substr(name), known);
+  // fallthrough() hands options up to fcap's own, but none down to a command that is yet to come.
+  if (!nearest.empty() && argument.option == "--" + nearest) {
+    return argument.option + ": must stand behind the command";
+  }
   std::string text = argument.option + ": unknown option";
   if (!nearest.empty()) text += "; did you mean --" + nearest + "?";
   return text;
@@ -108,7 +112,7 @@ std::vector<std::string> mistakes_of(const CLI::App& app) {
     }
   }
   if (!has_command && mistakes.empty()) {
-    mistakes.push_back("which command? One of " + listed(command_names(app)));
+    mistakes.push_back("missing command; expected one of " + listed(command_names(app)));
   }
   return mistakes;
 }

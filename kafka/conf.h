@@ -5,7 +5,6 @@
 #include <string>
 #include <string_view>
 
-#include <fcap/redis_options.h>
 #include <fcap/status.h>
 
 #include "kafka/handles.h"

@@ -12,6 +12,7 @@ struct Delete {
   void operator()(rd_kafka_t* p) const noexcept { rd_kafka_destroy(p); }
   void operator()(rd_kafka_queue_t* p) const noexcept { rd_kafka_queue_destroy(p); }
   void operator()(rd_kafka_message_t* p) const noexcept { rd_kafka_message_destroy(p); }
+  void operator()(rd_kafka_event_t* p) const noexcept { rd_kafka_event_destroy(p); }
   void operator()(rd_kafka_error_t* p) const noexcept { rd_kafka_error_destroy(p); }
   void operator()(rd_kafka_topic_partition_list_t* p) const noexcept {
     rd_kafka_topic_partition_list_destroy(p);

@@ -31,7 +31,7 @@ Result<std::unique_ptr<Publisher>> Publisher::open(const Connection& connection)
         true, message->err, {message->partition, message->offset}};
   });
   rd_kafka_conf_set_error_cb(raw, [](rd_kafka_t*, int code, const char* reason, void* self) {
-    static_cast<Publisher*>(self)->trouble_.note(code, reason);
+    static_cast<Publisher*>(self)->last_error_.note(code, reason);
   });
   rd_kafka_conf_set_log_cb(raw, [](const rd_kafka_t*, int, const char*, const char*) {});
   char text[256] = {};
@@ -54,16 +54,15 @@ Status Publisher::check_topic(const std::string& topic, milliseconds timeout) {
   const auto code =
       rd_kafka_metadata(client_.get(), 1, nullptr, &answer, static_cast<int>(timeout.count()));
   rd_kafka_poll(client_.get(), 0);
-  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return trouble_.failure("topic " + topic, code);
+  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return last_error_.failure("topic " + topic, code);
   const std::unique_ptr<const rd_kafka_metadata_t, MetadataDelete> metadata(answer);
   const std::span topics(metadata->topics, static_cast<std::size_t>(metadata->topic_cnt));
   const bool found = std::any_of(topics.begin(), topics.end(),
                                  [&](const auto& each) { return topic == each.topic; });
   if (found) return {};
-  return Status::error(StatusCode::kNotFound,
-                       fmt::format("topic {}: not there, or not for this account to see (see "
-                                   "--brokers and --topic)",
-                                   topic));
+  return Status::error(
+      StatusCode::kNotFound,
+      fmt::format("topic {}: does not exist, or this account may not see it", topic));
 }
 
 Result<Position> Publisher::publish(const std::string& topic, std::string_view key,
@@ -75,7 +74,7 @@ Result<Position> Publisher::publish(const std::string& topic, std::string_view k
       client_.get(), RD_KAFKA_V_TOPIC(topic.c_str()), RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY),
       RD_KAFKA_V_VALUE(const_cast<char*>(value.data()), value.size()),
       RD_KAFKA_V_KEY(key.data(), key.size()), RD_KAFKA_V_END);
-  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return trouble_.failure("topic " + topic, code);
+  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return last_error_.failure("topic " + topic, code);
   while (!delivery_.ended && steady_clock::now() < until) {
     const auto left = duration_cast<milliseconds>(until - steady_clock::now());
     rd_kafka_poll(client_.get(), static_cast<int>(std::clamp<std::int64_t>(left.count(), 1, 100)));
@@ -85,10 +84,10 @@ Result<Position> Publisher::publish(const std::string& topic, std::string_view k
     constexpr int kReportMs = 1000;
     rd_kafka_purge(client_.get(), RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
     rd_kafka_flush(client_.get(), kReportMs);
-    return trouble_.failure("topic " + topic, RD_KAFKA_RESP_ERR__TIMED_OUT);
+    return last_error_.failure("topic " + topic, RD_KAFKA_RESP_ERR__TIMED_OUT);
   }
   if (delivery_.code != RD_KAFKA_RESP_ERR_NO_ERROR)
-    return trouble_.failure("topic " + topic, delivery_.code);
+    return last_error_.failure("topic " + topic, delivery_.code);
   return delivery_.position;
 }
 

@@ -10,11 +10,11 @@
 
 #include "kafka/conf.h"
 #include "kafka/handles.h"
-#include "kafka/trouble.h"
+#include "kafka/last_error.h"
 
 namespace fcap::kafka {
 
-/// Where a message has come to lie.
+/// Where a message was stored.
 struct Position {
   std::int32_t partition = 0;
   std::int64_t offset = 0;
@@ -52,7 +52,7 @@ class Publisher {
   Status check_topic(const std::string& topic, std::chrono::milliseconds timeout);
 
   Delivery delivery_;  // of the one message that is on its way
-  Trouble trouble_;
+  LastError last_error_;
   Ptr<rd_kafka_t> client_;
 };
 

@@ -54,7 +54,7 @@ Result<std::unique_ptr<RangeReader>> RangeReader::open(const Connection& connect
   rd_kafka_conf_t* raw = conf.value().get();
   rd_kafka_conf_set_opaque(raw, made.get());
   rd_kafka_conf_set_error_cb(raw, [](rd_kafka_t*, int code, const char* reason, void* self) {
-    static_cast<RangeReader*>(self)->trouble_.note(code, reason);
+    static_cast<RangeReader*>(self)->last_error_.note(code, reason);
   });
   // What goes wrong is told by our own statuses.
   rd_kafka_conf_set_log_cb(raw, [](const rd_kafka_t*, int, const char*, const char*) {});
@@ -69,7 +69,7 @@ Result<std::unique_ptr<RangeReader>> RangeReader::open(const Connection& connect
 
 Status RangeReader::failure(const std::string& what, rd_kafka_resp_err_t code) {
   rd_kafka_poll(client_.get(), 0);  // what went wrong, if nobody has heard of it yet
-  return trouble_.failure(what, code);
+  return last_error_.failure(what, code);
 }
 
 int RangeReader::answer_ms() const noexcept {
@@ -107,7 +107,7 @@ Result<std::vector<Span>> RangeReader::whole_topic() {
 }
 
 Status RangeReader::read(const std::vector<Span>& spans, const Visit& visit) {
-  // From here on the poll below gives messages and tells of trouble.
+  // From here on the poll below gives messages and reports errors.
   rd_kafka_poll_set_consumer(client_.get());
   Ends unfinished;
   const Ptr<rd_kafka_topic_partition_list_t> list(
@@ -120,12 +120,13 @@ Status RangeReader::read(const std::vector<Span>& spans, const Visit& visit) {
   }
   const Ends ends = unfinished;
   const auto assigned = rd_kafka_assign(client_.get(), list.get());
-  if (assigned != RD_KAFKA_RESP_ERR_NO_ERROR) return trouble_.failure("topic " + topic_, assigned);
+  if (assigned != RD_KAFKA_RESP_ERR_NO_ERROR)
+    return last_error_.failure("topic " + topic_, assigned);
   auto heard = steady_clock::now();
   while (!unfinished.empty()) {
     const Ptr<rd_kafka_message_t> message(rd_kafka_consumer_poll(client_.get(), 100));
     if (steady_clock::now() - heard > kSilenceMax) {
-      return trouble_.failure("topic " + topic_, RD_KAFKA_RESP_ERR__TIMED_OUT);
+      return last_error_.failure("topic " + topic_, RD_KAFKA_RESP_ERR__TIMED_OUT);
     }
     if (!message) continue;
     if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR) {

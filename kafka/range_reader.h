@@ -13,7 +13,7 @@
 
 #include "kafka/conf.h"
 #include "kafka/handles.h"
-#include "kafka/trouble.h"
+#include "kafka/last_error.h"
 
 namespace fcap::kafka {
 
@@ -67,7 +67,7 @@ class RangeReader {
 
   std::string topic_;
   std::chrono::milliseconds answer_within_;
-  Trouble trouble_;
+  LastError last_error_;
   Ptr<rd_kafka_t> client_;
 };
 

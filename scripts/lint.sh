@@ -48,46 +48,44 @@ scripts_clean() {
   shellcheck "${scripts[@]}"
 }
 
+# lines_over MAX PATTERN…: the files with more lines.
 lines_over() {
-  local max=$1 file count bad=0
+  local max=$1
   shift
-  while IFS= read -r -d '' file; do
-    count=$(wc -l <"$file")
-    if ((count > max)); then
-      echo "$file: $count lines, at most $max"
-      bad=1
-    fi
-  done < <(project_files "$@")
-  return "$bad"
+  project_files "$@" | xargs -0r wc -l | awk -v max="$max" '$2 != "total" && $1 > max {print $2 ": " $1 " lines, at most " max}'
 }
 
 # The width of lines is clang-format's affair.
-sizes() {
-  local bad=0
-  lines_over "$PUBLIC_HEADER_LINES_MAX" 'include/fcap/*.h' || bad=1
-  lines_over "$SOURCE_LINES_MAX" '*.cc' '*.h' || bad=1
-  return "$bad"
-}
+sizes() { ! { lines_over "$PUBLIC_HEADER_LINES_MAX" 'include/fcap/*.h' && lines_over "$SOURCE_LINES_MAX" '*.cc' '*.h'; } | grep .; }
 
 # Unfinished work, paths of the machine it was written on, and names that say nothing.
 words() {
   local bad=0 unfinished='TO''DO|FIX''ME|X''XX|HA''CK' machine='(^|[^[:alnum:]_.-])/(wo''rk|ho''me)/[[:alnum:]]|/bash''_jobs'
-  if project_files '*.cc' '*.h' '*.sh' '*.sql' '*.py' '*.pl' '*.cmake' '*CMakeLists.txt' '*.md' dev scripts .ci |
+  if project_files '*.cc' '*.h' '*.sh' '*.sql' '*.py' '*.cmake' '*CMakeLists.txt' '*.md' dev scripts .ci |
     xargs -0r grep -nEw "$unfinished"; then bad=1; fi
   if project_files | xargs -0r grep -nEI "$machine"; then bad=1; fi
   if project_files '*.cc' '*.h' | tr '\0' '\n' | grep -E '(^|[/_])(util|utils|helper|helpers|manager)[_.]'; then bad=1; fi
   return "$bad"
 }
 
-# "Cut off the network and everything below redis/ and config/ still builds": who may include whom.
-arrows() {
-  local bad=0
-  if project_files libfcap/ledger libfcap/rules | xargs -0r \
-    grep -nE '#include ["<](redis|config|updater|cli|kafka|checker)/|#include <(hiredis|libpq-fe|librdkafka|spdlog)'; then bad=1; fi
-  if project_files libfcap include | xargs -0r grep -nE '#include ["<](updater|cli|kafka)/|#include <librdkafka'; then bad=1; fi
-  if project_files kafka | xargs -0r grep -nE '#include ["<](redis|config|rules|ledger|checker|events|updater|cli)/'; then bad=1; fi
-  if project_files include | xargs -0r grep -nE '#include [<"](hiredis|libpq|spdlog|nlohmann|fmt|date/|xxhash)'; then bad=1; fi
-  return "$bad"
+# Plain English: "again", "permanently" and "must be one of", and "per" for a rate.
+english() {
+  local unit='second|line|candidate|element|row|check|swap|message|batch'
+  local worst="\\b(anew|for ever|is none of|oftener|not to be had|come round)\\b|\\b(once|one) an? ($unit)\\b"
+  ! project_files '*.cc' '*.h' '*.md' '*.service' '*.sample' |
+    xargs -0r grep -nE "$worst|\\b(events|checks|requests|messages|bytes|views|pages|candidates|rules|µs) an? ($unit|user|request|minute)\\b"
+}
+
+# A library does not know which command line it is used from.
+no_flags_in_libraries() { ! project_files 'libfcap/*' 'kafka/*' | xargs -0r grep -nE '"[^"]*--[a-z][^"]*"'; }
+
+# Tables, code and what is indented may be wider, as may the pages that a program writes.
+prose_is_wrapped() {
+  local file
+  ! while IFS= read -r -d '' file; do
+    if grep -q '^<!-- Generated' "$file"; then continue; fi
+    sed "/^ *\`\`\`/,/^ *\`\`\`/d" "$file" | LC_ALL=C.UTF-8 grep -E '^[^| <].{100}' | sed "s|^|$file: |"
+  done < <(project_files '*.md') | grep .
 }
 
 tidy() {
@@ -105,7 +103,9 @@ check "formatting (clang-format-14)" formatted
 check "scripts (shellcheck)" scripts_clean
 check "sizes of files" sizes
 check "words" words
-check "includes point one way" arrows
+check "plain English" english
+check "libraries name no command-line flags" no_flags_in_libraries
+check "prose wrapped at 100 columns" prose_is_wrapped
 if ((!quick)); then
   build_preset dev
   check "clang-tidy" tidy

@@ -1,25 +1,30 @@
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 
 #include <fmt/core.h>
 
-#include "updater/command_line.h"
-#include "updater/compaction/sweep_command.h"
-#include "updater/log.h"
+#include "base/clock.h"
+#include "updater/commands/check_command.h"
+#include "updater/commands/command_line.h"
+#include "updater/commands/replay_command.h"
+#include "updater/commands/run_command.h"
+#include "updater/commands/sweep_command.h"
 #include "updater/metrics/exposition.h"
-#include "updater/replay_command.h"
-#include "updater/run_command.h"
+#include "updater/process/log.h"
+#include "updater/process/stop_signals.h"
 #include "updater/settings/load.h"
+#include "updater/settings/man_page.h"
 #include "updater/settings/reference.h"
-#include "updater/stop_signals.h"
 
 namespace fcap::updater {
 namespace {
 
 int print_reference(const std::string& page) {
-  fmt::print("{}", page == "configuration" ? configuration_reference()
-                   : page == "metrics"     ? metrics_reference()
-                                           : sample_configuration());
+  fmt::print("{}", page == "configuration"       ? configuration_reference()
+                   : page == "metrics"           ? metrics_reference()
+                   : page == "man-configuration" ? configuration_man_page()
+                                                 : sample_configuration());
   return kExitOk;
 }
 
@@ -33,8 +38,7 @@ int work(const CommandLine& line) {
     return kExitUsage;
   }
   if (line.command == Command::kCheckConfig) {
-    fmt::print("{}", effective_configuration(loaded.value(), line.json));
-    return kExitOk;
+    return check_command(loaded.value(), line);
   }
   const Settings& settings = loaded.value().settings;
   configure_logging(settings.log);
@@ -49,11 +53,19 @@ int work(const CommandLine& line) {
   }
 }
 
+/// For tests of what happens on a machine whose clock is wrong: so many milliseconds ahead.
+void shift_clock() {
+  const char* const ahead = std::getenv("FCAP_TEST_CLOCK_AHEAD_MS");
+  if (ahead == nullptr) return;
+  base::wall_clock_ahead_ms.store(std::strtoll(ahead, nullptr, 10), std::memory_order_relaxed);
+}
+
 }  // namespace
 }  // namespace fcap::updater
 
 int main(int argc, char** argv) {
   try {
+    fcap::updater::shift_clock();
     int exit_code = 0;
     const auto line = fcap::updater::parse_command_line(argc, argv, exit_code);
     return line ? fcap::updater::work(*line) : exit_code;

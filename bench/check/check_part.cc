@@ -1,7 +1,7 @@
-// bench_check: checks a second over one client core and one Redis core, beside the peers and the
-// limits, taking turns. 10 candidates a request, 64 requests in flight, 100,000 users of 10
-// campaigns x 3 impressions. The ledger answers two rules a candidate; each peer answers one, which
-// is what its layout is for.
+// bench_check: checks per second over one client core and one Redis core, beside the peers and the
+// limits, taking turns. 10 candidates per request, 64 requests in flight, 100,000 users of 10
+// campaigns x 3 impressions. The ledger answers two rules per candidate; each peer answers one,
+// which is what its layout is for.
 //
 //   ledger        libfcap's Checker, completion form: GETs coalesced into MGETs, and not
 //   peers         bench/peers, each over the same transport as the Checker; --verify: only their
@@ -19,6 +19,7 @@
 #include "harness/part_flags.h"
 #include "harness/part_result.h"
 #include "harness/redis_benchmark.h"
+#include "ledger/user_key.h"
 #include "path/check_load.h"
 #include "peers/correctness.h"
 
@@ -92,7 +93,9 @@ double coalesced_keys(Load& load, RedisConsole& console, double seconds) {
 
 std::string key_pattern() {
   const std::string id = user_id(0);
-  return "fcap:{" + id.substr(0, id.size() - 12) + "__rand_int__}";
+  std::string key;
+  ledger::user_key("fcap", id.substr(0, id.size() - 12) + "__rand_int__", key);
+  return key;
 }
 
 class CheckPart {
@@ -161,11 +164,11 @@ class CheckPart {
   }
 
   void report(const Interleaved& measured, const std::vector<Entrant>& peers) {
-    result_.table("check_layouts", "Checks a second, by layout",
-                  "10 candidates a request, 64 in flight but where it says 256, " +
+    result_.table("check_layouts", "Checks per second, by layout",
+                  "10 candidates per request, 64 in flight but where it says 256, " +
                       std::to_string(flags_.users) + " users; medians of " +
                       std::to_string(flags_.rounds) +
-                      " turns. A request of the ledger evaluates two rules a candidate, one of a "
+                      " turns. A request of the ledger evaluates two rules per candidate, one of a "
                       "peer one.",
                   throughput_columns());
     const auto row = [&](const std::string& name, const std::string& title) {
@@ -225,7 +228,7 @@ class CheckPart {
 int main(int argc, char** argv) {
   fcap::bench::PartFlags flags;
   bool verify_only = false;
-  CLI::App app("Checks a second, beside the peers and the limits.", "bench_check");
+  CLI::App app("Checks per second, beside the peers and the limits.", "bench_check");
   app.add_flag("--verify", verify_only, "Only the peers' cases of correctness");
   return fcap::bench::run_part(app, argc, argv, flags,
                                [&] { return fcap::bench::CheckPart(flags).run(verify_only); });

@@ -41,18 +41,6 @@ void PartResult::row(const std::string& table, const std::string& name, const st
   json_["tables"][table]["rows"].push_back(std::move(row));
 }
 
-void PartResult::plot(const std::string& id, const std::string& title, const Axis& x, const Axis& y,
-                      const std::vector<Series>& series) {
-  Json& plot = json_["plots"][id];
-  plot["title"] = title;
-  plot["x"] = Json{{"title", x.title}, {"logarithmic", x.logarithmic}};
-  plot["y"] = Json{{"title", y.title}, {"logarithmic", y.logarithmic}};
-  plot["series"] = Json::array();
-  for (const Series& each : series) {
-    plot["series"].push_back(Json{{"title", each.title}, {"points", each.points}});
-  }
-}
-
 void PartResult::write(const std::string& file) const {
   std::ofstream out(file);
   out << json_.dump(2) << '\n';

@@ -12,7 +12,7 @@
 namespace fcap::bench {
 
 /// What one part of the benches found out, as the JSON object that bench/run merges: numbers at the
-/// top level, "tables" and "plots" for people. bench/README.md describes it.
+/// top level, "tables" for people. bench/README.md describes it.
 class PartResult {
  public:
   using Json = nlohmann::ordered_json;
@@ -22,15 +22,6 @@ class PartResult {
     std::string title;
     int digits = 0;  ///< behind the point
   };
-  struct Axis {
-    std::string title;
-    bool logarithmic = false;
-  };
-  struct Series {
-    std::string title;
-    std::vector<std::pair<double, double>> points;
-  };
-
   explicit PartResult(std::string part);
 
   void number(const std::string& key, double value);
@@ -43,8 +34,6 @@ class PartResult {
   /// `name` is stable, `title` is for people.
   void row(const std::string& table, const std::string& name, const std::string& title,
            const std::vector<std::pair<std::string, double>>& numbers);
-  void plot(const std::string& id, const std::string& title, const Axis& x, const Axis& y,
-            const std::vector<Series>& series);
 
   /// Throws std::runtime_error.
   void write(const std::string& file) const;

@@ -99,14 +99,7 @@ std::string RedisConsole::info(std::string_view section, std::string_view field)
 }
 
 double RedisConsole::cpu_seconds() {
-  const std::string text = call({"INFO", "cpu"}).text;
-  double seconds = 0;
-  for (const std::string_view field : {"used_cpu_user:", "used_cpu_sys:"}) {
-    const std::size_t at = text.find(field);
-    if (at == std::string::npos) throw std::runtime_error("INFO cpu without used_cpu");
-    seconds += std::stod(text.substr(at + field.size()));
-  }
-  return seconds;
+  return std::stod(info("cpu", "used_cpu_user")) + std::stod(info("cpu", "used_cpu_sys"));
 }
 
 void RedisConsole::finish_rehashing() {

@@ -3,7 +3,6 @@
 // check should have started. 10 candidates of two rules, 30 entries, completion form, GETs
 // coalesced; the client on one core, Redis on another. Each rate several times, its median run.
 #include <algorithm>
-#include <cmath>
 #include <memory>
 #include <vector>
 
@@ -66,7 +65,8 @@ class LatencyPart {
       unsustained = run.sustained ? 0 : unsustained + 1;
       if (unsustained == kUnsustainedMax) break;
     }
-    finish();
+    result_.number("sustained_checks_per_second", sustained_);
+    result_.write(flags_.json);
     return 0;
   }
 
@@ -95,9 +95,6 @@ class LatencyPart {
                  {"max_us", run.latency.max_us()},
                  {"failed", static_cast<double>(run.failed)},
                  {"sustained", run.sustained ? 1.0 : 0.0}});
-    p50_.points.emplace_back(rate, p50);
-    p99_.points.emplace_back(rate, p99);
-    p999_.points.emplace_back(rate, p999);
     if (run.sustained) sustained_ = std::max(sustained_, rate);
     if (rate != kHeadlineRate) return;
     if (run.sustained) {
@@ -106,29 +103,10 @@ class LatencyPart {
     } else {
       result_.missing("p99_us_at_100k", "the machine could not keep up 100,000 checks/s");
     }
-    for (int quarter = 0; quarter <= 16; ++quarter) {
-      const double nines = quarter / 4.0;
-      spectrum_.points.emplace_back(nines, run.latency.percentile_us(1 - std::pow(10, -nines)));
-    }
-  }
-
-  void finish() {
-    result_.number("sustained_checks_per_second", sustained_);
-    if (p99_.points.size() > 1) {
-      result_.plot("check_latency", "Latency of a check, by offered rate",
-                   {"checks/s offered", false}, {"µs", true}, {p50_, p99_, p999_});
-    }
-    result_.plot("check_latency_spectrum", "Latency at 100,000 checks/s, by percentile",
-                 {"nines: 1 is 90 %, 2 is 99 %, 3 is 99.9 %", false}, {"µs", true}, {spectrum_});
-    result_.write(flags_.json);
   }
 
   const PartFlags& flags_;
   PartResult result_{"latency"};
-  PartResult::Series p50_{"p50", {}};
-  PartResult::Series p99_{"p99", {}};
-  PartResult::Series p999_{"p99.9", {}};
-  PartResult::Series spectrum_{"latency", {}};
   double sustained_ = 0;
 };
 

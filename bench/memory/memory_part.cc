@@ -1,5 +1,5 @@
-// bench_memory: bytes of Redis' used_memory a (user, campaign), everything included: keys, expiry,
-// tables. Users have 36-character ids and 10 campaigns of 3 impressions each.
+// bench_memory: bytes of Redis' used_memory per (user, campaign), everything included: keys,
+// expiry, tables. Users have 36-character ids and 10 campaigns of 3 impressions each.
 //
 //   fresh       every event recorded by itself and nothing done since
 //   steady      thirty days of bursty sessions, the updater's compaction at work all the while
@@ -69,7 +69,7 @@ class MemoryPart {
   explicit MemoryPart(const PartFlags& flags) : flags_(flags), console_(flags.redis) {}
 
   int run() {
-    result_.table("memory", "Memory by layout, bytes a (user, campaign)",
+    result_.table("memory", "Memory by layout, bytes per (user, campaign)",
                   std::to_string(flags_.users) +
                       " users; used_memory, everything included. A peer has one state: what its "
                       "writer leaves.",
@@ -133,25 +133,17 @@ class MemoryPart {
   }
 
   // A server's table of keys doubles as it grows, so a population's share of it is between one and
-  // two slots a key: the numbers are flat but for that.
+  // two slots per key: the numbers are flat but for that.
   void by_users() {
-    result_.table("memory_users", "Memory by number of users, bytes a (user, campaign)",
+    result_.table("memory_users", "Memory by number of users, bytes per (user, campaign)",
                   "Compacted records, and sorted sets as written.",
                   {{"ledger", "ledger, compacted", 1}, {"zset", "ZSET per user+campaign", 1}});
-    PartResult::Series ledger{"ledger, compacted", {}};
-    PartResult::Series zset{"ZSET per user+campaign", {}};
     const auto sets = make_zset_layout();
     for (const std::size_t divisor : {100U, 30U, 10U, 3U, 1U}) {
       const std::size_t users = flags_.users / divisor;
-      const double of_ledger = compacted(users);
-      const double of_zset = recorded(*sets, users);
       result_.row("memory_users", std::to_string(users), std::to_string(users) + " users",
-                  {{"ledger", of_ledger}, {"zset", of_zset}});
-      ledger.points.emplace_back(users, of_ledger);
-      zset.points.emplace_back(users, of_zset);
+                  {{"ledger", compacted(users)}, {"zset", recorded(*sets, users)}});
     }
-    result_.plot("memory_users", "Memory by number of users", {"users", true},
-                 {"bytes a (user, campaign)", true}, {ledger, zset});
   }
 
   const PartFlags& flags_;
@@ -164,7 +156,7 @@ class MemoryPart {
 
 int main(int argc, char** argv) {
   fcap::bench::PartFlags flags;
-  CLI::App app("Bytes of Redis a user and campaign, by layout.", "bench_memory");
+  CLI::App app("Bytes of Redis per user and campaign, by layout.", "bench_memory");
   return fcap::bench::run_part(app, argc, argv, flags,
                                [&] { return fcap::bench::MemoryPart(flags).run(); });
 }

@@ -12,6 +12,7 @@
 #include <fcap/redis_options.h>
 #include <fcap/store.h>
 
+#include "base/clock.h"
 #include "ledger/encode.h"
 #include "ledger/ids.h"
 #include "ledger/user_key.h"
@@ -55,8 +56,7 @@ class SteadyLife {
         campaigns_(campaign_ids(Population{}.campaigns)),
         users_(user_ids(users)),
         // The store's expiries are real, so the life ends now.
-        begin_(std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now()) -
-               kLifeLength),
+        begin_(base::wall_now() - kLifeLength),
         written_({.users_max = users}),
         store_(make_store(console)),
         compactor_(

@@ -1,10 +1,11 @@
 // How long a process takes until its rules are in force, and what memory that takes.
 //
 //     rules_loading make FILE RULES       writes a snapshot of so many rules, one per campaign
-//     rules_loading snapshot FILE         starts from it, then reloads it under the next version
-//     rules_loading rows CONNINFO         starts from the tables
+//     rules_loading snapshot FILE EVERY   starts from it, then reloads it with 1 in EVERY changed
+//     rules_loading rows CONNINFO EVERY   starts from the tables, then the same
 //
-// Prints one JSON object. bench/micro/run --loading runs all of them, each in a process of its own.
+// Rules that change are scattered over the whole set, the worst case for what two sets share.
+// Prints one JSON object. bench/micro.py runs all of them, each in a process of its own.
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -18,8 +19,9 @@
 
 #include <malloc.h>
 
-#include "config/rule_refresher.h"
-#include "config/snapshot.h"
+#include "postgres/pg_connection.h"
+#include "rule_text/snapshot.h"
+#include "sources/rule_refresher.h"
 
 namespace {
 
@@ -85,7 +87,11 @@ class Process {
     return arrived_.wait_for(lock, std::chrono::minutes{1},
                              [&] { return current_ && current_->version() >= version; });
   }
-  fcap::config::RuleRefresher* operator->() { return &refresher_; }
+  fcap::sources::RuleRefresher* operator->() { return &refresher_; }
+  std::uint64_t version() {
+    const std::lock_guard lock(mutex_);
+    return current_->version();
+  }
   std::size_t rules() {
     const std::lock_guard lock(mutex_);
     return current_->rules().size();
@@ -95,7 +101,7 @@ class Process {
   std::mutex mutex_;
   std::condition_variable arrived_;
   std::shared_ptr<const RuleSet> current_;
-  fcap::config::RuleRefresher refresher_;
+  fcap::sources::RuleRefresher refresher_;
 };
 
 int fail(const std::string& what) {
@@ -107,7 +113,8 @@ int make(const std::string& file, int rules) {
   auto built = RuleSet::build(spec_of(rules), {});
   if (!built.ok()) return fail(built.status().text());
   const auto begin = Clock::now();
-  const auto status = fcap::config::write_snapshot(file, fcap::config::view_of(*built.value(), {}));
+  const auto status =
+      fcap::rule_text::write_snapshot(file, fcap::rule_text::view_of(*built.value(), {}));
   if (!status.ok()) return fail(status.text());
   const double seconds = seconds_since(begin);
   std::ifstream written(file, std::ios::ate | std::ios::binary);
@@ -116,10 +123,31 @@ int make(const std::string& file, int rules) {
   return EXIT_SUCCESS;
 }
 
-int start(fcap::RuleSourceOptions options, const std::string& reloaded_file) {
+/// Publishes the rules again, with one in `every` changed.
+fcap::Status change_snapshot(const std::string& file, std::size_t every) {
+  auto snapshot = fcap::rule_text::load_snapshot(file);
+  if (!snapshot.ok()) return snapshot.status();
+  fcap::RuleSetSpec& spec = snapshot.value().spec;
+  ++spec.version;
+  for (std::size_t i = 0; i < spec.rules.size(); i += every) ++*spec.rules[i].limit;
+  return fcap::rule_text::write_snapshot(file, spec);
+}
+
+fcap::Status change_rows(const std::string& conninfo, std::size_t every) {
+  const fcap::postgres::PgWait wait{Clock::now() + std::chrono::minutes{1}};
+  auto connection = fcap::postgres::PgConnection::connect(conninfo, wait);
+  if (!connection.ok()) return connection.status();
+  return connection.value()
+      .query("UPDATE campaigns SET cap_limit = cap_limit + 1 WHERE substr(id, 2)::int % " +
+                 std::to_string(every) + " = 0",
+             wait)
+      .status();
+}
+
+int start(const fcap::RuleSourceOptions& options, std::size_t every) {
   const double before = resident_megabytes();
   const auto begin = Clock::now();
-  Process process(std::move(options));
+  Process process(options);
   const fcap::Status started = process->start(std::chrono::minutes{1});
   if (!started.ok() || !process.wait_for(1)) return fail(started.text());
   const double seconds = seconds_since(begin);
@@ -127,23 +155,18 @@ int start(fcap::RuleSourceOptions options, const std::string& reloaded_file) {
   const double set = resident_megabytes() - before;
   std::cout << "{\"rules\": " << process.rules() << ", \"start_s\": " << seconds
             << ", \"set_mb\": " << set << ", \"start_peak_mb\": " << peak;
-  if (!reloaded_file.empty()) {
-    {
-      auto snapshot = fcap::config::load_snapshot(reloaded_file);
-      if (!snapshot.ok()) return fail(snapshot.status().text());
-      ++snapshot.value().spec.version;
-      const auto status = fcap::config::write_snapshot(reloaded_file, snapshot.value().spec);
-      if (!status.ok()) return fail(status.text());
-    }
-    ::malloc_trim(0);
-    forget_peak();
-    const auto reload_begin = Clock::now();
-    process->poke();
-    if (!process.wait_for(2)) return fail("the reload did not arrive");
-    std::cout << ", \"reload_s\": " << seconds_since(reload_begin)
-              << ", \"reload_peak_mb\": " << status_megabytes("VmHWM") - before;
-  }
-  std::cout << "}\n";
+  const std::uint64_t version = process.version();
+  const fcap::Status changed = options.postgres.empty()
+                                   ? change_snapshot(options.snapshot_file, every)
+                                   : change_rows(options.postgres, every);
+  if (!changed.ok()) return fail(changed.text());
+  ::malloc_trim(0);
+  forget_peak();
+  const auto reload_begin = Clock::now();
+  process->poke();
+  if (!process.wait_for(version + 1)) return fail("the reload did not arrive");
+  std::cout << ", \"reload_s\": " << seconds_since(reload_begin)
+            << ", \"reload_peak_mb\": " << status_megabytes("VmHWM") - before << "}\n";
   return EXIT_SUCCESS;
 }
 
@@ -154,13 +177,14 @@ int main(int argc, char** argv) {
   fcap::RuleSourceOptions options;
   options.poll_interval = std::chrono::hours{1};
   if (what == "make" && argc == 4) return make(argv[2], std::atoi(argv[3]));
-  if (what == "snapshot") {
+  const int every = argc == 4 ? std::atoi(argv[3]) : 0;
+  if (what == "snapshot" && every > 0) {
     options.snapshot_file = argv[2];
-    return start(options, argv[2]);
+    return start(options, static_cast<std::size_t>(every));
   }
-  if (what == "rows") {
+  if (what == "rows" && every > 0) {
     options.postgres = argv[2];
-    return start(options, {});
+    return start(options, static_cast<std::size_t>(every));
   }
-  return fail("make FILE RULES, snapshot FILE or rows CONNINFO");
+  return fail("make FILE RULES, snapshot FILE EVERY or rows CONNINFO EVERY");
 }

@@ -1,7 +1,7 @@
 // How many impressions go beyond a cap because impressions are counted only once their beacons have
 // arrived; simulated, the same for the same seed, judged by libfcap's own evaluator.
 //
-//   people    sessions of 1 to 20 pages, at 2, 4 and 8 pages a minute, 1 or 2 slots a page; 3
+//   people    sessions of 1 to 20 pages, at 2, 4 and 8 pages per minute, 1 or 2 slots per page; 3
 //             sessions a day; each is wanted by 1 to 5 campaigns, of which the first that is
 //             allowed is shown
 //   cap       3 impressions per 24 h and campaign
@@ -71,7 +71,7 @@ struct User {
 };
 
 struct Pace {
-  int pages_a_minute;
+  int pages_per_minute;
   int slots;
 };
 constexpr std::array<Pace, 6> kPaces = {{{2, 1}, {4, 1}, {8, 1}, {2, 2}, {4, 2}, {8, 2}}};
@@ -103,7 +103,7 @@ User make_user(std::uint64_t seed, const Pace& pace) {
   std::uniform_int_distribution<std::int64_t> start_ms(0, kDayMs);
   std::uniform_int_distribution<int> pages(1, kPagesMax);
   std::uniform_int_distribution<std::uint32_t> server(0, kServers - 1);
-  std::exponential_distribution<double> between_pages(pace.pages_a_minute / 60'000.0);
+  std::exponential_distribution<double> between_pages(pace.pages_per_minute / 60'000.0);
   std::lognormal_distribution<double> beacon_seconds(0, 1.462);  // 99 % are below 30 s
   User user{.requests = {}, .campaigns = campaigns(random)};
   for (int session = 0; session < kSessions; ++session) {
@@ -222,10 +222,8 @@ std::array<Tally, 4> simulate(std::size_t users, std::uint64_t seed, const Pace&
 /// The shares, in percent, of each pace.
 void report(bench::PartResult& result, std::size_t users, std::uint64_t seed) {
   std::vector<bench::PartResult::Column> columns;
-  std::vector<bench::PartResult::Series> series;
   for (std::size_t way = 0; way < kWayNames.size(); ++way) {
     columns.push_back({std::string(kWayNames[way]), std::string(kWayTitles[way]) + " %", 2});
-    series.push_back({std::string(kWayTitles[way]), {}});
   }
   result.table(
       "over_delivery", "Impressions beyond the cap, percent",
@@ -241,18 +239,15 @@ void report(bench::PartResult& result, std::size_t users, std::uint64_t seed) {
     for (std::size_t way = 0; way < tallies.size(); ++way) {
       const double percent = 100 * tallies[way].share();
       numbers.emplace_back(kWayNames[way], percent);
-      if (pace.slots == 1) series[way].points.emplace_back(pace.pages_a_minute, percent);
       if (row == kUsualPace) {
         result.number(fmt::format("over_delivery_{}", kWayNames[way]), tallies[way].share());
       }
     }
-    result.row("over_delivery", fmt::format("{}_pages_{}_slots", pace.pages_a_minute, pace.slots),
-               fmt::format("{} pages a minute, {} {}", pace.pages_a_minute, pace.slots,
+    result.row("over_delivery", fmt::format("{}_pages_{}_slots", pace.pages_per_minute, pace.slots),
+               fmt::format("{} pages per minute, {} {}", pace.pages_per_minute, pace.slots,
                            pace.slots == 1 ? "slot" : "slots"),
                numbers);
   }
-  result.plot("over_delivery", "Impressions beyond the cap, by pages a minute (one slot)",
-              {"pages a minute", false}, {"percent", false}, series);
 }
 
 }  // namespace

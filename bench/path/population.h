@@ -45,7 +45,7 @@ void populate(RedisConsole& console, Layout& layout, const Population& populatio
 /// Writes the population as compacted records.
 void populate_compacted(RedisConsole& console, const Population& population);
 
-/// Two rules a campaign: 3 per 24 h for the campaign, 100 per 7 days for its advertiser.
+/// Two rules per campaign: 3 per 24 h for the campaign, 100 per 7 days for its advertiser.
 std::shared_ptr<const RuleSet> make_rules(std::size_t campaigns);
 
 }  // namespace fcap::bench

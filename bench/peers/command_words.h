@@ -69,7 +69,7 @@ inline bool same_campaign_and_month(const Impression& a, const Impression& b) no
   return a.campaign == b.campaign && month_of(a.time) == month_of(b.time);
 }
 
-/// A count that a server stored as text; absent: 0. False: it is none.
+/// A count that a server stored as text; absent: 0. False: the reply is not a count.
 inline bool read_count(const redis::Reply& reply, std::uint32_t& count) noexcept {
   if (reply.kind == redis::Reply::Kind::kNil) return true;
   if (reply.kind != redis::Reply::Kind::kString) return false;

@@ -37,7 +37,7 @@ struct Question {
 /// It only makes commands and reads replies: all layouts travel over the same transport, so that
 /// the layout is what is compared.
 ///
-/// Not thread-safe; one Layout a thread.
+/// Not thread-safe; one Layout per thread.
 class Layout {
  public:
   Layout() = default;
@@ -63,7 +63,7 @@ class Layout {
                                std::span<const Impression> impressions) = 0;
   /// Appends the commands that ask. Returns how many.
   virtual std::uint32_t ask(std::string& wire, const Question& question) = 0;
-  /// Reads the reply to the `index`-th command of ask() into `counts`, one a campaign, zero at
+  /// Reads the reply to the `index`-th command of ask() into `counts`, one per campaign, zero at
   /// first. False: that is no reply to it.
   [[nodiscard]] virtual bool read(const Question& question, std::uint32_t index,
                                   const redis::Reply& reply, std::span<std::uint32_t> counts) = 0;

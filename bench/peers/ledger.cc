@@ -1,4 +1,4 @@
-// fcap's own: one packed record a user, appended to; the reader decodes it and applies the rule.
+// fcap's own: one packed record per user, appended to; the reader decodes it and applies the rule.
 // Throughput is measured through the Checker; this is for filling Redis and for the same cases of
 // correctness.
 #include "ledger/ledger.h"

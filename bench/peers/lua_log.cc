@@ -1,6 +1,6 @@
 // The sliding log in Lua: the sorted sets of the ZSET layout, but a script trims and counts on the
-// server. One EVALSHA a user for all candidates, and the users' calls are pipelined: ten calls, one
-// a candidate, would enter the script ten times.
+// server. One EVALSHA per user for all candidates, and the users' calls are pipelined: ten calls,
+// one per candidate, would enter the script ten times.
 #include "peers/command_words.h"
 #include "peers/layout.h"
 #include "redis/client.h"

@@ -1,6 +1,6 @@
-// One hash a user, a field a campaign that holds "count:opened" of one fixed window: what a hash
-// with an expiry per field (EXHASH, HEXPIRE) gives, on a server without one. A check is one HMGET.
-// The leanest layout there is, and the one that can answer least: one window, no history.
+// One hash per user, a field per campaign that holds "count:opened" of one fixed window: what a
+// hash with an expiry per field (EXHASH, HEXPIRE) gives, on a server without one. A check is one
+// HMGET. The leanest layout there is, and the one that can answer least: one window, no history.
 #include "peers/command_words.h"
 #include "peers/layout.h"
 #include "redis/client.h"

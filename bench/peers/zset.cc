@@ -1,5 +1,5 @@
 // A sorted set per user and campaign: the event's id is the member, its time the score. Exact
-// sliding windows of any length. A check is one ZCOUNT a candidate, all of them pipelined.
+// sliding windows of any length. A check is one ZCOUNT per candidate, all of them pipelined.
 #include "peers/command_words.h"
 #include "peers/layout.h"
 #include "redis/client.h"

@@ -68,7 +68,7 @@ class ScalingPart {
   }
 
   void callers() {
-    result_.table("check_callers", "Checks a second, by callers",
+    result_.table("check_callers", "Checks per second, by callers",
                   "Blocking: check() from as many threads. In flight: check_async().",
                   throughput_columns());
     for (const std::size_t mget : {usual_mget_keys_max(), std::size_t{1}}) {
@@ -89,52 +89,45 @@ class ScalingPart {
 
   // Where much of what is in flight fits into one MGET, client and server take turns.
   void coalescing() {
-    result_.table("check_mget", "Checks a second, by GETs that may travel as one MGET",
+    result_.table("check_mget", "Checks per second, by GETs that may travel as one MGET",
                   "1: plain GET. As many as were waiting, up to this.", throughput_columns());
-    std::vector<PartResult::Series> plots;
     for (const std::size_t in_flight : {64U, 256U}) {
-      PartResult::Series plot{std::to_string(in_flight) + " in flight", {}};
       for (const std::size_t keys : steps({1, 4, 8, 16, 32, 64})) {
         AsyncChecks load(console_, usual_, in_flight, keys);
-        const Measurement measured = turns(load);
         add("check_mget",
             "in_flight_" + std::to_string(in_flight) + "_mget_" + std::to_string(keys),
-            plot.title + ", up to " + std::to_string(keys), measured);
-        plot.points.emplace_back(keys, measured.requests_per_second);
+            std::to_string(in_flight) + " in flight, up to " + std::to_string(keys), turns(load));
       }
-      plots.push_back(std::move(plot));
     }
-    result_.plot("check_mget", "Checks a second, by GETs in an MGET",
-                 {"GETs that may travel as one MGET", false}, {"requests/s", false}, plots);
   }
 
   void candidates() {
-    begin_series("check_candidates", "Checks a second, by candidates",
-                 "Candidates in one request, two rules each.");
+    result_.table("check_candidates", "Checks per second, by candidates",
+                  "Candidates in one request, two rules each.", throughput_columns());
     for (const std::size_t count : steps({1, 10, 100, 1000})) {
       CheckWorkload workload = usual_;
       workload.campaigns = campaign_ids(count);
       workload.rules = make_rules(count);
-      step(workload, count);
+      step("check_candidates", workload, count);
     }
-    end_series("candidates in a request");
   }
 
   void rules() {
-    begin_series("check_rules", "Checks a second, by rules",
-                 "Rules that apply to the 10 candidates of a request together, each of a window "
-                 "of its own.");
+    result_.table("check_rules", "Checks per second, by rules",
+                  "Rules that apply to the 10 candidates of a request together, each of a window "
+                  "of its own.",
+                  throughput_columns());
     for (const std::size_t count : steps({1, 10, 100, 1000})) {
       CheckWorkload workload = usual_;
       workload.rules = rules_on_candidates(count);
-      step(workload, count);
+      step("check_rules", workload, count);
     }
-    end_series("rules on the candidates");
   }
 
   void entries() {
-    begin_series("check_entries", "Checks a second, by the length of the ledger",
-                 "Entries of each user's ledger, of 10 campaigns, compacted.");
+    result_.table("check_entries", "Checks per second, by the length of the ledger",
+                  "Entries of each user's ledger, of 10 campaigns, compacted.",
+                  throughput_columns());
     for (const std::size_t count : steps({0, 10, 30, 100, 300, 1000, 2000})) {
       Population population;
       population.users = std::min<std::size_t>(flags_.users, flags_.quick ? 200 : 2000);
@@ -144,28 +137,13 @@ class ScalingPart {
       CheckWorkload workload = usual_;
       workload.users = users_in_turn(population.users);
       workload.key_prefix = population.key_prefix;
-      step(workload, count);
+      step("check_entries", workload, count);
     }
-    end_series("entries of a ledger");
   }
 
-  void begin_series(const std::string& id, const std::string& title, const std::string& note) {
-    id_ = id;
-    title_ = title;
-    points_.clear();
-    result_.table(id, title, note, throughput_columns());
-  }
-
-  void step(const CheckWorkload& workload, std::size_t value) {
+  void step(const std::string& table, const CheckWorkload& workload, std::size_t value) {
     AsyncChecks load(console_, workload, kInFlight, usual_mget_keys_max());
-    const Measurement measured = turns(load);
-    add(id_, std::to_string(value), std::to_string(value), measured);
-    // A logarithmic axis has no zero.
-    if (value > 0) points_.emplace_back(value, measured.requests_per_second);
-  }
-
-  void end_series(const std::string& axis) {
-    result_.plot(id_, title_, {axis, true}, {"requests/s", true}, {{"coalesced GET", points_}});
+    add(table, std::to_string(value), std::to_string(value), turns(load));
   }
 
   void add(const std::string& table, const std::string& name, const std::string& title,
@@ -181,9 +159,6 @@ class ScalingPart {
   PartResult result_{"scaling"};
   RedisConsole console_;
   const CheckWorkload usual_;
-  std::string id_;
-  std::string title_;
-  std::vector<std::pair<double, double>> points_;
 };
 
 }  // namespace

@@ -1,48 +1,33 @@
-// How long an event takes from the producer to a reader: impressions are produced at a fixed rate;
-// some are of users of their own, and these users' records are asked for until they are there.
-// Times run from when a message was due, not from when it could be sent (no coordinated omission).
-// Prints one JSON object.
+#include "updater/propagation.h"
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cstdio>
-#include <exception>
-#include <memory>
+#include <cmath>
+#include <iterator>
 #include <mutex>
-#include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
-#include <CLI/CLI.hpp>
-#include <fmt/format.h>
-
+#include "base/clock.h"
+#include "harness/redis_console.h"
 #include "ledger/user_key.h"
-#include "redis/client.h"
 #include "redis/command.h"
 #include "updater/session_stream.h"
 #include "updater/topic_producer.h"
 
+namespace fcap::bench {
 namespace {
 
-using namespace fcap;
 using std::chrono::steady_clock;
-
-struct Flags {
-  std::string brokers = "127.0.0.1:9092";
-  std::string topic = "live";
-  std::string redis = "127.0.0.1:6379";
-  double rate = 50'000;
-  double seconds = 10;
-  double warm_up_seconds = 10;
-  std::size_t users = 100'000;
-  double probes_per_second = 200;
-};
 
 constexpr std::uint64_t kProbeIds = 3;
 constexpr std::chrono::milliseconds kPatience{5000};
-constexpr std::chrono::microseconds kBetweenLooks{500};
+constexpr std::chrono::microseconds kBetweenRequests{500};
 constexpr std::chrono::microseconds kOversleep{500};
+constexpr double kProbesPerSecond = 200;
 constexpr int kLingerMs = 5;  // librdkafka's default
 
 struct Probe {
@@ -51,7 +36,7 @@ struct Probe {
 };
 
 /// MGET of all that is being waited for.
-class Look final : public redis::Request {
+class PresenceRequest final : public redis::Request {
  public:
   void run(redis::Client& client, const std::vector<Probe>& probes) {
     wire.clear();
@@ -79,17 +64,11 @@ class Look final : public redis::Request {
   std::atomic<bool> done_{false};
 };
 
-/// Looks for probes on a thread of its own.
+/// Asks for probes on a thread of its own.
 class Watcher {
  public:
-  explicit Watcher(const Flags& flags) {
-    RedisOptions options;
-    options.addresses = {flags.redis};
-    auto made = redis::Client::create(options);
-    if (!made.ok()) throw std::runtime_error(made.status().text());
-    client_ = std::move(made).value();
-    thread_ = std::jthread([this](const std::stop_token& stop) { watch(stop); });
-  }
+  explicit Watcher(const std::string& redis)
+      : console_(redis), thread_([this](const std::stop_token& stop) { watch(stop); }) {}
   void add(Probe probe) {
     const std::lock_guard lock(mutex_);
     added_.push_back(std::move(probe));
@@ -106,7 +85,7 @@ class Watcher {
  private:
   void watch(const std::stop_token& stop) {
     std::vector<Probe> open;
-    Look look;
+    PresenceRequest request;
     for (;;) {
       const bool last = stop.stop_requested();
       {
@@ -116,10 +95,10 @@ class Watcher {
       }
       if (last && open.empty()) return;
       if (!open.empty()) {
-        look.run(*client_, open);
-        settle(open, look.present);
+        request.run(console_.client(), open);
+        settle(open, request.present);
       }
-      std::this_thread::sleep_for(kBetweenLooks);
+      std::this_thread::sleep_for(kBetweenRequests);
     }
   }
   void settle(std::vector<Probe>& open, const std::vector<bool>& present) {
@@ -138,7 +117,7 @@ class Watcher {
     open.resize(kept);
   }
 
-  std::unique_ptr<redis::Client> client_;
+  RedisConsole console_;
   std::mutex mutex_;
   std::vector<Probe> added_;  // guarded by mutex_
   std::vector<double> delays_ms_;
@@ -146,95 +125,66 @@ class Watcher {
   std::jthread thread_;
 };
 
-/// As JSON; null when nothing was seen.
-std::string quantile(const std::vector<double>& sorted, double q) {
-  if (sorted.empty()) return "null";
-  const auto at = static_cast<std::size_t>(q * static_cast<double>(sorted.size() - 1));
-  return fmt::format("{:.2f}", sorted[at]);
+/// NaN when nothing was seen.
+double quantile(const std::vector<double>& sorted, double q) {
+  if (sorted.empty()) return std::nan("");
+  return sorted[static_cast<std::size_t>(q * static_cast<double>(sorted.size() - 1))];
 }
 
-int measure(const Flags& flags) {
-  bench::SessionOptions sessions;
-  sessions.users = flags.users;
-  sessions.start = std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now() -
-                                                                 std::chrono::hours(1));
-  bench::SessionStream stream(sessions);
-  bench::TopicProducer producer(
-      {.brokers = flags.brokers, .topic = flags.topic, .linger_ms = kLingerMs});
-  Watcher watcher(flags);
-  const auto every =
-      static_cast<std::uint64_t>(std::max(1.0, flags.rate / flags.probes_per_second));
-  const auto total =
-      static_cast<std::uint64_t>(flags.rate * (flags.warm_up_seconds + flags.seconds));
-  // Users that no run before has made.
-  const auto first_probe = static_cast<std::uint64_t>(
-      std::chrono::system_clock::now().time_since_epoch() / std::chrono::microseconds(1));
-  std::string user;
-  std::string message;
-  // A producer's first message waits for a second or so, until all its connections stand.
-  const bench::Impression first = stream.next();
-  user = bench::uuid(bench::kUserIds, first.user);
-  bench::write_message(first, user, message);
-  producer.send(user, message);
-  producer.flush();
-  const auto start = steady_clock::now();
-  const auto measured_from = start + std::chrono::duration_cast<steady_clock::duration>(
-                                         std::chrono::duration<double>(flags.warm_up_seconds));
-  double behind_ms_max = 0;
-  for (std::uint64_t i = 0; i < total; ++i) {
-    const auto due =
-        start + std::chrono::duration_cast<steady_clock::duration>(
-                    std::chrono::duration<double>(static_cast<double>(i) / flags.rate));
-    const auto now = steady_clock::now();
-    // A little later, for several at once: a sleep for each message would cost more than the
-    // message.
-    if (due > now) std::this_thread::sleep_until(due + kOversleep);
-    bench::Impression impression = stream.next();
-    const bool probe = i % every == 0 && due >= measured_from;
-    user =
-        bench::uuid(probe ? kProbeIds : bench::kUserIds, probe ? first_probe + i : impression.user);
-    bench::write_message(impression, user, message);
-    if (probe) {
-      Probe waited{.key = {}, .due = due};
-      ledger::user_key("fcap", user, waited.key);
-      watcher.add(std::move(waited));
-      const std::chrono::duration<double, std::milli> behind = now - due;
-      behind_ms_max = std::max(behind_ms_max, behind.count());
-    }
-    producer.send(user, message);
-  }
-  const std::chrono::duration<double> took = steady_clock::now() - start;
-  producer.flush();
-  const std::vector<double> delays = watcher.finish();
-  fmt::print(R"({{"asked_per_second": {:.0f}, "produced_per_second": {:.0f}, "p50_ms": {}, )"
-             R"("p99_ms": {}, "max_ms": {}, "seen": {}, "unseen": {}, )"
-             R"("producer_behind_ms_max": {:.2f}}})"
-             "\n",
-             flags.rate, static_cast<double>(total) / took.count(), quantile(delays, 0.5),
-             quantile(delays, 0.99), quantile(delays, 1), delays.size(), watcher.unseen(),
-             behind_ms_max);
-  return 0;
+steady_clock::duration of_seconds(double seconds) {
+  return std::chrono::duration_cast<steady_clock::duration>(std::chrono::duration<double>(seconds));
 }
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  Flags flags;
-  CLI::App app("Measures how long events take to become visible.");
-  app.add_option("--brokers", flags.brokers, "host:port")->capture_default_str();
-  app.add_option("--topic", flags.topic, "The topic that the updater reads")->capture_default_str();
-  app.add_option("--redis", flags.redis, "host:port")->capture_default_str();
-  app.add_option("--rate", flags.rate, "Events a second")->capture_default_str();
-  app.add_option("--seconds", flags.seconds, "How long it measures")->capture_default_str();
-  app.add_option("--warm-up", flags.warm_up_seconds,
-                 "Seconds before that: the broker compiles itself")
-      ->capture_default_str();
-  app.add_option("--users", flags.users, "Of how many users")->capture_default_str();
-  CLI11_PARSE(app, argc, argv);
-  try {
-    return measure(flags);
-  } catch (const std::exception& failure) {
-    std::fprintf(stderr, "propagation: %s\n", failure.what());
-    return 1;
+Numbers measure_propagation(const Servers& servers, const PropagationOptions& options) {
+  SessionStream stream({.users = options.users, .start = base::wall_now() - std::chrono::hours(1)});
+  TopicProducer producer(
+      {.brokers = servers.brokers, .topic = options.topic, .linger_ms = kLingerMs});
+  Watcher watcher(servers.redis);
+  std::string message;
+  const auto produce = [&](const Arrival& arrival, const std::string& user) {
+    write_message(arrival, user, message);
+    producer.send(user, message);
+  };
+  // A producer's first message waits for a second or so, until all its connections stand.
+  const Arrival first = stream.next();
+  produce(first, uuid(kUserIds, first.user));
+  producer.flush();
+
+  const auto every = static_cast<std::uint64_t>(std::max(1.0, options.rate / kProbesPerSecond));
+  const auto total =
+      static_cast<std::uint64_t>(options.rate * (options.warm_up_seconds + options.seconds));
+  // Users that no run before has made.
+  const auto first_probe = static_cast<std::uint64_t>(
+      std::chrono::system_clock::now().time_since_epoch() / std::chrono::microseconds(1));
+  const auto start = steady_clock::now();
+  const auto measured_from = start + of_seconds(options.warm_up_seconds);
+  for (std::uint64_t i = 0; i < total; ++i) {
+    const auto due = start + of_seconds(static_cast<double>(i) / options.rate);
+    // A little later, for several at once: a sleep for each message would cost more than the
+    // message.
+    if (due > steady_clock::now()) std::this_thread::sleep_until(due + kOversleep);
+    const Arrival arrival = stream.next();
+    if (i % every != 0 || due < measured_from) {
+      produce(arrival, uuid(kUserIds, arrival.user));
+      continue;
+    }
+    const std::string user = uuid(kProbeIds, first_probe + i);
+    Probe probe{.key = {}, .due = due};
+    ledger::user_key("fcap", user, probe.key);
+    watcher.add(std::move(probe));
+    produce(arrival, user);
   }
+  const std::chrono::duration<double> took = steady_clock::now() - start;
+  producer.flush();
+  const std::vector<double> delays = watcher.finish();
+  return {{"produced_per_second", static_cast<double>(total) / took.count()},
+          {"p50_ms", quantile(delays, 0.5)},
+          {"p99_ms", quantile(delays, 0.99)},
+          {"max_ms", quantile(delays, 1)},
+          {"seen", static_cast<double>(delays.size())},
+          {"unseen", static_cast<double>(watcher.unseen())}};
 }
+
+}  // namespace fcap::bench

@@ -69,7 +69,7 @@ SessionStream::Step SessionStream::pop() {
   return step;
 }
 
-Impression SessionStream::next() {
+Arrival SessionStream::next() {
   for (;;) {
     const Step step = pop();
     if (step.pages_left > 0) {
@@ -94,13 +94,13 @@ std::string uuid(std::uint64_t kind, std::uint64_t number) {
   return text;
 }
 
-void write_message(const Impression& impression, std::string_view user_id, std::string& out) {
+void write_message(const Arrival& arrival, std::string_view user_id, std::string& out) {
   out = R"({"user_id":")";
   out += user_id;
   fmt::format_to(std::back_inserter(out),
-                 R"(","campaign_id":"campaign-{}","timestamp":{},"imp_id":")", impression.campaign,
-                 to_ms(impression.time));
-  append_uuid(out, kImpressionIds, impression.number);
+                 R"(","campaign_id":"campaign-{}","timestamp":{},"imp_id":")", arrival.campaign,
+                 to_ms(arrival.time));
+  append_uuid(out, kImpressionIds, arrival.number);
   out += R"("})";
 }
 

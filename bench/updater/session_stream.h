@@ -26,7 +26,7 @@ struct SessionOptions {
 };
 
 /// One impression of the stream. Ids are made from the numbers, and have 36 characters.
-struct Impression {
+struct Arrival {
   Instant time;  ///< shown at
   std::uint64_t user = 0;
   std::uint64_t campaign = 0;
@@ -38,7 +38,7 @@ struct Impression {
 class SessionStream {
  public:
   explicit SessionStream(const SessionOptions& options);
-  Impression next();
+  Arrival next();
 
  private:
   struct Step {
@@ -68,6 +68,6 @@ inline constexpr std::uint64_t kUserIds = 1;
 inline constexpr std::uint64_t kImpressionIds = 2;
 
 /// The impression as a message of the topic; replaces `out`.
-void write_message(const Impression& impression, std::string_view user_id, std::string& out);
+void write_message(const Arrival& arrival, std::string_view user_id, std::string& out);
 
 }  // namespace fcap::bench

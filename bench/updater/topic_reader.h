@@ -4,8 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "updater/metrics/metrics.h"
-#include "updater/pipeline/kafka_consumer.h"
+#include "kafka/consumer.h"
 
 namespace fcap::bench {
 
@@ -21,10 +20,9 @@ class TopicReader {
   void commit();
 
  private:
-  updater::Metrics metrics_;
-  std::unique_ptr<updater::KafkaConsumer> consumer_;
-  updater::MessageBatch batch_;
-  std::vector<updater::PartitionOffset> next_;
+  std::unique_ptr<kafka::Consumer> consumer_;
+  kafka::MessageBatch batch_;
+  std::vector<kafka::PartitionOffset> next_;
 };
 
 }  // namespace fcap::bench

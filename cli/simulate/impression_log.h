@@ -31,7 +31,7 @@ struct LogRow {
   }
 };
 
-/// An event log in memory, 24 bytes an event (twice that while it is being put in order).
+/// An event log in memory, 24 bytes per event (twice that while it is being put in order).
 class ImpressionLog {
  public:
   /// `null_user_ids` stand for "unknown": their events are only counted, as by the live path.

@@ -60,7 +60,7 @@ Status read_messages(LineSource& lines, const std::string& path, ImpressionLog& 
       progress.report(lines.bytes_read(), lines.bytes_total());
     }
     if (is_blank(line)) continue;
-    if (const auto rejected = decoder->decode(line, event)) {
+    if (const auto rejected = decoder->decode_one(line, event)) {
       rejections.add(path, lines.line_number(), text_of(*rejected));
     } else {
       log.add(event);
@@ -99,7 +99,7 @@ Status read_topic(const KafkaSource& source, ImpressionLog& log, Rejections& rej
   return reader.value()->read(spans.value(), [&](const kafka::Message& message) {
     if (++done % kReportEvery == 0) progress.report(done, total);
     events::Event event;
-    if (const auto rejected = decoder->decode(message.value, event)) {
+    if (const auto rejected = decoder->decode_one(message.value, event)) {
       rejections.add(fmt::format("{}[{}]", source.topic, message.partition),
                      static_cast<std::size_t>(message.offset), text_of(*rejected));
     } else {

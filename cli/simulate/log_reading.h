@@ -31,8 +31,8 @@ struct Rejections {
   }
 };
 
-/// Adds a file's events to the log: event messages, one a line, where it begins with "{", else CSV;
-/// gzip or plain. Lines that are no events are added to `rejections` and do not stop the rest.
+/// Adds a file's events to the log: event messages, one per line, where it begins with "{", else
+/// CSV; gzip or plain. Lines that are no events are added to `rejections` and do not stop the rest.
 /// `columns`: what CSV calls its columns.
 Status read_log_file(const std::string& path, const CsvLog::ColumnNames& columns,
                      ImpressionLog& log, Rejections& rejections, Progress& progress);

@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <cstdint>
 #include <functional>
+#include <map>
 #include <numeric>
 #include <set>
 #include <span>
@@ -7,46 +9,19 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "cli/simulate/advertisers.h"
 #include "cli/simulate/simulation.h"
-#include "config/segment_warnings.h"
 #include "ledger/ids.h"
 #include "ledger/ledger.h"
 #include "rules/compiled_rules.h"
 #include "rules/evaluate.h"
 #include "rules/keep_needed.h"
+#include "sources/segment_warnings.h"
 
 namespace fcap::cli {
 namespace {
 
 using Kind = LogRow::Kind;
-
-/// Counts by campaign of one user at a time, without a table to clear between users.
-class CampaignCounts {
- public:
-  explicit CampaignCounts(std::size_t campaigns) : counts_(campaigns, 0) {}
-
-  void add(std::uint32_t campaign) {
-    if (counts_[campaign]++ == 0) touched_.push_back(campaign);
-  }
-
-  /// Calls visit(campaign, count) for each, and forgets them.
-  template <typename Visit>
-  void drain(Visit&& visit) {
-    for (const std::uint32_t campaign : touched_) {
-      visit(campaign, counts_[campaign]);
-      counts_[campaign] = 0;
-    }
-    touched_.clear();
-  }
-
- private:
-  std::vector<std::uint32_t> counts_;
-  std::vector<std::uint32_t> touched_;
-};
-
-void count_in(Frequencies& frequencies, std::uint64_t impressions) {
-  if (impressions > 0) ++frequencies[std::min(impressions, std::uint64_t{10}) - 1];
-}
 
 std::vector<std::uint64_t> hashes_of(const Interner& names) {
   std::vector<std::uint64_t> hashes(names.size());
@@ -137,10 +112,16 @@ bool any_rule_fits(const ImpressionLog& log, const RuleSet& rules) {
   });
 }
 
+std::int64_t day_of(const Simulation& simulation, const LogRow& row) {
+  return simulation.zone->day_at(to_ms(row.time())) - simulation.first_day;
+}
+
 class Replay {
  public:
-  Replay(const ImpressionLog& log, const NamedRules& rules, const SegmentSet* stored)
+  Replay(const ImpressionLog& log, const Simulation& log_as_it_was, const NamedRules& rules,
+         const SegmentSet* stored)
       : log_(log),
+        log_as_it_was_(log_as_it_was),
         rules_(*rules.rules),
         stored_(stored),
         ledger_(rules.rules),
@@ -148,8 +129,11 @@ class Replay {
         creative_hashes_(hashes_of(log.creatives())),
         before_(log.campaigns().size()),
         after_(log.campaigns().size()),
-        campaigns_(log.campaigns().size()) {
+        campaigns_(log.campaigns().size()),
+        advertisers_(log, *rules.rules) {
     outcome_.name = rules.name;
+    outcome_.sweep_limit = rules.sweep_limit;
+    outcome_.shown_per_day.assign(log_as_it_was.per_day.size(), 0);
     outcome_.version = rules_.version();
     outcome_.warnings = rules_.warnings();
     outcome_.any_rule_fits = any_rule_fits(log, rules_);
@@ -158,7 +142,7 @@ class Replay {
       outcome_.rules.push_back({.id = rule.id, .description = description_of(rule), .blocked = 0});
     }
     if (stored_ != nullptr) {
-      for (std::string& warning : config::segment_warnings(rules_, *stored_)) {
+      for (std::string& warning : sources::segment_warnings(rules_, *stored_)) {
         outcome_.warnings.push_back(std::move(warning));
       }
     } else if (!rules_.compiled().segments.empty()) {
@@ -174,17 +158,20 @@ class Replay {
     for (const LogRow& row : events) add(row);
     if (shown_to_user_ > 0) ++outcome_.reach;
     outcome_.shown += shown_to_user_;
-    count_in(outcome_.per_user, shown_to_user_);
+    outcome_.per_user.add(shown_to_user_);
     before_.drain([&](std::uint32_t campaign, std::uint32_t count) {
       campaigns_[campaign].impressions += count;
       ++campaigns_[campaign].reach_before;
+      advertisers_.add_before(campaign, count);
     });
     after_.drain([&](std::uint32_t campaign, std::uint32_t count) {
       campaigns_[campaign].shown += count;
       ++campaigns_[campaign].reach;
       ++outcome_.pairs;
-      count_in(outcome_.per_pair, count);
+      outcome_.per_pair.add(count);
+      advertisers_.add_after(campaign, count);
     });
+    advertisers_.end_user();
   }
 
   Outcome finish() {
@@ -201,11 +188,12 @@ class Replay {
       }
       return log_.campaigns().name(a) < log_.campaigns().name(b);
     });
-    order.resize(std::min(order.size(), kBusiestMax));
     for (const std::uint32_t i : order) {
       campaigns_[i].id = log_.campaigns().name(i);
+      campaigns_[i].advertiser = advertisers_.of(i);
       outcome_.campaigns.push_back(std::move(campaigns_[i]));
     }
+    outcome_.advertisers = advertisers_.busiest_first();
     return std::move(outcome_);
   }
 
@@ -225,6 +213,7 @@ class Replay {
       if (may_be_shown(entry, log_.users().name(row.user))) {
         ledger_.add(entry);
         after_.add(row.campaign);
+        ++outcome_.shown_per_day[static_cast<std::size_t>(day_of(log_as_it_was_, row))];
         ++shown_to_user_;
         return;
       }
@@ -257,6 +246,7 @@ class Replay {
   }
 
   const ImpressionLog& log_;
+  const Simulation& log_as_it_was_;
   const RuleSet& rules_;
   const SegmentSet* stored_;
   rules::Evaluator evaluator_;
@@ -266,6 +256,7 @@ class Replay {
   CampaignCounts before_;
   CampaignCounts after_;
   std::vector<CampaignOutcome> campaigns_;
+  Advertisers advertisers_;
   std::unordered_map<std::string_view, std::size_t> rule_index_;
   std::unordered_set<std::uint64_t> blocked_ids_;
   std::uint64_t shown_to_user_ = 0;
@@ -274,8 +265,10 @@ class Replay {
 
 }  // namespace
 
-Simulation describe(const ImpressionLog& log) {
+Simulation describe(const ImpressionLog& log, std::shared_ptr<const rules::Zone> zone) {
   Simulation simulation;
+  simulation.zone = std::move(zone);
+  std::map<std::int64_t, std::uint64_t> per_day;
   simulation.repeated = log.repeated_count();
   simulation.without_user = log.without_user_count();
   simulation.first_at = Instant::max();
@@ -294,24 +287,32 @@ Simulation describe(const ImpressionLog& log) {
       seen[row.campaign] = true;
       simulation.first_at = std::min(simulation.first_at, row.time());
       simulation.last_at = std::max(simulation.last_at, row.time());
+      ++per_day[simulation.zone->day_at(to_ms(row.time()))];
     }
     simulation.impressions += of_user;
     if (of_user > 0) ++simulation.reach;
-    count_in(simulation.per_user, of_user);
+    simulation.per_user.add(of_user);
     counts.drain([&](std::uint32_t /*campaign*/, std::uint32_t count) {
       ++simulation.pairs;
-      count_in(simulation.per_pair, count);
+      simulation.per_pair.add(count);
     });
   }
   simulation.campaigns = static_cast<std::uint64_t>(std::count(seen.begin(), seen.end(), true));
+  if (per_day.empty()) return simulation;
+  simulation.first_day = per_day.begin()->first;
+  simulation.per_day.assign(
+      static_cast<std::size_t>(per_day.rbegin()->first - simulation.first_day) + 1, 0);
+  for (const auto& [day, count] : per_day) {
+    simulation.per_day[static_cast<std::size_t>(day - simulation.first_day)] = count;
+  }
   return simulation;
 }
 
-Outcome replay(const ImpressionLog& log, const NamedRules& rules, const SegmentSet* stored,
-               Progress& progress) {
+Outcome replay(const ImpressionLog& log, const Simulation& log_as_it_was, const NamedRules& rules,
+               const SegmentSet* stored, Progress& progress) {
   constexpr std::size_t kReportEvery = 8192;
   progress.begin("Replaying under " + rules.name);
-  Replay replay(log, rules, stored);
+  Replay replay(log, log_as_it_was, rules, stored);
   std::size_t done = 0;
   std::size_t report_at = kReportEvery;
   for (std::size_t user = 0; user < log.user_count(); ++user) {

@@ -4,9 +4,9 @@
 
 #include <fmt/format.h>
 
+#include "base/time_text.h"
 #include "cli/simulate/simulation.h"
 #include "cli/simulate/wording.h"
-#include "config/time_text.h"
 
 namespace fcap::cli {
 namespace {
@@ -22,7 +22,8 @@ std::size_t width_of(const std::string& text) {
   }));
 }
 
-/// The first column and what stands behind the first `numbers` to the left, numbers to the right.
+/// The first column, and those after the first `numbers` columns, are aligned left; numbers are
+/// aligned right.
 void print_table(const Table& rows, std::ostream& out, std::size_t numbers = SIZE_MAX) {
   std::vector<std::size_t> widths(rows.front().size(), 0);
   for (const auto& row : rows) {
@@ -58,6 +59,10 @@ void print_overview(const Simulation& simulation, std::ostream& out) {
   table.push_back(row_of(simulation, "blocked, share", percent(0, 1), [&](const Outcome& o) {
     return percent(o.blocked, simulation.impressions);
   }));
+  if (simulation.cpm) {
+    table.push_back(row_of(simulation, "blocked, worth", worth(0, simulation.cpm),
+                           [&](const Outcome& o) { return worth(o.blocked, simulation.cpm); }));
+  }
   table.push_back(row_of(simulation, "users reached", grouped(simulation.reach),
                          [](const Outcome& o) { return grouped(o.reach); }));
   table.push_back(row_of(simulation, "impressions per user",
@@ -82,9 +87,42 @@ void print_frequencies(const Simulation& simulation, const char* title,
   Table table;
   table.push_back(
       row_of(simulation, "impressions", "as logged", [](const Outcome& o) { return o.name; }));
-  for (std::size_t i = 0; i < std::tuple_size_v<Frequencies>; ++i) {
-    table.push_back(row_of(simulation, frequency_label(i), grouped((simulation.*before)[i]),
-                           [&](const Outcome& o) { return grouped((o.*after)[i]); }));
+  std::uint64_t most = (simulation.*before).most();
+  for (const Outcome& outcome : simulation.outcomes) most = std::max(most, (outcome.*after).most());
+  for (const FrequencyBucket& bucket : frequency_buckets(most)) {
+    const auto number = [&](const Frequencies& frequencies) {
+      return grouped(frequencies.between(bucket.first, bucket.last));
+    };
+    table.push_back(row_of(simulation, bucket.label(), number(simulation.*before),
+                           [&](const Outcome& o) { return number(o.*after); }));
+  }
+  print_table(table, out);
+}
+
+void print_reach(const Simulation& simulation, std::ostream& out) {
+  out << "\nUsers reached at least so often\n";
+  Table table;
+  table.push_back(
+      row_of(simulation, "at least", "as logged", [](const Outcome& o) { return o.name; }));
+  for (const std::uint64_t step : reach_steps(simulation.per_user.most())) {
+    table.push_back(row_of(simulation, grouped(step) + "+",
+                           grouped(simulation.per_user.at_least(step)),
+                           [&](const Outcome& o) { return grouped(o.per_user.at_least(step)); }));
+  }
+  print_table(table, out);
+}
+
+/// One line per rule set: what the curve of a sweep is drawn from.
+void print_sweep(const Simulation& simulation, std::ostream& out) {
+  Table table{{"", "shown", "blocked", "blocked, share", "users reached", "per user",
+               "per user and campaign"}};
+  table.push_back({"as logged", grouped(simulation.impressions), "0", percent(0, 1),
+                   grouped(simulation.reach), average(simulation.impressions, simulation.reach),
+                   average(simulation.impressions, simulation.pairs)});
+  for (const Outcome& o : simulation.outcomes) {
+    table.push_back({o.name, grouped(o.shown), grouped(o.blocked),
+                     percent(o.blocked, simulation.impressions), grouped(o.reach),
+                     average(o.shown, o.reach), average(o.shown, o.pairs)});
   }
   print_table(table, out);
 }
@@ -121,7 +159,8 @@ void print_campaigns(const Simulation& simulation, std::ostream& out) {
     };
     // The log's order, so that it is the same for every rule set.
     table.push_back(
-        row_of(simulation, busiest[i].id, cell(busiest[i].impressions, busiest[i].reach_before),
+        row_of(simulation, simulation.names.label(busiest[i].id),
+               cell(busiest[i].impressions, busiest[i].reach_before),
                [&](const Outcome& o) { return cell(o.campaigns[i].shown, o.campaigns[i].reach); }));
   }
   print_table(table, out);
@@ -131,6 +170,12 @@ void print_campaigns(const Simulation& simulation, std::ostream& out) {
 
 void print_text(const Simulation& simulation, std::ostream& out) {
   out << log_sentence(simulation) << "\n";
+  if (simulation.outcomes.front().sweep_limit) {
+    out << "\n";
+    print_sweep(simulation, out);
+    print_reach(simulation, out);
+    return;
+  }
   for (const Outcome& outcome : simulation.outcomes) out << headline(simulation, outcome) << "\n";
   out << "\n";
   print_overview(simulation, out);
@@ -138,6 +183,7 @@ void print_text(const Simulation& simulation, std::ostream& out) {
                     out);
   print_frequencies(simulation, "Users and campaigns by impressions", &Simulation::per_pair,
                     &Outcome::per_pair, out);
+  print_reach(simulation, out);
   for (const Outcome& outcome : simulation.outcomes) print_rules(simulation, outcome, out);
   print_campaigns(simulation, out);
 }

@@ -12,18 +12,21 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "cli/commands.h"
 #include "cli/failure.h"
 #include "cli/instants.h"
 #include "cli/kafka_connection.h"
 #include "cli/rule_loading.h"
 #include "cli/simulate/simulation.h"
+#include "cli/simulate/sweep.h"
 #include "cli/stored_segments.h"
 
 namespace fcap::cli {
 namespace {
 
-/// Rule sets are told apart by file name; where that is not enough, by the whole path.
+/// Rule sets are named by the name that they contain, or by their file's; where two are equal, by
+/// the whole path.
 Result<std::vector<NamedRules>> load_all(const Settings& settings) {
   std::vector<NamedRules> all;
   std::set<std::string> names;
@@ -35,8 +38,10 @@ Result<std::vector<NamedRules>> load_all(const Settings& settings) {
     access.rules_file = file;
     Result<LoadedRules> loaded = load_rules(access);
     if (!loaded.ok()) return loaded.status();
-    std::string name =
-        file.empty() ? loaded.value().source : std::filesystem::path(file).filename().string();
+    std::string name = loaded.value().name;
+    if (name.empty()) {
+      name = file.empty() ? loaded.value().source : std::filesystem::path(file).filename().string();
+    }
     if (!names.insert(name).second) name = file;
     all.push_back({.name = std::move(name), .rules = loaded.value().rules});
   }
@@ -95,14 +100,14 @@ Status read_all(const SimulateSettings& simulate, const CsvLog::ColumnNames& col
   }
   if (!topic) return {};
   simulation.sources.push_back("topic " + topic->topic);
-  return read_topic(*topic, log, simulation.rejections, progress);
+  return with_kafka_options(read_topic(*topic, log, simulation.rejections, progress), "--kafka");
 }
 
 void print_notes(const Simulation& simulation, std::ostream& err) {
   if (const Rejections& rejections = simulation.rejections; rejections.count > 0) {
     err << fmt::format(
         "fcap: warning: {} {} left out:\n", rejections.count,
-        rejections.count == 1 ? "line is no event and was" : "lines are no events and were");
+        rejections.count == 1 ? "line is not an event and was" : "lines are not events and were");
     for (const Rejections::Told& told : rejections.first) {
       err << fmt::format("  {}: line {}: {}\n", told.source, told.line, told.reason);
     }
@@ -131,12 +136,32 @@ void print_notes(const Simulation& simulation, std::ostream& err) {
   }
 }
 
-Status write_page(const Simulation& simulation, const std::string& path) {
+Status write_file(const std::string& option, const std::string& path, const std::string& text) {
+  if (path.empty()) return {};
   std::ofstream file(path, std::ios::binary);
-  file << to_html(simulation);
+  file << text;
   file.close();
   if (file) return {};
-  return Status::error(StatusCode::kNotFound, "--html: " + path + " cannot be written");
+  return Status::error(StatusCode::kNotFound, option + ": " + path + " cannot be written");
+}
+
+Result<std::vector<NamedRules>> rule_sets_for(const Settings& settings) {
+  Result<std::vector<NamedRules>> loaded = load_all(settings);
+  if (!loaded.ok() || settings.simulate.sweep.empty()) return loaded;
+  const Result<Sweep> sweep = parse_sweep(settings.simulate.sweep);
+  if (!sweep.ok()) return sweep.status();
+  if (loaded.value().size() > 1) {
+    return Status::error(StatusCode::kInvalidArgument, "--sweep goes with one rule set");
+  }
+  return rule_sets_of(sweep.value(), loaded.value().front());
+}
+
+Status write_reports(const SimulateSettings& simulate, const Simulation& simulation) {
+  if (!simulate.html.empty()) {
+    Status status = write_file("--html", simulate.html, to_html(simulation));
+    if (!status.ok()) return status;
+  }
+  return simulate.csv.empty() ? Status{} : write_file("--csv", simulate.csv, to_csv(simulation));
 }
 
 }  // namespace
@@ -147,8 +172,17 @@ int run_simulate(const Settings& settings, Streams streams) {
   if (!topic.ok()) return fail(streams, topic.status());
   const Result<CsvLog::ColumnNames> columns = columns_of(simulate);
   if (!columns.ok()) return fail(streams, columns.status());
-  const Result<std::vector<NamedRules>> rules = load_all(settings);
+  const Result<std::vector<NamedRules>> rules = rule_sets_for(settings);
   if (!rules.ok()) return fail(streams, rules.status());
+  Result<ItemNames> names =
+      simulate.names.empty() ? Result<ItemNames>(ItemNames()) : ItemNames::read(simulate.names);
+  if (!names.ok()) return fail(streams, names.status());
+  const std::string& zone_name = settings.time_zone;
+  Result<rules::Zone> zone = rules::Zone::load(zone_name.empty() ? "UTC" : zone_name);
+  if (!zone.ok()) {
+    return fail(streams, Status::error(StatusCode::kInvalidArgument,
+                                       "--time-zone: " + zone.status().text()));
+  }
   const Result<StoredSegments> stored = load_segments_of(settings);
   if (!stored.ok()) return fail(streams, stored.status());
   for (const std::string& warning : stored.value().warnings) {
@@ -162,21 +196,27 @@ int run_simulate(const Settings& settings, Streams streams) {
   progress.finish();
   if (!status.ok()) return fail(streams, status);
   log.put_in_order();
-  Simulation simulation = describe(log);
+  Simulation simulation =
+      describe(log, std::make_shared<const rules::Zone>(std::move(zone).value()));
+  if (!zone_name.empty()) simulation.time_zone = zone_name;
+  simulation.made_at = base::wall_now();
+  simulation.names = std::move(names).value();
+  simulation.cpm = simulate.cpm;
   simulation.sources = std::move(read.sources);
   simulation.rejections = std::move(read.rejections);
   if (simulation.impressions == 0) {
     print_notes(simulation, streams.err);
     return fail(streams, Status::error(StatusCode::kNotFound, "the log holds no impression"));
   }
+  std::vector<Outcome> outcomes;
   for (const NamedRules& set : rules.value()) {
-    simulation.outcomes.push_back(replay(log, set, stored.value().set.get(), progress));
+    outcomes.push_back(replay(log, simulation, set, stored.value().set.get(), progress));
   }
+  simulation.outcomes = std::move(outcomes);
   progress.finish();
   print_notes(simulation, streams.err);
-  if (!simulate.html.empty()) {
-    const Status written = write_page(simulation, simulate.html);
-    if (!written.ok()) return fail(streams, written);
+  if (const Status written = write_reports(simulate, simulation); !written.ok()) {
+    return fail(streams, written);
   }
   if (settings.json) {
     print_json(simulation, streams.out);

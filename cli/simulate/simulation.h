@@ -1,9 +1,9 @@
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,14 +11,14 @@
 #include <fcap/segment_set.h>
 #include <fcap/time.h>
 
+#include "cli/simulate/frequencies.h"
 #include "cli/simulate/impression_log.h"
+#include "cli/simulate/item_names.h"
 #include "cli/simulate/log_reading.h"
 #include "cli/simulate/progress.h"
+#include "rules/zone.h"
 
 namespace fcap::cli {
-
-/// How many users (or pairs of user and campaign) have 1, 2, … 9, and 10 or more impressions.
-using Frequencies = std::array<std::uint64_t, 10>;
 
 struct RuleCost {
   std::string id;
@@ -28,10 +28,20 @@ struct RuleCost {
 
 struct CampaignOutcome {
   std::string id;
+  std::string advertiser;  ///< empty: not known
   std::uint64_t impressions = 0;
   std::uint64_t shown = 0;
   std::uint64_t reach_before = 0;
   std::uint64_t reach = 0;  ///< users to whom it was shown at least once
+};
+
+/// The campaigns of one advertiser together.
+struct AdvertiserOutcome {
+  std::string id;
+  std::uint64_t impressions = 0;
+  std::uint64_t shown = 0;
+  std::uint64_t reach_before = 0;
+  std::uint64_t reach = 0;
 };
 
 /// What one rule set would have made of the log. A blocked impression does not count for those
@@ -50,8 +60,11 @@ struct Outcome {
   Frequencies per_user{};
   std::uint64_t pairs = 0;
   Frequencies per_pair{};
-  std::vector<RuleCost> rules;             ///< all, the dearest first
-  std::vector<CampaignOutcome> campaigns;  ///< the busiest, busiest first
+  std::vector<RuleCost> rules;                 ///< all, costliest first
+  std::vector<CampaignOutcome> campaigns;      ///< all, busiest first
+  std::vector<AdvertiserOutcome> advertisers;  ///< those that the catalog names, busiest first
+  std::vector<std::uint64_t> shown_per_day;    ///< as Simulation::per_day
+  std::optional<std::uint32_t> sweep_limit;    ///< the limit that --sweep gave the rules
 };
 
 /// The log as it was, and what each rule set would have made of it.
@@ -68,30 +81,42 @@ struct Simulation {
   std::uint64_t pairs = 0;
   Frequencies per_pair{};
   std::uint64_t campaigns = 0;
+  /// Whose dates and times of day the report has.
+  std::string time_zone = "UTC";
+  std::shared_ptr<const rules::Zone> zone;
+  std::int64_t first_day = 0;          ///< since 1970, local
+  std::vector<std::uint64_t> per_day;  ///< impressions, from first_day on
+  Instant made_at;                     ///< when the report was made
   Rejections rejections;
+  ItemNames names;
+  std::optional<double> cpm;  ///< the price of a thousand impressions, in whatever currency
   std::vector<Outcome> outcomes;
 };
 
 struct NamedRules {
   std::string name;
   std::shared_ptr<const RuleSet> rules;
+  std::optional<std::uint32_t> sweep_limit = std::nullopt;
 };
 
-/// How many campaigns an Outcome tells of.
+/// How many campaigns the page and the JSON tell of; the CSV has all.
 inline constexpr std::size_t kBusiestMax = 1000;
 
 /// Everything about the log itself.
-[[nodiscard]] Simulation describe(const ImpressionLog& log);
+[[nodiscard]] Simulation describe(const ImpressionLog& log,
+                                  std::shared_ptr<const rules::Zone> zone);
 
-/// Replays the log, put in order before, through one rule set.
-/// `stored`: who is in which segment, all the time; null: nobody is known to be in any.
-[[nodiscard]] Outcome replay(const ImpressionLog& log, const NamedRules& rules,
-                             const SegmentSet* stored, Progress& progress);
+/// Replays the log, put in order before, through one rule set. `log_as_it_was` is what describe()
+/// gave. `stored`: who is in which segment, all the time; null: nobody is known to be in any.
+[[nodiscard]] Outcome replay(const ImpressionLog& log, const Simulation& log_as_it_was,
+                             const NamedRules& rules, const SegmentSet* stored, Progress& progress);
 
 [[nodiscard]] std::string description_of(const Rule& rule);
 
 void print_text(const Simulation& simulation, std::ostream& out);
 void print_json(const Simulation& simulation, std::ostream& out);
+/// Every campaign under every rule set, one per line.
+[[nodiscard]] std::string to_csv(const Simulation& simulation);
 /// One page that needs nothing but itself.
 [[nodiscard]] std::string to_html(const Simulation& simulation);
 

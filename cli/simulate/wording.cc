@@ -1,9 +1,13 @@
 #include "cli/simulate/wording.h"
 
+#include <array>
+#include <chrono>
+#include <cmath>
+
 #include <fmt/format.h>
 
-#include "config/rule_words.h"
-#include "config/time_text.h"
+#include "base/time_text.h"
+#include "rule_text/rule_words.h"
 
 namespace fcap::cli {
 namespace {
@@ -20,12 +24,12 @@ std::string length_text(std::chrono::milliseconds length) {
   if (length % std::chrono::hours{1} == std::chrono::hours{0}) {
     return counted(static_cast<std::uint64_t>(length / std::chrono::hours{1}), "hour");
   }
-  return config::format_length(length);
+  return base::format_length(length);
 }
 
 std::string scope_text(const Rule& rule) {
   if (rule.scope == Scope::kUser) return "of everything for each user";
-  const auto scope = config::word_of(config::kScopeWords, rule.scope);
+  const auto scope = rule_text::word_of(rule_text::kScopeWords, rule.scope);
   return rule.target == "*" ? fmt::format("of each {}", scope)
                             : fmt::format("of {} {}", scope, rule.target);
 }
@@ -38,12 +42,28 @@ std::string window_text(const Window& window) {
       return "in " + length_text(window.length) + " from the first";
     case Window::Kind::kCalendar:
       return fmt::format("per calendar {} ({})",
-                         config::word_of(config::kCalendarUnitWords, window.unit),
+                         rule_text::word_of(rule_text::kCalendarUnitWords, window.unit),
                          window.time_zone);
     case Window::Kind::kLifetime:
       return "ever";
   }
   return {};
+}
+
+struct DateParts {
+  int year = 0;
+  unsigned month = 1;
+  unsigned day = 1;
+};
+
+constexpr std::array<std::string_view, 12> kMonths{"January",   "February", "March",    "April",
+                                                   "May",       "June",     "July",     "August",
+                                                   "September", "October",  "November", "December"};
+
+DateParts date_of(std::int64_t day) {
+  const std::chrono::sys_days at{std::chrono::days{day}};
+  const std::chrono::year_month_day date{at};
+  return {int{date.year()}, unsigned{date.month()}, unsigned{date.day()}};
 }
 
 }  // namespace
@@ -68,8 +88,32 @@ std::string average(std::uint64_t sum, std::uint64_t count) {
                      count == 0 ? 0.0 : static_cast<double>(sum) / static_cast<double>(count));
 }
 
-std::string frequency_label(std::size_t index) {
-  return index + 1 == std::tuple_size_v<Frequencies> ? "10+" : std::to_string(index + 1);
+std::string worth(std::uint64_t impressions, const std::optional<double>& cpm) {
+  if (!cpm) return {};
+  constexpr double kPerThousand = 1000;
+  const auto cents = static_cast<std::uint64_t>(
+      std::llround(100 * *cpm * static_cast<double>(impressions) / kPerThousand));
+  return fmt::format("{}.{:02}", grouped(cents / 100), cents % 100);
+}
+
+std::string day_text(std::int64_t day) {
+  const DateParts date = date_of(day);
+  return fmt::format("{:04}-{:02}-{:02}", date.year, date.month, date.day);
+}
+
+std::string period_text(std::int64_t first_day, std::int64_t last_day) {
+  const DateParts first = date_of(first_day);
+  const DateParts last = date_of(last_day);
+  const auto text = [](const DateParts& date, bool with_month, bool with_year) {
+    std::string out = std::to_string(date.day);
+    if (with_month) out.append(" ").append(kMonths[date.month - 1]);
+    if (with_year) out.append(" ").append(std::to_string(date.year));
+    return out;
+  };
+  if (first_day == last_day) return text(last, true, true);
+  if (first.year != last.year) return text(first, true, true) + " – " + text(last, true, true);
+  if (first.month != last.month) return text(first, true, false) + " – " + text(last, true, true);
+  return text(first, false, false) + "–" + text(last, true, true);
 }
 
 std::string description_of(const Rule& rule) {
@@ -79,7 +123,7 @@ std::string description_of(const Rule& rule) {
   } else if (*rule.limit == 0) {
     text = fmt::format("nothing {}", scope_text(rule));
   } else {
-    const auto type = config::word_of(config::kEventTypeWords, rule.event_type);
+    const auto type = rule_text::word_of(rule_text::kEventTypeWords, rule.event_type);
     text = fmt::format("at most {} {} {}",
                        counted(*rule.limit, type == "viewable" ? "viewable impression" : type),
                        scope_text(rule), window_text(rule.window));
@@ -90,10 +134,11 @@ std::string description_of(const Rule& rule) {
 }
 
 std::string log_sentence(const Simulation& simulation) {
+  const std::int64_t days = static_cast<std::int64_t>(simulation.per_day.size());
   return fmt::format(
-      "The log: {} of {} to {}, from {} to {}.", counted(simulation.impressions, "impression"),
+      "The log: {} of {} to {}, {} ({}).", counted(simulation.impressions, "impression"),
       counted(simulation.campaigns, "campaign"), counted(simulation.reach, "user"),
-      config::format_instant(simulation.first_at), config::format_instant(simulation.last_at));
+      period_text(simulation.first_day, simulation.first_day + days - 1), simulation.time_zone);
 }
 
 std::string headline(const Simulation& simulation, const Outcome& outcome) {

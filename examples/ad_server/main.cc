@@ -77,7 +77,7 @@ void add_flags(CLI::App& app, Flags& flags) {
   app.add_option("--seconds", flags.seconds, "How long to serve")
       ->check(CLI::Range(1, 86'400))
       ->capture_default_str();
-  app.add_option("--rate", flags.rate, "Synthetic page views a second")
+  app.add_option("--rate", flags.rate, "Synthetic page views per second")
       ->check(CLI::Range(1.0, 1e6))
       ->capture_default_str();
   app.add_option("--users", flags.users, "Synthetic users")

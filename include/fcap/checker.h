@@ -28,7 +28,8 @@ class AsyncRead;
 
 /// What one check may set. The views must outlive the call.
 struct CheckOptions {
-  /// From the call to the answer; absent: the Checker's.
+  /// From the call to the answer; absent: the Checker's. More than 60 s counts as 60 s. With 0 or
+  /// less nothing is waited for: a check that needs the store answers kTimeout at once.
   std::optional<std::chrono::microseconds> deadline = {};
   /// The instant to judge at; absent: the Checker's clock.
   std::optional<Instant> now = {};
@@ -42,8 +43,8 @@ struct UserCandidates {
   std::span<const Candidate> candidates;
 };
 
-/// A check that was started by check_async() or check_or_async(); lets it be canceled. May outlive
-/// the Checker. Letting it go changes nothing.
+/// A check that was started by check_async() or check_or_async(); it can be canceled through this.
+/// May outlive the Checker. Destroying the handle does not cancel the check.
 class FCAP_EXPORT CheckHandle {
  public:
   CheckHandle() noexcept = default;
@@ -53,9 +54,9 @@ class FCAP_EXPORT CheckHandle {
   CheckHandle& operator=(const CheckHandle&) = delete;
   ~CheckHandle();
 
-  /// True: the callback has not run, never will, and what it held has been destroyed. False: it has
-  /// run, is running or is about to, or there is none. From any thread, also in a callback; must
-  /// not be called on one handle from two threads at once.
+  /// True: the callback has not run and never will, and it has been destroyed. False: it has run,
+  /// is running or is about to run, or this handle belongs to no check. May be called from any
+  /// thread, also from inside a callback, but not on one handle from two threads at once.
   bool cancel() noexcept;
 
   /// For fcap's own parts: takes over a reference.
@@ -104,7 +105,9 @@ class FCAP_EXPORT Checker {
 
   /// Completes everything pending (kShutdown, or the answer that has just arrived), waits for
   /// running callbacks, and joins the threads. Callbacks may start further checks, which are
-  /// answered kShutdown; they must stop doing so at that. Must not be called from a callback.
+  /// answered kShutdown; they must stop doing so at that. Must not be called from a callback. Does
+  /// not wait for any server. It may wait for the system's resolver where libpq is looking up the
+  /// host of rules.postgres just then; a `hostaddr` in the connection string avoids that.
   ~Checker();
   Checker(const Checker&) = delete;
   Checker& operator=(const Checker&) = delete;
@@ -127,11 +130,11 @@ class FCAP_EXPORT Checker {
                            const CheckOptions& options = {}) noexcept;
 
   /// check() for event-loop hosts: returns at once and calls `callback` later, on an I/O thread or
-  /// through the executor. The user and candidates are copied. The callback never runs inside this
-  /// call, but for two cases without another way: a forked child, and no memory at all. What is
-  /// known at once (no user, breaker open) is answered on threads of their own, as many as there
-  /// are I/O threads, and waits for them however much it is: hosts that start more checks than
-  /// their callbacks can keep up with use check_or_async().
+  /// through the executor. The user and candidates are copied. The callback runs inside this call
+  /// in two cases only, in which there is no other thread to run it on: in a forked child, and when
+  /// memory has run out. Answers that are known at once (no user, breaker open) have threads of
+  /// their own, as many as there are I/O threads, and an unbounded queue: a host that starts checks
+  /// faster than its callbacks take the answers should use check_or_async().
   CheckHandle check_async(std::string_view user, std::span<const Candidate> candidates,
                           const CheckOptions& options, Callback callback) noexcept;
 
@@ -156,16 +159,16 @@ class FCAP_EXPORT Checker {
   bool take_back_shown(std::string_view user, const Candidate& shown,
                        std::string_view event_id) noexcept;
 
-  /// Puts a rule set in place of the current one. Checks that are running keep the one they have.
-  /// The Checker destroys what it is given: a set that is replaced and that nobody uses any more
-  /// goes on a thread of the Checker's own, never on one that checks or that lets go of a result.
+  /// Replaces the current rule set. Checks that are running keep the one they have. A set that has
+  /// been replaced and that nobody uses any more is destroyed on a thread of the Checker's own,
+  /// never on one that checks or that destroys a result.
   void set_rules(std::shared_ptr<const RuleSet> rules) noexcept;
 
   /// The rule set in use; null before the first.
   [[nodiscard]] std::shared_ptr<const RuleSet> rules() const noexcept;
 
-  /// Puts stored segments in place of the current ones (null: of none). Checks that are running
-  /// keep those they have. They end as rule sets do.
+  /// Replaces the stored segments; null removes them. Checks that are running keep those
+  /// they have. Replaced segments are destroyed where replaced rule sets are.
   void set_segments(std::shared_ptr<const SegmentSet> segments) noexcept;
 
   /// The stored segments in use; null before the first.
@@ -177,7 +180,7 @@ class FCAP_EXPORT Checker {
   /// most about 1,000. Empty in a forked child. Throws std::bad_alloc.
   [[nodiscard]] std::vector<ShadowCount> shadow_counts() const;
 
-  /// Never blocks on a server. Out of memory, only `ready` is told.
+  /// Never blocks on a server. When memory has run out, only `ready` is filled in.
   [[nodiscard]] CheckerHealth health() const noexcept;
 
   /// Waits until health() says ready, for readiness probes and for warming up. False: not by then.

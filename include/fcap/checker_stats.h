@@ -51,8 +51,8 @@ struct CheckerStats {
   // --- Asynchronous checks.
   std::uint64_t canceled = 0;
   std::uint64_t callbacks = 0;          ///< callbacks that have run
-  std::uint64_t callback_ns_total = 0;  ///< nanoseconds spent in them
-  std::uint64_t callback_ns_max = 0;    ///< gauge: nanoseconds of the slowest one so far
+  std::uint64_t callback_ns_total = 0;  ///< nanoseconds spent in them, by a clock of a few ms
+  std::uint64_t callback_ns_max = 0;    ///< gauge: of the slowest one so far, by that clock
   std::uint64_t answers_waiting = 0;    ///< gauge: known answers whose callbacks wait for a thread
   // --- Local accuracy.
   std::uint64_t shown_noted = 0;      ///< note_shown() calls that were taken
@@ -71,6 +71,7 @@ struct CheckerStats {
   std::uint64_t rule_count = 0;        ///< gauge
   std::uint64_t rule_reloads = 0;      ///< rule sets taken
   std::uint64_t rule_reloads_refused = 0;
+  std::uint64_t rules_quarantined = 0;       ///< gauge: rules that are wrong and not in force
   std::uint64_t segment_set_version = 0;     ///< gauge
   std::uint64_t segment_members = 0;         ///< gauge: memberships, over all stored segments
   std::uint64_t segment_bytes = 0;           ///< gauge: memory that they take
@@ -103,6 +104,8 @@ struct CheckerHealth {
   std::chrono::milliseconds rule_set_age{-1};
   std::string rules_source = {};  ///< "postgres", "snapshot", "host" or "none"
   std::string rules_error = {};   ///< why the latest look at the source failed; empty: it did not
+  /// Rules that are wrong and therefore not in force, while the others are: the first 20, and why.
+  std::vector<std::string> rules_quarantined = {};
   bool has_segments = false;
   std::uint64_t segment_set_version = 0;
   std::string segments_error = {};

@@ -47,13 +47,13 @@ struct StoreHealth {
   std::uint64_t reconnects = 0;        ///< connections that were lost after they had been ready
   std::uint64_t breaker_openings = 0;  ///< times that a breaker opened
 
-  // --- Operations that did not end well. A read that finds no record is none of them.
+  // --- Failed operations. A read that finds no record is not one of them.
 
   std::uint64_t server_errors = 0;  ///< replies in which the server answered with an error
   std::uint64_t timeouts = 0;       ///< operations without an answer by their deadline
   std::uint64_t failures = 0;       ///< operations that were under way on a lost connection
 
-  // --- The latest error, in the server's own words where it spoke; it stays after a recovery.
+  // --- The latest error, in the server's own words if it gave any. It is kept after a recovery.
 
   std::string last_error = {};
   std::optional<Instant> last_error_at = {};
@@ -61,7 +61,7 @@ struct StoreHealth {
   // --- The server.
 
   ServerRole role = ServerRole::kUnknown;
-  /// Of a replica: whether its link to the master is up. False means that its data grow old.
+  /// Of a replica: whether its link to the master is up. If it is not, its data become stale.
   bool replica_link_up = true;
   /// For people: "master", "replica of 10.0.0.5:6379, whose link is down"; empty while unknown.
   std::string role_text = {};
@@ -73,6 +73,8 @@ struct StoreHealth {
   ConfigState config_state = ConfigState::kUnknown;
   /// For people: what differs, or why that is not known; empty while it agrees.
   std::string config_text = {};
+  /// Events before it may be missing: the writer is reading them again after a loss.
+  std::optional<Instant> missing_before = {};
 
   // --- Further values by name, such as those of single nodes. New ones appear here first.
 

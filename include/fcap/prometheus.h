@@ -18,8 +18,8 @@ using PrometheusLabels = std::vector<std::pair<std::string, std::string>>;
 ///
 ///     server.get("/metrics", [&] { return my_metrics() + fcap::prometheus_text(checker); });
 ///
-/// Values that are unknown have no sample. Any thread may call it; it takes some ten microseconds
-/// and never waits for a server. Throws std::bad_alloc.
+/// Unknown values have no sample. May be called from any thread; takes some ten microseconds and
+/// never waits for a server. Throws std::bad_alloc.
 [[nodiscard]] FCAP_EXPORT std::string prometheus_text(const Checker& checker,
                                                       const PrometheusLabels& labels = {});
 

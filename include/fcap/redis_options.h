@@ -10,23 +10,18 @@
 #include <vector>
 
 #include <fcap/export.h>
+#include <fcap/log.h>
 #include <fcap/status.h>
 #include <fcap/store.h>
 
 namespace fcap {
 
-/// How serious a log line is.
-enum class LogLevel : std::uint8_t { kDebug, kInfo, kWarning, kError };
-
-/// Receives log lines. May be called from any fcap thread; must not block for long or throw.
-using LogCallback = std::function<void(LogLevel, std::string_view)>;
-
-/// Is told of a thread that has just been started, on that thread, by its name.
+/// Called on a thread that has just started, with the thread's name.
 using ThreadCallback = std::function<void(std::string_view)>;
 
 /// How to reach Redis.
 struct RedisOptions {
-  // --- Where and as whom.
+  // --- Address and account.
 
   /// "host:port", "[v6]:port", or "/path/to/redis.sock". One address is a single server; more than
   /// one are the seed nodes of a cluster (not supported yet: refused with a clear status).
@@ -42,16 +37,23 @@ struct RedisOptions {
 
   /// How long a connection attempt, with AUTH and SELECT, may take.
   std::chrono::milliseconds connect_timeout{1000};
-  /// A connection whose oldest unanswered request is overdue by this much is closed and made anew.
+  /// A connection whose oldest unanswered request is overdue by this much is closed and
+  /// re-established.
   std::chrono::milliseconds stale_reset{1000};
+  /// A connection that is older than this, give or take a quarter, is re-established after its name
+  /// has been looked up again: where a name or a virtual address has moved to another server while
+  /// the former one still answers, nothing else would show it. Requests wait meanwhile, for about
+  /// as long as it takes to connect; none is lost. 0: never; else 1 s to 24 h.
+  std::chrono::milliseconds connection_max_age{std::chrono::minutes{30}};
   /// Waits between connection attempts double from the first to the second value, with jitter.
   std::chrono::milliseconds reconnect_backoff_min{20};
   std::chrono::milliseconds reconnect_backoff_max{2000};
   /// This many failures in a row (timeouts, lost connections) open the node's breaker: operations
   /// then fail at once (kBreakerOpen) until a probe succeeds. 0: no breaker.
   std::size_t breaker_failures = 50;
-  /// So many failures within one second open it as well when they are at least this share of that
-  /// second's operations: a server that is mostly too slow. 0 to 1; 0: only a run of them counts.
+  /// The same number of failures within one second also opens it when they are at least this share
+  /// of that second's operations: a server that is mostly too slow. 0 to 1; 0: only failures in a
+  /// row count.
   double breaker_failure_share = 0.4;
   /// How long an open breaker waits before its first probe; doubles, with jitter, to the second.
   std::chrono::milliseconds breaker_backoff_min{50};
@@ -65,9 +67,9 @@ struct RedisOptions {
   std::size_t queue_operations_max = 65'536;
   /// GETs that wait together go out as one MGET of up to this many keys; 1: never.
   std::size_t mget_keys_max = 16;
-  /// A longer value is passed over as it arrives, and only the operation on its key fails
-  /// (kServerError): a record that a check can use takes 16 KB. 1 KB to 64 MB. Who must mend such
-  /// records, as the updater does, needs a large one.
+  /// A longer value is skipped as it arrives, and only the operation on its key fails (kTooLarge).
+  /// The updater keeps records at 16 KB; a process that must repair longer ones, as the updater
+  /// does, needs a large limit. 1 KB to 64 MB.
   std::size_t value_bytes_max = std::size_t{1} << 20U;
 
   /// Receives connects, disconnects, breaker changes, what is wrong with the server or with how it
@@ -84,9 +86,9 @@ struct RedisOptions {
 /// of its range. The destructor completes everything pending with kUnavailable and joins the
 /// threads.
 ///
-/// A good guest: sockets never raise SIGPIPE, the threads block all signals but
-/// those of their own faults and of profilers (so that the host's crash handler is called), names
-/// are resolved off the I/O threads.
+/// It is a good guest in the host's process: sockets never raise SIGPIPE, the threads block all
+/// signals but those of their own faults and of profilers (so that the host's crash handler is
+/// called), and host names are resolved off the I/O threads.
 [[nodiscard]] FCAP_EXPORT Result<std::unique_ptr<Store>> make_redis_store(RedisOptions options);
 
 }  // namespace fcap

@@ -8,7 +8,7 @@
 
 #include <fcap/time.h>
 
-/// The words of a rule. Their exact meaning, edge by edge, is docs/semantics.md.
+/// What a rule consists of. docs/semantics.md defines the exact meaning, edge by edge.
 namespace fcap {
 
 /// What was seen or done. A rule counts events of one type. The values are part of the record's
@@ -44,6 +44,8 @@ struct Window {
   std::string time_zone = "UTC";
   /// Calendar weeks only: the day a week starts on.
   std::chrono::weekday week_start = std::chrono::Monday;
+
+  friend bool operator==(const Window&, const Window&) = default;
 };
 
 /// One rule: at most `limit` events of `event_type` per window, for a scope.
@@ -71,6 +73,8 @@ struct Rule {
   std::optional<Instant> end = {};
   Mode mode = Mode::kEnforce;
   Enforcement enforcement = Enforcement::kSoft;
+
+  friend bool operator==(const Rule&, const Rule&) = default;
 };
 
 /// What the catalog says of a campaign. A deleted one still counts towards its advertiser.
@@ -79,6 +83,8 @@ struct Campaign {
   std::string advertiser_id = {};  ///< empty when it has none
   std::vector<std::string> groups = {};
   bool deleted = false;
+
+  friend bool operator==(const Campaign&, const Campaign&) = default;
 };
 
 }  // namespace fcap

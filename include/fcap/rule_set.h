@@ -6,15 +6,18 @@
 #include <string>
 #include <vector>
 
+#include <fcap/defaults.h>
 #include <fcap/export.h>
 #include <fcap/rule.h>
+#include <fcap/shared_list.h>
 #include <fcap/status.h>
 
 namespace fcap {
 
 namespace rules {
 class CompiledRules;
-}
+struct SharedSpec;
+}  // namespace rules
 
 /// Everything a rule set is made from.
 struct RuleSetSpec {
@@ -35,10 +38,14 @@ class FCAP_EXPORT RuleSet {
  public:
   struct Options {
     /// How long events are kept. A rule whose window needs more is refused.
-    std::chrono::milliseconds retention = std::chrono::days{32};
+    std::chrono::milliseconds retention = kDefaultRetention;
+    /// Leave out rules and campaigns that are wrong by themselves (quarantined()) rather than
+    /// refuse the whole set. Where more rules are wrong than right, the set is refused all the
+    /// same.
+    bool quarantine = false;
   };
 
-  /// Validates and compiles. On failure the status names every mistake, one a line, each with the
+  /// Validates and compiles. On failure the status names every mistake, one per line, with the
   /// rule's id: a duplicate id, a window that does not fit the retention, an unknown time zone, an
   /// id over 256 bytes, two ids whose 48-bit hashes collide, a target that its scope does not
   /// allow. Reads time-zone data, so never call it on a request path.
@@ -49,12 +56,17 @@ class FCAP_EXPORT RuleSet {
 
   [[nodiscard]] std::uint64_t version() const noexcept;
   [[nodiscard]] std::chrono::milliseconds retention() const noexcept;
-  [[nodiscard]] const std::vector<Rule>& rules() const noexcept;
-  [[nodiscard]] const std::vector<Campaign>& campaigns() const noexcept;
+  [[nodiscard]] const SharedList<Rule>& rules() const noexcept;
+  [[nodiscard]] const SharedList<Campaign>& campaigns() const noexcept;
   /// What is suspicious but accepted: rules that contradict each other or can never act.
   [[nodiscard]] const std::vector<std::string>& warnings() const noexcept;
+  /// What was left out (Options::quarantine) and why: a rule or a campaign each. All processes with
+  /// one retention and the same time zones leave out the same.
+  [[nodiscard]] const std::vector<std::string>& quarantined() const noexcept;
 
   /// For fcap's own parts.
+  static Result<std::shared_ptr<const RuleSet>> build_shared(rules::SharedSpec spec,
+                                                             const Options& options);
   [[nodiscard]] const rules::CompiledRules& compiled() const noexcept;
 
  private:

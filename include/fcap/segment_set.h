@@ -96,7 +96,7 @@ class FCAP_EXPORT SegmentSetBuilder {
   /// of it may have been added.
   Status add_bitmap(std::string_view segment, std::string_view portable_roaring64);
 
-  /// Takes a while: a second or so for ten million members.
+  /// Makes the set and uses the builder up. Takes about a second for ten million members.
   [[nodiscard]] std::shared_ptr<const SegmentSet> finish(std::uint64_t version) &&;
 
  private:

@@ -25,6 +25,7 @@ enum class StoreCode : std::uint8_t {
   kBreakerOpen,  ///< refused at once after repeated failures; nothing was written
   kOverloaded,   ///< a bounded queue is full; nothing was written
   kServerError,  ///< the server answered with an error (`text`), such as OOM; nothing was written
+  kTooLarge,     ///< a read: the value is longer than a record may be, and was passed over (`text`)
 };
 
 /// What an operation gave. The views are valid only during the call that hands them over.
@@ -35,7 +36,8 @@ struct StoreOutcome {
   /// An append: the record's length in bytes afterwards. Of one that failed: above 0 if it has the
   /// bytes, and only its expiry may be missing.
   std::size_t length_bytes = 0;
-  /// kServerError: the server's text. kUnavailable: why, where that is known.
+  /// kServerError: the server's text. kTooLarge: which bound. Otherwise empty: why a store is not
+  /// available is in Store::health(), and not copied for each operation that fails.
   std::string_view text = {};
 };
 
@@ -83,6 +85,9 @@ class FCAP_EXPORT Store {
     /// What was appended behind `expected` since it was read is no conflict: it stays, behind
     /// `desired`. For changes that leave a record's meaning as it is.
     bool keep_appended = false;
+    /// Written only while the Redis connections are those of this epoch: once one has been lost or
+    /// made since, nothing is written (kUnavailable). Stores without connections ignore it.
+    std::optional<std::uint64_t> connection_epoch = {};
   };
 
   /// One of several appends.
@@ -116,13 +121,19 @@ class FCAP_EXPORT Store {
   virtual void compare_and_set(const CompareAndSet& change, Deadline deadline,
                                StoreCompletion& done) noexcept = 0;
 
-  /// How the store is doing. Never blocks on a server. A store that does not say is taken for well.
+  /// How the store is doing. Never blocks on a server. A store that does not override this counts
+  /// as connected and healthy.
   [[nodiscard]] virtual StoreHealth health() const;
 
   /// Says what this process expects of the writer's configuration. A store that knows how compares
   /// it from then on with what the writer has recorded, and shows the outcome in health(); others
   /// do nothing. The latest call counts.
   virtual void expect_config(const ExpectedConfig& expected);
+
+  /// Events before this instant may be missing, because the writer is still reading them again
+  /// after a loss: counts that reach further back say that they are not complete. None: no such
+  /// events are known of. Asked at every check; never blocks, and takes no lock.
+  [[nodiscard]] virtual std::optional<Instant> missing_before() const noexcept;
 };
 
 /// A store in this process's memory: for tests, simulations and small single-process uses. It

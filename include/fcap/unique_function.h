@@ -14,9 +14,9 @@ namespace fcap {
 template <typename Signature>
 class UniqueFunction;
 
-/// A function object that is owned alone, so that it may hold what cannot be copied. Small ones, of
-/// up to 48 bytes, take no memory of their own. Made from an empty std::function or a null pointer
-/// to a function, it is empty.
+/// A std::function that can be moved but not copied, so that it may hold objects that cannot be
+/// copied either. Objects of up to 48 bytes are stored in place, without an allocation. It is empty
+/// when it was made from an empty std::function or a null function pointer.
 template <typename Result, typename... Arguments>
 class UniqueFunction<Result(Arguments...)> {
  public:

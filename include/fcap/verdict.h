@@ -46,7 +46,7 @@ enum class Reason : std::uint8_t {
 struct Verdict {
   bool allowed = true;
   Reason reason = Reason::kPassed;
-  /// False when the counts may be too low: the record was trimmed for size, or was not read.
+  /// False when the counts may be too low: the record was trimmed, not read, or lacks lost events.
   bool complete = true;
   /// Given by the negative cache, without reading: capped for certain by `rule_id`, at least until
   /// `eligible_at`. A read could find a higher count, a later instant, and another rule.

@@ -12,8 +12,8 @@ namespace {
 
 constexpr std::size_t kNameBytesMax = 15;  // the kernel's bound
 
-/// What a thread that is started meanwhile blocks. It inherits the mask, so that no signal can slip
-/// in before it would set its own.
+/// Blocks signals while threads are started. A new thread inherits the mask, so no signal can reach
+/// it before it could set its own.
 class ThreadMask {
  public:
   ThreadMask() {

@@ -66,10 +66,12 @@ class Async {
   [[nodiscard]] AsyncRead* prepared_read(std::string_view user,
                                          std::span<const Candidate> candidates,
                                          const CheckOptions& options) noexcept;
-  [[nodiscard]] bool knows_answer(AsyncRead& read, std::span<const Candidate> candidates,
+  [[nodiscard]] bool knows_answer(AsyncRead& read, std::size_t user_bytes,
+                                  std::span<const Candidate> candidates,
                                   const CheckOptions& options);
   [[nodiscard]] bool submit(AsyncRead& read, const CheckOptions& options) noexcept;
   void judge(AsyncRead& read, Reason reason, std::string_view record) noexcept;
+  void refuse(AsyncRead& read, std::size_t candidate_count, Reason reason) noexcept;
   [[nodiscard]] CheckResult take_answer(AsyncRead& read) noexcept;
   [[nodiscard]] CheckResult answer_here(Reason reason, std::size_t candidate_count) noexcept;
   void count_answer(const CheckResult& result) noexcept;

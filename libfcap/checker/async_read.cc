@@ -9,6 +9,7 @@ namespace fcap::checker {
 
 void AsyncRead::prepare(Async& owner) noexcept {
   owner_ = &owner;
+  by_executor_ = owner.has_executor();
   reason = Reason::kPassed;
   answered = false;
   result.verdicts.clear();
@@ -18,16 +19,32 @@ void AsyncRead::prepare(Async& owner) noexcept {
 }
 
 void AsyncRead::complete(const StoreOutcome& outcome) noexcept {
+  // The Async may be gone, so nothing of it is looked at before the claim.
+  if (!by_executor_ && (phase_.load(std::memory_order_acquire) & kSubmitted) != 0) {
+    // The usual case, in one step. Nobody else answers what is claimed here, so that end() may
+    // take kLeft for granted.
+    const auto before = phase_.fetch_or(kTaken | kClaimed | kLeft, std::memory_order_acq_rel);
+    if ((before & kClaimed) == 0) {
+      owner_->note_outcome(*this, outcome.code);
+      owner_->answer(*this, reason_of(outcome.code), outcome.record);
+    }
+  } else {
+    complete_early(outcome);
+  }
+  drop_reference();
+}
+
+void AsyncRead::complete_early(const StoreOutcome& outcome) noexcept {
   const auto before = phase_.fetch_or(kTaken, std::memory_order_acq_rel);
   if ((before & kClaimed) == 0) {
     owner_->note_outcome(*this, outcome.code);
     // While the call that asked is still under way, this may be its very stack: then it deals with
     // the outcome when it has left the store, outside all of the store's calls.
     bool mine = (before & kSubmitted) != 0;
-    if (!mine || owner_->has_executor()) {
+    if (!mine || by_executor_) {
       keep(outcome);
       mine = mine || (phase_.fetch_or(kKept, std::memory_order_acq_rel) & kSubmitted) != 0;
-      if (mine && owner_->has_executor()) {
+      if (mine && by_executor_) {
         owner_->hand_over(*this);
       } else if (mine) {
         run();
@@ -37,7 +54,11 @@ void AsyncRead::complete(const StoreOutcome& outcome) noexcept {
     }
     leave();
   }
-  drop_reference();
+}
+
+void AsyncRead::keep(std::span<const std::string_view> asked) {
+  segments.assign(asked.begin(), asked.end());
+  segment_views.assign(segments.begin(), segments.end());
 }
 
 void AsyncRead::keep(const StoreOutcome& outcome) noexcept {
@@ -97,6 +118,8 @@ void AsyncRead::drop_reference() noexcept {
   if (references_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   constexpr std::size_t kKeptRecordBytesMax = std::size_t{16} * 1024;
   if (record.capacity() > kKeptRecordBytesMax) std::string().swap(record);
+  constexpr std::size_t kKeptVerdictsMax = 256;
+  if (spare.capacity() > kKeptVerdictsMax) std::vector<Verdict>().swap(spare);
   Pool<AsyncRead>::release(this);
 }
 

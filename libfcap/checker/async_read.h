@@ -3,6 +3,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -47,13 +48,20 @@ class AsyncRead final : public StoreCompletion, public PoolNode<AsyncRead> {
   /// deal with.
   [[nodiscard]] bool leave_submit() noexcept;
 
+  /// Copies the caller's segments.
+  void keep(std::span<const std::string_view> asked);
+
+  /// Before anybody else knows of the read: so many references instead of the caller's one. One
+  /// plain store costs less than adding them one by one.
+  void share(std::uint32_t references) noexcept {
+    references_.store(references, std::memory_order_relaxed);
+  }
   void add_reference() noexcept { references_.fetch_add(1, std::memory_order_relaxed); }
   void drop_reference() noexcept;
 
   // --- The question; what it refers to is copied when it is asked.
 
   Question question;
-  std::string user;
   std::vector<std::string> segments;
   std::vector<std::string_view> segment_views;
   std::string key;
@@ -63,8 +71,11 @@ class AsyncRead final : public StoreCompletion, public PoolNode<AsyncRead> {
 
   // --- The answer.
 
-  /// Has room for all verdicts from the beginning.
   CheckResult result;
+  /// Has room for all verdicts from the beginning, in case that there is no memory later on. Kept
+  /// for the next use, and not for the usual answer: the memory for that is taken when it is given,
+  /// because what was taken for another check a moment ago is still in the processor's cache.
+  std::vector<Verdict> spare;
   /// `result` is the answer already; there is nothing to judge.
   bool answered = false;
   /// What the store has said; kPassed: judge by `record`.
@@ -88,10 +99,13 @@ class AsyncRead final : public StoreCompletion, public PoolNode<AsyncRead> {
     kKept = 32,       ///< complete() has kept the outcome
   };
 
+  /// complete() where the call that asked is still under way, or an executor answers.
+  void complete_early(const StoreOutcome& outcome) noexcept;
   void keep(const StoreOutcome& outcome) noexcept;
   void leave() noexcept;
 
   Async* owner_ = nullptr;
+  bool by_executor_ = false;
   std::atomic<std::uint32_t> phase_{0};
   std::atomic<std::uint32_t> references_{0};
 };

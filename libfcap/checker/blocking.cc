@@ -134,7 +134,6 @@ PickResult Blocking::first_allowed(std::string_view user, std::span<const Candid
   Counters& counters = parts_.counters;
   counters.add(Counter::candidates, picks.judged);
   counters.add(Counter::allowed, picks.picked.size());
-  counters.add(Counter::capped, picks.judged - picks.picked.size());
   count_reason(counters, reason);
   if (call.timed) parts_.check_latency.add(Clock::now() - call.begun);
   counters.add(Counter::checks_answered);

@@ -30,7 +30,7 @@ class Checker::Impl {
       : options(std::move(given)),
         gate(options),
         sources(options, gate, [this] { let_go_of_rules(); }),
-        judgement(options, gate, sources.current(), counters),
+        judgement(options, gate, sources.current(), *store, counters),
         store_(std::move(store)),
         blocking(parts()),
         async(parts()) {}
@@ -78,12 +78,12 @@ Checker::Impl::~Impl() {
   // A call that began before may still be on its way to the store: a callback may start the next
   // check, and the store's threads run callbacks until the store has ended. A call that begins from
   // here on sees that the Gate is closed.
-  while (!counters.all_past(Counter::calls_submitted)) std::this_thread::sleep_for(kLeavePoll);
+  while (!counters.all_submitted()) std::this_thread::sleep_for(kLeavePoll);
   // The store that the Checker made ends here and completes all it has; a store of the host's may
   // live on, and what it still has is answered below.
   store_.reset();
   async.stop();
-  while (async.any_pending() || !counters.all_past(Counter::calls_ended)) {
+  while (async.any_pending() || !counters.all_ended()) {
     std::this_thread::sleep_for(kLeavePoll);
   }
   sources.stop_freeing();

@@ -2,6 +2,12 @@
 
 namespace fcap::checker {
 
+std::uint64_t Counters::add_shared(Counter counter, std::uint64_t amount) noexcept {
+  std::size_t stripe = own_thread_slot();
+  if (stripe == kNoSlot) stripe += current_stripe() % kSharedStripes;
+  return cell(stripe, counter).fetch_add(amount, std::memory_order_seq_cst);
+}
+
 void count_reason(Counters& counters, Reason reason) noexcept {
   switch (reason) {
     case Reason::kPassed:
@@ -52,7 +58,6 @@ void count_result(Counters& counters, const CheckResult& result) noexcept {
   }
   counters.add(Counter::candidates, result.verdicts.size());
   counters.add(Counter::allowed, allowed);
-  counters.add(Counter::capped, result.verdicts.size() - allowed);
   count_reason(counters, result.reason);
   if (invalid && result.reason != Reason::kInvalid) counters.add(Counter::invalid);
 }

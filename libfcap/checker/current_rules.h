@@ -24,6 +24,13 @@ struct HeldRules {
 /// The rule set and the stored segments in use, each swapped for itself. A reader compares one
 /// number with that of its own hold, and takes the lock only the first time after a swap.
 ///
+/// We do this rather than load an atomic shared_ptr per check, because every load of one changes a
+/// reference count that all processors share, and at millions of checks per second that one cache
+/// line is what they wait for. For the same reason a hold is not a copy of the shared pointer: it
+/// wraps the copy in a control block of its own (own()), and results that the host keeps count
+/// their references there. The price is that a reader which rests keeps the former set alive until
+/// its next check; let_go_of_rules() looks after those.
+///
 /// Thread safety: all functions from any thread.
 class CurrentRules {
  public:

@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include "base/time_text.h"
+
 namespace fcap::checker {
 
 void judge_health(CheckerHealth& health) {
@@ -15,6 +17,9 @@ void judge_health(CheckerHealth& health) {
   if (!health.has_rules) add("no rules are loaded, nothing is capped", health.rules_error);
   if (health.has_rules && !health.rules_error.empty()) {
     add("the rules could not be refreshed, the last good ones stay", health.rules_error);
+  }
+  for (const std::string& why : health.rules_quarantined) {
+    add("a rule is wrong and not in force", why);
   }
   if (!health.segments_error.empty()) {
     add("the segments could not be refreshed", health.segments_error);
@@ -32,6 +37,14 @@ void judge_health(CheckerHealth& health) {
   }
   if (store.config_state == ConfigState::kDiffers) {
     add("the configuration differs from the updater's", store.config_text);
+  }
+  if (store.config_state == ConfigState::kUnknown && !store.config_text.empty()) {
+    add("the updater's configuration is not known", store.config_text);
+  }
+  if (store.missing_before) {
+    add("the updater is reading lost events again, counts that reach further back than this are "
+        "not complete",
+        base::format_instant(*store.missing_before));
   }
 }
 

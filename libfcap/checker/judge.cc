@@ -35,7 +35,8 @@ rules::Evaluator::Question to_evaluate(const Scratch& scratch, const Question& q
           .now = question.now,
           .segments = question.segments,
           .stored = question.held.segments.get(),
-          .user = question.user};
+          .user = question.user,
+          .missing_before = question.missing_before};
 }
 
 }  // namespace
@@ -51,6 +52,8 @@ Reason reason_of(StoreCode code) noexcept {
       return Reason::kBreakerOpen;
     case StoreCode::kOverloaded:
       return Reason::kOverloaded;
+    case StoreCode::kTooLarge:
+      return Reason::kUndecodable;
     case StoreCode::kConflict:
     case StoreCode::kUnavailable:
     case StoreCode::kServerError:
@@ -93,7 +96,10 @@ std::uint32_t judge(Scratch& scratch, const Question& question, bool fail_open,
 
 std::uint32_t cap_certain(Scratch& scratch, const Question& question, CheckResult& result) {
   std::vector<Verdict> verdicts(question.candidates.size());
-  scratch.evaluator.evaluate(to_evaluate(scratch, question), question.candidates, verdicts);
+  // Only a part of the history is here anyway, and what caps by it does so whatever is missing.
+  rules::Evaluator::Question certainly = to_evaluate(scratch, question);
+  certainly.missing_before.reset();
+  scratch.evaluator.evaluate(certainly, question.candidates, verdicts);
   std::uint32_t capped_count = 0;
   for (std::size_t i = 0; i < verdicts.size(); ++i) {
     if (is_invalid(question.candidates[i])) continue;

@@ -8,21 +8,11 @@
 #include <fcap/store.h>
 #include <fcap/verdict.h>
 
-#include "checker/pool.h"
 #include "checker/question.h"
+#include "checker/scratch.h"
 #include "checker/shadow_counts.h"
-#include "ledger/ledger.h"
-#include "rules/evaluate.h"
 
 namespace fcap::checker {
-
-/// What judging needs for itself; kept and used again, so that it does not allocate.
-struct Scratch : PoolNode<Scratch> {
-  ledger::Ledger ledger;
-  rules::Evaluator evaluator;
-  /// How many entries of the ledger only this process knows of yet.
-  std::size_t unconfirmed = 0;
-};
 
 /// The reason for answering without the history, where a read ended in this way; kPassed for kOk
 /// and kNotFound.

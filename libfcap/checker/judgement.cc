@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "base/clock.h"
 #include "ledger/ids.h"
 
 namespace fcap::checker {
@@ -15,6 +16,11 @@ constexpr Instant kCacheFrom = instant_from_ms(0);
 constexpr Instant kCacheUntil = instant_from_ms(std::int64_t{1} << 59);
 constexpr std::chrono::seconds kDeadlineMax{60};
 
+/// What a kept cap counts from is not kept: while events are missing it claims nothing.
+void doubt_kept(const Question& question, Verdict& verdict) noexcept {
+  if (question.missing_before && verdict.limit > 0) verdict.complete = false;
+}
+
 bool is_id(std::string_view id) noexcept {
   return !id.empty() && id.size() <= ledger::kIdBytesMax;
 }
@@ -22,12 +28,12 @@ bool is_id(std::string_view id) noexcept {
 }  // namespace
 
 Judgement::Judgement(const CheckerOptions& options, const Gate& gate,
-                     const CurrentRules& current_rules, Counters& counters)
+                     const CurrentRules& current_rules, const Store& store, Counters& counters)
     : options_(options),
       gate_(gate),
       current_rules_(current_rules),
-      counters_(counters),
-      scratches_(Pool<Scratch>::make()) {
+      store_(store),
+      counters_(counters) {
   const LocalOptions& local = options_.local;
   if (local.shown_max > 0) {
     shown_ = std::make_unique<ShownEvents>(
@@ -42,7 +48,7 @@ Judgement::Judgement(const CheckerOptions& options, const Gate& gate,
 Instant Judgement::instant_of(const CheckOptions& options) const {
   if (options.now) return *options.now;
   if (options_.clock) return options_.clock();
-  return std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
+  return base::wall_now();
 }
 
 std::chrono::microseconds Judgement::deadline_of(const CheckOptions& options) const noexcept {
@@ -55,6 +61,7 @@ Reason Judgement::prepare(std::string_view user, std::span<const Candidate> cand
   question.user = user;
   question.segments = options.segments;
   question.now = instant_of(options);
+  question.missing_before = store_.missing_before();
   current_rules_.refresh(question.held);
   if (question.held.rules == nullptr) return Reason::kNoRules;
   hash_candidates(candidates, question.candidates);
@@ -72,7 +79,7 @@ bool Judgement::answer_unread(const Question& question, CheckResult& result) {
     return true;
   }
   if (needs_history(question)) return false;
-  const Pooled<Scratch> scratch(*scratches_);
+  const Scratches::Held scratch(scratches_);
   scratch->ledger.clear();
   counters_.add(Counter::shadow_capped,
                 judge(*scratch, question, options_.fail_open, shadows_, result));
@@ -89,6 +96,7 @@ bool Judgement::all_kept(const Question& question, CheckResult& result) const {
     const auto verdict = cache_->find(*question.subject, candidate, question.now, clock_now);
     if (!verdict) return false;
     result.verdicts.push_back(*verdict);
+    doubt_kept(question, result.verdicts.back());
   }
   result.reason = Reason::kPassed;
   return true;
@@ -96,7 +104,7 @@ bool Judgement::all_kept(const Question& question, CheckResult& result) const {
 
 void Judgement::answer(const Question& question, Reason reason, std::string_view record,
                        CheckResult& result) {
-  const Pooled<Scratch> scratch(*scratches_);
+  const Scratches::Held scratch(scratches_);
   reason = load(*scratch, question, reason, record);
   if (reason != Reason::kPassed) return answer_without(*scratch, question, reason, result);
   counters_.add(Counter::shadow_capped,
@@ -119,7 +127,7 @@ Reason Judgement::load(Scratch& scratch, const Question& question, Reason reason
 
 void Judgement::add_shown(Scratch& scratch, std::string_view user) {
   scratch.unconfirmed = 0;
-  if (shown_ == nullptr) return;
+  if (shown_ == nullptr || !shown_->used()) return;
   const ShownEvents::Merged merged = shown_->merge_into(user, Clock::now(), scratch.ledger);
   scratch.unconfirmed = merged.unconfirmed;
   counters_.add(Counter::shown_confirmed, merged.confirmed);
@@ -160,6 +168,7 @@ void Judgement::put_kept_caps(const Question& question, CheckResult& result) {
         cache_->find(*question.subject, question.candidates[i], question.now, clock_now);
     if (!verdict) continue;
     result.verdicts[i] = *verdict;
+    doubt_kept(question, result.verdicts[i]);
     ++found;
   }
   if (found == 0) return;
@@ -198,7 +207,7 @@ bool Judgement::pick_unread(const Question& question, std::size_t k, Picks& pick
     return true;
   }
   if (needs_history(question)) return false;
-  const Pooled<Scratch> scratch(*scratches_);
+  const Scratches::Held scratch(scratches_);
   scratch->ledger.clear();
   pick(*scratch, question, k, options_.fail_open, shadows_, picks);
   counters_.add(Counter::shadow_capped, picks.shadow_capped);
@@ -208,7 +217,7 @@ bool Judgement::pick_unread(const Question& question, std::size_t k, Picks& pick
 
 Reason Judgement::pick_by_record(const Question& question, std::size_t k, Reason reason,
                                  std::string_view record, Picks& picks) {
-  const Pooled<Scratch> scratch(*scratches_);
+  const Scratches::Held scratch(scratches_);
   reason = load(*scratch, question, reason, record);
   if (reason == Reason::kPassed) {
     pick(*scratch, question, k, options_.fail_open, shadows_, picks);
@@ -267,7 +276,7 @@ bool Judgement::take_back_shown(std::string_view user, const Candidate& shown,
 }
 
 void Judgement::note_undecodable() noexcept {
-  // Said at the first, second, fourth, eighth… so that a damaged population cannot flood the log.
+  // Logged at powers of two, so that a damaged population cannot flood the log.
   const auto times = undecodable_logged_.fetch_add(1, std::memory_order_relaxed) + 1;
   if (!options_.log || !std::has_single_bit(times)) return;
   try {

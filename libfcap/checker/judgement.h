@@ -9,14 +9,15 @@
 #include <string_view>
 
 #include <fcap/checker.h>
+#include <fcap/store.h>
 
 #include "checker/counters.h"
 #include "checker/gate.h"
 #include "checker/judge.h"
 #include "checker/latency.h"
 #include "checker/negative_cache.h"
-#include "checker/pool.h"
 #include "checker/question.h"
+#include "checker/scratch.h"
 #include "checker/shown_events.h"
 
 namespace fcap::checker {
@@ -29,9 +30,10 @@ class Judgement {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// All of them outlive it. Throws std::bad_alloc.
+  /// All of them outlive it, but for the store, which outlives the last prepare(). Throws
+  /// std::bad_alloc.
   Judgement(const CheckerOptions& options, const Gate& gate, const CurrentRules& current_rules,
-            Counters& counters);
+            const Store& store, Counters& counters);
 
   /// Prepares a question; its views are the arguments'. kNoRules: no rule set is loaded yet. Throws
   /// std::bad_alloc and what the host's clock throws.
@@ -54,7 +56,7 @@ class Judgement {
   [[nodiscard]] bool pick_unread(const Question& question, std::size_t k, Picks& picks);
   [[nodiscard]] Reason pick_by_record(const Question& question, std::size_t k, Reason reason,
                                       std::string_view record, Picks& picks);
-  /// The first `k` where the history is not to be had.
+  /// The first `k` where the history is not available.
   void pick_refused(std::size_t candidate_count, std::size_t k, Reason reason, Picks& picks) const;
 
   bool note_shown(std::string_view user, const Candidate& shown, std::string_view event_id,
@@ -86,10 +88,11 @@ class Judgement {
   const CheckerOptions& options_;
   const Gate& gate_;
   const CurrentRules& current_rules_;
+  const Store& store_;
   Counters& counters_;
   std::unique_ptr<ShownEvents> shown_;    // null: switched off
   std::unique_ptr<NegativeCache> cache_;  // null: switched off
-  Pool<Scratch>::Owner scratches_;
+  Scratches scratches_;
   ShadowCounts shadows_;
   std::atomic<std::uint64_t> undecodable_logged_{0};
 };

@@ -1,7 +1,6 @@
 #include "checker/negative_cache.h"
 
 #include <algorithm>
-#include <bit>
 #include <random>
 
 #include <xxhash.h>
@@ -26,7 +25,7 @@ constexpr Instant kForEver = Instant::max();
 NegativeCache::NegativeCache(Limits limits)
     : kept_for_(limits.kept_for),
       seed_(random_seed()),
-      buckets_(std::bit_ceil(std::max<std::size_t>(limits.verdicts_max / 4, 1))) {}
+      buckets_(std::max<std::size_t>(limits.verdicts_max / kBucketSlots, 1)) {}
 
 NegativeCache::Subject NegativeCache::subject(std::string_view user,
                                               std::span<const std::string_view> segments,
@@ -56,7 +55,7 @@ std::optional<Verdict> NegativeCache::find(const Subject& subject,
                                            const rules::CandidateKey& candidate, Instant now,
                                            Clock::time_point clock_now) noexcept {
   const Key key = key_of(subject, candidate);
-  const std::size_t index = key.low & (buckets_.size() - 1);
+  const std::size_t index = key.low % buckets_.size();
   const std::lock_guard lock(mutex_of(index));
   for (const Slot& slot : buckets_[index]) {
     if (slot.key != key || slot.forgotten_at <= clock_now) continue;
@@ -78,7 +77,7 @@ std::optional<Verdict> NegativeCache::find(const Subject& subject,
 void NegativeCache::put(const Subject& subject, const rules::CandidateKey& candidate, Instant now,
                         const rules::CappedUntil& capped, Clock::time_point clock_now) noexcept {
   const Key key = key_of(subject, candidate);
-  const std::size_t index = key.low & (buckets_.size() - 1);
+  const std::size_t index = key.low % buckets_.size();
   const std::lock_guard lock(mutex_of(index));
   Bucket& bucket = buckets_[index];
   auto slot = std::find_if(bucket.begin(), bucket.end(),

@@ -79,13 +79,14 @@ class NegativeCache {
   struct alignas(kCacheLineBytes) Slot {
     Key key;
     Instant since;
-    Instant until;                                              ///< max: for ever
+    Instant until;                                              ///< max: permanently
     Clock::time_point forgotten_at = Clock::time_point::min();  ///< min: the slot is free
     const Rule* rule = nullptr;
     std::uint32_t count = 0;
   };
   static_assert(sizeof(Slot) == kCacheLineBytes);
-  using Bucket = std::array<Slot, 4>;
+  static constexpr std::size_t kBucketSlots = 4;
+  using Bucket = std::array<Slot, kBucketSlots>;
 
   [[nodiscard]] Key key_of(const Subject& subject,
                            const rules::CandidateKey& candidate) const noexcept;
@@ -99,7 +100,7 @@ class NegativeCache {
 
   const std::chrono::milliseconds kept_for_;
   const std::uint64_t seed_;
-  std::vector<Bucket> buckets_;  ///< a power of two
+  std::vector<Bucket> buckets_;  ///< together as many slots as verdicts_max
   std::array<PaddedMutex, 64> mutexes_;
   std::atomic<std::size_t> size_{0};
 };

@@ -4,9 +4,9 @@
 #include <string>
 #include <string_view>
 
-#include "config/segment_refresher.h"
 #include "ledger/ids.h"
 #include "redis/config_record.h"
+#include "sources/segment_refresher.h"
 
 namespace fcap::checker {
 namespace {
@@ -56,7 +56,7 @@ Status check_options(const CheckerOptions& options) {
                      "rules.poll_interval: must lie between 1 second and 1 hour");
   complaints.require(rules.shrink_refused_below >= 0 && rules.shrink_refused_below <= 1,
                      "rules.shrink_refused_below: must lie between 0 and 1");
-  const Status segments = config::check_segment_options(options.segments, rules);
+  const Status segments = sources::check_segment_options(options.segments, rules);
   complaints.require(segments.ok(), segments.text());
   return std::move(complaints).status();
 }

@@ -24,8 +24,15 @@ class PoolNode {
   std::size_t home_ = 0;
 };
 
-/// Objects that are used again, with the memory they have grown. At most kFreeMax a stripe are
+/// Objects that are used again, with the memory they have grown. At most kFreeMax per stripe are
 /// kept.
+///
+/// Each stripe is a list under a mutex rather than a lock-free one. Threads meet in a stripe only
+/// when the kernel moves one in the middle of these few lines, so the mutex is as good as never
+/// contended and costs what the compare-and-swap of a lock-free list would, without the tags that
+/// such a list needs against a pointer that comes back (ABA), and close() can count exactly.
+/// An object goes back to the stripe it came from: otherwise a thread that submits and another that
+/// completes would drain one stripe and fill the other.
 ///
 /// Thread safety: acquire() and release() from any thread; close() once, when nothing acquires any
 /// more. Objects may be released after close(): the last one takes the pool with it, because a
@@ -130,21 +137,6 @@ class Pool {
   std::array<Stripe, kStripeCount> stripes_{};
   // One for each stripe that has objects in use or is open, and one for close() itself.
   std::atomic<std::size_t> holds_{kStripeCount + 1};
-};
-
-/// Holds an object of a pool for a scope.
-template <typename T>
-class Pooled {
- public:
-  explicit Pooled(Pool<T>& pool) : object_(pool.acquire()) {}
-  ~Pooled() { Pool<T>::release(object_); }
-  Pooled(const Pooled&) = delete;
-  Pooled& operator=(const Pooled&) = delete;
-  T& operator*() const noexcept { return *object_; }
-  T* operator->() const noexcept { return object_; }
-
- private:
-  T* object_;
 };
 
 }  // namespace fcap::checker

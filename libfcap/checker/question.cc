@@ -8,26 +8,21 @@
 namespace fcap::checker {
 namespace {
 
-bool counts(const rules::CompiledRules& rules, const rules::TargetRules* target) noexcept {
-  if (target == nullptr) return false;
-  const auto of_target = rules.rules_of(*target);
-  return std::any_of(of_target.begin(), of_target.end(), [](const rules::CompiledRule& rule) {
-    return !rule.unlimited && rule.limit > 0;
-  });
-}
-
-bool counts(const rules::CompiledRules& rules, const rules::CandidateKey& key) noexcept {
-  if (key.creative != 0 && counts(rules, rules.creatives.find(key.creative))) return true;
-  const rules::CompiledCampaign* campaign = rules.campaigns.find(key.campaign);
+bool reads_history(const rules::CompiledRules& rules, const rules::CandidateKey& key) noexcept {
+  if (key.creative != 0) {
+    const rules::TargetRules* const creative = rules.creatives.find(key.creative);
+    if (creative != nullptr && creative->reads_history) return true;
+  }
+  const rules::CompiledCampaign* const campaign = rules.campaigns.find(key.campaign);
   if (campaign == nullptr) return false;
-  if (counts(rules, &campaign->rules)) return true;
+  if (campaign->rules.reads_history) return true;
   if (campaign->advertiser != rules::kNone &&
-      counts(rules, &rules.advertisers[campaign->advertiser])) {
+      rules.advertisers[campaign->advertiser].reads_history) {
     return true;
   }
   const auto groups = rules.groups_of(*campaign);
   return std::any_of(groups.begin(), groups.end(),
-                     [&](std::uint32_t group) { return counts(rules, &rules.groups[group]); });
+                     [&](std::uint32_t group) { return rules.groups[group].reads_history; });
 }
 
 }  // namespace
@@ -45,16 +40,12 @@ void hash_candidates(std::span<const Candidate> candidates,
 }
 
 bool needs_history(const Question& question) noexcept {
-  if (question.candidates.empty()) return false;
   const rules::CompiledRules& rules = question.held.rules->compiled();
-  // A user rule or a default may apply to anything.
-  if (counts(rules, &rules.user)) return true;
-  for (const rules::TargetRules& defaults : rules.defaults) {
-    if (counts(rules, &defaults)) return true;
-  }
-  return std::any_of(
-      question.candidates.begin(), question.candidates.end(),
-      [&](const rules::CandidateKey& key) { return !is_invalid(key) && counts(rules, key); });
+  if (rules.any_reads_history) return !question.candidates.empty();
+  return std::any_of(question.candidates.begin(), question.candidates.end(),
+                     [&](const rules::CandidateKey& key) {
+                       return !is_invalid(key) && reads_history(rules, key);
+                     });
 }
 
 }  // namespace fcap::checker

@@ -18,7 +18,7 @@ namespace fcap::checker {
 
 /// The reads of one blocking call, and the place where its caller waits for them. The caller and
 /// each read hold a reference: a caller whose deadline passes walks away, and what completes later
-/// falls on memory that is still there and that nobody looks at.
+/// writes to memory that is still alive but no longer read.
 class ReadGroup : public PoolNode<ReadGroup> {
  public:
   /// What one read gave; looked at only when answered.

@@ -13,8 +13,9 @@ constexpr int kLookMs = 5;
 
 }  // namespace
 
-Status Retired::start() {
-  return thread_.start("fcap-retired", [this] { run(); });
+Status Retired::start(const ThreadCallback& thread_started) {
+  return thread_.start(
+      "fcap-retired", [this] { run(); }, thread_started);
 }
 
 void Retired::take(std::shared_ptr<const void> set) noexcept {
@@ -33,7 +34,7 @@ void Retired::stop() noexcept {
 }
 
 void Retired::run() noexcept {
-  const config::LoopEvents events = thread_.events();
+  const base::LoopEvents events = thread_.events();
   pollfd polled[] = {{.fd = events.stop, .events = POLLIN, .revents = 0},
                      {.fd = events.wake, .events = POLLIN, .revents = 0}};
   bool any = false;

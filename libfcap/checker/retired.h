@@ -5,9 +5,10 @@
 #include <mutex>
 #include <vector>
 
+#include <fcap/redis_options.h>
 #include <fcap/status.h>
 
-#include "config/background_thread.h"
+#include "base/background_thread.h"
 
 namespace fcap::checker {
 
@@ -24,7 +25,7 @@ class Retired {
   Retired(const Retired&) = delete;
   Retired& operator=(const Retired&) = delete;
 
-  Status start();
+  Status start(const ThreadCallback& thread_started);
   /// Keeps the set, which may be null, until this is the only reference. Out of memory, or when
   /// stopped, it is let go of here and now.
   void take(std::shared_ptr<const void> set) noexcept;
@@ -39,7 +40,7 @@ class Retired {
   const std::function<void()> let_go_;
   std::mutex mutex_;
   std::vector<std::shared_ptr<const void>> sets_;
-  config::BackgroundThread thread_;
+  base::BackgroundThread thread_;
 };
 
 }  // namespace fcap::checker

@@ -85,7 +85,7 @@ std::size_t ShownEvents::note(std::string_view user, const ledger::Entry& shown,
 }
 
 bool ShownEvents::take_back(std::string_view user, const ledger::Entry& shown) noexcept {
-  if (!used_.load(std::memory_order_relaxed)) return false;
+  if (!used()) return false;
   Part& part = part_of(user);
   const std::lock_guard lock(part.mutex);
   const auto known = part.users.find(user);
@@ -122,7 +122,7 @@ std::vector<ledger::Entry> ShownEvents::copy_of(std::string_view user, Clock::ti
 ShownEvents::Merged ShownEvents::merge_into(std::string_view user, Clock::time_point now,
                                             ledger::Ledger& ledger) {
   Merged merged;
-  if (!used_.load(std::memory_order_relaxed)) return merged;
+  if (!used()) return merged;
   // Merged outside the lock: what one user's long history costs is nobody else's wait.
   for (const ledger::Entry& entry : copy_of(user, now)) {
     if (ledger.contains(entry.campaign, entry.type, entry.fingerprint)) {

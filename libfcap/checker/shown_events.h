@@ -55,6 +55,9 @@ class ShownEvents {
   /// remembered.
   bool take_back(std::string_view user, const ledger::Entry& shown) noexcept;
 
+  /// Whether anything was ever noted. Hosts that never do pay for neither a clock nor a lock.
+  [[nodiscard]] bool used() const noexcept { return used_.load(std::memory_order_relaxed); }
+
   /// Adds what the ledger does not have yet, and forgets what it has. Throws std::bad_alloc.
   Merged merge_into(std::string_view user, Clock::time_point now, ledger::Ledger& ledger);
 
@@ -95,7 +98,6 @@ class ShownEvents {
   }
 
   const Limits limits_;
-  // Hosts that never note anything do not pay for locks.
   std::atomic<bool> used_{false};
   std::vector<std::unique_ptr<Part>> parts_;
 };

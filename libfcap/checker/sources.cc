@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "config/segment_warnings.h"
+#include "sources/segment_warnings.h"
 
 namespace fcap::checker {
 namespace {
@@ -25,14 +25,15 @@ Sources::Sources(const CheckerOptions& options, const Gate& gate, std::function<
     : options_(options), gate_(gate), retired_(std::move(let_go)) {}
 
 Status Sources::start() {
-  if (Status status = retired_.start(); !status.ok()) return status;
+  const ThreadCallback& thread_started = options_.redis.thread_started;
+  if (Status status = retired_.start(thread_started); !status.ok()) return status;
   const auto until = Clock::now() + kFirstLoadWait;
   const SegmentSourceOptions& segments = options_.segments;
   if (segments.postgres || !segments.directory.empty()) {
-    segment_refresher_ = std::make_unique<config::SegmentRefresher>(
+    segment_refresher_ = std::make_unique<sources::SegmentRefresher>(
         segments, options_.rules,
         [this](std::shared_ptr<const SegmentSet> set) { set_segments(std::move(set)); },
-        options_.log);
+        options_.log, thread_started);
     if (Status status = segment_refresher_->start(); !status.ok()) return status;
   }
   if (Status status = start_rules(until); !status.ok()) return status;
@@ -48,9 +49,10 @@ Status Sources::start() {
 Status Sources::start_rules(Clock::time_point until) {
   const RuleSourceOptions& source = options_.rules;
   if (source.postgres.empty() && source.snapshot_file.empty()) return {};
-  refresher_ = std::make_unique<config::RuleRefresher>(
+  refresher_ = std::make_unique<sources::RuleRefresher>(
       source, RuleSet::Options{.retention = options_.retention},
-      [this](std::shared_ptr<const RuleSet> rules) { set_rules(std::move(rules)); }, options_.log);
+      [this](std::shared_ptr<const RuleSet> rules) { set_rules(std::move(rules)); }, options_.log,
+      options_.redis.thread_started);
   Status started = refresher_->start(left_until(until));
   if (started.ok() || started.code() == StatusCode::kInvalidArgument) return started;
   if (options_.log) {
@@ -88,13 +90,13 @@ std::shared_ptr<const SegmentSet> Sources::segments() const noexcept {
   return gate_.in_child() ? nullptr : current_.segments();
 }
 
-/// Says once a swap which segments rules name that are not stored.
+/// Logs, once per swap, the segments that rules reference but no source provides.
 void Sources::warn_of_segments() const noexcept {
   const std::shared_ptr<const RuleSet> rules = current_.get();
   const std::shared_ptr<const SegmentSet> segments = current_.segments();
   if (!options_.log || rules == nullptr || segments == nullptr) return;
   try {
-    const std::vector<std::string> warnings = config::segment_warnings(*rules, *segments);
+    const std::vector<std::string> warnings = sources::segment_warnings(*rules, *segments);
     const std::size_t shown = std::min(warnings.size(), kWarningsLoggedMax);
     for (std::size_t i = 0; i < shown; ++i) {
       options_.log(LogLevel::kWarning, "segments: " + warnings[i]);
@@ -134,8 +136,9 @@ void Sources::add_stats(CheckerStats& stats) const noexcept {
   add_segment_stats(stats);
   if (refresher_ != nullptr) {
     try {
-      const config::RefreshState state = refresher_->state();
+      const sources::RefreshState state = refresher_->state();
       stats.rule_reloads_refused = state.refused;
+      stats.rules_quarantined = state.quarantined_count;
       stats.rule_set_age = state.age;
     } catch (...) {  // NOLINT(bugprone-empty-catch): out of memory; the rest still stands
     }
@@ -156,9 +159,10 @@ void Sources::add_health(CheckerHealth& health) const {
     health.rules_source = "none";
   }
   if (refresher_ != nullptr) {
-    config::RefreshState state = refresher_->state();
+    sources::RefreshState state = refresher_->state();
     health.rules_source = std::move(state.source);
     health.rules_error = std::move(state.last_error);
+    health.rules_quarantined = std::move(state.quarantined);
     health.rule_set_age = state.age;
   }
   if (const std::shared_ptr<const SegmentSet> segments = current_.segments()) {

@@ -11,8 +11,8 @@
 #include "checker/current_rules.h"
 #include "checker/gate.h"
 #include "checker/retired.h"
-#include "config/rule_refresher.h"
-#include "config/segment_refresher.h"
+#include "sources/rule_refresher.h"
+#include "sources/segment_refresher.h"
 
 namespace fcap::checker {
 
@@ -55,8 +55,8 @@ class Sources {
   std::atomic<Clock::rep> rules_set_at_{0};
   std::atomic<std::uint64_t> rules_set_count_{0};
   std::atomic<std::uint64_t> segments_set_count_{0};
-  std::unique_ptr<config::RuleRefresher> refresher_;
-  std::unique_ptr<config::SegmentRefresher> segment_refresher_;
+  std::unique_ptr<sources::RuleRefresher> refresher_;
+  std::unique_ptr<sources::SegmentRefresher> segment_refresher_;
 };
 
 }  // namespace fcap::checker

@@ -211,7 +211,17 @@ std::optional<Rejected> fill(Slots& slots, Event& event) noexcept {
 
 class JsonEventDecoder final : public EventDecoder {
  public:
-  std::optional<Rejected> decode(std::string_view message, Event& event) noexcept override {
+  Decoded decode(const Message& message, std::vector<Event>& events,
+                 Rejected& rejected) noexcept override {
+    events.resize(1);
+    const auto why = decode(message.value, events.front());
+    if (!why) return Decoded::kEvents;
+    rejected = *why;
+    return Decoded::kRejected;
+  }
+
+ private:
+  std::optional<Rejected> decode(std::string_view message, Event& event) noexcept {
     if (message.size() > kMessageBytesMax) return Rejected{Rejection::kTooLarge};
     // simdjson reads beyond the end; a message of librdkafka is no place for that.
     if (padded_.size() < message.size() + simdjson::SIMDJSON_PADDING) {
@@ -239,7 +249,6 @@ class JsonEventDecoder final : public EventDecoder {
     return fill(slots, event);
   }
 
- private:
   ondemand::parser parser_{kMessageBytesMax};
   std::vector<char> padded_;
 };

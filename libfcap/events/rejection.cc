@@ -28,4 +28,11 @@ std::string_view to_string(Rejection reason) noexcept {
   return "unknown";
 }
 
+std::optional<Rejected> EventDecoder::decode_one(std::string_view value, Event& event) {
+  Rejected rejected{Rejection::kMissingMember, {}};
+  if (decode(value, decoded_, rejected) != Decoded::kEvents || decoded_.empty()) return rejected;
+  event = decoded_.front();
+  return std::nullopt;
+}
+
 }  // namespace fcap::events

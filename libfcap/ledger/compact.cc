@@ -12,6 +12,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr std::size_t kRecordBytesFloor = 64;
+constexpr std::size_t kFoldedFrameBytes = 2 + format::kFoldedPayloadBytes;
 
 /// Entries at or before this are out of every window's reach.
 Instant horizon_of(const CompactOptions& options) noexcept {
@@ -32,10 +33,49 @@ std::vector<std::string_view> unknown_frames(std::string_view original, std::siz
     frames.push_back(frame.bytes);
     bytes += frame.bytes.size();
   }
-  dropped = 0;
-  while (bytes > bytes_max) bytes -= frames[dropped++].size();
-  frames.erase(frames.begin(), frames.begin() + static_cast<std::ptrdiff_t>(dropped));
+  std::size_t first = 0;
+  while (bytes > bytes_max) bytes -= frames[first++].size();
+  frames.erase(frames.begin(), frames.begin() + static_cast<std::ptrdiff_t>(first));
+  dropped += first;
   return frames;
+}
+
+/// Whoever reserves gives a reservation at most so long.
+constexpr std::chrono::hours kReservedAtMost{24};
+/// By how much the clocks of those who reserve and release may differ.
+constexpr std::chrono::minutes kClocksDiffer{5};
+
+/// A released one is remembered until every copy that can still arrive has expired.
+bool can_go(const Reservation& reservation, Instant now) noexcept {
+  const Instant until =
+      reservation.released
+          ? std::max(reservation.expires, reservation.event.time + kReservedAtMost) + kClocksDiffer
+          : reservation.expires;
+  return until <= now;
+}
+
+/// Appends the reservations that are not over, in their order: of those that do not fit all, the
+/// ones that expire last.
+void append_reservations(const Ledger& ledger, Instant now, std::size_t bytes_max,
+                         Compacted& result) {
+  std::vector<const Reservation*> live;
+  for (const Reservation& reservation : ledger.reservations()) {
+    if (!can_go(reservation, now)) live.push_back(&reservation);
+  }
+  std::stable_sort(live.begin(), live.end(), [](const Reservation* a, const Reservation* b) {
+    return a->expires > b->expires;
+  });
+  std::size_t bytes = 0;
+  std::size_t fitting = 0;
+  while (fitting < live.size() && bytes + format::frame_bytes(*live[fitting]) <= bytes_max) {
+    bytes += format::frame_bytes(*live[fitting++]);
+  }
+  result.dropped_frames += live.size() - fitting;
+  live.resize(fitting);
+  std::sort(live.begin(), live.end());
+  for (const Reservation* reservation : live) {
+    format::append_reservation(*reservation, result.record);
+  }
 }
 
 /// Finds the entries that stay when not all fit. Its order of preference is a total one, so that
@@ -141,9 +181,16 @@ Compacted compact(const Ledger& ledger, std::string_view original, const Compact
   Compacted result;
   const Instant horizon = horizon_of(options);
   const std::size_t record_bytes_max = std::max(options.record_bytes_max, kRecordBytesFloor);
-  const auto unknown = unknown_frames(original, record_bytes_max - 2 * format::kMarkerFrameBytes,
-                                      result.dropped_frames);
-  std::size_t unknown_bytes = 0;
+  const Instant now = format::representable(options.trim_now);
+  std::string folded;
+  for (const FoldedCount& count : ledger.folded_counts()) {
+    format::append_folded_count(count, folded);
+  }
+  const std::size_t frames_max = record_bytes_max - 2 * format::kMarkerFrameBytes;
+  folded.resize(std::min(folded.size(), frames_max / kFoldedFrameBytes * kFoldedFrameBytes));
+  result.dropped_frames = ledger.folded_counts().size() - folded.size() / kFoldedFrameBytes;
+  const auto unknown = unknown_frames(original, frames_max - folded.size(), result.dropped_frames);
+  std::size_t unknown_bytes = folded.size();
   for (const std::string_view frame : unknown) unknown_bytes += frame.size();
 
   // Copies are made only where something has to go.
@@ -177,7 +224,11 @@ Compacted compact(const Ledger& ledger, std::string_view original, const Compact
   }
 
   // An erasure stays as long as anything does, and as long as what it erased could come back.
-  const bool nothing_else = runs.empty() && unknown.empty() && !complete_since;
+  const bool reserved =
+      std::any_of(ledger.reservations().begin(), ledger.reservations().end(),
+                  [now](const Reservation& reservation) { return !can_go(reservation, now); });
+  const bool nothing_else =
+      runs.empty() && unknown.empty() && folded.empty() && !reserved && !complete_since;
   if (erased_before && !(nothing_else && *erased_before <= horizon)) {
     format::append_marker(format::Tag::kErasedBefore, *erased_before, result.record);
   }
@@ -185,6 +236,10 @@ Compacted compact(const Ledger& ledger, std::string_view original, const Compact
     format::append_marker(format::Tag::kCompleteSince, *complete_since, result.record);
   }
   result.record += runs;
+  result.record += folded;
+  // No entry goes for a reservation, so these get what is left.
+  const std::size_t to_come = unknown_bytes - folded.size();
+  append_reservations(ledger, now, record_bytes_max - result.record.size() - to_come, result);
   for (const std::string_view frame : unknown) result.record.append(frame);
   return result;
 }

@@ -227,6 +227,8 @@ DecodeCode Ledger::decode_into_empty(std::string_view record) {
   } else {
     rebuild_with_loose();
   }
+  if (!reservations_.empty()) settle_reservations();
+  if (!folded_.empty()) settle_folded_counts();
   apply_erasure();
   return DecodeCode::kOk;
 }
@@ -253,6 +255,12 @@ DecodeCode Ledger::read_frames(std::string_view record) {
       case format::Tag::kCompleteSince:
         valid = read_marker(frame.payload, marker);
         if (valid) raise_complete_since(marker);
+        break;
+      case format::Tag::kReservation:
+        valid = append_reservation(frame.payload);
+        break;
+      case format::Tag::kFoldedCount:
+        valid = append_folded_count(frame.payload);
         break;
       default:
         ++unknown_frames_;

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include <fcap/defaults.h>
 #include <fcap/time.h>
 
 #include "ledger/ledger.h"
@@ -20,7 +21,7 @@ namespace fcap::ledger {
 void append_entries(std::span<const Entry> entries, std::string& out);
 
 /// Appends to `out` the 8 bytes that erase everything up to and including `until` from any record,
-/// for ever.
+/// permanently.
 void append_erased_before(Instant until, std::string& out);
 
 /// Says which entries a size-trimmed record must keep first. Rules know; the ledger does not.
@@ -36,13 +37,13 @@ class KeepPolicy {
 
 struct CompactOptions {
   /// Entries with time <= trim_now - retention are left out.
-  std::chrono::milliseconds retention = std::chrono::days{32};
+  std::chrono::milliseconds retention = kDefaultRetention;
   /// The trimming clock: min(local clock, newest broker timestamp). The epoch trims nothing.
   Instant trim_now;
   /// The record is trimmed to this size: what `keep` marks stays (newest first if even that is too
   /// much), then the newest overall; complete_since says what was dropped. A bound below 64 bytes
   /// is taken as 64, so that the markers always fit.
-  std::size_t record_bytes_max = std::size_t{16} * 1024;
+  std::size_t record_bytes_max = kDefaultRecordBytesMax;
   /// May be null: only the newest stay.
   const KeepPolicy* keep = nullptr;
 };

@@ -29,6 +29,8 @@ void Ledger::clear() noexcept {
   erased_before_.reset();
   complete_since_.reset();
   unknown_frames_ = 0;
+  reservations_.clear();
+  folded_.clear();
 }
 
 void Ledger::merge(const Entry& entry) {
@@ -46,6 +48,7 @@ void Ledger::merge(const Ledger& other) {
     }
     merge_loose();
   }
+  if (this != &other) merge_expected(other);
   apply_erasure();
 }
 
@@ -56,6 +59,7 @@ void Ledger::erase_before(Instant until) {
 
 void Ledger::drop_after(Instant latest) {
   keep_if([&](std::size_t i) { return times_[i] <= latest; });
+  std::erase_if(reservations_, [&](const auto& at) { return at.event.time > latest; });
 }
 
 void Ledger::retain(const std::vector<bool>& keep) {
@@ -103,6 +107,8 @@ void Ledger::apply_erasure() {
   if (complete_since_ && *complete_since_ <= *erased_before_ + std::chrono::milliseconds{1}) {
     complete_since_.reset();
   }
+  std::erase_if(reservations_, [&](const auto& at) { return at.event.time <= *erased_before_; });
+  std::erase_if(folded_, [&](const auto& at) { return at.until <= *erased_before_; });
   const bool nothing_to_erase = std::all_of(runs_.begin(), runs_.end(), [&](const Run& run) {
     return times_[run.begin] > *erased_before_;
   });

@@ -27,6 +27,27 @@ struct Entry {
   friend bool operator==(const Entry&, const Entry&) = default;
 };
 
+/// An impression that somebody has reserved and that is expected. Its identity is that of the entry
+/// that confirms it.
+struct Reservation {
+  Entry event;      ///< its time is when it was reserved
+  Instant expires;  ///< at most 49.7 days after its time
+  bool released = false;
+
+  friend bool operator==(const Reservation&, const Reservation&) = default;
+};
+
+/// How many events of a campaign and type there were up to and including `until`, in the user's
+/// whole life: what is left of entries that have passed the retention.
+struct FoldedCount {
+  std::uint64_t campaign = 0;
+  EventType type = EventType::kImpression;
+  Instant until;
+  std::uint32_t count = 0;
+
+  friend bool operator==(const FoldedCount&, const FoldedCount&) = default;
+};
+
 /// The entries of one campaign and type: [begin, end) in the Ledger's columns. Never empty.
 struct Run {
   std::uint64_t campaign = 0;
@@ -66,15 +87,16 @@ class Ledger {
   /// present creative beats an absent one, then the larger hash. An erased entry is not added.
   void merge(const Entry& entry);
 
-  /// Adds everything of another ledger, markers included; unknown_frames() stays what it was.
+  /// Adds everything of another ledger, markers and all else included; unknown_frames() stays what
+  /// it was.
   void merge(const Ledger& other);
 
-  /// Erases everything up to and including `until`, for ever: what a decoded erased-before marker
-  /// does.
+  /// Erases everything up to and including `until`, permanently: what a decoded erased-before
+  /// marker does.
   void erase_before(Instant until);
 
-  /// Leaves out entries later than `latest`, to answer as of that instant. Unlike an erasure this
-  /// leaves no marker.
+  /// Leaves out entries and reservations later than `latest`, to answer as of that instant. Unlike
+  /// an erasure this leaves no marker.
   void drop_after(Instant latest);
 
   /// Leaves only the entries whose index is marked. `keep` is as long as the columns.
@@ -97,12 +119,17 @@ class Ledger {
   [[nodiscard]] bool contains(std::uint64_t campaign, EventType type,
                               std::uint32_t fingerprint) const noexcept;
 
-  /// Entries at or before this instant are erased for ever.
+  /// Entries at or before this instant are erased permanently.
   [[nodiscard]] std::optional<Instant> erased_before() const noexcept { return erased_before_; }
   /// Entries before this instant may be missing: the record was trimmed for size. A window is
   /// complete when the first millisecond that it counts is not before this. None when nothing that
   /// is missing could count, because all of it is erased anyway.
   [[nodiscard]] std::optional<Instant> complete_since() const noexcept { return complete_since_; }
+  /// What is reserved, each identity once, by identity. Of copies: released if either is, the later
+  /// expiry, time and creative as of entries. Rules do not count them yet.
+  [[nodiscard]] std::span<const Reservation> reservations() const noexcept { return reservations_; }
+  /// Sorted by (campaign, type), each pair once: the one with the larger (until, count).
+  [[nodiscard]] std::span<const FoldedCount> folded_counts() const noexcept { return folded_; }
   /// The newest entry's time; none when empty.
   [[nodiscard]] std::optional<Instant> newest() const noexcept;
   /// Frames with a tag that this version does not know, skipped.
@@ -113,8 +140,13 @@ class Ledger {
   DecodeCode read_frames(std::string_view record);
   bool append_runs(std::string_view payload);
   bool append_entry(std::string_view payload);
+  bool append_reservation(std::string_view payload);
+  bool append_folded_count(std::string_view payload);
   [[nodiscard]] bool columns_are_canonical() const noexcept;
 
+  void merge_expected(const Ledger& other);
+  void settle_reservations();
+  void settle_folded_counts();
   void raise_erased_before(Instant until) noexcept;
   void raise_complete_since(Instant since) noexcept;
   void apply_erasure();
@@ -136,6 +168,8 @@ class Ledger {
   std::optional<Instant> erased_before_;
   std::optional<Instant> complete_since_;
   std::uint32_t unknown_frames_ = 0;
+  std::vector<Reservation> reservations_;
+  std::vector<FoldedCount> folded_;
   /// Entries that are not in the columns yet; empty between calls.
   std::vector<Entry> loose_;
 };

@@ -146,7 +146,7 @@ void Ledger::interleave_loose() {
   loose_.clear();
 }
 
-/// Makes the columns anew, from whatever they and the loose entries hold.
+/// Rebuilds the columns from whatever they and the loose entries hold.
 void Ledger::rebuild_with_loose() {
   for (const Run& run : runs_) {
     for (std::uint32_t i = run.begin; i < run.end; ++i) loose_.push_back(entry(run, i));

@@ -5,11 +5,27 @@
 
 namespace fcap::ledger {
 
-/// The key of a user's record: "<prefix>:{<user id>}". The braces put side keys in the same slot.
+/// Appends the key of a user's record: "<prefix>:{<user id>}". The braces put side keys in the same
+/// slot. Nothing else knows this form; docs/keys.md describes it.
+inline void append_user_key(std::string_view prefix, std::string_view user_id, std::string& out) {
+  out.append(prefix).append(":{").append(user_id).append("}");
+}
+
+/// The same in place of what `out` had.
 inline void user_key(std::string_view prefix, std::string_view user_id, std::string& out) {
   out.clear();
   out.reserve(prefix.size() + user_id.size() + 3);
-  out.append(prefix).append(":{").append(user_id).append("}");
+  append_user_key(prefix, user_id, out);
+}
+
+/// The user id of a key with this prefix.
+inline std::string_view user_of_key(std::string_view prefix, std::string_view key) noexcept {
+  return key.substr(prefix.size() + 2, key.size() - prefix.size() - 3);
+}
+
+/// For SCAN: the keys of all records, and perhaps others.
+inline std::string user_key_pattern(std::string_view prefix) {
+  return std::string(prefix) + ":{*";
 }
 
 }  // namespace fcap::ledger

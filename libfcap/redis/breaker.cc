@@ -5,7 +5,7 @@
 
 namespace fcap::redis {
 
-Breaker::Breaker(const Options& options, Jitter jitter)
+Breaker::Breaker(const Options& options, base::Jitter jitter)
     : failure_share_(options.failure_share),
       failures_max_(options.failures),
       backoff_(options.backoff_min, options.backoff_max, std::move(jitter)) {}

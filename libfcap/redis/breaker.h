@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "redis/backoff.h"
+#include "base/backoff.h"
 
 namespace fcap::redis {
 
@@ -28,13 +28,13 @@ class Breaker {
     /// The share of a sliding second's requests that opens it when they are at least `failures`
     /// failures; 0: the run alone counts.
     double failure_share;
-    Backoff::Duration backoff_min;
-    Backoff::Duration backoff_max;
+    base::Backoff::Duration backoff_min;
+    base::Backoff::Duration backoff_max;
   };
 
   enum class State : std::uint8_t { kClosed, kOpen, kProbing };
 
-  Breaker(const Options& options, Jitter jitter);
+  Breaker(const Options& options, base::Jitter jitter);
 
   /// `count` requests were answered in time.
   void on_success(std::size_t count, TimePoint now) noexcept;
@@ -73,7 +73,7 @@ class Breaker {
   std::size_t failures_ = 0;
   State state_ = State::kClosed;
   TimePoint probe_at_;
-  Backoff backoff_;
+  base::Backoff backoff_;
 };
 
 }  // namespace fcap::redis

@@ -70,6 +70,10 @@ class Client::Impl {
     const std::lock_guard lock(shared_.error_mutex);
     return shared_.last_error;
   }
+  [[nodiscard]] std::optional<Instant> missing_before() const noexcept {
+    const std::int64_t ms = shared_.missing_before_ms.load(std::memory_order_relaxed);
+    return ms == SharedState::kNothingMissing ? std::nullopt : std::optional(instant_from_ms(ms));
+  }
   [[nodiscard]] StoreHealth health() const {
     const auto value = [](const auto& counter) { return counter.load(std::memory_order_relaxed); };
     StoreHealth health;
@@ -90,6 +94,7 @@ class Client::Impl {
     health.clock_difference = shared_.facts.clock_difference;
     health.config_state = shared_.config.state();
     health.config_text = shared_.config.text();
+    health.missing_before = missing_before();
     health.more.emplace_back("own_stalls", std::to_string(value(shared_.own_stalls)));
     return health;
   }
@@ -168,6 +173,10 @@ std::string Client::last_error() const {
 
 StoreHealth Client::health() const {
   return impl_->health();
+}
+
+std::optional<Instant> Client::missing_before() const noexcept {
+  return impl_->missing_before();
 }
 
 void Client::expect_config(const ExpectedConfig& expected) {

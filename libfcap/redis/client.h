@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -46,6 +47,8 @@ class Request {
   std::uint32_t command_count = 1;  ///< how many commands `wire` holds, at least 1
   std::uint16_t slot = 0;           ///< of their key
   std::chrono::steady_clock::time_point deadline;
+  /// To be sent only while connection_epoch() is this; otherwise refused with kUnavailable.
+  std::optional<std::uint64_t> epoch;
 
   /// One call a command, in order; error replies included.
   virtual void on_reply(std::uint32_t index, const Reply& reply) noexcept = 0;
@@ -95,6 +98,9 @@ class Client {
   [[nodiscard]] std::string last_error() const;
   /// Counters, states and the latest error.
   [[nodiscard]] StoreHealth health() const;
+
+  /// Events before it may be missing, as the writer has recorded it; none: none is known to be.
+  [[nodiscard]] std::optional<Instant> missing_before() const noexcept;
 
   /// Compares the writer's recorded configuration with this from now on; health() shows it.
   void expect_config(const ExpectedConfig& expected);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -12,12 +13,27 @@ using nlohmann::json;
 using std::chrono::milliseconds;
 
 constexpr int kVersion = 1;
+constexpr const char* kMissingBefore = "missing_before_ms";
 constexpr std::size_t kPrefixBytesMax = 64;
-constexpr std::size_t kConfigBytesMax = std::size_t{64} << 10U;
 constexpr std::int64_t kMillisecondsMax = std::int64_t{1} << 53U;
 
 Status corrupt(const std::string& text) {
   return Status::error(StatusCode::kCorrupt, "the recorded configuration " + text);
+}
+
+// Any program may have written the value, and writing it again recurses: a value that is nested too
+// deeply is refused.
+json parse_shallow(std::string_view text) {
+  constexpr int kDepthMax = 32;
+  bool deep = false;
+  json value = json::parse(
+      text,
+      [&deep](int depth, json::parse_event_t /*event*/, const json& /*parsed*/) {
+        deep = deep || depth > kDepthMax;
+        return !deep;
+      },
+      false);
+  return deep ? json() : value;
 }
 
 std::string dump(const json& value) {
@@ -25,15 +41,19 @@ std::string dump(const json& value) {
   return value.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
-std::optional<std::int64_t> number(const json& object, const char* name) {
-  const auto found = object.find(name);
-  if (found == object.end() || !found->is_number_integer()) return std::nullopt;
-  if (found->is_number_unsigned() && found->get<std::uint64_t>() > kMillisecondsMax) {
+std::optional<std::int64_t> number_in(const json& value) {
+  if (!value.is_number_integer()) return std::nullopt;
+  if (value.is_number_unsigned() && value.get<std::uint64_t>() > kMillisecondsMax) {
     return std::nullopt;
   }
-  const auto value = found->get<std::int64_t>();
-  if (value < 0 || value > kMillisecondsMax) return std::nullopt;
-  return value;
+  const auto number = value.get<std::int64_t>();
+  if (number < 0 || number > kMillisecondsMax) return std::nullopt;
+  return number;
+}
+
+std::optional<std::int64_t> number(const json& object, const char* name) {
+  const auto found = object.find(name);
+  return found == object.end() ? std::nullopt : number_in(*found);
 }
 
 bool read_ids(const json& object, std::vector<std::string>& ids) {
@@ -44,6 +64,29 @@ bool read_ids(const json& object, std::vector<std::string>& ids) {
     ids.push_back(id.get<std::string>());
   }
   return true;
+}
+
+bool read_missing(const json& object, ConfigRecord::MissingBefore& missing) {
+  const auto found = object.find(kMissingBefore);
+  if (found == object.end()) return true;
+  if (!found->is_object()) return false;
+  for (const auto& [topic, partitions] : found->items()) {
+    if (!partitions.is_object()) return false;
+    for (const auto& [partition, instant] : partitions.items()) {
+      const auto before_ms = number_in(instant);
+      if (!before_ms) return false;
+      missing[topic][partition] = instant_from_ms(*before_ms);
+    }
+  }
+  return true;
+}
+
+json missing_json(const ConfigRecord::MissingBefore& missing) {
+  json object = json::object();
+  for (const auto& [topic, partitions] : missing) {
+    for (const auto& [partition, before] : partitions) object[topic][partition] = to_ms(before);
+  }
+  return object;
 }
 
 // As they would be recorded: in order, and in UTF-8.
@@ -78,18 +121,47 @@ Status check_key_prefix(std::string_view key_prefix) {
 std::string encode_config(const ConfigRecord& record) {
   std::vector<std::string> ids = record.null_user_ids;
   std::sort(ids.begin(), ids.end());
-  return dump({{"version", kVersion},
-               {"key_prefix", record.key_prefix},
-               {"retention_ms", record.retention.count()},
-               {"id_hash", record.id_hash},
-               {"null_user_ids", ids},
-               {"write_format", record.write_format},
-               {"reservation", {{"max_life_ms", record.reservation_life_max.count()}}}});
+  json object{{"version", kVersion},
+              {"key_prefix", record.key_prefix},
+              {"retention_ms", record.retention.count()},
+              {"id_hash", record.id_hash},
+              {"null_user_ids", ids},
+              {"write_format", record.write_format},
+              {"reservation", {{"max_life_ms", record.reservation_life_max.count()}}}};
+  if (json missing = missing_json(record.missing_before); !missing.empty()) {
+    object[kMissingBefore] = std::move(missing);
+  }
+  return dump(object);
+}
+
+std::string with_missing_before(std::string_view config,
+                                const ConfigRecord::MissingBefore& missing) {
+  json object = parse_shallow(config);
+  if (!object.is_object()) return std::string(config);
+  object.erase(kMissingBefore);
+  if (json open = missing_json(missing); !open.empty()) object[kMissingBefore] = std::move(open);
+  return dump(object);
+}
+
+std::string missing_before_name(std::string_view group_id, std::string_view topic) {
+  const std::string name = std::string(group_id) + ":" + std::string(topic);
+  // As it is read again, where it is no UTF-8.
+  return json::parse(dump(json(name)), nullptr, false).get<std::string>();
+}
+
+std::optional<Instant> ConfigRecord::all_missing_before() const noexcept {
+  std::optional<Instant> latest;
+  for (const auto& [topic, partitions] : missing_before) {
+    for (const auto& [partition, before] : partitions) {
+      latest = std::max(latest.value_or(before), before);
+    }
+  }
+  return latest;
 }
 
 Result<ConfigRecord> parse_config(std::string_view text) {
   if (text.size() > kConfigBytesMax) return corrupt("is longer than 64 KB");
-  const json object = json::parse(text, nullptr, false);
+  const json object = parse_shallow(text);
   if (!object.is_object()) return corrupt("is no JSON object");
   const auto version = number(object, "version");
   if (!version) return corrupt("has no version");
@@ -103,7 +175,7 @@ Result<ConfigRecord> parse_config(std::string_view text) {
   const auto write_format = number(object, "write_format");
   if (prefix == object.end() || !prefix->is_string() || hash == object.end() ||
       !hash->is_string() || !retention || !write_format || *write_format > 1000 ||
-      !read_ids(object, record.null_user_ids)) {
+      !read_ids(object, record.null_user_ids) || !read_missing(object, record.missing_before)) {
     return corrupt("lacks a field or has one of a wrong type");
   }
   record.key_prefix = prefix->get<std::string>();

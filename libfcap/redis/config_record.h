@@ -1,13 +1,17 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include <fcap/health.h>
 #include <fcap/status.h>
+#include <fcap/time.h>
 
 namespace fcap::redis {
 
@@ -22,6 +26,13 @@ struct ConfigRecord {
   int write_format = 1;
   /// The longest life of a reservation; 0: none are made.
   std::chrono::milliseconds reservation_life_max{0};
+  /// The open gaps: of which partitions events may be missing, and before which instant those
+  /// events are. By "<group>:<topic>", and by the partition's number in decimal.
+  using MissingBefore = std::map<std::string, std::map<std::string, Instant>>;
+  MissingBefore missing_before = {};
+
+  /// The latest of these instants: a count of events since then is complete. None: no gap is open.
+  [[nodiscard]] std::optional<Instant> all_missing_before() const noexcept;
 
   bool operator==(const ConfigRecord&) const = default;
 };
@@ -34,7 +45,19 @@ struct ConfigRecord {
 /// text names the option as `key_prefix`.
 [[nodiscard]] Status check_key_prefix(std::string_view key_prefix);
 
+/// Its bytes are defined in docs/keys.md.
 [[nodiscard]] std::string encode_config(const ConfigRecord& record);
+
+/// The same value with other open gaps; what else it says stays, known or not. `config` must be one
+/// that parse_config() takes.
+[[nodiscard]] std::string with_missing_before(std::string_view config,
+                                              const ConfigRecord::MissingBefore& missing);
+
+/// Under which name the gaps of a consumer group's topic stand there.
+[[nodiscard]] std::string missing_before_name(std::string_view group_id, std::string_view topic);
+
+/// The most bytes that a value may have.
+inline constexpr std::size_t kConfigBytesMax = std::size_t{64} << 10U;
 
 /// Fails (kCorrupt) on what is no such value, or one of a version that this one does not know.
 /// Fields that are not known are passed over.

@@ -10,6 +10,7 @@ void ConfigWatch::expect(const ExpectedConfig& expected) {
   expected_ = expected;
   key_ = config_key(expected.key_prefix);
   state_ = ConfigState::kUnknown;
+  missing_before_.reset();
   text_ = "the writer's configuration has not been read yet";
 }
 
@@ -38,6 +39,7 @@ void ConfigWatch::judge(const Reply& reply, int database) {
     text_ = key_ + ": " + recorded.status().text();
     return;
   }
+  missing_before_ = recorded.value().all_missing_before();
   text_ = config_differences(recorded.value(), expected_);
   state_ = text_.empty() ? ConfigState::kAgrees : ConfigState::kDiffers;
   if (!text_.empty()) text_ = "the updater is set otherwise: " + text_;

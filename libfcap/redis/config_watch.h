@@ -4,6 +4,7 @@
 #include <string>
 
 #include <fcap/health.h>
+#include <fcap/time.h>
 
 #include "redis/reply.h"
 
@@ -23,6 +24,8 @@ class ConfigWatch {
 
   [[nodiscard]] ConfigState state() const noexcept { return state_; }
   [[nodiscard]] const std::string& text() const noexcept { return text_; }
+  /// Events before it may be missing, by the last record that could be read; none: none is.
+  [[nodiscard]] std::optional<Instant> missing_before() const noexcept { return missing_before_; }
 
  private:
   void judge(const Reply& reply, int database);
@@ -31,6 +34,7 @@ class ConfigWatch {
   std::string key_;
   ConfigState state_ = ConfigState::kUnknown;
   std::string text_;
+  std::optional<Instant> missing_before_;
 };
 
 }  // namespace fcap::redis

@@ -112,10 +112,11 @@ void IoThread::wait_for_events() {
   std::array<epoll_event, kEventsMax> events;
   const bool sleeps = queue_.try_sleep();
   const auto until = sleeps ? link_.next_time() : Link::TimePoint::min();
-  const int count = wait(events, until);
+  const auto asleep_at = Clock::now();
+  const int count = wait(events, asleep_at, until);
   if (sleeps) queue_.awake();
   const auto now = Clock::now();
-  link_.woke(now, until);
+  link_.woke(asleep_at, until, now);
   for (int i = 0; i < count; ++i) {
     const epoll_event& event = events[static_cast<std::size_t>(i)];
     if (event.data.ptr == nullptr) continue;
@@ -124,12 +125,12 @@ void IoThread::wait_for_events() {
   }
 }
 
-int IoThread::wait(std::span<epoll_event> events, Link::TimePoint until) {
+int IoThread::wait(std::span<epoll_event> events, Link::TimePoint now, Link::TimePoint until) {
   using std::chrono::nanoseconds;
   const int room = static_cast<int>(events.size());
   if (until == Link::TimePoint::max()) return epoll_wait(epoll_fd_, events.data(), room, -1);
   if (until == Link::TimePoint::min()) return epoll_wait(epoll_fd_, events.data(), room, 0);
-  const auto left = std::max<nanoseconds>(until - Clock::now(), nanoseconds{0});
+  const auto left = std::max<nanoseconds>(until - now, nanoseconds{0});
   if (has_pwait2_) {
     timespec timeout = {};
     timeout.tv_sec = std::chrono::duration_cast<std::chrono::seconds>(left).count();

@@ -48,7 +48,7 @@ class IoThread final : public Poller {
            int event_fd);
   void run();
   void wait_for_events();
-  int wait(std::span<epoll_event> events, Link::TimePoint until);
+  int wait(std::span<epoll_event> events, Link::TimePoint now, Link::TimePoint until);
 
   static constexpr int kEventsMax = 16;
 

@@ -6,28 +6,17 @@
 namespace fcap::redis {
 namespace {
 
-// So many answers are dealt with before what was submitted meanwhile goes out: the server works on
-// that while the next ones are dealt with, instead of taking turns.
+// After so many answers, requests that were submitted meanwhile are sent. The server then works on
+// them while the next answers are processed, instead of taking turns with this thread.
 constexpr std::size_t kAnswersBeforeSending = 16;
 constexpr std::chrono::milliseconds kProbeTimeMin{1};
 constexpr std::chrono::milliseconds kProbeTimeMax{1000};
-// What holds the thread up for so long makes requests expire whose answers may be there.
-constexpr std::chrono::milliseconds kBusyAfter{5};
-constexpr std::chrono::milliseconds kOversleptAfter{20};
 
-// SplitMix64, seeded by what differs between links, processes and machines.
-Jitter make_jitter(const void* link) {
-  auto seed =
-      static_cast<std::uint64_t>(std::chrono::system_clock::now().time_since_epoch().count() ^
-                                 static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(link)));
-  return [seed]() mutable {
-    seed += 0x9E3779B97F4A7C15U;
-    std::uint64_t mixed = seed;
-    mixed = (mixed ^ (mixed >> 30U)) * 0xBF58476D1CE4E5B9U;
-    mixed = (mixed ^ (mixed >> 27U)) * 0x94D049BB133111EBU;
-    mixed ^= mixed >> 31U;
-    return static_cast<double>(mixed >> 11U) * 0x1p-53;
-  };
+// Seeded by what differs between links, processes and machines.
+base::Jitter make_jitter(const void* link) {
+  return base::seeded_jitter(static_cast<std::uint64_t>(
+      std::chrono::system_clock::now().time_since_epoch().count() ^
+      static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(link))));
 }
 
 }  // namespace
@@ -37,6 +26,7 @@ Link::Link(SharedState& shared, Poller& poller, Resolver& resolver, const Addres
       poller_(poller),
       resolver_(resolver),
       address_(address),
+      jitter_(make_jitter(this)),
       looks_(shared.links_made.fetch_add(1, std::memory_order_relaxed) == 0),
       allowance_(kProbeTimeMax),
       backoff_(shared.options.reconnect_backoff_min, shared.options.reconnect_backoff_max,
@@ -71,12 +61,20 @@ void Link::start(TimePoint now) {
 void Link::admit(Request& request, TimePoint now) {
   std::optional<TransportCode> ended = refusal();
   if (!ended && request.deadline <= now) ended = TransportCode::kTimeout;
+  // What waits is abandoned with its connection, so this holds until the request is sent. A link
+  // that is not connected yet would send it to a server that nobody has seen.
+  if (!ended && request.epoch &&
+      (state_ != State::kReady ||
+       *request.epoch != shared_.epoch.load(std::memory_order_acquire))) {
+    ended = TransportCode::kUnavailable;
+  }
   if (ended) {
     shared_.operations.fetch_sub(1, std::memory_order_relaxed);
     request.on_done(*ended);
     return;
   }
-  allowance_ = std::clamp<Backoff::Duration>(request.deadline - now, kProbeTimeMin, kProbeTimeMax);
+  allowance_ =
+      std::clamp<base::Backoff::Duration>(request.deadline - now, kProbeTimeMin, kProbeTimeMax);
   pipeline_.add(request, now);
 }
 
@@ -88,14 +86,9 @@ void Link::service(TimePoint now) {
   }
   check_deadlines(now);
   check_probe(now);
+  renew(now);
   look(now);
   send(now);
-}
-
-void Link::woke(TimePoint now, TimePoint planned) noexcept {
-  busy_since_ = now;
-  overslept_ =
-      planned > TimePoint::min() && planned < TimePoint::max() && now - planned >= kOversleptAfter;
 }
 
 Link::TimePoint Link::next_time() const noexcept {
@@ -104,8 +97,9 @@ Link::TimePoint Link::next_time() const noexcept {
     next = std::min(next, state_until_);
   if (state_ == State::kReady) {
     next = std::min({next, breaker_.probe_at(), look_at_});
-    const TimePoint oldest = pipeline_.oldest_tombstone();
-    if (oldest != TimePoint::max()) next = std::min(next, oldest + shared_.options.stale_reset);
+    if (renewal_ == Renewal::kNone) next = std::min(next, renew_at_);
+    if (renewal_ == Renewal::kDraining) next = std::min(next, drain_until_);
+    next = std::min(next, stale_at());
   }
   return next;
 }
@@ -126,6 +120,10 @@ void Link::begin_attempt(TimePoint now) {
   endpoints_ = numeric_endpoints(address_);
   if (!endpoints_.empty()) return try_next_endpoint(now, {});
   state_ = State::kResolving;
+  resolve();
+}
+
+void Link::resolve() {
   resolver_.resolve(address_, [this](Result<Endpoints> endpoints) {
     {
       const std::lock_guard lock(resolved_mutex_);
@@ -143,6 +141,12 @@ void Link::take_resolved(TimePoint now) {
     resolved = std::exchange(resolved_, std::nullopt);
     has_resolved_.store(false, std::memory_order_relaxed);
   }
+  if (resolved && state_ == State::kReady && renewal_ == Renewal::kResolving) {
+    // A name service that is away is no reason to leave a server that answers.
+    if (!resolved->ok()) return put_off_renewal(now);
+    endpoints_ = std::move(*resolved).value();
+    return drain(now);
+  }
   if (!resolved || state_ != State::kResolving) return;
   if (!resolved->ok()) return fail_attempt(resolved->status().text(), now);
   endpoints_ = std::move(*resolved).value();
@@ -150,13 +154,13 @@ void Link::take_resolved(TimePoint now) {
   try_next_endpoint(now, "the name has no address");
 }
 
-// A name may stand for several addresses, of which the first need not answer. What is left of the
-// time is shared among those that are left.
+// A name may have several addresses, and the first may not answer. The remaining time is divided
+// among the remaining addresses.
 void Link::try_next_endpoint(TimePoint now, std::string last_failure) {
   close_connection();
   pipeline_.abandon_sent(TransportCode::kUnavailable);
   while (endpoint_next_ < endpoints_.size() && now < attempt_until_) {
-    const auto left = static_cast<Backoff::Duration::rep>(endpoints_.size() - endpoint_next_);
+    const auto left = static_cast<base::Backoff::Duration::rep>(endpoints_.size() - endpoint_next_);
     const Endpoint& endpoint = endpoints_[endpoint_next_++];
     if (const Status opened = connection_.open(endpoint); !opened.ok()) {
       last_failure = opened.text();
@@ -206,6 +210,10 @@ void Link::fail_connection(const std::string& why, TimePoint now) {
 
 void Link::rest(TimePoint now) {
   first_attempt_ = false;
+  if (renewal_ == Renewal::kConnecting) {
+    shared_.links_ready.fetch_sub(1, std::memory_order_relaxed);
+  }
+  renewal_ = Renewal::kNone;
   state_ = State::kResting;
   state_until_ = now + backoff_.next();
 }
@@ -214,10 +222,12 @@ void Link::close_connection() {
   if (connection_.fd() < 0) return;
   poller_.unwatch(connection_.fd());
   connection_.close();
-  if (state_ == State::kReady) {
+  if (state_ != State::kReady) return;
+  // A link that is being renewed counts as ready, because it still accepts requests.
+  if (renewal_ != Renewal::kConnecting) {
     shared_.links_ready.fetch_sub(1, std::memory_order_relaxed);
-    shared_.epoch.fetch_add(1, std::memory_order_release);
   }
+  shared_.epoch.fetch_add(1, std::memory_order_release);
 }
 
 // --- Traffic.
@@ -249,11 +259,11 @@ bool Link::receive(TimePoint now) {
   return received.ok();
 }
 
-// In the midst of receiving, when the connection must not be given up: what fails here fails again
+// Called while receiving, when the connection must not be closed: what fails here fails again
 // in send().
 void Link::send_early(TimePoint now) {
   poller_.take_submitted(now);
-  if (state_ != State::kReady || watching_output_) return;
+  if (state_ != State::kReady || watching_output_ || renewal_ == Renewal::kDraining) return;
   pipeline_.write(connection_.output());
   if (connection_.has_output()) static_cast<void>(connection_.flush());
 }
@@ -288,7 +298,9 @@ bool Link::after_replies(TimePoint now) {
 void Link::send(TimePoint now) {
   if (state_ != State::kReady && state_ != State::kGreeting) return;
   do {
-    if (state_ == State::kReady) pipeline_.write(connection_.output());
+    if (state_ == State::kReady && renewal_ != Renewal::kDraining) {
+      pipeline_.write(connection_.output());
+    }
     if (!connection_.has_output()) break;
     if (const Status sent = connection_.flush(); !sent.ok()) {
       // What the server said before it closed explains more than EPIPE does.
@@ -303,32 +315,40 @@ void Link::send(TimePoint now) {
 }
 
 void Link::check_deadlines(TimePoint now) {
+  // While this thread was held up, answers may have waited to be read and requests to be sent: that
+  // is no failure of the server, also for those that expire while this thread catches up.
+  const StallWatch::Cause cause = stalls_.cause(now);
+  if (cause != StallWatch::Cause::kNone) {
+    pipeline_.excuse();
+    stalled_until_ = now;
+  }
   if (const auto expired = pipeline_.expire(now); expired.count != 0) {
     shared_.timeouts.fetch_add(expired.count, std::memory_order_relaxed);
-    // While this thread was held up, answers may have waited to be read: that is no failure of the
-    // server.
-    const bool busy = busy_since_ < now && now - busy_since_ >= kBusyAfter;
-    if (busy || overslept_) {
-      shared_.own_stalls.fetch_add(1, std::memory_order_relaxed);
-      shared_.log_thinned(
-          LogLevel::kWarning,
-          busy ? "redis: an I/O thread was held up, probably by a callback that takes long: let "
-                 "the option executor run callbacks"
-               : "redis: an I/O thread woke up late: this machine is overloaded");
-    } else {
-      note_failures(expired.failures, now);
-    }
+    if (cause != StallWatch::Cause::kNone) report_stall(cause);
+    note_failures(expired.failures, now);
   }
   if (state_ == State::kGreeting && greeting_.outcome == OwnRequest::Outcome::kFailed) {
     return try_next_endpoint(now, "no answer to the greeting");
   }
-  const auto overdue = [&] {
-    return pipeline_.oldest_tombstone() != TimePoint::max() &&
-           now - pipeline_.oldest_tombstone() >= shared_.options.stale_reset;
-  };
-  if (state_ != State::kReady || !overdue()) return;
+  if (state_ != State::kReady || now < stale_at()) return;
   pipeline_.find_oldest_tombstone();
-  if (overdue()) lose("a reply is overdue by more than the option stale_reset", now);
+  if (now >= stale_at()) lose("a reply is overdue by more than the option stale_reset", now);
+}
+
+void Link::report_stall(StallWatch::Cause cause) {
+  shared_.own_stalls.fetch_add(1, std::memory_order_relaxed);
+  shared_.log_thinned(
+      LogLevel::kWarning,
+      cause == StallWatch::Cause::kBusy
+          ? "redis: an I/O thread was held up, probably by a callback that takes long: let the "
+            "option executor run callbacks"
+          : "redis: an I/O thread woke up late: this machine is overloaded");
+}
+
+Link::TimePoint Link::stale_at() const noexcept {
+  const TimePoint oldest = pipeline_.oldest_tombstone();
+  if (oldest == TimePoint::max()) return oldest;
+  return std::max(oldest, stalled_until_) + shared_.options.stale_reset;
 }
 
 // --- The breaker.
@@ -365,7 +385,7 @@ void Link::update_gate() {
   Gate gate = Gate::kDown;
   if (!closed) {
     gate = Gate::kBreakerOpen;
-  } else if (state_ == State::kReady || first_attempt_) {
+  } else if (state_ == State::kReady || first_attempt_ || renewal_ == Renewal::kConnecting) {
     gate = Gate::kTake;
   }
   gate_.store(gate, std::memory_order_relaxed);

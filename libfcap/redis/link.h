@@ -12,12 +12,13 @@
 #include <string_view>
 #include <vector>
 
-#include "redis/backoff.h"
+#include "base/backoff.h"
 #include "redis/breaker.h"
 #include "redis/connection.h"
 #include "redis/pipeline.h"
 #include "redis/resolver.h"
 #include "redis/shared_state.h"
+#include "redis/stall_watch.h"
 
 namespace fcap::redis {
 
@@ -36,8 +37,8 @@ class Poller {
   ~Poller() = default;
 };
 
-/// One I/O thread's way to one node: keeps a connection, makes it anew when it is lost, and decides
-/// whether requests are taken.
+/// One I/O thread's way to one node: keeps a connection, re-establishes it when it is lost, and
+/// decides whether requests are taken.
 ///
 /// Thread safety: refusal() from any thread; all else on the I/O thread (shut_down() also after
 /// it).
@@ -62,14 +63,19 @@ class Link {
   [[nodiscard]] TimePoint next_time() const noexcept;
   /// Finishes everything with kUnavailable, for good.
   void shut_down();
-  /// The thread has just woken up at `now`, having meant to sleep until `planned` at most.
-  void woke(TimePoint now, TimePoint planned) noexcept;
+  /// The thread went to sleep at `asleep_at`, until `planned` at most, and woke up at `now`.
+  void woke(TimePoint asleep_at, TimePoint planned, TimePoint now) noexcept {
+    stalls_.woke(asleep_at, planned, now);
+  }
   /// In a forked child: closes the descriptor without a word to anyone.
   void close_descriptor() noexcept { connection_.close(); }
 
  private:
   enum class State : std::uint8_t { kResting, kResolving, kConnecting, kGreeting, kReady };
   enum class Gate : std::uint8_t { kTake, kDown, kBreakerOpen };
+  /// Of a connection that has become too old: its name is looked up again, what it carries is
+  /// waited for, and another one is made while requests wait.
+  enum class Renewal : std::uint8_t { kNone, kResolving, kDraining, kConnecting };
 
   /// Commands of the link's own: the greeting, a PING as the breaker's probe, and now and then
   /// questions about the server and its configuration.
@@ -107,7 +113,12 @@ class Link {
   };
 
   void begin_attempt(TimePoint now);
+  void resolve();
   void take_resolved(TimePoint now);
+  void plan_renewal(TimePoint now);
+  void renew(TimePoint now);
+  void drain(TimePoint now);
+  void put_off_renewal(TimePoint now);
   void try_next_endpoint(TimePoint now, std::string last_failure);
   void greet(TimePoint now);
   void on_greeted(TimePoint now);
@@ -124,6 +135,9 @@ class Link {
   void send(TimePoint now);
   void fail_connection(const std::string& why, TimePoint now);
   void check_deadlines(TimePoint now);
+  void report_stall(StallWatch::Cause cause);
+  /// When an overdue reply ends the connection; time in which nothing was read does not count.
+  [[nodiscard]] TimePoint stale_at() const noexcept;
   void check_probe(TimePoint now);
   [[nodiscard]] bool after_replies(TimePoint now);
   void note_failures(std::size_t count, TimePoint now);
@@ -140,9 +154,14 @@ class Link {
   State state_ = State::kResting;
   bool first_attempt_ = true;
   bool watching_output_ = false;
+  bool breaker_reported_closed_ = true;
+  Renewal renewal_ = Renewal::kNone;
   TimePoint state_until_;  // of resting, connecting and greeting: the end
   TimePoint attempt_until_;
   TimePoint ready_since_;
+  TimePoint renew_at_ = TimePoint::max();
+  TimePoint drain_until_;
+  base::Jitter jitter_;
   Endpoints endpoints_;
   std::size_t endpoint_next_ = 0;
   // Of all links one asks about the server and its configuration.
@@ -151,14 +170,12 @@ class Link {
   TimePoint facts_at_;  // when the role and the clock are asked for again
   std::uint64_t config_epoch_ = 0;
   OwnRequest look_;
-  // Since when the thread has been busy, and whether it woke up much too late.
-  TimePoint busy_since_ = TimePoint::max();
-  bool overslept_ = false;
+  StallWatch stalls_;
+  TimePoint stalled_until_;
   // The last request's time allowance: what a probe gets.
-  Backoff::Duration allowance_;
-  Backoff backoff_;
+  base::Backoff::Duration allowance_;
+  base::Backoff backoff_;
   Breaker breaker_;
-  bool breaker_reported_closed_ = true;
   Connection connection_;
   OwnRequest greeting_;
   OwnRequest probe_;

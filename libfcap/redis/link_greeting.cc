@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/clock.h"
 #include "redis/command.h"
 #include "redis/link.h"
 
@@ -14,10 +15,6 @@ constexpr std::chrono::seconds kLookEvery{10};
 constexpr std::chrono::seconds kFactsEvery{60};
 constexpr std::chrono::seconds kLookTime{1};
 constexpr std::chrono::seconds kClockDifferenceMax{1};
-
-Instant wall_clock_now() {
-  return std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
-}
 
 }  // namespace
 
@@ -55,7 +52,7 @@ void Link::OwnRequest::on_reply(std::uint32_t index, const Reply& reply) noexcep
       facts.take_cluster(reply);
       break;
     case Question::kTime:
-      facts.take_time(reply, wall_clock_now());
+      facts.take_time(reply, base::wall_now());
       has_time = true;
       break;
     case Question::kConfig:
@@ -122,12 +119,14 @@ void Link::on_greeted(TimePoint now) {
   first_attempt_ = false;
   ready_since_ = now;
   breaker_.on_probe_success(now);
-  shared_.links_ready.fetch_add(1, std::memory_order_relaxed);
+  const bool renewed = renewal_ == Renewal::kConnecting;
+  plan_renewal(now);
+  if (!renewed) shared_.links_ready.fetch_add(1, std::memory_order_relaxed);
   shared_.connections.fetch_add(1, std::memory_order_relaxed);
   shared_.epoch.fetch_add(1, std::memory_order_release);
   shared_.set_last_error({});
   update_gate();
-  report(LogLevel::kInfo, "connected");
+  report(LogLevel::kInfo, renewed ? "connected again (option connection_max_age)" : "connected");
   if (!looks_) return;
   look_.outcome = OwnRequest::Outcome::kNone;
   look_.facts = greeting_.facts;
@@ -213,6 +212,9 @@ void Link::take_config() {
   {
     const std::lock_guard lock(shared_.error_mutex);
     changed = shared_.config.take(reply, shared_.options.database);
+    const std::optional<Instant> missing = shared_.config.missing_before();
+    shared_.missing_before_ms.store(missing ? to_ms(*missing) : SharedState::kNothingMissing,
+                                    std::memory_order_relaxed);
     state = shared_.config.state();
     text = shared_.config.text();
   }

@@ -9,6 +9,8 @@
 
 #include <fcap/store.h>
 
+#include "base/clock.h"
+
 namespace fcap {
 
 namespace {
@@ -36,6 +38,10 @@ StoreHealth Store::health() const {
 }
 
 void Store::expect_config(const ExpectedConfig& /*expected*/) {}
+
+std::optional<Instant> Store::missing_before() const noexcept {
+  return std::nullopt;
+}
 
 void Store::append_all(std::span<const Append> appends, Deadline deadline,
                        StoreListCompletion& done) noexcept {
@@ -98,15 +104,10 @@ class MemoryStore final : public Store {
   };
   using Records = std::unordered_map<std::string, Record, Hash, std::equal_to<>>;
 
-  static Instant now() {
-    return std::chrono::time_point_cast<std::chrono::milliseconds>(
-        std::chrono::system_clock::now());
-  }
-
   Record* find(std::string_view key) {
     const auto found = records_.find(key);
     if (found == records_.end()) return nullptr;
-    if (found->second.expire_at > now()) return &found->second;
+    if (found->second.expire_at > base::wall_now()) return &found->second;
     records_.erase(found);
     return nullptr;
   }
@@ -116,8 +117,9 @@ class MemoryStore final : public Store {
     if (found != records_.end()) return found->second;
     // Whenever the records have doubled, those that expired unread are dropped.
     if (records_.size() >= sweep_at_) {
-      std::erase_if(records_,
-                    [at = now()](const auto& item) { return item.second.expire_at <= at; });
+      std::erase_if(records_, [at = base::wall_now()](const auto& item) {
+        return item.second.expire_at <= at;
+      });
       sweep_at_ = std::max(kSweepAtMin, records_.size() * 2);
     }
     return records_[std::string(key)];

@@ -23,6 +23,12 @@ Status check_wait(const char* name, milliseconds value) {
   return invalid(std::string(name) + ": must be from 1 ms to 1 h");
 }
 
+Status check_age(milliseconds age) {
+  if (age == milliseconds{0}) return {};
+  if (age >= std::chrono::seconds{1} && age <= std::chrono::hours{24}) return {};
+  return invalid("connection_max_age: must be 0 or from 1 s to 24 h");
+}
+
 Status check_count(const char* name, std::size_t value, std::size_t value_max) {
   if (value >= 1 && value <= value_max) return {};
   return invalid(std::string(name) + ": must be from 1 to " + std::to_string(value_max));
@@ -52,6 +58,7 @@ Result<Address> check_options(const RedisOptions& options) {
   for (const Status& status : {
            check_wait("connect_timeout", options.connect_timeout),
            check_wait("stale_reset", options.stale_reset),
+           check_age(options.connection_max_age),
            check_pause("reconnect_backoff", options.reconnect_backoff_min,
                        options.reconnect_backoff_max),
            check_pause("breaker_backoff", options.breaker_backoff_min, options.breaker_backoff_max),

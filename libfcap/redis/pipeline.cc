@@ -82,7 +82,7 @@ bool Pipeline::on_reply(const Reply& reply) {
 bool Pipeline::on_mget_reply(const Reply& reply) {
   const std::size_t keys = sent_.front().mget_keys;
   if (reply.kind == Reply::Kind::kError) {
-    // A cluster's node takes no keys of several slots, and an ACL may allow GET alone: go on
+    // A node of a cluster refuses keys of several slots, and an ACL may allow only GET: continue
     // without MGET.
     const bool refused = reply.text.starts_with("CROSSSLOT") || reply.text.starts_with("NOPERM");
     if (refused) {
@@ -127,6 +127,11 @@ void Pipeline::note_error(const Reply& reply) {
   if (reply.text.starts_with("NOSCRIPT")) return;  // the script is sent whole then
   ++errors_;
   last_error_.assign(reply.text.substr(0, kErrorBytesMax));
+}
+
+void Pipeline::excuse() noexcept {
+  for (std::size_t i = 0; i < waiting_.size(); ++i) waiting_[i].is_fair = false;
+  for (std::size_t i = 0; i < sent_.size(); ++i) sent_[i].is_fair = false;
 }
 
 Pipeline::Expired Pipeline::expire(TimePoint now) {
@@ -188,6 +193,15 @@ void Pipeline::abandon_waiting(TransportCode code) {
     const Entry entry = waiting_.front();
     waiting_.pop_front();
     if (entry.request != nullptr) finish(entry, code);
+  }
+}
+
+void Pipeline::abandon_bound(TransportCode code) {
+  for (std::size_t i = 0; i < waiting_.size(); ++i) {
+    Entry& entry = waiting_[i];
+    if (entry.request == nullptr || !entry.request->epoch) continue;
+    operations_.fetch_sub(1, std::memory_order_relaxed);
+    std::exchange(entry.request, nullptr)->on_done(code);
   }
 }
 

@@ -27,7 +27,7 @@ class Pipeline {
     /// write() stops above this, so that a peer that does not read leaves requests waiting, where
     /// they can expire without having been sent.
     std::size_t wire_bytes_max = std::size_t{256} << 10U;
-    /// Due requests are looked for no oftener than this.
+    /// Minimum interval between scans for expired requests.
     std::chrono::microseconds expire_pause{250};
   };
 
@@ -57,12 +57,17 @@ class Pipeline {
   };
   /// Finishes what is due with kTimeout.
   Expired expire(TimePoint now);
+  /// Nothing that is unfinished now will be a failure of the server when it expires: its time was
+  /// spent elsewhere.
+  void excuse() noexcept;
 
   /// Finishes what was written with `code` and forgets all tombstones; how many operations that
   /// were.
   std::size_t abandon_sent(TransportCode code);
   /// Finishes what waits.
   void abandon_waiting(TransportCode code);
+  /// Finishes what waits and may be sent on this connection only (Request::epoch).
+  void abandon_bound(TransportCode code);
 
   /// When expire() may next have something to do; not later than that.
   [[nodiscard]] TimePoint next_deadline() const noexcept { return next_deadline_; }
@@ -94,7 +99,7 @@ class Pipeline {
     std::uint32_t commands_left = 0;
     std::uint32_t mget_keys = 1;  // of a group's first entry: how many entries share the reply
     bool is_own = false;
-    bool is_fair = true;  // whether it left the server kFairTime
+    bool is_fair = true;  // whether the server is to blame when it expires
   };
 
   void write_gets(std::string& wire);

@@ -37,6 +37,10 @@ class RedisStore final : public Store {
 
   [[nodiscard]] StoreHealth health() const override { return client_.health(); }
 
+  [[nodiscard]] std::optional<Instant> missing_before() const noexcept override {
+    return client_.missing_before();
+  }
+
   void expect_config(const ExpectedConfig& expected) override { client_.expect_config(expected); }
 
  private:

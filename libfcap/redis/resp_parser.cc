@@ -91,7 +91,10 @@ RespParser::Outcome RespParser::parse_string(std::string_view bytes, std::string
     return Outcome::kReply;
   }
   const auto text_bytes = static_cast<std::size_t>(*length);
-  if (text_bytes > string_bytes_max_) return skip_string(bytes, text_begin, text_bytes, node);
+  // Of an array whose strings are too much together, what is over is passed over.
+  if (text_bytes > string_bytes_max_ || position_ + text_bytes > kReplyBytesMax) {
+    return skip_string(bytes, text_begin, text_bytes, node);
+  }
   if (bytes.size() - text_begin < text_bytes + 2) return Outcome::kNeedMore;
   if (bytes[text_begin + text_bytes] != '\r' || bytes[text_begin + text_bytes + 1] != '\n') {
     return Outcome::kMalformed;

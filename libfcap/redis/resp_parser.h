@@ -10,12 +10,13 @@
 namespace fcap::redis {
 
 /// Finds replies (RESP2) in received bytes. Free of I/O; copies nothing, and allocates only for
-/// arrays, into memory that it keeps. A reply that has arrived in part is gone on with, not begun
-/// again, and no length that the peer claims is believed before its bytes are there.
+/// arrays, into memory that it keeps. A partial reply is resumed where parsing
+/// stopped, and no length that the peer claims is believed before its bytes are there.
 class RespParser {
  public:
-  /// A string of more than `string_bytes_max` is passed over and given as kOversized without its
-  /// text: one such key must not cost those who share the connection anything.
+  /// A string of more than `string_bytes_max`, or with which an array would have more than
+  /// kReplyBytesMax, is passed over and given as kOversized without its text: one such key must not
+  /// cost those who share the connection anything.
   explicit RespParser(std::size_t string_bytes_max = std::size_t{1} << 20U)
       : string_bytes_max_(string_bytes_max) {}
 

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -12,6 +13,7 @@
 
 #include <fcap/redis_options.h>
 
+#include "base/clock.h"
 #include "redis/config_watch.h"
 #include "redis/occurrences.h"
 #include "redis/server_facts.h"
@@ -37,8 +39,7 @@ struct SharedState {
   }
   /// The latest error, which health() keeps through a recovery.
   void note_error(std::string text) {
-    const auto now =
-        std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
+    const Instant now = base::wall_now();
     const std::lock_guard lock(error_mutex);
     latest_error = std::move(text);
     latest_error_at = now;
@@ -69,6 +70,9 @@ struct SharedState {
   std::atomic<std::size_t> links_made{0};
   // Grows when what is expected of the configuration changes.
   std::atomic<std::uint64_t> config_epoch{0};
+  // Of `config`, for readers who cannot take a lock; kNothingMissing: no event may be missing.
+  static constexpr std::int64_t kNothingMissing = std::numeric_limits<std::int64_t>::min();
+  std::atomic<std::int64_t> missing_before_ms{kNothingMissing};
   mutable std::mutex error_mutex;
   std::string last_error;                  // guarded by error_mutex
   std::string latest_error;                // guarded by error_mutex

@@ -7,8 +7,8 @@ namespace {
 
 using Table = std::array<std::uint16_t, 256>;
 
-// Table k gives what a byte adds to the CRC of a text in which k more bytes follow it. With four of
-// them four bytes are taken at a time, free of each other: this is on the path of every request.
+// Table k gives what a byte adds to the CRC of a text in which k more bytes follow it. Four tables
+// process four bytes at a time, independently of each other: every request computes a slot.
 constexpr std::array<Table, 4> make_crc16_tables() noexcept {
   std::array<Table, 4> tables{};
   for (std::uint32_t byte = 0; byte < 256; ++byte) {

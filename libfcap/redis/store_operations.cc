@@ -11,7 +11,11 @@ namespace {
 // KEYS[1] the record. ARGV: whether there must be one ('1') or none ('0'), what it must be, what it
 // becomes (empty: nothing), its expiry in ms, whether it may have been appended to ('1'): what was
 // appended then stays. A later expiry that it already has stands.
-constexpr std::string_view kScript =
+//
+// A script that begins with its flags is Redis 7's, and may write where memory is full: only where
+// the record becomes shorter.
+constexpr std::string_view kShrinkingScript =
+    "#!lua flags=allow-oom\n"
     "local current = redis.call('GET', KEYS[1])\n"
     "local desired = ARGV[3]\n"
     "if ARGV[1] == '1' then\n"
@@ -35,7 +39,10 @@ constexpr std::string_view kScript =
     "redis.call('SET', KEYS[1], desired, 'PXAT', expire_at)\n"
     "return 1\n";
 
+constexpr std::string_view kScript = kShrinkingScript.substr(kShrinkingScript.find('\n') + 1);
+
 constexpr auto kSha = sha1_hex(kScript);
+constexpr auto kShrinkingSha = sha1_hex(kShrinkingScript);
 
 /// Of the command: its name, the script, the number of keys, the key, five arguments.
 constexpr std::size_t kWords = 9;
@@ -56,7 +63,7 @@ void GetOperation::start(std::string_view key, Store::Deadline deadline_at, Stor
   done_ = &done;
   form = Form::kGetKey;
   wire = key;
-  slot = slot_of(key);
+  slot = client_.lanes() > 1 ? slot_of(key) : std::uint16_t{0};
   deadline = deadline_at;
   client_.submit(*this);
 }
@@ -71,8 +78,10 @@ void GetOperation::on_reply(std::uint32_t /*index*/, const Reply& reply) noexcep
     case Reply::Kind::kError:
       return complete({.code = StoreCode::kServerError, .text = reply.text});
     case Reply::Kind::kOversized:
-      return complete({.code = StoreCode::kServerError,
-                       .text = "GET: the value is longer than 1 MB: it is no record of fcap's"});
+      return complete({.code = StoreCode::kTooLarge,
+                       .text = "GET: the value is longer than this client reads "
+                               "(RedisOptions::value_bytes_max), or was too much together with "
+                               "others: it is not a record of fcap"});
     default:
       return complete({.code = StoreCode::kServerError, .text = "GET: a reply of unexpected kind"});
   }
@@ -91,6 +100,7 @@ void CompareAndSetOperation::start(const Store::CompareAndSet& change, Store::De
   has_error_ = false;
   whole_script_ = false;
   stored_ = false;
+  shrinks_ = change.expected && change.desired.size() < change.expected->size();
   arguments_.clear();
   append_word(arguments_, "1");
   append_word(arguments_, change.key);
@@ -102,10 +112,12 @@ void CompareAndSetOperation::start(const Store::CompareAndSet& change, Store::De
   wire.clear();
   append_word_count(wire, kWords);
   append_word(wire, "EVALSHA");
-  append_word(wire, compare_and_set_sha());
+  append_word(wire, shrinks_ ? std::string_view{kShrinkingSha.data(), kShrinkingSha.size()}
+                             : compare_and_set_sha());
   wire += arguments_;
   slot = slot_of(change.key);
   deadline = deadline_at;
+  epoch = change.connection_epoch;
   client_.submit(*this);
 }
 
@@ -125,7 +137,7 @@ void CompareAndSetOperation::on_done(TransportCode code) noexcept {
     wire.clear();
     append_word_count(wire, kWords);
     append_word(wire, "EVAL");
-    append_word(wire, kScript);
+    append_word(wire, shrinks_ ? kShrinkingScript : kScript);
     wire += arguments_;
     return client_.submit(*this);
   }

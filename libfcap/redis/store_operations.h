@@ -34,11 +34,13 @@ class CompareAndSetOperation final : public StoreOperation {
  private:
   bool whole_script_ = false;
   bool stored_ = false;
+  bool shrinks_ = false;   // the record: allowed also where Redis' memory is full
   std::string arguments_;  // in RESP, from the number of keys on
 };
 
-/// The script's text and its SHA-1, for tests.
+/// The script's text, for whoever asks beforehand whether an account may run it.
 [[nodiscard]] std::string_view compare_and_set_script() noexcept;
+/// Its SHA-1, by which EVALSHA names it.
 [[nodiscard]] std::string_view compare_and_set_sha() noexcept;
 
 /// Operations waiting to be used again.

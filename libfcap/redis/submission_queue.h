@@ -7,8 +7,8 @@
 namespace fcap::redis {
 
 /// Requests on their way from many threads to one I/O thread: a stack of the requests themselves,
-/// taken whole and turned round. Nobody allocates, locks or waits. A mark at its bottom says that
-/// the I/O thread sleeps: exactly the submitter that replaces the mark has to wake it.
+/// detached as a whole and reversed. Nobody allocates, locks or waits. A mark at its bottom says
+/// that the I/O thread sleeps: exactly the submitter that replaces the mark has to wake it.
 class SubmissionQueue {
  public:
   /// From any thread. Whether the consumer sleeps and must be woken by this caller.

@@ -15,7 +15,7 @@ namespace fcap::rules {
 
 /// Which of a rule set's segments the user is in: those that the caller names, and those whose
 /// stored members the user is among. Stored ones are asked only where a rule wants to know, each
-/// once a check, and the user is looked up before the first of them.
+/// once per check, and the user is looked up before the first of them.
 class Membership {
  public:
   void begin(const Evaluator::Question& question);
@@ -29,7 +29,7 @@ class Membership {
   void bind(const CompiledRules& rules, const SegmentSet* stored);
   bool ask_stored(std::uint32_t segment) noexcept;
 
-  // By the rule set's numbers of its segments. Made anew when rules or stored segments change.
+  // By the rule set's numbers of its segments. Rebuilt when rules or stored segments change.
   std::vector<std::uint32_t> known_;         ///< the check that asked last, and whether a member
   std::vector<std::uint32_t> stored_index_;  ///< kNone: not stored
   std::uint64_t rules_serial_ = 0;
@@ -91,7 +91,7 @@ class Check {
   [[nodiscard]] const CompiledRules& rules() const noexcept { return *rules_; }
   [[nodiscard]] std::int64_t now_ms() const noexcept { return now_ms_; }
   [[nodiscard]] const Rule& source(const CompiledRule& rule) const noexcept {
-    return sources_[rule.source];
+    return *sources_[rule.source];
   }
 
   // --- What explain looks at.
@@ -160,11 +160,11 @@ class Check {
   [[nodiscard]] std::int64_t passes_at(const Resolved& candidate, std::int64_t at_ms);
 
   const CompiledRules* rules_ = nullptr;
-  const Rule* sources_ = nullptr;
+  const Rule* const* sources_ = nullptr;
   std::uint64_t serial_ = 0;
   std::int64_t now_ms_ = 0;
-  std::int64_t complete_since_ms_ = 0;  ///< only where the record was trimmed within reach
-  bool trimmed_ = false;
+  std::int64_t complete_since_ms_ = 0;  ///< only where trimmed_
+  bool trimmed_ = false;                ///< entries within reach may be missing
   std::uint32_t user_ = kNone;
   mutable Membership membership_;  ///< remembers what it has been asked
   History history_;

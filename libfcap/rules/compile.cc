@@ -30,7 +30,7 @@ struct Placed {
 
 class Compiler {
  public:
-  Compiler(const RuleSetSpec& spec, std::chrono::milliseconds retention, Texts& mistakes)
+  Compiler(const SharedSpec& spec, std::chrono::milliseconds retention, Texts& mistakes)
       : spec_(spec), mistakes_(mistakes) {
     out_.retention_ms = retention.count();
     out_.zone_data_version = zone_data_version();
@@ -53,6 +53,7 @@ class Compiler {
   void size_tables();
   void lay_out_targets();
   void add_catalog();
+  [[nodiscard]] bool is_looked_at(const Campaign& campaign) const;
 
   [[nodiscard]] bool has_default(Scope scope) const {
     return std::any_of(placed_.begin(), placed_.end(), [scope](const Placed& placed) {
@@ -70,7 +71,7 @@ class Compiler {
   TargetRules summary(std::size_t begin, std::size_t end);
   TargetRules& destination(const Placed& placed);
 
-  const RuleSetSpec& spec_;
+  const SharedSpec& spec_;
   Texts& mistakes_;
   CompiledRules out_;
   std::vector<Placed> placed_;
@@ -208,7 +209,7 @@ void Compiler::sort_rules() {
 }
 
 void Compiler::size_tables() {
-  std::size_t campaigns = spec_.campaigns.size();
+  std::size_t campaigns = 0;
   std::size_t creatives = 0;
   for (std::size_t i = 0; i < placed_.size(); ++i) {
     const Placed& placed = placed_[i];
@@ -264,6 +265,7 @@ TargetRules Compiler::summary(std::size_t begin, std::size_t end) {
     }
     const bool fixed = out_.windows[rule.window].kind == Window::Kind::kFixed;
     if (!rule.shadow && (!always || fixed)) target.settled = false;
+    if (!rule.unlimited && rule.limit > 0) target.reads_history = true;
   }
   return target;
 }
@@ -285,12 +287,31 @@ void Compiler::lay_out_targets() {
       begin = i + 1;
     }
   }
+  out_.any_reads_history =
+      out_.user.reads_history ||
+      std::any_of(std::begin(out_.defaults), std::end(out_.defaults),
+                  [](const TargetRules& defaults) { return defaults.reads_history; });
+}
+
+bool Compiler::is_looked_at(const Campaign& campaign) const {
+  return advertisers_.contains(campaign.advertiser_id) ||
+         std::any_of(campaign.groups.begin(), campaign.groups.end(),
+                     [this](const std::string& name) { return groups_.contains(name); });
 }
 
 void Compiler::add_catalog() {
+  // Campaigns of advertisers and groups that no rule looks at are left out: nothing is gathered for
+  // them. The table is as large as it has to be, since it is a good part of a large set's memory.
+  if (advertisers_.empty() && groups_.empty()) return;
+  std::size_t new_ones = 0;
+  for (const Campaign& campaign : spec_.campaigns) {
+    if (!is_looked_at(campaign)) continue;
+    if (out_.campaigns.find(ledger::id_hash(campaign.id)) == nullptr) ++new_ones;
+  }
+  out_.campaigns.grow(new_ones);
   std::vector<std::uint32_t> groups;
   for (const Campaign& campaign : spec_.campaigns) {
-    // Advertisers and groups that no rule looks at are left out: nothing is gathered for them.
+    if (!is_looked_at(campaign)) continue;
     const auto advertiser = advertisers_.find(campaign.advertiser_id);
     groups.clear();
     for (const std::string& name : campaign.groups) {
@@ -298,7 +319,6 @@ void Compiler::add_catalog() {
         groups.push_back(known->second);
       }
     }
-    if (advertiser == advertisers_.end() && groups.empty()) continue;
     std::sort(groups.begin(), groups.end());
     groups.erase(std::unique(groups.begin(), groups.end()), groups.end());
     CompiledCampaign& compiled = out_.campaigns[ledger::id_hash(campaign.id)];
@@ -311,7 +331,7 @@ void Compiler::add_catalog() {
 
 }  // namespace
 
-CompiledRules compile(const RuleSetSpec& spec, std::chrono::milliseconds retention,
+CompiledRules compile(const SharedSpec& spec, std::chrono::milliseconds retention,
                       Texts& mistakes) {
   return Compiler(spec, retention, mistakes).run();
 }

@@ -4,9 +4,8 @@
 #include <string>
 #include <vector>
 
-#include <fcap/rule_set.h>
-
 #include "rules/compiled_rules.h"
+#include "rules/shared_spec.h"
 
 namespace fcap::rules {
 
@@ -31,14 +30,18 @@ class Texts {
 };
 
 /// Finds what is wrong with a spec: every mistake, each with the id of its rule or campaign.
-void find_mistakes(const RuleSetSpec& spec, std::chrono::milliseconds retention, Texts& mistakes);
+void find_mistakes(const SharedSpec& spec, std::chrono::milliseconds retention, Texts& mistakes);
+
+/// Takes out the rules and campaigns that are wrong by themselves and says of each why. Takes out
+/// nothing where more rules are wrong than right: then it is not single rules that are wrong.
+[[nodiscard]] std::vector<std::string> quarantine(SharedSpec& spec,
+                                                  std::chrono::milliseconds retention);
 
 /// Compiles a spec without mistakes, except that zones are looked up here: an unknown one is added
 /// to `mistakes`. Keeps views into `spec`.
-CompiledRules compile(const RuleSetSpec& spec, std::chrono::milliseconds retention,
-                      Texts& mistakes);
+CompiledRules compile(const SharedSpec& spec, std::chrono::milliseconds retention, Texts& mistakes);
 
 /// Finds what is suspicious but accepted: rules that contradict each other or can never act.
-void find_warnings(const RuleSetSpec& spec, const CompiledRules& compiled, Texts& warnings);
+void find_warnings(const SharedSpec& spec, const CompiledRules& compiled, Texts& warnings);
 
 }  // namespace fcap::rules

@@ -69,6 +69,8 @@ struct TargetRules {
   bool plain = true;
   /// No enforced rule has a start, an end or a fixed window: a rule that passes goes on passing.
   bool settled = true;
+  /// A rule, enforced or shadow, has a limit above 0: its verdicts depend on what was recorded.
+  bool reads_history = false;
 };
 
 /// What the catalog and the rules say of a campaign.
@@ -81,7 +83,7 @@ struct CompiledCampaign {
 };
 
 /// The form of a rule set that evaluation reads: flat arrays and two hash tables. Holds views into
-/// the RuleSetSpec that it was compiled from.
+/// the SharedSpec that it was compiled from.
 class CompiledRules {
  public:
   [[nodiscard]] std::span<const CompiledRule> rules_of(const TargetRules& target) const noexcept {
@@ -120,6 +122,8 @@ class CompiledRules {
   std::vector<std::uint32_t> group_members;  ///< of all campaigns, one after the other
   TargetRules user;
   TargetRules defaults[kScopeCount];
+  /// As TargetRules::reads_history, of a user rule or a default, which may apply to any candidate.
+  bool any_reads_history = false;
 
   std::unordered_map<std::string_view, std::uint32_t> segments;
 };

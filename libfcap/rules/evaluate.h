@@ -50,7 +50,7 @@ struct RuleAccount {
 struct CappedUntil {
   const Rule* rule = nullptr;
   std::uint32_t count = 0;
-  std::optional<Instant> until = {};  ///< none: for ever
+  std::optional<Instant> until = {};  ///< none: permanently
 };
 
 /// Everything about one candidate.
@@ -85,6 +85,8 @@ class Evaluator {
     /// Segments that are stored; the user is in those that have `user` as well. Null: none are.
     const SegmentSet* stored = nullptr;
     std::string_view user = {};
+    /// Events before it may be missing in every ledger; none: as far as is known none is.
+    std::optional<Instant> missing_before = {};
   };
 
   /// One verdict per candidate, in `out` (as long as `candidates`). Returns how many candidates a

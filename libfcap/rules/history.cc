@@ -22,6 +22,10 @@ std::uint32_t count_since_in(std::span<const Instant> times, std::int64_t from_m
 
 }  // namespace
 
+// The two hash tables are emptied by raising a stamp: an entry counts only if it carries the
+// present one. Clearing them instead would write a few kilobytes per check, more than a usual check
+// reads. The stamp wraps round after four billion checks, and only then are the tables really
+// cleared.
 void History::begin(const CompiledRules& rules, const ledger::Ledger& ledger) noexcept {
   rules_ = &rules;
   ledger_ = &ledger;
@@ -156,6 +160,10 @@ void History::gather_creatives() {
   }
 }
 
+// The runs are sorted by campaign, so a search would find one. We build an index instead where a
+// check asks for about as many campaigns as there are runs: then filling a slot per run costs less
+// than a search per candidate. The hash is the campaign's own low bits, since a campaign id is
+// already a hash. Only the first run of a campaign has a slot, because its other runs follow it.
 void History::index_runs() {
   const std::span<const ledger::Run> runs = ledger_->runs();
   const std::size_t needed = std::bit_ceil(2 * runs.size() + 2);

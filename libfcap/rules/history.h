@@ -117,7 +117,7 @@ struct GatheredTarget {
 };
 
 /// The history of a ledger as its targets see it. A campaign is a run of the ledger; the targets
-/// that cut across runs are gathered once a check, by reference, and only those asked for. Keeps
+/// that cut across runs are gathered once per check, by reference, and only those asked for. Keeps
 /// its buffers from check to check.
 class History {
  public:

@@ -3,6 +3,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace fcap::rules {
@@ -20,11 +21,23 @@ class IdMap {
 
   /// Makes room for `count` ids and forgets the ones there were.
   void reset(std::size_t count) {
-    slots_.assign(std::bit_ceil(count + count / 2 + 2), Slot{});
+    slots_.assign(slots_for(count), Slot{});
     size_ = 0;
   }
 
-  /// The value of an id, default-made when it is new. At most as many new ones as reset() was told.
+  /// Makes room for `count` more ids. References to values are no longer valid.
+  void grow(std::size_t count) {
+    if (slots_for(size_ + count) <= slots_.size()) return;
+    IdMap larger;
+    larger.reset(size_ + count);
+    for (const Slot& slot : slots_) {
+      if (slot.hash != 0) larger[slot.hash] = slot.value;
+    }
+    *this = std::move(larger);
+  }
+
+  /// The value of an id, default-made when it is new. At most as many new ones as reset() and
+  /// grow() were told.
   Value& operator[](std::uint64_t hash) {
     std::size_t at = hash & (slots_.size() - 1);
     while (slots_[at].hash != hash) {
@@ -60,6 +73,8 @@ class IdMap {
   [[nodiscard]] const std::vector<Slot>& slots() const noexcept { return slots_; }
 
  private:
+  static std::size_t slots_for(std::size_t count) { return std::bit_ceil(count + count / 2 + 2); }
+
   std::vector<Slot> slots_ = std::vector<Slot>(2);
   std::size_t size_ = 0;
 };

@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -9,6 +11,7 @@
 #include "ledger/ids.h"
 #include "rules/calendar.h"
 #include "rules/compile.h"
+#include "rules/zone.h"
 
 namespace fcap::rules {
 namespace {
@@ -183,9 +186,84 @@ void check_campaign(const Campaign& campaign, Texts& mistakes) {
   for (const std::string& group : campaign.groups) check_name(place, "group", group, mistakes);
 }
 
+/// Looks up each time zone once.
+class KnownZones {
+ public:
+  void check(const Rule& rule, Texts& mistakes) {
+    if (rule.window.kind != Window::Kind::kCalendar) return;
+    const std::string& name = rule.window.time_zone;
+    auto known = why_not_.find(name);
+    if (known == why_not_.end()) {
+      const Result<Zone> zone = Zone::load(name);
+      known = why_not_.emplace(name, zone.ok() ? std::string() : zone.status().text()).first;
+    }
+    if (!known->second.empty()) mistakes.add(Place{"rule", rule.id}.text() + known->second);
+  }
+
+ private:
+  std::map<std::string, std::string> why_not_;  ///< empty: the zone is known
+};
+
+std::string in_one_line(std::vector<std::string> texts) {
+  std::string line;
+  for (std::string& text : texts) line.append(line.empty() ? "" : "; ").append(text);
+  return line;
+}
+
+/// The indices of the items in which `check` finds a mistake, in order; adds to `why` what is wrong
+/// with each.
+template <typename Item, typename Check>
+std::vector<std::size_t> wrong_ones(const SharedList<Item>& items, std::vector<std::string>& why,
+                                    Check check) {
+  constexpr std::size_t kReportedOfOneMax = 4;
+  std::vector<std::size_t> wrong;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    Texts found(kReportedOfOneMax);
+    check(items[i], found);
+    if (found.empty()) continue;
+    wrong.push_back(i);
+    why.push_back(in_one_line(found.take()));
+  }
+  return wrong;
+}
+
+/// `items` but for the wrong ones. Blocks in which nothing is wrong stay shared with whoever has
+/// them.
+template <typename Item>
+SharedList<Item> without(const SharedList<Item>& items, const std::vector<std::size_t>& wrong) {
+  SharedListBuilder<Item> rest(items);
+  rest.reserve(items.size() - wrong.size());
+  auto next_wrong = wrong.begin();
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    if (next_wrong != wrong.end() && *next_wrong == i) {
+      ++next_wrong;
+    } else {
+      rest.add(Item(items[i]));
+    }
+  }
+  return rest.finish();
+}
+
 }  // namespace
 
-void find_mistakes(const RuleSetSpec& spec, std::chrono::milliseconds retention, Texts& mistakes) {
+std::vector<std::string> quarantine(SharedSpec& spec, std::chrono::milliseconds retention) {
+  KnownZones zones;
+  std::vector<std::string> why;
+  const std::vector<std::size_t> wrong_rules =
+      wrong_ones(spec.rules, why, [&](const Rule& rule, Texts& found) {
+        check_rule(rule, retention.count(), found);
+        zones.check(rule, found);
+      });
+  if (wrong_rules.size() * 2 > spec.rules.size()) return {};
+  const std::vector<std::size_t> wrong_campaigns =
+      wrong_ones(spec.campaigns, why,
+                 [](const Campaign& campaign, Texts& found) { check_campaign(campaign, found); });
+  if (!wrong_rules.empty()) spec.rules = without(spec.rules, wrong_rules);
+  if (!wrong_campaigns.empty()) spec.campaigns = without(spec.campaigns, wrong_campaigns);
+  return why;
+}
+
+void find_mistakes(const SharedSpec& spec, std::chrono::milliseconds retention, Texts& mistakes) {
   for (const Rule& rule : spec.rules) check_rule(rule, retention.count(), mistakes);
   for (const Campaign& campaign : spec.campaigns) check_campaign(campaign, mistakes);
   HashedIds rules("rule");

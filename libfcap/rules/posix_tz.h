@@ -18,6 +18,9 @@ struct OffsetChange {
 /// None where it cannot be read.
 ///
 /// Zone files end in such a string: the rule for all the years behind their last listed change.
+///
+/// The date library reads what the files list and not this rule; cctz would follow it, but would be
+/// one more library in the process of every host, for what is needed once per rule set.
 [[nodiscard]] std::optional<std::vector<OffsetChange>> foreseen_changes(std::string_view posix_tz,
                                                                         std::int64_t first_year,
                                                                         std::int64_t last_year);

@@ -6,6 +6,7 @@
 
 #include "rules/compile.h"
 #include "rules/compiled_rules.h"
+#include "rules/shared_spec.h"
 
 namespace fcap {
 namespace {
@@ -27,16 +28,22 @@ std::string joined(const std::vector<std::string>& lines) {
 }  // namespace
 
 struct RuleSet::Parts {
-  RuleSetSpec spec;
+  rules::SharedSpec spec;
   Options options;
   rules::CompiledRules compiled;  ///< has views into `spec`
   std::vector<std::string> warnings;
+  std::vector<std::string> quarantined;
 };
 
 RuleSet::RuleSet(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 RuleSet::~RuleSet() = default;
 
 Result<std::shared_ptr<const RuleSet>> RuleSet::build(RuleSetSpec spec, const Options& options) {
+  return build_shared(rules::shared(std::move(spec)), options);
+}
+
+Result<std::shared_ptr<const RuleSet>> RuleSet::build_shared(rules::SharedSpec spec,
+                                                             const Options& options) {
   static std::atomic<std::uint64_t> next_serial{1};
   if (options.retention <= std::chrono::milliseconds{0} || options.retention > kRetentionMax) {
     return Status::error(StatusCode::kInvalidArgument,
@@ -49,6 +56,7 @@ Result<std::shared_ptr<const RuleSet>> RuleSet::build(RuleSetSpec spec, const Op
   auto parts = std::make_unique<Parts>();
   parts->spec = std::move(spec);
   parts->options = options;
+  if (options.quarantine) parts->quarantined = rules::quarantine(parts->spec, options.retention);
   rules::Texts mistakes(kMistakesReportedMax);
   rules::find_mistakes(parts->spec, options.retention, mistakes);
   parts->compiled = rules::compile(parts->spec, options.retention, mistakes);
@@ -68,14 +76,17 @@ std::uint64_t RuleSet::version() const noexcept {
 std::chrono::milliseconds RuleSet::retention() const noexcept {
   return parts_->options.retention;
 }
-const std::vector<Rule>& RuleSet::rules() const noexcept {
+const SharedList<Rule>& RuleSet::rules() const noexcept {
   return parts_->spec.rules;
 }
-const std::vector<Campaign>& RuleSet::campaigns() const noexcept {
+const SharedList<Campaign>& RuleSet::campaigns() const noexcept {
   return parts_->spec.campaigns;
 }
 const std::vector<std::string>& RuleSet::warnings() const noexcept {
   return parts_->warnings;
+}
+const std::vector<std::string>& RuleSet::quarantined() const noexcept {
+  return parts_->quarantined;
 }
 const rules::CompiledRules& RuleSet::compiled() const noexcept {
   return parts_->compiled;

@@ -35,7 +35,7 @@ bool covers(const CompiledRules& compiled, std::uint32_t wide_index, std::uint32
 /// compared: of the others it is often the point that they differ for a time or for some.
 class Warner {
  public:
-  Warner(const RuleSetSpec& spec, const CompiledRules& compiled)
+  Warner(const SharedSpec& spec, const CompiledRules& compiled)
       : spec_(spec), compiled_(compiled) {}
 
   void run(Texts& warnings);
@@ -69,7 +69,7 @@ class Warner {
     findings_.push_back({rule.source, other, kind});
   }
 
-  const RuleSetSpec& spec_;
+  const SharedSpec& spec_;
   const CompiledRules& compiled_;
   std::vector<Finding> findings_;
 };
@@ -221,7 +221,7 @@ void Warner::run(Texts& warnings) {
 
 }  // namespace
 
-void find_warnings(const RuleSetSpec& spec, const CompiledRules& compiled, Texts& warnings) {
+void find_warnings(const SharedSpec& spec, const CompiledRules& compiled, Texts& warnings) {
   Warner(spec, compiled).run(warnings);
 }
 

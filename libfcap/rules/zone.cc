@@ -86,7 +86,7 @@ void Zone::add(std::int64_t begin_ms, std::int64_t offset_ms) {
     return;
   }
   if (stretches_.size() > 1 && stretches_.back().begin_ms == begin_ms) stretches_.pop_back();
-  // A change of name or of the daylight-saving flag alone is none for us.
+  // A change of the abbreviation or of the DST flag alone is not an offset change.
   if (stretches_.back().offset_ms == offset_ms) return;
   stretches_.push_back({begin_ms, offset_ms, 0});
 }
@@ -99,6 +99,10 @@ void Zone::finish() {
     stretches_[i].reached_day = reached;
   }
   stretches_.back().reached_day = std::numeric_limits<std::int64_t>::max();
+}
+
+std::int64_t Zone::offset_at(std::int64_t instant_ms) const noexcept {
+  return stretches_[stretch_at(instant_ms)].offset_ms;
 }
 
 std::size_t Zone::stretch_at(std::int64_t instant_ms) const noexcept {

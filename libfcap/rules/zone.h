@@ -25,6 +25,9 @@ class Zone {
   /// it stays: a day that has begun does not begin again.
   [[nodiscard]] std::int64_t day_at(std::int64_t instant_ms) const noexcept;
 
+  /// How far local clocks are ahead of UTC, in milliseconds.
+  [[nodiscard]] std::int64_t offset_at(std::int64_t instant_ms) const noexcept;
+
   /// The first instant whose local date is `day` or later.
   [[nodiscard]] std::int64_t day_begins(std::int64_t day) const noexcept;
 

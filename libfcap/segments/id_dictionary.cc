@@ -66,7 +66,8 @@ void IdDictionary::rehash(std::size_t slots) {
 
 std::uint64_t IdDictionary::append(std::string_view id) {
   const std::size_t bytes = kHeadBytes + id.size();
-  // The first block grows, for small dictionaries; the others are all of one size at once.
+  // The first block grows, so that small dictionaries stay small; later blocks have their full
+  // size from the start.
   if (blocks_.empty() || blocks_.back().size() + bytes > kBlockBytes) {
     blocks_.emplace_back();
     if (blocks_.size() > 1) blocks_.back().reserve(kBlockBytes);

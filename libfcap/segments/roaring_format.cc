@@ -92,7 +92,7 @@ bool Roaring64Reader::read_bitmap(Bucket& bucket) {
   }
   const std::size_t heads = at_;
   if (!skip(std::size_t{4} * bucket.containers)) return false;
-  // Where each container lies, which whoever reads them in order does not need.
+  // The offsets of the containers are not needed when they are read in order.
   if ((!has_runs || bucket.containers >= kOffsetsFrom) &&
       !skip(std::size_t{4} * bucket.containers)) {
     return false;

@@ -12,8 +12,8 @@ namespace fcap::segments {
 
 /// Reads a portable 64-bit roaring serialisation (CRoaring's Roaring64Map, Java's
 /// Roaring64NavigableMap in portable mode, Go's roaring64) bitmap by bitmap, and lets through
-/// nothing that CRoaring could not hold: its own readers bound their reads, but believe what they
-/// read.
+/// nothing that CRoaring could not hold. CRoaring's own readers (as of the distribution's 0.2.66)
+/// are bounds-checked but do not validate the contents, and these bytes come from outside.
 ///
 ///     Roaring64Reader reader(bytes);
 ///     while (const auto bucket = reader.next()) use(Roaring::readSafe(bucket->bytes…));

@@ -146,7 +146,7 @@ SegmentSet::User SegmentSet::look_up(std::string_view user_id) const noexcept {
 bool SegmentSet::contains(std::uint32_t segment, const User& user) const noexcept {
   const Segment& asked = parts_->segments[segment];
   if (!user.is_number_) return user.has_entry_ && asked.names.contains(user.entry_);
-  // In this order nothing waits for the answer of numbers, which takes a read of memory.
+  // Asked last, because `numbers` reads memory: nothing then waits for its answer.
   return (user.has_entry_ && asked.strays.contains(user.entry_)) ||
          asked.numbers.contains(user.number_);
 }

@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <string>
 #include <string_view>
 
 #include "redis/config_record.h"
@@ -11,7 +12,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto parsed = parse_config({reinterpret_cast<const char*>(data), size});
   if (!parsed.ok()) return 0;
   // What was understood is written again as something that says the same.
-  const auto again = parse_config(encode_config(parsed.value()));
-  if (!again.ok() || encode_config(again.value()) != encode_config(parsed.value())) std::abort();
+  const std::string_view text{reinterpret_cast<const char*>(data), size};
+  for (const std::string& written :
+       {encode_config(parsed.value()), with_missing_before(text, parsed.value().missing_before)}) {
+    const auto again = parse_config(written);
+    // What is no UTF-8 may have become longer.
+    if (!again.ok() && written.size() > kConfigBytesMax) continue;
+    if (!again.ok() || encode_config(again.value()) != encode_config(parsed.value())) std::abort();
+  }
   return 0;
 }

@@ -149,7 +149,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       fcap::events::make_json_event_decoder();
   const std::string_view message(reinterpret_cast<const char*>(data), size);
   Event event;
-  const auto rejected = decoder->decode(message, event);
+  const auto rejected = decoder->decode_one(message, event);
 
   Oracle oracle;
   const bool valid = nlohmann::json::sax_parse(message, &oracle);

@@ -11,7 +11,7 @@
 
 #include <fcap/segment_set.h>
 
-#include "config/pg_copy.h"
+#include "postgres/pg_copy.h"
 #include "segments/roaring_format.h"
 
 namespace fcap {
@@ -47,9 +47,9 @@ void require_same_members(std::string_view bytes) {
 
 void require_safe_copy(std::string_view bytes) {
   std::size_t cell_bytes = 0;
-  config::CopiedRows rows(2, [&](std::span<const config::Cell> cells) {
+  postgres::CopiedRows rows(2, [&](std::span<const postgres::Cell> cells) {
     require(cells.size() == 2);
-    for (const config::Cell cell : cells) cell_bytes += cell.value_or("").size();
+    for (const postgres::Cell cell : cells) cell_bytes += cell.value_or("").size();
     return Status{};
   });
   (void)rows.take(bytes).ok();

@@ -8,7 +8,7 @@
 
 #include <xxhash.h>
 
-#include "config/snapshot.h"
+#include "rule_text/snapshot.h"
 
 namespace {
 
@@ -21,14 +21,14 @@ std::string with_header(const char* form, std::string_view payload) {
 
 /// What can be read can be written, and is then read as the same.
 void check(const std::string& bytes) {
-  const auto parsed = fcap::config::parse_snapshot(bytes);
+  const auto parsed = fcap::rule_text::parse_snapshot(bytes);
   if (!parsed.ok()) {
     if (parsed.status().code() != fcap::StatusCode::kCorrupt) std::abort();
     return;
   }
-  const std::string written = fcap::config::snapshot_bytes(parsed.value());
-  const auto again = fcap::config::parse_snapshot(written);
-  if (!again.ok() || fcap::config::snapshot_bytes(again.value()) != written) std::abort();
+  const std::string written = fcap::rule_text::snapshot_bytes(parsed.value());
+  const auto again = fcap::rule_text::parse_snapshot(written);
+  if (!again.ok() || fcap::rule_text::snapshot_bytes(again.value()) != written) std::abort();
 }
 
 }  // namespace

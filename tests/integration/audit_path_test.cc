@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "support/whole_path.h"
+#include "support/whole_path_test.h"
 
 namespace fcap {
 namespace {
@@ -19,25 +19,14 @@ using std::chrono::hours;
 using std::chrono::milliseconds;
 using testing::Finished;
 using ::testing::HasSubstr;
-using testing::WholePath;
 
-class AuditPath : public ::testing::Test {
+class AuditPath : public testing::WholePathTest {
  protected:
-  static void SetUpTestSuite() {
-    if (WholePath::available()) servers = std::make_unique<WholePath>();
-    if (servers) servers->start_updater();
-  }
-  static void TearDownTestSuite() { servers.reset(); }
-  void SetUp() override {
-    if (!servers) GTEST_SKIP() << "redis-server, java, mvn or PostgreSQL is missing";
-  }
-
   static Finished fcap(std::vector<std::string> words) {
     words.insert(words.end(), {"--brokers", servers->kafka.brokers(), "--timeout", "30s"});
     return servers->fcap(words);
   }
 
-  static inline std::unique_ptr<WholePath> servers;
   const Instant now_ = std::chrono::time_point_cast<milliseconds>(std::chrono::system_clock::now());
 };
 

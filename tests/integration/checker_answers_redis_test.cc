@@ -6,23 +6,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "support/checker_world.h"
+#include "support/checker_test.h"
 
 namespace fcap {
 namespace {
 
 using testing::CheckerWorld;
 using testing::daily_rule;
-using testing::RedisServer;
 using testing::wait_until;
 
-class CheckerAnswers : public ::testing::Test {
+class CheckerAnswers : public testing::CheckerTest {
  protected:
-  void SetUp() override {
-    if (!RedisServer::available()) GTEST_SKIP() << "redis-server or redis-cli is missing";
-    world_ = std::make_unique<CheckerWorld>();
-  }
-
   /// How many reads Redis has served since the last CONFIG RESETSTAT.
   long long reads() {
     long long calls = 0;
@@ -33,8 +27,6 @@ class CheckerAnswers : public ::testing::Test {
     }
     return calls;
   }
-
-  std::unique_ptr<CheckerWorld> world_;
 };
 
 TEST_F(CheckerAnswers, CapsByWhatRedisHolds) {

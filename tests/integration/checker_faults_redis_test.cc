@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "support/checker_world.h"
+#include "support/checker_test.h"
 #include "support/tcp_proxy.h"
 
 namespace fcap {
@@ -14,22 +14,14 @@ namespace {
 using namespace std::chrono_literals;
 using testing::CheckerWorld;
 using ::testing::HasSubstr;
-using testing::RedisServer;
 using testing::wait_until;
 
-class CheckerFaults : public ::testing::Test {
+class CheckerFaults : public testing::CheckerTest {
  protected:
-  void SetUp() override {
-    if (!RedisServer::available()) GTEST_SKIP() << "redis-server or redis-cli is missing";
-    world_ = std::make_unique<CheckerWorld>();
-  }
-
   /// Whether checks come to be answered for that reason.
   static bool comes_to(Checker& checker, Reason reason) {
     return wait_until([&] { return CheckerWorld::reason(checker, "u", 2ms) == reason; });
   }
-
-  std::unique_ptr<CheckerWorld> world_;
 };
 
 TEST_F(CheckerFaults, FrozenRedisFailsOpenThenTheBreakerOpensThenItRecovers) {
@@ -125,6 +117,125 @@ TEST_F(CheckerFaults, UndecodableRecordFailsOpenAndIsCounted) {
   EXPECT_TRUE(result.verdicts[0].allowed);
   EXPECT_EQ(checker->stats().undecodable, 1U);
   EXPECT_EQ(checker->check("other", candidates).reason, Reason::kPassed);
+}
+
+/// One SET by mistake, or a broken writer. It must not cost those who share the connection
+/// anything.
+TEST_F(CheckerFaults, AnOversizedRecordHurtsOnlyItsOwnUser) {
+  constexpr std::size_t kBytes = std::size_t{70} << 20U;
+  world_->record("u", 1);
+  world_->redis.command({"SETRANGE", "fcap:{huge}", std::to_string(kBytes - 1), "x"});
+  CheckerOptions options = world_->options();
+  options.redis.stale_reset = 1min;  // on a busy machine so much takes seconds to arrive
+  const auto checker = CheckerWorld::connected(options);
+  const Candidate candidates[] = {{"c1"}};
+  std::atomic<int> wrong{0};
+  std::atomic<int> right{0};
+  testing::Load others(2, [&] {
+    const CheckResult result = checker->check("u", candidates);
+    const bool capped = result.reason == Reason::kPassed && !result.verdicts[0].allowed;
+    ++(capped ? right : wrong);
+  });
+  for (int i = 0; i < 2; ++i) {
+    const CheckResult result = checker->check("huge", candidates);
+    EXPECT_EQ(result.reason, Reason::kUndecodable);
+    EXPECT_TRUE(result.verdicts[0].allowed);
+  }
+  const int before = right;
+  EXPECT_TRUE(wait_until([&] { return right > before + 100; }));
+  others.stop();
+  EXPECT_EQ(wrong, 0);
+  const CheckerHealth health = checker->health();
+  EXPECT_EQ(health.store.reconnects, 0U);
+  EXPECT_EQ(checker->stats().undecodable, 2U);
+}
+
+/// A host whose callbacks take long holds up its own thread; the server is not to blame.
+TEST_F(CheckerFaults, ASlowCallbackDoesNotLookLikeADeadRedis) {
+  std::mutex mutex;
+  std::string logged;
+  CheckerOptions options = world_->options();
+  options.log = [&](LogLevel, std::string_view line) {
+    const std::lock_guard lock(mutex);
+    logged.append(line).append("\n");
+  };
+  const auto checker = CheckerWorld::connected(options);
+  const Candidate candidates[] = {{"c1"}};
+  const CheckOptions hurried{.deadline = 100ms, .now = {}, .segments = {}};
+  std::atomic<int> begun{0};
+  std::atomic<int> answered{0};
+  const auto stalls = [&] {
+    for (const auto& [name, value] : checker->health().store.more) {
+      if (name == "own_stalls") return value;
+    }
+    return std::string();
+  };
+  const auto until = std::chrono::steady_clock::now() + 30s;
+  while ((begun < 20'000 || stalls() == "0") && std::chrono::steady_clock::now() < until) {
+    const bool is_slow = begun % 2'000 == 0;
+    checker->check_async("u", candidates, hurried, [&, is_slow](const CheckResult&) {
+      if (is_slow) std::this_thread::sleep_for(300ms);
+      ++answered;
+    });
+    if (++begun % 20 == 0) std::this_thread::sleep_for(1ms);
+  }
+  EXPECT_TRUE(wait_until([&] { return answered == begun; }));
+  EXPECT_NE(stalls(), "0");
+  EXPECT_GT(checker->stats().timeouts, 0U);
+  EXPECT_GE(checker->stats().callback_ns_max, 300'000'000U);
+  EXPECT_EQ(checker->health().store.breaker_openings, 0U);
+  const std::lock_guard lock(mutex);
+  EXPECT_THAT(logged, HasSubstr("a callback that takes long"));
+}
+
+/// The callbacks of checks that timed out hold up the thread as well as those that were answered.
+TEST_F(CheckerFaults, ASlowCallbackOfATimeoutDoesNotLookLikeADeadRedis) {
+  const auto checker = CheckerWorld::connected(world_->options());
+  const Candidate candidates[] = {{"c1"}};
+  const CheckOptions hurried{.deadline = 100ms, .now = {}, .segments = {}};
+  std::atomic<int> begun{0};
+  std::atomic<int> answered{0};
+  std::atomic<int> slow{0};
+  const auto until = std::chrono::steady_clock::now() + 30s;
+  while (slow < 8 && std::chrono::steady_clock::now() < until) {
+    const bool begins = begun % 2'000 == 0;
+    checker->check_async("u", candidates, hurried, [&, begins](const CheckResult& result) {
+      const bool timed_out = result.reason == Reason::kTimeout;
+      if (begins || (timed_out && slow < 8)) {
+        if (timed_out) ++slow;
+        std::this_thread::sleep_for(200ms);
+      }
+      ++answered;
+    });
+    if (++begun % 20 == 0) std::this_thread::sleep_for(1ms);
+  }
+  EXPECT_TRUE(wait_until([&] { return answered == begun; }));
+  EXPECT_GE(slow, 8);
+  EXPECT_EQ(checker->health().store.breaker_openings, 0U);
+}
+
+/// A reply that nobody could read is not overdue: the connection stays.
+TEST_F(CheckerFaults, ACallbackThatTakesVeryLongDoesNotCostTheConnection) {
+  testing::TcpProxy proxy(world_->redis.port());
+  CheckerOptions options = world_->options();
+  options.redis.addresses = {proxy.address()};
+  options.redis.stale_reset = 2s;
+  const auto checker = CheckerWorld::connected(options);
+  const Candidate candidates[] = {{"c1"}};
+  std::atomic<bool> returned{false};
+  proxy.stall_replies(true);
+  checker->check_async("u", candidates, {.deadline = 50ms, .now = {}, .segments = {}},
+                       [&](const CheckResult& result) {
+                         EXPECT_EQ(result.reason, Reason::kTimeout);
+                         std::this_thread::sleep_for(2200ms);
+                         returned = true;
+                       });
+  EXPECT_TRUE(wait_until([&] { return returned.load(); }));
+  std::this_thread::sleep_for(100ms);
+  proxy.stall_replies(false);
+  EXPECT_TRUE(
+      wait_until([&] { return checker->check("u", candidates).reason == Reason::kPassed; }));
+  EXPECT_EQ(checker->health().store.reconnects, 0U);
 }
 
 /// Checks from many threads with deadlines that some replies miss. Every user's record holds as

@@ -14,26 +14,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "config/snapshot.h"
-#include "support/checker_world.h"
+#include "rule_text/snapshot.h"
+#include "support/checker_test.h"
+#include "support/process.h"
 
 namespace fcap {
 namespace {
 
 using namespace std::chrono_literals;
 using testing::CheckerWorld;
-using testing::RedisServer;
 using testing::wait_until;
 
-class CheckerGuest : public ::testing::Test {
- protected:
-  void SetUp() override {
-    if (!RedisServer::available()) GTEST_SKIP() << "redis-server or redis-cli is missing";
-    world_ = std::make_unique<CheckerWorld>();
-  }
-
-  std::unique_ptr<CheckerWorld> world_;
-};
+class CheckerGuest : public testing::CheckerTest {};
 
 std::set<std::string> entries_of(const std::string& directory) {
   std::set<std::string> names;
@@ -89,7 +81,7 @@ TEST_F(CheckerGuest, ItsThreadsLeaveTheHostsSignalsToTheHostAndTheCallersMaskSta
   const testing::TemporaryDirectory directory;
   const std::string snapshot = directory.path() / "rules";
   ASSERT_TRUE(
-      config::write_snapshot(snapshot, RuleSetSpec{.version = 1, .rules = {}, .campaigns = {}})
+      rule_text::write_snapshot(snapshot, RuleSetSpec{.version = 1, .rules = {}, .campaigns = {}})
           .ok());
   sigset_t before;
   ASSERT_EQ(::pthread_sigmask(SIG_SETMASK, nullptr, &before), 0);
@@ -159,9 +151,16 @@ TEST_F(CheckerGuest, TheHostIsToldOfEachThreadByName) {
     const std::lock_guard lock(mutex);
     told.emplace(name);
   };
+  const testing::TemporaryDirectory directory;
+  options.rules.snapshot_file = (directory.path() / "none").string();
+  options.segments.directory = directory.path().string();
   const auto checker = CheckerWorld::connected(options);
-  const std::lock_guard lock(mutex);
-  EXPECT_TRUE(told.contains("fcap-redis-0"));
+  EXPECT_TRUE(wait_until([&] {
+    const std::lock_guard lock(mutex);
+    return told.contains("fcap-redis-0") && told.contains("fcap-rules") &&
+           told.contains("fcap-segments") && told.contains("fcap-retired") &&
+           told.contains("fcap-answers");
+  })) << ::testing::PrintToString(told);
 }
 
 TEST_F(CheckerGuest, ItsDescriptorsAreClosedOnExecAndInTheEnd) {

@@ -1,5 +1,5 @@
-// A wrong set-up must never look like success: each mistake is named in the log and in the store's
-// health, with the server's own words.
+// A wrong set-up must never look like success: each mistake is named in the log, in the statistics
+// and in Checker::health(), with the server's own words.
 #include <fstream>
 #include <mutex>
 #include <optional>
@@ -18,31 +18,34 @@ using testing::CheckerWorld;
 using testing::RedisServer;
 using testing::wait_until;
 
-/// A Checker with what it logs, and a way to its store's health.
+/// A Checker with what it logs.
 class WatchedChecker {
  public:
   explicit WatchedChecker(CheckerOptions options) {
-    options.redis.log = [this](LogLevel, std::string_view line) {
+    options.log = [this](LogLevel, std::string_view line) {
       const std::lock_guard lock(mutex_);
       log_ += std::string(line) + '\n';
     };
-    auto store = make_redis_store(options.redis);
-    EXPECT_TRUE(store.ok()) << store.status().text();
-    store_ = std::move(store).value();
-    options.store = store_;
     auto made = Checker::create(options);
     EXPECT_TRUE(made.ok()) << made.status().text();
     checker_ = std::move(made).value();
     checker_->set_rules(testing::daily_rule(1));
   }
-  ~WatchedChecker() {
-    checker_.reset();
-    store_.reset();  // its threads log
-  }
+  ~WatchedChecker() { checker_.reset(); }  // its threads log
   WatchedChecker(const WatchedChecker&) = delete;
   WatchedChecker& operator=(const WatchedChecker&) = delete;
 
-  [[nodiscard]] StoreHealth health() const { return store_->health(); }
+  [[nodiscard]] StoreHealth health() const { return checker_->health().store; }
+  [[nodiscard]] CheckerStats stats() const { return checker_->stats(); }
+  /// What Checker::health() says is wrong, a line each.
+  [[nodiscard]] std::string problems() const {
+    std::string lines;
+    for (const std::string& problem : checker_->health().problems) lines += problem + '\n';
+    return lines;
+  }
+  [[nodiscard]] bool has_problem(std::string_view text) const {
+    return problems().find(text) != std::string::npos;
+  }
   Reason ask() { return CheckerWorld::reason(*checker_, "u", 2s); }
   [[nodiscard]] std::string log() const {
     const std::lock_guard lock(mutex_);
@@ -55,7 +58,6 @@ class WatchedChecker {
  private:
   mutable std::mutex mutex_;
   std::string log_;  // guarded by mutex_
-  std::shared_ptr<Store> store_;
   std::unique_ptr<Checker> checker_;
 };
 
@@ -93,6 +95,7 @@ class MisconfiguredChecker : public ::testing::Test {
         << watched.health().config_text;
     EXPECT_NE(watched.health().config_text.find(named), std::string::npos)
         << watched.health().config_text;
+    EXPECT_TRUE(watched.has_problem(named)) << watched.problems();
     EXPECT_TRUE(wait_until([&] { return watched.logged(named); })) << watched.log();
   }
   static void expect_error(WatchedChecker& watched, std::string_view named) {
@@ -103,9 +106,25 @@ class MisconfiguredChecker : public ::testing::Test {
     EXPECT_TRUE(watched.health().last_error_at.has_value());
     EXPECT_TRUE(wait_until([&] { return watched.logged(named); })) << watched.log();
   }
+  /// Checks pass since nothing is found, and the statistics tell.
+  static void expect_no_records(WatchedChecker& watched) {
+    EXPECT_TRUE(wait_until([&] { return watched.ask() == Reason::kPassed; }));
+    EXPECT_GT(watched.stats().records_missing, 0U);
+    EXPECT_EQ(watched.stats().records_found, 0U);
+  }
+  static void expect_server_errors(const WatchedChecker& watched) {
+    EXPECT_GT(watched.health().server_errors, 0U);
+    EXPECT_GT(watched.stats().server_errors, 0U);
+    EXPECT_TRUE(watched.has_problem("NOPERM")) << watched.problems();
+  }
   static void expect_refused(WatchedChecker& watched, std::string_view named) {
     expect_error(watched, named);
     EXPECT_FALSE(watched.health().connected);
+    EXPECT_TRUE(watched.has_problem(named)) << watched.problems();
+    EXPECT_TRUE(wait_until([&] {
+      watched.ask();
+      return watched.stats().unavailable + watched.stats().breaker_open > 0;
+    }));
     EXPECT_EQ(watched.health().connections, 0U);
     EXPECT_FALSE(watched.logged(": connected")) << watched.log();
     EXPECT_NE(watched.ask(), Reason::kPassed);
@@ -125,6 +144,9 @@ TEST_F(MisconfiguredChecker, ARightSetUpAgrees) {
   EXPECT_LT(std::chrono::abs(*health.clock_difference), 60s);
   EXPECT_EQ(health.server_errors, 0U);
   EXPECT_EQ(health.config_text, "");
+  EXPECT_EQ(watched.problems(), "");
+  EXPECT_GT(watched.stats().records_found, 0U);
+  EXPECT_EQ(watched.stats().records_missing, 0U);
 }
 
 TEST_F(MisconfiguredChecker, AWrongDatabaseIsNamed) {
@@ -132,6 +154,7 @@ TEST_F(MisconfiguredChecker, AWrongDatabaseIsNamed) {
   options.redis.database = 5;
   WatchedChecker watched(options);
   expect_config(watched, ConfigState::kMissing, "database 5");
+  expect_no_records(watched);
 }
 
 TEST_F(MisconfiguredChecker, AWrongPrefixIsNamed) {
@@ -139,6 +162,7 @@ TEST_F(MisconfiguredChecker, AWrongPrefixIsNamed) {
   options.key_prefix = "fcap-prod";
   WatchedChecker watched(options);
   expect_config(watched, ConfigState::kMissing, "\"fcap-prod\"");
+  expect_no_records(watched);
 }
 
 TEST_F(MisconfiguredChecker, ARetentionThatIsNotTheUpdatersIsNamedWithBoth) {
@@ -158,14 +182,15 @@ TEST_F(MisconfiguredChecker, NullUserIdsThatAreNotTheUpdatersAreNamed) {
 TEST_F(MisconfiguredChecker, AUserWithoutTheKeyPatternIsNamedAndCounted) {
   WatchedChecker watched(as_user({"+@all", "~other:*"}));
   expect_error(watched, "NOPERM");
-  EXPECT_GT(watched.health().server_errors, 0U);
   expect_config(watched, ConfigState::kUnknown, "fcap:!config");
+  expect_server_errors(watched);
 }
 
 TEST_F(MisconfiguredChecker, AUserWithoutGetIsNamedAndCounted) {
   WatchedChecker watched(as_user({"+@all", "-get", "-mget", "~*"}));
   expect_error(watched, "NOPERM");
-  EXPECT_GT(watched.health().server_errors, 0U);
+  expect_config(watched, ConfigState::kUnknown, "fcap:!config");
+  expect_server_errors(watched);
 }
 
 TEST_F(MisconfiguredChecker, ACountOfErrorsDoesNotFillTheLog) {
@@ -249,6 +274,7 @@ TEST_F(MisconfiguredChecker, AReplicaThatHasLostItsMasterIsNamed) {
       wait_until([&] { return replica.command({"ROLE"}).find("connected") == std::string::npos; }));
   WatchedChecker watched(options);
   expect_error(watched, "whose link is down");
+  EXPECT_TRUE(watched.has_problem("whose link is down")) << watched.problems();
   EXPECT_EQ(watched.health().role, ServerRole::kReplica);
   EXPECT_FALSE(watched.health().replica_link_up);
 }

@@ -5,14 +5,13 @@
 #include <gtest/gtest.h>
 
 #include "support/checker_world.h"
-#include "support/postgres_server.h"
+#include "support/postgres_test.h"
 
 namespace fcap {
 namespace {
 
 using namespace std::chrono_literals;
 using testing::CheckerWorld;
-using testing::PostgresServer;
 using testing::RedisServer;
 using testing::wait_until;
 
@@ -21,28 +20,22 @@ constexpr auto kPatience = 60s;
 /// The longest that create() may take when nothing answers is 5 s; a slow machine gets more.
 constexpr auto kHang = 30s;
 
-class CheckerRules : public ::testing::Test {
+class CheckerRules : public testing::PostgresTest {
  protected:
-  static void SetUpTestSuite() {
-    if (!PostgresServer::available() || !RedisServer::available()) return;
-    postgres = std::make_unique<PostgresServer>();
-  }
-  static void TearDownTestSuite() { postgres.reset(); }
-
   void SetUp() override {
-    if (!postgres) GTEST_SKIP() << "PostgreSQL, redis-server or redis-cli is missing";
+    if (!RedisServer::available()) GTEST_SKIP() << "redis-server or redis-cli is missing";
+    PostgresTest::SetUp();
+    if (IsSkipped()) return;
     world_ = std::make_unique<CheckerWorld>();
     world_->record("u", 1);
-    database_ = postgres->new_database();
     // Then a server that is killed has nothing to lose: its commits are asynchronous.
-    postgres->sql(database_,
-                  "INSERT INTO campaigns (id, cap_limit, window_seconds) VALUES ('c1', 1, 86400)");
-    postgres->sql(database_, "CHECKPOINT");
+    sql("INSERT INTO campaigns (id, cap_limit, window_seconds) VALUES ('c1', 1, 86400)");
+    sql("CHECKPOINT");
   }
   void TearDown() override {
-    if (!postgres) return;
-    postgres->stop();  // frozen or killed, whatever the test has left
-    postgres->start();
+    if (!world_) return;
+    server->stop();  // frozen or killed, whatever the test has left
+    server->start();
   }
 
   [[nodiscard]] CheckerOptions options() const {
@@ -80,29 +73,27 @@ class CheckerRules : public ::testing::Test {
     EXPECT_EQ(result.verdicts[0].allowed, allowed);
   }
 
-  static inline std::unique_ptr<PostgresServer> postgres;
   testing::TemporaryDirectory files_;
   std::unique_ptr<CheckerWorld> world_;
-  std::string database_;
 };
 
 TEST_F(CheckerRules, PostgresDeadBeforeTheStartFailsOpenUntilItIsThere) {
-  postgres->kill();
+  server->kill();
   const auto checker = made(options());
   expect_no_rules(*checker, true);
   CheckerOptions strict = options();
   strict.fail_open = false;
   expect_no_rules(*made(strict), false);
-  postgres->start();
+  server->start();
   EXPECT_TRUE(comes_to_cap(*checker));
   EXPECT_GT(checker->stats().no_rules, 0U);
 }
 
 TEST_F(CheckerRules, PostgresFrozenBeforeTheStartFailsOpenUntilItAnswers) {
-  postgres->freeze();
+  server->freeze();
   const auto checker = made(options());
   expect_no_rules(*checker, true);
-  postgres->thaw();
+  server->thaw();
   EXPECT_TRUE(comes_to_cap(*checker));
 }
 
@@ -114,7 +105,7 @@ TEST_F(CheckerRules, PostgresDeadBeforeTheStartTheSnapshotCaps) {
     ASSERT_TRUE(
         wait_until([this] { return std::filesystem::exists(files_.path() / "rules.snapshot"); }));
   }
-  postgres->kill();
+  server->kill();
   const auto checker = made(with_snapshot());
   EXPECT_TRUE(comes_to_cap(*checker));
   EXPECT_EQ(checker->stats().no_rules, 0U);
@@ -125,7 +116,7 @@ TEST_F(CheckerRules, PostgresFrozenOrKilledMeanwhileTouchesNoCheck) {
   ASSERT_TRUE(comes_to_cap(*checker));
   for (const bool kill : {false, true}) {
     const auto version = checker->stats().rule_set_version;
-    kill ? postgres->kill() : postgres->freeze();
+    kill ? server->kill() : server->freeze();
     // Long enough for several polls to begin and hang or fail.
     const auto until = checker->stats().rule_set_age + 3s;
     std::uint64_t asked = 0;
@@ -137,7 +128,7 @@ TEST_F(CheckerRules, PostgresFrozenOrKilledMeanwhileTouchesNoCheck) {
       std::this_thread::sleep_for(1ms);
     }
     EXPECT_EQ(checker->stats().rule_set_version, version);
-    kill ? postgres->start() : postgres->thaw();
+    kill ? server->start() : server->thaw();
     EXPECT_TRUE(wait_until([&] { return checker->stats().rule_set_age < 1s; }, kPatience))
         << "it is not found again";
   }

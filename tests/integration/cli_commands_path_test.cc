@@ -8,7 +8,7 @@
 
 #include "ledger/encode.h"
 #include "redis/config_record.h"
-#include "support/checker_world.h"
+#include "support/checker_test.h"
 #include "support/process.h"
 #include "test_paths.h"
 
@@ -16,12 +16,10 @@ namespace fcap {
 namespace {
 
 using nlohmann::json;
-using testing::CheckerWorld;
 using testing::Finished;
 using ::testing::HasSubstr;
 using testing::kCheckedAt;
 using ::testing::Not;
-using testing::RedisServer;
 
 constexpr const char* kRules = R"({
   "version": 5,
@@ -34,11 +32,11 @@ constexpr const char* kRules = R"({
   "campaigns": []
 })";
 
-class CliCommands : public ::testing::Test {
+class CliCommands : public testing::CheckerTest {
  protected:
   void SetUp() override {
-    if (!RedisServer::available()) GTEST_SKIP() << "redis-server or redis-cli is missing";
-    world_ = std::make_unique<CheckerWorld>();
+    CheckerTest::SetUp();
+    if (IsSkipped()) return;
     rules_ = directory_.path() / "rules.json";
     std::ofstream(rules_) << kRules;
     world_->record("u1", 2);
@@ -55,7 +53,6 @@ class CliCommands : public ::testing::Test {
   const std::string at_ = std::to_string(to_ms(kCheckedAt));
   testing::TemporaryDirectory directory_;
   std::string rules_;
-  std::unique_ptr<CheckerWorld> world_;
 };
 
 TEST_F(CliCommands, CheckSaysAllowedOrCappedByWhat) {
@@ -107,6 +104,7 @@ TEST_F(CliCommands, ShowTellsTheLedger) {
   for (const char* word : {"fcap:{u1}", "2 entries", "c1 impression: 2", "expires in"}) {
     EXPECT_THAT(text.output, HasSubstr(word));
   }
+  EXPECT_THAT(fcap({"show", "u1", "--time-zone", "Asia/Kolkata"}).output, HasSubstr("+05:30  "));
   const json shown = json::parse(fcap({"show", "u1", "--json"}).output);
   EXPECT_EQ(shown["entry_count"], 2);
   EXPECT_EQ(shown["campaigns"][0]["campaign"], "c1");
@@ -114,6 +112,12 @@ TEST_F(CliCommands, ShowTellsTheLedger) {
   EXPECT_GT(shown["ttl_ms"].get<std::int64_t>(), 0);
   EXPECT_EQ(shown["record_bytes"], world_->redis.number({"STRLEN", "fcap:{u1}"}));
   EXPECT_THAT(fcap({"show", "nobody"}).output, HasSubstr("nothing is recorded"));
+}
+
+TEST_F(CliCommands, ShowNamesWhatNoRuleNames) {
+  std::ofstream(rules_) << R"({"version": 1, "rules": [], "campaigns": []})";
+  EXPECT_THAT(fcap({"show", "u1"}).output, Not(HasSubstr("c1 impression: 2")));
+  EXPECT_THAT(fcap({"show", "u1", "--name", "c1"}).output, HasSubstr("c1 impression: 2"));
 }
 
 TEST_F(CliCommands, SettingsThatDifferFromTheUpdatersAreWarnedOf) {

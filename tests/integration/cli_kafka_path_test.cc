@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "support/kafka_broker.h"
+#include "support/kafka_test.h"
 #include "test_paths.h"
 
 namespace fcap {
@@ -18,10 +18,8 @@ namespace {
 using nlohmann::json;
 using testing::Finished;
 using ::testing::HasSubstr;
-using testing::KafkaBroker;
 
 constexpr const char* kTopic = "impressions";
-constexpr int kPartitions = 3;
 constexpr std::int64_t kFirstMs = 1'760'000'000'000;
 constexpr std::int64_t kStepMs = 601'000;
 constexpr int kImpressions = 300;
@@ -46,7 +44,7 @@ Message message(int number, const std::string& user, const std::string& type) {
 }
 
 /// Impressions of several users, two of them twice, a click, an erasure, somebody unknown, and what
-/// is no event.
+/// is not an event.
 std::vector<Message> some_events() {
   std::vector<Message> messages;
   messages.reserve(kImpressions);
@@ -63,20 +61,20 @@ std::vector<Message> some_events() {
   return messages;
 }
 
-class CliKafka : public ::testing::Test {
+class CliKafka : public testing::KafkaTest {
  protected:
   static void SetUpTestSuite() {
-    if (!KafkaBroker::available()) return;
-    kafka = std::make_unique<KafkaBroker>();
+    KafkaTest::SetUpTestSuite();
+    if (!kafka) return;
     kafka->create_topic(kTopic, kPartitions);
     testing::KafkaProducer producer(kafka->brokers());
     for (const Message& each : some_events()) producer.send(kTopic, each.key, each.value);
     producer.flush();
   }
-  static void TearDownTestSuite() { kafka.reset(); }
 
   void SetUp() override {
-    if (!kafka) GTEST_SKIP() << "java or mvn is missing";
+    KafkaTest::SetUp();
+    if (IsSkipped()) return;
     two_a_day_ = write("two_a_day.json", kTwoADay);
     gap_ = write("gap.json", kGap);
     std::string lines;
@@ -107,6 +105,7 @@ class CliKafka : public ::testing::Test {
     EXPECT_EQ(finished.exit_code, 0) << finished.errors;
     json report = json::parse(finished.output, nullptr, /*allow_exceptions=*/false);
     report["log"].erase("sources");
+    report["log"].erase("made_at");
     for (json& rejection : report["log"]["rejections"]) {
       rejection.erase("source");
       rejection.erase("line");
@@ -114,7 +113,6 @@ class CliKafka : public ::testing::Test {
     return report;
   }
 
-  static inline std::unique_ptr<KafkaBroker> kafka;
   testing::TemporaryDirectory directory_;
   std::string two_a_day_;
   std::string gap_;

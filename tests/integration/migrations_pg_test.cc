@@ -8,8 +8,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "config/rule_refresher.h"
-#include "support/postgres_server.h"
+#include "sources/rule_refresher.h"
+#include "support/postgres_test.h"
 #include "test_paths.h"
 
 namespace fcap {
@@ -17,25 +17,10 @@ namespace {
 
 using ::testing::HasSubstr;
 using testing::migrate;
-using testing::PostgresServer;
 
-class Migrations : public ::testing::Test {
+class Migrations : public testing::PostgresTest {
  protected:
-  static void SetUpTestSuite() {
-    if (PostgresServer::available()) server = std::make_unique<PostgresServer>();
-  }
-  static void TearDownTestSuite() { server.reset(); }
-  void SetUp() override {
-    if (!server) GTEST_SKIP() << "PostgreSQL is missing";
-    database_ = server->new_empty_database();
-  }
-
-  [[nodiscard]] std::string value(const std::string& statement) const {
-    return server->value(database_, statement);
-  }
-
-  static inline std::unique_ptr<PostgresServer> server;
-  std::string database_;
+  std::string make_database() override { return server->new_empty_database(); }
 };
 
 TEST_F(Migrations, AnotherToolsTableOfMigrationsIsLeftAlone) {
@@ -109,7 +94,7 @@ TEST_F(Migrations, CampaignsMayComeFromATableOfOnesOwn) {
   server->sql(database_, blocks[1]);
 
   const std::string reader = database_ + " options=-csearch_path=fcap_view,fcap";
-  auto loaded = config::load_from_postgres(reader, std::chrono::seconds{60});
+  auto loaded = sources::load_from_postgres(reader, std::chrono::seconds{60});
   ASSERT_TRUE(loaded.ok()) << loaded.status().text();
   ASSERT_EQ(loaded.value().rules.size(), 1U);
   EXPECT_EQ(loaded.value().rules[0].id, "campaign:456");
@@ -118,7 +103,7 @@ TEST_F(Migrations, CampaignsMayComeFromATableOfOnesOwn) {
   const auto version = loaded.value().version;
 
   server->sql(database_, "UPDATE line_items SET cap_per_day = 4 WHERE id = 456");
-  auto changed = config::load_from_postgres(reader, std::chrono::seconds{60});
+  auto changed = sources::load_from_postgres(reader, std::chrono::seconds{60});
   ASSERT_TRUE(changed.ok()) << changed.status().text();
   EXPECT_GT(changed.value().version, version);
   EXPECT_EQ(changed.value().rules[0].limit, 4U);

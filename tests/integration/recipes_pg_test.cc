@@ -7,8 +7,8 @@
 
 #include <gtest/gtest.h>
 
-#include "config/rule_json.h"
-#include "config/rule_refresher.h"
+#include "rule_text/rule_json.h"
+#include "sources/rule_refresher.h"
 #include "support/postgres_server.h"
 #include "tests/unit/cli/recipe_blocks.h"
 
@@ -23,7 +23,7 @@ std::string told(RuleSetSpec spec) {
   spec.version = 0;
   std::ranges::sort(spec.rules, {}, &Rule::id);
   std::ranges::sort(spec.campaigns, {}, &Campaign::id);
-  return config::to_rules_json(spec);
+  return rule_text::to_rules_json(spec);
 }
 
 TEST(Recipes, RowsAreTheRulesBesideThem) {
@@ -37,9 +37,9 @@ TEST(Recipes, RowsAreTheRulesBesideThem) {
     section = block.section;
     if (block.kind == "sql") postgres.sql(database, block.text);
     if (block.kind != "json rules") continue;
-    auto loaded = config::load_from_postgres(database, std::chrono::seconds{60});
+    auto loaded = sources::load_from_postgres(database, std::chrono::seconds{60});
     ASSERT_TRUE(loaded.ok()) << block.place() << ": " << loaded.status().text();
-    auto written = config::parse_rules_json(block.text);
+    auto written = rule_text::parse_rules_json(block.text);
     ASSERT_TRUE(written.ok()) << block.place() << ": " << written.status().text();
     EXPECT_EQ(told(std::move(loaded).value()), told(std::move(written).value())) << block.place();
     ++compared;

@@ -12,7 +12,7 @@
 
 #include "redis/client.h"
 #include "support/redis_clients.h"
-#include "support/redis_server.h"
+#include "support/redis_test.h"
 #include "support/store_calls.h"
 #include "support/tcp_proxy.h"
 
@@ -26,21 +26,19 @@ using Call = testing::RedisCall;
 using testing::answers;
 using testing::connected;
 using testing::quick_options;
-using testing::RedisServer;
 using testing::StoreCalls;
 using testing::TcpProxy;
 using testing::wait_until;
 using Clock = std::chrono::steady_clock;
 
-class RedisFaults : public ::testing::Test {
+class RedisFaults : public testing::RedisTest {
  protected:
   void SetUp() override {
-    if (!RedisServer::available()) GTEST_SKIP() << "redis-server or redis-cli is missing";
-    redis_ = std::make_unique<RedisServer>();
+    RedisTest::SetUp();
+    if (IsSkipped()) return;
     proxy_ = std::make_unique<TcpProxy>(redis_->port());
   }
 
-  std::unique_ptr<RedisServer> redis_;
   std::unique_ptr<TcpProxy> proxy_;
 };
 

@@ -7,14 +7,15 @@
 #include <fcap/redis_options.h>
 
 #include "redis/client.h"
+#include "redis/redis_store.h"
 #include "redis/store_operations.h"
-#include "support/redis_server.h"
+#include "support/redis_clients.h"
+#include "support/redis_test.h"
 #include "support/store_calls.h"
 
 namespace fcap {
 namespace {
 
-using testing::RedisServer;
 using testing::StoreCalls;
 
 Instant in(std::chrono::seconds time) {
@@ -22,22 +23,17 @@ Instant in(std::chrono::seconds time) {
          time;
 }
 
-class RedisStore : public ::testing::Test {
+class RedisStore : public testing::RedisTest {
  protected:
   void SetUp() override {
-    if (!RedisServer::available()) GTEST_SKIP() << "redis-server or redis-cli is missing";
-    redis_ = std::make_unique<RedisServer>();
-    RedisOptions options;
-    options.addresses = {redis_->address()};
-    auto made = make_redis_store(options);
-    ASSERT_TRUE(made.ok()) << made.status().text();
-    store_ = std::move(made).value();
+    RedisTest::SetUp();
+    if (IsSkipped()) return;
+    store_ = testing::connected_store(*redis_);
     calls_ = std::make_unique<StoreCalls>(*store_);
   }
 
   std::string expiry_of(const std::string& key) { return redis_->command({"PEXPIRETIME", key}); }
 
-  std::unique_ptr<RedisServer> redis_;
   std::unique_ptr<Store> store_;
   std::unique_ptr<StoreCalls> calls_;
 };
@@ -197,6 +193,32 @@ TEST_F(RedisStore, CompareAndSetGivesAnExpiryToARecordThatHasNone) {
   const Instant at = in(std::chrono::hours{1});
   EXPECT_EQ(calls_->compare_and_set("k", "a", "b", at).code, StoreCode::kOk);
   EXPECT_EQ(expiry_of("k"), ms(at));
+}
+
+TEST_F(RedisStore, WhatIsBoundToAnEarlierConnectionIsNotWritten) {
+  RedisOptions options;
+  options.addresses = {redis_->address()};
+  const std::shared_ptr<redis::Client> client = testing::connected(options);
+  const auto store = redis::make_redis_store(client);
+  const auto exchange = [&](std::string_view desired, std::uint64_t epoch) {
+    testing::WaitingCompletion done;
+    Store::CompareAndSet change{
+        .key = "bound", .desired = desired, .expire_at = in(std::chrono::hours{1})};
+    change.connection_epoch = epoch;
+    store->compare_and_set(change, std::chrono::steady_clock::now() + std::chrono::seconds{5},
+                           done);
+    return done.wait().code;
+  };
+  const std::uint64_t before = client->connection_epoch();
+  redis_->command({"CLIENT", "KILL", "TYPE", "normal"});
+  ASSERT_TRUE(testing::wait_until(
+      [&] { return client->connection_epoch() >= before + 2 && client->connected(); }));
+  EXPECT_EQ(exchange("late", before), StoreCode::kUnavailable);
+  EXPECT_EQ(redis_->command({"EXISTS", "bound"}), "0");
+  // Also where the script has to be sent whole.
+  redis_->command({"SCRIPT", "FLUSH"});
+  EXPECT_EQ(exchange("in time", client->connection_epoch()), StoreCode::kOk);
+  EXPECT_EQ(redis_->command({"GET", "bound"}), "in time");
 }
 
 TEST_F(RedisStore, CompareAndSetToNothingDeletes) {

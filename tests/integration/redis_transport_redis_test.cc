@@ -16,7 +16,7 @@
 
 #include "redis/client.h"
 #include "support/redis_clients.h"
-#include "support/redis_server.h"
+#include "support/redis_test.h"
 #include "support/store_calls.h"
 
 namespace fcap {
@@ -30,13 +30,8 @@ using testing::connected;
 using testing::RedisServer;
 using testing::StoreCalls;
 
-class RedisTransport : public ::testing::Test {
+class RedisTransport : public testing::RedisTest {
  protected:
-  void SetUp() override {
-    if (!RedisServer::available()) GTEST_SKIP() << "redis-server or redis-cli is missing";
-    redis_ = std::make_unique<RedisServer>();
-  }
-
   RedisOptions options() {
     RedisOptions options;
     options.addresses = {redis_->address()};
@@ -57,7 +52,6 @@ class RedisTransport : public ::testing::Test {
     return client.value()->last_error();
   }
 
-  std::unique_ptr<RedisServer> redis_;
   std::mutex log_mutex_;
   std::string log_;
 };

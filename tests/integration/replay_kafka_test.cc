@@ -1,6 +1,11 @@
 // Replay from a real Kafka into a real Redis: complete, repeatable, and gentle.
+#include <chrono>
 #include <cstdlib>
 #include <sstream>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -8,7 +13,7 @@
 #include "redis/client.h"
 #include "redis/redis_store.h"
 #include "support/expected_ledgers.h"
-#include "support/kafka_broker.h"
+#include "support/kafka_test.h"
 #include "support/redis_server.h"
 #include "tests/seed.h"
 #include "updater/replay/replay.h"
@@ -18,32 +23,19 @@ namespace {
 
 using testing::EventMaker;
 using testing::ExpectedLedgers;
-using testing::KafkaBroker;
 using testing::KafkaProducer;
 using testing::MadeEvent;
-using testing::RedisServer;
 using updater::Replay;
 using updater::ReplayOptions;
 using updater::ReplaySummary;
 
-constexpr int kPartitions = 3;
 constexpr std::uint64_t kSeed = 20'240'608;  // unless FCAP_TEST_SEED says another
 
-class ReplayTest : public ::testing::Test {
+class ReplayTest : public testing::KafkaTest {
  protected:
-  static void SetUpTestSuite() {
-    if (KafkaBroker::available() && RedisServer::available()) {
-      kafka = std::make_unique<KafkaBroker>();
-    }
-  }
-  static void TearDownTestSuite() { kafka.reset(); }
-
   void SetUp() override {
-    if (!kafka) GTEST_SKIP() << "java, mvn, redis-server or redis-cli is missing";
-    redis_ = std::make_unique<RedisServer>();
-    topic_ = ::testing::UnitTest::GetInstance()->current_test_info()->name();
-    kafka->create_topic(topic_, kPartitions);
-    producer_ = std::make_unique<KafkaProducer>(kafka->brokers());
+    KafkaTest::SetUp();
+    if (IsSkipped()) return;
     RedisOptions options;
     options.addresses = {redis_->address()};
     auto client = redis::Client::create(options);
@@ -104,17 +96,57 @@ class ReplayTest : public ::testing::Test {
                             "0"});
   }
 
-  static inline std::unique_ptr<KafkaBroker> kafka;
-  std::unique_ptr<RedisServer> redis_;
-  std::unique_ptr<KafkaProducer> producer_;
   std::shared_ptr<redis::Client> client_;
   std::unique_ptr<Store> store_;
   std::unique_ptr<events::EventDecoder> decoder_;
-  std::string topic_;
   EventMaker maker_{test_seed(kSeed), 500};
   ExpectedLedgers expected_;
   std::vector<updater::ReplayProgress> progress_;
 };
+
+/// Keys in Redis at some moment between two readings of the clock.
+struct KeyCount {
+  std::chrono::steady_clock::time_point from;
+  std::chrono::steady_clock::time_point to;
+  double keys = 0;
+};
+
+/// Live checks share Redis with a replay: a burst at full speed followed by a pause would be the
+/// same rate on average.
+TEST_F(ReplayTest, WritesNoFasterThanItsRateAtAnyTime) {
+  constexpr double kRate = 2'000;
+  constexpr int kEvents = 6'000;
+  for (int i = 0; i < kEvents; ++i) {
+    MadeEvent event = maker_.next();
+    event.user_id = "user-" + std::to_string(i);
+    producer_->send(topic_, event.user_id, event.json());
+  }
+  producer_->flush();
+  std::vector<KeyCount> counts;
+  std::jthread sampler([&](const std::stop_token& stop) {
+    while (!stop.stop_requested()) {
+      const auto from = std::chrono::steady_clock::now();
+      const std::string keys = redis_->command({"DBSIZE"});
+      counts.push_back({from, std::chrono::steady_clock::now(), std::stod(keys)});
+    }
+  });
+  ReplayOptions slow = options();
+  slow.messages_per_second = kRate;
+  EXPECT_EQ(replay(slow).messages_read, static_cast<std::uint64_t>(kEvents));
+  sampler.request_stop();
+  sampler.join();
+  // A twentieth of a second is read at a time, and a tenth of a second is made up for after a
+  // delay; the rest is room.
+  constexpr std::chrono::milliseconds kAhead{400};
+  ASSERT_GT(counts.size(), 10U);
+  for (std::size_t first = 0; first < counts.size(); ++first) {
+    for (std::size_t last = first + 1; last < counts.size(); ++last) {
+      const std::chrono::duration<double> at_most = counts[last].to - counts[first].from + kAhead;
+      ASSERT_LE(counts[last].keys - counts[first].keys, kRate * at_most.count())
+          << "within " << at_most.count() << " s, of " << counts.size() << " looks";
+    }
+  }
+}
 
 TEST_F(ReplayTest, FillsAnEmptyRedisAndChangesNothingTheSecondTime) {
   produce(20'000);
@@ -200,6 +232,21 @@ TEST_F(ReplayTest, StopsAboveTheMemoryMarkAndGoesOnFromThere) {
   EXPECT_EQ(resumed.end, ReplaySummary::End::kComplete);
   EXPECT_EQ(stopped.messages_read + resumed.messages_read, 20'000U);
   EXPECT_TRUE(expected_.compare(*store_).none());
+}
+
+TEST_F(ReplayTest, ItsRateIsEvenFromTheBeginning) {
+  produce(4'000);
+  ReplayOptions wanted = options();
+  constexpr double kRate = 2'000;
+  wanted.messages_per_second = kRate;
+  wanted.progress_interval = std::chrono::milliseconds{50};
+  replay(wanted);
+  ASSERT_GT(progress_.size(), 5U);
+  for (const auto& at : progress_) {
+    // 100 messages at a time, and at most a tenth of a second is made up for.
+    const double allowed = kRate * (static_cast<double>(at.elapsed.count()) / 1000 + 0.2) + 100;
+    EXPECT_LE(static_cast<double>(at.messages_read), allowed) << at.elapsed.count() << " ms";
+  }
 }
 
 }  // namespace

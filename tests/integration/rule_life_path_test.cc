@@ -5,8 +5,8 @@
 
 #include <gtest/gtest.h>
 
-#include "config/time_text.h"
-#include "support/whole_path.h"
+#include "base/time_text.h"
+#include "support/whole_path_test.h"
 
 namespace fcap {
 namespace {
@@ -15,15 +15,13 @@ using std::chrono::days;
 using std::chrono::hours;
 using std::chrono::milliseconds;
 using testing::wait_until;
-using testing::WholePath;
 
 /// All tests share the servers and one Checker, and have users, campaigns and rules of their own.
-class RuleLife : public ::testing::Test {
+class RuleLife : public testing::WholePathTest {
  protected:
   static void SetUpTestSuite() {
-    if (!WholePath::available()) return;
-    servers = std::make_unique<WholePath>();
-    servers->start_updater();
+    WholePathTest::SetUpTestSuite();
+    if (!servers) return;
     // So that no test empties the rule set or more than halves it, which would be refused.
     for (int i = 0; i < 20; ++i) {
       sql("INSERT INTO campaigns VALUES ('other" + std::to_string(i) + "', 'others', 1, 60)");
@@ -32,11 +30,11 @@ class RuleLife : public ::testing::Test {
   }
   static void TearDownTestSuite() {
     shared_checker.reset();
-    servers.reset();
+    WholePathTest::TearDownTestSuite();
   }
 
   void SetUp() override {
-    if (!servers) GTEST_SKIP() << "redis-server, java, mvn or PostgreSQL is missing";
+    WholePathTest::SetUp();
     name_ = ::testing::UnitTest::GetInstance()->current_test_info()->name();
   }
 
@@ -114,10 +112,9 @@ class RuleLife : public ::testing::Test {
   }
   /// An instant as PostgreSQL reads it.
   [[nodiscard]] std::string at(milliseconds later) const {
-    return "'" + config::format_instant(base + later) + "'";
+    return "'" + base::format_instant(base + later) + "'";
   }
 
-  static inline std::unique_ptr<WholePath> servers;
   static inline std::unique_ptr<Checker> shared_checker;
   static inline int next_event = 0;
   /// Yesterday noon in UTC: every window of these tests lies in the past, at a known place in its
@@ -277,6 +274,25 @@ TEST_F(RuleLife, RuleIsInForceFromItsStartUntilItsEnd) {
   EXPECT_TRUE(ask("c", hours{2}).allowed);
   change("UPDATE cap_rules SET ends_at = NULL WHERE id = " + row("r"));
   expect_capped(ask("c", hours{2}), own("r"), 2, 2, hours{22});
+}
+
+/// The daemon records how it is set, and Checkers compare.
+TEST_F(RuleLife, TheUpdatersOwnConfigurationIsComparedByCheckers) {
+  EXPECT_TRUE(
+      wait_until([] { return shared_checker->health().store.config_state == ConfigState::kAgrees; },
+                 std::chrono::seconds{30}))
+      << shared_checker->health().store.config_text;
+  CheckerOptions options;
+  options.redis.addresses = {servers->redis.address()};
+  options.retention = days{40};
+  const auto other = Checker::create(options);
+  ASSERT_TRUE(other.ok()) << other.status().text();
+  const auto differs = [&] {
+    return other.value()->health().store.config_state == ConfigState::kDiffers;
+  };
+  EXPECT_TRUE(wait_until(differs, std::chrono::seconds{30}));
+  const std::string text = other.value()->health().store.config_text;
+  EXPECT_NE(text.find("retention: 32 d in the writer, 40 d here"), std::string::npos) << text;
 }
 
 TEST_F(RuleLife, CheckerThatOnlyPollsTakesTheChangeAtItsNextPoll) {

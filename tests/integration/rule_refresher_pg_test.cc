@@ -1,127 +1,28 @@
 // A process's rules stay current while PostgreSQL changes, is wrong, is frozen or is gone.
 #include <chrono>
-#include <condition_variable>
-#include <csignal>
-#include <filesystem>
 #include <fstream>
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "config/rule_refresher.h"
-#include "config/snapshot.h"
-#include "support/postgres_server.h"
+#include "rule_text/snapshot.h"
+#include "support/rule_refresher.h"
 
 namespace fcap {
 namespace {
 
-using config::RefreshState;
-using config::RuleRefresher;
+using sources::RefreshState;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 using ::testing::HasSubstr;
-using testing::PostgresServer;
+using testing::kHang;
+using testing::kNever;
+using testing::kPatience;
+using testing::RuleRefresherPg;
+using testing::Running;
 using testing::wait_until;
-
-/// Far longer than anything takes: a test that waits this long has found a bug.
-constexpr seconds kPatience{60};
-/// An attempt to load takes half a minute at most; whoever needs nearly as long has waited for it.
-constexpr seconds kHang{25};
-/// So long that no test lives to see the next poll.
-constexpr milliseconds kNever = std::chrono::hours{1};
-
-/// A refresher, and the rule set that it handed out last.
-class Running {
- public:
-  explicit Running(RuleSourceOptions options)
-      : refresher_(
-            std::move(options), {},
-            [this](std::shared_ptr<const RuleSet> set) {
-              const std::lock_guard lock(mutex_);
-              current_ = std::move(set);
-            },
-            nullptr) {}
-
-  Status start(milliseconds wait = kPatience) { return refresher_.start(wait); }
-  RuleRefresher* operator->() { return &refresher_; }
-  [[nodiscard]] RefreshState state() const { return refresher_.state(); }
-
-  std::shared_ptr<const RuleSet> current() {
-    const std::lock_guard lock(mutex_);
-    return current_;
-  }
-  /// Whether soon there are this many rules.
-  bool reaches(std::size_t rules) {
-    return wait_until([&] { return current() && current()->rules().size() == rules; }, kPatience);
-  }
-  /// Whether soon a reload has been refused that was not at `before`.
-  bool refuses_since(const RefreshState& before) {
-    return wait_until([&] { return state().refused > before.refused; }, kPatience);
-  }
-  bool fails_since(const RefreshState& before) {
-    return wait_until([&] { return state().failed > before.failed; }, kPatience);
-  }
-
- private:
-  std::mutex mutex_;
-  std::shared_ptr<const RuleSet> current_;
-  RuleRefresher refresher_;  // last: its thread uses the others
-};
-
-class RuleRefresherPg : public ::testing::Test {
- protected:
-  static void SetUpTestSuite() {
-    if (PostgresServer::available()) server = std::make_unique<PostgresServer>();
-  }
-  static void TearDownTestSuite() { server.reset(); }
-
-  void SetUp() override {
-    if (!server) GTEST_SKIP() << "PostgreSQL is missing";
-    database_ = server->new_database();
-    sql("INSERT INTO campaigns (id, cap_limit, window_seconds)"
-        " SELECT 'c' || n, 3, 86400 FROM generate_series(1, 10) n");
-  }
-
-  void sql(const std::string& statements) { server->sql(database_, statements); }
-  void add_rule(const std::string& id) {
-    sql("INSERT INTO cap_rules (id, scope, cap_limit, window_kind) VALUES ('" + id +
-        "', 'user', 9, 'lifetime')");
-  }
-
-  [[nodiscard]] RuleSourceOptions options(milliseconds poll_interval) const {
-    RuleSourceOptions options;
-    options.postgres = database_;
-    options.poll_interval = poll_interval;
-    return options;
-  }
-  [[nodiscard]] std::string snapshot_file() const { return directory_.path() / "rules.snapshot"; }
-  [[nodiscard]] RuleSourceOptions with_snapshot(milliseconds poll_interval) const {
-    RuleSourceOptions with = options(poll_interval);
-    with.snapshot_file = snapshot_file();
-    return with;
-  }
-  /// As left behind by an earlier process: ten rules and one.
-  void leave_snapshot() {
-    add_rule("r1");
-    Running earlier(with_snapshot(kNever));
-    ASSERT_TRUE(earlier.start().ok());
-    ASSERT_TRUE(wait_until([this] { return config::read_snapshot(snapshot_file()).ok(); }));
-    sql("DELETE FROM cap_rules");
-  }
-  std::string listeners() {
-    return server->value(database_,
-                         "SELECT count(*) FROM pg_stat_activity WHERE datname = "
-                         "current_database() AND query = 'LISTEN fcap_rules'");
-  }
-
-  static std::unique_ptr<PostgresServer> server;
-  testing::TemporaryDirectory directory_;
-  std::string database_;
-};
-std::unique_ptr<PostgresServer> RuleRefresherPg::server;
 
 TEST_F(RuleRefresherPg, StartHandsOutTheRulesBeforeItReturns) {
   Running running(options(kNever));
@@ -250,15 +151,6 @@ TEST_F(RuleRefresherPg, WhatCannotBeTrustedIsRefusedAndTheLastGoodSetStays) {
       {"BEGIN; ALTER TABLE cap_rules RENAME TO elsewhere; UPDATE rule_set_version SET version ="
        " version + 1; COMMIT",
        "ALTER TABLE elsewhere RENAME TO cap_rules", "cap_rules"},
-      {"ALTER TABLE campaigns DROP CONSTRAINT campaigns_window_range;"
-       "UPDATE campaigns SET window_seconds = -1 WHERE id = 'c3'",
-       "UPDATE campaigns SET window_seconds = 60 WHERE id = 'c3'",
-       "campaigns \"c3\", window_seconds"},
-      {"UPDATE campaigns SET window_seconds = 34560000 WHERE id = 'c4'",
-       "UPDATE campaigns SET window_seconds = 60 WHERE id = 'c4'", "campaign:c4"},
-      {"ALTER TABLE campaigns ALTER cap_limit TYPE text;"
-       "UPDATE campaigns SET cap_limit = 'x' WHERE id = 'c5'",
-       "UPDATE campaigns SET cap_limit = '3' WHERE id = 'c5'", "campaigns \"c5\", cap_limit"},
   };
   std::uint64_t reloads = running.state().reloads;
   for (const Accident& accident : accidents) {
@@ -387,7 +279,7 @@ TEST_F(RuleRefresherPg, AStartReadsNoRowsThatTheSnapshotHas) {
     Running earlier(with_snapshot(kNever));
     ASSERT_TRUE(earlier.start().ok());
     ASSERT_TRUE(wait_until([this] {
-      const auto read = config::read_snapshot(snapshot_file());
+      const auto read = rule_text::read_snapshot(snapshot_file());
       return read.ok() && read.value().rules.size() == 11;
     }));
   }
@@ -409,7 +301,7 @@ TEST_F(RuleRefresherPg, ALargeSnapshotIsInForceBeforeTheTablesHaveBeenRead) {
   {
     Running earlier(with_snapshot(kNever));
     ASSERT_TRUE(earlier.start().ok());
-    ASSERT_TRUE(wait_until([this] { return config::read_snapshot(snapshot_file()).ok(); }));
+    ASSERT_TRUE(wait_until([this] { return rule_text::read_snapshot(snapshot_file()).ok(); }));
   }
   add_rule("r1");
   server->freeze();
@@ -426,7 +318,7 @@ TEST_F(RuleRefresherPg, ACorruptSnapshotIsNoReasonNotToStart) {
   std::ofstream(snapshot_file()) << "rubbish";
   Running running(with_snapshot(kNever));
   ASSERT_TRUE(running.start().ok());
-  EXPECT_TRUE(wait_until([this] { return config::read_snapshot(snapshot_file()).ok(); }))
+  EXPECT_TRUE(wait_until([this] { return rule_text::read_snapshot(snapshot_file()).ok(); }))
       << "and it is replaced by a good one";
 }
 
@@ -436,7 +328,7 @@ TEST_F(RuleRefresherPg, TheSnapshotFollowsEveryLoad) {
   add_rule("r1");
   ASSERT_TRUE(running.reaches(11));
   EXPECT_TRUE(wait_until([this] {
-    const auto read = config::read_snapshot(snapshot_file());
+    const auto read = rule_text::read_snapshot(snapshot_file());
     return read.ok() && read.value().rules.size() == 11;
   }));
 }

@@ -9,10 +9,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "config/pg_load.h"
-#include "config/rule_refresher.h"
-#include "config/time_text.h"
-#include "support/postgres_server.h"
+#include "base/time_text.h"
+#include "sources/pg_load.h"
+#include "sources/rule_refresher.h"
+#include "support/postgres_test.h"
 #include "test_paths.h"
 
 namespace fcap {
@@ -23,32 +23,19 @@ using std::chrono::seconds;
 using std::chrono::steady_clock;
 using ::testing::HasSubstr;
 using testing::migrate;
-using testing::PostgresServer;
 
 /// Far longer than anything takes: a test that waits this long has found a bug.
 constexpr seconds kPatience{60};
 
-class RulesLoading : public ::testing::Test {
+class RulesLoading : public testing::PostgresTest {
  protected:
-  static void SetUpTestSuite() {
-    if (PostgresServer::available()) server = std::make_unique<PostgresServer>();
-  }
-  static void TearDownTestSuite() { server.reset(); }
-
-  void SetUp() override {
-    if (!server) GTEST_SKIP() << "PostgreSQL is missing";
-    database_ = server->new_database();
-  }
-
-  void sql(const std::string& statements) { server->sql(database_, statements); }
-
   RuleSetSpec loaded() {
-    Result<RuleSetSpec> spec = config::load_from_postgres(database_, kPatience);
+    Result<RuleSetSpec> spec = sources::load_from_postgres(database_, kPatience);
     EXPECT_TRUE(spec.ok()) << spec.status().text();
     return spec.ok() ? std::move(spec).value() : RuleSetSpec{};
   }
 
-  Status failure() { return config::load_from_postgres(database_, kPatience).status(); }
+  Status failure() { return sources::load_from_postgres(database_, kPatience).status(); }
 
   /// Loads after statements that make the tables wrong, and expects to be told where.
   void expect_refused(const std::string& statements, const std::vector<std::string>& said) {
@@ -58,11 +45,7 @@ class RulesLoading : public ::testing::Test {
     EXPECT_FALSE(status.retryable());
     for (const std::string& part : said) EXPECT_THAT(status.text(), HasSubstr(part));
   }
-
-  static std::unique_ptr<PostgresServer> server;
-  std::string database_;
 };
-std::unique_ptr<PostgresServer> RulesLoading::server;
 
 const Rule& rule_named(const RuleSetSpec& spec, const std::string& id) {
   static const Rule none;
@@ -121,8 +104,8 @@ TEST_F(RulesLoading, EveryColumnOfARuleIsRead) {
   EXPECT_EQ(rule.window.time_zone, "America/Sao_Paulo");
   EXPECT_EQ(rule.window.week_start, std::chrono::Sunday);
   EXPECT_EQ(rule.segment, "vip");
-  EXPECT_EQ(rule.start, config::parse_instant("2026-02-28T22:00:00.5Z"));
-  EXPECT_EQ(rule.end, config::parse_instant("2026-04-01T00:00:00Z"));
+  EXPECT_EQ(rule.start, base::parse_instant("2026-02-28T22:00:00.5Z"));
+  EXPECT_EQ(rule.end, base::parse_instant("2026-04-01T00:00:00Z"));
   EXPECT_EQ(rule.mode, Rule::Mode::kShadow);
   EXPECT_EQ(rule.enforcement, Rule::Enforcement::kHard);
   EXPECT_EQ(rule_named(spec, "short").limit, std::nullopt);
@@ -157,7 +140,7 @@ TEST_F(RulesLoading, TheStatementsOfTheDocumentationWork) {
     sql(block);
     ++blocks;
   }
-  EXPECT_EQ(blocks, 5U);
+  EXPECT_EQ(blocks, 8U);
   const auto built = RuleSet::build(loaded(), {});
   ASSERT_TRUE(built.ok()) << built.status().text();
   EXPECT_EQ(built.value()->rules().size(), 3U);
@@ -179,26 +162,28 @@ TEST_F(RulesLoading, IdsKeepTheirBytesInEveryEncoding) {
 }
 
 TEST_F(RulesLoading, AnUnchangedVersionIsNotReadAgain) {
-  const config::PgWait wait{steady_clock::now() + kPatience};
-  auto first = config::load_if_changed(database_, std::nullopt, wait);
+  const postgres::PgWait wait{steady_clock::now() + kPatience};
+  rules::PlainSpecSink sink;
+  auto first = sources::load_if_changed(database_, std::nullopt, wait, sink);
   ASSERT_TRUE(first.ok() && first.value());
-  const config::TableVersion version = first.value()->version;
-  const auto second = config::load_if_changed(database_, version, wait);
+  const postgres::TableVersion version = first.value()->version;
+  const auto second = sources::load_if_changed(database_, version, wait, sink);
   ASSERT_TRUE(second.ok());
   EXPECT_FALSE(second.value());
   sql("INSERT INTO campaigns (id) VALUES ('c1')");
-  const auto third = config::load_if_changed(database_, version, wait);
+  const auto third = sources::load_if_changed(database_, version, wait, sink);
   ASSERT_TRUE(third.ok());
   EXPECT_TRUE(third.value());
 }
 
 TEST_F(RulesLoading, TheSameNumberInAnotherHistoryIsAChange) {
-  const config::PgWait wait{steady_clock::now() + kPatience};
-  auto first = config::load_if_changed(database_, std::nullopt, wait);
+  const postgres::PgWait wait{steady_clock::now() + kPatience};
+  rules::PlainSpecSink sink;
+  auto first = sources::load_if_changed(database_, std::nullopt, wait, sink);
   ASSERT_TRUE(first.ok() && first.value());
   // A backup of the version before was restored, and something else was changed since.
   sql("UPDATE rule_set_version SET changed_at = clock_timestamp()");
-  const auto second = config::load_if_changed(database_, first.value()->version, wait);
+  const auto second = sources::load_if_changed(database_, first.value()->version, wait, sink);
   ASSERT_TRUE(second.ok());
   EXPECT_TRUE(second.value());
 }
@@ -264,12 +249,12 @@ TEST_F(RulesLoading, ARoleThatMayOnlyReadIsEnough) {
   sql("CREATE ROLE fcap_test_reader LOGIN;"
       "INSERT INTO campaigns (id) VALUES ('c1')");
   const std::string as_reader = database_ + " user=fcap_test_reader";
-  const Status status = config::load_from_postgres(as_reader, kPatience).status();
+  const Status status = sources::load_from_postgres(as_reader, kPatience).status();
   EXPECT_EQ(status.code(), StatusCode::kRefused);
   EXPECT_THAT(status.text(), HasSubstr("permission denied"));
   sql("GRANT SELECT ON campaigns, campaign_groups, cap_rules, rule_set_version TO "
       "fcap_test_reader");
-  const auto spec = config::load_from_postgres(as_reader, kPatience);
+  const auto spec = sources::load_from_postgres(as_reader, kPatience);
   ASSERT_TRUE(spec.ok()) << spec.status().text();
   EXPECT_EQ(spec.value().campaigns.size(), 1U);
 }
@@ -279,12 +264,12 @@ TEST_F(RulesLoading, RowsThatARoleMayNotSeeAreAnErrorRatherThanMissing) {
       "GRANT SELECT ON campaigns, campaign_groups, cap_rules, rule_set_version TO fcap_tenant;"
       "ALTER TABLE cap_rules ENABLE ROW LEVEL SECURITY");
   const Status status =
-      config::load_from_postgres(database_ + " user=fcap_tenant", kPatience).status();
+      sources::load_from_postgres(database_ + " user=fcap_tenant", kPatience).status();
   EXPECT_THAT(status.text(), HasSubstr("row-level security"));
 }
 
 TEST_F(RulesLoading, AStringThatIsNoConnectionStringIsNotShown) {
-  const Status status = config::load_from_postgres("host=x hunter2", kPatience).status();
+  const Status status = sources::load_from_postgres("host=x hunter2", kPatience).status();
   EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
   EXPECT_FALSE(status.retryable());
   EXPECT_THAT(status.text(), Not(HasSubstr("hunter2")));
@@ -292,14 +277,14 @@ TEST_F(RulesLoading, AStringThatIsNoConnectionStringIsNotShown) {
 
 TEST_F(RulesLoading, AServerThatIsNotThereIsUnavailable) {
   const Status status =
-      config::load_from_postgres("host=127.0.0.1 port=1 dbname=x", kPatience).status();
+      sources::load_from_postgres("host=127.0.0.1 port=1 dbname=x", kPatience).status();
   EXPECT_EQ(status.code(), StatusCode::kUnavailable);
   EXPECT_TRUE(status.retryable());
 }
 
 TEST_F(RulesLoading, AFrozenServerIsGivenUpAtTheDeadline) {
   server->freeze();
-  const Status status = config::load_from_postgres(database_, milliseconds{200}).status();
+  const Status status = sources::load_from_postgres(database_, milliseconds{200}).status();
   server->thaw();
   EXPECT_EQ(status.code(), StatusCode::kDeadlineExceeded) << status.text();
   EXPECT_TRUE(status.retryable());
@@ -313,7 +298,7 @@ TEST_F(RulesLoading, ALockedTableIsGivenUpAtTheDeadline) {
                          "SELECT count(*) FROM pg_locks WHERE relation ="
                          " 'cap_rules'::regclass AND mode = 'AccessExclusiveLock'") == "1";
   }));
-  const Status status = config::load_from_postgres(database_, milliseconds{300}).status();
+  const Status status = sources::load_from_postgres(database_, milliseconds{300}).status();
   EXPECT_EQ(status.code(), StatusCode::kDeadlineExceeded) << status.text();
 }
 

@@ -2,40 +2,24 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "support/postgres_server.h"
+#include "support/postgres_test.h"
 
 namespace fcap {
 namespace {
 
 using testing::Finished;
 using testing::migrate;
-using testing::PostgresServer;
 using testing::SqlAnswer;
 
-class RulesSchema : public ::testing::Test {
+class RulesSchema : public testing::PostgresTest {
  protected:
-  static void SetUpTestSuite() {
-    if (PostgresServer::available()) server = std::make_unique<PostgresServer>();
-  }
-  static void TearDownTestSuite() { server.reset(); }
-
-  void SetUp() override {
-    if (!server) GTEST_SKIP() << "PostgreSQL is missing";
-    database_ = server->new_database();
-  }
-
-  void sql(const std::string& statements) { server->sql(database_, statements); }
   SqlAnswer try_sql(const std::string& statements) {
     return server->try_sql(database_, statements);
   }
   long long version() {
     return std::stoll(server->value(database_, "SELECT version FROM rule_set_version"));
   }
-
-  static std::unique_ptr<PostgresServer> server;
-  std::string database_;
 };
-std::unique_ptr<PostgresServer> RulesSchema::server;
 
 TEST_F(RulesSchema, MigratesAnEmptyDatabaseAndTheSecondTimeChangesNothing) {
   const std::string database = server->new_empty_database();

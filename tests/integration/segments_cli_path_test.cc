@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "support/checker_world.h"
-#include "support/postgres_server.h"
+#include "support/postgres_test.h"
 #include "support/process.h"
 #include "test_paths.h"
 
@@ -16,17 +16,15 @@ using testing::CheckerWorld;
 using testing::Finished;
 using ::testing::HasSubstr;
 using testing::kCheckedAt;
-using testing::PostgresServer;
 using testing::RedisServer;
 
-class SegmentsCli : public ::testing::Test {
+class SegmentsCli : public testing::PostgresTest {
  protected:
   void SetUp() override {
     if (!RedisServer::available()) GTEST_SKIP() << "redis-server or redis-cli is missing";
-    if (!PostgresServer::available()) GTEST_SKIP() << "PostgreSQL is missing";
+    PostgresTest::SetUp();
+    if (IsSkipped()) return;
     world_ = std::make_unique<CheckerWorld>();
-    postgres_ = std::make_unique<PostgresServer>();
-    database_ = postgres_->new_database();
     world_->record("u1", 1);
     world_->record("u2", 1);
     sql("INSERT INTO cap_rules (id, scope, target, cap_limit, window_kind, window_seconds, segment)"
@@ -34,7 +32,6 @@ class SegmentsCli : public ::testing::Test {
         "        ('vip', 'campaign', 'c1', 5, 'sliding', 86400, 'vip')");
   }
 
-  void sql(const std::string& statements) { postgres_->sql(database_, statements); }
   Finished fcap(std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), FCAP_CLI_BINARY);
     return testing::run(arguments, {.environment = {"FCAP_REDIS=" + world_->redis.address(),
@@ -44,8 +41,6 @@ class SegmentsCli : public ::testing::Test {
 
   const std::string at_ = std::to_string(to_ms(kCheckedAt));
   std::unique_ptr<CheckerWorld> world_;
-  std::unique_ptr<PostgresServer> postgres_;
-  std::string database_;
 };
 
 TEST_F(SegmentsCli, CheckAndExplainKnowTheMembers) {
@@ -74,7 +69,7 @@ TEST_F(SegmentsCli, RulesTellsOfThemAndWarns) {
 }
 
 TEST_F(SegmentsCli, ADatabaseFromBeforeSegmentsStillAnswers) {
-  sql("DROP TABLE segments, segment_members, segment_set_version");
+  sql("DROP TABLE segments, segment_members, segment_set_version CASCADE");
   const Finished checked = fcap({"check", "u1", "c1", "--json", "--at", at_});
   EXPECT_EQ(checked.exit_code, 0) << checked.errors;
   EXPECT_EQ(json::parse(checked.output)["verdicts"][0]["allowed"], false);

@@ -12,22 +12,21 @@
 #include <fcap/checker.h>
 #include <fcap/store.h>
 
-#include "config/segment_loading.h"
-#include "config/segment_refresher.h"
-#include "support/postgres_server.h"
+#include "sources/segment_loading.h"
+#include "sources/segment_refresher.h"
+#include "support/postgres_test.h"
 #include "support/service.h"
 #include "test_paths.h"
 
 namespace fcap {
 namespace {
 
-using config::SegmentRefresher;
+using sources::SegmentRefresher;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using testing::PostgresServer;
 using testing::SqlAnswer;
 using testing::wait_until;
 
@@ -49,29 +48,18 @@ std::string bitmap(std::initializer_list<std::uint64_t> numbers) {
   return text + "'";
 }
 
-class SegmentsPg : public ::testing::Test {
+class SegmentsPg : public testing::PostgresTest {
  protected:
-  static void SetUpTestSuite() {
-    if (PostgresServer::available()) server = std::make_unique<PostgresServer>();
-  }
-  static void TearDownTestSuite() { server.reset(); }
-
-  void SetUp() override {
-    if (!server) GTEST_SKIP() << "PostgreSQL is missing";
-    database_ = server->new_database();
-  }
-
-  void sql(const std::string& statements) { server->sql(database_, statements); }
   long long version() {
     return std::stoll(server->value(database_, "SELECT version FROM segment_set_version"));
   }
   [[nodiscard]] std::shared_ptr<const SegmentSet> loaded() const {
-    auto segments = config::load_segments_from_postgres(database_, kPatience);
+    auto segments = sources::load_segments_from_postgres(database_, kPatience);
     EXPECT_TRUE(segments.ok()) << segments.status().text();
     return segments.ok() ? segments.value().set : nullptr;
   }
   [[nodiscard]] Status refused() const {
-    return config::load_segments_from_postgres(database_, kPatience).status();
+    return sources::load_segments_from_postgres(database_, kPatience).status();
   }
   [[nodiscard]] RuleSourceOptions rules(milliseconds poll_interval, bool listen) const {
     RuleSourceOptions options;
@@ -80,11 +68,7 @@ class SegmentsPg : public ::testing::Test {
     options.listen = listen;
     return options;
   }
-
-  static std::unique_ptr<PostgresServer> server;
-  std::string database_;
 };
-std::unique_ptr<PostgresServer> SegmentsPg::server;
 
 /// A refresher, and the segments that it handed out last.
 class Following {
@@ -198,7 +182,7 @@ TEST_F(SegmentsPg, TablesWithoutRowsAreNoError) {
 }
 
 TEST_F(SegmentsPg, ADatabaseFromBeforeSegmentsIsNotFound) {
-  sql("DROP TABLE segment_set_version");
+  sql("DROP TABLE segment_set_version CASCADE");
   EXPECT_EQ(refused().code(), StatusCode::kNotFound);
 }
 
@@ -291,11 +275,11 @@ TEST_F(SegmentsPg, AReaderNeedsThreeGrants) {
       "INSERT INTO segment_members VALUES ('vip', 'u1')");
   std::string as_reader = database_;
   as_reader.replace(as_reader.find("user=postgres"), 13, "user=segment_reader");
-  const auto segments = config::load_segments_from_postgres(as_reader, kPatience);
+  const auto segments = sources::load_segments_from_postgres(as_reader, kPatience);
   ASSERT_TRUE(segments.ok()) << segments.status().text();
   EXPECT_TRUE(segments.value().set->contains("vip", "u1"));
   sql("ALTER TABLE segment_members ENABLE ROW LEVEL SECURITY");
-  EXPECT_FALSE(config::load_segments_from_postgres(as_reader, kPatience).ok())
+  EXPECT_FALSE(sources::load_segments_from_postgres(as_reader, kPatience).ok())
       << "rows that may not be seen are not rows that are not there";
 }
 

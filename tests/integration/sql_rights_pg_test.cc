@@ -7,9 +7,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "config/rule_refresher.h"
-#include "config/segment_loading.h"
-#include "support/postgres_server.h"
+#include "sources/rule_refresher.h"
+#include "sources/segment_loading.h"
+#include "support/postgres_test.h"
 #include "test_paths.h"
 
 namespace fcap {
@@ -17,7 +17,6 @@ namespace {
 
 using ::testing::HasSubstr;
 using testing::migrate;
-using testing::PostgresServer;
 using testing::SqlAnswer;
 
 constexpr std::chrono::seconds kPatience{60};
@@ -29,16 +28,13 @@ std::string roles_sql() {
 }
 
 /// A database as the documentation has it made: the owner's role migrates.
-class SqlRights : public ::testing::Test {
+class SqlRights : public testing::PostgresTest {
  protected:
-  static void SetUpTestSuite() {
-    if (PostgresServer::available()) server = std::make_unique<PostgresServer>();
-  }
-  static void TearDownTestSuite() { server.reset(); }
+  std::string make_database() override { return server->new_empty_database(); }
 
   void SetUp() override {
-    if (!server) GTEST_SKIP() << "PostgreSQL is missing";
-    database_ = server->new_empty_database();
+    PostgresTest::SetUp();
+    if (IsSkipped()) return;
     admin(roles_sql());
     const auto migrated = migrate(as("fcap_owner"));
     ASSERT_EQ(migrated.exit_code, 0) << migrated.errors;
@@ -55,13 +51,8 @@ class SqlRights : public ::testing::Test {
   SqlAnswer attempt(const std::string& role, const std::string& statements) {
     return server->try_sql(as(role), statements);
   }
-  std::string value(const std::string& statement) { return server->value(database_, statement); }
   std::string version() { return value("SELECT version FROM rule_set_version"); }
-
-  static std::unique_ptr<PostgresServer> server;
-  std::string database_;
 };
-std::unique_ptr<PostgresServer> SqlRights::server;
 
 /// A trigger function that runs with its owner's rights, attached to a table of one's own, wrote to
 /// another table of one's own, whose trigger then ran with those rights.
@@ -129,10 +120,10 @@ TEST_F(SqlRights, TheOwnerOwnsEverythingAndIsNoSuperuser) {
 }
 
 TEST_F(SqlRights, AReaderLoadsRulesAndSegmentsAndChangesNothing) {
-  const auto rules = config::load_from_postgres(as("fcap_reader"), kPatience);
+  const auto rules = sources::load_from_postgres(as("fcap_reader"), kPatience);
   ASSERT_TRUE(rules.ok()) << rules.status().text();
   EXPECT_EQ(rules.value().rules.size(), 1U);
-  const auto segments = config::load_segments_from_postgres(as("fcap_reader"), kPatience);
+  const auto segments = sources::load_segments_from_postgres(as("fcap_reader"), kPatience);
   ASSERT_TRUE(segments.ok()) << segments.status().text();
   EXPECT_TRUE(segments.value().set->contains("vip", "u1"));
   for (const std::string statement :
@@ -156,7 +147,7 @@ TEST_F(SqlRights, APlannerEditsRulesAndSegmentsAndReadsThemAgain) {
     EXPECT_NE(version(), before) << statement;
   }
   EXPECT_EQ(attempt("fcap_planner", "INSERT INTO segments (id) VALUES ('s')").error, "");
-  const auto rules = config::load_from_postgres(as("fcap_planner"), kPatience);
+  const auto rules = sources::load_from_postgres(as("fcap_planner"), kPatience);
   ASSERT_TRUE(rules.ok()) << rules.status().text();
   EXPECT_EQ(rules.value().rules.size(), 2U);
   EXPECT_EQ(attempt("fcap_planner", "UPDATE rule_set_version SET version = 99").error,
@@ -165,7 +156,7 @@ TEST_F(SqlRights, APlannerEditsRulesAndSegmentsAndReadsThemAgain) {
 
 TEST_F(SqlRights, AMissingRightIsNamedWithTheFileThatGrantsIt) {
   admin("REVOKE SELECT ON segment_set_version FROM fcap_reader");
-  const Status status = config::load_segments_from_postgres(as("fcap_reader"), kPatience).status();
+  const Status status = sources::load_segments_from_postgres(as("fcap_reader"), kPatience).status();
   EXPECT_THAT(status.text(), HasSubstr("permission denied for table segment_set_version"));
   EXPECT_THAT(status.text(), HasSubstr("sql/roles.sql"));
   EXPECT_NE(status.code(), StatusCode::kInvalidArgument) << "nothing is wrong with the command";

@@ -1,5 +1,9 @@
 // The write path from a real Kafka into a real Redis, in this process: what is counted, what is
 // committed, and what happens to both when a server misbehaves.
+#include <cstdint>
+#include <map>
+#include <optional>
+
 #include <gtest/gtest.h>
 
 #include "support/updater_pipeline.h"
@@ -11,7 +15,6 @@ using std::chrono::milliseconds;
 using testing::RunningUpdater;
 using testing::UpdaterPipeline;
 using testing::wait_until;
-using updater::PartitionGauge;
 
 TEST_F(UpdaterPipeline, CountsEveryEventOnceAndCommitsBehindIt) {
   produce(30'000);
@@ -19,19 +22,20 @@ TEST_F(UpdaterPipeline, CountsEveryEventOnceAndCommitsBehindIt) {
   auto updater = start_updater();
   produce(30'000);
   expect_all_counted(*updater);
-  const PartitionGauge& lags = updater->metrics().partition_lag_messages;
-  EXPECT_TRUE(wait_until([&] {
-    return lags.values() == PartitionGauge::Values{{0, 0}, {1, 0}, {2, 0}};
-  }));
+  const std::map<std::int32_t, std::int64_t> none_behind{{0, 0}, {1, 0}, {2, 0}};
+  EXPECT_TRUE(wait_until([&] { return updater->lag().by_partition == none_behind; }, kPatience));
+  EXPECT_EQ(updater->lag().messages, 0);
   updater->stop();
-  EXPECT_EQ(lags.values(), PartitionGauge::Values{}) << "given up with the partitions";
+  EXPECT_TRUE(updater->lag().by_partition.empty()) << "given up with the partitions";
+  EXPECT_EQ(updater->lag().messages, std::nullopt);
   EXPECT_EQ(committed(), 60'000);
   EXPECT_EQ(updater->metrics().events_written.value(), 60'000U);
   EXPECT_EQ(updater->metrics().rewinds.value(), 0U) << updater->log();
 
   // A second run has nothing to do, and finds its marks as it left them.
   auto again = start_updater();
-  EXPECT_TRUE(wait_until([&] { return again->metrics().marks_written.value() >= kPartitions; }));
+  EXPECT_TRUE(
+      wait_until([&] { return again->metrics().marks_written.value() >= kPartitions; }, kPatience));
   again->stop();
   EXPECT_EQ(again->metrics().messages.value(), 0U) << again->log();
 }

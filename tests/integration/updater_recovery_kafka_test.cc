@@ -57,7 +57,10 @@ TEST_F(UpdaterRecovery, OffsetsThatExpiredWhileItWasAwayAreSaidAndPassedOver) {
   produce(3'000);
   updater = start_updater();
   expect_all_counted(*updater);
-  EXPECT_EQ(updater->metrics().offset_resets.value(), kPartitions) << updater->log();
+  EXPECT_TRUE(wait_until([&] { return updater->metrics().offset_resets.value() == kPartitions; },
+                         kPatience))
+      << updater->metrics().offset_resets.value() << "\n"
+      << updater->log();
   EXPECT_NE(updater->log().find("the first there is is"), std::string::npos) << updater->log();
   updater->stop();
   EXPECT_EQ(committed(), kafka->end_sum(topic_, kPartitions));
@@ -74,7 +77,10 @@ TEST_F(UpdaterRecovery, OffsetsThatExpireWhileRedisHoldsItUpAreSaidAndPassedOver
   producer_->flush();
   redis_->thaw();
   expect_all_counted(*updater);
-  EXPECT_EQ(updater->metrics().offset_resets.value(), kPartitions) << updater->log();
+  EXPECT_TRUE(wait_until([&] { return updater->metrics().offset_resets.value() == kPartitions; },
+                         kPatience))
+      << updater->metrics().offset_resets.value() << "\n"
+      << updater->log();
   EXPECT_NE(updater->log().find("the first there is is"), std::string::npos) << updater->log();
   updater->stop();
   EXPECT_EQ(committed(), kafka->end_sum(topic_, kPartitions));

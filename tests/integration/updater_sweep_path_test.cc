@@ -13,7 +13,7 @@
 #include "ledger/user_key.h"
 #include "support/expected_ledgers.h"
 #include "support/process.h"
-#include "support/redis_server.h"
+#include "support/redis_test.h"
 #include "support/store_calls.h"
 #include "test_paths.h"
 
@@ -26,23 +26,16 @@ using testing::ExpectedLedgers;
 using testing::Finished;
 using testing::MadeEvent;
 using testing::Process;
-using testing::RedisServer;
 
 constexpr std::chrono::days kRetention{32};  // the default
 constexpr std::size_t kUsers = 500;
 
-class UpdaterSweep : public ::testing::Test {
+class UpdaterSweep : public testing::RedisTest {
  protected:
   void SetUp() override {
-    if (!RedisServer::available()) GTEST_SKIP() << "redis-server or redis-cli is missing";
-    redis_ = std::make_unique<RedisServer>();
-    RedisOptions options;
-    options.addresses = {redis_->address()};
-    auto made = make_redis_store(options);
-    ASSERT_TRUE(made.ok()) << made.status().text();
-    store_ = std::move(made).value();
-    ASSERT_TRUE(testing::wait_until(
-        [this] { return testing::StoreCalls(*store_).get("none").code == StoreCode::kNotFound; }));
+    RedisTest::SetUp();
+    if (IsSkipped()) return;
+    store_ = testing::connected_store(*redis_);
   }
 
   /// An entry of its own in the user's record, as the updater appends it.
@@ -96,7 +89,6 @@ class UpdaterSweep : public ::testing::Test {
     EXPECT_EQ(expected_.wrong_expiries(*redis_, kRetention), "");
   }
 
-  std::unique_ptr<RedisServer> redis_;
   std::unique_ptr<Store> store_;
   EventMaker maker_{20'240'610, kUsers};
   ExpectedLedgers expected_;
@@ -128,12 +120,12 @@ TEST_F(UpdaterSweep, RecordsBecomeShorterAndTheirAnswersStay) {
 TEST_F(UpdaterSweep, WhatIsNoneOfItsBusinessStaysAsItIs) {
   append_some(1'000);
   redis_->command({"SET", "fcap:{unreadable}", "these bytes are no record", "PX", "3600000"});
-  redis_->command({"SET", "fcap:mark:{0}:group:topic:0", "42", "PX", "3600000"});
+  redis_->command({"SET", "fcap:!mark:{0}:group:topic:0", "2 42", "PX", "3600000"});
   redis_->command({"SET", "other:{user-1}", "another program's", "PX", "3600000"});
   const json summary = sweep();
   EXPECT_EQ(summary["undecodable"], 1);
   EXPECT_EQ(redis_->command({"GET", "fcap:{unreadable}"}), "these bytes are no record");
-  EXPECT_EQ(redis_->command({"GET", "fcap:mark:{0}:group:topic:0"}), "42");
+  EXPECT_EQ(redis_->command({"GET", "fcap:!mark:{0}:group:topic:0"}), "2 42");
   EXPECT_EQ(redis_->command({"GET", "other:{user-1}"}), "another program's");
   expect_nothing_lost();
 }
@@ -148,6 +140,29 @@ TEST_F(UpdaterSweep, WhatIsWrittenMeanwhileIsNotLost) {
   }
   writer.request_stop();
   writer.join();
+  expect_nothing_lost();
+}
+
+TEST_F(UpdaterSweep, AFullRedisIsCompactedAllTheSame) {
+  append_some(20'000);
+  const std::string memory = redis_->command({"INFO", "memory"});
+  const auto used = std::stoll(memory.substr(memory.find("used_memory:") + 12));
+  ASSERT_EQ(redis_->command({"CONFIG", "SET", "maxmemory", std::to_string(used - 200'000)}), "OK");
+  ASSERT_NE(redis_->command({"SET", "more", "x"}), "OK");
+  const json summary = sweep();
+  EXPECT_EQ(summary["failed"], 0);
+  EXPECT_EQ(summary["compacted"], kUsers);
+  EXPECT_LT(summary["bytes_after"], summary["bytes_before"]);
+  expect_nothing_lost();
+}
+
+TEST_F(UpdaterSweep, RecordsThatItMayNotReplaceMakeItFail) {
+  append_some(10'000);
+  ASSERT_EQ(redis_->command({"ACL", "SETUSER", "default", "-eval", "-evalsha"}), "OK");
+  const Finished finished = testing::run(command("1000000"));
+  EXPECT_EQ(finished.exit_code, 1) << finished.output;
+  EXPECT_GT(json::parse(finished.output, nullptr, false)["failed"], 0) << finished.output;
+  EXPECT_NE(finished.errors.find("could not be compacted"), std::string::npos) << finished.errors;
   expect_nothing_lost();
 }
 

@@ -49,7 +49,7 @@ class Program:
             raise Difference(f"exit code {done.returncode}: {errors}{done.stdout.decode()[:2000]}")
         refused = 0
         for line in errors.splitlines():
-            if "no event" in line:
+            if "not an event" in line or "not events" in line:
                 refused = int(line.split("--events: ")[1].split()[0])
         return [json.loads(line) for line in done.stdout.splitlines()], refused
 

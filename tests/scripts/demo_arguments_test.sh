@@ -23,15 +23,15 @@ refused() {
   fi
 }
 
-refused "unknown option: --bogus" --bogus
-refused "unknown option: stray" --seconds 5 stray
+refused "unrecognized arguments: --bogus" --bogus
+refused "unrecognized arguments: stray" --seconds 5 stray
 refused '--seconds: "abc" is not a number from 1 to 86400' --seconds abc
 refused '--seconds: "0" is not a number' --seconds=0
-refused "--seconds needs a value" --seconds
+refused "--seconds: expected one argument" --seconds
 refused '--rate: "1e3" is not a number' --rate 1e3
-refused "--log: cannot read /nonexistent" --log /nonexistent
-refused "--json: cannot write /nonexistent/x.json" --json /nonexistent/x.json
-refused "--json: $WORK is a directory" --json "$WORK"
+refused "--log: can't open '/nonexistent'" --log /nonexistent
+refused "--json: can't open '/nonexistent/x.json'" --json /nonexistent/x.json
+refused "--json: can't open '$WORK': [Errno 21] Is a directory" --json "$WORK"
 
 if "$FCAP_ROOT/dev" demo --help | grep -q -- '--drain-seconds'; then
   echo "ok      demo --help"

@@ -2,11 +2,12 @@
 # ./dev up leaves nothing behind when one of the servers cannot start.
 FCAP_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 source "$FCAP_ROOT/scripts/lib/common.sh"
-source "$FCAP_ROOT/scripts/lib/ports.sh"
+
+choose_port() { PYTHONPATH=$FCAP_ROOT/scripts python3 -c 'import services, sys; print(services.choose_port(int(sys.argv[1]), sys.argv[2]))' "$@"; }
 
 WORK=$(mktemp -d "${TMPDIR:-/tmp}/fcap-servers-test.XXXXXX")
 export FCAP_DEV_DIR=$WORK/dev FCAP_SERVICE_OWNER=$$
-trap '"$FCAP_ROOT/scripts/servers.sh" down >/dev/null 2>&1 || true; rm -rf "$WORK"' EXIT
+trap '"$FCAP_ROOT/scripts/servers.py" down >/dev/null 2>&1 || true; rm -rf "$WORK"' EXIT
 
 # A Redis of ours sits on the port that PostgreSQL wants.
 taken=$("$FCAP_ROOT/scripts/service" redis start --dir "$WORK/other" --port 0 | sed -n 's/^port=//p')
@@ -14,8 +15,8 @@ FCAP_REDIS_PORT=$(choose_port 1 "$WORK") FCAP_KAFKA_PORT=$(choose_port 2 "$WORK"
 export FCAP_REDIS_PORT FCAP_KAFKA_PORT FCAP_PG_PORT
 
 code=0
-"$FCAP_ROOT/scripts/servers.sh" up >"$WORK/out" 2>&1 || code=$?
-"$FCAP_ROOT/scripts/servers.sh" status >"$WORK/status" || true
+"$FCAP_ROOT/scripts/servers.py" up >"$WORK/out" 2>&1 || code=$?
+"$FCAP_ROOT/scripts/servers.py" status >"$WORK/status" || true
 "$FCAP_ROOT/scripts/service" redis stop --dir "$WORK/other" >/dev/null
 if ((code != 0)) && ! grep -q running "$WORK/status"; then
   echo "ok      what had started was stopped again"

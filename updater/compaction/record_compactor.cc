@@ -7,6 +7,12 @@
 #include "rules/keep_needed.h"
 
 namespace fcap::updater {
+namespace {
+
+/// How many times its bound a record may have while it is not known what rules need of it.
+constexpr std::size_t kUntrimmedFactor = 16;
+
+}  // namespace
 
 RecordCompactor::RecordCompactor(Store& store, const Options& options,
                                  std::function<std::optional<Instant>()> trim_now, Metrics& metrics,
@@ -101,7 +107,12 @@ void RecordCompactor::rewrite(Job& job) {
   options.retention = options_.retention;
   options.trim_now = trim_now_().value_or(Instant{});
   const bool trim_size = rules_ != nullptr || options_.trim_without_rules;
-  options.record_bytes_max = trim_size ? options_.record_bytes_max : SIZE_MAX;
+  // While rules have not come, it is not known what must stay; but not without any bound.
+  options.record_bytes_max = options_.record_bytes_max;
+  if (!trim_size) {
+    options.record_bytes_max =
+        kUntrimmedFactor * std::min(options_.record_bytes_max, SIZE_MAX / kUntrimmedFactor);
+  }
   std::optional<rules::KeepNeeded> keep;
   if (rules_) options.keep = &keep.emplace(rules_);
   ledger::Compacted compacted = ledger::compact(ledger_, job.record, options);
@@ -111,8 +122,8 @@ void RecordCompactor::rewrite(Job& job) {
 
   job.desired = std::move(compacted.record);
   job.stage = Stage::kExchanged;
-  // A record means the union of its frames, so what is appended meanwhile may stay behind: a user
-  // who is written to all the time is compacted as well.
+  // A record means the union of its frames, so appends that arrive meanwhile may follow the
+  // compacted part. Otherwise a user who is written to all the time would never be compacted.
   store_->compare_and_set({.key = job.key,
                            .expected = job.record,
                            .desired = job.desired,

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include <fcap/defaults.h>
 #include <fcap/rule_set.h>
 #include <fcap/store.h>
 #include <fcap/time.h>
@@ -32,8 +33,8 @@ class RecordCompactor {
   using Clock = std::chrono::steady_clock;
 
   struct Options {
-    std::chrono::milliseconds retention = std::chrono::days{32};
-    std::size_t record_bytes_max = std::size_t{16} * 1024;
+    std::chrono::milliseconds retention = kDefaultRetention;
+    std::size_t record_bytes_max = kDefaultRecordBytesMax;
     /// Whether an oversized record is trimmed while there are no rules: right where none are
     /// configured; wrong where they have not come yet, since they would say what is needed.
     bool trim_without_rules = true;
@@ -70,7 +71,7 @@ class RecordCompactor {
   RecordCompactor(const RecordCompactor&) = delete;
   RecordCompactor& operator=(const RecordCompactor&) = delete;
 
-  /// What an oversized record keeps first; null: the newest. From now on, for records started
+  /// What an oversized record keeps first; nullptr keeps the newest. Applies to records started
   /// later.
   void set_rules(std::shared_ptr<const RuleSet> rules) noexcept;
 

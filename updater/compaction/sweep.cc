@@ -8,7 +8,9 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "updater/compaction/redis_call.h"
+#include "base/clock.h"
+#include "ledger/user_key.h"
+#include "redis/blocking_call.h"
 
 namespace fcap::updater {
 namespace {
@@ -19,10 +21,6 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kRetryAfter{500};
 constexpr milliseconds kNapMax{50};
-
-Instant wall_now() {
-  return std::chrono::floor<milliseconds>(std::chrono::system_clock::now());
-}
 
 std::int64_t number_in(std::string_view text) {
   std::int64_t value = 0;
@@ -47,19 +45,20 @@ Sweep::Sweep(redis::Client& client, Store& store, const SweepOptions& options,
 std::optional<Instant> Sweep::trim_now() const {
   // No broker is asked here, so the server's clock is the second one: one fast clock deletes
   // nothing.
-  return wall_now() + std::min(server_ahead_, milliseconds{0});
+  return base::wall_now() + std::min(server_ahead_, milliseconds{0});
 }
 
 Status Sweep::begin() {
-  const RedisCall calls[] = {{.words = {"TIME"}, .key = {}}, {.words = {"DBSIZE"}, .key = {}}};
+  const redis::BlockingCall calls[] = {{.words = {"TIME"}, .key = {}},
+                                       {.words = {"DBSIZE"}, .key = {}}};
   std::string refusal;
-  const TransportCode code =
-      call_redis(*client_, calls, options_.deadline, [&](std::size_t index, const Reply& reply) {
+  const TransportCode code = redis::call_and_wait(
+      *client_, calls, options_.deadline, [&](std::size_t index, const Reply& reply) {
         if (reply.kind == Reply::Kind::kError) refusal = reply.text;
         if (index == 0 && reply.elements.size() == 2) {
           const std::int64_t ms =
               number_in(reply.elements[0].text) * 1000 + number_in(reply.elements[1].text) / 1000;
-          server_ahead_ = instant_from_ms(ms) - wall_now();
+          server_ahead_ = instant_from_ms(ms) - base::wall_now();
         } else if (index == 1) {
           keys_total_ = static_cast<std::uint64_t>(std::max<std::int64_t>(reply.integer, 0));
         }
@@ -71,23 +70,22 @@ Status Sweep::begin() {
 }
 
 Status Sweep::scan(const std::stop_token& stop) {
-  const std::string pattern = options_.key_prefix + ":{*";
+  const std::string pattern = ledger::user_key_pattern(options_.key_prefix);
   const std::string count = std::to_string(options_.scan_count);
-  const RedisCall call{.words = {"SCAN", cursor_, "MATCH", pattern, "COUNT", count}, .key = {}};
+  const redis::BlockingCall call{.words = {"SCAN", cursor_, "MATCH", pattern, "COUNT", count},
+                                 .key = {}};
   const Clock::time_point give_up = Clock::now() + options_.patience;
   while (!stop.stop_requested()) {
     std::string next;
     std::string refusal;
     keys_.clear();
-    const TransportCode code = call_redis(*client_, {&call, 1}, options_.deadline,
-                                          [&](std::size_t /*index*/, const Reply& reply) {
-                                            if (reply.kind == Reply::Kind::kError)
-                                              refusal = reply.text;
-                                            if (reply.elements.size() != 2) return;
-                                            next = reply.elements[0].text;
-                                            for (const Reply& key : reply.elements[1].elements)
-                                              keys_.emplace_back(key.text);
-                                          });
+    const TransportCode code = redis::call_and_wait(
+        *client_, {&call, 1}, options_.deadline, [&](std::size_t /*index*/, const Reply& reply) {
+          if (reply.kind == Reply::Kind::kError) refusal = reply.text;
+          if (reply.elements.size() != 2) return;
+          next = reply.elements[0].text;
+          for (const Reply& key : reply.elements[1].elements) keys_.emplace_back(key.text);
+        });
     if (code == TransportCode::kOk && refusal.empty() && !next.empty()) {
       cursor_ = next;
       return {};
@@ -103,12 +101,12 @@ Status Sweep::scan(const std::stop_token& stop) {
 }
 
 void Sweep::sweep_keys(const std::stop_token& stop) {
-  std::vector<RedisCall> calls;
+  std::vector<redis::BlockingCall> calls;
   calls.reserve(keys_.size());
   for (const std::string& key : keys_) calls.push_back({.words = {"PTTL", key}, .key = key});
   without_expiry_.assign(keys_.size(), false);
   // An expiry that cannot be asked for is left for the next sweep.
-  (void)call_redis(
+  (void)redis::call_and_wait(
       *client_, calls, options_.deadline, [this](std::size_t index, const Reply& reply) {
         without_expiry_[index] = reply.kind == Reply::Kind::kInteger && reply.integer == -1;
       });

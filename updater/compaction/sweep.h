@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include <fcap/defaults.h>
 #include <fcap/rule_set.h>
 #include <fcap/status.h>
 #include <fcap/store.h>
@@ -19,7 +20,7 @@
 namespace fcap::updater {
 
 struct SweepOptions {
-  std::string key_prefix = "fcap";
+  std::string key_prefix = kDefaultKeyPrefix;
   std::int64_t keys_per_second = 5'000;
   std::int64_t scan_count = 500;
   std::chrono::milliseconds deadline{1'000};
@@ -42,7 +43,7 @@ struct SweepSummary {
   std::uint64_t records = 0;
   std::uint64_t compacted = 0;
   std::uint64_t unneeded = 0;
-  std::uint64_t expiries_repaired = 0;  ///< records that would have stayed for ever
+  std::uint64_t expiries_repaired = 0;  ///< records that would never have expired
   std::uint64_t undecodable = 0;        ///< left alone
   std::uint64_t conflicts = 0;          ///< changed each time; the updater has them
   std::uint64_t failed = 0;

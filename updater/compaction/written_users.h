@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include <fcap/defaults.h>
+
 namespace fcap::updater {
 
 /// The records that were appended to lately: a bounded table, oldest write first. Places are used
@@ -22,7 +24,7 @@ class WrittenUsers {
     std::size_t tail_bytes_min = 256;
     double tail_share = 0.25;
     /// A record this much (and its share) above the bound is due at once, whatever is known of it.
-    std::size_t record_bytes_max = std::size_t{16} * 1024;
+    std::size_t record_bytes_max = kDefaultRecordBytesMax;
   };
 
   explicit WrittenUsers(const Limits& limits);

@@ -36,13 +36,22 @@ Result<std::unique_ptr<HttpServer>> HttpServer::start(const Options& options, Pa
       "keep_alive_timeout_ms", "0",           nullptr};
   mg_callbacks callbacks{};
   callbacks.begin_request = &HttpServer::handle;
-  callbacks.log_message = [](const mg_connection* /*connection*/, const char* /*text*/) {
+  callbacks.log_message = [](const mg_connection* connection, const char* text) {
+    auto* const self = static_cast<HttpServer*>(mg_get_user_data(mg_get_context(connection)));
+    const std::lock_guard lock(self->said_mutex_);
+    // The first says why; what follows is its consequence.
+    if (self->starting_ && self->said_.empty()) self->said_ = text;
     return 1;
   };
   server->context_ = mg_start(&callbacks, server.get(), const_cast<const char**>(settings));
   if (server->context_ == nullptr) {
     return Status::error(StatusCode::kUnavailable,
-                         fmt::format("http.address, http.port: cannot listen on {}", ports));
+                         fmt::format("http.address, http.port: cannot listen on {}{}{}", ports,
+                                     server->said_.empty() ? "" : ": ", server->said_));
+  }
+  {
+    const std::lock_guard lock(server->said_mutex_);
+    server->starting_ = false;
   }
   mg_server_port bound{};
   if (mg_get_server_ports(server->context_, 1, &bound) == 1) {

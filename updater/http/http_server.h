@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include <fcap/status.h>
@@ -43,6 +44,9 @@ class HttpServer {
   static int handle(mg_connection* connection);
 
   Pages pages_;
+  std::mutex said_mutex_;
+  bool starting_ = true;  // guarded by said_mutex_
+  std::string said_;      // guarded by said_mutex_: civetweb's last words at the start
   mg_context* context_ = nullptr;
   std::uint16_t port_ = 0;
 };

@@ -13,6 +13,7 @@
 
 #include "events/event_decoder.h"
 #include "updater/metrics/list.h"
+#include "updater/metrics/process_metrics.h"
 
 namespace fcap::updater {
 namespace {
@@ -67,21 +68,48 @@ ClientMetric histogram(const DurationHistogram& durations) {
   return metric;
 }
 
-double of_rules(Asked asked, const config::RefreshState& state) {
+double of_rules(Asked asked, const sources::RefreshState& state) {
   switch (asked) {
     case Asked::kRuleSetVersion:
       return static_cast<double>(state.version);
     case Asked::kRuleCount:
       return static_cast<double>(state.rule_count);
     case Asked::kRuleSetAge:
-      return state.age.count() < 0 ? -1 : seconds(state.age);
+      return seconds(state.age);
     case Asked::kRuleReloads:
       return static_cast<double>(state.reloads);
     case Asked::kRuleReloadsRefused:
       return static_cast<double>(state.refused);
+    case Asked::kRulesQuarantined:
+      return static_cast<double>(state.quarantined_count);
     default:
       return static_cast<double>(state.failed);
   }
+}
+
+std::vector<ClientMetric> of_lag(Asked asked, const Lag& lag) {
+  std::vector<ClientMetric> metrics;
+  const auto add = [&](double value) {
+    metrics.push_back(number(MetricType::Gauge, value));
+    metrics.back().label.push_back({.name = "topic", .value = lag.topic});
+  };
+  if (asked == Asked::kLag && lag.messages) {
+    add(static_cast<double>(*lag.messages));
+  } else if (asked == Asked::kOldestUnacknowledged && lag.oldest) {
+    constexpr double kMsPerSecond = 1000;
+    add(static_cast<double>(to_ms(*lag.oldest)) / kMsPerSecond);
+  } else if (asked == Asked::kPartitionLag) {
+    for (const auto& [partition, behind] : lag.by_partition) {
+      add(static_cast<double>(behind));
+      metrics.back().label.push_back({.name = "partition", .value = std::to_string(partition)});
+    }
+  }
+  return metrics;
+}
+
+std::vector<ClientMetric> flag(MetricType type, const std::function<bool()>& source) {
+  if (!source) return {};
+  return {number(type, source() ? 1 : 0)};
 }
 
 std::vector<ClientMetric> answer(Asked asked, MetricType type, const ScrapeSources& sources) {
@@ -91,15 +119,34 @@ std::vector<ClientMetric> answer(Asked asked, MetricType type, const ScrapeSourc
       metric.label.push_back({.name = "version", .value = FCAP_VERSION});
       return {metric};
     }
+    case Asked::kReady:
+      return flag(type, sources.ready);
+    case Asked::kKafkaConnected:
+      return flag(type, sources.kafka_connected);
+    case Asked::kLag:
+    case Asked::kPartitionLag:
+    case Asked::kOldestUnacknowledged:
+      if (!sources.lag) return {};
+      return of_lag(asked, sources.lag());
     case Asked::kRedisConnected:
-      if (!sources.redis_connected) return {};
-      return {number(type, sources.redis_connected() ? 1 : 0)};
+      return flag(type, sources.redis_connected);
+    case Asked::kRedisEvictedKeys:
+    case Asked::kRedisMayEvict: {
+      const auto facts = sources.redis_facts ? sources.redis_facts() : std::nullopt;
+      if (!facts) return {};
+      if (asked == Asked::kRedisMayEvict) return {number(type, facts->may_evict() ? 1 : 0)};
+      if (!facts->evicted_keys) return {};
+      return {number(type, static_cast<double>(*facts->evicted_keys))};
+    }
     case Asked::kRedisConnectionChanges:
       if (!sources.redis_connection_changes) return {};
       return {number(type, static_cast<double>(sources.redis_connection_changes()))};
-    default:
+    default: {
       if (!sources.rules) return {};
-      return {number(type, of_rules(asked, sources.rules()))};
+      const auto state = sources.rules();
+      if (asked == Asked::kRuleSetAge && state.age.count() < 0) return {};
+      return {number(type, of_rules(asked, state))};
+    }
   }
 }
 
@@ -114,37 +161,26 @@ std::vector<ClientMetric> by_reason(const std::array<Counter, Metrics::kRejectio
   return metrics;
 }
 
-std::vector<ClientMetric> by_partition(const PartitionGauge& gauge) {
-  std::vector<ClientMetric> metrics;
-  for (const auto& [partition, value] : gauge.values()) {
-    metrics.push_back(number(MetricType::Gauge, static_cast<double>(value)));
-    metrics.back().label.push_back({.name = "partition", .value = std::to_string(partition)});
-  }
-  return metrics;
-}
-
 std::vector<ClientMetric> read(const MetricInfo& info, const Metrics& metrics,
                                const ScrapeSources& sources) {
   const MetricType type = type_of(info);
   using Values = std::vector<ClientMetric>;
-  return std::visit(
-      Overload{
-          [&](Counter Metrics::*counter) -> Values {
-            return {number(type, static_cast<double>((metrics.*counter).value()))};
-          },
-          [&](Gauge Metrics::*gauge) -> Values {
-            return {number(type, static_cast<double>((metrics.*gauge).value()))};
-          },
-          [&](PartitionGauge Metrics::*gauge) -> Values { return by_partition(metrics.*gauge); },
-          [&](DurationHistogram Metrics::*durations) -> Values {
-            return {histogram(metrics.*durations)};
-          },
-          [&](std::array<Counter, Metrics::kRejections> Metrics::*rejected) {
-            return by_reason(metrics.*rejected);
-          },
-          [&](Asked asked) { return answer(asked, type, sources); },
-      },
-      info.source);
+  return std::visit(Overload{
+                        [&](Counter Metrics::*counter) -> Values {
+                          return {number(type, static_cast<double>((metrics.*counter).value()))};
+                        },
+                        [&](Gauge Metrics::*gauge) -> Values {
+                          return {number(type, static_cast<double>((metrics.*gauge).value()))};
+                        },
+                        [&](DurationHistogram Metrics::*durations) -> Values {
+                          return {histogram(metrics.*durations)};
+                        },
+                        [&](std::array<Counter, Metrics::kRejections> Metrics::*rejected) {
+                          return by_reason(metrics.*rejected);
+                        },
+                        [&](Asked asked) { return answer(asked, type, sources); },
+                    },
+                    info.source);
 }
 
 std::string_view type_word(const MetricInfo& info) {
@@ -177,6 +213,7 @@ std::vector<MetricFamily> MetricsExposition::Collect() const {
     family.type = type_of(info);
     families.push_back(std::move(family));
   }
+  for (auto& family : process_metrics()) families.push_back(std::move(family));
   return families;
 }
 
@@ -193,10 +230,11 @@ Served at `/metrics` in Prometheus' text format, on `http.address` and `http.por
 `http://127.0.0.1:9464/metrics`). Counters begin at 0 when the process starts. Histograms have
 buckets that double from 1 ms to 65.536 s.
 
-`/healthz` answers 200 while the main loop comes round, 503 when it has not for `http.stalled_after`.
+`/healthz` answers 200 while the main loop runs, 503 when it has stalled for `http.stalled_after`.
 `/readyz` answers 200 when the updater is healthy, its partitions are assigned, Redis acknowledges,
 offsets move on and, where a source of rules is configured, rules are loaded; otherwise 503, with a
-line for each reason.
+line for each reason. Either way further lines name rules that are quarantined, and a version of the
+rules that is refused or cannot be read.
 
 A message read is counted once more when it has been settled: read = written + erasures + too old +
 null user + rejected + those in flight. After a rewind or a change of the assignment messages are
@@ -209,6 +247,7 @@ read, and counted, again.
     out += fmt::format("| `{}{}` | {} | {} | {} |\n", kPrefix, info.name, type_word(info),
                        unit_word(info.name), info.text);
   }
+  out += process_metrics_reference();
   out += R"(
 # Metrics of libfcap
 

@@ -9,16 +9,22 @@
 #include <prometheus/collectable.h>
 #include <prometheus/metric_family.h>
 
-#include "config/rule_refresher.h"
+#include "sources/rule_refresher.h"
 #include "updater/metrics/metrics.h"
+#include "updater/watch/lag_book.h"
+#include "updater/watch/redis_facts.h"
 
 namespace fcap::updater {
 
 /// What is asked at each scrape besides the counters. Any may be empty: its metrics are left out.
 struct ScrapeSources {
-  std::function<config::RefreshState()> rules;
-  std::function<bool()> redis_connected;
-  std::function<std::uint64_t()> redis_connection_changes;
+  std::function<sources::RefreshState()> rules = {};
+  std::function<bool()> ready = {};
+  std::function<bool()> kafka_connected = {};
+  std::function<Lag()> lag = {};
+  std::function<std::optional<RedisFacts>()> redis_facts = {};
+  std::function<bool()> redis_connected = {};
+  std::function<std::uint64_t()> redis_connection_changes = {};
 };
 
 /// Everything the daemon counts, as Prometheus metrics named fcap_updater_….

@@ -1,7 +1,5 @@
 #include "updater/metrics/health.h"
 
-#include <utility>
-
 namespace fcap::updater {
 
 void Health::beat(Clock::time_point now) noexcept {
@@ -18,13 +16,16 @@ bool Health::healthy(Clock::time_point now) const noexcept {
 
 bool Health::ready(Clock::time_point now, std::string& why) const {
   why.clear();
-  if (!healthy(now)) why += "the main loop has not come round\n";
+  if (!healthy(now)) why += "the main loop has stalled\n";
   if (!assigned_.load(std::memory_order_relaxed)) why += "no partition is assigned\n";
   {
     const std::lock_guard lock(mutex_);
     for (const std::string& trouble : troubles_) {
       if (!trouble.empty()) why.append(trouble).append("\n");
     }
+  }
+  for (const auto& check : checks_) {
+    if (const std::string lines = check(now); !lines.empty()) why.append(lines).append("\n");
   }
   if (rules_check_ && !rules_check_()) why += "no rules have been loaded\n";
   return why.empty();

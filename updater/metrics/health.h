@@ -9,6 +9,8 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace fcap::updater {
 
@@ -21,19 +23,21 @@ class Health {
   /// `stalled_after`: a loop without a beat for this long is not healthy.
   explicit Health(Clock::duration stalled_after) noexcept : stalled_after_(stalled_after) {}
 
-  /// The main loop has come round. To be called at least once a second, from that loop only: it
+  /// The main loop is alive. To be called at least once per second, from that loop only: it
   /// also feeds the watchdog, so a loop that hangs is restarted.
   void beat(Clock::time_point now) noexcept;
   /// Partitions are assigned, or the group has more members than the topic has partitions.
   void set_assigned(bool value) noexcept { assigned_.store(value, std::memory_order_relaxed); }
-  /// What keeps offsets from moving on.
+  /// What keeps events from being counted.
   enum class Trouble : std::uint8_t {
     kMarks,        ///< marks cannot be read or written
     kWrites,       ///< Redis does not take events
     kDeadLetters,  ///< the dead-letter topic takes nothing
     kPartitions,   ///< Kafka does not give what is to be read
+    kRejections,   ///< nearly all messages are no events
+    kClocks,       ///< this machine's and Redis' clocks differ
   };
-  static constexpr std::size_t kTroubles = 4;
+  static constexpr std::size_t kTroubles = 6;
   /// `what`: a line for /readyz; empty: there is no such trouble.
   void set_trouble(Trouble kind, std::string_view what);
 
@@ -43,6 +47,11 @@ class Health {
 
   /// Set before the first beat: what a beat does besides, at most twice in the watchdog's interval.
   void on_beat(Clock::duration interval, std::function<void()> action);
+  /// Set before anything reads: what else is wrong, asked for each time; one line per reason, empty
+  /// when nothing is.
+  void add_check(std::function<std::string(Clock::time_point)> check) {
+    checks_.push_back(std::move(check));
+  }
   /// Set before anything reads: whether there are rules, where rules are configured.
   void rules_check(std::function<bool()> check) { rules_check_ = std::move(check); }
 
@@ -52,6 +61,7 @@ class Health {
   std::atomic<bool> assigned_{false};
   mutable std::mutex mutex_;
   std::array<std::string, kTroubles> troubles_;  // guarded by mutex_
+  std::vector<std::function<std::string(Clock::time_point)>> checks_;
   std::function<bool()> rules_check_;
   std::function<void()> beat_action_;
   Clock::duration beat_interval_{0};

@@ -9,55 +9,73 @@ using M = Metrics;
 
 constexpr std::array kList = {
     MetricInfo{"build_info", Asked::kBuildInfo, "Always 1; the version is a label."},
+    MetricInfo{"ready", Asked::kReady,
+               "1 while /readyz says that events are being counted, else 0."},
+    MetricInfo{"kafka_connected", Asked::kKafkaConnected,
+               "1 while a broker answers; 0 when none has for kafka.silence_max."},
 
     MetricInfo{"messages_total", &M::messages,
-               "Messages read from the topic, those read again included."},
-    MetricInfo{"message_bytes_total", &M::message_bytes, "Their values' bytes."},
+               "Messages read from the topic, including those read again."},
+    MetricInfo{"message_bytes_total", &M::message_bytes, "Bytes of the values of these messages."},
     MetricInfo{"events_written_total", &M::events_written,
                "Impressions, clicks and so on that Redis has acknowledged."},
     MetricInfo{"erasures_total", &M::erasures, "Erasures that Redis has acknowledged."},
     MetricInfo{"events_too_old_total", &M::events_too_old,
-               "Events older than the retention, passed over."},
+               "Events skipped because they are older than the retention."},
     MetricInfo{"events_null_user_total", &M::events_null_user,
-               "Events of nobody (an empty or a configured null user id), passed over."},
+               "Events skipped for lack of a usable user id (empty or listed as null)."},
     MetricInfo{"events_rejected_total", &M::rejected,
-               "Messages that are not events, by the label `reason`."},
+               "Messages that are not valid events, by the label `reason`."},
     MetricInfo{"dead_letters_total", &M::dead_letters,
                "Messages that the dead-letter topic has acknowledged."},
-    MetricInfo{"dead_letter_failures_total", &M::dead_letter_failures,
-               "Attempts that the dead-letter topic did not take; each is made again, and the "
-               "partition's offsets wait for it. What is too large is sent again as a stub."},
+    MetricInfo{
+        "dead_letter_failures_total", &M::dead_letter_failures,
+        "Failed writes to the dead-letter topic. Each is retried, and the partition's offsets "
+        "wait for it. A message that is too large is replaced by a stub."},
 
-    MetricInfo{"assigned_partitions", &M::assigned_partitions, "Partitions this member reads."},
+    MetricInfo{"assigned_partitions", &M::assigned_partitions,
+               "Partitions that this member reads."},
     MetricInfo{"paused_partitions", &M::paused_partitions,
-               "Partitions that are paused because Redis does not keep up."},
+               "Partitions paused because Redis does not keep up."},
     MetricInfo{"waiting_partitions", &M::waiting_partitions,
-               "Partitions that are not read on before the dead-letter topic has taken a letter of "
-               "theirs."},
-    MetricInfo{"unreadable_partitions", &M::unreadable_partitions,
-               "Assigned partitions of which Kafka gives nothing: an error, no leader, or a broker "
-               "that does not answer. /readyz and the log say which and why."},
-    MetricInfo{"lag_messages", &M::lag_messages,
-               "Messages between what is acknowledged and the ends of the assigned partitions."},
-    MetricInfo{"partition_lag_messages", &M::partition_lag_messages,
-               "The same of each one, by the label `partition`. Only of partitions that are "
-               "assigned to this member, once it is known where they end."},
-    MetricInfo{"pauses_total", &M::pauses, "Times that partitions were paused."},
+               "Partitions that wait until the dead-letter topic has acknowledged one of their "
+               "messages."},
+    MetricInfo{
+        "unreadable_partitions", &M::unreadable_partitions,
+        "Assigned partitions that Kafka does not serve: an error, no leader, a broker that does "
+        "not answer, or messages that do not come. /readyz and the log give partition and reason."},
+    MetricInfo{"lag_messages", Asked::kLag,
+               "Messages between what is acknowledged and the ends of the assigned partitions, "
+               "also while they are paused. No sample while it is unknown: no partition is "
+               "assigned, or no broker says where one ends."},
+    MetricInfo{
+        "partition_lag_messages", Asked::kPartitionLag,
+        "The same of each one, by the labels `topic` and `partition`. Only of partitions that are "
+        "assigned to this member, while it is known where they end."},
+    MetricInfo{"oldest_unacknowledged_event_timestamp_seconds", Asked::kOldestUnacknowledged,
+               "The broker's timestamp of the oldest message that is not acknowledged: "
+               "time() minus this is the lag in seconds. No sample while everything is "
+               "acknowledged, and while the lag is unknown."},
+    MetricInfo{"pauses_total", &M::pauses, "How often partitions were paused."},
     MetricInfo{"rebalances_total", &M::rebalances, "Changes of the assignment."},
     MetricInfo{"commits_total", &M::commits, "Commits that the broker has acknowledged."},
     MetricInfo{"commit_failures_total", &M::commit_failures,
                "Commits that failed; the next one covers them."},
     MetricInfo{"offset_resets_total", &M::offset_resets,
-               "Times that the broker no longer had the offset asked for. Any growth deserves a "
-               "look: messages may have expired unread."},
+               "How often the broker no longer had the requested offset. Investigate any increase: "
+               "messages may have expired unread."},
+    MetricInfo{"log_unverified_total", &M::log_unverified,
+               "Partitions whose log was taken for the one read before, although every message by "
+               "which it would be known is gone."},
 
-    MetricInfo{"batches_total", &M::batches, "Batches that are written and acknowledged."},
+    MetricInfo{"batches_total", &M::batches, "Batches that Redis has acknowledged."},
     MetricInfo{"records_written_total", &M::records_written,
-               "Appends to users' records; several events of a user in a batch are one."},
-    MetricInfo{"record_bytes_written_total", &M::record_bytes_written, "Their bytes."},
+               "Appends to users' records; several events of one user in a batch are one append."},
+    MetricInfo{"record_bytes_written_total", &M::record_bytes_written, "Bytes of these appends."},
     MetricInfo{"write_retries_total", &M::write_retries,
-               "Writes that failed or were not acknowledged in time; each is made again."},
-    MetricInfo{"in_flight_bytes", &M::in_flight_bytes, "What waits for Redis."},
+               "Writes that failed or were not acknowledged in time, and are retried."},
+    MetricInfo{"in_flight_bytes", &M::in_flight_bytes,
+               "Bytes that wait for an acknowledgement of Redis."},
     MetricInfo{"write_duration_seconds", &M::write_duration,
                "From a batch's first write to its last acknowledgement."},
     MetricInfo{"event_delay_seconds", &M::event_delay,
@@ -65,6 +83,12 @@ constexpr std::array kList = {
     MetricInfo{"redis_connected", Asked::kRedisConnected, "1 while connected to Redis."},
     MetricInfo{"redis_connection_changes_total", Asked::kRedisConnectionChanges,
                "Connections made and lost."},
+    MetricInfo{
+        "redis_may_evict", Asked::kRedisMayEvict,
+        "1 where Redis' maxmemory-policy is not noeviction: a full Redis then deletes users' "
+        "records. Asked on each connection and every hour, as is the next one."},
+    MetricInfo{"redis_evicted_keys", Asked::kRedisEvictedKeys,
+               "How many keys Redis has evicted since it was started."},
 
     MetricInfo{"marks_written_total", &M::marks_written, "Marks that Redis has acknowledged."},
     MetricInfo{"mark_failures_total", &M::mark_failures,
@@ -73,41 +97,51 @@ constexpr std::array kList = {
     MetricInfo{"mark_losses_total", &M::mark_losses,
                "Marks that were not what was written last: Redis has lost data, or another writer "
                "is at work."},
-    MetricInfo{"rewinds_total", &M::rewinds, "Partitions set back to a mark."},
-    MetricInfo{"rewound_messages_total", &M::rewound_messages, "How far, in messages."},
+    MetricInfo{"rewinds_total", &M::rewinds, "How often a partition was set back to a mark."},
+    MetricInfo{"rewound_messages_total", &M::rewound_messages,
+               "Messages that are read again because of these rewinds."},
+    MetricInfo{"gap_offsets", &M::gap_offsets,
+               "Offsets whose events may be missing in Redis, and which are read again while later "
+               "messages are counted. 0: nothing is missing."},
+    MetricInfo{"gap_messages_total", &M::gap_messages, "Messages read again to fill gaps."},
 
     MetricInfo{"compactions_total", &M::compactions, "Records rewritten."},
     MetricInfo{"compaction_unneeded_total", &M::compaction_unneeded,
-               "Records that were compact already, or gone."},
-    MetricInfo{"compaction_conflicts_total", &M::compaction_conflicts,
-               "Exchanges refused because the record had been rewritten; it is read again."},
+               "Records that were already compact, or no longer there."},
+    MetricInfo{
+        "compaction_conflicts_total", &M::compaction_conflicts,
+        "Compare-and-set writes refused because the record had changed; the record is read again."},
     MetricInfo{"compaction_failures_total", &M::compaction_failures,
-               "Compactions given up because Redis did not answer; made again after quiet_after."},
-    MetricInfo{"compaction_bytes_saved_total", &M::compaction_bytes_saved,
-               "How much shorter records became."},
+               "Compactions abandoned because Redis did not answer; retried after quiet_after."},
+    MetricInfo{"compaction_saved_bytes_total", &M::compaction_bytes_saved,
+               "Bytes by which records became shorter."},
     MetricInfo{"compaction_queued_users", &M::queued_users,
                "Recently written records that are remembered."},
     MetricInfo{"compaction_queue_overflows_total", &M::queue_overflows,
-               "Written records that there was no room to remember; the sweep gets them."},
+               "Written records that the queue had no room for; the sweep compacts them."},
     MetricInfo{"entries_expired_total", &M::entries_expired,
-               "Entries that compaction left out for their age."},
+               "Entries that compaction removed because of their age."},
     MetricInfo{"entries_dropped_total", &M::entries_dropped,
-               "Entries that compaction left out of oversized records."},
+               "Entries that compaction removed from oversized records."},
     MetricInfo{"undecodable_records_total", &M::undecodable_records,
-               "Records that this version cannot read; left alone."},
+               "Records that this version cannot read and leaves unchanged."},
     MetricInfo{"unknown_frames_total", &M::unknown_frames,
-               "Frames of a newer version's kind; carried over."},
+               "Frames written by a newer version, kept as they are."},
 
     MetricInfo{"rule_set_version", Asked::kRuleSetVersion, "The version of the rules in use."},
-    MetricInfo{"rule_count", Asked::kRuleCount, "The rules in use."},
+    MetricInfo{"rules", Asked::kRuleCount, "The rules in use."},
     MetricInfo{"rule_set_age_seconds", Asked::kRuleSetAge,
-               "Since the rules in use were last known to be the current ones; -1 before the "
-               "first."},
-    MetricInfo{"rule_reloads_total", Asked::kRuleReloads, "Rule sets taken."},
+               "Since the rules in use were last known to be the current ones. No sample before "
+               "the first."},
+    MetricInfo{"rule_reloads_total", Asked::kRuleReloads, "Rule sets loaded and put into use."},
     MetricInfo{"rule_reloads_refused_total", Asked::kRuleReloadsRefused,
                "Rule sets refused: invalid, empty or sharply shrunken."},
     MetricInfo{"rule_reloads_failed_total", Asked::kRuleReloadsFailed,
-               "Attempts to load that got no answer."},
+               "Attempts to load rules that got no answer."},
+    MetricInfo{
+        "rules_quarantined", Asked::kRulesQuarantined,
+        "Rules of the version in use that are wrong and not in force; the log and /readyz name "
+        "them."},
 };
 
 }  // namespace

@@ -11,22 +11,29 @@ namespace fcap::updater {
 /// What is not in Metrics, but asked for at each scrape.
 enum class Asked : std::uint8_t {
   kBuildInfo,
+  kReady,
+  kKafkaConnected,
+  kLag,
+  kPartitionLag,
+  kOldestUnacknowledged,
   kRuleSetVersion,
   kRuleCount,
   kRuleSetAge,
   kRuleReloads,
   kRuleReloadsRefused,
   kRuleReloadsFailed,
+  kRulesQuarantined,
   kRedisConnected,
   kRedisConnectionChanges,
+  kRedisEvictedKeys,
+  kRedisMayEvict,
 };
 
 /// One metric. Names are without the prefix "fcap_updater_".
 struct MetricInfo {
   std::string_view name;
-  std::variant<Counter Metrics::*, Gauge Metrics::*, PartitionGauge Metrics::*,
-               DurationHistogram Metrics::*, std::array<Counter, Metrics::kRejections> Metrics::*,
-               Asked>
+  std::variant<Counter Metrics::*, Gauge Metrics::*, DurationHistogram Metrics::*,
+               std::array<Counter, Metrics::kRejections> Metrics::*, Asked>
       source;
   std::string_view text;
 };

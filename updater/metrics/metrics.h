@@ -5,11 +5,8 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <map>
-#include <mutex>
 #include <span>
 #include <string_view>
-#include <utility>
 
 namespace fcap::updater {
 
@@ -36,26 +33,6 @@ class Gauge {
 
  private:
   std::atomic<std::int64_t> value_{0};
-};
-
-/// A level for each partition that has one. Locks: not for what is done for every message.
-class PartitionGauge {
- public:
-  using Values = std::map<std::int32_t, std::int64_t>;
-
-  /// Partitions that are not among `values` have no level any more.
-  void replace(Values values) {
-    const std::lock_guard lock(mutex_);
-    values_ = std::move(values);
-  }
-  [[nodiscard]] Values values() const {
-    const std::lock_guard lock(mutex_);
-    return values_;
-  }
-
- private:
-  mutable std::mutex mutex_;
-  Values values_;
 };
 
 /// How long things took, in buckets that double from 1 ms to about a minute.
@@ -93,13 +70,12 @@ struct Metrics {
   Counter commit_failures;
   Counter rebalances;
   Counter offset_resets;
+  Counter log_unverified;
   Counter pauses;
   Gauge assigned_partitions;
   Gauge waiting_partitions;
   Gauge unreadable_partitions;
   Gauge paused_partitions;
-  Gauge lag_messages;
-  PartitionGauge partition_lag_messages;
 
   // Messages by what became of them; each is counted once when it is settled.
   static constexpr std::size_t kRejections = 10;  ///< as many as events::Rejection has
@@ -124,6 +100,8 @@ struct Metrics {
   Counter mark_losses;
   Counter rewinds;
   Counter rewound_messages;
+  Gauge gap_offsets;
+  Counter gap_messages;
 
   // Compaction.
   Counter compactions;

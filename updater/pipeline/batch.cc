@@ -69,7 +69,8 @@ void Batch::list_appends(const Round& round) {
     Store::Append& append = appends_.emplace_back();
     append.key = writes.key(i);
     // What has the bytes already gets no more of them: only its expiry is seen to again.
-    slot.appended = slot.appended && round.same_connection;
+    slot.appended =
+        first ? !found_there.empty() && found_there[i] : slot.appended && round.same_connection;
     append.bytes = slot.appended ? std::string_view{} : writes.bytes(i);
     append.expire_at = writes.expire_at(i) + round.expiry_ahead;
     appended_.push_back(static_cast<std::uint32_t>(i));
@@ -125,8 +126,11 @@ void Batch::close_round() noexcept {
 
 std::string Batch::sample_failure() const {
   if (failed_writes_ == 0) return {};
-  return fmt::format("{}: {}", writes.key(failed_write_),
-                     describe_failure(slots_[failed_write_].code, failure_text_));
+  const StoreCode code = slots_[failed_write_].code;
+  std::string why = describe_failure(code, failure_text_);
+  // Whom it was about matters where the server has looked at it; else users stay unnamed.
+  if (code != StoreCode::kServerError) return why;
+  return fmt::format("{}: {}", writes.key(failed_write_), why);
 }
 
 std::size_t Batch::weight_bytes() const noexcept {
@@ -142,6 +146,8 @@ void Batch::clear() noexcept {
   erasures.clear();
   messages = 0;
   first_message_ms = -1;
+  gap_ticket = 0;
+  found_there.clear();
   attempts = 0;
   undone_ = 0;
   failed_writes_ = 0;

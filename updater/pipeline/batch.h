@@ -46,7 +46,6 @@ class Batch final : private StoreListCompletion {
 
   /// What was asked to be forgotten, and by which message.
   struct Erasure {
-    std::string user_id;
     Instant until;
     std::int32_t partition;
     std::int64_t offset;
@@ -63,6 +62,11 @@ class Batch final : private StoreListCompletion {
   std::size_t messages = 0;
   /// The broker's timestamp of the first message; below 0: it has none.
   std::int64_t first_message_ms = -1;
+  /// Not 0: it fills a gap, and belongs to this piece of work; then it has no ranges.
+  std::uint64_t gap_ticket = 0;
+  /// Of each write, whether the record was found to have it already: then only the expiry is looked
+  /// after, unless the record is gone by then. Empty: of none.
+  std::vector<bool> found_there;
 
   /// Of each write, where the first message stood that it is for.
   struct Position {
@@ -123,14 +127,14 @@ class Batch final : private StoreListCompletion {
   [[nodiscard]] bool timed_out() const noexcept {
     return failed_writes_ > 0 && slots_[failed_write_].code == StoreCode::kTimeout;
   }
-  /// Of the last round's failed writes, one: its key and why, for the log.
+  /// Of the last round's failed writes, one: why, and, if it was refused, its key.
   [[nodiscard]] std::string sample_failure() const;
 
   /// The record's length after write `i`, once it is done.
   [[nodiscard]] std::size_t length_after(std::size_t i) const noexcept {
     return slots_[i].length_bytes;
   }
-  /// What it weighs against the bound on bytes in flight.
+  /// Bytes counted against in_flight_bytes_max.
   [[nodiscard]] std::size_t weight_bytes() const noexcept;
 
   void clear() noexcept;

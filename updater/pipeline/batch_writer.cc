@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "config/time_text.h"
+#include "base/time_text.h"
 
 namespace fcap::updater {
 
@@ -16,7 +16,7 @@ BatchWriter::BatchWriter(Store& store, CompactionHook* hook, const WriteOptions&
       options_(options),
       metrics_(&metrics),
       log_(std::move(log)),
-      backoff_(options.backoff_min, options.backoff_max, options.jitter_seed),
+      backoff_(options.backoff_min, options.backoff_max, base::seeded_jitter(options.jitter_seed)),
       epoch_(std::move(epoch)),
       window_(options.deadline / 4, options.writes_in_flight_max) {
   if (epoch_) known_.emplace(options.known_records_max);
@@ -51,7 +51,7 @@ void BatchWriter::start_round(Batch& batch) {
   const bool same_connection = batch.epoch == epoch;
   batch.epoch = epoch;
   if (known_) {
-    // A server that was reached anew may have lost an expiry while it kept the record.
+    // A server that was reconnected to may have lost an expiry while it kept the record.
     if (batch.epoch != known_epoch_) {
       known_->clear();
       refused_before_.clear();
@@ -70,6 +70,10 @@ void BatchWriter::submit(Batch& batch) {
   ++in_flight_;
   bytes_in_flight_ += batch.weight_bytes();
   writes_in_flight_ += batch.writes.size();
+  if (batch.gap_ticket != 0) {
+    ++gaps_in_flight_;
+    gap_writes_in_flight_ += batch.writes.size();
+  }
   batch.submitted_at = Clock::now();
   start_round(batch);
   publish();
@@ -131,11 +135,20 @@ void BatchWriter::land(const Batch& batch) noexcept {
   --in_flight_;
   bytes_in_flight_ -= batch.weight_bytes();
   writes_in_flight_ -= batch.writes.size();
+  if (batch.gap_ticket == 0) return;
+  --gaps_in_flight_;
+  gap_writes_in_flight_ -= batch.writes.size();
 }
 
 std::size_t BatchWriter::room() const noexcept {
   // Half of it, so that Redis has the next batch while this one comes back.
   return std::max<std::size_t>(window_.writes() / 2, 1);
+}
+
+std::size_t BatchWriter::gap_room() const noexcept {
+  constexpr std::size_t kPart = 5;
+  const std::size_t most = std::min(window_.writes() / kPart, options_.gap_writes_in_flight_max);
+  return most - std::min(most, gap_writes_in_flight_);
 }
 
 void BatchWriter::check_known(Batch& batch) {
@@ -179,7 +192,7 @@ void BatchWriter::schedule_retry(Batch& batch, Clock::time_point now) {
     log_(LogLevel::kWarning,
          fmt::format("attempt {}: {} of {} appends failed ({}); trying them again in {} ms",
                      batch.attempts, batch.failed_writes(), batch.writes.size(), trouble_,
-                     wait.count()));
+                     std::chrono::ceil<std::chrono::milliseconds>(wait).count()));
   }
 }
 
@@ -209,9 +222,9 @@ void BatchWriter::log_erasures(const Batch& batch) const {
   if (!log_) return;
   for (const Batch::Erasure& erasure : batch.erasures) {
     log_(LogLevel::kInfo,
-         fmt::format("erased: user {}, everything up to {}, as partition {}, offset {} asks",
-                     erasure.user_id, config::format_instant(erasure.until), erasure.partition,
-                     erasure.offset));
+         // Without the id: a log is no place for who wanted to be forgotten.
+         fmt::format("erased: everything up to {}, as partition {}, offset {} asks",
+                     base::format_instant(erasure.until), erasure.partition, erasure.offset));
   }
 }
 
@@ -219,9 +232,13 @@ void BatchWriter::release(Batch& batch) {
   discard(batch);
 }
 
+void BatchWriter::forget_known() noexcept {
+  if (known_) known_->clear();
+}
+
 bool BatchWriter::full() const noexcept {
-  return in_flight_ >= options_.batches_in_flight_max || writes_in_flight_ >= window_.writes() ||
-         bytes_in_flight_ >= options_.bytes_in_flight_max;
+  return in_flight_ - gaps_in_flight_ >= options_.batches_in_flight_max ||
+         writes_in_flight_ >= window_.writes() || bytes_in_flight_ >= options_.bytes_in_flight_max;
 }
 
 void BatchWriter::publish() noexcept {

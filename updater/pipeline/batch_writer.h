@@ -14,12 +14,12 @@
 #include <utility>
 #include <vector>
 
-#include <fcap/redis_options.h>
+#include <fcap/log.h>
 #include <fcap/store.h>
 
+#include "base/backoff.h"
 #include "updater/compaction/compaction_hook.h"
 #include "updater/metrics/metrics.h"
-#include "updater/pipeline/backoff.h"
 #include "updater/pipeline/batch.h"
 #include "updater/pipeline/flight_window.h"
 #include "updater/pipeline/known_records.h"
@@ -36,6 +36,8 @@ struct WriteOptions {
   /// The most writes in flight; how many it is at a time goes by how long Redis takes for them,
   /// which is kept below a quarter of the deadline.
   std::size_t writes_in_flight_max = 80'000;
+  /// Of these, for gaps: at most so many, and a fifth.
+  std::size_t gap_writes_in_flight_max = 1'000;
   std::size_t bytes_in_flight_max = std::size_t{32} * 1024 * 1024;
   std::uint64_t jitter_seed = 1;
   /// Records expire this much later than they must, so that the next events of a session need no
@@ -83,10 +85,16 @@ class BatchWriter final : public RoundListener {
   /// Returns when a round has ended since the last pump(), or at `until`.
   void wait(Clock::time_point until);
 
+  /// Records may not be what they were when they were written (Redis has lost data), or others may
+  /// have written them (partitions were given away): no expiry is taken for known.
+  void forget_known() noexcept;
+
   /// Whether another batch would be above the bounds.
   [[nodiscard]] bool full() const noexcept;
   /// How many messages the next batch should have at most.
   [[nodiscard]] std::size_t room() const noexcept;
+  /// How many writes more for gaps may be in flight: few, so that what is live seldom waits.
+  [[nodiscard]] std::size_t gap_room() const noexcept;
   /// Says which batches count for nothing any more (a rewind, a rebalance): they are not tried
   /// again, since what they hold is read again.
   void set_passed(std::function<bool(const Batch&)> passed) { passed_ = std::move(passed); }
@@ -115,7 +123,7 @@ class BatchWriter final : public RoundListener {
   WriteOptions options_;
   Metrics* metrics_;
   LogCallback log_;
-  Backoff backoff_;
+  base::Backoff backoff_;
   Epoch epoch_;
   std::optional<KnownRecords> known_;
   std::uint64_t known_epoch_ = 0;
@@ -128,6 +136,9 @@ class BatchWriter final : public RoundListener {
   std::size_t in_flight_ = 0;
   std::size_t bytes_in_flight_ = 0;
   std::size_t writes_in_flight_ = 0;
+  // Of these, for gaps.
+  std::size_t gaps_in_flight_ = 0;
+  std::size_t gap_writes_in_flight_ = 0;
   FlightWindow window_;
   std::function<bool(const Batch&)> passed_;
   std::size_t retrying_ = 0;  // in flight and failed at least once

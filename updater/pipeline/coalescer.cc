@@ -7,6 +7,7 @@
 
 #include "ledger/encode.h"
 #include "ledger/ids.h"
+#include "ledger/user_key.h"
 
 namespace fcap::updater {
 namespace {
@@ -25,9 +26,7 @@ void WriteSet::clear() noexcept {
 Coalescer::Coalescer(Options options) : options_(std::move(options)), slots_(kSlotsAtStart) {}
 
 std::string_view Coalescer::id_of(const User& user) const noexcept {
-  // "<prefix>:{<user id>}"
-  const std::size_t before = options_.key_prefix.size() + 2;
-  return key_of(user).substr(before, user.key_bytes - before - 1);
+  return ledger::user_of_key(options_.key_prefix, key_of(user));
 }
 
 void Coalescer::grow_slots() {
@@ -56,8 +55,7 @@ std::uint32_t Coalescer::find_or_add_user(std::string_view user_id) {
   const auto index = static_cast<std::uint32_t>(users_.size());
   slots_[at] = {hash, round_, index};
   const auto offset = static_cast<std::uint32_t>(keys_.size());
-  // The form of ledger::user_key(), built in place.
-  keys_.append(options_.key_prefix).append(":{").append(user_id).append("}");
+  ledger::append_user_key(options_.key_prefix, user_id, keys_);
   users_.push_back(
       {hash, offset, static_cast<std::uint32_t>(keys_.size()) - offset, kNone, kNone, Instant{}});
   if (users_.size() * 2 > slots_.size()) grow_slots();
@@ -101,21 +99,14 @@ void Coalescer::gather(const User& user) {
   }
 }
 
-void Coalescer::finish(WriteSet& out) {
-  out.clear();
-  out.writes_.reserve(users_.size());
-  for (const User& user : users_) {
-    gather(user);
-    const auto offset = static_cast<std::uint32_t>(out.bytes_.size());
-    if (!scratch_.empty()) ledger::append_entries(scratch_, out.bytes_);
-    if (erased_until_) ledger::append_erased_before(*erased_until_, out.bytes_);
-    out.writes_.push_back({user.hash, user.key_offset, user.key_bytes, offset,
-                           static_cast<std::uint32_t>(out.bytes_.size()) - offset,
-                           user.newest + options_.retention});
-    out.newest_ = std::max(out.newest_, user.newest);
-  }
-  out.keys_.swap(keys_);
-  clear();
+void Coalescer::encode(const User& user, WriteSet& out) const {
+  const auto offset = static_cast<std::uint32_t>(out.bytes_.size());
+  if (!scratch_.empty()) ledger::append_entries(scratch_, out.bytes_);
+  if (erased_until_) ledger::append_erased_before(*erased_until_, out.bytes_);
+  out.writes_.push_back({user.hash, user.key_offset, user.key_bytes, offset,
+                         static_cast<std::uint32_t>(out.bytes_.size()) - offset,
+                         user.newest + options_.retention});
+  out.newest_ = std::max(out.newest_, user.newest);
 }
 
 void Coalescer::clear() noexcept {

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include <fcap/defaults.h>
 #include <fcap/time.h>
 
 #include "events/event.h"
@@ -57,8 +58,8 @@ class WriteSet {
 class Coalescer {
  public:
   struct Options {
-    std::string key_prefix = "fcap";
-    std::chrono::milliseconds retention = std::chrono::days{32};
+    std::string key_prefix = kDefaultKeyPrefix;
+    std::chrono::milliseconds retention = kDefaultRetention;
   };
 
   explicit Coalescer(Options options);
@@ -81,8 +82,24 @@ class Coalescer {
     }
   }
 
-  /// Encodes what was added into `out` (whose contents are replaced) and starts anew.
-  void finish(WriteSet& out);
+  /// Encodes what was added into `out` (whose contents are replaced) and starts again from empty.
+  void finish(WriteSet& out) {
+    finish(out, [](std::size_t, auto&, auto&) {});
+  }
+  /// The same of what `filter(user, entries, erased_until)` leaves of each user's entries and
+  /// erasure; a user of whom nothing is left becomes no write.
+  template <typename Filter>
+  void finish(WriteSet& out, Filter&& filter) {
+    out.clear();
+    out.writes_.reserve(users_.size());
+    for (std::size_t i = 0; i < users_.size(); ++i) {
+      gather(users_[i]);
+      filter(i, scratch_, erased_until_);
+      if (!scratch_.empty() || erased_until_) encode(users_[i], out);
+    }
+    out.keys_.swap(keys_);
+    clear();
+  }
 
   /// Forgets what was added.
   void clear() noexcept;
@@ -115,6 +132,7 @@ class Coalescer {
   [[nodiscard]] std::string_view id_of(const User& user) const noexcept;
   void grow_slots();
   void gather(const User& user);
+  void encode(const User& user, WriteSet& out) const;
 
   Options options_;
   std::string keys_;

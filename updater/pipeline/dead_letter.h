@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "events/event_decoder.h"
+#include "kafka/producer.h"
 
 namespace fcap::updater {
 
@@ -35,22 +36,10 @@ struct DeadLetter {
   void cut(std::size_t payload_bytes_max, std::size_t key_bytes_max);
 };
 
-/// What became of a dead letter that was sent.
-enum class Delivery : std::uint8_t {
-  kDelivered,
-  kTooLarge,  ///< for this topic; sending the same again cannot help
-  kFailed,
-};
+using kafka::Delivery;
 
-/// Learns whether a dead letter has arrived. Called once, from any thread; must not block.
-class DeadLetterCompletion {
- public:
-  /// `why`: of one that has not, the broker's words; valid during the call.
-  virtual void delivered(Delivery delivery, std::string_view why) noexcept = 0;
-
- protected:
-  ~DeadLetterCompletion() = default;
-};
+/// Learns whether a dead letter has arrived.
+using DeadLetterCompletion = kafka::DeliveryReport;
 
 /// Where dead letters go. A message is not done before its dead letter is.
 class DeadLetterSink {

@@ -35,7 +35,8 @@ DeadLetterBox::DeadLetterBox(DeadLetterSink* sink, const DeadLetterOptions& opti
       options_(options),
       metrics_(&metrics),
       log_(std::move(log)),
-      backoff_(options.backoff_min, options.backoff_max, options.jitter_seed) {}
+      backoff_(options.backoff_min, options.backoff_max, base::seeded_jitter(options.jitter_seed)) {
+}
 
 DeadLetterBox::~DeadLetterBox() {
   std::unique_lock lock(mutex_);
@@ -95,13 +96,10 @@ void DeadLetterBox::pump(Clock::time_point now, const Current& current,
 
 void DeadLetterBox::find_waiting() {
   waiting_.clear();
-  some_failed_ = false;
   for (const auto& slot : slots_) {
-    some_failed_ = some_failed_ || slot->failures > 0;
-    if (slot->failures >= options_.failures_before_waiting) {
-      waiting_.insert(slot->letter.partition);
-    }
+    if (slot->failures > 0) waiting_.insert(slot->letter.partition);
   }
+  some_failed_ = !waiting_.empty();
 }
 
 bool DeadLetterBox::settle(Slot& slot, Clock::time_point now, const Current& current,

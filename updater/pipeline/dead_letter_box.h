@@ -13,10 +13,10 @@
 #include <utility>
 #include <vector>
 
-#include <fcap/redis_options.h>
+#include <fcap/log.h>
 
+#include "base/backoff.h"
 #include "updater/metrics/metrics.h"
-#include "updater/pipeline/backoff.h"
 #include "updater/pipeline/dead_letter.h"
 
 namespace fcap::updater {
@@ -24,8 +24,6 @@ namespace fcap::updater {
 struct DeadLetterOptions {
   std::chrono::milliseconds backoff_min{100};
   std::chrono::milliseconds backoff_max{5000};
-  /// A partition whose letter has failed this often waits for it; the others go on.
-  std::uint32_t failures_before_waiting = 2;
   std::size_t bytes_max = std::size_t{32} * 1024 * 1024;
   std::size_t letters_max = 100'000;
   std::uint64_t jitter_seed = 1;
@@ -63,7 +61,7 @@ class DeadLetterBox {
   /// partition comes across the message again.
   void pump(Clock::time_point now, const Current& current, std::vector<Place>& arrived);
 
-  /// The partitions that wait for a letter.
+  /// The partitions that wait for a letter: one of theirs has failed. The others go on.
   [[nodiscard]] const std::set<std::int32_t>& waiting_partitions() const noexcept {
     return waiting_;
   }
@@ -108,7 +106,7 @@ class DeadLetterBox {
   DeadLetterOptions options_;
   Metrics* metrics_;
   LogCallback log_;
-  Backoff backoff_;
+  base::Backoff backoff_;
   std::vector<std::unique_ptr<Slot>> slots_;
   std::vector<Slot*> retries_;  // wait for their next attempt
   std::vector<Slot*> ended_;    // scratch of pump()

@@ -2,13 +2,13 @@
 
 #include <memory>
 #include <string>
-#include <thread>
+#include <utility>
 
-#include <fcap/redis_options.h>
+#include <fcap/log.h>
 #include <fcap/status.h>
 
 #include "kafka/conf.h"
-#include "kafka/handles.h"
+#include "kafka/producer.h"
 #include "updater/pipeline/dead_letter.h"
 
 namespace fcap::updater {
@@ -17,27 +17,19 @@ namespace fcap::updater {
 /// the message stood and why it was refused (fcap.reason, fcap.member, fcap.topic, fcap.partition,
 /// fcap.offset, fcap.timestamp_ms; of a stub fcap.truncated and fcap.bytes; all text).
 ///
-/// Thread safety: send() from any thread; completions come from its own thread, or from within
-/// send() where a message is refused at once.
+/// Thread safety: as kafka::Producer.
 class DeadLetterProducer final : public DeadLetterSink {
  public:
   static Result<std::unique_ptr<DeadLetterProducer>> create(const kafka::Connection& connection,
                                                             std::string topic, LogCallback log);
-  /// Ends what is under way: delivered within a second, or failed.
-  ~DeadLetterProducer() override;
-  DeadLetterProducer(const DeadLetterProducer&) = delete;
-  DeadLetterProducer& operator=(const DeadLetterProducer&) = delete;
 
   void send(const DeadLetter& letter, DeadLetterCompletion& done) noexcept override;
 
  private:
-  DeadLetterProducer(std::string topic, LogCallback log);
-  void answer(rd_kafka_resp_err_t code, DeadLetterCompletion& done) const noexcept;
+  explicit DeadLetterProducer(std::unique_ptr<kafka::Producer> producer)
+      : producer_(std::move(producer)) {}
 
-  std::string topic_;
-  LogCallback log_;
-  kafka::Ptr<rd_kafka_t> handle_;
-  std::jthread poller_;
+  std::unique_ptr<kafka::Producer> producer_;
 };
 
 }  // namespace fcap::updater

@@ -13,22 +13,35 @@ bool Intake::is_null_user(std::string_view user_id) const noexcept {
                                       user_id) != options_.null_user_ids.end();
 }
 
-Intake::Fate Intake::judge(std::string_view message, const IntakeClocks& clocks) {
-  if (message.size() > options_.message_bytes_max) {
+Intake::Fate Intake::judge(const events::Message& message, const IntakeClocks& clocks) {
+  events_.clear();
+  next_ = 0;
+  if (message.value.size() > options_.message_bytes_max) {
     rejected_ = {events::Rejection::kTooLarge, {}};
     return Fate::kReject;
   }
-  if (const auto rejected = decoder_->decode(message, event_)) {
-    rejected_ = *rejected;
-    return Fate::kReject;
+  switch (decoder_->decode(message, events_, rejected_)) {
+    case events::Decoded::kRejected:
+      events_.clear();
+      return Fate::kReject;
+    case events::Decoded::kNotYet:
+      events_.clear();
+      return Fate::kNotYet;
+    case events::Decoded::kEvents:
+      break;
   }
+  return events_.empty() ? Fate::kNullUser : judge_next(clocks);
+}
+
+Intake::Fate Intake::judge_next(const IntakeClocks& clocks) {
+  const events::Event& event = events_[next_++];
   // Before the clocks: nobody's events need no dead letter, whatever their time.
-  if (is_null_user(event_.user_id)) return Fate::kNullUser;
-  if (event_.time > clocks.local_now + options_.future_allowed) {
+  if (is_null_user(event.user_id)) return Fate::kNullUser;
+  if (event.time > clocks.local_now + options_.future_allowed) {
     rejected_ = {events::Rejection::kInFuture, "timestamp"};
     return Fate::kReject;
   }
-  if (event_.time <= clocks.trim_now - options_.retention) return Fate::kTooOld;
+  if (event.time <= clocks.trim_now - options_.retention) return Fate::kTooOld;
   return Fate::kWrite;
 }
 

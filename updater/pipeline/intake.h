@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include <fcap/defaults.h>
 #include <fcap/time.h>
 
 #include "events/event_decoder.h"
@@ -13,11 +14,11 @@
 namespace fcap::updater {
 
 struct IntakeOptions {
-  std::chrono::milliseconds retention = std::chrono::days{32};
+  std::chrono::milliseconds retention = kDefaultRetention;
   /// An event further ahead of the local clock than this goes to the dead-letter topic.
   std::chrono::milliseconds future_allowed = std::chrono::minutes{5};
   /// User ids that mean "nobody", besides the empty one: such events are neither kept nor rejected.
-  std::vector<std::string> null_user_ids = {"00000000-0000-0000-0000-000000000000"};
+  std::vector<std::string> null_user_ids = {kNullUserId};
   std::size_t message_bytes_max = std::size_t{64} * 1024;
 };
 
@@ -36,16 +37,22 @@ class Intake {
   enum class Fate : std::uint8_t {
     kWrite,     ///< `event` is to be written
     kTooOld,    ///< before the retention: irrelevant
-    kNullUser,  ///< nobody's: irrelevant
+    kNullUser,  ///< no usable user id: irrelevant
     kReject,    ///< `rejected` says why
+    kNotYet,    ///< the message is to be judged again in a while, and before what is behind it
   };
 
   Intake(events::EventDecoder& decoder, IntakeOptions options);
 
-  Fate judge(std::string_view message, const IntakeClocks& clocks);
+  /// What becomes of a message, or of the first of its events; a message without events is
+  /// nobody's.
+  Fate judge(const events::Message& message, const IntakeClocks& clocks);
+  /// Whether the message has more events: judge_next() says what becomes of the next.
+  [[nodiscard]] bool more() const noexcept { return next_ < events_.size(); }
+  Fate judge_next(const IntakeClocks& clocks);
 
-  /// Of the last kWrite; valid until the next call, and while the message lives.
-  [[nodiscard]] const events::Event& event() const noexcept { return event_; }
+  /// Of the last kWrite; valid until the next message, and while this one lives.
+  [[nodiscard]] const events::Event& event() const noexcept { return events_[next_ - 1]; }
   /// Of the last kReject.
   [[nodiscard]] const events::Rejected& rejected() const noexcept { return rejected_; }
 
@@ -54,7 +61,8 @@ class Intake {
 
   events::EventDecoder* decoder_;
   IntakeOptions options_;
-  events::Event event_;
+  std::vector<events::Event> events_;
+  std::size_t next_ = 0;  // of events_, the first that was not judged
   events::Rejected rejected_;
 };
 

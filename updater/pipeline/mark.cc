@@ -1,41 +1,37 @@
 #include "updater/pipeline/mark.h"
 
 #include <cassert>
-#include <charconv>
-
-#include <fmt/format.h>
+#include <utility>
 
 #include "updater/pipeline/store_failure.h"
 
 namespace fcap::updater {
 
-std::string mark_key(std::string_view prefix, std::string_view group, std::string_view topic,
-                     std::int32_t partition) {
-  return fmt::format("{}:mark:{{0}}:{}:{}:{}", prefix, group, topic, partition);
-}
-
-std::optional<std::int64_t> parse_mark(std::string_view text) noexcept {
-  std::int64_t offset = 0;
-  const char* const end = text.data() + text.size();
-  const auto [at, error] = std::from_chars(text.data(), end, offset);
-  if (error != std::errc{} || at != end || offset < 0) return std::nullopt;
-  return offset;
-}
-
 void Mark::read(Store::Deadline deadline) {
   assert(!busy());
   operation_ = Operation::kRead;
-  ended_.store(false, std::memory_order_relaxed);
+  old_.code = StoreCode::kNotFound;
+  pending_.store(1, std::memory_order_relaxed);
   store_->get(key_, deadline, *this);
 }
 
-void Mark::write(std::int64_t offset, Instant expire_at, Store::Deadline deadline) {
+void Mark::read_first(Store::Deadline deadline) {
+  assert(!busy());
+  operation_ = Operation::kRead;
+  pending_.store(2, std::memory_order_relaxed);
+  store_->get(key_, deadline, *this);
+  store_->get(old_.key, deadline, old_);
+}
+
+void Mark::write(MarkValue value, Instant expire_at, Store::Deadline deadline,
+                 std::uint64_t epoch) {
   assert(!busy());
   operation_ = Operation::kWrite;
-  attempted_ = offset;
-  ended_.store(false, std::memory_order_relaxed);
-  const std::string desired = std::to_string(offset);
-  Store::CompareAndSet change{key_, std::nullopt, desired, expire_at};
+  pending_.store(1, std::memory_order_relaxed);
+  const std::string desired = encode_mark(value);
+  attempted_ = std::move(value);
+  Store::CompareAndSet change{.key = key_, .desired = desired, .expire_at = expire_at};
+  change.connection_epoch = epoch;
   if (confirmed_text_) change.expected = *confirmed_text_;
   store_->compare_and_set(change, deadline, *this);
 }
@@ -44,32 +40,48 @@ void Mark::complete(const StoreOutcome& outcome) noexcept {
   code_ = outcome.code;
   record_.assign(outcome.record);
   text_.assign(outcome.text);
-  ended_.store(true, std::memory_order_release);
+  pending_.fetch_sub(1, std::memory_order_acq_rel);
+}
+
+void Mark::OldMark::complete(const StoreOutcome& outcome) noexcept {
+  code = outcome.code;
+  record.assign(outcome.record);
+  mark->pending_.fetch_sub(1, std::memory_order_acq_rel);
+}
+
+Mark::Outcome Mark::take_read() {
+  found_text_.reset();
+  found_.reset();
+  if (code_ == StoreCode::kOk) {
+    found_text_ = record_;
+    found_ = decode_mark(record_);
+    return Outcome::kRead;
+  }
+  if (code_ != StoreCode::kNotFound) return Outcome::kUnread;
+  // An account that may not look there has no old mark either.
+  if (old_.code == StoreCode::kNotFound || old_.code == StoreCode::kServerError) {
+    return Outcome::kRead;
+  }
+  if (old_.code != StoreCode::kOk) {
+    code_ = old_.code;
+    return Outcome::kUnread;
+  }
+  if (const auto offset = decode_old_mark(old_.record)) found_ = MarkValue{.position = *offset};
+  return Outcome::kRead;
 }
 
 Mark::Outcome Mark::poll(bool trust) {
-  if (operation_ == Operation::kNone || !ended_.load(std::memory_order_acquire)) {
+  if (operation_ == Operation::kNone || pending_.load(std::memory_order_acquire) != 0) {
     return Outcome::kNothing;
   }
   const Operation ended = operation_;
   operation_ = Operation::kNone;
-  if (ended == Operation::kRead) {
-    if (code_ == StoreCode::kNotFound) {
-      found_text_.reset();
-      found_.reset();
-      return Outcome::kRead;
-    }
-    if (code_ != StoreCode::kOk) return Outcome::kUnread;
-    found_text_ = record_;
-    found_ = parse_mark(record_);
-    return Outcome::kRead;
-  }
+  if (ended == Operation::kRead) return take_read();
   switch (code_) {
     case StoreCode::kOk:
       if (!trust) return Outcome::kUnknown;
-      confirmed_ = attempted_;
-      confirmed_text_ = std::to_string(*attempted_);
-      attempted_.reset();
+      confirmed_text_ = encode_mark(*attempted_);
+      confirmed_ = std::exchange(attempted_, std::nullopt);
       return Outcome::kWritten;
     case StoreCode::kConflict:
       attempted_.reset();

@@ -10,15 +10,9 @@
 #include <fcap/store.h>
 #include <fcap/time.h>
 
+#include "updater/marks/mark_value.h"
+
 namespace fcap::updater {
-
-/// The key of a partition's mark: "<prefix>:mark:{0}:<group>:<topic>:<partition>". The braces hold
-/// the node's tag: a cluster will need a mark per node.
-[[nodiscard]] std::string mark_key(std::string_view prefix, std::string_view group,
-                                   std::string_view topic, std::int32_t partition);
-
-/// A mark as stored: a decimal offset. None: not one.
-[[nodiscard]] std::optional<std::int64_t> parse_mark(std::string_view text) noexcept;
 
 /// One partition's mark in the store, one operation at a time. Writes replace only the mark that
 /// was confirmed last, so a mark that something else changed is never overwritten unseen, and a
@@ -29,19 +23,26 @@ namespace fcap::updater {
 class Mark final : public StoreCompletion {
  public:
   Mark(Store& store, std::string key) : store_(&store), key_(std::move(key)) {}
+  /// Where releases before version 2 kept the mark; to be said before a read that looks there too.
+  void set_old_key(std::string key) { old_.key = std::move(key); }
   Mark(const Mark&) = delete;
   Mark& operator=(const Mark&) = delete;
 
   /// Starts reading what stands in the store. Not while busy().
   void read(Store::Deadline deadline);
+  /// The same for a partition that is taken over: if it has no mark, one that an older release left
+  /// is taken.
+  void read_first(Store::Deadline deadline);
   /// Starts replacing the confirmed mark (or its absence). Not while busy() or before a read.
-  void write(std::int64_t offset, Instant expire_at, Store::Deadline deadline);
+  /// `epoch`: of the connections on which what it vouches for was acknowledged; on others nothing
+  /// is written.
+  void write(MarkValue value, Instant expire_at, Store::Deadline deadline, std::uint64_t epoch);
 
   [[nodiscard]] bool busy() const noexcept { return operation_ != Operation::kNone; }
 
   /// busy(), and not ended yet.
   [[nodiscard]] bool running() const noexcept {
-    return busy() && !ended_.load(std::memory_order_acquire);
+    return busy() && pending_.load(std::memory_order_acquire) != 0;
   }
 
   enum class Outcome : std::uint8_t {
@@ -56,9 +57,10 @@ class Mark final : public StoreCompletion {
   /// kUnknown.
   Outcome poll(bool trust);
 
-  [[nodiscard]] std::optional<std::int64_t> found() const noexcept { return found_; }
-  [[nodiscard]] std::optional<std::int64_t> confirmed() const noexcept { return confirmed_; }
-  [[nodiscard]] std::optional<std::int64_t> attempted() const noexcept { return attempted_; }
+  using Value = std::optional<MarkValue>;
+  [[nodiscard]] const Value& found() const noexcept { return found_; }
+  [[nodiscard]] const Value& confirmed() const noexcept { return confirmed_; }
+  [[nodiscard]] const Value& attempted() const noexcept { return attempted_; }
   /// Of the operation that ended last, if it failed: why.
   [[nodiscard]] std::string failure() const;
 
@@ -70,21 +72,34 @@ class Mark final : public StoreCompletion {
  private:
   enum class Operation : std::uint8_t { kNone, kRead, kWrite };
 
+  /// Where an older release's mark would be, and what was found there.
+  struct OldMark final : StoreCompletion {
+    explicit OldMark(Mark& m) noexcept : mark(&m) {}
+    void complete(const StoreOutcome& outcome) noexcept override;
+    Mark* mark;
+    std::string key;
+    StoreCode code = StoreCode::kNotFound;
+    std::string record;
+  };
+
+  Outcome take_read();
+
   Store* store_;
   std::string key_;
   Operation operation_ = Operation::kNone;
-  // What stands in the store byte by byte: a mark that is no number is replaced all the same.
+  // What stands in the store byte by byte: a mark that is not understood is replaced all the same.
   std::optional<std::string> confirmed_text_;
-  std::optional<std::int64_t> confirmed_;
-  std::optional<std::int64_t> attempted_;
+  Value confirmed_;
+  Value attempted_;
   std::optional<std::string> found_text_;
-  std::optional<std::int64_t> found_;
+  Value found_;
 
-  // Written by complete(), read after ended_.
+  // Written by complete(), read when nothing is pending.
   StoreCode code_ = StoreCode::kOk;
   std::string record_;
   std::string text_;
-  std::atomic<bool> ended_{false};
+  OldMark old_{*this};
+  std::atomic<int> pending_{0};
 };
 
 }  // namespace fcap::updater

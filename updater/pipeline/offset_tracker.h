@@ -35,8 +35,9 @@ class OffsetTracker {
   [[nodiscard]] std::optional<std::int64_t> low_water() const noexcept { return low_water_; }
   /// The offset behind the newest range begun: where the reader is.
   [[nodiscard]] std::optional<std::int64_t> next_offset() const noexcept { return next_; }
+  /// For tests, which bound it.
   [[nodiscard]] std::size_t ranges_held() const noexcept { return ranges_.size(); }
-  /// Whether nothing begun is unfinished.
+  /// Whether nothing begun is unfinished. For tests.
   [[nodiscard]] bool idle() const noexcept { return ranges_.empty(); }
 
  private:

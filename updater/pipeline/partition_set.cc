@@ -6,14 +6,14 @@
 
 #include <fmt/format.h>
 
+#include "updater/pipeline/partition_text.h"
+
 namespace fcap::updater {
 namespace {
 
 constexpr std::chrono::milliseconds kWaitStep{1};
-
-std::string describe(std::optional<std::int64_t> offset) {
-  return offset ? std::to_string(*offset) : "none";
-}
+/// The newest event that a mark vouches for may lie a little ahead of the clock.
+constexpr std::chrono::hours kMarkOutlives{1};
 
 }  // namespace
 
@@ -25,7 +25,8 @@ PartitionSet::PartitionSet(Store& store, Epoch epoch, OffsetSource& source, Mark
       options_(std::move(options)),
       metrics_(&metrics),
       log_(std::move(log)),
-      backoff_(options_.backoff_min, options_.backoff_max, options_.jitter_seed) {}
+      backoff_(options_.backoff_min, options_.backoff_max,
+               base::seeded_jitter(options_.jitter_seed)) {}
 
 PartitionSet::~PartitionSet() {
   for (auto& [id, p] : partitions_) retire(std::move(p.mark));
@@ -64,20 +65,28 @@ void PartitionSet::assign(std::vector<PartitionOffset>& partitions) {
     }
     auto mark = std::make_unique<Mark>(
         *store_, mark_key(options_.key_prefix, options_.group_id, options_.topic, at.partition));
+    mark->set_old_key(
+        old_mark_key(options_.key_prefix, options_.group_id, options_.topic, at.partition));
     Partition& p = partitions_.emplace(at.partition, std::move(mark)).first->second;
     p.generation = ++generations_;
     start_check(p);
   }
-  std::vector<PartitionOffset> committed = partitions;
-  const Status status = source_->committed(committed);
-  if (!status.ok()) report(LogLevel::kWarning, status.text());
-  await_marks(partitions);
-  for (std::size_t i = 0; i < partitions.size(); ++i) {
-    PartitionOffset& at = partitions[i];
+  std::vector<std::int32_t> asked;
+  for (const PartitionOffset& at : partitions) {
+    partitions_.at(at.partition).asked = Asked::kYes;
+    asked.push_back(at.partition);
+  }
+  source_->ask(asked);
+  await_answers(partitions);
+  const Clock::time_point now = Clock::now();
+  for (PartitionOffset& at : partitions) {
     Partition& p = partitions_.at(at.partition);
-    if (!status.ok() || p.mark->poll(true) != Mark::Outcome::kRead) continue;
-    settle_start(at.partition, p,
-                 committed[i].offset >= 0 ? std::optional(committed[i].offset) : std::nullopt);
+    after_mark(at.partition, p, p.mark->poll(true), now);
+  }
+  await_looks(partitions);
+  for (PartitionOffset& at : partitions) {
+    Partition& p = partitions_.at(at.partition);
+    if (p.phase == Phase::kAsking && p.mark_verdict) finish_check(at.partition, p, now);
     if (!p.positioned) continue;
     at.offset = p.place_at;
     p.must_move = false;
@@ -85,10 +94,25 @@ void PartitionSet::assign(std::vector<PartitionOffset>& partitions) {
   metrics_->assigned_partitions.set(static_cast<std::int64_t>(partitions_.size()));
 }
 
-void PartitionSet::await_marks(std::span<const PartitionOffset> partitions) {
-  // Every read ends by its deadline, so this does.
-  for (const PartitionOffset& at : partitions) {
-    while (partitions_.at(at.partition).mark->running()) std::this_thread::sleep_for(kWaitStep);
+void PartitionSet::await_answers(std::span<const PartitionOffset> partitions) {
+  const Clock::time_point until = Clock::now() + options_.deadline;
+  const auto settled = [this](const PartitionOffset& at) {
+    return !partitions_.at(at.partition).mark->running() && source_->answer(at.partition);
+  };
+  while (!std::all_of(partitions.begin(), partitions.end(), settled) && Clock::now() < until) {
+    std::this_thread::sleep_for(kWaitStep);
+  }
+}
+
+void PartitionSet::await_looks(std::span<const PartitionOffset> partitions) {
+  const Clock::time_point until = Clock::now() + options_.deadline;
+  const auto waits = [this](const PartitionOffset& at) {
+    return partitions_.at(at.partition).mark_look.has_value();
+  };
+  take_looks(Clock::now());
+  while (std::any_of(partitions.begin(), partitions.end(), waits) && Clock::now() < until) {
+    std::this_thread::sleep_for(kWaitStep);
+    take_looks(Clock::now());
   }
 }
 
@@ -104,24 +128,36 @@ void PartitionSet::revoke(std::span<const PartitionOffset> partitions) {
   std::erase_if(sealed_, [this](const Batch::Range& range) {
     return partitions_.find(range.partition) == partitions_.end();
   });
-  report_lag();
   metrics_->assigned_partitions.set(static_cast<std::int64_t>(partitions_.size()));
 }
 
 void PartitionSet::start_check(Partition& p) {
   p.phase = Phase::kChecking;
   p.mark_due = {};
+  p.bounds.reset();
+  p.mark_look.reset();
+  p.mark_verdict.reset();
   const std::uint64_t epoch = epoch_();
+  if (p.epoch != epoch) p.fill = ++generations_;
   p.reconnected = p.reconnected || p.epoch != epoch;
   p.epoch = epoch;
   if (p.mark->busy()) return;  // its outcome leads here again
   p.operation_epoch = epoch;
-  p.mark->read(Clock::now() + options_.deadline);
+  const Clock::time_point until = Clock::now() + options_.deadline;
+  if (p.positioned) {
+    p.mark->read(until);
+  } else {
+    p.mark->read_first(until);
+  }
 }
 
 void PartitionSet::place(Partition& p, std::int64_t offset) {
   p.generation = ++generations_;
+  p.fill = p.generation;
+  p.gaps = gaps_below(p.gaps, offset);
+  p.sure_from = offset;
   p.tracker = OffsetTracker(offset);
+  p.log.restart(offset);
   p.letters.clear();
   p.positioned = true;
   p.open = false;
@@ -130,99 +166,71 @@ void PartitionSet::place(Partition& p, std::int64_t offset) {
   p.first_message = true;
 }
 
-void PartitionSet::settle_start(std::int32_t id, Partition& p,
-                                std::optional<std::int64_t> committed) {
-  const Start start = decide_start(committed, p.mark->found());
-  std::int64_t offset = start.offset;
-  if (start.retention_start) {
-    const Result<std::int64_t> first = source_->retention_start(id);
-    if (!first.ok()) {
-      report(LogLevel::kWarning, first.status().text());
-      return;
-    }
-    offset = first.value();
-    if (committed) metrics_->mark_losses.add();
-    report_retention_start(id, p, committed, offset);
-  } else {
-    if (committed && *committed > offset) {
-      metrics_->rewinds.add();
-      metrics_->rewound_messages.add(static_cast<std::uint64_t>(*committed - offset));
-    }
-    report(LogLevel::kInfo, fmt::format("partition {}: mark {}, committed {}; reading from {}", id,
-                                        describe(p.mark->found()), describe(committed), offset));
+std::optional<Result<LogBounds>> PartitionSet::answer_of(std::int32_t id, Partition& p) {
+  if (p.asked == Asked::kNo) {
+    p.asked = Asked::kSoon;
+    to_ask_.push_back(id);
   }
-  p.mark->accept_found();
-  p.reconnected = false;
-  p.commit_sent = committed;
-  place(p, offset);
-  // The mark of another log must not stand above this one's offsets.
-  p.mark_may_fall = start.retention_start;
-  p.phase = Phase::kConfirming;
+  if (p.asked == Asked::kSoon) return std::nullopt;
+  std::optional<Result<LogBounds>> answer = source_->answer(id);
+  if (answer) p.asked = Asked::kNo;
+  return answer;
 }
 
-void PartitionSet::report_retention_start(std::int32_t id, const Partition& p,
-                                          std::optional<std::int64_t> committed,
-                                          std::int64_t offset) {
-  if (!p.mark->found()) {
-    report(committed ? LogLevel::kWarning : LogLevel::kInfo,
-           fmt::format("partition {}: no mark in Redis (committed: {}); reading from the start of "
-                       "retention, offset {}",
-                       id, describe(committed), offset));
-    return;
-  }
-  metrics_->offset_resets.add();
-  report(LogLevel::kWarning,
-         fmt::format("partition {}: mark {}, but the group has committed no offset: the topic was "
-                     "recreated, this is another cluster, or the offsets have expired; reading "
-                     "from the start of retention, offset {}",
-                     id, describe(p.mark->found()), offset));
+std::optional<LogBounds> PartitionSet::bounds_of(std::int32_t id, Partition& p,
+                                                 Clock::time_point now) {
+  // What was asked about a jump may have been asked of a log that is no more.
+  if (p.jump && p.phase != Phase::kAsking) p.asked = Asked::kNo;
+  p.phase = Phase::kAsking;
+  const std::optional<Result<LogBounds>> answer = answer_of(id, p);
+  if (!answer) return std::nullopt;
+  if (answer->ok()) return answer->value();
+  p.phase = Phase::kChecking;
+  failed(id, p, now, "it is not known where to begin: " + answer->status().text());
+  return std::nullopt;
 }
 
-bool PartitionSet::rewind_to(std::int32_t id, Partition& p, const Rewind& rewind) {
-  std::int64_t target = rewind.offset;
-  if (rewind.to == Rewind::To::kRetentionStart) {
-    const Result<std::int64_t> first = source_->retention_start(id);
-    if (!first.ok()) {
-      report(LogLevel::kWarning, first.status().text());
-      return false;
-    }
-    target = first.value();
-  }
-  if (p.mark->found() != p.mark->confirmed()) metrics_->mark_losses.add();
-  const std::int64_t position = p.tracker.next_offset().value_or(target);
-  report(LogLevel::kWarning,
-         fmt::format("partition {}: mark {}, last written {}{}; going back from {} to {}", id,
-                     describe(p.mark->found()), describe(p.mark->confirmed()),
-                     p.reconnected ? ", reconnected since" : "", position, target));
-  metrics_->rewinds.add();
-  if (position > target) {
-    metrics_->rewound_messages.add(static_cast<std::uint64_t>(position - target));
-  }
-  p.mark_may_fall = p.mark_may_fall || rewind.lower_mark;
-  place(p, std::min(target, position));
-  return true;
-}
-
-void PartitionSet::finish_check(std::int32_t id, Partition& p) {
+void PartitionSet::finish_check(std::int32_t id, Partition& p, Clock::time_point now) {
   if (!p.positioned) {
-    // Taken over while Redis or Kafka did not answer.
-    std::vector<PartitionOffset> committed{{id, PartitionOffset::kNone}};
-    if (const Status status = source_->committed(committed); !status.ok()) {
-      report(LogLevel::kWarning, status.text());
-      return;
-    }
-    settle_start(id, p,
-                 committed[0].offset >= 0 ? std::optional(committed[0].offset) : std::nullopt);
+    if (!p.bounds) p.bounds = bounds_of(id, p, now);
+    if (!p.bounds || !mark_look_done(id, p)) return;
+    return settle_start(id, p, *p.bounds, *p.mark_verdict);
+  }
+  if (p.other_log) {
+    const auto bounds = bounds_of(id, p, now);
+    if (bounds) follow_other_log(id, p, bounds->retention_start);
     return;
   }
-  if (p.epoch != epoch_()) return;  // reconnected while it was read: once more
-  const MarkCheck check{p.mark->confirmed(), p.mark->attempted(), p.reconnected,
-                        p.tracker.next_offset().value_or(0)};
-  const Rewind rewind = decide_rewind(check, p.mark->found());
-  if (rewind.to != Rewind::To::kNowhere && !rewind_to(id, p, rewind)) return;
+  const Mark::Value& found = p.mark->found();
+  // One that this process has not written may be a restored one, of a log that is no more.
+  const bool ours = found == p.mark->confirmed() || found == p.mark->attempted();
+  if (!ours && !mark_look_done(id, p)) return;
+  const bool of_another = !ours && p.mark_verdict->is == LogVerdict::Is::kAnother;
+  const MarkCheck check{claim_of(p.mark->confirmed()), claim_of(p.mark->attempted()),
+                        p.reconnected};
+  Rewind rewind = decide_rewind(check, of_another ? std::nullopt : claim_of(found));
+  // A mark that was to fall claims too much, or speaks of another log; what was done since may be
+  // on a server that is gone.
+  const bool distrusted = ours && p.reconnected && p.mark_may_fall;
+  if (p.doubted || distrusted) rewind = {Rewind::To::kRetentionStart, {}, true};
+  if (rewind.to == Rewind::To::kRetentionStart) {
+    const auto bounds = bounds_of(id, p, now);
+    if (!bounds) return;
+    rewind.certain = {bounds->retention_start, {}};
+  }
+  if (rewind.to != Rewind::To::kNowhere) recover(id, p, rewind);
+  p.doubted = false;
+  p.mark_may_fall = p.mark_may_fall || of_another;
   p.mark->accept_found();
   p.reconnected = false;
   p.phase = Phase::kConfirming;
+}
+
+void PartitionSet::doubt_all() {
+  for (auto& [id, p] : partitions_) {
+    p.doubted = p.positioned;
+    start_check(p);
+  }
 }
 
 void PartitionSet::failed(std::int32_t id, Partition& p, Clock::time_point now, std::string why) {
@@ -255,19 +263,21 @@ void PartitionSet::after_mark(std::int32_t id, Partition& p, Mark::Outcome outco
       return;
     case Mark::Outcome::kRead:
       if (p.phase != Phase::kChecking) return;
-      finish_check(id, p);
-      if (p.phase == Phase::kChecking) failed(id, p, now, "it is not known where to begin");
+      // Reconnected while it was read: once more.
+      if (p.epoch == epoch_() || !p.positioned) finish_check(id, p, now);
       return;
     case Mark::Outcome::kUnread:
       failed(id, p, now, "the mark cannot be read: " + p.mark->failure());
       return;
     case Mark::Outcome::kWritten:
       recovered(p);
-      if (p.phase == Phase::kConfirming) {
+      // A write from before it was to fall has not made it fall.
+      if (mark_says_all(p) && position_of(claim_of(p.mark->confirmed())) <= p.done_below()) {
+        p.mark_may_fall = false;
+      }
+      if (p.phase == Phase::kConfirming && !p.mark_may_fall && mark_says_all(p)) {
         p.phase = p.must_move ? Phase::kPlacing : Phase::kReading;
       }
-      // A write from before it was to fall has not made it fall.
-      if (p.mark->confirmed() <= p.done_below()) p.mark_may_fall = false;
       metrics_->marks_written.add();
       return;
     case Mark::Outcome::kConflict:
@@ -284,15 +294,17 @@ void PartitionSet::act(std::int32_t id, Partition& p, Clock::time_point now, Ins
   // An answer that a reconnection overtook says nothing of the server that there is now.
   after_mark(id, p, p.mark->poll(p.operation_epoch == epoch_()), now);
   if (p.phase != Phase::kChecking && p.epoch != epoch_()) start_check(p);
+  if (p.positioned) look_if_due(id, p, now);
+  if (p.jump) judge_jump(id, p);
   if (p.mark->busy()) return;
-  if (p.phase == Phase::kChecking) {
-    if (now >= p.mark_due) start_check(p);
-    return;
-  }
-  const std::int64_t wanted =
-      mark_to_write(p.done_below().value_or(0), p.mark->confirmed(), p.mark_may_fall);
+  if (p.phase == Phase::kAsking) finish_check(id, p, now);
+  if (p.phase == Phase::kChecking && now >= p.mark_due) start_check(p);
+  if (p.phase <= Phase::kAsking) return;
+  count_done(p);
+  const std::int64_t wanted = mark_to_write(
+      p.done_below().value_or(0), position_of(claim_of(p.mark->confirmed())), p.mark_may_fall);
   if (p.phase == Phase::kConfirming) return write_mark(p, wanted, now, wall_now);
-  const bool moved = p.mark->confirmed() != wanted;
+  const bool moved = mark_moved(p, wanted);
   if (now < p.mark_due && !(hurry_ && moved)) return;
   if (!moved && p.mark_due + (options_.idle_interval - options_.interval) > now) return;
   write_mark(p, wanted, now, wall_now);
@@ -301,14 +313,21 @@ void PartitionSet::act(std::int32_t id, Partition& p, Clock::time_point now, Ins
 void PartitionSet::write_mark(Partition& p, std::int64_t offset, Clock::time_point now,
                               Instant wall_now) {
   p.mark_due = now + options_.interval;
-  p.operation_epoch = epoch_();
-  p.mark->write(offset, wall_now + 2 * options_.retention, now + options_.deadline);
+  // A server that is reached by now, and that this one has not looked at yet, must not get it: it
+  // may lack the events that the mark vouches for.
+  p.operation_epoch = p.epoch;
+  p.mark->write(value_of_mark(p, offset), wall_now + options_.retention + kMarkOutlives,
+                now + options_.deadline, p.epoch);
 }
 
 void PartitionSet::tick(Clock::time_point now, Instant wall_now) {
+  take_looks(now);
   for (auto& [id, p] : partitions_) {
     act(id, p, now, wall_now);
   }
+  source_->ask(to_ask_);
+  for (const std::int32_t id : to_ask_) partitions_.at(id).asked = Asked::kYes;
+  to_ask_.clear();
   hurry_ = false;
   std::erase_if(retired_, [](const auto& mark) {
     (void)mark->poll(false);
@@ -327,11 +346,11 @@ bool PartitionSet::failing() const noexcept {
 }
 
 bool PartitionSet::marks_settled() const noexcept {
-  return std::all_of(partitions_.begin(), partitions_.end(), [](const auto& it) {
+  return std::all_of(partitions_.begin(), partitions_.end(), [this](const auto& it) {
     const Partition& p = it.second;
-    if (p.phase <= Phase::kConfirming) return true;  // not to be had now
-    return !p.mark->busy() && p.mark->confirmed() &&
-           *p.mark->confirmed() >= p.done_below().value_or(0);
+    if (p.phase <= Phase::kConfirming) return true;  // not available yet
+    const auto written = position_of(claim_of(p.mark->confirmed()));
+    return !p.mark->busy() && written >= p.done_below().value_or(0) && !mark_moved(p, *written);
   });
 }
 
@@ -361,7 +380,8 @@ void PartitionSet::move_again(Partition& p) {
   if (p.phase == Phase::kReading) p.phase = Phase::kPlacing;
 }
 
-bool PartitionSet::take(std::int32_t partition, std::int64_t offset) {
+bool PartitionSet::take(std::int32_t partition, const Delivered& message) {
+  const std::int64_t offset = message.offset;
   Partition* p = find(partition);
   if (p == nullptr) return false;
   if (p->phase != Phase::kReading || p->held) {
@@ -371,20 +391,18 @@ bool PartitionSet::take(std::int32_t partition, std::int64_t offset) {
   }
   const std::int64_t expected = p->open ? p->open_end : p->tracker.next_offset().value_or(offset);
   if (offset < expected) {
-    // The position is past the log's end: the topic was made anew, or truncated.
+    // The position is past the log's end: the topic was recreated or truncated.
     metrics_->offset_resets.add();
     report(LogLevel::kError, fmt::format("partition {}: reading goes on at offset {}, below the "
-                                         "position {}: was the topic made anew?",
+                                         "position {}: was the topic recreated?",
                                          partition, offset, expected));
     close_range(partition, *p);
     place(*p, offset);
+    p->log.forget();
     p->must_move = false;
     p->mark_may_fall = true;
   } else if (offset > expected && p->first_message) {
-    metrics_->offset_resets.add();
-    report(LogLevel::kWarning,
-           fmt::format("partition {}: asked for offset {}, the first there is is {}", partition,
-                       expected, offset));
+    p->jump = {expected, offset};
   }
   p->first_message = false;
   if (!p->open) {
@@ -392,51 +410,15 @@ bool PartitionSet::take(std::int32_t partition, std::int64_t offset) {
     p->open_first = offset;
   }
   p->open_end = offset + 1;
+  p->open_last = message;
   return true;
-}
-
-std::optional<std::int64_t> PartitionSet::Partition::done_below() const {
-  const auto done = tracker.low_water();
-  if (!done || letters.empty()) return done;
-  return std::min(*done, *letters.begin());
-}
-
-std::uint64_t PartitionSet::open_letter(std::int32_t partition, std::int64_t offset) {
-  Partition* p = find(partition);
-  if (p == nullptr) return 0;
-  p->letters.insert(offset);
-  return p->generation;
-}
-
-void PartitionSet::close_letter(std::int32_t partition, std::uint64_t generation,
-                                std::int64_t offset) {
-  Partition* p = find(partition);
-  if (p == nullptr || p->generation != generation) return;
-  if (const auto letter = p->letters.find(offset); letter != p->letters.end()) {
-    p->letters.erase(letter);
-  }
-}
-
-bool PartitionSet::current(std::int32_t partition, std::uint64_t generation) const {
-  const auto found = partitions_.find(partition);
-  return found != partitions_.end() && found->second.generation == generation;
-}
-
-void PartitionSet::hold(std::int32_t partition, bool held) {
-  Partition* p = find(partition);
-  if (p == nullptr || p->held == held) return;
-  p->held = held;
-  move_again(*p);
-}
-
-bool PartitionSet::held(std::int32_t partition) const {
-  const auto found = partitions_.find(partition);
-  return found != partitions_.end() && found->second.held;
 }
 
 void PartitionSet::close_range(std::int32_t id, Partition& p) {
   if (!p.open) return;
   p.open = false;
+  const Delivered& last = p.open_last;
+  p.log.delivered({last.offset, last.timestamp_ms, hash_message(last.key, last.payload)});
   sealed_.push_back({id, p.generation, p.tracker.begin(p.open_first, p.open_end)});
 }
 
@@ -463,22 +445,6 @@ void PartitionSet::collect_commits(std::vector<PartitionOffset>& out) {
 
 void PartitionSet::forget_commits() {
   for (auto& [id, p] : partitions_) p.commit_sent.reset();
-}
-
-void PartitionSet::report_lag() {
-  std::int64_t sum = 0;
-  PartitionGauge::Values lags;
-  for (const auto& [id, p] : partitions_) {
-    const auto end = source_->known_end(id);
-    const auto done = low_water(id);
-    if (!end || !done) continue;
-    // The end was heard of some time ago.
-    const std::int64_t lag = std::max<std::int64_t>(*end - *done, 0);
-    lags.emplace(id, lag);
-    sum += lag;
-  }
-  metrics_->lag_messages.set(sum);
-  metrics_->partition_lag_messages.replace(std::move(lags));
 }
 
 void PartitionSet::list(std::vector<PartitionOffset>& out) const {

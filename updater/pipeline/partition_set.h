@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -9,44 +10,53 @@
 #include <set>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include <fcap/redis_options.h>
+#include <fcap/defaults.h>
+#include <fcap/log.h>
 #include <fcap/status.h>
 #include <fcap/store.h>
 #include <fcap/time.h>
 
+#include "base/backoff.h"
+#include "kafka/partition_lists.h"
+#include "updater/marks/log_look.h"
+#include "updater/marks/log_watch.h"
 #include "updater/metrics/metrics.h"
-#include "updater/pipeline/backoff.h"
 #include "updater/pipeline/batch.h"
-#include "updater/pipeline/kafka_consumer.h"
+#include "updater/pipeline/delivered.h"
+#include "updater/pipeline/gap_times.h"
 #include "updater/pipeline/mark.h"
 #include "updater/pipeline/offset_tracker.h"
 #include "updater/pipeline/rewind.h"
+#include "updater/watch/log_bounds.h"
 
 namespace fcap::updater {
+
+using kafka::PartitionOffset;
 
 /// What partitions need to know of Kafka's log.
 class OffsetSource {
  public:
-  /// Fills in the group's committed offsets; kNone where there is none.
-  virtual Status committed(std::vector<PartitionOffset>& partitions) = 0;
-  /// The first offset that may hold an event within retention.
-  virtual Result<std::int64_t> retention_start(std::int32_t partition) = 0;
-  /// The end of the log as last heard; none when nothing was heard yet. Asks nobody.
-  [[nodiscard]] virtual std::optional<std::int64_t> known_end(std::int32_t partition) const = 0;
+  /// Asks where reading of the partitions may begin; waits for nothing. What was answered before is
+  /// forgotten.
+  virtual void ask(std::span<const std::int32_t> partitions) = 0;
+  /// The answer to what was asked last; none: it has not arrived.
+  virtual std::optional<Result<LogBounds>> answer(std::int32_t partition) = 0;
 
  protected:
   ~OffsetSource() = default;
 };
 
 struct MarkOptions {
-  std::string key_prefix = "fcap";
+  std::string key_prefix = kDefaultKeyPrefix;
   std::string group_id;
   std::string topic;
-  /// A mark outlives the events it speaks for: it is kept for twice the retention. An older one may
-  /// go: everything before it has expired, and a missing mark starts at the retention's start.
-  std::chrono::milliseconds retention = std::chrono::days{32};
+  /// A mark outlives the events it speaks for, by little: a clock of Redis' host that jumps and
+  /// takes all records takes the marks as well. An older one may go: everything before it has
+  /// expired, and a missing mark starts at the retention's start.
+  std::chrono::milliseconds retention = kDefaultRetention;
   std::chrono::milliseconds deadline{1000};
   /// Between two marks of a partition that moves, and of one that does not.
   std::chrono::milliseconds interval{100};
@@ -54,6 +64,26 @@ struct MarkOptions {
   std::chrono::milliseconds backoff_min{20};
   std::chrono::milliseconds backoff_max{1000};
   std::uint64_t jitter_seed = 1;
+  /// How often each partition's log is looked at, to know it again, and the least time between two
+  /// looks when something has happened to Kafka's brokers.
+  std::chrono::milliseconds log_interval{60'000};
+  std::chrono::milliseconds log_interval_min{1000};
+  /// A stretch of at least so many offsets that may be missing is not read in line, because every
+  /// later message would wait for it: it becomes a gap of the mark, reading goes on, and whoever
+  /// fills gaps reads it meanwhile. None: everything is read in line, the gaps of a mark as well.
+  std::optional<std::int64_t> gap_min;
+  /// Gaps are filled by segments of so many offsets, the newest first.
+  std::int64_t segment_offsets_max = 200'000;
+};
+
+/// A part of a gap, to be read and written. Done only if all of it was acknowledged on the
+/// connections of `epoch`.
+struct GapSegment {
+  std::int32_t partition = 0;
+  std::uint64_t fill = 0;  ///< the gaps were decided upon once more whenever it differs
+  std::uint64_t epoch = 0;
+  std::int64_t from = 0;
+  std::int64_t to = 0;
 };
 
 /// The assigned partitions: where each one's reading is, up to where everything is done, what mark
@@ -61,9 +91,14 @@ struct MarkOptions {
 ///
 /// A partition is read only in phase kReading. It leaves that phase when its mark must be compared
 /// (kChecking: at assignment, after a conflict, after a write that failed, after a reconnection);
-/// then a mark must be acknowledged on the present connection (kConfirming), because without marks
+/// then Kafka may have to say where to begin (kAsking), while everything else goes on; then a mark
+/// must be acknowledged on the present connection (kConfirming), because without marks
 /// nobody would notice that Redis has lost what is read; then the consumer must be moved
 /// (kPlacing).
+///
+/// What may be missing is read again in line if it is little; if it is much it becomes a gap of the
+/// mark, and is handed out in segments. Of each partition this holds: what lies below done_below()
+/// and in no gap is in this very data set.
 ///
 /// Thread safety: one thread.
 class PartitionSet {
@@ -79,9 +114,14 @@ class PartitionSet {
   PartitionSet(const PartitionSet&) = delete;
   PartitionSet& operator=(const PartitionSet&) = delete;
 
-  /// Takes partitions over and says where each begins. Reads their marks and waits for them up to
-  /// the marks' deadline; one that cannot be judged yet gets kNone and starts in kChecking. None is
-  /// read before tick() has confirmed its mark.
+  /// Lets each partition's log be looked at, to know it again. Null, as at first: nobody looks.
+  void set_log_looks(LogLooks* looks) noexcept { looks_ = looks; }
+  /// Something has happened to Kafka's brokers: the logs may not be what they were.
+  void suspect_logs();
+
+  /// Takes partitions over and says where each begins. Reads their marks, asks Kafka, and waits for
+  /// both up to the marks' deadline; one that cannot be judged by then gets kNone, and tick() goes
+  /// on. None is read before tick() has confirmed its mark.
   void assign(std::vector<PartitionOffset>& partitions);
   /// Gives partitions up; their metrics go with them.
   void revoke(std::span<const PartitionOffset> partitions);
@@ -97,8 +137,15 @@ class PartitionSet {
   /// The consumer no longer stands where it was (resumed, or polled across a rebalance).
   void place_again();
 
-  /// A message of a partition was taken in. False: it must be dropped (not being read).
-  bool take(std::int32_t partition, std::int64_t offset);
+  /// A message of a partition was taken in; its views live until the next seal(). False: it must
+  /// be dropped (not being read).
+  bool take(std::int32_t partition, const Delivered& message);
+  bool take(std::int32_t partition, std::int64_t offset) {
+    return take(partition, Delivered{.offset = offset});
+  }
+  /// The consumer has found that there is no message between the one delivered last and `end`, so
+  /// what precedes `end` is done when what was taken is. Not before everything taken was sealed.
+  void reached_end(std::int32_t partition, std::int64_t end);
   /// A dead letter of this message is under way: until it has arrived, the partition's offsets do
   /// not move beyond it. Gives the generation to close it with.
   std::uint64_t open_letter(std::int32_t partition, std::int64_t offset);
@@ -108,6 +155,8 @@ class PartitionSet {
   /// A partition that is held is not read; when it is let go, the consumer must be moved.
   void hold(std::int32_t partition, bool held);
   [[nodiscard]] bool held(std::int32_t partition) const;
+  /// The offset of the message that should come next; none: nothing should come now.
+  [[nodiscard]] std::optional<std::int64_t> awaited(std::int32_t partition) const;
 
   /// What was taken since the last call, as ranges of a batch.
   void seal(std::vector<Batch::Range>& ranges);
@@ -127,8 +176,23 @@ class PartitionSet {
   /// Writes marks at once, not by their interval, until the next tick.
   void hurry() noexcept { hurry_ = true; }
 
-  /// Puts into the metrics how far what is done lies behind the ends.
-  void report_lag();
+  /// Redis may have dropped what still counts without a trace in any mark: everything since the
+  /// start of retention is read again.
+  void doubt_all();
+
+  /// The newest segment of each partition that has a gap and is being read.
+  void list_segments(std::vector<GapSegment>& out) const;
+  /// Whether it is worth going on with a segment.
+  [[nodiscard]] bool filling(const GapSegment& segment) const;
+  /// Everything in it has been acknowledged, dead letters included. False: it counts for nothing
+  /// (Redis may have lost some of it), and will be handed out again if it is still missing.
+  bool segment_done(const GapSegment& segment);
+  /// The generation that dead letters of a partition's gap carry.
+  [[nodiscard]] std::uint64_t generation(std::int32_t partition) const;
+  /// Where gaps end, of the partitions of which it is known whether they have any.
+  void list_gap_ends(std::vector<GapEnd>& out) const;
+  /// How many offsets are in gaps.
+  [[nodiscard]] std::int64_t offsets_missing() const noexcept;
 
   [[nodiscard]] std::size_t size() const noexcept { return partitions_.size(); }
   void list(std::vector<PartitionOffset>& out) const;
@@ -136,50 +200,101 @@ class PartitionSet {
   [[nodiscard]] std::optional<std::int64_t> low_water(std::int32_t partition) const;
 
  private:
-  enum class Phase : std::uint8_t { kChecking, kConfirming, kPlacing, kReading };
+  enum class Phase : std::uint8_t { kChecking, kAsking, kConfirming, kPlacing, kReading };
+  /// Kafka, where to begin: at the end of tick(), so that all are asked together.
+  enum class Asked : std::uint8_t { kNo, kSoon, kYes };
+  /// Reading was to go on at one offset and went on at a later one.
+  struct Jump {
+    std::int64_t from = 0;
+    std::int64_t to = 0;
+  };
   struct Partition {
     explicit Partition(std::unique_ptr<Mark> m) : mark(std::move(m)) {}
     std::unique_ptr<Mark> mark;
     Phase phase = Phase::kChecking;
     bool positioned = false;  // tracker says where reading is
+    Asked asked = Asked::kNo;
+    bool held = false;
     std::uint64_t generation = 0;
     OffsetTracker tracker;
     std::multiset<std::int64_t> letters;  // offsets whose dead letters have not arrived
-    bool held = false;
     /// Everything below it is done, dead letters included.
-    [[nodiscard]] std::optional<std::int64_t> done_below() const;
-    bool must_move = false;  // the consumer stands elsewhere than at place_at
+    [[nodiscard]] std::optional<std::int64_t> done_below() const {
+      const auto done = tracker.low_water();
+      return !done || letters.empty() ? done : std::min(*done, *letters.begin());
+    }
+    // What may be missing, below sure_from. Above it lies only what a mark found called missing:
+    // that is read in line.
+    Gaps gaps;
+    std::int64_t sure_from = 0;  // what is done from here on is done in this data set
+    std::uint64_t fill = 0;
     std::int64_t place_at = 0;
+    bool must_move = false;    // the consumer stands elsewhere than at place_at
     bool reconnected = false;  // kChecking: since the mark was confirmed
     bool mark_may_fall = false;
+    bool doubted = false;               // kChecking: whatever its mark says
     bool first_message = true;          // none was taken since the partition was placed
+    std::optional<Jump> jump;           // of which is not known yet whether anything was missing
     std::uint64_t epoch = 0;            // of the connections when the mark was compared
     std::uint64_t operation_epoch = 0;  // when the operation under way was started
     Clock::time_point mark_due{};
     std::uint32_t failures = 0;
     std::optional<std::int64_t> commit_sent;
+    LogWatch log;
+    // Of a check: what Kafka has answered, and whether the mark found speaks of this log.
+    std::optional<LogBounds> bounds;
+    std::optional<LogWatch::Look> mark_look;
+    std::optional<LogVerdict> mark_verdict;
+    // Positioned: the log is another than the one that was read; why.
+    std::optional<std::string> other_log;
     // Taken since the last seal().
     bool open = false;
     std::int64_t open_first = 0;
     std::int64_t open_end = 0;
+    Delivered open_last;
   };
   using Partitions = std::map<std::int32_t, Partition>;
 
-  void settle_start(std::int32_t id, Partition& p, std::optional<std::int64_t> committed);
+  void settle_start(std::int32_t id, Partition& p, const LogBounds& bounds, const LogVerdict& log);
+  void report_start(std::int32_t id, const Partition& p, std::optional<std::int64_t> committed,
+                    const Recovery& plan) const;
   void report_retention_start(std::int32_t id, const Partition& p,
-                              std::optional<std::int64_t> committed, std::int64_t offset);
+                              std::optional<std::int64_t> committed, const LogVerdict& log,
+                              std::int64_t offset);
+  bool mark_look_done(std::int32_t id, Partition& p);
+  void ask_for_look(std::int32_t id, LogWatch::Look& look);
+  void look_if_due(std::int32_t id, Partition& p, Clock::time_point now);
+  void take_looks(Clock::time_point now);
+  void take_look(std::int32_t id, Partition& p, const LogLooks::Answer& answer,
+                 Clock::time_point now);
+  void take_mark_look(std::int32_t id, Partition& p, const LogLooks::Answer& answer,
+                      Clock::time_point now);
+  void follow_other_log(std::int32_t id, Partition& p, std::int64_t start);
+  void say_unverified(std::int32_t id, Partition& p, const LogVerdict& verdict);
+  static MarkValue value_of_mark(Partition& p, std::int64_t position);
+  [[nodiscard]] std::optional<Claim> claim_of(const Mark::Value& mark) const;
+  void recover(std::int32_t id, Partition& p, const Rewind& rewind);
+  void report_recovery(std::int32_t id, const Partition& p, const Recovery& plan,
+                       std::int64_t next) const;
+  static void count_done(Partition& p);
+  static Gaps gaps_to_mark(const Partition& p, std::int64_t position);
+  [[nodiscard]] bool mark_says_all(const Partition& p) const;
+  [[nodiscard]] bool mark_moved(const Partition& p, std::int64_t position) const;
   void start_check(Partition& p);
-  void finish_check(std::int32_t id, Partition& p);
+  void finish_check(std::int32_t id, Partition& p, Clock::time_point now);
+  void judge_jump(std::int32_t id, Partition& p);
+  std::optional<Result<LogBounds>> answer_of(std::int32_t id, Partition& p);
+  std::optional<LogBounds> bounds_of(std::int32_t id, Partition& p, Clock::time_point now);
   void after_mark(std::int32_t id, Partition& p, Mark::Outcome outcome, Clock::time_point now);
   void act(std::int32_t id, Partition& p, Clock::time_point now, Instant wall_now);
   void failed(std::int32_t id, Partition& p, Clock::time_point now, std::string why);
   void recovered(Partition& p);
   void write_mark(Partition& p, std::int64_t offset, Clock::time_point now, Instant wall_now);
   void place(Partition& p, std::int64_t offset);
-  bool rewind_to(std::int32_t id, Partition& p, const Rewind& rewind);
   static void move_again(Partition& p);
   void close_range(std::int32_t id, Partition& p);
-  void await_marks(std::span<const PartitionOffset> partitions);
+  void await_answers(std::span<const PartitionOffset> partitions);
+  void await_looks(std::span<const PartitionOffset> partitions);
   Partition* find(std::int32_t id);
   void retire(std::unique_ptr<Mark> mark);
   void report(LogLevel level, std::string_view text) const;
@@ -187,13 +302,16 @@ class PartitionSet {
   Store* store_;
   Epoch epoch_;
   OffsetSource* source_;
+  LogLooks* looks_ = nullptr;
+  std::uint64_t looks_asked_ = 0;
   MarkOptions options_;
   Metrics* metrics_;
   LogCallback log_;
-  Backoff backoff_;
+  base::Backoff backoff_;
   Partitions partitions_;
   Partitions::iterator last_found_ = partitions_.end();
   std::vector<Batch::Range> sealed_;            // ranges closed before seal() is called
+  std::vector<std::int32_t> to_ask_;            // asked together at the end of tick()
   std::vector<std::unique_ptr<Mark>> retired_;  // of revoked partitions, until their operation ends
   std::uint64_t generations_ = 0;
   bool hurry_ = false;

@@ -23,6 +23,8 @@ std::string_view failure_word(StoreCode code) noexcept {
       return "queue full";
     case StoreCode::kServerError:
       return "refused by the server";
+    case StoreCode::kTooLarge:
+      return "longer than any record";
   }
   return "unknown";
 }

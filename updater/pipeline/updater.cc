@@ -4,30 +4,39 @@
 #include <thread>
 #include <utility>
 
-#include <fmt/format.h>
+#include "base/clock.h"
+#include "updater/pipeline/message_view.h"
 
 namespace fcap::updater {
 namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kTurn{20};         // how often things are looked at when nothing happens
-constexpr milliseconds kIdlePoll{50};     // the wait for a first message when nothing is in flight
-constexpr milliseconds kKafkaAsks{5000};  // questions to Kafka while partitions are taken over
+constexpr milliseconds kTurn{20};      // how often things are looked at when nothing happens
+constexpr milliseconds kIdlePoll{50};  // the wait for a first message when nothing is in flight
 constexpr milliseconds kLagInterval{1000};
+constexpr milliseconds kAskDecoderAgain{200};
 constexpr milliseconds kLastMarks{1000};  // how long the last marks may take at a revoke
-/// Broker timestamps may be the producers'; an event's own time may lie past its message's.
-constexpr std::chrono::hours kTimestampSlack{1};
-
-Instant wall_now() noexcept {
-  return std::chrono::floor<milliseconds>(std::chrono::system_clock::now());
-}
 
 /// Below 0: it has none.
 std::int64_t broker_time_ms(const rd_kafka_message_t& message) noexcept {
   rd_kafka_timestamp_type_t type = RD_KAFKA_TIMESTAMP_NOT_AVAILABLE;
   const std::int64_t ms = rd_kafka_message_timestamp(&message, &type);
   return type == RD_KAFKA_TIMESTAMP_NOT_AVAILABLE ? -1 : ms;
+}
+
+Delivered delivered(const rd_kafka_message_t& message) noexcept {
+  return {message.offset,
+          broker_time_ms(message),
+          {static_cast<const char*>(message.key), message.key_len},
+          {static_cast<const char*>(message.payload), message.len}};
+}
+
+/// By the broker's own clock; 0: the topic has the producers' times.
+std::int64_t append_time_ms(const rd_kafka_message_t& message) noexcept {
+  rd_kafka_timestamp_type_t type = RD_KAFKA_TIMESTAMP_NOT_AVAILABLE;
+  const std::int64_t ms = rd_kafka_message_timestamp(&message, &type);
+  return type == RD_KAFKA_TIMESTAMP_LOG_APPEND_TIME ? ms : 0;
 }
 
 void copy_headers(const rd_kafka_message_t& message, DeadLetter& letter) {
@@ -40,6 +49,17 @@ void copy_headers(const rd_kafka_message_t& message, DeadLetter& letter) {
        rd_kafka_header_get_all(headers, i, &name, &value, &bytes) == RD_KAFKA_RESP_ERR_NO_ERROR;
        ++i) {
     letter.headers.emplace_back(name, std::string(static_cast<const char*>(value), bytes));
+  }
+}
+
+void count(kafka::ConsumerEvent event, Metrics& metrics) {
+  switch (event) {
+    case kafka::ConsumerEvent::kCommitted:
+      return metrics.commits.add();
+    case kafka::ConsumerEvent::kCommitFailed:
+      return metrics.commit_failures.add();
+    case kafka::ConsumerEvent::kRebalanced:
+      return metrics.rebalances.add();
   }
 }
 
@@ -63,8 +83,10 @@ Updater::Updater(UpdaterOptions options, UpdaterParts parts, Metrics& metrics)
       partitions_(*parts_.store, parts_.epoch, *this, mark_options(options_), metrics, parts_.log),
       writer_(*parts_.store, parts_.hook, options_.write, metrics, parts_.log, parts_.epoch),
       letters_(parts_.dead_letters, options_.dead_letters, metrics, parts_.log),
+      rejections_(options_.rejections, parts_.log),
       messages_(options_.batch_messages_max) {
   writer_.set_passed([this](const Batch& batch) {
+    if (batch.gap_ticket != 0) return !filler_ || !filler_->current(batch);
     return std::none_of(batch.ranges.begin(), batch.ranges.end(), [this](const auto& range) {
       return partitions_.current(range.partition, range.generation);
     });
@@ -76,9 +98,18 @@ Updater::~Updater() = default;
 Result<std::unique_ptr<Updater>> Updater::create(UpdaterOptions options, UpdaterParts parts,
                                                  Metrics& metrics) {
   std::unique_ptr<Updater> self(new Updater(std::move(options), std::move(parts), metrics));
-  auto consumer = KafkaConsumer::create(self->options_.consumer, metrics, self->parts_.log);
+  auto consumer = kafka::Consumer::create(
+      self->options_.consumer, [&metrics](kafka::ConsumerEvent event) { count(event, metrics); },
+      self->parts_.log);
   if (!consumer.ok()) return consumer.status();
   self->consumer_ = std::move(consumer).value();
+  auto prober = LogProber::create({.connection = self->options_.consumer.connection,
+                                   .topic = self->options_.consumer.topic,
+                                   .group_id = self->options_.consumer.group_id});
+  if (!prober.ok()) return prober.status();
+  self->prober_ = std::move(prober).value();
+  self->partitions_.set_log_looks(self->prober_.get());
+  if (Status status = self->start_filling(); !status.ok()) return status;
   return self;
 }
 
@@ -92,7 +123,11 @@ Status Updater::run(const std::stop_token& stop) {
   while (!stop.stop_requested() && !consumer_->fatal()) turn();
   messages_.clear();
   const std::optional<std::string> fatal = consumer_->fatal();
-  consumer_->close();  // drains, marks and commits in on_revoking()
+  partitions_.set_log_looks(nullptr);
+  prober_.reset();
+  gap_reader_.reset();
+  // Drains, marks and commits in on_revoking().
+  abandoned_ = !consumer_->close(options_.leave_timeout);
   if (fatal) return Status::error(StatusCode::kUnavailable, *fatal, true);
   return {};
 }
@@ -105,15 +140,27 @@ void Updater::turn() {
   commit_if_due(now);
   if (now >= lag_due_) {
     lag_due_ = now + kLagInterval;
-    partitions_.report_lag();
+    tell_watch();
   }
-  if (writer_.full() || writer_.failing() || letters_.full() || partitions_.checking()) {
+  const bool held_up =
+      writer_.full() || writer_.failing() || letters_.full() || partitions_.checking();
+  fill_gaps(now, !held_up);
+  if (held_up) {
     hold_up(now);
-  } else if (let_go()) {
-    read_batch();
   } else {
-    std::this_thread::sleep_for(kTurn);
+    let_go(now);
+    read_batch();
   }
+}
+
+void Updater::tell_watch() {
+  partitions_.list(offsets_);
+  std::vector<PartitionDone> done;
+  done.reserve(offsets_.size());
+  for (const PartitionOffset& at : offsets_) {
+    done.push_back({at.partition, partitions_.low_water(at.partition)});
+  }
+  parts_.watch->set_done(done, joined_);
 }
 
 void Updater::settle(Clock::time_point now) {
@@ -121,26 +168,40 @@ void Updater::settle(Clock::time_point now) {
   writer_.pump(now, done_);
   for (Batch* batch : done_) settle_batch(*batch);
   settle_letters(now);
-  partitions_.tick(now, wall_now());
+  if (troubles_ != consumer_->troubles()) {
+    troubles_ = consumer_->troubles();
+    partitions_.suspect_logs();
+  }
+  const std::uint64_t losses = metrics_->mark_losses.value();
+  // Redis judges expiries by its clock.
+  partitions_.tick(now, base::wall_now() + redis_ahead_);
+  if (metrics_->mark_losses.value() != losses) writer_.forget_known();
 }
 
 void Updater::settle_batch(Batch& batch) {
-  for (const Batch::Refused& refused : batch.refused()) {
-    const std::int32_t partition = batch.positions[refused.write].partition;
-    const auto range =
-        std::find_if(batch.ranges.begin(), batch.ranges.end(),
-                     [partition](const Batch::Range& held) { return held.partition == partition; });
-    if (range != batch.ranges.end()) send_refused(batch, refused, range->generation);
-  }
+  for (const Batch::Refused& refused : batch.refused()) send_refused(batch, refused);
   for (const Batch::Range& range : batch.ranges) partitions_.complete(range);
+  if (batch.gap_ticket != 0 && filler_) filler_->written(batch);
   observe_delay(batch);
   writer_.release(batch);
 }
 
-void Updater::send_refused(const Batch& batch, const Batch::Refused& refused,
-                           std::uint64_t generation) {
+void Updater::send_refused(const Batch& batch, const Batch::Refused& refused) {
   const Batch::Position& at = batch.positions[refused.write];
-  if (!partitions_.current(at.partition, generation)) return;
+  const bool in_gap = batch.gap_ticket != 0;
+  std::uint64_t generation = 0;
+  if (in_gap) {
+    if (!filler_ || !filler_->current(batch)) return;
+    generation = partitions_.generation(at.partition);
+    filler_->await_letter(batch, at.offset);
+  } else {
+    const auto range =
+        std::find_if(batch.ranges.begin(), batch.ranges.end(),
+                     [&at](const Batch::Range& held) { return held.partition == at.partition; });
+    if (range == batch.ranges.end()) return;
+    if (!partitions_.current(at.partition, range->generation)) return;
+    generation = partitions_.open_letter(at.partition, at.offset);
+  }
   DeadLetter letter;
   letter.key = batch.writes.key(refused.write);
   letter.payload = batch.writes.bytes(refused.write);
@@ -149,7 +210,7 @@ void Updater::send_refused(const Batch& batch, const Batch::Refused& refused,
   letter.offset = at.offset;
   letter.reason = events::Rejection::kRefused;
   letter.member = refused.why;
-  letters_.put(std::move(letter), partitions_.open_letter(at.partition, at.offset));
+  letters_.put(std::move(letter), generation);
 }
 
 void Updater::settle_letters(Clock::time_point now) {
@@ -162,118 +223,30 @@ void Updater::settle_letters(Clock::time_point now) {
       arrived_);
   for (const DeadLetterBox::Place& at : arrived_) {
     partitions_.close_letter(at.partition, at.generation, at.offset);
+    if (filler_) filler_->letter_arrived(at.partition, at.offset);
   }
-}
-
-void Updater::hold_waiting() {
-  const std::set<std::int32_t>& waiting = letters_.waiting_partitions();
-  if (waiting == held_) return;
-  offsets_.clear();
-  for (const std::int32_t partition : waiting) {
-    if (held_.contains(partition)) continue;
-    partitions_.hold(partition, true);
-    offsets_.push_back({partition, PartitionOffset::kNone});
-  }
-  consumer_->pause(offsets_);
-  offsets_.clear();
-  for (const std::int32_t partition : held_) {
-    if (waiting.contains(partition)) continue;
-    partitions_.hold(partition, false);
-    if (!paused_) offsets_.push_back({partition, PartitionOffset::kNone});
-  }
-  consumer_->resume(offsets_);
-  held_ = waiting;
-  metrics_->waiting_partitions.set(static_cast<std::int64_t>(held_.size()));
 }
 
 void Updater::observe_delay(const Batch& batch) {
   if (batch.first_message_ms < 0) return;
-  // As if every message had waited as long as the batch's first.
-  const auto delay = wall_now() - instant_from_ms(batch.first_message_ms);
+  // Conservative: counts every message as if it had waited as long as the batch's first.
+  const auto delay = base::wall_now() - instant_from_ms(batch.first_message_ms);
   metrics_->event_delay.observe(std::max(delay, milliseconds{0}), batch.messages);
 }
 
-void Updater::report_health(Clock::time_point now) {
-  if (parts_.health == nullptr) return;
-  parts_.health->beat(now);
-  parts_.health->set_assigned(joined_);
-  using Trouble = Health::Trouble;
-  const auto tell = [this](Trouble kind, bool failing, std::string_view what) {
-    parts_.health->set_trouble(kind, failing ? what : std::string_view{});
-  };
-  tell(Trouble::kMarks, partitions_.failing(), partitions_.trouble());
-  tell(Trouble::kWrites, writer_.failing(), writer_.trouble());
-  tell(Trouble::kDeadLetters, letters_.failing(), letters_.trouble());
-  report_partitions();
-}
-
-void Updater::report_partitions() {
-  const auto& errors = consumer_->partition_errors();
-  std::string unreadable;
-  for (const auto& [partition, what] : errors) {
-    if (!unreadable.empty()) unreadable += '\n';
-    unreadable += partition == KafkaConsumer::kTopic
-                      ? fmt::format("topic {}: {}", consumer_->topic(), what)
-                      : fmt::format("partition {}: {}", partition, what);
-  }
-  const bool all = errors.contains(KafkaConsumer::kTopic);
-  metrics_->unreadable_partitions.set(
-      static_cast<std::int64_t>(all ? partitions_.size() : errors.size()));
-  parts_.health->set_trouble(Health::Trouble::kPartitions, unreadable);
-}
-
-void Updater::hold_up(Clock::time_point now) {
-  if (held_since_ == Clock::time_point{}) held_since_ = now;
-  if (!paused_ && now - held_since_ < options_.pause_after) {
-    writer_.wait(now + kTurn);
-    return;
-  }
-  if (!paused_) {
-    paused_ = true;
-    metrics_->pauses.add();
-    partitions_.list(offsets_);
-    metrics_->paused_partitions.set(static_cast<std::int64_t>(offsets_.size()));
-    consumer_->pause(offsets_);
-  }
-  // Only to stay in the group: paused partitions give nothing, and what may slip through is read
-  // again, because let_go() seeks.
-  (void)consumer_->poll(messages_, kTurn, milliseconds{0});
-  messages_.clear();
-}
-
-bool Updater::let_go() {
-  held_since_ = {};
-  if (paused_) {
-    partitions_.list(offsets_);
-    std::erase_if(offsets_, [this](const auto& at) { return partitions_.held(at.partition); });
-    consumer_->resume(offsets_);
-    partitions_.place_again();
-    paused_ = false;
-    metrics_->paused_partitions.set(0);
-  }
-  return place_partitions();
-}
-
-bool Updater::place_partitions() {
-  partitions_.to_place(offsets_);
-  if (offsets_.empty()) return true;
-  failed_.clear();
-  consumer_->seek(offsets_, failed_);
-  for (const PartitionOffset& at : offsets_) {
-    if (std::find(failed_.begin(), failed_.end(), at.partition) == failed_.end()) {
-      partitions_.placed(at.partition);
-    }
-  }
-  return failed_.empty();
-}
-
 void Updater::read_batch() {
-  const bool idle = writer_.batches_in_flight() == 0;
+  const bool idle = writer_.batches_in_flight() == 0 && !(filler_ && filler_->busy());
   messages_.limit(writer_.room());
   const bool one_assignment =
       consumer_->poll(messages_, idle ? kIdlePoll : options_.batch_wait, options_.batch_wait);
+  // Whatever was fetched is delivered by now.
+  if (!messages_.full()) silence_.set_drained(Clock::now());
   if (one_assignment) {
     take_messages();
+    for (const auto& [partition, end] : consumer_->ends_reached()) {
+      // Not if something in front of the end has not been taken.
+      if (!undecoded_.contains(partition)) partitions_.reached_end(partition, end);
+    }
   } else {
     partitions_.place_again();
   }
@@ -281,9 +254,13 @@ void Updater::read_batch() {
 }
 
 IntakeClocks Updater::clocks() const noexcept {
-  const Instant now = wall_now();
-  if (newest_broker_ms_ <= 0) return {now, now};
-  return {now, std::min(now, instant_from_ms(newest_broker_ms_))};
+  const Instant now = base::wall_now();
+  // What is in the future is so by all clocks, and so is what is too old: one clock that is wrong
+  // neither rejects nor drops what counts.
+  const Instant latest = std::max({now, now + redis_ahead_, instant_from_ms(newest_append_ms_)});
+  Instant earliest = std::min(now, now + redis_ahead_);
+  if (newest_broker_ms_ > 0) earliest = std::min(earliest, instant_from_ms(newest_broker_ms_));
+  return {latest, earliest};
 }
 
 void Updater::take_messages() {
@@ -291,45 +268,65 @@ void Updater::take_messages() {
   if (messages.empty()) return;
   // The newest message of each stretch is at its end; a look at the last one is enough to start.
   newest_broker_ms_ = std::max(newest_broker_ms_, broker_time_ms(*messages.back()));
+  newest_append_ms_ = std::max(newest_append_ms_, append_time_ms(*messages.back()));
+  if (!clock_known_) compare_clocks();
   const IntakeClocks judged_by = clocks();
   trim_now_ms_.store(to_ms(judged_by.trim_now), std::memory_order_relaxed);
   Batch& batch = writer_.take();
-  std::size_t taken = 0;
   std::uint64_t bytes = 0;
-  std::uint64_t too_old = 0;
-  std::uint64_t null_user = 0;
   for (const rd_kafka_message_t* message : messages) {
-    if (!partitions_.take(message->partition, message->offset)) continue;
-    ++taken;
-    bytes += message->len;
-    const std::string_view payload(static_cast<const char*>(message->payload), message->len);
-    switch (intake_.judge(payload, judged_by)) {
-      case Intake::Fate::kWrite:
-        if (coalescer_.add(intake_.event()) == batch.positions.size()) {
-          batch.positions.push_back({message->partition, message->offset});
-        }
-        count_accepted(batch, *message);
-        break;
-      case Intake::Fate::kTooOld:
-        ++too_old;
-        break;
-      case Intake::Fate::kNullUser:
-        ++null_user;
-        break;
-      case Intake::Fate::kReject:
-        reject(*message);
-        break;
-    }
+    if (!undecoded_.empty() && undecoded_.contains(message->partition)) continue;
+    if (take_message(*message, judged_by, batch)) bytes += message->len;
   }
-  batch.messages = taken;
   batch.first_message_ms = broker_time_ms(*messages.front());
-  metrics_->messages.add(taken);
+  rejections_.taken(batch.messages, Clock::now());
+  metrics_->messages.add(batch.messages);
   metrics_->message_bytes.add(bytes);
-  metrics_->events_too_old.add(too_old);
-  metrics_->events_null_user.add(null_user);
   coalescer_.finish(batch.writes);
   partitions_.seal(batch.ranges);
   writer_.submit(batch);
+}
+
+bool Updater::take_message(const rd_kafka_message_t& message, const IntakeClocks& judged_by,
+                           Batch& batch) {
+  const MessageView view(message, consumer_->topic());
+  Intake::Fate fate = intake_.judge(view.message(), judged_by);
+  if (fate == Intake::Fate::kNotYet) {
+    let_wait(message.partition);
+    return false;
+  }
+  if (!partitions_.take(message.partition, delivered(message))) return false;
+  ++batch.messages;
+  while (true) {
+    switch (fate) {
+      case Intake::Fate::kWrite:
+        if (coalescer_.add(intake_.event()) == batch.positions.size()) {
+          batch.positions.push_back({message.partition, message.offset});
+        }
+        count_accepted(batch, message);
+        break;
+      case Intake::Fate::kTooOld:
+        metrics_->events_too_old.add();
+        break;
+      case Intake::Fate::kNullUser:
+        metrics_->events_null_user.add();
+        break;
+      case Intake::Fate::kReject:
+        rejections_.rejected({message.partition, message.offset}, intake_.rejected(), Clock::now());
+        reject(message, intake_.rejected(),
+               partitions_.open_letter(message.partition, message.offset));
+        break;
+      case Intake::Fate::kNotYet:
+        break;  // only of a message as a whole
+    }
+    if (!intake_.more()) return true;
+    fate = intake_.judge_next(judged_by);
+  }
+}
+
+/// What is behind the message waits with it: hold_waiting() sets the partition back to it.
+void Updater::let_wait(std::int32_t partition) {
+  undecoded_[partition] = Clock::now() + kAskDecoderAgain;
 }
 
 void Updater::count_accepted(Batch& batch, const rd_kafka_message_t& message) {
@@ -337,13 +334,12 @@ void Updater::count_accepted(Batch& batch, const rd_kafka_message_t& message) {
   if (event.kind == events::Event::Kind::kSeen) {
     ++batch.events;
   } else {
-    batch.erasures.push_back(
-        {std::string(event.user_id), event.time, message.partition, message.offset});
+    batch.erasures.push_back({event.time, message.partition, message.offset});
   }
 }
 
-void Updater::reject(const rd_kafka_message_t& message) {
-  const events::Rejected& why = intake_.rejected();
+void Updater::reject(const rd_kafka_message_t& message, const events::Rejected& why,
+                     std::uint64_t generation) {
   DeadLetter letter;
   if (message.len > 0)
     letter.payload.assign(static_cast<const char*>(message.payload), message.len);
@@ -358,7 +354,7 @@ void Updater::reject(const rd_kafka_message_t& message) {
   letter.timestamp_ms = broker_time_ms(message);
   letter.reason = why.reason;
   letter.member = why.member;
-  letters_.put(std::move(letter), partitions_.open_letter(message.partition, message.offset));
+  letters_.put(std::move(letter), generation);
 }
 
 void Updater::commit_if_due(Clock::time_point now) {
@@ -376,6 +372,7 @@ void Updater::drain(Clock::time_point until) {
   };
   while (unsettled() && Clock::now() < until) {
     settle(Clock::now());
+    if (parts_.health != nullptr) parts_.health->beat(Clock::now());
     if (unsettled()) writer_.wait(std::min(until, Clock::now() + kTurn));
   }
   // Bounded: marks that cannot be written now only make the next reader start earlier.
@@ -389,14 +386,13 @@ void Updater::drain(Clock::time_point until) {
 
 void Updater::on_assigning(std::vector<PartitionOffset>& partitions) {
   joined_ = true;
+  writer_.forget_known();
   partitions_.assign(partitions);
-}
-
-void Updater::on_assigned(std::span<const PartitionOffset> partitions) {
+  // let_go() places them.
   if (paused_) {
-    consumer_->pause(partitions);
-    partitions_.place_again();
+    for (PartitionOffset& at : partitions) at.offset = PartitionOffset::kNone;
   }
+  tell_watch();
 }
 
 void Updater::on_revoking(std::span<const PartitionOffset> partitions, bool lost) {
@@ -408,33 +404,21 @@ void Updater::on_revoking(std::span<const PartitionOffset> partitions, bool lost
     const Status status = consumer_->commit_sync(offsets_);
     if (!status.ok() && parts_.log) parts_.log(LogLevel::kWarning, status.text());
   }
-  offsets_.clear();
   for (const PartitionOffset& at : partitions) {
-    if (held_.erase(at.partition) > 0) offsets_.push_back(at);
+    undecoded_.erase(at.partition);
+    held_.erase(at.partition);
   }
-  if (!lost) consumer_->resume(offsets_);
   partitions_.revoke(partitions);
   joined_ = partitions_.size() > 0;
+  tell_watch();
 }
 
-Status Updater::committed(std::vector<PartitionOffset>& partitions) {
-  return consumer_->committed(partitions, kKafkaAsks);
+void Updater::ask(std::span<const std::int32_t> partitions) {
+  parts_.watch->ask(partitions);
 }
 
-Result<std::int64_t> Updater::retention_start(std::int32_t partition) {
-  const auto ends = consumer_->watermarks(partition, kKafkaAsks);
-  if (!ends.ok()) return ends.status();
-  std::vector<PartitionOffset> at{{partition, PartitionOffset::kNone}};
-  const Instant since = wall_now() - options_.intake.retention - kTimestampSlack;
-  const Status status = consumer_->offsets_at(since, at, kKafkaAsks);
-  // None: every message is older, or the clock is wrong; the earliest is right in both cases,
-  // because what is too old is skipped.
-  if (!status.ok() || at[0].offset < 0) return ends.value().low;
-  return std::max(at[0].offset, ends.value().low);
-}
-
-std::optional<std::int64_t> Updater::known_end(std::int32_t partition) const {
-  return consumer_->known_end(partition);
+std::optional<Result<LogBounds>> Updater::answer(std::int32_t partition) {
+  return parts_.watch->answer(partition);
 }
 
 }  // namespace fcap::updater

@@ -5,37 +5,47 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <stop_token>
 #include <vector>
 
-#include <fcap/redis_options.h>
+#include <fcap/defaults.h>
+#include <fcap/log.h>
 #include <fcap/status.h>
 #include <fcap/store.h>
 
 #include "events/event_decoder.h"
+#include "kafka/consumer.h"
 #include "updater/compaction/compaction_hook.h"
+#include "updater/marks/log_prober.h"
 #include "updater/metrics/health.h"
 #include "updater/metrics/metrics.h"
 #include "updater/pipeline/batch_writer.h"
 #include "updater/pipeline/coalescer.h"
 #include "updater/pipeline/dead_letter.h"
 #include "updater/pipeline/dead_letter_box.h"
+#include "updater/pipeline/gap_filler.h"
+#include "updater/pipeline/gap_reader.h"
+#include "updater/pipeline/gap_times.h"
 #include "updater/pipeline/intake.h"
-#include "updater/pipeline/kafka_consumer.h"
 #include "updater/pipeline/partition_set.h"
+#include "updater/pipeline/rejection_watch.h"
+#include "updater/watch/silence_book.h"
+#include "updater/watch/topic_watch.h"
 
 namespace fcap::updater {
 
 struct UpdaterOptions {
-  ConsumerOptions consumer;
+  kafka::ConsumerOptions consumer;
   IntakeOptions intake;
   WriteOptions write;
   DeadLetterOptions dead_letters;
+  RejectionWatchOptions rejections;
   MarkOptions mark;  ///< group_id, topic and retention are taken from the others
-  std::string key_prefix = "fcap";
+  std::string key_prefix = kDefaultKeyPrefix;
   std::size_t batch_messages_max = 20'000;
   /// How long a batch that is not full waits for more.
   std::chrono::milliseconds batch_wait{5};
@@ -45,6 +55,8 @@ struct UpdaterOptions {
   std::chrono::milliseconds pause_after{500};
   /// The longest that a revoke and the end of run() wait for what is in flight.
   std::chrono::milliseconds drain_timeout{20'000};
+  /// The longest that the end of run() waits for Kafka besides, after the last commit.
+  std::chrono::milliseconds leave_timeout{10'000};
 };
 
 /// What the updater works with; everything must outlive it.
@@ -56,7 +68,10 @@ struct UpdaterParts {
   DeadLetterSink* dead_letters = nullptr;  ///< null: rejected messages are only counted
   CompactionHook* hook = nullptr;          ///< may be null
   Health* health = nullptr;                ///< may be null
-  LogCallback log;                         ///< any thread
+  /// Redis' clock minus this machine's, as last compared; may be empty.
+  std::function<std::optional<std::chrono::milliseconds>()> redis_clock;
+  TopicWatch* watch = nullptr;  ///< of the same topic and group
+  LogCallback log;              ///< any thread
 };
 
 /// The write path: reads the topic, writes users' records, marks and commits, until it is told to
@@ -64,7 +79,7 @@ struct UpdaterParts {
 /// acknowledged by Redis, delivered to the dead-letter topic, or known to be irrelevant.
 ///
 /// Blocking: run() blocks; everything it does happens on its thread, but the store's completions.
-class Updater final : private AssignmentListener, private OffsetSource {
+class Updater final : private kafka::AssignmentListener, private OffsetSource {
  public:
   static Result<std::unique_ptr<Updater>> create(UpdaterOptions options, UpdaterParts parts,
                                                  Metrics& metrics);
@@ -74,10 +89,16 @@ class Updater final : private AssignmentListener, private OffsetSource {
   /// Redis does not end it. The status is not ok when it could not start, and when Kafka's client
   /// has failed for good (a static member that was fenced): then a new process must begin.
   Status run(const std::stop_token& stop);
+  /// After run(): Kafka's client would not end, and its threads go on. The process must end with
+  /// _exit(), because they may use what is destroyed at an ordinary end.
+  [[nodiscard]] bool abandoned() const noexcept { return abandoned_; }
 
   /// The trimming clock: min(local clock, newest broker timestamp); none before the first message.
   /// Any thread.
   [[nodiscard]] std::optional<Instant> trim_now() const noexcept;
+
+  /// The gaps of the partitions that are assigned. On run()'s thread only, as from Health's beat.
+  [[nodiscard]] OpenGaps open_gaps();
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -85,26 +106,39 @@ class Updater final : private AssignmentListener, private OffsetSource {
   Updater(UpdaterOptions options, UpdaterParts parts, Metrics& metrics);
 
   void on_assigning(std::vector<PartitionOffset>& partitions) override;
-  void on_assigned(std::span<const PartitionOffset> partitions) override;
   void on_revoking(std::span<const PartitionOffset> partitions, bool lost) override;
-  Status committed(std::vector<PartitionOffset>& partitions) override;
-  Result<std::int64_t> retention_start(std::int32_t partition) override;
-  [[nodiscard]] std::optional<std::int64_t> known_end(std::int32_t partition) const override;
+  void ask(std::span<const std::int32_t> partitions) override;
+  std::optional<Result<LogBounds>> answer(std::int32_t partition) override;
 
   void turn();
+  void tell_watch();
+  /// The order in it matters. Batches and letters come before the partitions' tick(), so that what
+  /// tick() marks and commits is all that is known to be done. Within a batch, letters of refused
+  /// writes are opened before its ranges complete: a complete range may be committed at once, and a
+  /// letter opened only then would be lost in a crash. And where tick() finds that Redis has lost a
+  /// mark, it has lost records as well: the writer forgets which records and expiries it knows
+  /// before it sends again.
   void settle(Clock::time_point now);
   void hold_up(Clock::time_point now);
-  bool let_go();
-  bool place_partitions();
+  void let_go(Clock::time_point now);
+  void place_partitions(Clock::time_point now);
+  void place_from_scratch();
+  void look_for_silence(Clock::time_point now);
   void read_batch();
   void take_messages();
+  bool take_message(const rd_kafka_message_t& message, const IntakeClocks& judged_by, Batch& batch);
+  void let_wait(std::int32_t partition);
   void count_accepted(Batch& batch, const rd_kafka_message_t& message);
-  void reject(const rd_kafka_message_t& message);
+  void reject(const rd_kafka_message_t& message, const events::Rejected& why,
+              std::uint64_t generation);
   void settle_batch(Batch& batch);
-  void send_refused(const Batch& batch, const Batch::Refused& refused, std::uint64_t generation);
+  Status start_filling();
+  void fill_gaps(Clock::time_point now, bool read);
+  void send_refused(const Batch& batch, const Batch::Refused& refused);
   void settle_letters(Clock::time_point now);
   void hold_waiting();
-  void report_partitions();
+  void report_partitions(Clock::time_point now);
+  void compare_clocks();
   void commit_if_due(Clock::time_point now);
   void drain(Clock::time_point until);
   void observe_delay(const Batch& batch);
@@ -114,22 +148,40 @@ class Updater final : private AssignmentListener, private OffsetSource {
   UpdaterOptions options_;
   UpdaterParts parts_;
   Metrics* metrics_;
-  std::unique_ptr<KafkaConsumer> consumer_;
+  std::unique_ptr<kafka::Consumer> consumer_;
+  std::unique_ptr<LogProber> prober_;
+  std::unique_ptr<GapReader> gap_reader_;
   Intake intake_;
   Coalescer coalescer_;
   PartitionSet partitions_;
   BatchWriter writer_;
+  GapTimes gap_times_;
+  std::unique_ptr<GapFiller> filler_;  // null: gaps are read in line
   DeadLetterBox letters_;
-  MessageBatch messages_;
+  RejectionWatch rejections_;
+  kafka::MessageBatch messages_;
 
   std::int64_t newest_broker_ms_ = 0;         // 0: no message had a timestamp yet
+  std::int64_t newest_append_ms_ = 0;         // the same of the broker's own clock
+  std::chrono::milliseconds redis_ahead_{0};  // of this machine's clock
+  bool clock_known_ = false;                  // redis_ahead_
+  bool clocks_differ_ = false;
+  bool expiries_doubted_ = false;             // Redis' clock was, or is, far ahead
   std::atomic<std::int64_t> trim_now_ms_{0};  // 0: not known yet
   bool joined_ = false;                       // the group has given an assignment, if an empty one
   bool paused_ = false;
+  std::uint64_t troubles_ = 0;  // the consumer's, at the last look
+  bool abandoned_ = false;
   Clock::time_point held_since_{};  // since when the pipeline is held up; epoch: it is not
   Clock::time_point commit_due_{};
+  Clock::time_point place_due_{};  // after a try that failed
+  bool assign_again_ = false;      // some partition gives nothing, and a seek may not help
+  SilenceBook silence_;
   Clock::time_point lag_due_{};
-  std::set<std::int32_t> held_;  // partitions that wait for a dead letter
+  Clock::time_point look_due_{};
+  std::set<std::int32_t> held_;  // partitions that wait for a dead letter, or for their decoder
+  /// Partitions whose next message cannot be decoded yet, and when to try again.
+  std::map<std::int32_t, Clock::time_point> undecoded_;
   // Scratch.
   std::vector<Batch*> done_;
   std::vector<PartitionOffset> offsets_;

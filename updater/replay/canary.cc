@@ -4,7 +4,7 @@
 #include <thread>
 #include <utility>
 
-#include "updater/compaction/redis_call.h"
+#include "redis/blocking_call.h"
 
 namespace fcap::updater {
 namespace {
@@ -24,11 +24,12 @@ Canary::Canary(std::shared_ptr<redis::Client> client, std::string key,
 
 Canary::~Canary() {
   if (!planted_) return;
-  const RedisCall call{{"DEL", key_}, key_};
-  call_redis(*client_, {&call, 1}, deadline_, [](std::size_t, const redis::Reply&) {});
+  const redis::BlockingCall call{{"DEL", key_}, key_};
+  redis::call_and_wait(*client_, {&call, 1}, deadline_, [](std::size_t, const redis::Reply&) {});
 }
 
 bool Canary::plant() {
+  planted_ = false;
   for (int i = 0; i < kPlantAttempts && !planted_; ++i) {
     if (i > 0) std::this_thread::sleep_for(kBetweenAttempts);
     epoch_ = client_->connection_epoch();
@@ -39,21 +40,28 @@ bool Canary::plant() {
 }
 
 bool Canary::write() {
-  const RedisCall call{{"SET", key_, value_, "PX", kCanaryLifeMs}, key_};
+  const redis::BlockingCall call{{"SET", key_, value_, "PX", kCanaryLifeMs}, key_};
   bool taken = false;
-  call_redis(*client_, {&call, 1}, deadline_, [&](std::size_t, const redis::Reply& reply) {
-    taken = reply.kind == redis::Reply::Kind::kStatus;
-    if (!taken) why_.assign(reply.text);
-  });
+  redis::call_and_wait(*client_, {&call, 1}, deadline_,
+                       [&](std::size_t, const redis::Reply& reply) {
+                         taken = reply.kind == redis::Reply::Kind::kStatus;
+                         if (!taken) why_.assign(reply.text);
+                       });
   return taken;
 }
 
 bool Canary::alive() {
-  const RedisCall call{{"GET", key_}, key_};
+  const redis::BlockingCall call{{"GET", key_}, key_};
   bool found = false;
-  call_redis(*client_, {&call, 1}, deadline_, [&](std::size_t, const redis::Reply& reply) {
-    found = reply.kind == redis::Reply::Kind::kString && reply.text == value_;
-  });
+  // No answer, on the same connection, says nothing.
+  for (int i = 0; i < kPlantAttempts; ++i) {
+    const auto code = redis::call_and_wait(
+        *client_, {&call, 1}, deadline_, [&](std::size_t, const redis::Reply& reply) {
+          found = reply.kind == redis::Reply::Kind::kString && reply.text == value_;
+        });
+    if (code == redis::TransportCode::kOk || epoch_ != client_->connection_epoch()) break;
+    std::this_thread::sleep_for(kBetweenAttempts);
+  }
   return found && epoch_ == client_->connection_epoch();
 }
 

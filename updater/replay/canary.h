@@ -9,9 +9,9 @@
 
 namespace fcap::updater {
 
-/// A key that is written before a replay and looked for after it. Gone, or reached over another
-/// connection than before: Redis may have lost what was written meanwhile (emptied, restored from a
-/// snapshot, failed over to a replica that was behind).
+/// A key that is written before a replay and looked for during and after it. Gone, or reached over
+/// another connection than before: Redis may have lost what was written meanwhile (emptied,
+/// restored from a snapshot, failed over to a replica that was behind).
 class Canary {
  public:
   Canary(std::shared_ptr<redis::Client> client, std::string key,
@@ -21,7 +21,8 @@ class Canary {
   Canary(const Canary&) = delete;
   Canary& operator=(const Canary&) = delete;
 
-  /// Writes the key, in a few attempts; false: Redis does not take it, and why() says the rest.
+  /// Writes the key, in a few attempts; false: Redis does not take it, and why() says the rest. May
+  /// be called again.
   bool plant();
   /// Whether it is still there, on the connection on which it was written.
   bool alive();

@@ -1,8 +1,9 @@
 #include "updater/replay/redis_memory.h"
 
+#include <algorithm>
 #include <charconv>
-#include <condition_variable>
-#include <mutex>
+
+#include "redis/blocking_call.h"
 
 namespace fcap::updater {
 namespace {
@@ -22,43 +23,21 @@ std::optional<std::uint64_t> field(std::string_view info, std::string_view name)
   return std::nullopt;
 }
 
-class InfoRequest final : public redis::Request {
- public:
-  void on_reply(std::uint32_t, const redis::Reply& reply) noexcept override {
-    if (reply.kind == redis::Reply::Kind::kString) memory_ = parse_memory_info(reply.text);
-  }
-  void on_done(redis::TransportCode) noexcept override {
-    const std::lock_guard lock(mutex_);
-    done_ = true;
-    changed_.notify_all();
-  }
-  std::optional<RedisMemory> wait() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return done_; });
-    return memory_;
-  }
-
- private:
-  std::optional<RedisMemory> memory_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool done_ = false;
-};
-
 }  // namespace
 
 std::optional<RedisMemory> parse_memory_info(std::string_view info) noexcept {
   const auto used = field(info, "used_memory");
   if (!used) return std::nullopt;
-  return RedisMemory{*used, field(info, "maxmemory").value_or(0)};
+  return RedisMemory{*used};
 }
 
 std::optional<RedisMemory> redis_memory(redis::Client& client, std::chrono::milliseconds deadline) {
-  InfoRequest request;
-  redis::append_command(request.wire, {"INFO", "memory"});
-  request.deadline = std::chrono::steady_clock::now() + deadline;
-  client.submit(request);
-  return request.wait();
+  const redis::BlockingCall info{.words = {"INFO", "memory"}, .key = {}};
+  std::optional<RedisMemory> memory;
+  redis::call_and_wait(client, {&info, 1}, deadline, [&](std::size_t, const redis::Reply& reply) {
+    if (reply.kind == redis::Reply::Kind::kString) memory = parse_memory_info(reply.text);
+  });
+  return memory;
 }
 
 }  // namespace fcap::updater

@@ -12,7 +12,6 @@ namespace fcap::updater {
 /// What a Redis server says of its memory.
 struct RedisMemory {
   std::uint64_t used_bytes = 0;
-  std::uint64_t max_bytes = 0;  ///< maxmemory; 0: no limit
 };
 
 /// Reads the answer of INFO memory; none: it does not say.

@@ -6,23 +6,30 @@
 
 #include <fmt/format.h>
 
+#include "base/clock.h"
+#include "updater/pipeline/message_view.h"
+
 namespace fcap::updater {
 namespace {
 
 using std::chrono::milliseconds;
 
 constexpr milliseconds kKafkaAsks{15'000};
+constexpr milliseconds kLeaving{10'000};
 constexpr milliseconds kFirstWait{100};
+constexpr milliseconds kAskDecoderAgain{200};
 constexpr milliseconds kMoreWait{20};
 constexpr milliseconds kMemoryInterval{1000};
+constexpr milliseconds kLossInterval{1000};
+constexpr int kBeginAgainMax = 5;
 constexpr milliseconds kSaveInterval{5000};
-
-Instant wall_now() noexcept {
-  return std::chrono::floor<milliseconds>(std::chrono::system_clock::now());
-}
+// With a rate, so much of it is read at a time, and so much of what was missed is made up for.
+constexpr double kTurnsSeconds = 0.05;
+constexpr milliseconds kMadeUpFor{100};
 
 ReplayOptions checked(ReplayOptions options) {
-  options.consumer.report_ends = true;
+  // Messages that expire meanwhile are skipped; "latest" would skip all that remain.
+  options.consumer.offset_reset = "earliest";
   options.write.retention = options.intake.retention;
   return options;
 }
@@ -34,14 +41,14 @@ Replay::Replay(ReplayOptions options, ReplayParts parts)
       parts_(std::move(parts)),
       intake_(*parts_.decoder, options_.intake),
       coalescer_({options_.key_prefix, options_.intake.retention}),
-      writer_(*parts_.store, parts_.hook, options_.write, parts_.log),
+      writer_(*parts_.store, options_.write, parts_.log),
       messages_(options_.batch_messages_max) {}
 
 Replay::~Replay() = default;
 
 Result<std::unique_ptr<Replay>> Replay::create(ReplayOptions options, ReplayParts parts) {
   std::unique_ptr<Replay> self(new Replay(std::move(options), std::move(parts)));
-  auto consumer = KafkaConsumer::create(self->options_.consumer, self->metrics_, self->parts_.log);
+  auto consumer = kafka::Consumer::create(self->options_.consumer, {}, self->parts_.log);
   if (!consumer.ok()) return consumer.status();
   self->consumer_ = std::move(consumer).value();
   return self;
@@ -67,9 +74,13 @@ Status Replay::find_partitions() {
   for (const auto* offsets : {&options_.from_offsets, &options_.to_offsets}) {
     for (const auto& [partition, offset] : *offsets) {
       if (std::binary_search(reading_.begin(), reading_.end(), partition)) continue;
+      const bool exists = partition >= 0 && partition < count.value();
       return Status::error(
           StatusCode::kInvalidArgument,
-          fmt::format("partition {}: an offset is given, but it is not replayed", partition));
+          exists ? fmt::format("partition {}: an offset is given, but --partitions leaves it out",
+                               partition)
+                 : fmt::format("partition {}: an offset is given, but topic {} has {} (0 to {})",
+                               partition, consumer_->topic(), count.value(), count.value() - 1));
     }
   }
   return {};
@@ -79,7 +90,7 @@ Result<Replay::Span> Replay::span_of(std::int32_t partition) {
   const auto ends = consumer_->watermarks(partition, kKafkaAsks);
   if (!ends.ok()) return ends.status();
   Span span{ends.value().low, ends.value().high};
-  std::vector<PartitionOffset> at{{partition, PartitionOffset::kNone}};
+  std::vector<kafka::PartitionOffset> at{{partition, kafka::PartitionOffset::kNone}};
   if (options_.from_time) {
     if (Status status = consumer_->offsets_at(*options_.from_time, at, kKafkaAsks); !status.ok()) {
       return status;
@@ -96,6 +107,11 @@ Result<Replay::Span> Replay::span_of(std::int32_t partition) {
   if (options_.to_offset) span.end = std::min(span.end, *options_.to_offset);
   if (const auto from = options_.from_offsets.find(partition);
       from != options_.from_offsets.end()) {
+    if (from->second > ends.value().high) {
+      return Status::error(StatusCode::kInvalidArgument,
+                           fmt::format("--from-offset: partition {} ends at {}, before {}",
+                                       partition, ends.value().high, from->second));
+    }
     span.next = std::max(span.next, from->second);
   }
   if (const auto to = options_.to_offsets.find(partition); to != options_.to_offsets.end()) {
@@ -106,16 +122,17 @@ Result<Replay::Span> Replay::span_of(std::int32_t partition) {
 
 Status Replay::find_spans() {
   total_ = 0;
-  std::vector<PartitionOffset> committed;
+  std::vector<kafka::PartitionOffset> committed;
   for (const std::int32_t partition : reading_) {
-    committed.push_back({partition, PartitionOffset::kNone});
+    committed.push_back({partition, kafka::PartitionOffset::kNone});
   }
   if (options_.resume) {
     if (Status status = consumer_->committed(committed, kKafkaAsks); !status.ok()) return status;
   }
-  for (const PartitionOffset& at : committed) {
+  for (const kafka::PartitionOffset& at : committed) {
     auto span = span_of(at.partition);
     if (!span.ok()) return span.status();
+    whole_spans_[at.partition] = span.value();
     if (at.offset >= 0) span.value().next = std::max(span.value().next, at.offset);
     total_ +=
         static_cast<std::uint64_t>(std::max<std::int64_t>(span.value().end - span.value().next, 0));
@@ -131,36 +148,79 @@ Result<ReplaySummary> Replay::run(const std::stop_token& stop) {
   if (Status status = find_partitions(); !status.ok()) return status;
   if (Status status = find_spans(); !status.ok()) return status;
   began_ = Clock::now();
-  std::erase_if(reading_, [this](std::int32_t partition) { return spans_.at(partition).done(); });
-  if (!reading_.empty()) {
-    std::vector<PartitionOffset> from;
-    for (const std::int32_t partition : reading_)
-      from.push_back({partition, spans_[partition].next});
-    if (Status status = consumer_->assign(from); !status.ok()) return status;
-  }
-  while (!all_done()) {
-    if (stop.stop_requested() || !step(stop)) {
-      summary_.end = ReplaySummary::End::kStopped;
-      break;
-    }
-    const auto now = Clock::now();
-    if (too_much_memory(now)) {
-      summary_.end = ReplaySummary::End::kMemory;
-      break;
-    }
-    save_position(now, false);
-    report_progress(now);
-    throttle(stop);
+  if (Status status = start_reading(); !status.ok()) return status;
+  while (read_range(stop) && lost_something(Clock::now(), true)) {
+    if (!begin_again()) break;
   }
   save_position(Clock::now(), true);
   summary_.elapsed = std::chrono::duration_cast<milliseconds>(Clock::now() - began_);
   for (const auto& [partition, span] : spans_) summary_.next_offsets[partition] = span.next;
   messages_.clear();
-  consumer_->close();
+  abandoned_ = !consumer_->close(kLeaving);
   return summary_;
 }
 
+Status Replay::start_reading() {
+  reading_.clear();
+  std::vector<kafka::PartitionOffset> from;
+  for (const auto& [partition, span] : spans_) {
+    if (span.done()) continue;
+    reading_.push_back(partition);
+    from.push_back({partition, span.next});
+  }
+  if (from.empty()) return {};
+  if (Status status = consumer_->assign(from); !status.ok()) return status;
+  consumer_->resume(from);
+  return {};
+}
+
+bool Replay::read_range(const std::stop_token& stop) {
+  while (!all_done()) {
+    if (stop.stop_requested() || !step(stop)) {
+      summary_.end = ReplaySummary::End::kStopped;
+      return false;
+    }
+    const auto now = Clock::now();
+    if (too_much_memory(now)) {
+      summary_.end = ReplaySummary::End::kMemory;
+      return false;
+    }
+    if (lost_something(now, false) && !begin_again()) return false;
+    save_position(now, false);
+    report_progress(now);
+    throttle(stop);
+  }
+  return true;
+}
+
+bool Replay::lost_something(Clock::time_point now, bool at_once) {
+  if (!parts_.lost || (!at_once && now < loss_due_)) return false;
+  loss_due_ = now + kLossInterval;
+  return parts_.lost();
+}
+
+bool Replay::begin_again() {
+  const bool again = ++begun_again_ <= kBeginAgainMax;
+  if (parts_.log) {
+    parts_.log(LogLevel::kWarning,
+               fmt::format("Redis was emptied or reconnected and may have lost some of what was "
+                           "written; {}",
+                           again ? "beginning again" : "giving up"));
+  }
+  if (again) {
+    spans_ = whole_spans_;
+    if (start_reading().ok()) return true;
+  }
+  summary_.end = ReplaySummary::End::kLost;
+  return false;
+}
+
 bool Replay::step(const std::stop_token& stop) {
+  if (options_.messages_per_second > 0) {
+    // So little at a time that Redis, which is in use, gets no bursts.
+    const double per_turn = options_.messages_per_second * kTurnsSeconds;
+    messages_.limit(std::max<std::size_t>(static_cast<std::size_t>(per_turn), 1));
+  }
   (void)consumer_->poll(messages_, kFirstWait, kMoreWait);
   const auto messages = messages_.messages();
   if (!messages.empty()) {
@@ -171,7 +231,7 @@ bool Replay::step(const std::stop_token& stop) {
   // What is too old is judged by the local clock alone: a replay meets messages from long ago
   // first, so the newest timestamp that it knows of says little. What is in Redis is trimmed only
   // by the earlier of both, so that a clock that runs ahead deletes nothing.
-  const IntakeClocks clocks{wall_now(), wall_now()};
+  const IntakeClocks clocks{base::wall_now(), base::wall_now()};
   const Instant trim_now = std::min(clocks.local_now, instant_from_ms(newest_broker_ms_));
   std::map<std::int32_t, std::int64_t> next;
   for (const rd_kafka_message_t* message : messages) {
@@ -180,7 +240,7 @@ bool Replay::step(const std::stop_token& stop) {
       next[message->partition] = span.end;
       continue;
     }
-    take(*message, clocks);
+    if (!take(*message, clocks, stop)) return false;
     next[message->partition] = message->offset + 1;
   }
   const bool written = writer_.write(coalescer_, trim_now, stop, summary_.counts);
@@ -192,22 +252,35 @@ bool Replay::step(const std::stop_token& stop) {
   return true;
 }
 
-void Replay::take(const rd_kafka_message_t& message, const IntakeClocks& clocks) {
+bool Replay::take(const rd_kafka_message_t& message, const IntakeClocks& clocks,
+                  const std::stop_token& stop) {
+  const MessageView view(message, consumer_->topic());
+  Intake::Fate fate = intake_.judge(view.message(), clocks);
+  while (fate == Intake::Fate::kNotYet) {
+    if (stop.stop_requested()) return false;
+    std::this_thread::sleep_for(kAskDecoderAgain);
+    fate = intake_.judge(view.message(), clocks);
+  }
   ++summary_.messages_read;
-  const std::string_view payload(static_cast<const char*>(message.payload), message.len);
-  switch (intake_.judge(payload, clocks)) {
-    case Intake::Fate::kWrite:
-      coalescer_.add(intake_.event());
-      break;
-    case Intake::Fate::kTooOld:
-      ++summary_.too_old;
-      break;
-    case Intake::Fate::kNullUser:
-      ++summary_.null_user;
-      break;
-    case Intake::Fate::kReject:
-      ++summary_.rejected;
-      break;
+  while (true) {
+    switch (fate) {
+      case Intake::Fate::kWrite:
+        coalescer_.add(intake_.event());
+        break;
+      case Intake::Fate::kTooOld:
+        ++summary_.too_old;
+        break;
+      case Intake::Fate::kNullUser:
+        ++summary_.null_user;
+        break;
+      case Intake::Fate::kReject:
+        ++summary_.rejected;
+        break;
+      case Intake::Fate::kNotYet:
+        return false;
+    }
+    if (!intake_.more()) return true;
+    fate = intake_.judge_next(clocks);
   }
 }
 
@@ -221,10 +294,10 @@ void Replay::note_ends() {
 }
 
 void Replay::finish_partitions() {
-  std::vector<PartitionOffset> finished;
+  std::vector<kafka::PartitionOffset> finished;
   std::erase_if(reading_, [&](std::int32_t partition) {
     if (!spans_.at(partition).done()) return false;
-    finished.push_back({partition, PartitionOffset::kNone});
+    finished.push_back({partition, kafka::PartitionOffset::kNone});
     return true;
   });
   if (!finished.empty()) consumer_->pause(finished);
@@ -234,14 +307,17 @@ bool Replay::all_done() const {
   return reading_.empty();
 }
 
-void Replay::throttle(const std::stop_token& stop) const {
+void Replay::throttle(const std::stop_token& stop) {
   if (options_.messages_per_second <= 0) return;
-  const std::chrono::duration<double> due{static_cast<double>(summary_.messages_read) /
-                                          options_.messages_per_second};
-  const auto until = began_ + std::chrono::duration_cast<Clock::duration>(due);
+  const std::uint64_t read = summary_.messages_read - paced_;
+  paced_ = summary_.messages_read;
+  const std::chrono::duration<double> takes{static_cast<double>(read) /
+                                            options_.messages_per_second};
+  next_turn_ = std::max(next_turn_, Clock::now() - kMadeUpFor) +
+               std::chrono::duration_cast<Clock::duration>(takes);
   constexpr milliseconds kStep{50};
-  while (!stop.stop_requested() && Clock::now() < until) {
-    std::this_thread::sleep_for(std::min<Clock::duration>(kStep, until - Clock::now()));
+  while (!stop.stop_requested() && Clock::now() < next_turn_) {
+    std::this_thread::sleep_for(std::min<Clock::duration>(kStep, next_turn_ - Clock::now()));
   }
 }
 
@@ -252,8 +328,8 @@ bool Replay::too_much_memory(Clock::time_point now) {
   return memory && memory->used_bytes > options_.redis_bytes_max;
 }
 
-std::vector<PartitionOffset> Replay::positions() const {
-  std::vector<PartitionOffset> at;
+std::vector<kafka::PartitionOffset> Replay::positions() const {
+  std::vector<kafka::PartitionOffset> at;
   for (const auto& [partition, span] : spans_) at.push_back({partition, span.next});
   return at;
 }

@@ -10,14 +10,15 @@
 #include <string>
 #include <vector>
 
-#include <fcap/redis_options.h>
+#include <fcap/defaults.h>
+#include <fcap/log.h>
 #include <fcap/status.h>
 #include <fcap/store.h>
 #include <fcap/time.h>
 
+#include "kafka/consumer.h"
 #include "updater/pipeline/coalescer.h"
 #include "updater/pipeline/intake.h"
-#include "updater/pipeline/kafka_consumer.h"
 #include "updater/replay/redis_memory.h"
 #include "updater/replay/replay_writer.h"
 
@@ -25,10 +26,10 @@ namespace fcap::updater {
 
 /// Which part of the topic is replayed, and how gently.
 struct ReplayOptions {
-  ConsumerOptions consumer;  ///< group_id: the replay's own, never the updater's
+  kafka::ConsumerOptions consumer;  ///< group_id: the replay's own, never the updater's
   IntakeOptions intake;
   ReplayWriteOptions write;
-  std::string key_prefix = "fcap";
+  std::string key_prefix = kDefaultKeyPrefix;
 
   /// Empty: all.
   std::vector<std::int32_t> partitions;
@@ -46,7 +47,7 @@ struct ReplayOptions {
 
   /// 0: as fast as it goes.
   double messages_per_second = 0;
-  /// Stops when Redis uses more; 0: never. Checked about once a second.
+  /// Stops when Redis uses more; 0: never. Checked about once per second.
   std::uint64_t redis_bytes_max = 0;
   std::size_t batch_messages_max = 20'000;
   std::chrono::milliseconds progress_interval{1000};
@@ -66,6 +67,7 @@ struct ReplaySummary {
     kComplete,
     kStopped,  ///< by the stop token
     kMemory,   ///< Redis uses more than redis_bytes_max
+    kLost,     ///< Redis has lost what was written, more often than it is worth beginning again
   };
   End end = End::kComplete;
   std::uint64_t messages_read = 0;
@@ -84,9 +86,10 @@ struct ReplaySummary {
 struct ReplayParts {
   Store* store = nullptr;
   events::EventDecoder* decoder = nullptr;
-  CompactionHook* hook = nullptr;  ///< may be null
   /// What Redis uses; may be empty when redis_bytes_max is 0.
   std::function<std::optional<RedisMemory>()> memory;
+  /// Whether Redis may have lost something of what was written since the last call; may be empty.
+  std::function<bool()> lost;
   std::function<void(const ReplayProgress&)> progress;  ///< may be empty
   LogCallback log;
 };
@@ -100,9 +103,12 @@ class Replay {
   ~Replay();
 
   /// Blocks until the range is done, `stop`, or too little memory. Outages of Kafka and Redis are
-  /// waited for. Fails where it cannot begin: an unknown topic or partition, brokers that do not
-  /// answer, an empty range turned round.
+  /// waited for; where Redis lost what was written, the range is read again from its beginning.
+  /// Fails where it cannot begin: an unknown topic or partition, brokers that do not answer, an
+  /// empty or inverted range.
   Result<ReplaySummary> run(const std::stop_token& stop);
+  /// After run(): Kafka's client would not end; the process must end with _exit().
+  [[nodiscard]] bool abandoned() const noexcept { return abandoned_; }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -117,36 +123,46 @@ class Replay {
   Status find_partitions();
   Status find_spans();
   Result<Span> span_of(std::int32_t partition);
-  void start_reading();
+  Status start_reading();
+  /// Until the range is done, or there is a reason to end; false: the reason is in the summary.
+  bool read_range(const std::stop_token& stop);
   /// Reads a batch and writes what is missing; false: stopped.
   bool step(const std::stop_token& stop);
-  void take(const rd_kafka_message_t& message, const IntakeClocks& clocks);
+  bool lost_something(Clock::time_point now, bool at_once);
+  bool begin_again();
+  bool take(const rd_kafka_message_t& message, const IntakeClocks& clocks,
+            const std::stop_token& stop);
   void note_ends();
   void finish_partitions();
   [[nodiscard]] bool all_done() const;
-  void throttle(const std::stop_token& stop) const;
+  void throttle(const std::stop_token& stop);
   bool too_much_memory(Clock::time_point now);
   void save_position(Clock::time_point now, bool at_once);
   void report_progress(Clock::time_point now);
-  [[nodiscard]] std::vector<PartitionOffset> positions() const;
+  [[nodiscard]] std::vector<kafka::PartitionOffset> positions() const;
 
   ReplayOptions options_;
   ReplayParts parts_;
-  Metrics metrics_;  // the consumer's; nobody exports them
-  std::unique_ptr<KafkaConsumer> consumer_;
+  std::unique_ptr<kafka::Consumer> consumer_;
   Intake intake_;
   Coalescer coalescer_;
   ReplayWriter writer_;
-  MessageBatch messages_;
+  kafka::MessageBatch messages_;
   std::map<std::int32_t, Span> spans_;
+  std::map<std::int32_t, Span> whole_spans_;  // as they were at first, resumption left out
+  int begun_again_ = 0;
   std::vector<std::int32_t> reading_;
   std::uint64_t total_ = 0;
   std::int64_t newest_broker_ms_ = 0;
   ReplaySummary summary_;
+  bool abandoned_ = false;
   Clock::time_point began_{};
   Clock::time_point memory_due_{};
+  Clock::time_point loss_due_{};
   Clock::time_point save_due_{};
   Clock::time_point progress_due_{};
+  Clock::time_point next_turn_{};
+  std::uint64_t paced_ = 0;  // messages that the rate has been applied to
 };
 
 /// One line for people: "12,000 of 40,000 messages (30 %), 8,000/s, 4 s left; …".
@@ -155,7 +171,7 @@ class Replay {
 [[nodiscard]] std::string summary_text(const ReplaySummary& summary);
 /// The same as one JSON object.
 [[nodiscard]] std::string summary_json(const ReplaySummary& summary);
-/// For the process: 0 complete, 3 stopped by a signal, 4 stopped for memory.
+/// For the process: 0 complete, 3 stopped by a signal, 4 stopped for memory, 5 lost.
 [[nodiscard]] int exit_code(const ReplaySummary& summary) noexcept;
 
 }  // namespace fcap::updater

@@ -7,8 +7,9 @@
 
 #include <fmt/format.h>
 
-#include "config/time_text.h"
+#include "base/time_text.h"
 #include "ledger/encode.h"
+#include "updater/pipeline/store_failure.h"
 
 namespace fcap::updater {
 namespace {
@@ -34,41 +35,24 @@ void nap(std::chrono::milliseconds time, const std::stop_token& stop) {
 
 }  // namespace
 
-Presence presence_of(const ledger::Entry& entry, const ledger::Ledger& record) {
-  if (record.erased_before() && entry.time <= *record.erased_before()) return Presence::kErased;
-  for (const ledger::Run& run : record.runs()) {
-    if (run.campaign != entry.campaign || run.type != entry.type) continue;
-    for (std::uint32_t i = run.begin; i < run.end; ++i) {
-      if (record.fingerprints()[i] != entry.fingerprint) continue;
-      const ledger::Entry there = record.entry(run, i);
-      if (there.time != entry.time) {
-        return there.time > entry.time ? Presence::kThere : Presence::kMissing;
-      }
-      return there.creative >= entry.creative ? Presence::kThere : Presence::kMissing;
-    }
-    break;
-  }
-  // It may have been there and gone for want of room; put back, it would only be dropped again.
-  if (record.complete_since() && entry.time < *record.complete_since()) return Presence::kTrimmed;
-  return Presence::kMissing;
-}
-
-ReplayWriter::ReplayWriter(Store& store, CompactionHook* hook, const ReplayWriteOptions& options,
-                           LogCallback log)
+ReplayWriter::ReplayWriter(Store& store, const ReplayWriteOptions& options, LogCallback log)
     : store_(&store),
-      hook_(hook),
       options_(options),
       log_(std::move(log)),
-      backoff_(options.backoff_min, options.backoff_max, options.jitter_seed) {}
+      backoff_(options.backoff_min, options.backoff_max, base::seeded_jitter(options.jitter_seed)) {
+}
 
 void ReplayWriter::Task::complete(const StoreOutcome& outcome) noexcept {
   code = outcome.code;
   if (!writing) record.assign(outcome.record);
-  writer->one_ended();
+  writer->one_ended(outcome);
 }
 
-void ReplayWriter::one_ended() noexcept {
+void ReplayWriter::one_ended(const StoreOutcome& outcome) noexcept {
   const std::lock_guard lock(mutex_);
+  const bool failed = outcome.code != StoreCode::kOk && outcome.code != StoreCode::kNotFound &&
+                      outcome.code != StoreCode::kConflict;
+  if (failed) failure_ = describe_failure(outcome.code, outcome.text);
   if (--outstanding_ == 0) ended_.notify_all();
 }
 
@@ -114,10 +98,11 @@ bool ReplayWriter::write(Coalescer& events, Instant trim_now, const std::stop_to
     std::erase_if(pending_, [](const Task* task) { return task->done; });
     failures = failing ? failures + 1 : 0;
     if (failures == 0) continue;
-    const auto wait = backoff_.after(failures);
+    const auto wait = std::chrono::ceil<std::chrono::milliseconds>(backoff_.after(failures));
     if (log_ && (failures & (failures - 1)) == 0) {
       log_(LogLevel::kWarning,
-           fmt::format("Redis does not answer as it should; trying again in {} ms", wait.count()));
+           fmt::format("Redis does not answer as it should ({}); attempt {}, trying again in {} ms",
+                       failure_, failures, wait.count()));
     }
     nap(wait, stop);
   }
@@ -196,8 +181,8 @@ void ReplayWriter::judge(Task& task, Instant trim_now, ReplayCounts& counts) {
     task.done = true;
     return;
   }
-  // Dense at once: a replay fills records that nobody may touch for weeks. Nothing is dropped for
-  // size here; that is compaction's business, which knows what rules need.
+  // Compact from the start: a replay fills records that may not be written again for weeks. Nothing
+  // is trimmed for size here; compaction does that, because it knows what rules need.
   std::string whole(record);
   whole += tail;
   (void)ledger_.decode(whole);  // what was decoded, and what this version encoded
@@ -223,15 +208,10 @@ void ReplayWriter::conclude(Task& task, ReplayCounts& counts, bool& failing) {
       add(counts, task.counts);
       ++counts.records_changed;
       if (task.counts.erasures_added > 0 && log_) {
-        log_(LogLevel::kInfo, fmt::format("erased: record {}, everything up to {}", task.key,
-                                          config::format_instant(*task.erased_until)));
+        log_(LogLevel::kInfo, fmt::format("erased: everything of a user up to {}",
+                                          base::format_instant(*task.erased_until)));
       }
       task.done = true;
-      if (hook_ != nullptr) {
-        hook_->on_user_written(
-            task.key, task.desired.size(),
-            task.desired.size() - std::min(task.desired.size(), task.record.size()));
-      }
       return;
     case StoreCode::kConflict:
       ++counts.conflicts;

@@ -11,14 +11,15 @@
 #include <string>
 #include <vector>
 
-#include <fcap/redis_options.h>
+#include <fcap/defaults.h>
+#include <fcap/log.h>
 #include <fcap/store.h>
 #include <fcap/time.h>
 
+#include "base/backoff.h"
 #include "ledger/ledger.h"
-#include "updater/compaction/compaction_hook.h"
-#include "updater/pipeline/backoff.h"
 #include "updater/pipeline/coalescer.h"
+#include "updater/pipeline/presence.h"
 
 namespace fcap::updater {
 
@@ -26,7 +27,7 @@ namespace fcap::updater {
 struct ReplayCounts {
   std::uint64_t added = 0;          ///< events that were missing
   std::uint64_t already_there = 0;  ///< events that were not
-  std::uint64_t erased = 0;         ///< events before their user's erasure: left out for ever
+  std::uint64_t erased = 0;         ///< events before their user's erasure, which stay erased
   std::uint64_t trimmed = 0;  ///< events before a size-trimmed record's complete_since: left out
   std::uint64_t erasures_added = 0;  ///< erasures that were missing
   std::uint64_t erasures_already_there = 0;
@@ -38,15 +39,8 @@ struct ReplayCounts {
   friend bool operator==(const ReplayCounts&, const ReplayCounts&) = default;
 };
 
-/// How `entry` stands to a record.
-enum class Presence : std::uint8_t { kThere, kMissing, kErased, kTrimmed };
-
-/// Whether a record that decoded to `record` has `entry`, or is not to have it. Of one identity the
-/// later time wins, so an earlier copy of what is there is there too.
-[[nodiscard]] Presence presence_of(const ledger::Entry& entry, const ledger::Ledger& record);
-
 struct ReplayWriteOptions {
-  std::chrono::milliseconds retention = std::chrono::days{32};
+  std::chrono::milliseconds retention = kDefaultRetention;
   std::chrono::milliseconds deadline{2000};
   std::chrono::milliseconds backoff_min{20};
   std::chrono::milliseconds backoff_max{2000};
@@ -61,9 +55,7 @@ struct ReplayWriteOptions {
 /// Thread safety: one thread; it blocks in write().
 class ReplayWriter {
  public:
-  /// `hook` may be null.
-  ReplayWriter(Store& store, CompactionHook* hook, const ReplayWriteOptions& options,
-               LogCallback log);
+  ReplayWriter(Store& store, const ReplayWriteOptions& options, LogCallback log);
 
   /// Brings everything in `events` into the records, however often that has to be tried, and
   /// empties it. False: `stop` came first; then some of it may be missing still.
@@ -94,13 +86,12 @@ class ReplayWriter {
   void conclude(Task& task, ReplayCounts& counts, bool& failing);
   void await();
   void start(std::size_t operations);
-  void one_ended() noexcept;
+  void one_ended(const StoreOutcome& outcome) noexcept;
 
   Store* store_;
-  CompactionHook* hook_;
   ReplayWriteOptions options_;
   LogCallback log_;
-  Backoff backoff_;
+  base::Backoff backoff_;
   std::vector<Task> tasks_;
   std::size_t used_tasks_ = 0;
   std::vector<Task*> pending_;
@@ -109,6 +100,7 @@ class ReplayWriter {
   std::mutex mutex_;
   std::condition_variable ended_;
   std::size_t outstanding_ = 0;  // guarded by mutex_
+  std::string failure_;          // guarded by mutex_: of the operation that failed last
 };
 
 }  // namespace fcap::updater

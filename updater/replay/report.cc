@@ -34,6 +34,8 @@ std::string_view word(ReplaySummary::End end) noexcept {
       return "stopped";
     case ReplaySummary::End::kMemory:
       return "memory";
+    case ReplaySummary::End::kLost:
+      return "lost";
   }
   return "unknown";
 }
@@ -55,7 +57,8 @@ std::string summary_text(const ReplaySummary& summary) {
   std::string text;
   switch (summary.end) {
     case ReplaySummary::End::kComplete:
-      text = summary.changed_nothing()
+      text = summary.messages_read == 0 ? "nothing was replayed: there was no message to read\n"
+             : summary.changed_nothing()
                  ? "replay complete: nothing was missing, nothing was changed\n"
                  : "replay complete\n";
       break;
@@ -64,6 +67,9 @@ std::string summary_text(const ReplaySummary& summary) {
       break;
     case ReplaySummary::End::kMemory:
       text = "replay stopped: Redis uses more memory than allowed; --resume goes on from here\n";
+      break;
+    case ReplaySummary::End::kLost:
+      text = "replay given up: Redis has lost what was written, again and again\n";
       break;
   }
   text += fmt::format("  messages read    {} in {} ({}/s)\n", grouped(summary.messages_read),
@@ -122,6 +128,8 @@ int exit_code(const ReplaySummary& summary) noexcept {
       return 3;
     case ReplaySummary::End::kMemory:
       return 4;
+    case ReplaySummary::End::kLost:
+      return 5;
   }
   return 1;
 }

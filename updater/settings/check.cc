@@ -2,14 +2,12 @@
 #include <array>
 #include <charconv>
 #include <cstdint>
-#include <cstring>
-#include <memory>
 
 #include <arpa/inet.h>
 #include <fmt/core.h>
-#include <libpq-fe.h>
 
 #include "kafka/conf.h"
+#include "postgres/conninfo.h"
 #include "redis/address.h"
 #include "redis/config_record.h"
 #include "updater/settings/field_value.h"
@@ -49,7 +47,7 @@ bool is_host(std::string_view text) {
                               "XYZ0123456789-._") == std::string_view::npos;
 }
 
-/// "host:port" as librdkafka reads it: a protocol may stand in front, the port may be left out.
+/// "host:port" as librdkafka reads it: a protocol may precede it, and the port may be left out.
 bool is_broker(std::string_view text) {
   const std::size_t protocol = text.find("://");
   if (protocol != std::string_view::npos) text.remove_prefix(protocol + 3);
@@ -62,7 +60,7 @@ bool is_broker(std::string_view text) {
          is_host(text.substr(0, colon));
 }
 
-/// The names that a broker takes.
+/// The names that a broker accepts.
 bool is_topic(std::string_view name) {
   constexpr std::size_t kNameBytesMax = 249;
   return name.size() <= kNameBytesMax && name != "." && name != ".." &&
@@ -113,22 +111,14 @@ void check_redis(const RedisSettings& redis, std::vector<std::string>& mistakes)
 void check_postgres(const LoadedSettings& loaded, std::vector<std::string>& mistakes) {
   const std::string& conninfo = loaded.settings.postgres.conninfo;
   if (conninfo.empty()) return;
-  char* error = nullptr;
-  const std::unique_ptr<PQconninfoOption, decltype(&PQconninfoFree)> options(
-      PQconninfoParse(conninfo.c_str(), &error), PQconninfoFree);
-  if (options == nullptr) {
-    std::string text = error == nullptr ? "not a connection string" : error;
-    PQfreemem(error);
-    while (text.ends_with('\n')) text.pop_back();
-    mistakes.push_back("postgres.conninfo: " + text);
+  if (const Status readable = postgres::explain_conninfo(conninfo); !readable.ok()) {
+    mistakes.push_back("postgres.conninfo: " + readable.text());
     return;
   }
   const auto origin = loaded.origins.find("postgres.conninfo");
   const bool in_the_open = origin != loaded.origins.end() && origin->second != "environment";
-  for (const PQconninfoOption* option = options.get(); option->keyword != nullptr; ++option) {
-    if (std::strcmp(option->keyword, "password") == 0 && option->val != nullptr && in_the_open) {
-      mistakes.emplace_back("postgres.conninfo: holds a password; use postgres.password_file");
-    }
+  if (in_the_open && postgres::has_password(conninfo)) {
+    mistakes.emplace_back("postgres.conninfo: holds a password; use postgres.password_file");
   }
 }
 

@@ -1,31 +1,12 @@
 #include "updater/settings/derive.h"
 
-#include <memory>
-#include <string_view>
 #include <utility>
 
-#include <libpq-fe.h>
+#include <fmt/ranges.h>
+
+#include "postgres/conninfo.h"
 
 namespace fcap::updater {
-namespace {
-
-void append_option(std::string& conninfo, std::string_view keyword, std::string_view value) {
-  if (!conninfo.empty()) conninfo += ' ';
-  conninfo.append(keyword).append("='");
-  for (const char c : value) {
-    if (c == '\'' || c == '\\') conninfo += '\\';
-    conninfo += c;
-  }
-  conninfo += '\'';
-}
-
-using ParsedConninfo = std::unique_ptr<PQconninfoOption, decltype(&PQconninfoFree)>;
-
-ParsedConninfo parse_conninfo(const std::string& conninfo) {
-  return {PQconninfoParse(conninfo.c_str(), nullptr), PQconninfoFree};
-}
-
-}  // namespace
 
 RedisOptions redis_options(const Settings& settings, LogCallback log) {
   RedisOptions options;
@@ -38,10 +19,21 @@ RedisOptions redis_options(const Settings& settings, LogCallback log) {
   options.value_bytes_max = std::size_t{64} << 20U;
   options.io_threads = static_cast<std::size_t>(settings.redis.io_threads);
   options.log = std::move(log);
-  // A slow Redis is not a dead one: a connection that is closed takes with it what Redis has done
-  // and not yet answered, and everything behind the marks is read again.
+  // A slow Redis is not a dead one. Closing a connection loses the answers to what Redis has
+  // already done, and everything behind the marks is then read again.
   options.stale_reset = std::chrono::seconds{5};
+  // For the same reason; a writer learns of a demoted server from its READONLY errors.
+  options.connection_max_age = std::chrono::milliseconds{0};
   return options;
+}
+
+kafka::Connection kafka_connection(const KafkaSettings& kafka) {
+  kafka::Connection connection;
+  connection.brokers = fmt::format("{}", fmt::join(kafka.brokers, ","));
+  connection.client_id = kafka.client_id;
+  connection.sasl_password = kafka.sasl_password;
+  connection.properties = kafka.properties;
+  return connection;
 }
 
 RuleSourceOptions rule_source_options(const Settings& settings) {
@@ -55,39 +47,17 @@ RuleSourceOptions rule_source_options(const Settings& settings) {
   return options;
 }
 
+std::string replay_group(const KafkaSettings& kafka) {
+  return kafka.group_id + "-replay";
+}
+
 bool has_rule_source(const Settings& settings) noexcept {
   return !settings.postgres.conninfo.empty() || !settings.rules.snapshot_file.empty();
 }
 
 std::string conninfo_with_password(const PostgresSettings& postgres) {
   if (postgres.conninfo.empty() || postgres.password.empty()) return postgres.conninfo;
-  // Rebuilt from its parts, since it may be a URI, which nothing can be put behind.
-  const ParsedConninfo options = parse_conninfo(postgres.conninfo);
-  if (options == nullptr) return postgres.conninfo;
-  std::string conninfo;
-  for (const PQconninfoOption* option = options.get(); option->keyword != nullptr; ++option) {
-    const std::string_view keyword = option->keyword;
-    if (option->val != nullptr && keyword != "password") {
-      append_option(conninfo, keyword, option->val);
-    }
-  }
-  append_option(conninfo, "password", postgres.password);
-  return conninfo;
-}
-
-std::string masked_conninfo(const std::string& conninfo) {
-  const ParsedConninfo options = parse_conninfo(conninfo);
-  if (options == nullptr) return {};
-  bool holds_secret = false;
-  std::string masked;
-  for (const PQconninfoOption* option = options.get(); option->keyword != nullptr; ++option) {
-    if (option->val == nullptr) continue;
-    const std::string_view keyword = option->keyword;
-    const bool secret = keyword.ends_with("password");
-    holds_secret |= secret;
-    append_option(masked, keyword, secret ? "(set)" : option->val);
-  }
-  return holds_secret ? masked : conninfo;
+  return postgres::with_password(postgres.conninfo, postgres.password);
 }
 
 }  // namespace fcap::updater

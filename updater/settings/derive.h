@@ -5,21 +5,23 @@
 #include <fcap/checker_options.h>
 #include <fcap/redis_options.h>
 
+#include "kafka/conf.h"
 #include "updater/settings/settings.h"
 
 namespace fcap::updater {
 
-/// What the parts of libfcap are given.
+/// What the parts of libfcap and the wrapper of librdkafka are given.
 [[nodiscard]] RedisOptions redis_options(const Settings& settings, LogCallback log);
+[[nodiscard]] kafka::Connection kafka_connection(const KafkaSettings& kafka);
 [[nodiscard]] RuleSourceOptions rule_source_options(const Settings& settings);
+
+/// The group of a replay that is given none.
+[[nodiscard]] std::string replay_group(const KafkaSettings& kafka);
 
 /// Whether any source of rules is configured.
 [[nodiscard]] bool has_rule_source(const Settings& settings) noexcept;
 
 /// The connection string with postgres.password in it where that is set, quoted as libpq wants it.
 [[nodiscard]] std::string conninfo_with_password(const PostgresSettings& postgres);
-
-/// The connection string for printing: secrets that it holds itself are masked.
-[[nodiscard]] std::string masked_conninfo(const std::string& conninfo);
 
 }  // namespace fcap::updater

@@ -52,7 +52,7 @@ using L = LedgerSettings;
 using C = CompactionSettings;
 
 constexpr std::array kSections = {
-    Section{"kafka", "The topic of events, and how it is read."},
+    Section{"kafka", "The topic of events, and how to read it."},
     Section{"redis", "Where the ledgers are kept."},
     Section{"postgres",
             "Where the rules come from. Counting needs no rules: they only decide what "
@@ -64,33 +64,38 @@ constexpr std::array kSections = {
     Section{"pipeline", "From Kafka to Redis: batches, limits and waits."},
     Section{"compaction", "Rewriting of records that have grown by appends."},
     Section{"http", "Metrics and health over HTTP."},
-    Section{"log", "Lines on standard error."},
+    Section{"log", "The log on standard error."},
 };
 
 constexpr std::array kFields = {
     Field{"kafka.brokers", ListKind{at<&S::kafka, &K::brokers>, 1},
-          "Brokers to find the cluster by, each \"host:port\" (9092 without a port)."},
+          "Bootstrap brokers, each \"host:port\"; the default port is 9092."},
     Field{"kafka.topic", TextKind{at<&S::kafka, &K::topic>, true}, "The topic of events."},
-    Field{"kafka.dead_letter_topic", TextKind{at<&S::kafka, &K::dead_letter_topic>, false},
-          "Where messages go that are not events, bytes and reason. Empty: they are counted in the "
-          "metrics and dropped."},
+    Field{
+        "kafka.dead_letter_topic", TextKind{at<&S::kafka, &K::dead_letter_topic>, false},
+        "Receives messages that are not valid events, with their bytes and the reason. Empty: they "
+        "are counted in the metrics and dropped."},
     Field{"kafka.group_id", TextKind{at<&S::kafka, &K::group_id>, true}, "The consumer group."},
     Field{"kafka.group_instance_id", TextKind{at<&S::kafka, &K::group_instance_id>, false},
           "Static membership: a name of its own for each updater of the group, so that a restart "
           "within the session timeout moves no partition. Empty: dynamic membership."},
     Field{"kafka.client_id", TextKind{at<&S::kafka, &K::client_id>, true},
-          "How the broker's logs and quotas name this client."},
+          "The name of this client in the broker's logs and quotas."},
     Field{"kafka.assignment", choice<&S::kafka, &K::assignment>(kAssignments),
-          "How partitions are shared out. librdkafka before 2.10 may lose assignments with "
+          "How partitions are distributed. librdkafka before 2.10 may lose assignments with "
           "cooperative-sticky and manual commits."},
     Field{"kafka.offset_reset", choice<&S::kafka, &K::offset_reset>(kOffsetResets),
           "Where to start when the group has no offset or the broker no longer has it. With "
-          "\"latest\", events that are in the topic may be left uncounted."},
+          "\"latest\", events that are already in the topic may not be counted."},
+    Field{
+        "kafka.silence_max", DurationKind{at<&S::kafka, &K::silence_max>, 2s, 1h},
+        "When no broker has answered for this long, dead or frozen, /readyz fails, and the metrics "
+        "that only a broker can know have no samples. Kafka is asked every other second."},
     Field{"kafka.sasl_password",
           SecretKind{at<&S::kafka, &K::sasl_password>, "kafka-sasl-password"},
           "For SASL; the mechanism and the user are given in kafka.properties."},
     Field{"kafka.properties", MapKind{at<&S::kafka, &K::properties>},
-          "Passed to librdkafka as they are, such as \"security.protocol\"."},
+          "Passed to librdkafka unchanged, such as \"security.protocol\"."},
 
     Field{"redis.addresses", ListKind{at<&S::redis, &R::addresses>, 1},
           "\"host:port\", \"[v6]:port\" or \"/path/to/redis.sock\"."},
@@ -115,14 +120,14 @@ constexpr std::array kFields = {
           "The last good rules: written after each load and read when PostgreSQL is gone. Without "
           "PostgreSQL it is the source itself. Empty: none."},
     Field{"rules.poll_interval", DurationKind{at<&S::rules, &RulesSettings::poll_interval>, 1s, 1h},
-          "How often the rules' version is looked at, give or take a tenth."},
+          "How often the rules' version is checked, give or take a tenth."},
     Field{"rules.listen", FlagKind{at<&S::rules, &RulesSettings::listen>},
           "Also LISTEN, so that changes arrive at once; holds one connection."},
     Field{"rules.shrink_refused_below",
           ShareKind{at<&S::rules, &RulesSettings::shrink_refused_below>, 0, 1},
           "A reload with fewer rules than this share of the last is refused. 0: never."},
     Field{"rules.accept_any_shrink", FlagKind{at<&S::rules, &RulesSettings::accept_any_shrink>},
-          "Take an empty or sharply shrunken rule set all the same."},
+          "Accept a rule set even if it is empty or has shrunk sharply."},
 
     Field{"ledger.key_prefix", TextKind{at<&S::ledger, &L::key_prefix>, true},
           "Keys are \"<prefix>:{<user id>}\". No braces or wildcards."},
@@ -136,7 +141,8 @@ constexpr std::array kFields = {
     Field{"ledger.null_user_ids", ListKind{at<&S::ledger, &L::null_user_ids>, 0},
           "User ids that stand for \"unknown\": not counted. The empty id always does."},
     Field{"ledger.write_format", IntegerKind{at<&S::ledger, &L::write_format>, 1, 1},
-          "The newest record format to write; raise it once all readers know it."},
+          "The newest record format that writers of the fleet may use, published at "
+          "\"<prefix>:!config\". Raise it once all readers know it."},
 
     Field{"pipeline.batch_events_max",
           IntegerKind{at<&S::pipeline, &P::batch_events_max>, 1, 1'000'000},
@@ -148,26 +154,36 @@ constexpr std::array kFields = {
           "Partitions are paused when this much waits for Redis. Not below message_bytes_max."},
     Field{"pipeline.message_bytes_max",
           IntegerKind{at<&S::pipeline, &P::message_bytes_max>, 128, 16 * kMiB, true},
-          "A longer message goes to the dead-letter topic unread."},
+          "A longer message goes to the dead-letter topic without being decoded."},
+    Field{"pipeline.rejected_share_max", ShareKind{at<&S::pipeline, &P::rejected_share_max>, 0, 1},
+          "When more than this share of a minute's messages is rejected, /readyz fails: a producer "
+          "has probably changed its format. 1: never."},
     Field{"pipeline.redis_deadline", DurationKind{at<&S::pipeline, &P::redis_deadline>, 10ms, 60s},
-          "A write that is not acknowledged by then is tried again."},
+          "A write that is not acknowledged within this time is retried."},
     Field{"pipeline.retry_backoff_min",
           DurationKind{at<&S::pipeline, &P::retry_backoff_min>, 1ms, 60s},
-          "The first wait before a write is tried again; doubles, with jitter."},
+          "The first wait before a write is retried; doubles each time, with jitter."},
     Field{"pipeline.retry_backoff_max",
           DurationKind{at<&S::pipeline, &P::retry_backoff_max>, 1ms, 60s},
-          "The longest such wait."},
+          "The longest wait before a write is retried."},
     Field{"pipeline.commit_interval", DurationKind{at<&S::pipeline, &P::commit_interval>, 10ms, 1h},
           "How often acknowledged offsets are committed to Kafka."},
-    Field{"pipeline.mark_interval", DurationKind{at<&S::pipeline, &P::mark_interval>, 0ms, 60s},
-          "How often a partition's mark is written to Redis. After a loss of data in Redis at most "
-          "this much more is read again. 0: with each batch."},
+    Field{
+        "pipeline.mark_interval", DurationKind{at<&S::pipeline, &P::mark_interval>, 0ms, 60s},
+        "How often a partition's mark is written to Redis. After Redis has lost data, at most the "
+        "messages of this time are read in addition. 0: with each batch."},
+    Field{
+        "pipeline.gap_messages_min",
+        IntegerKind{at<&S::pipeline, &P::gap_messages_min>, 0, 1'000'000'000'000},
+        "After Redis has lost data, at least so many messages of a partition that have to be read "
+        "again do not hold up the later ones: these are counted at once, while the gap is filled "
+        "beside them, the newest messages first. Fewer are read again in their place. 0: all are."},
     Field{"pipeline.drain_timeout", DurationKind{at<&S::pipeline, &P::drain_timeout>, 0ms, 10min},
-          "The longest that giving up a partition and stopping wait for what is in flight; what is "
-          "left is read again."},
+          "How long the updater waits for writes in flight when it stops or gives up a partition. "
+          "What is not acknowledged by then is read again."},
 
     Field{"compaction.enabled", FlagKind{at<&S::compaction, &C::enabled>},
-          "Without it only `fcap-updater sweep` compacts."},
+          "Compact records while counting. If false, only `fcap-updater sweep` compacts."},
     Field{"compaction.tail_bytes_min",
           IntegerKind{at<&S::compaction, &C::tail_bytes_min>, 16, kMiB, true},
           "A record is compacted when its tail of appends exceeds this and tail_share."},
@@ -177,19 +193,20 @@ constexpr std::array kFields = {
           "A user's record with a tail is compacted this long after the last event."},
     Field{"compaction.queue_users_max",
           IntegerKind{at<&S::compaction, &C::queue_users_max>, 1'000, 100'000'000},
-          "Recently written users that are remembered, at about 150 bytes each. Those beyond are "
-          "left to the sweep."},
+          "How many recently written users are remembered, at about 150 bytes each. The sweep "
+          "compacts the records of the others."},
     Field{"compaction.in_flight_max", IntegerKind{at<&S::compaction, &C::in_flight_max>, 1, 10'000},
-          "Records that are being compacted at a time."},
+          "How many records are compacted at a time."},
     Field{"compaction.redis_deadline",
           DurationKind{at<&S::compaction, &C::redis_deadline>, 10ms, 60s},
-          "For each read and each exchange."},
+          "The deadline of each read and of each compare-and-set."},
     Field{"compaction.drain_timeout",
           DurationKind{at<&S::compaction, &C::drain_timeout>, 0ms, 10min},
-          "On stopping, remembered records are compacted for at most this long. 0: not at all."},
+          "When the updater stops, it compacts remembered records for at most this long. 0: not at "
+          "all."},
     Field{"compaction.sweep_keys_per_second",
           IntegerKind{at<&S::compaction, &C::sweep_keys_per_second>, 1, 10'000'000},
-          "How fast `fcap-updater sweep` goes through the records."},
+          "The rate at which `fcap-updater sweep` visits records."},
     Field{"compaction.sweep_scan_count",
           IntegerKind{at<&S::compaction, &C::sweep_scan_count>, 1, 100'000},
           "COUNT of the sweep's SCAN commands."},
@@ -199,13 +216,14 @@ constexpr std::array kFields = {
     Field{"http.address", TextKind{at<&S::http, &HttpSettings::address>, true},
           "The IP address to listen on, or \"localhost\". The pages have no authentication."},
     Field{"http.port", IntegerKind{at<&S::http, &HttpSettings::port>, 0, 65'535},
-          "0: any free port, which the log names."},
+          "The port. 0: any free port, which the log names."},
     Field{"http.stalled_after", DurationKind{at<&S::http, &HttpSettings::stalled_after>, 1s, 1h},
-          "/healthz fails when the main loop has not come round for this long."},
+          "/healthz fails when the main loop has been stalled for this long."},
 
-    Field{"log.level", choice<&S::log, &LogSettings::level>(kLevels), "The least that is written."},
+    Field{"log.level", choice<&S::log, &LogSettings::level>(kLevels),
+          "The lowest level that is written."},
     Field{"log.format", choice<&S::log, &LogSettings::format>(kFormats),
-          "Plain lines, or one JSON object a line."},
+          "Plain lines, or one JSON object per line."},
 };
 
 std::string describe(const IntegerKind& kind) {

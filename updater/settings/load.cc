@@ -59,6 +59,17 @@ ValueMistake set_secret_from_file(const Field& field, const std::string& path, S
   return set_from_text(field, text, settings);
 }
 
+/// What was given instead, where that is a number or a word: texts may hold passwords.
+std::string not_this(const Field& field, const std::string& value) {
+  constexpr std::size_t kShownBytesMax = 60;
+  const bool is_text = std::holds_alternative<TextKind>(field.kind) ||
+                       std::holds_alternative<SecretKind>(field.kind) ||
+                       std::holds_alternative<ListKind>(field.kind) ||
+                       std::holds_alternative<MapKind>(field.kind);
+  if (is_text || value.empty() || value.size() > kShownBytesMax) return {};
+  return value.front() == '"' ? ", not " + value : ", not \"" + value + "\"";
+}
+
 class Loader {
  public:
   Loader(LoadedSettings& loaded, std::vector<std::string>& mistakes)
@@ -75,9 +86,9 @@ class Loader {
     loaded_.origins[std::string(field.name)] = origin;
   }
   void judge(const std::optional<std::string>& mistake, std::string_view place, const Field& field,
-             std::string_view origin) {
+             std::string_view origin, const std::string& value = {}) {
     if (mistake) {
-      mistakes_.push_back(fmt::format("{}: {}", place, *mistake));
+      mistakes_.push_back(fmt::format("{}: {}{}", place, *mistake, not_this(field, value)));
     } else {
       took(field, origin);
     }
@@ -150,7 +161,7 @@ void Loader::file(std::string_view json) {
 
 void Loader::file_member(const std::string& name, const nlohmann::json& value) {
   if (const Field* field = find_field(name)) {
-    judge(set_from_json(*field, value, loaded_.settings), name, *field, "file");
+    judge(set_from_json(*field, value, loaded_.settings), name, *field, "file", value.dump());
   } else if (const Field* secret = secret_of_file_name(name)) {
     if (!value.is_string()) {
       mistakes_.push_back(fmt::format("{}: expected a path", name));
@@ -188,7 +199,7 @@ void Loader::variable(std::string_view name, const std::string& value) {
   for (const Field& field : fields()) {
     const std::string field_variable = environment_name(field.name);
     if (name == field_variable) {
-      judge(set_from_text(field, value, loaded_.settings), name, field, "environment");
+      judge(set_from_text(field, value, loaded_.settings), name, field, "environment", value);
       return;
     }
     if (std::holds_alternative<SecretKind>(field.kind) && name == field_variable + "_FILE") {
@@ -213,7 +224,7 @@ void Loader::flag(const std::string& name, const std::string& value) {
     mistakes_.push_back(
         fmt::format("{}: a command line is no place for a secret; use {}_file", place, place));
   } else {
-    judge(set_from_text(*field, value, loaded_.settings), place, *field, "flag");
+    judge(set_from_text(*field, value, loaded_.settings), place, *field, "flag", value);
   }
 }
 

@@ -37,7 +37,7 @@ struct LoadedSettings {
   std::map<std::string, std::string, std::less<>> origins;
 };
 
-/// Reads and checks everything, offline. On failure the status names every mistake, one a line,
+/// Reads and checks everything, offline. On failure the status names every mistake, one per line,
 /// each with its place: an unknown name (with the nearest known), a wrong type, a value out of
 /// range, a secret in the open, values that contradict each other.
 [[nodiscard]] Result<LoadedSettings> load_settings(const SettingSources& sources);

@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "postgres/conninfo.h"
 #include "updater/settings/derive.h"
 #include "updater/settings/field_value.h"
 #include "updater/settings/fields.h"
@@ -157,7 +158,7 @@ std::string effective_configuration(const LoadedSettings& loaded, bool json) {
   std::string lines;
   // A connection string from the environment may hold a password.
   Settings shown = loaded.settings;
-  shown.postgres.conninfo = masked_conninfo(shown.postgres.conninfo);
+  shown.postgres.conninfo = postgres::masked(shown.postgres.conninfo);
   for (const Field& field : fields()) {
     const Json value = value_as_json(field, shown);
     const auto origin = loaded.origins.find(field.name);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <fcap/checker_options.h>
+#include <fcap/defaults.h>
 #include <fcap/redis_options.h>
 
 namespace fcap::updater {
@@ -27,6 +28,8 @@ struct KafkaSettings {
   std::string client_id = "fcap-updater";
   Assignment assignment = Assignment::kEager;
   OffsetReset offset_reset = OffsetReset::kEarliest;
+  /// Without an answer from any broker for this long it is not ready, and the lag is unknown.
+  milliseconds silence_max{8'000};
   std::string sasl_password;
   /// Given to librdkafka as they are.
   std::map<std::string, std::string> properties;
@@ -59,11 +62,11 @@ struct RulesSettings {
 
 /// What is recorded; must be what the ad servers' Checkers have. JSON "ledger".
 struct LedgerSettings {
-  std::string key_prefix = "fcap";
-  milliseconds retention = std::chrono::days{32};
-  std::int64_t record_bytes_max = std::int64_t{16} * 1024;
+  std::string key_prefix = kDefaultKeyPrefix;
+  milliseconds retention = kDefaultRetention;
+  std::int64_t record_bytes_max = kDefaultRecordBytesMax;
   milliseconds allowed_future = std::chrono::minutes{5};
-  std::vector<std::string> null_user_ids = {"00000000-0000-0000-0000-000000000000"};
+  std::vector<std::string> null_user_ids = {kNullUserId};
   std::int64_t write_format = 1;
 };
 
@@ -74,11 +77,14 @@ struct PipelineSettings {
   /// Partitions are paused while more than this waits for Redis.
   std::int64_t in_flight_bytes_max = std::int64_t{32} << 20;
   std::int64_t message_bytes_max = std::int64_t{64} * 1024;
+  double rejected_share_max = 0.9;
   milliseconds redis_deadline{2'000};
   milliseconds retry_backoff_min{20};
   milliseconds retry_backoff_max{2'000};
   milliseconds commit_interval{1'000};
   milliseconds mark_interval{100};
+  /// So many messages that may be missing do not hold up the later ones; 0: all do.
+  std::int64_t gap_messages_min = 0;
   /// The longest that revoke and exit wait for what is in flight.
   milliseconds drain_timeout{20'000};
 };

@@ -1,6 +1,9 @@
 #include "support/kafka_broker.h"
 
+#include <algorithm>
+#include <chrono>
 #include <stdexcept>
+#include <thread>
 #include <utility>
 
 #include <librdkafka/rdkafka.h>
@@ -36,24 +39,57 @@ kafka::Ptr<rd_kafka_t> make_consumer(const std::string& brokers, const std::stri
   return handle;
 }
 
+void check(rd_kafka_error_t* error, const char* doing) {
+  const kafka::Ptr<rd_kafka_error_t> owned(error);
+  if (owned) throw std::runtime_error(std::string(doing) + ": " + rd_kafka_error_string(error));
+}
+
 void check(rd_kafka_resp_err_t code, const char* doing) {
   if (code != RD_KAFKA_RESP_ERR_NO_ERROR) {
     throw std::runtime_error(std::string(doing) + ": " + rd_kafka_err2str(code));
   }
 }
 
+/// Asks until the broker answers without an error. A broker refuses for a moment what it is about
+/// to be able to do: it has just started, a coordinator moves, a topic is a second old.
+template <typename Ask>
+void ask(const char* doing, Ask ask_once) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(kTimeoutMs);
+  rd_kafka_resp_err_t code = ask_once();
+  while (code != RD_KAFKA_RESP_ERR_NO_ERROR && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    code = ask_once();
+  }
+  check(code, doing);
+}
+
 std::int64_t end_of(rd_kafka_t* handle, const std::string& topic, int partition) {
   std::int64_t low = 0;
   std::int64_t high = 0;
-  check(rd_kafka_query_watermark_offsets(handle, topic.c_str(), partition, &low, &high, kTimeoutMs),
-        "watermarks");
+  ask("watermarks", [&] {
+    return rd_kafka_query_watermark_offsets(handle, topic.c_str(), partition, &low, &high,
+                                            kTimeoutMs);
+  });
   return high;
+}
+
+/// Sends an administrative request until it is answered without an error.
+template <typename Send>
+void ask_admin(const char* doing, rd_kafka_t* client, Send send) {
+  ask(doing, [&] {
+    const kafka::Ptr<rd_kafka_queue_t> answers(rd_kafka_queue_new(client));
+    send(answers.get());
+    const kafka::Ptr<rd_kafka_event_t> answer(rd_kafka_queue_poll(answers.get(), kTimeoutMs));
+    return answer ? rd_kafka_event_error(answer.get()) : RD_KAFKA_RESP_ERR__TIMED_OUT;
+  });
 }
 
 TopicMessage copy_of(const rd_kafka_message_t& message) {
   TopicMessage copy;
   copy.partition = message.partition;
   copy.offset = message.offset;
+  copy.has_key = message.key != nullptr;
+  copy.has_value = message.payload != nullptr;
   if (message.key_len > 0) copy.key.assign(static_cast<char*>(message.key), message.key_len);
   if (message.len > 0) copy.value.assign(static_cast<char*>(message.payload), message.len);
   rd_kafka_headers_t* headers = nullptr;
@@ -72,8 +108,42 @@ TopicMessage copy_of(const rd_kafka_message_t& message) {
 
 }  // namespace
 
-KafkaBroker::KafkaBroker() : service_("kafka", directory_.path()) {
-  service_.start();
+KafkaBroker::KafkaBroker(const std::vector<std::string>& accounts)
+    : service_("kafka", directory_.path()) {
+  std::vector<std::string> arguments;
+  for (const std::string& account : accounts) {
+    if (arguments.empty()) arguments = {"--", "fcap.accounts="};
+    arguments.back() += (arguments.back().ends_with('=') ? "" : ",") + account;
+  }
+  service_.start(arguments);
+}
+
+void KafkaBroker::allow(const std::string& account, const Right& right) const {
+  const auto client = make_consumer(brokers(), "allows");
+  const std::string principal = "User:" + account;
+  char text[512] = {};
+  rd_kafka_AclBinding_t* binding = rd_kafka_AclBinding_new(
+      right.on, right.name.c_str(), RD_KAFKA_RESOURCE_PATTERN_LITERAL, principal.c_str(), "*",
+      right.operation, RD_KAFKA_ACL_PERMISSION_TYPE_ALLOW, text, sizeof text);
+  if (binding == nullptr) throw std::runtime_error(text);
+  ask_admin("granting a right", client.get(), [&](rd_kafka_queue_t* answers) {
+    rd_kafka_CreateAcls(client.get(), &binding, 1, nullptr, answers);
+  });
+  rd_kafka_AclBinding_destroy(binding);
+}
+
+void KafkaBroker::forbid_all(const std::string& account) const {
+  const auto client = make_consumer(brokers(), "forbids");
+  const std::string principal = "User:" + account;
+  char text[512] = {};
+  rd_kafka_AclBindingFilter_t* filter = rd_kafka_AclBindingFilter_new(
+      RD_KAFKA_RESOURCE_ANY, nullptr, RD_KAFKA_RESOURCE_PATTERN_ANY, principal.c_str(), nullptr,
+      RD_KAFKA_ACL_OPERATION_ANY, RD_KAFKA_ACL_PERMISSION_TYPE_ANY, text, sizeof text);
+  if (filter == nullptr) throw std::runtime_error(text);
+  ask_admin("taking rights", client.get(), [&](rd_kafka_queue_t* answers) {
+    rd_kafka_DeleteAcls(client.get(), &filter, 1, nullptr, answers);
+  });
+  rd_kafka_AclBinding_destroy(filter);
 }
 
 void KafkaBroker::create_topic(const std::string& name, int partitions,
@@ -95,11 +165,13 @@ std::vector<TopicMessage> KafkaBroker::read_all(const std::string& topic, int pa
   check(rd_kafka_assign(consumer.get(), list.get()), "assign");
   std::vector<TopicMessage> messages;
   while (messages.size() < left) {
-    const kafka::Ptr<rd_kafka_message_t> message(
-        rd_kafka_consumer_poll(consumer.get(), kTimeoutMs));
-    if (!message) throw std::runtime_error("reading " + topic + ": nothing comes");
-    check(message->err, "reading");
-    messages.push_back(copy_of(*message));
+    ask("reading", [&] {
+      const kafka::Ptr<rd_kafka_message_t> message(
+          rd_kafka_consumer_poll(consumer.get(), kTimeoutMs));
+      if (!message) return RD_KAFKA_RESP_ERR__TIMED_OUT;
+      if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR) messages.push_back(copy_of(*message));
+      return message->err;
+    });
   }
   rd_kafka_consumer_close(consumer.get());
   return messages;
@@ -113,7 +185,14 @@ std::int64_t KafkaBroker::committed_sum(const std::string& group, const std::str
   for (int partition = 0; partition < partitions; ++partition) {
     rd_kafka_topic_partition_list_add(list.get(), topic.c_str(), partition);
   }
-  check(rd_kafka_committed(consumer.get(), list.get(), kTimeoutMs), "committed");
+  ask("committed", [&] {
+    const auto code = rd_kafka_committed(consumer.get(), list.get(), kTimeoutMs);
+    const auto* const refused =
+        std::find_if(list->elems, list->elems + list->cnt,
+                     [](const auto& at) { return at.err != RD_KAFKA_RESP_ERR_NO_ERROR; });
+    const bool one = code == RD_KAFKA_RESP_ERR_NO_ERROR && refused != list->elems + list->cnt;
+    return one ? refused->err : code;
+  });
   std::int64_t sum = 0;
   for (int i = 0; i < list->cnt; ++i) sum += std::max<std::int64_t>(list->elems[i].offset, 0);
   return sum;
@@ -127,28 +206,32 @@ void KafkaBroker::delete_records(const std::string& topic, int partitions) const
     rd_kafka_topic_partition_list_add(list.get(), topic.c_str(), partition)->offset =
         end_of(client.get(), topic, partition);
   }
-  const kafka::Ptr<rd_kafka_queue_t> answers(rd_kafka_queue_new(client.get()));
   rd_kafka_DeleteRecords_t* request = rd_kafka_DeleteRecords_new(list.get());
-  rd_kafka_DeleteRecords(client.get(), &request, 1, nullptr, answers.get());
+  ask_admin("deleting records", client.get(), [&](rd_kafka_queue_t* answers) {
+    rd_kafka_DeleteRecords(client.get(), &request, 1, nullptr, answers);
+  });
   rd_kafka_DeleteRecords_destroy(request);
-  rd_kafka_event_t* answer = rd_kafka_queue_poll(answers.get(), kTimeoutMs);
-  if (answer == nullptr) throw std::runtime_error("deleting records: no answer");
-  const rd_kafka_resp_err_t code = rd_kafka_event_error(answer);
-  rd_kafka_event_destroy(answer);
-  check(code, "deleting records");
 }
 
 void KafkaBroker::delete_topic(const std::string& name) const {
   const auto client = make_consumer(brokers(), "deletes");
-  const kafka::Ptr<rd_kafka_queue_t> answers(rd_kafka_queue_new(client.get()));
   rd_kafka_DeleteTopic_t* request = rd_kafka_DeleteTopic_new(name.c_str());
-  rd_kafka_DeleteTopics(client.get(), &request, 1, nullptr, answers.get());
+  ask_admin("deleting a topic", client.get(), [&](rd_kafka_queue_t* answers) {
+    rd_kafka_DeleteTopics(client.get(), &request, 1, nullptr, answers);
+  });
   rd_kafka_DeleteTopic_destroy(request);
-  rd_kafka_event_t* answer = rd_kafka_queue_poll(answers.get(), kTimeoutMs);
-  if (answer == nullptr) throw std::runtime_error("deleting a topic: no answer");
-  const rd_kafka_resp_err_t code = rd_kafka_event_error(answer);
-  rd_kafka_event_destroy(answer);
-  check(code, "deleting a topic");
+}
+
+void KafkaBroker::commit(const std::string& group, const std::string& topic, int partition,
+                         std::int64_t offset) const {
+  const auto consumer = make_consumer(brokers(), group);
+  const kafka::Ptr<rd_kafka_topic_partition_list_t> list(rd_kafka_topic_partition_list_new(1));
+  rd_kafka_topic_partition_list_add(list.get(), topic.c_str(), partition)->offset = offset;
+  ask("commit", [&] { return rd_kafka_commit(consumer.get(), list.get(), 0); });
+}
+
+std::int64_t KafkaBroker::end(const std::string& topic, int partition) const {
+  return end_of(make_consumer(brokers(), "ends").get(), topic, partition);
 }
 
 std::int64_t KafkaBroker::end_sum(const std::string& topic, int partitions) const {
@@ -160,7 +243,7 @@ std::int64_t KafkaBroker::end_sum(const std::string& topic, int partitions) cons
   return sum;
 }
 
-KafkaProducer::KafkaProducer(const std::string& brokers) {
+KafkaProducer::KafkaProducer(const std::string& brokers, const std::string& transactional_id) {
   rd_kafka_conf_t* conf = rd_kafka_conf_new();
   set(conf, "bootstrap.servers", brokers);
   set(conf, "enable.idempotence", "true");
@@ -172,7 +255,31 @@ KafkaProducer::KafkaProducer(const std::string& brokers) {
     if (message->err != RD_KAFKA_RESP_ERR_NO_ERROR) ++static_cast<KafkaProducer*>(self)->failed_;
   });
   rd_kafka_conf_set_log_cb(conf, [](const rd_kafka_t*, int, const char*, const char*) {});
+  if (!transactional_id.empty()) set(conf, "transactional.id", transactional_id);
   handle_ = make_handle(RD_KAFKA_PRODUCER, conf);
+  if (!transactional_id.empty()) {
+    ask("beginning transactions", [this] {
+      const kafka::Ptr<rd_kafka_error_t> error(
+          rd_kafka_init_transactions(handle_.get(), kTimeoutMs));
+      return error ? rd_kafka_error_code(error.get()) : RD_KAFKA_RESP_ERR_NO_ERROR;
+    });
+  }
+}
+
+void KafkaProducer::begin_transaction() {
+  check(rd_kafka_begin_transaction(handle_.get()), "beginning a transaction");
+}
+
+void KafkaProducer::commit_transaction() {
+  check(rd_kafka_commit_transaction(handle_.get(), kTimeoutMs), "committing a transaction");
+}
+
+void KafkaProducer::abort_transaction() {
+  // So that the broker knows of it; librdkafka's own abort may be refused otherwise.
+  flush();
+  const std::uint64_t failed = failed_;
+  check(rd_kafka_abort_transaction(handle_.get(), kTimeoutMs), "aborting a transaction");
+  failed_ = failed;
 }
 
 KafkaProducer::~KafkaProducer() {
@@ -181,14 +288,20 @@ KafkaProducer::~KafkaProducer() {
 
 void KafkaProducer::send(const std::string& topic, std::string_view key, std::string_view value,
                          std::int32_t partition) {
+  send_at(std::nullopt, topic, key, value, partition);
+}
+
+void KafkaProducer::send_at(std::optional<Instant> time, const std::string& topic,
+                            std::string_view key, std::string_view value, std::int32_t partition) {
   constexpr int kTries = 600;
   constexpr int kWaitMs = 100;
+  const std::int64_t time_ms = time ? to_ms(*time) : 0;
   for (int i = 0; i < kTries; ++i) {
-    const auto code =
-        rd_kafka_producev(handle_.get(), RD_KAFKA_V_TOPIC(topic.c_str()),
-                          RD_KAFKA_V_PARTITION(partition), RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY),
-                          RD_KAFKA_V_VALUE(const_cast<char*>(value.data()), value.size()),
-                          RD_KAFKA_V_KEY(key.data(), key.size()), RD_KAFKA_V_END);
+    const auto code = rd_kafka_producev(
+        handle_.get(), RD_KAFKA_V_TOPIC(topic.c_str()), RD_KAFKA_V_PARTITION(partition),
+        RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY),
+        RD_KAFKA_V_VALUE(const_cast<char*>(value.data()), value.size()),
+        RD_KAFKA_V_KEY(key.data(), key.size()), RD_KAFKA_V_TIMESTAMP(time_ms), RD_KAFKA_V_END);
     if (code == RD_KAFKA_RESP_ERR_NO_ERROR) {
       rd_kafka_poll(handle_.get(), 0);
       return;

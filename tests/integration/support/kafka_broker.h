@@ -3,9 +3,12 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include <fcap/time.h>
 
 #include "kafka/handles.h"
 #include "support/process.h"
@@ -19,6 +22,8 @@ struct TopicMessage {
   std::int64_t offset = 0;
   std::string key;
   std::string value;
+  bool has_key = true;  // null is not the empty string
+  bool has_value = true;
   std::map<std::string, std::string> headers;
 };
 
@@ -34,7 +39,24 @@ class KafkaBroker {
     return present(has_program("java") && has_program("mvn"), "java or mvn is missing");
   }
 
-  KafkaBroker();
+  /// With accounts: a second listener (SASL PLAIN, an account's password is its name) at which each
+  /// may do only what allow() has granted.
+  explicit KafkaBroker(const std::vector<std::string>& accounts = {});
+
+  /// "127.0.0.1:port" of the listener for accounts.
+  [[nodiscard]] const std::string& accounts_brokers() const {
+    return service_.value("accounts_brokers");
+  }
+  /// Grants an account one right, such as {RD_KAFKA_RESOURCE_TOPIC, "impressions",
+  /// RD_KAFKA_ACL_OPERATION_READ}. The broker obeys a moment later.
+  struct Right {
+    rd_kafka_ResourceType_t on = RD_KAFKA_RESOURCE_TOPIC;
+    std::string name;
+    rd_kafka_AclOperation_t operation = RD_KAFKA_ACL_OPERATION_READ;
+  };
+  void allow(const std::string& account, const Right& right) const;
+  /// Takes all rights from an account.
+  void forbid_all(const std::string& account) const;
 
   /// "127.0.0.1:port".
   [[nodiscard]] const std::string& brokers() const { return service_.value("brokers"); }
@@ -56,6 +78,11 @@ class KafkaBroker {
                                            int partitions) const;
   /// Deletes everything that a topic of `partitions` partitions holds now, as retention would.
   void delete_records(const std::string& topic, int partitions) const;
+  /// Commits a group's offset, as one of its members would.
+  void commit(const std::string& group, const std::string& topic, int partition,
+              std::int64_t offset) const;
+  /// The offset after a partition's last message.
+  [[nodiscard]] std::int64_t end(const std::string& topic, int partition) const;
   /// The sum of the partitions' ends.
   [[nodiscard]] std::int64_t end_sum(const std::string& topic, int partitions) const;
 
@@ -70,7 +97,9 @@ class KafkaBroker {
 /// Thread safety: none; one thread.
 class KafkaProducer {
  public:
-  explicit KafkaProducer(const std::string& brokers);
+  /// `transactional_id`: empty: messages stand in the log at once. Otherwise each must be sent
+  /// within a transaction.
+  explicit KafkaProducer(const std::string& brokers, const std::string& transactional_id = {});
   ~KafkaProducer();
   KafkaProducer(const KafkaProducer&) = delete;
   KafkaProducer& operator=(const KafkaProducer&) = delete;
@@ -78,8 +107,15 @@ class KafkaProducer {
   static constexpr std::int32_t kByKey = -1;
 
   /// Queues a message; waits while the queue is full. Throws when the broker refuses it for good.
+  /// `key` and `value` are null in the topic where the view has no data.
   void send(const std::string& topic, std::string_view key, std::string_view value,
             std::int32_t partition = kByKey);
+  /// The same by a producer whose clock shows this time; none: the true one.
+  void send_at(std::optional<Instant> time, const std::string& topic, std::string_view key,
+               std::string_view value, std::int32_t partition = kByKey);
+  void begin_transaction();
+  void commit_transaction();
+  void abort_transaction();
   /// Waits until everything sent is acknowledged; throws if something is not, within a minute.
   void flush();
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "redis/redis_store.h"
+#include "updater/commands/run_command.h"
 
 namespace fcap::testing {
 
@@ -41,12 +42,27 @@ RunningUpdater::RunningUpdater(const Options& options) : log_(std::make_shared<L
     if (!producer.ok()) throw std::runtime_error(producer.status().text());
     dead_letters_ = std::move(producer).value();
   }
+  updater::TopicWatchOptions watched = options.watch;
+  watched.connection = wanted.consumer.connection;
+  watched.topic = options.topic;
+  watched.dead_letter_topic = options.dead_letter_topic;
+  watched.group_id = options.group_id;
+  auto watch = updater::TopicWatch::create(watched, log);
+  if (!watch.ok()) throw std::runtime_error(watch.status().text());
+  watch_ = std::move(watch).value();
+  health_.add_check([client = client_](updater::Health::Clock::time_point) {
+    return updater::redis_trouble(*client);
+  });
+  health_.add_check(
+      [this](updater::Health::Clock::time_point now) { return watch_->trouble(now); });
   updater::UpdaterParts parts;
   parts.store = store_.get();
   parts.epoch = [client = client_] { return client->connection_epoch(); };
-  parts.decoder = decoder_.get();
+  parts.decoder = options.decoder != nullptr ? options.decoder : decoder_.get();
   parts.dead_letters = dead_letters_.get();
   parts.health = &health_;
+  parts.redis_clock = [client = client_] { return client->health().clock_difference; };
+  parts.watch = watch_.get();
   parts.log = log;
   auto made = updater::Updater::create(wanted, parts, metrics_);
   if (!made.ok()) throw std::runtime_error(made.status().text());
@@ -72,6 +88,14 @@ std::string RunningUpdater::not_ready() const {
   std::string why;
   (void)health_.ready(updater::Health::Clock::now(), why);
   return why;
+}
+
+updater::Lag RunningUpdater::lag() const {
+  return watch_->lag(updater::TopicWatch::Clock::now());
+}
+
+bool RunningUpdater::kafka_connected() const {
+  return watch_->connected(updater::TopicWatch::Clock::now());
 }
 
 std::string RunningUpdater::log() const {

@@ -14,6 +14,7 @@
 #include "updater/metrics/metrics.h"
 #include "updater/pipeline/dead_letter_producer.h"
 #include "updater/pipeline/updater.h"
+#include "updater/watch/topic_watch.h"
 
 namespace fcap::testing {
 
@@ -30,8 +31,10 @@ class RunningUpdater {
     std::string dead_letter_topic;  ///< empty: rejected messages are only counted
     std::string group_id = "fcap-test";
     std::string group_instance_id;
+    events::EventDecoder* decoder = nullptr;  ///< null: of JSON
     /// What the test wants otherwise than the defaults.
     updater::UpdaterOptions updater;
+    updater::TopicWatchOptions watch;
   };
 
   /// Throws when it cannot start.
@@ -48,6 +51,10 @@ class RunningUpdater {
   [[nodiscard]] bool ended() const noexcept { return ended_.load(); }
   /// What /readyz would say; empty: ready.
   [[nodiscard]] std::string not_ready() const;
+  /// What /healthz would say: the main loop has run within five seconds.
+  [[nodiscard]] bool healthy() const { return health_.healthy(updater::Health::Clock::now()); }
+  [[nodiscard]] updater::Lag lag() const;
+  [[nodiscard]] bool kafka_connected() const;
   /// Everything that the updater has logged at warning or above.
   [[nodiscard]] std::string log() const;
 
@@ -55,11 +62,12 @@ class RunningUpdater {
   struct Log;
   std::shared_ptr<Log> log_;
   updater::Metrics metrics_;
-  updater::Health health_{std::chrono::seconds{30}};
+  updater::Health health_{std::chrono::seconds{5}};
   std::shared_ptr<redis::Client> client_;
   std::unique_ptr<Store> store_;
   std::unique_ptr<events::EventDecoder> decoder_;
   std::unique_ptr<updater::DeadLetterProducer> dead_letters_;
+  std::unique_ptr<updater::TopicWatch> watch_;
   std::unique_ptr<updater::Updater> updater_;
   std::atomic<bool> ended_{false};
   std::jthread thread_;

@@ -30,12 +30,11 @@ class Service {
   void kill() { act("kill"); }
   void freeze() { act("freeze"); }
   void thaw() { act("thaw"); }
-  void restart() { act("restart"); }
 
   /// Any action of the script.
   void act(const std::string& action, const std::vector<std::string>& arguments = {});
 
-  /// What the last start() or restart() printed under this name, such as "port"; throws if nothing.
+  /// What the last start() printed under this name, such as "port"; throws if nothing.
   [[nodiscard]] const std::string& value(const std::string& name) const;
 
  private:

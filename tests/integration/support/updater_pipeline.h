@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "support/expected_ledgers.h"
-#include "support/kafka_broker.h"
+#include "support/kafka_test.h"
 #include "support/process.h"
 #include "support/redis_server.h"
 #include "support/running_updater.h"
@@ -17,27 +17,15 @@
 namespace fcap::testing {
 
 /// A broker for all tests of the binary; a Redis, a topic and what must come of it for each.
-class UpdaterPipeline : public ::testing::Test {
+class UpdaterPipeline : public KafkaTest {
  protected:
-  static constexpr int kPartitions = 3;
   static constexpr std::chrono::milliseconds kPatience{60'000};
   static constexpr std::uint64_t kSeed = 20'240'607;  // unless FCAP_TEST_SEED says another
 
-  static void SetUpTestSuite() {
-    if (KafkaBroker::available() && RedisServer::available()) {
-      kafka = std::make_unique<KafkaBroker>();
-    }
-  }
-  static void TearDownTestSuite() { kafka.reset(); }
-
   void SetUp() override {
-    if (!kafka) GTEST_SKIP() << "java, mvn, redis-server or redis-cli is missing";
+    KafkaTest::SetUp();
+    if (IsSkipped()) return;
     RecordProperty("seed", std::to_string(test_seed(kSeed)));
-    redis_ = std::make_unique<RedisServer>();
-    topic_ = ::testing::UnitTest::GetInstance()->current_test_info()->name();
-    kafka->create_topic(topic_, kPartitions);
-    kafka->create_topic(topic_ + ".dead", 1);
-    producer_ = std::make_unique<KafkaProducer>(kafka->brokers());
   }
 
   std::unique_ptr<RunningUpdater> start_updater(const updater::UpdaterOptions& options = {}) {
@@ -51,6 +39,7 @@ class UpdaterPipeline : public ::testing::Test {
     all.group_instance_id = group_instance_id_;
     all.group_id = topic_;
     all.updater = options;
+    all.decoder = decoder_;
     return std::make_unique<RunningUpdater>(all);
   }
 
@@ -82,14 +71,11 @@ class UpdaterPipeline : public ::testing::Test {
     return kafka->committed_sum(topic_, topic_, kPartitions);
   }
 
-  static inline std::unique_ptr<KafkaBroker> kafka;
-  std::unique_ptr<RedisServer> redis_;
-  std::unique_ptr<KafkaProducer> producer_;
   std::string redis_address_;  ///< where the updater looks for Redis; empty: at redis_
   std::string redis_user_;     ///< the updater's account, its password being its name
-  std::string topic_;
-  std::string dead_topic_;  ///< empty: topic_.dead
+  std::string dead_topic_;     ///< empty: topic_.dead
   std::string group_instance_id_;
+  events::EventDecoder* decoder_ = nullptr;  ///< null: of JSON
   EventMaker maker_{test_seed(kSeed), 2000};
   ExpectedLedgers expected_;
 };

@@ -201,6 +201,61 @@ TEST(Check, ReplacedRuleSetIsLetGo) {
   expect_let_go(watch);
 }
 
+TEST(Check, ClaimsNoCompletenessWhileEventsAreMissing) {
+  ScriptedChecker world;
+  world.checker->set_rules(
+      rule_set({sliding_rule("day", "c1", 2), sliding_rule("hour", "c2", 2, 1h),
+                sliding_rule("0", "c3", 0)}));
+  world.store->records["fcap:{u}"] = record_of("c1", 1);
+  world.store->answer_at_once = StoreCode::kOk;
+  const Candidate candidates[] = {{"c1"}, {"c2"}, {"c3"}};
+  const auto complete = [&] {
+    std::vector<bool> all;
+    for (const Verdict& verdict : world.checker->check("u", candidates).verdicts) {
+      all.push_back(verdict.complete);
+    }
+    return all;
+  };
+  EXPECT_EQ(complete(), (std::vector<bool>{true, true, true}));
+  world.store->missing = kNow - 2h;
+  EXPECT_EQ(complete(), (std::vector<bool>{false, true, true}));
+  world.store->missing = kNow - 30min;
+  EXPECT_EQ(complete(), (std::vector<bool>{false, false, true}));
+  world.store->missing.reset();
+  EXPECT_EQ(complete(), (std::vector<bool>{true, true, true}));
+}
+
+TEST(Check, AKeptCapClaimsNoCompletenessWhileEventsAreMissing) {
+  CheckerOptions options;
+  options.local.cached_caps_max = 1000;
+  ScriptedChecker world(options);
+  world.checker->set_rules(rule_set({sliding_rule("day", "c1", 2)}));
+  world.store->records["fcap:{u}"] = record_of("c1", 2);
+  world.store->answer_at_once = StoreCode::kOk;
+  const Candidate candidates[] = {{"c1"}};
+  EXPECT_TRUE(world.checker->check("u", candidates).verdicts.at(0).complete);
+  const Verdict kept = world.checker->check("u", candidates).verdicts.at(0);
+  EXPECT_TRUE(kept.cached);
+  EXPECT_TRUE(kept.complete);
+  world.store->missing = kNow - 2h;
+  const Verdict doubted = world.checker->check("u", candidates).verdicts.at(0);
+  EXPECT_TRUE(doubted.cached);
+  EXPECT_FALSE(doubted.complete);
+  EXPECT_FALSE(doubted.allowed);
+}
+
+TEST(Check, WhatThisProcessHasShownCapsAlsoWhileEventsAreMissing) {
+  CheckerOptions options;
+  options.local.shown_max = 1000;
+  ScriptedChecker world(options);
+  world.checker->set_rules(rule_set({sliding_rule("day", "c1", 1)}));
+  world.store->answer_at_once = StoreCode::kUnavailable;
+  world.store->missing = kNow;
+  ASSERT_TRUE(world.checker->note_shown("u", {"c1"}, "i1"));
+  const Candidate candidates[] = {{"c1"}};
+  EXPECT_FALSE(world.checker->check("u", candidates).verdicts.at(0).allowed);
+}
+
 TEST(CheckBatch, AnswersInTheOrderOfItsUsers) {
   CheckerOptions options;
   options.null_user_ids = {"0"};

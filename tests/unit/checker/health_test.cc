@@ -99,6 +99,12 @@ TEST_F(Health, SaysWhatIsWrongWithTheStore) {
   EXPECT_THAT(checker_->health().problems,
               ElementsAre(HasSubstr("replica of x"), HasSubstr("32 days there")));
 
+  StoreHealth filling;
+  filling.missing_before = instant_from_ms(1'700'000'000'000);
+  store_->say(filling);
+  EXPECT_TRUE(checker_->health().ready);
+  EXPECT_THAT(checker_->health().problems, ElementsAre(HasSubstr("2023-11-14T22:13:20Z")));
+
   StoreHealth sentinel;
   sentinel.role = ServerRole::kSentinel;
   store_->say(sentinel);

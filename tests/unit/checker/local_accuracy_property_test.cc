@@ -266,15 +266,19 @@ class World {
                              bool failing) {
     const std::vector<std::size_t> picked =
         local_.checker->first_allowed(user, candidates, 1, options).picked;
+    // A failing store leaves what this process noted, which here need not be what was recorded: it
+    // may cap a candidate that a read would let pass (compare()).
+    if (failing) {
+      EXPECT_LE(picked.size(), 1U);
+      return;
+    }
     const auto first = std::find_if(expected.begin(), expected.end(),
                                     [](const Verdict& verdict) { return verdict.allowed; });
-    const auto index = static_cast<std::size_t>(first - expected.begin());
     if (first == expected.end()) {
-      EXPECT_TRUE(failing || picked.empty());
+      EXPECT_TRUE(picked.empty());
     } else {
       ASSERT_EQ(picked.size(), 1U);
-      EXPECT_LE(picked.front(), index);
-      EXPECT_TRUE(failing || picked.front() == index);
+      EXPECT_EQ(picked.front(), static_cast<std::size_t>(first - expected.begin()));
     }
   }
 
@@ -295,13 +299,10 @@ class World {
     }
     if (failing && verdict.reason == Reason::kCapped) {
       // Certain as far as note_shown() was told the truth: in this world an event may come back
-      // half an hour earlier than it was noted, and no read has said so yet.
+      // half an hour earlier than it was noted, and no read has said so yet. How much earlier the
+      // user is then eligible has no bound: a fixed window may begin elsewhere.
       EXPECT_FALSE(verdict.allowed);
       EXPECT_FALSE(verdict.rule_id.empty());
-      if (!expected.allowed && expected.eligible_at) {
-        ASSERT_TRUE(verdict.eligible_at);
-        EXPECT_LE(*verdict.eligible_at, *expected.eligible_at + 30min);
-      }
       return;
     }
     EXPECT_EQ(verdict.allowed, expected.allowed);

@@ -78,6 +78,18 @@ TEST_F(NegativeCacheTest, StaysWithinItsBound) {
   EXPECT_GT(cache_.size(), 1000U);
 }
 
+/// Not the next power of two: each verdict costs memory that was counted on.
+TEST_F(NegativeCacheTest, StaysWithinABoundThatIsNoPowerOfTwo) {
+  NegativeCache cache({.verdicts_max = 600, .kept_for = 60s});
+  const auto subject = cache.subject("u1", {}, 1);
+  const rules::CappedUntil capped{.rule = &rule_, .count = 3, .until = kNow + 1h};
+  for (std::uint64_t i = 0; i < 10'000; ++i) {
+    cache.put(subject, {.campaign = i, .creative = 0}, kNow, capped, kStart);
+  }
+  EXPECT_LE(cache.size(), 600U);
+  EXPECT_GT(cache.size(), 590U);
+}
+
 CheckerOptions caching() {
   CheckerOptions options;
   options.local.cached_caps_max = 1024;

@@ -8,6 +8,8 @@
 #include <gtest/gtest.h>
 
 #include "fixtures.h"
+#include "rule_text/snapshot.h"
+#include "support/temporary_directory.h"
 
 namespace fcap::checker_test {
 namespace {
@@ -50,6 +52,25 @@ TEST(ReplacedRules, EndOnAThreadOfTheCheckerEvenWhereAResultIsTheLastToHoldThem)
   const std::thread::id ended_on = witness.ended_on();
   EXPECT_NE(ended_on, checking);
   EXPECT_NE(ended_on, std::this_thread::get_id());
+}
+
+/// Each reload of a million rules would otherwise cost half a gigabyte.
+TEST(ReplacedRules, EndWhereverTheyCameFrom) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.file("rules.snapshot");
+  RuleSetSpec spec{.version = 1, .rules = {sliding_rule("r1", "c1", 1)}};
+  ASSERT_TRUE(rule_text::write_snapshot(path, spec).ok());
+  CheckerOptions options;
+  options.rules.snapshot_file = path;
+  options.rules.poll_interval = 1s;
+  const ScriptedChecker world(options);
+  const std::weak_ptr<const RuleSet> former = world.checker->rules();
+  ASSERT_FALSE(former.expired());
+  ++spec.version;
+  ASSERT_TRUE(rule_text::write_snapshot(path, spec).ok());
+  expect_let_go(former);
+  ASSERT_NE(world.checker->rules(), nullptr);
+  EXPECT_EQ(world.checker->rules()->version(), 2U);
 }
 
 TEST(ReplacedRules, EndOnAThreadOfTheCheckerUnderLoad) {

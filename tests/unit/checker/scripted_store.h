@@ -49,6 +49,9 @@ class ScriptedStore final : public Store {
     done.complete({.code = StoreCode::kUnavailable});
   }
 
+  [[nodiscard]] std::optional<Instant> missing_before() const noexcept override { return missing; }
+  std::optional<Instant> missing;
+
   /// Takes what is held back now.
   [[nodiscard]] std::vector<Held> take_held() {
     const std::lock_guard lock(mutex_);

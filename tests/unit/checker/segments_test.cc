@@ -11,7 +11,7 @@
 
 #include "checker/current_rules.h"
 #include "fixtures.h"
-#include "unit/config/temporary_directory.h"
+#include "support/temporary_directory.h"
 
 namespace fcap::checker_test {
 namespace {
@@ -194,7 +194,7 @@ TEST_F(CheckSegments, OptionsThatNameTwoSourcesOrNoDatabaseAreRefused) {
 }
 
 TEST_F(CheckSegments, ADirectoryIsReadBeforeCreateReturnsAndAgainWhenItChanges) {
-  const config::TemporaryDirectory directory;
+  const TemporaryDirectory directory;
   std::filesystem::create_directory(directory.file("1"));
   std::filesystem::create_directory(directory.file("2"));
   std::ofstream(directory.file("1/vip.ids")) << "u1\n";
@@ -216,6 +216,10 @@ TEST_F(CheckSegments, ADirectoryIsReadBeforeCreateReturnsAndAgainWhenItChanges) 
   }
   EXPECT_TRUE(allowed(*world.checker, "u2"));
   EXPECT_FALSE(allowed(*world.checker, "u1"));
+  // Counted once it has been handed out, so a moment later.
+  while (world.checker->stats().segment_reloads < 2 && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(1ms);
+  }
   EXPECT_EQ(world.checker->stats().segment_reloads, 2U);
 }
 

@@ -56,6 +56,42 @@ TEST(CommandLine, WrongUseExitsWithTwoAndSaysWhy) {
   }
 }
 
+TEST(CommandLine, AListWithOneMistakeErasesNobody) {
+  const Ran ran = run({"erase", "--input", "-", "--yes", "--brokers", "127.0.0.1:1"}, "u1\n\nu3\n");
+  EXPECT_EQ(ran.code, 2);
+  EXPECT_THAT(ran.err, HasSubstr("--input: line 2: USER: empty"));
+  EXPECT_THAT(ran.err, HasSubstr("nobody was erased"));
+  EXPECT_EQ(run({"erase", "--input", "-", "--yes"}, "").code, 2);
+  EXPECT_EQ(run({"erase", "u1", "--input", "-", "--yes"}, "u2\n").code, 2);
+  EXPECT_EQ(run({"erase", "--input", "-"}, "u2\n").code, 2) << "nobody can be asked";
+}
+
+TEST(CommandLine, AListOfUsersMayBeOfTheOtherCommandsLines) {
+  const auto erased = [](const std::string& lines) {
+    return run({"erase", "--input", "-", "--yes", "--brokers", "127.0.0.1:1", "--timeout", "1ms"},
+               lines);
+  };
+  EXPECT_THAT(erased("u1\n{\"usr\":\"u2\"}\n").err,
+              HasSubstr("--input: line 2: \"user\" is missing; nobody was erased"));
+  EXPECT_THAT(erased("{\"user\":null}\n").err, HasSubstr("line 1: USER: empty"));
+  EXPECT_THAT(erased("{\"user\":\"u1\",\"at\":1700000000000}\n").err, HasSubstr("line 1: \"at\""));
+  // Both name a user, so that the broker is next.
+  EXPECT_THAT(erased("{\"user\":\"u1\"}\n{3F2504E0-4F89}\n").err, HasSubstr("--brokers"));
+}
+
+TEST(CommandLine, TheManualPageGivesFlagsNoValue) {
+  const Ran ran = run({"--man-page"});
+  EXPECT_EQ(ran.code, 0);
+  EXPECT_THAT(ran.out, HasSubstr(".B \\-\\-json\n"));
+  EXPECT_THAT(ran.out, HasSubstr(".B \\-h, \\-\\-help\n"));
+  EXPECT_THAT(ran.out, HasSubstr(".B \\-\\-key\\-prefix TEXT\n"));
+}
+
+TEST(CommandLine, AnOptionOfACommandBeforeItIsToldWhereItBelongs) {
+  EXPECT_THAT(run({"--time-zone", "Europe/Berlin", "check", "u1", "c1"}).err,
+              HasSubstr("--time-zone: must stand behind the command"));
+}
+
 TEST(CommandLine, UnexpectedArgumentsAreNamedInTheirOrder) {
   const std::string err = run({"check", "u1", "c1", "--nonsense", "5", "--redsi=x"}).err;
   EXPECT_THAT(err, HasSubstr("fcap check: --nonsense: unknown option\n"
@@ -69,7 +105,7 @@ TEST(CommandLine, UnknownCommandIsNamed) {
   EXPECT_THAT(run({"chekc", "u1", "c1"}).err,
               HasSubstr("\"chekc\": unknown command; did you mean check?\n"));
   EXPECT_THAT(run({"bogus"}).err, HasSubstr("\"bogus\": unknown command; there are check, show"));
-  EXPECT_THAT(run({}).err, HasSubstr("which command?"));
+  EXPECT_THAT(run({}).err, HasSubstr("missing command; expected one of "));
 }
 
 TEST(CommandLine, EmptyValueIsNotTheNextArgument) {

@@ -138,5 +138,16 @@ TEST(KafkaOptions, PropertiesDoNotMatterWhereNoTopicIsRead) {
   EXPECT_EQ(ran.code, 0) << ran.err;
 }
 
+TEST(KafkaOptions, WhatKafkaRefusesNamesTheOptionsToLookAt) {
+  const auto unreachable = Status::error(StatusCode::kUnavailable, "topic t: timed out", true);
+  const Status shown = cli::with_kafka_options(unreachable, "--kafka");
+  EXPECT_EQ(shown.text(), "topic t: timed out (see --kafka, --topic and --kafka-config)");
+  EXPECT_TRUE(shown.retryable());
+  const auto mistake =
+      Status::error(StatusCode::kInvalidArgument, "--from-offsets: behind the end");
+  EXPECT_EQ(cli::with_kafka_options(mistake).text(), mistake.text());
+  EXPECT_TRUE(cli::with_kafka_options({}).ok());
+}
+
 }  // namespace
 }  // namespace fcap::cli_test

@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "command.h"
-#include "config/rule_json.h"
-#include "config/snapshot.h"
+#include "rule_text/rule_json.h"
+#include "rule_text/snapshot.h"
 
 namespace fcap::cli_test {
 namespace {
@@ -25,7 +25,7 @@ constexpr const char* kRules = R"({
   "campaigns": [{"id": "c1", "advertiser_id": "a1"}]
 })";
 
-// 1700000000 is 1,700,000,000,000 ms. One event is there twice, one line is no event.
+// 1700000000 is 1,700,000,000,000 ms. One event is there twice, one line is not an event.
 constexpr const char* kEvents =
     R"({"user_id":"u1","campaign_id":"c1","timestamp":1700000200,"imp_id":"i3"}
 {"user_id":"u1","campaign_id":"c1","timestamp":1700000000,"imp_id":"i1"}
@@ -179,7 +179,7 @@ TEST(Rules, JsonIsARulesFileAgain) {
   const File rules(kRules);
   const Ran ran = run({"rules", "--json", "--rules", rules.path()});
   EXPECT_EQ(ran.code, 0) << ran.err;
-  const auto spec = config::parse_rules_json(ran.out);
+  const auto spec = rule_text::parse_rules_json(ran.out);
   ASSERT_TRUE(spec.ok()) << spec.status().text();
   EXPECT_EQ(spec.value().version, 12U);
   EXPECT_THAT(spec.value().rules, SizeIs(2));
@@ -198,9 +198,9 @@ TEST(Rules, TextNamesVersionSourceAndEachRule) {
 
 TEST(Rules, SnapshotIsReadWhereARulesFileIs) {
   const File file("");
-  const auto spec = config::parse_rules_json(kRules);
+  const auto spec = rule_text::parse_rules_json(kRules);
   ASSERT_TRUE(spec.ok());
-  ASSERT_TRUE(config::write_snapshot(file.path(), spec.value()).ok());
+  ASSERT_TRUE(rule_text::write_snapshot(file.path(), spec.value()).ok());
   EXPECT_EQ(run({"rules", "--rules", file.path()}).code, 0);
   EXPECT_EQ(run({"rules", "--snapshot", file.path()}).code, 0);
 }
@@ -217,6 +217,23 @@ TEST(RulesCheck, MistakesExitWithOne) {
   EXPECT_EQ(report["ok"], false);
   EXPECT_EQ(report["errors"],
             json::array({"rule \"r\": window length 400d is more than the retention, 32d"}));
+}
+
+TEST(RulesCheck, ACampaignThatTheCatalogLacksIsWarnedOf) {
+  const auto checked = [](const std::string& campaigns) {
+    const File file(R"({"version":1,"rules":[{"id":"r","scope":"campaign","target":"c45","limit":1,
+      "window":{"kind":"sliding","length":"4h"}},{"id":"all","scope":"campaign","target":"*","limit":9,
+      "window":{"kind":"sliding","length":"4h"}}],"campaigns":[)" +
+                    campaigns + "]}");
+    const Ran ran = run({"rules", "--check", "--rules", file.path()});
+    EXPECT_EQ(ran.code, 0) << ran.out;
+    return ran.out;
+  };
+  EXPECT_THAT(checked(R"({"id":"c456"})"),
+              HasSubstr("warning: 1 rule is for a campaign that the catalog does not have, such as "
+                        "rule \"r\" for \"c45\""));
+  EXPECT_THAT(checked(R"({"id":"c45"})"), testing::Not(HasSubstr("catalog does not have")));
+  EXPECT_THAT(checked(""), testing::Not(HasSubstr("catalog does not have"))) << "without a catalog";
 }
 
 TEST(RulesCheck, AllMistakesAreReportedAtOnceOneAnElement) {

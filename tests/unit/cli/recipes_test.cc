@@ -7,8 +7,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "base/time_text.h"
 #include "command.h"
-#include "config/time_text.h"
 #include "recipe_blocks.h"
 
 namespace fcap::cli_test {
@@ -99,7 +99,7 @@ TEST(Recipes, WhatTheReaderSeesOfAnEventIsItsTimestamp) {
     if (block.kind != "json events") continue;
     std::set<std::string> ids;
     for (const json& event : json_lines(block.text)) {
-      const auto when = config::parse_instant(event["when"].get<std::string>());
+      const auto when = base::parse_instant(event["when"].get<std::string>());
       ASSERT_TRUE(when) << event;
       EXPECT_EQ(to_ms(*when), event["timestamp"].get<std::int64_t>() * 1000) << event;
       EXPECT_TRUE(ids.insert(event["imp_id"]).second) << block.place() << " " << event;

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "command.h"
-#include "unit/config/temporary_directory.h"
+#include "support/temporary_directory.h"
 
 namespace fcap::cli_test {
 namespace {
@@ -56,7 +56,7 @@ class CliSegments : public testing::Test {
 
   const File rules_{kRules};
   const File events_{kEvents};
-  const config::TemporaryDirectory directory_;
+  const TemporaryDirectory directory_;
 };
 
 TEST_F(CliSegments, CheckUnitesStoredMembersWithThoseOfTheQuestion) {

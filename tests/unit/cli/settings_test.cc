@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/clock.h"
 #include "cli/command_line.h"
 #include "cli/instants.h"
 #include "cli/printable.h"
@@ -71,7 +72,7 @@ TEST(RedisTarget, WhatCannotBeIsRefused) {
 }
 
 TEST(ParseAt, TimesAgo) {
-  const Instant now = cli::system_now();
+  const Instant now = base::wall_now();
   const auto near = [&](const char* text, std::chrono::milliseconds ago) {
     const auto at = parse_at(text, "--at");
     ASSERT_TRUE(at.ok()) << text;

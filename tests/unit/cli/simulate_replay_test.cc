@@ -10,6 +10,7 @@
 
 #include "command.h"
 #include "test_paths.h"
+#include "tests/impression_log.h"
 #include "tests/seed.h"
 
 namespace fcap::cli_test {
@@ -86,8 +87,13 @@ TEST(Simulate, FrequenciesBeforeAndAfterCountUsersAndPairs) {
   for (int i = 0; i < 12; ++i) log += "u1,c1," + std::to_string(1'700'000'000 + i) + "\n";
   const json set =
       simulated(log + "u1,c2,1700000000\nu2,c1,1700000000\n", {kTwoPerHour})["rule_sets"][0];
-  EXPECT_EQ(set["per_user"][9], json::parse(R"({"impressions":"10+","users_before":1,"users":0})"));
-  EXPECT_EQ(set["per_user"][2], json::parse(R"({"impressions":"3","users_before":0,"users":1})"));
+  ASSERT_EQ(set["per_user"].size(), 6U) << "1, 2, 3, 4–5, 6–10, 11–20";
+  EXPECT_EQ(set["per_user"][5], json::parse(R"({"from":11,"to":20,"users_before":1,"users":0})"));
+  EXPECT_EQ(set["per_user"][2], json::parse(R"({"from":3,"to":3,"users_before":0,"users":1})"));
+  EXPECT_EQ(set["reach_at_least"][0],
+            json::parse(R"({"impressions":1,"users_before":2,"users":2})"));
+  EXPECT_EQ(set["reach_at_least"][2],
+            json::parse(R"({"impressions":3,"users_before":1,"users":1})"));
   EXPECT_EQ(set["per_user"][0]["users"], 1);
   EXPECT_EQ(set["per_user_and_campaign"][0]["pairs_before"], 2);
   EXPECT_EQ(set["per_user_and_campaign"][1]["pairs"], 1);
@@ -175,7 +181,148 @@ TEST(Simulate, PageNeedsNothingFromElsewhereAndEscapesNames) {
   html << std::ifstream(page.path()).rdbuf();
   EXPECT_THAT(html.str(), AllOf(HasSubstr("<!DOCTYPE html>"), HasSubstr("50.00 %"),
                                 HasSubstr("</html>"), HasSubstr("&lt;script&gt;"),
-                                Not(HasSubstr("<script")), Not(HasSubstr("http"))));
+                                Not(HasSubstr("<script>alert")), Not(HasSubstr("http"))));
+  // The one script is the page's own.
+  EXPECT_EQ(html.str().find("<script"), html.str().rfind("<script"));
+}
+
+TEST(Simulate, PageIsValidUtf8WhateverTheIdsAre) {
+  const File log(
+      "user_id,campaign_id,timestamp\nu1,c\xE9\xFF,1700000000\nu1,\xC3\xA9,1700000000\n");
+  const File rules(rules_json(kTwoPerHour));
+  const File page("");
+  ASSERT_EQ(
+      run({"simulate", "--log", log.path(), "--rules", rules.path(), "--html", page.path()}).code,
+      0);
+  std::stringstream html;
+  html << std::ifstream(page.path()).rdbuf();
+  EXPECT_EQ(json(html.str()).dump().empty(), false) << "dump() throws where it is not UTF-8";
+  EXPECT_THAT(html.str(), AllOf(HasSubstr("c\xEF\xBF\xBD\xEF\xBF\xBD"), HasSubstr("\xC3\xA9")));
+}
+
+TEST(Simulate, ASweepComparesLimits) {
+  std::string text = "user_id,campaign_id,timestamp\n";
+  for (int i = 0; i < 5; ++i) text += "u1,c1," + std::to_string(1'700'000'000 + i) + "\n";
+  const File log(text);
+  const File rules(rules_json(kTwoPerHour));
+  const auto sweep = [&](const std::string& what) {
+    return run(
+        {"simulate", "--json", "--log", log.path(), "--rules", rules.path(), "--sweep", what});
+  };
+  const json sets = json::parse(sweep("limit=1..3").out)["rule_sets"];
+  ASSERT_EQ(sets.size(), 3U);
+  for (std::size_t i = 0; i < sets.size(); ++i) {
+    EXPECT_EQ(sets[i]["sweep_limit"], i + 1);
+    EXPECT_EQ(sets[i]["shown"], i + 1);
+  }
+  for (const char* wrong :
+       {"limit=3..1", "limit=1", "limit=1..100", "window=1..3", "x:limit=1..3"}) {
+    const Ran ran = sweep(wrong);
+    EXPECT_EQ(ran.code, 2) << wrong;
+    EXPECT_THAT(ran.err, HasSubstr("--sweep: ")) << wrong;
+  }
+  const File page("");
+  const Ran ran = run({"simulate", "--log", log.path(), "--rules", rules.path(), "--sweep",
+                       "limit=1..3", "--html", page.path()});
+  EXPECT_THAT(ran.out, HasSubstr("limit 2"));
+  std::stringstream html;
+  html << std::ifstream(page.path()).rdbuf();
+  EXPECT_THAT(html.str(), AllOf(HasSubstr("Impressions lost"), HasSubstr("<polyline")));
+}
+
+TEST(Simulate, AdvertisersDaysNamesAndTheTimeZone) {
+  // 23:30 on the 14th and 00:30 on the 15th in Berlin; both on the 14th in UTC.
+  const File log("user_id,campaign_id,timestamp\nu1,c1,1700001000\nu1,c2,1700004600\n");
+  const File rules(
+      R"({"name": "The new caps", "version": 1, "rules": [{"id": "one", "scope": "user", "limit": 1,
+          "window": {"kind": "sliding", "length": "24h"}}],
+          "campaigns": [{"id": "c1", "advertiser_id": "a"}, {"id": "c2", "advertiser_id": "a"}]})");
+  const auto report = [&](const std::vector<std::string>& options) {
+    std::vector<std::string> command{"simulate", "--json",  "--log",
+                                     log.path(), "--rules", rules.path()};
+    command.insert(command.end(), options.begin(), options.end());
+    return run(command);
+  };
+  const json utc = json::parse(report({}).out)["rule_sets"][0];
+  EXPECT_EQ(utc["name"], "The new caps");
+  EXPECT_EQ(utc["days"].size(), 1U);
+  EXPECT_EQ(
+      utc["advertisers"][0],
+      json::parse(
+          R"({"id":"a","name":null,"impressions":2,"shown":1,"blocked":1,"reach_before":1,"reach":1})"));
+  const json berlin = json::parse(report({"--time-zone", "Europe/Berlin"}).out)["rule_sets"][0];
+  ASSERT_EQ(berlin["days"].size(), 2U);
+  EXPECT_EQ(berlin["days"][0], json::parse(R"({"day":"2023-11-14","impressions":1,"shown":1})"));
+  EXPECT_EQ(berlin["days"][1], json::parse(R"({"day":"2023-11-15","impressions":1,"shown":0})"));
+  EXPECT_EQ(report({"--time-zone", "Mars/Olympus"}).code, 2);
+}
+
+TEST(Simulate, CsvHasEveryCampaignOfEveryRuleSet) {
+  const File log("user_id,campaign_id,timestamp\nu1,c1,1700000000\nu1,\"a,\"\"b\",1700000000\n");
+  const File rules(rules_json(kTwoPerHour));
+  const File csv("");
+  ASSERT_EQ(run({"simulate", "--log", log.path(), "--rules", rules.path(), "--sweep", "limit=1..2",
+                 "--csv", csv.path()})
+                .code,
+            0);
+  std::stringstream text;
+  text << std::ifstream(csv.path()).rdbuf();
+  EXPECT_EQ(
+      text.str(),
+      "rule_set,campaign_id,advertiser_id,impressions,shown,blocked,users_before,users_reached,"
+      "campaign_name,blocked_worth\r\n"
+      "limit 1,\"a,\"\"b\",,1,1,0,1,1,,\r\nlimit 1,c1,,1,1,0,1,1,,\r\n"
+      "limit 2,\"a,\"\"b\",,1,1,0,1,1,,\r\nlimit 2,c1,,1,1,0,1,1,,\r\n");
+}
+
+TEST(Simulate, NamesStandBesideIdsAndLostImpressionsHaveAPrice) {
+  std::string text = "user_id,campaign_id,timestamp\n";
+  for (int i = 0; i < 5; ++i) text += "u1,c1," + std::to_string(1'700'000'000 + i) + "\n";
+  const File log(text);
+  const File rules(rules_json(kTwoPerHour));
+  const File csv_names("id;name\r\nc1;Sale, \"\"summer\"\" <b>\r\n");
+  const File json_names(R"({"c1": "Sale, \"summer\" <b>"})");
+  const auto report = [&](const std::vector<std::string>& options) {
+    std::vector<std::string> command{"simulate", "--log", log.path(), "--rules", rules.path()};
+    command.insert(command.end(), options.begin(), options.end());
+    return run(command);
+  };
+  const File page("");
+  const File csv("");
+  const Ran ran = report(
+      {"--names", json_names.path(), "--cpm", "1500", "--html", page.path(), "--csv", csv.path()});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_THAT(ran.out, AllOf(HasSubstr("Sale, \"summer\" <b> (c1)"), HasSubstr("4.50")));
+  std::stringstream html;
+  html << std::ifstream(page.path()).rdbuf();
+  EXPECT_THAT(html.str(), AllOf(HasSubstr("Sale, &quot;summer&quot; &lt;b&gt; (c1)"),
+                                HasSubstr("Worth lost"), HasSubstr("<b>4.50</b>")));
+  std::stringstream rows;
+  rows << std::ifstream(csv.path()).rdbuf();
+  EXPECT_THAT(rows.str(), HasSubstr(",c1,,5,2,3,1,1,\"Sale, \"\"summer\"\" <b>\",4.50\r\n"));
+  const json set = json::parse(report({"--json", "--names", csv_names.path()}).out)["rule_sets"][0];
+  EXPECT_EQ(set["campaigns"][0]["name"], "Sale, summer <b>");
+  EXPECT_EQ(set["blocked_worth"], nullptr);
+}
+
+TEST(Simulate, NamesThatCannotBeReadAreNamed) {
+  const File log("user_id,campaign_id,timestamp\nu1,c1,1700000000\n");
+  const File rules(rules_json(kTwoPerHour));
+  const File no_header("c1,Sale\n");
+  const File short_row("id,name\nc1\n");
+  const File list("{\"c1\": 3}");
+  const std::vector<std::pair<std::string, std::string>> mistakes = {
+      {"/nowhere/names.csv", "cannot be read"},
+      {no_header.path(), "the header line lacks id or name"},
+      {short_row.path(), "line 2: 1 fields, the header has 2"},
+      {list.path(), "the name of c1 is no text"}};
+  for (const auto& [path, why] : mistakes) {
+    const Ran ran =
+        run({"simulate", "--log", log.path(), "--rules", rules.path(), "--names", path});
+    EXPECT_EQ(ran.code, 1) << path;
+    EXPECT_THAT(ran.err, AllOf(HasSubstr("--names: " + path), HasSubstr(why)));
+  }
+  EXPECT_EQ(run({"simulate", "--log", log.path(), "--rules", rules.path(), "--cpm", "-1"}).code, 2);
 }
 
 TEST(Simulate, PageThatCannotBeWrittenIsAnError) {
@@ -220,27 +367,28 @@ TEST(Simulate, HeavyUsersAreJudgedAsIfNothingWereTrimmed) {
   EXPECT_EQ(report["rule_sets"][0]["blocked"], blocked);
 }
 
-/// The real log of data/README.md, where FCAP_DATA_DIR, or ../shared/data beside the repository,
-/// holds it.
 TEST(Simulate, RealLogUnderThreePerDayBlocksThePublishedFigure) {
-  const char* given = std::getenv("FCAP_DATA_DIR");  // NOLINT(concurrency-mt-unsafe)
-  const std::filesystem::path directory =
-      given != nullptr ? std::filesystem::path(given)
-                       : std::filesystem::path(FCAP_SOURCE_DIR).parent_path() / "shared" / "data";
-  const auto log = directory / "open_bandit_zozotown_40k.csv.gz";
-  if (!std::filesystem::exists(log)) {
-    const char* ci = std::getenv("CI");  // NOLINT(concurrency-mt-unsafe)
-    ASSERT_TRUE(ci == nullptr || *ci == '\0') << log << " is not there, and CI is set";
-    GTEST_SKIP() << log << " is not there (set FCAP_DATA_DIR)";
+  const auto rows = test_log::impression_log();
+  const auto figures = test_log::count_figures(rows);
+  std::string text = "user_id,campaign_id,creative_id,timestamp\n";
+  for (const auto& row : rows) {
+    text += row.user + "," + row.campaign + "," + row.creative + "," +
+            std::to_string(row.unix_seconds) + "\n";
   }
+  const File generated(text);
+  const std::string log =
+      test_log::has_real_log() ? test_log::real_log_file().string() : generated.path();
   const File rules(rules_json(
       R"({"id":"three","scope":"campaign","target":"*","limit":3,"window":{"kind":"sliding","length":"24h"}})"));
   const Ran ran = run({"simulate", "--json", "--log", log, "--rules", rules.path()});
   ASSERT_EQ(ran.code, 0) << ran.err;
   const json set = json::parse(ran.out)["rule_sets"][0];
   EXPECT_EQ(set["impressions"], 40'000);
-  EXPECT_EQ(set["blocked"], 10'958);
-  EXPECT_THAT(set["summary"].get<std::string>(), HasSubstr("27.40 %"));
+  EXPECT_EQ(set["blocked"], figures.blocked);
+  if (test_log::has_real_log()) {
+    EXPECT_EQ(set["blocked"], 10'958);
+    EXPECT_THAT(set["summary"].get<std::string>(), HasSubstr("27.40 %"));
+  }
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ class JsonEvent : public testing::Test {
     const std::unique_ptr<char[]> exact(new char[message.size()]);
     message.copy(exact.get(), message.size());
     event_ = {};
-    const auto rejected = decoder_->decode({exact.get(), message.size()}, event_);
+    const auto rejected = decoder_->decode_one({exact.get(), message.size()}, event_);
     if (!rejected) return "ok";
     std::string text(to_string(rejected->reason));
     if (!rejected->member.empty()) text.append(" ").append(rejected->member);

@@ -262,7 +262,7 @@ TEST(Markers, LaterOneWins) {
 
 TEST(UnknownFrames, AreCountedAndCarriedOverByteForByte) {
   const std::string first = from_hex("c8 03 010203");
-  const std::string second = from_hex("05 00");
+  const std::string second = from_hex("08 00");
   const std::string third = from_hex("ff 01 00");
   const std::string entries = testing::tail_of(hourly(3));
   const std::string record = first + entries + second + third;

@@ -142,10 +142,43 @@ TEST(GoldenRecord, MarkersComeFirstAndNeverChange) {
   EXPECT_EQ(to_hex(marker), "03060068e5cf8b01");
 }
 
+constexpr const char* kGoldenReservation =
+    "051b 04 eb1e45e6626c 7b68e5cf8b01 4c61213e e0930400 785ae49e8c5d";
+constexpr const char* kGoldenReleased = "0515 08 eb1e45e6626c 7b68e5cf8b01 4c61213e e0930400";
+constexpr const char* kGoldenFoldedCount = "0611 00 eb1e45e6626c 0068e5cf8b01 0c000000";
+
+TEST(GoldenRecord, ReservationsAndFoldedCountsNeverChange) {
+  Reservation expected{
+      .event = mixed_history()[0], .expires = kStart + std::chrono::minutes{5}, .released = false};
+  const std::string record = from_hex(kGoldenReservation);
+  const Ledger ledger = decoded(record);
+  ASSERT_EQ(ledger.reservations().size(), 1U);
+  EXPECT_EQ(ledger.reservations()[0], expected);
+  EXPECT_EQ(to_hex(compact(ledger, record, {}).record), to_hex(record));
+
+  expected.event = impression();
+  expected.released = true;
+  const Ledger released = decoded(from_hex(kGoldenReleased));
+  ASSERT_EQ(released.reservations().size(), 1U);
+  EXPECT_EQ(released.reservations()[0], expected);
+
+  const std::string folded = from_hex(kGoldenFoldedCount);
+  const Ledger counted = decoded(folded);
+  ASSERT_EQ(counted.folded_counts().size(), 1U);
+  EXPECT_EQ(counted.folded_counts()[0], (FoldedCount{.campaign = impression().campaign,
+                                                     .type = EventType::kImpression,
+                                                     .until = instant_from_ms(1'700'000'000'000),
+                                                     .count = 12}));
+  EXPECT_EQ(to_hex(compact(counted, folded, {}).record), to_hex(folded));
+}
+
 TEST(GoldenRecord, DocumentationShowsTheseBytes) {
   const std::string text =
       whole_file_without_space(std::string(FCAP_SOURCE_DIR) + "/docs/ledger-format.md");
   ASSERT_FALSE(text.empty());
+  for (const char* const shown : {kGoldenReservation, kGoldenReleased, kGoldenFoldedCount}) {
+    EXPECT_NE(text.find(to_hex(from_hex(shown))), std::string::npos) << shown;
+  }
   for (const Golden& golden : golden_records()) {
     EXPECT_NE(text.find(to_hex(from_hex(golden.appended))), std::string::npos) << golden.what;
     EXPECT_NE(text.find(to_hex(from_hex(golden.compacted))), std::string::npos) << golden.what;

@@ -34,6 +34,78 @@ TEST(ConfigRecord, IsOneSmallReadableValue) {
   EXPECT_EQ(config_key("fcap"), "fcap:!config");
 }
 
+// docs/keys.md has these bytes.
+constexpr const char* kWithGaps =
+    R"({"id_hash":"xxh3-48","key_prefix":"fcap",)"
+    R"("missing_before_ms":{"fcap-updater:impressions":{"0":1700000000123,"11":1700000300123}},)"
+    R"("null_user_ids":["0","null"],"reservation":{"max_life_ms":0},"retention_ms":2764800000,)"
+    R"("version":1,"write_format":1})";
+
+ConfigRecord with_gaps() {
+  ConfigRecord record = usual();
+  record.missing_before = {
+      {"fcap-updater:impressions",
+       {{"0", instant_from_ms(1'700'000'000'123)}, {"11", instant_from_ms(1'700'000'300'123)}}}};
+  return record;
+}
+
+TEST(ConfigRecord, NamesThePartitionsWithOpenGapsAndBeforeWhenTheyLackEvents) {
+  EXPECT_EQ(encode_config(with_gaps()), kWithGaps);
+  const auto parsed = parse_config(kWithGaps);
+  ASSERT_TRUE(parsed.ok()) << parsed.status().text();
+  EXPECT_EQ(parsed.value(), with_gaps());
+  EXPECT_EQ(parsed.value().all_missing_before(), instant_from_ms(1'700'000'300'123));
+  EXPECT_EQ(usual().all_missing_before(), std::nullopt);
+}
+
+TEST(ConfigRecord, GapsAreReplacedAndWhatIsNotKnownStays) {
+  std::string text = encode_config(with_gaps());
+  const std::string later = R"("later":{"a":[1]},)";
+  text.insert(text.find("\"missing"), later);
+  const std::string closed = with_missing_before(text, {});
+  std::string expected = encode_config(usual());
+  expected.insert(expected.find("\"null"), later);
+  EXPECT_EQ(closed, expected);
+  EXPECT_EQ(with_missing_before(closed, with_gaps().missing_before), text);
+}
+
+TEST(ConfigRecord, GapsOfAWrongFormAreRefused) {
+  for (const char* gaps : {"1", "[]", R"({"g:t":1})", R"({"g:t":{"0":"1"}})", R"({"g:t":{"0":-1}})",
+                           R"({"g:t":{"0":1.5}})", R"({"g:t":{"0":18446744073709551615}})"}) {
+    std::string text = encode_config(usual());
+    text.insert(1, std::string("\"missing_before_ms\":") + gaps + ",");
+    EXPECT_EQ(parse_config(text).status().code(), StatusCode::kCorrupt) << text;
+  }
+}
+
+TEST(ConfigRecord, OneThatIsNestedDeeplyIsRefusedBeforeItIsWrittenAgain) {
+  for (const std::size_t depth : {std::size_t{10}, std::size_t{30'000}}) {
+    std::string text = encode_config(usual());
+    text.insert(1, "\"later\":" + std::string(depth, '[') + std::string(depth, ']') + ",");
+    EXPECT_EQ(parse_config(text).ok(), depth == 10);
+    EXPECT_EQ(with_missing_before(text, {}).size(), text.size());
+  }
+}
+
+TEST(ConfigRecord, HasRoomForTheGapsOfTwoThousandPartitions) {
+  ConfigRecord record = usual();
+  auto& partitions = record.missing_before[missing_before_name("fcap-updater", "impressions")];
+  for (int i = 0; i < 2000; ++i) {
+    partitions[std::to_string(i)] = instant_from_ms(1'700'000'000'000 + i);
+  }
+  const auto parsed = parse_config(encode_config(record));
+  ASSERT_TRUE(parsed.ok()) << parsed.status().text();
+  EXPECT_EQ(parsed.value(), record);
+}
+
+TEST(ConfigRecord, AGroupIdThatIsNoUtf8NamesItsGapsAsTheyAreReadAgain) {
+  ConfigRecord record = usual();
+  record.missing_before[missing_before_name("\xff", "t")]["0"] = instant_from_ms(1);
+  const auto parsed = parse_config(encode_config(record));
+  ASSERT_TRUE(parsed.ok()) << parsed.status().text();
+  EXPECT_EQ(parsed.value(), record);
+}
+
 TEST(ConfigRecord, WhatAgreesHasNoDifferences) {
   EXPECT_EQ(config_differences(usual(), expected()), "");
 }

@@ -135,6 +135,22 @@ TEST_F(PipelineTest, ADeadlineThatLeavesTheServerNoTimeIsNoFailureOfTheServer) {
   EXPECT_EQ(hurried.done, timed_out);
 }
 
+TEST_F(PipelineTest, WhatIsExcusedIsNoFailureOfTheServer) {
+  Recorder sent("<1>", milliseconds{5});
+  Recorder waiting("<2>", milliseconds{5});
+  Recorder later("<3>", milliseconds{5});
+  operations_ = 3;
+  pipeline_.add(sent, kStart);
+  written();
+  pipeline_.add(waiting, kStart);
+  pipeline_.excuse();
+  pipeline_.add(later, kStart);
+  written();
+  const auto expired = pipeline_.expire(kStart + milliseconds{5});
+  EXPECT_EQ(expired.count, 3U);
+  EXPECT_EQ(expired.failures, 1U);
+}
+
 TEST_F(PipelineTest, AReplyThatNobodyAskedForIsRefused) {
   EXPECT_FALSE(pipeline_.on_reply(text("?")));
   Recorder waiting("<1>");
@@ -214,6 +230,19 @@ TEST_F(PipelineTest, ALostConnectionFinishesWhatWasSentAndForgetsTombstones) {
   EXPECT_EQ(expired.done, timed_out);
   EXPECT_EQ(operations_, 0U);
   EXPECT_FALSE(pipeline_.on_reply(text("?")));
+}
+
+TEST_F(PipelineTest, WhatMayGoOverOneConnectionOnlyDoesNotWaitForTheNext) {
+  Recorder bound("<bound>");
+  bound.epoch = 7;
+  Recorder free("<free>");
+  add(bound);
+  add(free);
+  pipeline_.abandon_bound(TransportCode::kUnavailable);
+  EXPECT_EQ(bound.done, connection_lost);
+  EXPECT_TRUE(free.done.empty());
+  EXPECT_EQ(operations_, 1U);
+  EXPECT_EQ(written(), "<free>");
 }
 
 TEST_F(PipelineTest, OwnRequestsGoFirstAndCountAsNoOperation) {

@@ -151,6 +151,23 @@ TEST(RespParser, ALineWithoutEndIsRefusedOnceItIsTooLong) {
   EXPECT_EQ(parsed("+" + std::string(RespParser::kLineBytesMax + 1, 'x')), "malformed");
 }
 
+TEST(RespParser, StringsThatAreTooMuchTogetherCostOnlyThemselves) {
+  constexpr std::size_t kEach = std::size_t{40} << 20U;
+  const std::string each = "$" + std::to_string(kEach) + "\r\n" + std::string(kEach, 'x') + "\r\n";
+  std::string stream = "*3\r\n" + each + each + "$2\r\nok\r\n";
+  RespParser parser(RespParser::kReplyBytesMax);
+  Outcome outcome = parser.parse(stream);
+  ASSERT_EQ(outcome, Outcome::kNeedMore);
+  stream.erase(parser.skip_at(), parser.skip_left());
+  parser.skipped(parser.skip_left());
+  outcome = parser.parse(stream);
+  ASSERT_EQ(outcome, Outcome::kReply);
+  ASSERT_EQ(parser.reply().elements.size(), 3U);
+  EXPECT_EQ(parser.reply().elements[0].text.size(), kEach);
+  EXPECT_EQ(parser.reply().elements[1].kind, Reply::Kind::kOversized);
+  EXPECT_EQ(parser.reply().elements[2].text, "ok");
+}
+
 TEST(RespParser, NestingIsBounded) {
   std::string deep;
   for (std::size_t i = 0; i < RespParser::kDepthMax; ++i) deep += "*1\r\n";

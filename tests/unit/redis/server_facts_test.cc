@@ -113,6 +113,24 @@ TEST(ConfigWatch, TellsMissingDifferentUnreadableAndAgreeing) {
   EXPECT_FALSE(watch.take(string(encode_config(record)), 5));
 }
 
+TEST(ConfigWatch, TellsWhatOpenGapsLackUntilARecordSaysOtherwise) {
+  ConfigWatch watch;
+  watch.expect({.key_prefix = "fcap", .retention = {}, .null_user_ids = {}});
+  EXPECT_EQ(watch.missing_before(), std::nullopt);
+  ConfigRecord record;
+  record.key_prefix = "of others";
+  const Instant before = instant_from_ms(1'700'000'000'000);
+  record.missing_before["g:t"]["0"] = before;
+  (void)watch.take(string(encode_config(record)), 0);
+  EXPECT_EQ(watch.missing_before(), before) << "however the updater is set otherwise";
+  (void)watch.take(kRefused, 0);
+  (void)watch.take({Reply::Kind::kNil, 0, {}, {}}, 0);
+  EXPECT_EQ(watch.missing_before(), before) << "nothing says that it has been filled";
+  record.missing_before.clear();
+  (void)watch.take(string(encode_config(record)), 0);
+  EXPECT_EQ(watch.missing_before(), std::nullopt);
+}
+
 TEST(Occurrences, TellsTheFirstSecondFourthAndSoOn) {
   Occurrences occurrences;
   const Occurrences::TimePoint now{std::chrono::hours{1}};

@@ -248,5 +248,40 @@ TEST(Warnings, SegmentRulesAndTheirGeneralOneAreNoContradiction) {
   EXPECT_THAT(warnings({.version = 1, .rules = {general, vip, hour_before}}), IsEmpty());
 }
 
+TEST(Build, QuarantineLeavesOutWhatIsWrongAndKeepsTheRest) {
+  RuleSetSpec spec;
+  spec.rules = {good("r1"), good("too-long"), good("r2"), good("nowhere"), good("r3")};
+  spec.rules[1].window = sliding(100 * 24h);
+  spec.rules[3].window = calendar(CalendarUnit::kDay, "Europe/Nowhere");
+  spec.campaigns = {{.id = "c1"}, {.id = "c2", .advertiser_id = "*"}};
+  EXPECT_NE(refusal(spec), "") << "on request only";
+  const auto built = RuleSet::build(spec, {.quarantine = true});
+  ASSERT_TRUE(built.ok()) << built.status().text();
+  const RuleSet& set = *built.value();
+  ASSERT_EQ(set.rules().size(), 3U);
+  EXPECT_EQ(set.rules()[0].id, "r1");
+  EXPECT_EQ(set.rules()[1].id, "r2");
+  EXPECT_EQ(set.rules()[2].id, "r3");
+  EXPECT_EQ(set.campaigns().size(), 1U);
+  EXPECT_THAT(set.quarantined(),
+              ElementsAre(HasSubstr("rule \"too-long\": window length 100d is more than"),
+                          HasSubstr("rule \"nowhere\": "), HasSubstr("campaign \"c2\": ")));
+}
+
+TEST(Build, QuarantineOfMoreThanHalfRefusesAll) {
+  RuleSetSpec spec;
+  spec.rules = {good("r1"), good("r2"), good("r3")};
+  spec.rules[0].window = spec.rules[1].window = sliding(100 * 24h);
+  const auto built = RuleSet::build(spec, {.quarantine = true});
+  ASSERT_FALSE(built.ok());
+  EXPECT_THAT(built.status().text(), HasSubstr("rule \"r2\""));
+}
+
+TEST(Build, WhatIsWrongWithTheSetAsAWholeIsNotQuarantined) {
+  RuleSetSpec spec;
+  spec.rules = {good("r1"), good("r1"), good("r3")};
+  EXPECT_FALSE(RuleSet::build(spec, {.quarantine = true}).ok());
+}
+
 }  // namespace
 }  // namespace fcap::rules

@@ -140,5 +140,39 @@ TEST_F(TrimmedRecord, IsCompleteForWindowsThatDoNotReachBackToWhatWasDropped) {
   EXPECT_TRUE(scene.check("c3", since_ms - 1 + retention_ms).complete);
 }
 
+TEST(MissingBefore, IsIncompleteForWindowsThatReachBackThere) {
+  using std::chrono::hours;
+  Scene scene;
+  scene.rule({.id = "day", .target = "c1", .limit = 2, .window = sliding(hours{24})});
+  scene.rule({.id = "hour", .target = "c2", .limit = 2, .window = sliding(hours{1})});
+  scene.rule({.id = "never", .target = "c3", .limit = 0, .window = sliding(hours{24})});
+  scene.rule({.id = "ever", .target = "c4", .limit = 2, .window = lifetime()});
+  scene.rule({.id = "free", .target = "c5", .limit = std::nullopt, .window = sliding(hours{24})});
+  constexpr std::int64_t kNow = 1'700'000'000'000;
+  constexpr std::int64_t kHour = 3'600'000;
+  scene.event("c1", kNow - 1);
+  EXPECT_TRUE(scene.check("c1", kNow).complete);
+  scene.missing_before(instant_from_ms(kNow - 2 * kHour));
+  EXPECT_FALSE(scene.check("c1", kNow).complete);
+  EXPECT_TRUE(scene.check("c1", kNow).allowed);
+  EXPECT_TRUE(scene.check("c2", kNow).complete);
+  EXPECT_TRUE(scene.check("c3", kNow).complete) << "no event could change it";
+  EXPECT_FALSE(scene.check("c4", kNow).complete);
+  EXPECT_TRUE(scene.check("c5", kNow).complete);
+  EXPECT_FALSE(scene.explain(Candidate{"c1"}, kNow).applicable[0].complete);
+  EXPECT_TRUE(scene.explain(Candidate{"c2"}, kNow).applicable[0].complete);
+  scene.event("c1", kNow - 2);
+  const Verdict capped = scene.check("c1", kNow);
+  EXPECT_FALSE(capped.allowed);
+  EXPECT_FALSE(capped.complete);
+  // The first millisecond that the window counts is the first that is known.
+  EXPECT_TRUE(scene.check("c1", kNow + 22 * kHour - 1).complete);
+  EXPECT_FALSE(scene.check("c1", kNow + 22 * kHour - 2).complete);
+  scene.missing_before(instant_from_ms(kNow - 40 * 24 * kHour));
+  EXPECT_TRUE(scene.check("c4", kNow).complete) << "longer ago than anything is kept";
+  scene.missing_before(std::nullopt);
+  EXPECT_TRUE(scene.check("c4", kNow).complete);
+}
+
 }  // namespace
 }  // namespace fcap::rules

@@ -71,6 +71,8 @@ class Scene {
   void segments(std::vector<std::string_view> names) { segments_ = std::move(names); }
   void stored(std::shared_ptr<const SegmentSet> set) { stored_ = std::move(set); }
   void user(std::string_view id) { user_ = id; }
+  /// Events before it may be missing from all ledgers.
+  void missing_before(std::optional<Instant> before) { missing_before_ = before; }
 
   Verdict check(Candidate candidate, std::int64_t now_ms) {
     const CandidateKey key = candidate_key(candidate);
@@ -104,7 +106,8 @@ class Scene {
             .now = instant_from_ms(now_ms),
             .segments = segments_,
             .stored = stored_.get(),
-            .user = user_};
+            .user = user_,
+            .missing_before = missing_before_};
   }
 
   std::chrono::milliseconds retention_;
@@ -114,6 +117,7 @@ class Scene {
   std::vector<std::string_view> segments_;
   std::shared_ptr<const SegmentSet> stored_;
   std::string_view user_;
+  std::optional<Instant> missing_before_;
   Evaluator evaluator_;
   std::uint32_t next_fingerprint_ = 1;
   std::uint32_t shadow_capped_ = 0;

@@ -127,6 +127,17 @@ TEST_F(RecordCompaction, OversizedRecordsAreTrimmedUnlessRulesAreStillToCome) {
   EXPECT_GT(metrics_.entries_dropped.value(), 0U);
 }
 
+TEST_F(RecordCompaction, AlsoWhileRulesAreStillToComeRecordsHaveABound) {
+  constexpr std::size_t kBound = 128;
+  std::vector<ledger::Entry> entries;
+  for (std::uint32_t i = 0; i < 500; ++i) entries.push_back(entry(i, kNow - 1ms * i));
+  store_.records()["k"] = {appended(entries), kNow};
+  const auto waiting = make({.record_bytes_max = kBound, .trim_without_rules = false});
+  EXPECT_EQ(compact(*waiting, "k"), Outcome::kCompacted);
+  EXPECT_LE(store_.records()["k"].bytes.size(), 16 * kBound);
+  EXPECT_GT(store_.records()["k"].bytes.size(), kBound);
+}
+
 TEST_F(RecordCompaction, UnreadableRecordsAreLeftAlone) {
   store_.records()["k"] = {"\x01", kNow};
   const auto compactor = make();

@@ -1,7 +1,8 @@
-#include "updater/config_publisher.h"
+#include "updater/pipeline/config_publisher.h"
 
 #include <gtest/gtest.h>
 
+#include "base/clock.h"
 #include "tests/integration/support/store_calls.h"
 
 namespace fcap::updater {
@@ -29,6 +30,13 @@ class ConfigPublisherTest : public ::testing::Test {
     done.wait();
   }
 
+  redis::ConfigRecord::MissingBefore missing() {
+    const auto parsed = redis::parse_config(stored());
+    EXPECT_TRUE(parsed.ok()) << stored();
+    return parsed.ok() ? parsed.value().missing_before : redis::ConfigRecord::MissingBefore{};
+  }
+
+  const Instant at_ = instant_from_ms(to_ms(base::wall_now()));
   std::unique_ptr<Store> store_ = make_memory_store();
   ConfigPublisher::Clock::time_point now_ = ConfigPublisher::Clock::now();
 };
@@ -56,6 +64,89 @@ TEST_F(ConfigPublisherTest, TheLatestToStartWinsAndTheOthersLeaveItAlone) {
   poll(first);
   poll(second);
   EXPECT_EQ(stored(), redis::encode_config(changed));
+}
+
+OpenGaps gaps_of(std::map<std::int32_t, std::optional<Instant>> partitions) {
+  return {.group_id = "g", .topic = "t", .missing_before = std::move(partitions)};
+}
+
+TEST_F(ConfigPublisherTest, OpenGapsAreSaidAtOnceAndTakenBackWhenTheyAreClosed) {
+  const redis::ConfigRecord record = record_of(std::chrono::days{32});
+  ConfigPublisher publisher(*store_, record, {});
+  poll(publisher);
+  now_ -= std::chrono::seconds{9};  // a look is not due yet
+  publisher.set_open_gaps(gaps_of({{0, at_}, {1, std::nullopt}}));
+  poll(publisher);
+  EXPECT_EQ(missing(), (redis::ConfigRecord::MissingBefore{{"g:t", {{"0", at_}}}}));
+  publisher.set_open_gaps(gaps_of({{0, std::nullopt}, {1, std::nullopt}}));
+  poll(publisher);
+  EXPECT_EQ(stored(), redis::encode_config(record));
+}
+
+TEST_F(ConfigPublisherTest, GapsAreSaidAgainWhenTheRecordHasGoneMissing) {
+  ConfigPublisher publisher(*store_, record_of(std::chrono::days{32}), {});
+  publisher.set_open_gaps(gaps_of({{0, at_}}));
+  poll(publisher);
+  erase();
+  poll(publisher);
+  EXPECT_EQ(missing(), (redis::ConfigRecord::MissingBefore{{"g:t", {{"0", at_}}}}));
+}
+
+TEST_F(ConfigPublisherTest, NoUpdaterTakesBackWhatAnotherSaysOfItsPartitions) {
+  ConfigPublisher first(*store_, record_of(std::chrono::days{32}), {});
+  ConfigPublisher second(*store_, record_of(std::chrono::days{20}), {});
+  first.set_open_gaps(gaps_of({{0, at_}}));
+  poll(first);
+  // It is set otherwise, and begins later: its settings win, and the gap stays.
+  second.set_open_gaps(gaps_of({{1, at_ + std::chrono::hours{1}}, {2, std::nullopt}}));
+  poll(second);
+  redis::ConfigRecord::MissingBefore both{
+      {"g:t", {{"0", at_}, {"1", at_ + std::chrono::hours{1}}}}};
+  EXPECT_EQ(missing(), both);
+  poll(first);
+  EXPECT_EQ(missing(), both);
+  // The first one has crashed, and partition 0 has gone to the second.
+  second.set_open_gaps(gaps_of({{0, std::nullopt}, {1, at_}, {2, std::nullopt}}));
+  poll(second);
+  EXPECT_EQ(missing(), (redis::ConfigRecord::MissingBefore{{"g:t", {{"1", at_}}}}));
+  EXPECT_EQ(redis::parse_config(stored()).value().retention, std::chrono::days{20});
+}
+
+TEST_F(ConfigPublisherTest, TwoThatWriteAtTheSameTimeBothGetTheirWord) {
+  ConfigPublisher first(*store_, record_of(std::chrono::days{32}), {});
+  ConfigPublisher second(*store_, record_of(std::chrono::days{32}), {});
+  poll(first);
+  poll(second);
+  first.set_open_gaps(gaps_of({{0, at_}}));
+  second.set_open_gaps(gaps_of({{1, at_}}));
+  // Both look before either writes.
+  for (int i = 0; i < 8; ++i) {
+    first.poll(now_);
+    second.poll(now_);
+  }
+  EXPECT_EQ(missing(), (redis::ConfigRecord::MissingBefore{{"g:t", {{"0", at_}, {"1", at_}}}}));
+}
+
+TEST_F(ConfigPublisherTest, WhatNoWindowReachesAnyMoreGoes) {
+  ConfigPublisher gone(*store_, record_of(std::chrono::days{32}), {});
+  gone.set_open_gaps(gaps_of({{7, at_ - std::chrono::days{30}}, {8, at_ - std::chrono::days{31}}}));
+  poll(gone);
+  EXPECT_EQ(missing().at("g:t").size(), 2U);
+  // Its retention is shorter: it stands for a later time.
+  ConfigPublisher publisher(*store_, record_of(std::chrono::days{29}), {});
+  poll(publisher);
+  EXPECT_TRUE(missing().empty()) << stored();
+}
+
+TEST_F(ConfigPublisherTest, OfMoreGapsThanThereIsRoomForTheLatestIsSaid) {
+  ConfigPublisher publisher(*store_, record_of(std::chrono::days{32}), {});
+  std::map<std::int32_t, std::optional<Instant>> many;
+  for (std::int32_t i = 0; i < 5000; ++i) many[i] = at_ + std::chrono::seconds{i % 4000};
+  publisher.set_open_gaps(gaps_of(many));
+  poll(publisher);
+  EXPECT_EQ(
+      missing(),
+      (redis::ConfigRecord::MissingBefore{{"g:t", {{"3999", at_ + std::chrono::seconds{3999}}}}}));
 }
 
 }  // namespace

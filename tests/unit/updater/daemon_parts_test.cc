@@ -1,24 +1,30 @@
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
+#include <cstdlib>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <nlohmann/json.hpp>
 #include <spdlog/spdlog.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#include "updater/command_line.h"
+#include "updater/commands/command_line.h"
 #include "updater/http/http_server.h"
-#include "updater/log.h"
 #include "updater/metrics/exposition.h"
 #include "updater/metrics/health.h"
 #include "updater/metrics/list.h"
 #include "updater/metrics/metrics.h"
+#include "updater/metrics/rules_note.h"
+#include "updater/process/log.h"
+#include "updater/process/log_members.h"
 
 namespace fcap::updater {
 namespace {
@@ -35,6 +41,23 @@ TEST(HealthState, ALoopWithoutABeatIsNotHealthy) {
   health.beat(kStart);
   EXPECT_TRUE(health.healthy(kStart + 29s));
   EXPECT_FALSE(health.healthy(kStart + 30s));
+}
+
+TEST(RulesNote, NamesWhatIsRefusedAndWhatIsQuarantined) {
+  sources::RefreshState state;
+  state.reloads = 1;
+  state.version = 10;
+  state.age = 90s;
+  EXPECT_EQ(rules_note(state), "");
+  state.last_error = "rules: version 11 is refused, it has shrunk";
+  state.quarantined = {"rule \"too-long\": window length 100d\nis too much"};
+  state.quarantined_count = 3;
+  EXPECT_EQ(
+      rules_note(state),
+      "rules: still version 10, last known to be current 90 s ago: rules: version 11 is "
+      "refused, it has shrunk\n"
+      "rules: quarantined and not in force: rule \"too-long\": window length 100d is too much\n"
+      "rules: and 2 more are quarantined\n");
 }
 
 TEST(HealthState, ReadyNamesEveryReasonItIsNot) {
@@ -100,6 +123,93 @@ TEST(Log, JsonIsValidWhateverTheText) {
   configure_logging({});
 }
 
+TEST(Log, JsonHasMembersOfWhatTheTextSays) {
+  const auto parsed = nlohmann::json::parse(
+      logged(LogSettings::Format::kJson,
+             "pipeline: partition 3: its mark cannot be written: refused: NOPERM this user"),
+      nullptr, false);
+  ASSERT_TRUE(parsed.is_object());
+  EXPECT_EQ(parsed["partition"], 3);
+  EXPECT_EQ(parsed["code"], "NOPERM");
+  EXPECT_FALSE(parsed.contains("offset"));
+  EXPECT_EQ(log_members("partition 1, offset 42: rejected").offset, 42);
+  EXPECT_EQ(log_members("no partition at all, Redis: READY").code, "");
+  EXPECT_EQ(log_members("3 of 9 appends failed (OOM command not allowed)").code, "OOM");
+  EXPECT_FALSE(log_members("partitions 1 and 2").partition.has_value());
+  configure_logging({});
+}
+
+TEST(Log, ToTheJournalALineHasItsPriorityAndNoTime) {
+  testing::internal::CaptureStderr();
+  struct stat about = {};
+  ASSERT_EQ(fstat(STDERR_FILENO, &about), 0);
+  const std::string stream = fmt::format("{}:{}", about.st_dev, about.st_ino);
+  setenv("JOURNAL_STREAM", stream.c_str(), 1);
+  configure_logging({});
+  spdlog::warn("careful");
+  spdlog::error("{}", "wrong");
+  configure_logging({.format = LogSettings::Format::kJson});
+  spdlog::info("fine");
+  const std::string lines = testing::internal::GetCapturedStderr();
+  EXPECT_THAT(lines, testing::StartsWith("<4>careful\n<3>wrong\n<6>{\"time\":"));
+  // Inherited from somebody whose standard error went there.
+  testing::internal::CaptureStderr();
+  setenv("JOURNAL_STREAM", "1:1", 1);
+  configure_logging({});
+  spdlog::warn("careful");
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), testing::EndsWith("Z warning careful\n"));
+  unsetenv("JOURNAL_STREAM");
+  configure_logging({});
+}
+
+TEST(Log, APartIsNamedOnce) {
+  testing::internal::CaptureStderr();
+  configure_logging({});
+  const LogCallback log = log_callback("rules");
+  log(LogLevel::kWarning, "rules: version 11 is refused");
+  log(LogLevel::kWarning, "version 12 is taken");
+  const std::string lines = testing::internal::GetCapturedStderr();
+  EXPECT_THAT(lines, HasSubstr("warning rules: version 11"));
+  EXPECT_THAT(lines, HasSubstr("warning rules: version 12"));
+}
+
+TEST(MetricsText, IsAsPromtoolWantsIt) {
+  if (std::system("command -v promtool > /dev/null") != 0) GTEST_SKIP() << "promtool is missing";
+  Metrics metrics;
+  metrics.event_delay.observe(1000us, 2);
+  Lag lag;
+  lag.messages = 1;
+  lag.by_partition[0] = 1;
+  lag.oldest = Instant{5s};
+  const MetricsExposition exposition(metrics, {.rules = [] { return sources::RefreshState(); },
+                                               .ready = [] { return true; },
+                                               .kafka_connected = [] { return true; },
+                                               .lag = [&] { return lag; },
+                                               .redis_connected = [] { return true; },
+                                               .redis_connection_changes = [] { return 5; }});
+  FILE* const promtool = popen("promtool check metrics 2>&1 >&2", "w");
+  ASSERT_NE(promtool, nullptr);
+  const std::string text = exposition.text();
+  std::fwrite(text.data(), 1, text.size(), promtool);
+  EXPECT_EQ(pclose(promtool), 0);
+}
+
+TEST(MetricsText, TheProcessIsThereAndRulesThatNeverCameHaveNoAge) {
+  const Metrics metrics;
+  const std::string text = MetricsExposition(metrics, {.rules =
+                                                           [] {
+                                                             sources::RefreshState state;
+                                                             state.age =
+                                                                 std::chrono::milliseconds{-1};
+                                                             return state;
+                                                           }})
+                               .text();
+  EXPECT_THAT(text, HasSubstr("\nprocess_resident_memory_bytes "));
+  EXPECT_THAT(text, HasSubstr("\nprocess_cpu_seconds_total "));
+  EXPECT_THAT(text, HasSubstr("\nfcap_updater_rules "));
+  EXPECT_THAT(text, Not(HasSubstr("rule_set_age_seconds")));
+}
+
 TEST(MetricsText, CountersGaugesHistogramsAndReasons) {
   Metrics metrics;
   metrics.messages.add(7);
@@ -120,18 +230,36 @@ TEST(MetricsText, CountersGaugesHistogramsAndReasons) {
   EXPECT_THAT(text, Not(HasSubstr("rule_set")));
 }
 
-TEST(MetricsText, LagOfEachPartitionHasItsLabelAndGoesWithThePartition) {
-  Metrics metrics;
-  const MetricsExposition exposition(metrics, {});
-  EXPECT_THAT(exposition.text(), Not(HasSubstr("partition_lag")));
-  metrics.partition_lag_messages.replace({{0, 0}, {12, 345}});
+TEST(MetricsText, LagIsAskedAtTheScrapeAndWhatIsUnknownHasNoSample) {
+  const Metrics metrics;
+  Lag lag;
+  lag.topic = "t";
+  const MetricsExposition exposition(metrics, {.lag = [&] { return lag; }});
+  EXPECT_THAT(exposition.text(), Not(HasSubstr("lag_messages")));
+  EXPECT_THAT(exposition.text(), Not(HasSubstr("oldest_unacknowledged")));
+  lag.by_partition = {{0, 0}, {12, 345}};
   EXPECT_THAT(exposition.text(),
               HasSubstr("# TYPE fcap_updater_partition_lag_messages gauge\n"
-                        "fcap_updater_partition_lag_messages{partition=\"0\"} 0\n"
-                        "fcap_updater_partition_lag_messages{partition=\"12\"} 345\n"));
-  metrics.partition_lag_messages.replace({{0, 7}});
-  EXPECT_THAT(exposition.text(), HasSubstr("{partition=\"0\"} 7\n"));
-  EXPECT_THAT(exposition.text(), Not(HasSubstr("partition=\"12\"")));
+                        "fcap_updater_partition_lag_messages{topic=\"t\",partition=\"0\"} 0\n"
+                        "fcap_updater_partition_lag_messages{topic=\"t\",partition=\"12\"} 345\n"));
+  EXPECT_THAT(exposition.text(), Not(HasSubstr("fcap_updater_lag_messages{")));
+  lag.messages = 345;
+  lag.oldest = instant_from_ms(1'700'000'000'500);
+  EXPECT_THAT(exposition.text(), HasSubstr("fcap_updater_lag_messages{topic=\"t\"} 345\n"));
+  EXPECT_THAT(exposition.text(),
+              HasSubstr("oldest_unacknowledged_event_timestamp_seconds{topic=\"t\"} 1700000000.5"));
+}
+
+TEST(MetricsText, ReadyAndKafkaAreGauges) {
+  const Metrics metrics;
+  bool ready = false;
+  const MetricsExposition exposition(
+      metrics, {.ready = [&] { return ready; }, .kafka_connected = [&] { return !ready; }});
+  EXPECT_THAT(exposition.text(), HasSubstr("fcap_updater_ready 0\n"));
+  EXPECT_THAT(exposition.text(), HasSubstr("fcap_updater_kafka_connected 1\n"));
+  ready = true;
+  EXPECT_THAT(exposition.text(), HasSubstr("fcap_updater_ready 1\n"));
+  EXPECT_THAT(exposition.text(), HasSubstr("fcap_updater_kafka_connected 0\n"));
 }
 
 TEST(MetricsText, RulesAndRedisAreAskedAtTheScrape) {
@@ -139,7 +267,7 @@ TEST(MetricsText, RulesAndRedisAreAskedAtTheScrape) {
   bool connected = false;
   const MetricsExposition exposition(metrics, {.rules =
                                                    [] {
-                                                     config::RefreshState state;
+                                                     sources::RefreshState state;
                                                      state.version = 9;
                                                      state.age = std::chrono::milliseconds{1500};
                                                      return state;
@@ -164,9 +292,6 @@ TEST(MetricsText, EveryMetricOfTheListIsThereAndNamedOnce) {
   for (const MetricInfo& info : metric_list()) {
     if (std::holds_alternative<Counter Metrics::*>(info.source)) listed_bytes += sizeof(Counter);
     if (std::holds_alternative<Gauge Metrics::*>(info.source)) listed_bytes += sizeof(Gauge);
-    if (std::holds_alternative<PartitionGauge Metrics::*>(info.source)) {
-      listed_bytes += sizeof(PartitionGauge);
-    }
     if (std::holds_alternative<DurationHistogram Metrics::*>(info.source)) {
       listed_bytes += sizeof(DurationHistogram);
     }
@@ -224,6 +349,7 @@ TEST(Http, ABusyPortIsNamed) {
   const auto second = HttpServer::start({.port = first.value()->port()}, pages);
   ASSERT_FALSE(second.ok());
   EXPECT_THAT(second.status().text(), HasSubstr("http.port"));
+  EXPECT_THAT(second.status().text(), HasSubstr("in use"));
 }
 
 TEST(TimeFlag, TimesLengthsBeforeNowAndMilliseconds) {
@@ -258,7 +384,7 @@ TEST(CommandLineFlags, MistakesAreLeftToTheRestOfTheSettings) {
               testing::ElementsAre("--kafka.topik: unknown option; did you mean --kafka.topic?",
                                    "\"stray\": unexpected argument", "--nonsense: unknown option"));
   EXPECT_THAT(mistakes_of({"--kafka.topic", "t", "run"}),
-              testing::ElementsAre("--kafka.topic: belongs behind the command"));
+              testing::ElementsAre("--kafka.topic: must follow the command"));
   // Which file it should be in is said where settings are judged.
   int exit_code = -1;
   const auto secret = parse({"run", "--redis.password", "hunter2"}, exit_code);

@@ -76,6 +76,14 @@ TEST_F(DeadLetterBoxTest, AMissingTopicHoldsUpThePartitionOfTheLetterAndSaysWhy)
   EXPECT_FALSE(box_.failing());
 }
 
+TEST_F(DeadLetterBoxTest, TheFirstFailureIsSaid) {
+  topic_.missing = true;
+  put(1, 9);
+  pump(1);
+  EXPECT_TRUE(box_.failing());
+  EXPECT_EQ(box_.waiting_partitions(), (std::set<std::int32_t>{1}));
+}
+
 TEST_F(DeadLetterBoxTest, WhatIsTooLargeForTheTopicGoesAsAStub) {
   topic_.bytes_max = 20'000;
   put(0, 1, 3'000'000);

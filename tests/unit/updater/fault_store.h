@@ -91,7 +91,11 @@ class FaultStore final : public Store {
     enqueue(
         [this, key = std::string(change.key), desired = std::string(change.desired),
          expected = change.expected ? std::optional<std::string>(*change.expected) : std::nullopt,
-         expire_at = change.expire_at, keep_appended = change.keep_appended, &done](Fault fault) {
+         expire_at = change.expire_at, keep_appended = change.keep_appended,
+         bound_to = change.connection_epoch, &done](Fault fault) {
+          if (epoch && bound_to && *bound_to != epoch()) {
+            return done.complete({StoreCode::kUnavailable, {}, 0, {}});
+          }
           if (refuse_exchanges) fault = Fault::kRefused;
           if (fault == Fault::kRefused || fault == Fault::kLost) {
             return done.complete({code_of(fault), {}, 0, text_of(fault)});
@@ -143,6 +147,8 @@ class FaultStore final : public Store {
 
   /// What an operation meets when it runs at once; asked for each.
   std::function<Fault()> next_fault;
+  /// The epoch of the connection; if unset, the store has no connections.
+  std::function<std::uint64_t()> epoch;
   bool immediate = true;
   /// As an account does that may not run scripts, or not PEXPIREAT.
   bool refuse_exchanges = false;

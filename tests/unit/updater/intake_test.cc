@@ -1,6 +1,9 @@
 #include "updater/pipeline/intake.h"
 
 #include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -66,6 +69,58 @@ TEST_F(IntakeTest, HandsTheDecodersReasonOn) {
   EXPECT_EQ(intake_.judge("{}", clocks_), Fate::kReject);
   EXPECT_EQ(intake_.rejected().reason, events::Rejection::kMissingMember);
   EXPECT_EQ(intake_.judge("", clocks_), Fate::kReject);
+}
+
+/// Says what it was told to, whatever the message.
+class ToldDecoder final : public events::EventDecoder {
+ public:
+  events::Decoded decode(const events::Message& message, std::vector<events::Event>& events,
+                         events::Rejected& rejected) noexcept override {
+    seen_key = message.key.value_or("none");
+    events = says;
+    rejected = {events::Rejection::kWrongType, "m"};
+    return answer;
+  }
+  events::Decoded answer = events::Decoded::kEvents;
+  std::vector<events::Event> says;
+  std::string seen_key;
+};
+
+TEST(IntakeOfAnyDecoder, EachEventOfAMessageHasItsFate) {
+  ToldDecoder decoder;
+  Intake intake(decoder, {});
+  const IntakeClocks clocks{instant_from_ms(kNowMs), instant_from_ms(kNowMs)};
+  const auto event = [](std::string_view user, std::int64_t at_ms) {
+    events::Event made;
+    made.user_id = user;
+    made.time = instant_from_ms(at_ms);
+    return made;
+  };
+  decoder.says = {event("u", kNowMs), event("", kNowMs), event("v", kNowMs + kDayMs), event("w", 0),
+                  event("x", kNowMs)};
+  events::Message message("bytes");
+  message.key = "k";
+  EXPECT_EQ(intake.judge(message, clocks), Fate::kWrite);
+  EXPECT_EQ(decoder.seen_key, "k");
+  EXPECT_EQ(intake.event().user_id, "u");
+  EXPECT_EQ(intake.judge_next(clocks), Fate::kNullUser);
+  EXPECT_EQ(intake.judge_next(clocks), Fate::kReject);
+  EXPECT_EQ(intake.judge_next(clocks), Fate::kTooOld);
+  ASSERT_TRUE(intake.more());
+  EXPECT_EQ(intake.judge_next(clocks), Fate::kWrite);
+  EXPECT_EQ(intake.event().user_id, "x");
+  EXPECT_FALSE(intake.more());
+
+  decoder.says.clear();
+  EXPECT_EQ(intake.judge(message, clocks), Fate::kNullUser);
+  EXPECT_FALSE(intake.more());
+  decoder.says = {event("u", kNowMs)};
+  for (const auto& [answer, fate] : {std::pair(events::Decoded::kNotYet, Fate::kNotYet),
+                                     std::pair(events::Decoded::kRejected, Fate::kReject)}) {
+    decoder.answer = answer;
+    EXPECT_EQ(intake.judge(message, clocks), fate);
+    EXPECT_FALSE(intake.more());
+  }
 }
 
 }  // namespace

@@ -1,124 +1,16 @@
 #include "updater/pipeline/partition_set.h"
 
 #include <algorithm>
-#include <map>
-#include <set>
-#include <string>
 
-#include <gtest/gtest.h>
-
-#include "fault_store.h"
+#include "partition_set_fixture.h"
 
 namespace fcap::updater {
 namespace {
 
-using testing::FaultStore;
-using Fault = FaultStore::Fault;
+using Fault = testing::FaultStore::Fault;
 using std::chrono::milliseconds;
 
-class FakeLog final : public OffsetSource {
- public:
-  Status committed(std::vector<PartitionOffset>& partitions) override {
-    if (silent) return Status::error(StatusCode::kUnavailable, "no broker", true);
-    for (PartitionOffset& at : partitions) {
-      const auto found = commits.find(at.partition);
-      at.offset = found == commits.end() ? PartitionOffset::kNone : found->second;
-    }
-    return {};
-  }
-  Result<std::int64_t> retention_start(std::int32_t) override {
-    if (silent) return Status::error(StatusCode::kUnavailable, "no broker", true);
-    return start;
-  }
-  [[nodiscard]] std::optional<std::int64_t> known_end(std::int32_t partition) const override {
-    const auto found = ends.find(partition);
-    return found == ends.end() ? std::nullopt : std::optional(found->second);
-  }
-  std::map<std::int32_t, std::int64_t> commits;
-  std::map<std::int32_t, std::int64_t> ends;
-  std::int64_t start = 10;
-  bool silent = false;
-};
-
-class PartitionSetTest : public ::testing::Test {
- protected:
-  static std::string key(std::int32_t partition) { return mark_key("p", "g", "t", partition); }
-  static MarkOptions options() {
-    MarkOptions marks;
-    marks.key_prefix = "p";
-    marks.group_id = "g";
-    marks.topic = "t";
-    return marks;
-  }
-
-  void set_mark(std::int64_t offset, std::int32_t partition = 0) {
-    store_.records()[key(partition)].bytes = std::to_string(offset);
-    log_.commits.try_emplace(partition, offset);
-  }
-  std::string mark(std::int32_t partition = 0) {
-    const auto found = store_.records().find(key(partition));
-    return found == store_.records().end() ? "none" : found->second.bytes;
-  }
-
-  // Assigns partition 0 and gives where it begins.
-  std::int64_t assign_only() {
-    std::vector<PartitionOffset> partitions{{0, PartitionOffset::kNone}};
-    set_.assign(partitions);
-    return partitions[0].offset;
-  }
-  // The same, and its mark is confirmed.
-  std::int64_t assign() {
-    const std::int64_t offset = assign_only();
-    confirm();
-    return offset;
-  }
-  // The mark is written, and its answer seen.
-  void confirm() {
-    tick();
-    tick(milliseconds{1});
-  }
-
-  void tick(milliseconds later = milliseconds{1000}) {
-    now_ += later;
-    set_.tick(now_, instant_from_ms(1'700'000'000'000));
-  }
-
-  // Enough turns for whatever is going on: an answer, a check, its answer, a write.
-  void settle() {
-    for (int i = 0; i < 5; ++i) tick();
-  }
-
-  Batch::Range take(std::int64_t first, std::int64_t end) {
-    for (std::int64_t offset = first; offset < end; ++offset) {
-      EXPECT_TRUE(set_.take(0, offset));
-    }
-    std::vector<Batch::Range> ranges;
-    set_.seal(ranges);
-    EXPECT_EQ(ranges.size(), 1U);
-    return ranges.at(0);
-  }
-
-  std::vector<std::pair<std::int32_t, std::int64_t>> to_place() {
-    std::vector<PartitionOffset> offsets;
-    set_.to_place(offsets);
-    std::vector<std::pair<std::int32_t, std::int64_t>> all;
-    all.reserve(offsets.size());
-    for (const PartitionOffset& at : offsets) all.emplace_back(at.partition, at.offset);
-    return all;
-  }
-  using Places = std::vector<std::pair<std::int32_t, std::int64_t>>;
-
-  FaultStore store_;
-  FakeLog log_;
-  Metrics metrics_;
-  std::uint64_t epoch_ = 1;
-  std::vector<std::string> said_;
-  PartitionSet set_{
-      store_,   [this] { return epoch_; },
-      log_,     options(),
-      metrics_, [this](LogLevel, std::string_view text) { said_.emplace_back(text); }};
-  PartitionSet::Clock::time_point now_ = PartitionSet::Clock::now();
-};
+class PartitionSetTest : public testing::PartitionSetFixture {};
 
 TEST_F(PartitionSetTest, BeginsAtTheLowerOfMarkAndCommittedOffset) {
   set_mark(70);
@@ -133,15 +25,6 @@ TEST_F(PartitionSetTest, WithoutAMarkBeginsAtTheStartOfRetentionAndWritesOneAtOn
   EXPECT_EQ(assign(), 10);
   tick();
   EXPECT_EQ(mark(), "10");
-}
-
-TEST_F(PartitionSetTest, AMarkOfATopicThatWasRecreatedFallsBeforeAnythingIsRead) {
-  set_mark(1000);
-  log_.commits.clear();
-  EXPECT_EQ(assign(), 10);
-  EXPECT_EQ(mark(), "10");
-  EXPECT_EQ(metrics_.offset_resets.value(), 1U);
-  EXPECT_TRUE(set_.take(0, 10));
 }
 
 TEST_F(PartitionSetTest, NothingIsTakenInBeforeItsMarkIsConfirmed) {
@@ -192,6 +75,21 @@ TEST_F(PartitionSetTest, AfterAReconnectionNothingIsTakenInBeforeTheNewServerHas
   store_.refuse_exchanges = false;
   settle();
   EXPECT_EQ(to_place(), (Places{{0, 100}}));
+}
+
+TEST_F(PartitionSetTest, LostDataIsSaidInPlainWords) {
+  set_mark(100);
+  assign();
+  set_.complete(take(100, 110));
+  settle();
+  store_.records().clear();
+  ++epoch_;
+  settle();
+  EXPECT_TRUE(std::ranges::any_of(said_, [](const std::string& line) {
+    return line ==
+           "Redis has lost data (no mark where offset 110 was written): partition 0 is read again "
+           "from 10, 100 messages";
+  })) << ::testing::PrintToString(said_);
 }
 
 TEST_F(PartitionSetTest, MarksOnlyWhatIsDone) {
@@ -369,13 +267,62 @@ TEST_F(PartitionSetTest, WithoutAnAnswerFromKafkaNothingIsReadUntilThereIsOne) {
   EXPECT_EQ(to_place(), (Places{{0, 10}}));
 }
 
-TEST_F(PartitionSetTest, AMarkThatIsNoNumberCountsAsMissing) {
-  store_.records()[key(0)].bytes = "rubbish";
-  EXPECT_EQ(assign(), 10);
-  set_.complete(take(10, 20));
-  tick();
-  tick();
-  EXPECT_EQ(mark(), "20");
+TEST_F(PartitionSetTest, WhileKafkaHasNotAnsweredEverythingElseGoesOn) {
+  for (const std::int32_t partition : {0, 1}) set_mark(100, partition);
+  std::vector<PartitionOffset> both{{0, PartitionOffset::kNone}, {1, PartitionOffset::kNone}};
+  set_.assign(both);
+  confirm();
+  for (const std::int32_t partition : {0, 1}) set_.placed(partition);
+  log_.unanswered = true;
+  store_.records().erase(key(0));
+  settle();
+  EXPECT_TRUE(set_.checking());
+  EXPECT_FALSE(set_.failing());
+  set_.complete(take(100, 110, 1));
+  settle();
+  EXPECT_EQ(mark(1), "110");
+  log_.unanswered = false;
+  settle();
+  EXPECT_FALSE(set_.checking());
+  EXPECT_EQ(to_place(), (Places{{0, 10}}));
+}
+
+TEST_F(PartitionSetTest, AnAssignmentDoesNotWaitLongForKafka) {
+  set_mark(100);
+  log_.unanswered = true;
+  EXPECT_EQ(assign(), PartitionOffset::kNone);
+  EXPECT_TRUE(set_.checking());
+  log_.unanswered = false;
+  settle();
+  EXPECT_EQ(to_place(), (Places{{0, 100}}));
+}
+
+TEST_F(PartitionSetTest, DoubtedRecordsAreReadAgainWhateverTheMarkSays) {
+  set_mark(100);
+  assign();
+  set_.complete(take(100, 110));
+  settle();
+  set_.doubt_all();
+  settle();
+  EXPECT_EQ(to_place(), (Places{{0, 10}}));
+  EXPECT_EQ(mark(), "10");
+}
+
+TEST_F(PartitionSetTest, KafkaIsAskedForAllPartitionsTogether) {
+  constexpr std::int32_t kMany = 300;
+  std::vector<PartitionOffset> many;
+  for (std::int32_t partition = 0; partition < kMany; ++partition) {
+    set_mark(100, partition);
+    many.push_back({partition, PartitionOffset::kNone});
+  }
+  set_.assign(many);
+  EXPECT_EQ(log_.questions, 1U);
+  settle();
+  store_.records().clear();
+  settle();
+  EXPECT_EQ(log_.questions, 2U);
+  EXPECT_EQ(log_.asked, 2U * kMany);
+  EXPECT_EQ(to_place().size(), many.size());
 }
 
 TEST_F(PartitionSetTest, ALogMadeAnewIsFollowedAndTheMarkFalls) {
@@ -402,47 +349,6 @@ TEST_F(PartitionSetTest, WorkOfAnEarlierAssignmentCountsNoMore) {
   EXPECT_EQ(set_.low_water(0), 100);
 }
 
-TEST_F(PartitionSetTest, LagIsWhatIsNotDoneYetOfEachPartitionWhoseEndIsKnown) {
-  for (const std::int32_t partition : {0, 1, 2}) set_mark(100, partition);
-  std::vector<PartitionOffset> all{
-      {0, PartitionOffset::kNone}, {1, PartitionOffset::kNone}, {2, PartitionOffset::kNone}};
-  set_.assign(all);
-  confirm();
-  log_.ends = {{0, 130}, {1, 90}, {7, 1000}};  // of 1 it was heard of long ago
-  const auto some = take(100, 110);
-  set_.report_lag();
-  EXPECT_EQ(metrics_.partition_lag_messages.values(), (PartitionGauge::Values{{0, 30}, {1, 0}}));
-  EXPECT_EQ(metrics_.lag_messages.value(), 30);
-  set_.complete(some);
-  log_.ends[2] = 101;
-  set_.report_lag();
-  EXPECT_EQ(metrics_.partition_lag_messages.values(),
-            (PartitionGauge::Values{{0, 20}, {1, 0}, {2, 1}}));
-  EXPECT_EQ(metrics_.lag_messages.value(), 21);
-}
-
-TEST_F(PartitionSetTest, LagOfARevokedPartitionIsGoneAtOnce) {
-  for (const std::int32_t partition : {0, 1}) set_mark(100, partition);
-  std::vector<PartitionOffset> both{{0, PartitionOffset::kNone}, {1, PartitionOffset::kNone}};
-  set_.assign(both);
-  log_.ends = {{0, 130}, {1, 105}};
-  set_.report_lag();
-  set_.revoke(std::span(both).first(1));
-  EXPECT_EQ(metrics_.partition_lag_messages.values(), (PartitionGauge::Values{{1, 5}}));
-  EXPECT_EQ(metrics_.lag_messages.value(), 5);
-  set_.revoke(both);
-  EXPECT_EQ(metrics_.partition_lag_messages.values(), PartitionGauge::Values{});
-  EXPECT_EQ(metrics_.lag_messages.value(), 0);
-}
-
-TEST_F(PartitionSetTest, LagIsUnknownWhereReadingHasNotBegun) {
-  log_.silent = true;
-  log_.ends[0] = 130;
-  assign();
-  set_.report_lag();
-  EXPECT_EQ(metrics_.partition_lag_messages.values(), PartitionGauge::Values{});
-}
-
 TEST_F(PartitionSetTest, AfterAPauseReadingGoesOnBehindWhatWasTaken) {
   set_mark(100);
   assign();
@@ -461,10 +367,47 @@ TEST_F(PartitionSetTest, WhatExpiredDuringAPauseIsCountedAsAReset) {
   take(100, 110);
   set_.place_again();
   set_.placed(0);
+  log_.log_start = 500;
   EXPECT_TRUE(set_.take(0, 500));
+  settle();
   EXPECT_EQ(metrics_.offset_resets.value(), 1U);
   EXPECT_TRUE(set_.take(0, 502)) << "within a stretch, offsets may be left out";
+  settle();
   EXPECT_EQ(metrics_.offset_resets.value(), 1U);
+}
+
+TEST_F(PartitionSetTest, OffsetsThatNoMessageHasAreNoReset) {
+  set_mark(100);
+  assign();
+  log_.log_start = 100;
+  EXPECT_TRUE(set_.take(0, 101)) << "100 was the mark of a transaction's end";
+  settle();
+  EXPECT_EQ(metrics_.offset_resets.value(), 0U);
+}
+
+TEST_F(PartitionSetTest, BehindTheLastMessageTheEndIsReachedOnceThatMessageIsDone) {
+  set_mark(100);
+  assign();
+  const auto range = take(100, 110);
+  set_.reached_end(0, 112);
+  EXPECT_EQ(set_.low_water(0), 100);
+  set_.complete(range);
+  EXPECT_EQ(set_.low_water(0), 112);
+  settle();
+  EXPECT_EQ(mark(), "112");
+  set_.reached_end(0, 105);
+  EXPECT_EQ(set_.low_water(0), 112) << "of an end from before";
+  EXPECT_TRUE(set_.take(0, 112));
+  EXPECT_EQ(metrics_.offset_resets.value(), 0U);
+}
+
+TEST_F(PartitionSetTest, AnEndThatWasReachedBeforeThePartitionIsMovedSaysNothing) {
+  set_mark(100);
+  assign();
+  set_.complete(take(100, 110));
+  set_.place_again();
+  set_.reached_end(0, 112);
+  EXPECT_EQ(set_.low_water(0), 110);
 }
 
 }  // namespace

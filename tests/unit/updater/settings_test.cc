@@ -113,7 +113,8 @@ TEST_F(SettingsFile, AllMistakesAreReportedAtOnceEachWithItsPlace) {
         "kafka.topic: expected text", "redsi: unknown name; did you mean redis?",
         "log: expected an object", "redis.database: expected number, 0 to 1023",
         "redis.addresses: ", "pipeline.commit_interval: expected duration", "with its unit",
-        "pipeline.mark_interval: expected duration", "rules.listen: expected true or false",
+        "pipeline.mark_interval: expected duration", ", not \"5 s\"",
+        "rules.listen: expected true or false, not \"yes\"",
         "compaction.tail_share: expected share", "no.such.thing",
         "FCAP_UPDATER_REDIS_DATABSE: unknown name; did you mean FCAP_UPDATER_REDIS_DATABASE?",
         "--http.port: expected number, 0 to 65535"}) {

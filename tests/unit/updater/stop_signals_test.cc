@@ -1,4 +1,4 @@
-#include "updater/stop_signals.h"
+#include "updater/process/stop_signals.h"
 
 #include <csignal>
 #include <thread>
@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "updater/log.h"
+#include "updater/process/log.h"
 
 namespace fcap::updater {
 namespace {
@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 
 constexpr int kStopped = 42;
 
-void wait_for_the_wish(const StopSignals& signals) {
+void wait_for_the_request(const StopSignals& signals) {
   while (!signals.token().stop_requested()) std::this_thread::sleep_for(1ms);
 }
 
@@ -31,7 +31,7 @@ TEST_F(StopSignalsDeathTest, ASignalThatArrivesTwiceIsOneWish) {
         configure_logging({});
         const StopSignals signals(1h);
         kill(getpid(), SIGTERM);
-        wait_for_the_wish(signals);
+        wait_for_the_request(signals);
         kill(getpid(), SIGTERM);
         kill(getpid(), SIGINT);
         std::this_thread::sleep_for(200ms);  // enough for it to end at once, if it were to
@@ -40,13 +40,38 @@ TEST_F(StopSignalsDeathTest, ASignalThatArrivesTwiceIsOneWish) {
       ::testing::ExitedWithCode(kStopped), "stopping");
 }
 
+TEST_F(StopSignalsDeathTest, AHangUpIsAnOrderlyStop) {
+  EXPECT_EXIT(
+      {
+        configure_logging({});
+        const StopSignals signals(1h);
+        kill(getpid(), SIGHUP);
+        wait_for_the_request(signals);
+        _exit(kStopped);
+      },
+      ::testing::ExitedWithCode(kStopped), "stopping");
+}
+
+TEST_F(StopSignalsDeathTest, AHangUpThatIsIgnoredStaysIgnored) {
+  EXPECT_EXIT(
+      {
+        configure_logging({});
+        std::signal(SIGHUP, SIG_IGN);
+        const StopSignals signals(1h);
+        kill(getpid(), SIGHUP);
+        std::this_thread::sleep_for(100ms);
+        _exit(signals.token().stop_requested() ? 1 : kStopped);
+      },
+      ::testing::ExitedWithCode(kStopped), "");
+}
+
 TEST_F(StopSignalsDeathTest, ALaterSignalEndsTheProcessAtOnce) {
   EXPECT_EXIT(
       {
         configure_logging({});
         const StopSignals signals(1ms);
         kill(getpid(), SIGINT);
-        wait_for_the_wish(signals);
+        wait_for_the_request(signals);
         std::this_thread::sleep_for(20ms);
         kill(getpid(), SIGTERM);
         std::this_thread::sleep_for(1min);

@@ -1,0 +1,258 @@
+"""The part `outages`: how long it takes until fcap-updater's metrics and /readyz show the true state of an outage. It runs as
+delivered, with its default settings, over real servers that are frozen, killed, or not where the configuration says.
+
+Each row waits until everything that is true of its outage is shown at once: lag, connection, readiness with its reason; then,
+where the outage can end, until the updater is ready again and lags behind by nothing."""
+import contextlib
+import json
+import re
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+
+from part import BUILD, SERVICE, start, stop
+
+PATIENCE = 90  # seconds; whatever takes longer is a failure, not a measurement
+PARTITIONS = 4
+POLL = 0.1
+BOUND = 10
+LAG, OLDEST = "fcap_updater_lag_messages", "fcap_updater_oldest_unacknowledged_event_timestamp_seconds"
+EVENT = '{{"event_id":"e{0}","type":"impression","user_id":"u{0}","campaign_id":"c","timestamp":{1}}}'
+
+
+class NotShown(Exception):
+    """A failure of what is measured; it says what was shown instead."""
+
+
+class Shown:
+    """What an updater shows at one moment."""
+
+    def __init__(self, url):
+        self.at = time.monotonic()
+        self.why = self.page(f"{url}/readyz")
+        # Samples by name and labels; one that is missing is not 0 here.
+        self.samples = dict(line.rsplit(" ", 1) for line in self.page(f"{url}/metrics").splitlines() if not line.startswith("#"))
+
+    @staticmethod
+    def page(url):
+        try:
+            with urllib.request.urlopen(url, timeout=5) as answer:
+                return answer.read().decode()
+        except urllib.error.HTTPError as refusal:  # 503: what it says is the reason
+            return refusal.read().decode()
+
+    def value(self, name):
+        """The sum over labels; None: there is no sample."""
+        found = [float(value) for key, value in self.samples.items() if key == name or key.startswith(name + "{")]
+        return sum(found) if found else None
+
+    def partition_lag(self, partition):
+        found = [float(value) for key, value in self.samples.items()
+                 if key.startswith("fcap_updater_partition_lag_messages") and f'partition="{partition}"' in key]
+        return found[0] if found else None
+
+    def ready(self):
+        return self.value("fcap_updater_ready") == 1
+
+    def lags(self, messages):
+        """Also tells how old the oldest of them is, and that it is not ready."""
+        return self.value(LAG) == messages and self.value(OLDEST) is not None and not self.ready()
+
+    def kafka_unknown(self):
+        """Nothing is claimed of what only Kafka knows."""
+        return (self.value("fcap_updater_kafka_connected") == 0 and self.value(LAG) is None and self.value(OLDEST) is None
+                and not self.ready() and "no broker has answered" in self.why)
+
+
+class World:
+    """The servers, and the updater of one row at a time."""
+
+    def __init__(self, directory):
+        self.directory = directory
+        self.redis = start("redis", directory)["address"]
+        self.brokers = start("kafka", directory)["brokers"]
+        self.events = 0
+        self.row = 0
+
+    def service(self, kind, action, *arguments):
+        subprocess.run([SERVICE, kind, action, *arguments, "--dir", self.directory], stdout=subprocess.DEVNULL, check=True)
+
+    def new_topic(self, dead_letters=True):
+        self.row += 1
+        topic = f"impressions{self.row}"
+        self.service("kafka", "create-topic", topic, str(PARTITIONS))
+        if dead_letters:
+            self.service("kafka", "create-topic", f"{topic}.dead", "1")
+        return topic
+
+    def produce(self, topic, count, *options):
+        now = int(time.time() * 1000)
+        lines = "".join(f"u{n}|{EVENT.format(n, now)}\n" for n in range(self.events, self.events + count))
+        self.events += count
+        self.send(topic, lines, "-K", "|", *options)
+
+    def send(self, topic, lines, *options):
+        subprocess.run(["kcat", "-q", "-P", "-b", self.brokers, "-t", topic, *options], input=lines, text=True, check=True)
+
+    @contextlib.contextmanager
+    def updater(self, topic, *, reads=None, redis=None, brokers=None):
+        """Gives what it shows, when it began, and how to look at it."""
+        config, log = f"{self.directory}/updater{self.row}.json", f"{self.directory}/updater{self.row}.log"
+        with open(config, "w", encoding="utf-8") as file:
+            json.dump({"kafka": {"brokers": [brokers or self.brokers], "topic": reads or topic,
+                                 "dead_letter_topic": f"{topic}.dead", "group_id": topic},
+                       "redis": {"addresses": [redis or self.redis]}, "http": {"port": 0}}, file)
+        with open(log, "w", encoding="utf-8") as file:
+            process = subprocess.Popen([f"{BUILD}/updater/fcap-updater", "run", "--config", config], stdin=subprocess.DEVNULL,
+                                       stdout=file, stderr=file)
+        try:
+            yield Watched(process, log)
+        finally:
+            process.terminate()
+            try:
+                process.wait(60)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+class Watched:
+    def __init__(self, process, log):
+        self.process, self.log = process, log
+        self.began = time.monotonic()
+        self.url = self.wait(self.find_url, "it serves /metrics")
+
+    def find_url(self):
+        with open(self.log, encoding="utf-8") as file:
+            found = re.search(r"http://[0-9.]+:[0-9]+", file.read())
+        return found and found[0]
+
+    def wait(self, condition, what):
+        while time.monotonic() - self.began < 10 * PATIENCE and self.process.poll() is None:
+            if found := condition():
+                return found
+            time.sleep(0.02)
+        raise NotShown(f"fcap-updater has ended before {what}: {self.log}")
+
+    def seconds(self, condition, since):
+        """From then until it shows this."""
+        while True:
+            shown = Shown(self.url)
+            if condition(shown):
+                return shown.at - since
+            if shown.at - since > PATIENCE:
+                raise NotShown(f"not shown within {PATIENCE} s; it shows lag {shown.value(LAG)} and: {shown.why}")
+            time.sleep(POLL)
+
+    def settled(self, since=None):
+        return self.seconds(lambda shown: shown.ready() and shown.value(LAG) == 0, since or time.monotonic())
+
+    def holds(self, condition, seconds):
+        """That it goes on to show this."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            if not condition(shown := Shown(self.url)):
+                raise NotShown(f"no longer shown; it shows lag {shown.value(LAG)} and: {shown.why}")
+            time.sleep(POLL)
+
+
+# The rows: each gives the seconds until the outage was shown, and those until its end was; None: it has none.
+
+def redis_frozen(world):
+    topic = world.new_topic()
+    with world.updater(topic) as updater:
+        updater.settled()
+        world.service("redis", "freeze")
+        world.produce(topic, 20)
+        first = updater.seconds(lambda shown: shown.lags(20) and "redis" in shown.why.lower(), time.monotonic())
+        world.produce(topic, 1000)
+        second = updater.seconds(lambda shown: shown.lags(1020) and "redis" in shown.why.lower(), time.monotonic())
+        updater.holds(lambda shown: shown.lags(1020), 5)
+        world.service("redis", "thaw")
+        return max(first, second), updater.settled()
+
+
+def redis_wrong(world):
+    topic = world.new_topic()
+    world.produce(topic, 25)
+    with world.updater(topic, redis="127.0.0.1:1") as updater:
+        return updater.seconds(lambda shown: shown.lags(25) and "127.0.0.1:1" in shown.why, updater.began), None
+
+
+def topic_wrong(world):
+    topic = world.new_topic()
+    with world.updater(topic, reads="impresions") as updater:
+        return updater.seconds(
+            lambda shown: shown.value(LAG) is None and not shown.ready() and shown.value("fcap_updater_kafka_connected") == 1
+            and "the topic impresions does not exist" in shown.why, updater.began), None
+
+
+def broker_wrong(world):
+    topic = world.new_topic()
+    with world.updater(topic, brokers="127.0.0.1:1") as updater:
+        return updater.seconds(lambda shown: shown.kafka_unknown() and "127.0.0.1:1" in shown.why, updater.began), None
+
+
+def dead_letters_missing(world):
+    topic = world.new_topic(dead_letters=False)
+    with world.updater(topic) as updater:
+        updater.seconds(lambda shown: shown.value(LAG) == 0, time.monotonic())
+        began = time.monotonic()
+        world.send(topic, "poison\n", "-p", "1")
+        world.produce(topic, 2, "-p", "1")
+        shown = updater.seconds(lambda shown: shown.lags(3) and shown.partition_lag(1) == 3 and "partition 1 waits" in shown.why
+                                and f"the topic {topic}.dead does not exist" in shown.why, began)
+        world.service("kafka", "create-topic", f"{topic}.dead", "1")
+        return shown, updater.settled()
+
+
+def broker_away(world, away, seconds, back):
+    topic = world.new_topic()
+    with world.updater(topic) as updater:
+        updater.settled()
+        world.service("kafka", away)
+        shown = updater.seconds(Shown.kafka_unknown, time.monotonic())
+        updater.holds(Shown.kafka_unknown, seconds)
+        world.service("kafka", back)
+        return shown, updater.settled()
+
+
+def broker_frozen(world):
+    return broker_away(world, "freeze", 5, "thaw")
+
+
+def broker_killed(world):
+    # Beyond the session timeout, when the member has lost its partitions.
+    return broker_away(world, "kill", 50, "start")
+
+
+ROWS = [("redis_frozen", "Redis frozen, 20 produced, then 1,000 more", redis_frozen),
+        ("redis_wrong", "Redis' address wrong from the start, 25 in the topic", redis_wrong),
+        ("topic_wrong", "the topic's name wrong from the start", topic_wrong),
+        ("dead_letters_missing", "dead-letter topic missing, 3 messages wait in one partition", dead_letters_missing),
+        ("broker_wrong", "the broker's address wrong from the start", broker_wrong),
+        ("broker_frozen", "broker frozen", broker_frozen),
+        ("broker_killed", "broker killed", broker_killed)]
+QUICK = ("redis_wrong", "topic_wrong")
+
+
+def run(quick, directory):
+    rows = []
+    try:
+        world = World(directory)
+        for name, title, measure in ROWS:
+            if quick and name not in QUICK:
+                continue
+            shown, again = measure(world)
+            print(f"{title}: {shown:.1f} s", file=sys.stderr)
+            rows.append({"name": name, "title": title, "shown": shown, "bound": BOUND, "again": again})
+    finally:
+        for kind in ("redis", "kafka"):
+            stop(kind, directory)
+    return {"outage_shown_s": max(row["shown"] for row in rows), "tables": {"outages": {
+        "title": "Until metrics and /readyz show the true state of an outage",
+        "note": "fcap-updater with its default settings. Then, where the outage ended: until it was ready and lagged by nothing.",
+        "columns": [{"key": "shown", "title": "s", "digits": 1}, {"key": "bound", "title": "bound, s", "digits": 0},
+                    {"key": "again", "title": "well again, s", "digits": 1}], "rows": rows}}}

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <string>
+
+#include "cli/settings.h"
+
+namespace fcap::cli {
+
+/// What is wrong with options that each by itself is right; empty: nothing.
+[[nodiscard]] std::string mistake_in(const Settings& settings);
+
+}  // namespace fcap::cli

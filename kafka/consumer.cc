@@ -1,0 +1,398 @@
+#include "kafka/consumer.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace fcap::kafka {
+namespace {
+
+/// What it speaks of may have come (back) since.
+bool is_absence(rd_kafka_resp_err_t code) noexcept {
+  switch (code) {
+    case RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC:
+    case RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION:
+    case RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART:
+    case RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE:
+    case RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION:
+      return true;
+    default:
+      return false;
+  }
+}
+
+std::map<std::string, std::string> consumer_defaults(const ConsumerOptions& options) {
+  return {
+      {"partition.assignment.strategy", options.assignment_strategy},
+      {"auto.offset.reset", options.offset_reset},
+      // A full partition is looked at again only after a second (librdkafka 2.0.2), so the number
+      // of messages must never be what stops fetching; bytes do.
+      {"queued.min.messages", "1000000"},
+      {"queued.max.messages.kbytes", std::to_string(options.prefetch_bytes_max / 1024)},
+      {"fetch.wait.max.ms", "20"},
+      {"fetch.error.backoff.ms", "100"},
+      {"reconnect.backoff.max.ms", "2000"},
+  };
+}
+
+}  // namespace
+
+void MessageBatch::clear() noexcept {
+  for (std::size_t i = 0; i < size_; ++i) rd_kafka_message_destroy(slots_[i]);
+  size_ = 0;
+}
+
+Consumer::Consumer(ConsumerOptions options, CountEvent count, LogCallback log)
+    : options_(std::move(options)),
+      count_(std::move(count)),
+      log_(std::move(log)),
+      context_(std::make_shared<Context>(this, log_)) {}
+
+Consumer::~Consumer() {
+  listener_ = nullptr;
+  if (!handle_) return;
+  constexpr std::chrono::seconds kLeaving{5};
+  context_->left_group = leave(std::chrono::steady_clock::now() + kLeaving);
+  queue_.reset();
+  handle_.reset();
+  gone_.wait();
+}
+
+void Consumer::count(ConsumerEvent event) const {
+  if (count_) count_(event);
+}
+
+void Consumer::report(LogLevel level, std::string_view text) const {
+  if (log_) log_(level, text);
+}
+
+Result<std::unique_ptr<Consumer>> Consumer::create(const ConsumerOptions& options, CountEvent count,
+                                                   LogCallback log) {
+  std::map<std::string, std::string> fixed = {{"group.id", options.group_id},
+                                              {"enable.auto.commit", "false"},
+                                              {"enable.auto.offset.store", "false"},
+                                              {"enable.partition.eof", "true"}};
+  if (!options.group_instance_id.empty()) fixed["group.instance.id"] = options.group_instance_id;
+  auto conf = make_conf(options.connection, consumer_defaults(options), fixed);
+  if (!conf.ok()) return conf.status();
+
+  std::unique_ptr<Consumer> self(new Consumer(options, std::move(count), std::move(log)));
+  rd_kafka_conf_t* raw = conf.value().get();
+  rd_kafka_conf_set_opaque(raw, self->context_.get());
+  rd_kafka_conf_set_rebalance_cb(
+      raw, [](rd_kafka_t*, rd_kafka_resp_err_t what, rd_kafka_topic_partition_list_t* list,
+              void* opaque) { static_cast<Context*>(opaque)->consumer->rebalance(what, list); });
+  rd_kafka_conf_set_offset_commit_cb(raw, [](rd_kafka_t*, rd_kafka_resp_err_t code,
+                                             rd_kafka_topic_partition_list_t*, void* opaque) {
+    auto* consumer = static_cast<Context*>(opaque)->consumer;
+    if (code == RD_KAFKA_RESP_ERR_NO_ERROR) {
+      consumer->count(ConsumerEvent::kCommitted);
+    } else if (code != RD_KAFKA_RESP_ERR__NO_OFFSET) {
+      consumer->count(ConsumerEvent::kCommitFailed);
+      consumer->commit_failed_ = true;
+      consumer->report(LogLevel::kWarning,
+                       fmt::format("commit failed, will be repeated: {}", rd_kafka_err2str(code)));
+    }
+  });
+  rd_kafka_conf_set_error_cb(raw, [](rd_kafka_t*, int code, const char* reason, void* opaque) {
+    auto* consumer = static_cast<Context*>(opaque)->consumer;
+    ++consumer->troubles_;
+    consumer->report(LogLevel::kWarning,
+                     fmt::format("kafka: {}: {}",
+                                 rd_kafka_err2str(static_cast<rd_kafka_resp_err_t>(code)), reason));
+    if (code == RD_KAFKA_RESP_ERR__FATAL) consumer->look_for_fatal_error();
+  });
+  rd_kafka_conf_set_log_cb(
+      raw, [](const rd_kafka_t* handle, int level, const char* facility, const char* text) {
+        const auto* context = static_cast<const Context*>(rd_kafka_opaque(handle));
+        constexpr int kSyslogWarning = 4;
+        if (!context->log) return;
+        context->log(level <= kSyslogWarning ? LogLevel::kWarning : LogLevel::kDebug,
+                     fmt::format("kafka: {}: {}", facility, text));
+      });
+
+  char text[512] = {};
+  rd_kafka_t* const made = rd_kafka_new(RD_KAFKA_CONSUMER, raw, text, sizeof text);
+  if (made == nullptr) {
+    return Status::error(StatusCode::kInvalidArgument, fmt::format("kafka consumer: {}", text));
+  }
+  (void)conf.value().release();  // the handle owns it now
+  self->gone_ = self->context_->gone.get_future();
+  self->handle_ = std::shared_ptr<rd_kafka_t>(made, [context = self->context_](rd_kafka_t* handle) {
+    rd_kafka_destroy_flags(handle, context->left_group ? 0 : RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
+    context->gone.set_value();
+  });
+  rd_kafka_poll_set_consumer(self->handle_.get());
+  self->queue_.reset(rd_kafka_queue_get_consumer(self->handle_.get()));
+  return self;
+}
+
+PartitionList Consumer::list_of(std::span<const PartitionOffset> partitions) const {
+  return make_partition_list(options_.topic, partitions);
+}
+
+Status Consumer::subscribe(AssignmentListener& listener) {
+  listener_ = &listener;
+  const PartitionOffset any{RD_KAFKA_PARTITION_UA, PartitionOffset::kNone};
+  const auto list = list_of({&any, 1});
+  return status_of(rd_kafka_subscribe(handle_.get(), list.get()),
+                   "subscribing to " + options_.topic);
+}
+
+bool Consumer::cooperative() const {
+  const char* const protocol = rd_kafka_rebalance_protocol(handle_.get());
+  return protocol != nullptr && std::strcmp(protocol, "COOPERATIVE") == 0;
+}
+
+Status Consumer::assign(std::span<const PartitionOffset> partitions) {
+  const std::string doing = "assigning " + options_.topic;
+  const auto list = list_of(partitions);
+  rd_kafka_resp_err_t code = RD_KAFKA_RESP_ERR_NO_ERROR;
+  if (cooperative()) {
+    std::vector<PartitionOffset> again(partitions.begin(), partitions.end());
+    std::erase_if(again, [this](const auto& at) { return !begun(at.partition); });
+    const auto given_up = list_of(again);
+    Ptr<rd_kafka_error_t> error;
+    if (!again.empty()) error.reset(rd_kafka_incremental_unassign(handle_.get(), given_up.get()));
+    if (!error) {
+      for (const PartitionOffset& at : again) begun_.erase(at.partition);
+      error.reset(rd_kafka_incremental_assign(handle_.get(), list.get()));
+    }
+    if (error) code = rd_kafka_error_code(error.get());
+  } else {
+    code = rd_kafka_assign(handle_.get(), list.get());
+    begun_.clear();
+  }
+  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return status_of(code, doing);
+  for (const PartitionOffset& at : partitions) begun_.insert(at.partition);
+  return {};
+}
+
+void Consumer::rebalance(rd_kafka_resp_err_t what, rd_kafka_topic_partition_list_t* list) {
+  ++rebalances_;
+  count(ConsumerEvent::kRebalanced);
+  if (what == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS) {
+    take_over(list);
+  } else {
+    if (what != RD_KAFKA_RESP_ERR__REVOKE_PARTITIONS) {
+      report(LogLevel::kError, fmt::format("rebalance failed: {}", rd_kafka_err2str(what)));
+    }
+    give_up(list);
+  }
+}
+
+void Consumer::take_over(rd_kafka_topic_partition_list_t* list) {
+  std::vector<PartitionOffset> partitions = offsets_of(*list);
+  for (PartitionOffset& at : partitions) at.offset = PartitionOffset::kNone;
+  if (listener_ != nullptr) listener_->on_assigning(partitions);
+  // A pause outlives the assignment that it was made in: a partition that was lost while it was
+  // paused would stay so forever.
+  rd_kafka_resume_partitions(handle_.get(), list);
+  // Without an offset librdkafka asks the group's coordinator for the committed one, and if that
+  // refuses (it has just started, it has moved), the partition is never read: neither a seek nor
+  // time helps.
+  std::erase_if(partitions, [](const auto& at) { return at.offset == PartitionOffset::kNone; });
+  const Status status = assign(partitions);
+  if (!status.ok()) report(LogLevel::kError, status.text());
+}
+
+void Consumer::give_up(const rd_kafka_topic_partition_list_t* list) {
+  const std::vector<PartitionOffset> partitions = offsets_of(*list);
+  // Whoever gets them next says what is wrong with them.
+  for (const PartitionOffset& at : partitions) partition_errors_.erase(at.partition);
+  const bool lost = rd_kafka_assignment_lost(handle_.get()) != 0;
+  if (lost) report(LogLevel::kWarning, "the assignment was lost: nothing is committed");
+  if (listener_ != nullptr) listener_->on_revoking(partitions, lost);
+  if (cooperative()) {
+    // It refuses them all if it was never given one of them.
+    std::vector<PartitionOffset> given = partitions;
+    std::erase_if(given, [this](const auto& at) { return begun_.erase(at.partition) == 0; });
+    const auto given_up = list_of(given);
+    const Ptr<rd_kafka_error_t> error(rd_kafka_incremental_unassign(handle_.get(), given_up.get()));
+    if (error) report(LogLevel::kError, rd_kafka_error_string(error.get()));
+  } else {
+    rd_kafka_assign(handle_.get(), nullptr);
+    begun_.clear();
+  }
+}
+
+bool Consumer::poll(MessageBatch& batch, std::chrono::milliseconds first_wait,
+                    std::chrono::milliseconds more_wait) {
+  batch.clear();
+  batch.filled_ = false;
+  ends_reached_.clear();
+  rd_kafka_message_t* first = rd_kafka_consumer_poll(handle_.get(), to_int_ms(first_wait));
+  if (first == nullptr) return true;
+  batch.slots_[0] = first;
+  batch.size_ = 1;
+  batch.filled_ = batch.limit_ < 2;
+  if (batch.filled_) {
+    drop_error_messages(batch);
+    return true;
+  }
+  // From here on messages are held while callbacks may run.
+  const std::uint64_t rebalances_before = rebalances_;
+  const ssize_t more = rd_kafka_consume_batch_queue(queue_.get(), to_int_ms(more_wait),
+                                                    batch.slots_.data() + 1, batch.limit_ - 1);
+  if (more > 0) batch.size_ += static_cast<std::size_t>(more);
+  batch.filled_ = batch.size_ >= batch.limit_;
+  drop_error_messages(batch);
+  return rebalances_ == rebalances_before;
+}
+
+void Consumer::drop_error_messages(MessageBatch& batch) {
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < batch.size_; ++i) {
+    rd_kafka_message_t* message = batch.slots_[i];
+    if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR) {
+      if (!partition_errors_.empty()) {
+        partition_errors_.erase(message->partition);
+        partition_errors_.erase(kTopic);
+      }
+      batch.slots_[kept++] = message;
+      continue;
+    }
+    if (message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF) {
+      ends_reached_[message->partition] = message->offset;
+      partition_errors_.erase(message->partition);
+      partition_errors_.erase(kTopic);
+    } else {
+      note_error(*message);
+    }
+    rd_kafka_message_destroy(message);
+  }
+  batch.size_ = kept;
+}
+
+void Consumer::note_error(const rd_kafka_message_t& message) {
+  if (message.err == RD_KAFKA_RESP_ERR__FATAL) return look_for_fatal_error();
+  ++troubles_;
+  // Only the consumer as a whole is meant by an error that names no partition.
+  const std::int32_t partition = std::max(message.partition, kTopic);
+  const char* const said = rd_kafka_message_errstr(&message);
+  PartitionError& last = partition_errors_[partition];
+  const bool known = last.text == said;
+  last = {message.err, said, std::chrono::steady_clock::now()};
+  if (known) return;
+  report(LogLevel::kError, partition == kTopic
+                               ? fmt::format("kafka: {}", said)
+                               : fmt::format("kafka: partition {}: {}", partition, said));
+}
+
+void Consumer::forget_passed_errors(std::chrono::steady_clock::time_point looked,
+                                    const std::set<std::int32_t>& without_leader) {
+  std::erase_if(partition_errors_, [&](const auto& error) {
+    return looked > error.second.since && is_absence(error.second.code) &&
+           !without_leader.contains(error.first);
+  });
+}
+
+void Consumer::look_for_fatal_error() {
+  if (fatal_) return;
+  char text[512] = {};
+  const auto code = rd_kafka_fatal_error(handle_.get(), text, sizeof text);
+  if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return;
+  fatal_ = fmt::format("kafka gives nothing any more, and only a restart helps: {}: {}",
+                       rd_kafka_err2name(code), text);
+}
+
+void Consumer::commit_async(std::span<const PartitionOffset> offsets) {
+  if (offsets.empty()) return;
+  const auto list = list_of(offsets);
+  const auto code = rd_kafka_commit(handle_.get(), list.get(), 1);
+  if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return;
+  count(ConsumerEvent::kCommitFailed);
+  commit_failed_ = true;
+}
+
+void Consumer::pause(std::span<const PartitionOffset> partitions) {
+  const auto list = list_of(partitions);
+  rd_kafka_pause_partitions(handle_.get(), list.get());
+}
+
+void Consumer::resume(std::span<const PartitionOffset> partitions) {
+  const auto list = list_of(partitions);
+  rd_kafka_resume_partitions(handle_.get(), list.get());
+}
+
+void Consumer::seek(std::span<const PartitionOffset> partitions,
+                    std::vector<std::int32_t>& failed) {
+  constexpr int kSeekTimeoutMs = 5000;
+  const auto list = list_of(partitions);
+  const Ptr<rd_kafka_error_t> error(
+      rd_kafka_seek_partitions(handle_.get(), list.get(), kSeekTimeoutMs));
+  for (int i = 0; i < list->cnt; ++i) {
+    const rd_kafka_topic_partition_t& at = list->elems[i];
+    const auto code = error ? rd_kafka_error_code(error.get()) : at.err;
+    if (code == RD_KAFKA_RESP_ERR_NO_ERROR) continue;
+    failed.push_back(at.partition);
+    // The caller tries again, and while it does nothing comes of the partition.
+    note_unreadable(
+        at.partition, code,
+        fmt::format("cannot be set to offset {}: {}", at.offset, rd_kafka_err2str(code)));
+  }
+}
+
+void Consumer::note_unreadable(std::int32_t partition, rd_kafka_resp_err_t code, std::string text) {
+  PartitionError& last = partition_errors_[partition];
+  if (last.text != text) {
+    report(LogLevel::kWarning, fmt::format("kafka: partition {}: {}", partition, text));
+  }
+  last = {code, std::move(text), std::chrono::steady_clock::now()};
+}
+
+Status Consumer::committed(std::vector<PartitionOffset>& partitions,
+                           std::chrono::milliseconds timeout) {
+  const auto list = list_of(partitions);
+  const auto code = rd_kafka_committed(handle_.get(), list.get(), to_int_ms(timeout));
+  // An offset that could not be read is not one that was never committed.
+  const auto first = code == RD_KAFKA_RESP_ERR_NO_ERROR ? first_error(*list) : code;
+  if (first == RD_KAFKA_RESP_ERR_NO_ERROR) partitions = offsets_of(*list);
+  return status_of(first, "reading the group's committed offsets");
+}
+
+Status Consumer::offsets_at(Instant time, std::vector<PartitionOffset>& partitions,
+                            std::chrono::milliseconds timeout) {
+  for (PartitionOffset& at : partitions) at.offset = to_ms(time);
+  const auto list = list_of(partitions);
+  const auto code = rd_kafka_offsets_for_times(handle_.get(), list.get(), to_int_ms(timeout));
+  partitions = offsets_of(*list);
+  for (int i = 0; i < list->cnt; ++i) {
+    PartitionOffset& at = partitions[static_cast<std::size_t>(i)];
+    const bool found = code == RD_KAFKA_RESP_ERR_NO_ERROR &&
+                       list->elems[i].err == RD_KAFKA_RESP_ERR_NO_ERROR && at.offset >= 0;
+    if (!found) at.offset = PartitionOffset::kNone;
+  }
+  return status_of(code == RD_KAFKA_RESP_ERR_NO_ERROR ? first_error(*list) : code,
+                   "looking offsets up by time");
+}
+
+Result<Consumer::Watermarks> Consumer::watermarks(std::int32_t partition,
+                                                  std::chrono::milliseconds timeout) {
+  Watermarks marks;
+  const auto code =
+      rd_kafka_query_watermark_offsets(handle_.get(), options_.topic.c_str(), partition, &marks.low,
+                                       &marks.high, to_int_ms(timeout));
+  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return status_of(code, "asking for a partition's ends");
+  return marks;
+}
+
+Result<std::int32_t> Consumer::partition_count(std::chrono::milliseconds timeout) {
+  rd_kafka_topic_t* topic = rd_kafka_topic_new(handle_.get(), options_.topic.c_str(), nullptr);
+  if (topic == nullptr) return status_of(rd_kafka_last_error(), "topic " + options_.topic);
+  const rd_kafka_metadata_t* metadata = nullptr;
+  const auto code = rd_kafka_metadata(handle_.get(), 0, topic, &metadata, to_int_ms(timeout));
+  rd_kafka_topic_destroy(topic);
+  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return status_of(code, "reading the topic's metadata");
+  const std::int32_t count = metadata->topic_cnt > 0 ? metadata->topics[0].partition_cnt : 0;
+  rd_kafka_metadata_destroy(metadata);
+  if (count == 0) {
+    return Status::error(StatusCode::kNotFound,
+                         fmt::format("topic {} does not exist (kafka.topic)", options_.topic));
+  }
+  return count;
+}
+
+}  // namespace fcap::kafka

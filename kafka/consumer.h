@@ -1,0 +1,217 @@
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <future>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fcap/log.h>
+#include <fcap/status.h>
+#include <fcap/time.h>
+
+#include "kafka/conf.h"
+#include "kafka/handles.h"
+#include "kafka/partition_lists.h"
+
+namespace fcap::kafka {
+
+struct ConsumerOptions {
+  Connection connection;
+  std::string topic = "impressions";
+  std::string group_id = "fcap-updater";
+  std::string group_instance_id;  ///< empty: dynamic membership
+  std::string assignment_strategy = "range,roundrobin";
+  /// Where to go on when the position asked for is gone: "earliest", "latest" or "error".
+  std::string offset_reset = "earliest";
+  /// What librdkafka may hold fetched ahead, over all partitions together.
+  std::size_t prefetch_bytes_max = std::size_t{64} * 1024 * 1024;
+};
+
+/// Told of changes of the assignment, on the polling thread, from within poll() or close().
+class AssignmentListener {
+ public:
+  /// The partitions come with no offsets; those set by the listener are where reading begins. One
+  /// left at kNone is not read before assign() names it.
+  virtual void on_assigning(std::vector<PartitionOffset>& partitions) = 0;
+  /// Before they are given up. `lost`: they are already another's; a commit would be refused.
+  virtual void on_revoking(std::span<const PartitionOffset> partitions, bool lost) = 0;
+
+ protected:
+  ~AssignmentListener() = default;
+};
+
+/// What a consumer does that somebody may count.
+enum class ConsumerEvent : std::uint8_t { kCommitted, kCommitFailed, kRebalanced };
+
+/// The messages of one poll, kept until the next.
+class MessageBatch {
+ public:
+  explicit MessageBatch(std::size_t messages_max) : slots_(messages_max), limit_(messages_max) {}
+  ~MessageBatch() { clear(); }
+  MessageBatch(const MessageBatch&) = delete;
+  MessageBatch& operator=(const MessageBatch&) = delete;
+  /// The next poll gives at most this many.
+  void limit(std::size_t messages_max) noexcept { limit_ = std::min(messages_max, slots_.size()); }
+  /// As poll() has left it.
+  [[nodiscard]] bool full() const noexcept { return filled_; }
+  [[nodiscard]] std::span<rd_kafka_message_t* const> messages() const noexcept {
+    return {slots_.data(), size_};
+  }
+  void clear() noexcept;
+
+ private:
+  friend class Consumer;
+  std::vector<rd_kafka_message_t*> slots_;
+  std::size_t limit_;
+  std::size_t size_ = 0;
+  bool filled_ = false;
+};
+
+/// A member of a consumer group, over one topic. Nothing is committed but what commit_*() is told.
+///
+/// Thread safety: one thread calls it and receives all callbacks.
+class Consumer {
+ public:
+  /// Called on the polling thread; may be empty.
+  using CountEvent = std::function<void(ConsumerEvent)>;
+
+  static Result<std::unique_ptr<Consumer>> create(const ConsumerOptions& options, CountEvent count,
+                                                  LogCallback log);
+  /// Leaves the group if close() was not called; without callbacks. Waits for librdkafka.
+  ~Consumer();
+  Consumer(const Consumer&) = delete;
+  Consumer& operator=(const Consumer&) = delete;
+
+  /// Joins the group. `listener` must outlive the consumer or its close().
+  Status subscribe(AssignmentListener& listener);
+  /// Reads partitions from the given offsets, whatever was read of them before: without a group
+  /// (replay), or partitions that the group has assigned. Others are not read any more, unless the
+  /// group rebalances cooperatively.
+  Status assign(std::span<const PartitionOffset> partitions);
+  /// Whether a partition has been given an offset since the group assigned it.
+  [[nodiscard]] bool begun(std::int32_t partition) const { return begun_.contains(partition); }
+  /// Revokes (with callbacks), leaves the group and destroys the client; waits for `patience` at
+  /// most, and for what the listener does. False: librdkafka has not ended (a dead broker, a topic
+  /// that was deleted), and its threads go on: end the process with _exit().
+  bool close(std::chrono::milliseconds patience);
+
+  /// Waits up to `first_wait` for a message, then up to `more_wait` for more, until `batch` is
+  /// full. Serves callbacks. True: the messages count. False: the assignment changed while they
+  /// were gathered, so some may belong to a passed assignment: drop them all and seek.
+  bool poll(MessageBatch& batch, std::chrono::milliseconds first_wait,
+            std::chrono::milliseconds more_wait);
+
+  void commit_async(std::span<const PartitionOffset> offsets);
+  /// Tries again for a few seconds while the group's coordinator is away (a broker that restarts);
+  /// what it refuses is not tried again. Gives up after five seconds.
+  Status commit_sync(std::span<const PartitionOffset> offsets);
+  /// Whether a commit_async() has failed since the last call.
+  [[nodiscard]] bool take_commit_failure() noexcept { return std::exchange(commit_failed_, false); }
+
+  /// Why the consumer will never deliver anything again; none: it may. Only a new one helps.
+  [[nodiscard]] const std::optional<std::string>& fatal() const noexcept { return fatal_; }
+  /// What Kafka said of partitions that it has not delivered anything of since; kTopic: of all.
+  static constexpr std::int32_t kTopic = -1;
+  struct PartitionError {
+    rd_kafka_resp_err_t code = RD_KAFKA_RESP_ERR_NO_ERROR;
+    std::string text;
+    std::chrono::steady_clock::time_point since;
+  };
+  [[nodiscard]] const std::map<std::int32_t, PartitionError>& partition_errors() const noexcept {
+    return partition_errors_;
+  }
+  /// Forgets that a topic or partition was not there, or had no leader, if a later look shows that
+  /// it is and has. Of a partition in which nothing is written, no message would tell.
+  void forget_passed_errors(std::chrono::steady_clock::time_point looked,
+                            const std::set<std::int32_t>& without_leader);
+
+  /// Something else is wrong with a partition until something is delivered of it.
+  void note_unreadable(std::int32_t partition, rd_kafka_resp_err_t code, std::string text);
+
+  /// Grows whenever Kafka's client has had trouble with a broker or a partition.
+  [[nodiscard]] std::uint64_t troubles() const noexcept { return troubles_; }
+
+  void pause(std::span<const PartitionOffset> partitions);
+  void resume(std::span<const PartitionOffset> partitions);
+  /// Waits until the fetchers have moved: nothing from before is delivered afterwards. Only
+  /// partitions that have begun. One whose seek failed stays where it is and is named in `failed`.
+  void seek(std::span<const PartitionOffset> partitions, std::vector<std::int32_t>& failed);
+
+  /// The group's committed offsets; kNone where there is none.
+  Status committed(std::vector<PartitionOffset>& partitions, std::chrono::milliseconds timeout);
+  /// The first offset of each partition whose message is not before `time`; kNone where there is
+  /// none.
+  Status offsets_at(Instant time, std::vector<PartitionOffset>& partitions,
+                    std::chrono::milliseconds timeout);
+  /// The first offset there is and the one after the last.
+  struct Watermarks {
+    std::int64_t low = 0;
+    std::int64_t high = 0;
+  };
+  Result<Watermarks> watermarks(std::int32_t partition, std::chrono::milliseconds timeout);
+  /// The ends at which partitions were found to have no more messages, by the last poll: there is
+  /// no message between the one read last and such an end, though there may be offsets without
+  /// one (compacted away, aborted, or the broker's marks of transactions).
+  [[nodiscard]] const std::map<std::int32_t, std::int64_t>& ends_reached() const noexcept {
+    return ends_reached_;
+  }
+  /// How many partitions the topic has.
+  Result<std::int32_t> partition_count(std::chrono::milliseconds timeout);
+
+  [[nodiscard]] const std::string& topic() const noexcept { return options_.topic; }
+  [[nodiscard]] const std::string& group_id() const noexcept { return options_.group_id; }
+
+ private:
+  /// What librdkafka's threads may use for as long as the client lives.
+  struct Context {
+    Context(Consumer* owner, LogCallback to) : consumer(owner), log(std::move(to)) {}
+    Consumer* consumer;  ///< only from within its own calls
+    LogCallback log;
+    std::promise<void> gone;
+    bool left_group = false;
+  };
+
+  Consumer(ConsumerOptions options, CountEvent count, LogCallback log);
+  [[nodiscard]] PartitionList list_of(std::span<const PartitionOffset> partitions) const;
+  bool leave(std::chrono::steady_clock::time_point until);
+  rd_kafka_resp_err_t commit_once(const rd_kafka_topic_partition_list_t& list,
+                                  std::chrono::steady_clock::time_point until);
+  void rebalance(rd_kafka_resp_err_t what, rd_kafka_topic_partition_list_t* list);
+  void give_up(const rd_kafka_topic_partition_list_t* list);
+  [[nodiscard]] bool cooperative() const;
+  void take_over(rd_kafka_topic_partition_list_t* list);
+  void count(ConsumerEvent event) const;
+  void report(LogLevel level, std::string_view text) const;
+  void drop_error_messages(MessageBatch& batch);
+  void note_error(const rd_kafka_message_t& message);
+  void look_for_fatal_error();
+
+  ConsumerOptions options_;
+  CountEvent count_;
+  LogCallback log_;
+  AssignmentListener* listener_ = nullptr;
+  std::uint64_t rebalances_ = 0;
+  bool commit_failed_ = false;
+  std::uint64_t troubles_ = 0;
+  std::set<std::int32_t> begun_;
+  std::optional<std::string> fatal_;
+  std::map<std::int32_t, PartitionError> partition_errors_;
+  std::map<std::int32_t, std::int64_t> ends_reached_;
+  std::shared_ptr<Context> context_;
+  std::future<void> gone_;  // the client has been destroyed
+  std::shared_ptr<rd_kafka_t> handle_;
+  Ptr<rd_kafka_queue_t> queue_;
+};
+
+}  // namespace fcap::kafka

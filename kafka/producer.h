@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+#include <fcap/log.h>
+#include <fcap/status.h>
+
+#include "kafka/conf.h"
+#include "kafka/handles.h"
+
+namespace fcap::kafka {
+
+/// What became of a message that was sent.
+enum class Delivery : std::uint8_t {
+  kDelivered,
+  kTooLarge,  ///< for this topic; sending the same again cannot help
+  kFailed,
+};
+
+/// Learns what became of a message. Called once, from any thread; must not block.
+class DeliveryReport {
+ public:
+  /// `why`: of one that was not delivered, the broker's words; valid during the call.
+  virtual void delivered(Delivery delivery, std::string_view why) noexcept = 0;
+
+ protected:
+  ~DeliveryReport() = default;
+};
+
+/// A message to send. The views need to live only during the call.
+struct OutgoingMessage {
+  std::optional<std::string_view> key;    ///< none: null, which is not an empty one
+  std::optional<std::string_view> value;  ///< the same
+  std::span<const std::pair<std::string, std::string>> headers = {};
+};
+
+/// Sends messages to one topic, many at a time, and reports what becomes of each within ten
+/// seconds. What it was given is copied.
+///
+/// Thread safety: send() from any thread; reports come from its own thread, or from within send()
+/// where a message is refused at once.
+class Producer {
+ public:
+  static Result<std::unique_ptr<Producer>> create(const Connection& connection, std::string topic,
+                                                  LogCallback log);
+  /// Ends what is under way: delivered within a second, or failed.
+  ~Producer();
+  Producer(const Producer&) = delete;
+  Producer& operator=(const Producer&) = delete;
+
+  void send(const OutgoingMessage& message, DeliveryReport& report) noexcept;
+
+ private:
+  Producer(std::string topic, LogCallback log);
+  void answer(rd_kafka_resp_err_t code, DeliveryReport& report) const noexcept;
+
+  std::string topic_;
+  LogCallback log_;
+  Ptr<rd_kafka_t> handle_;
+  std::jthread poller_;
+};
+
+}  // namespace fcap::kafka

@@ -1,0 +1,313 @@
+#include "kafka/topic_questions.h"
+
+#include <algorithm>
+#include <future>
+#include <limits>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "kafka/partition_lists.h"
+
+namespace fcap::kafka {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// How ListOffsets names the two ends of a log, in place of a time.
+constexpr std::int64_t kLogEnd = -1;
+constexpr std::int64_t kLogBeginning = -2;
+constexpr std::chrono::seconds kEndWithin{2};
+
+struct TopicHandleDelete {
+  void operator()(rd_kafka_topic_t* topic) const noexcept { rd_kafka_topic_destroy(topic); }
+};
+struct AdminOptionsDelete {
+  void operator()(rd_kafka_AdminOptions_t* p) const noexcept { rd_kafka_AdminOptions_destroy(p); }
+};
+struct ResourceDelete {
+  void operator()(rd_kafka_ConfigResource_t* p) const noexcept {
+    rd_kafka_ConfigResource_destroy(p);
+  }
+};
+
+PartitionList list_of_topic(const std::string& topic, const Offsets& at) {
+  PartitionList list(rd_kafka_topic_partition_list_new(static_cast<int>(at.size())));
+  for (const auto& [partition, offset] : at) {
+    rd_kafka_topic_partition_list_add(list.get(), topic.c_str(), partition)->offset = offset;
+  }
+  return list;
+}
+
+Offsets all_at(const std::set<std::int32_t>& partitions, std::int64_t offset) {
+  Offsets at;
+  for (const std::int32_t partition : partitions) at[partition] = offset;
+  return at;
+}
+
+}  // namespace
+
+/// What librdkafka's callbacks use; outlives a client that does not end in time.
+struct TopicQuestions::Client {
+  std::string words;
+  Ptr<rd_kafka_t> handle;
+};
+
+Result<std::unique_ptr<TopicQuestions>> TopicQuestions::open(
+    const Connection& connection, const std::string& group_id,
+    std::chrono::milliseconds answer_within) {
+  auto conf = make_conf(connection,
+                        {{"auto.offset.reset", "earliest"},
+                         {"fetch.message.max.bytes", "16384"},
+                         {"queued.min.messages", "1"},
+                         {"socket.timeout.ms", "10000"},
+                         {"reconnect.backoff.max.ms", "2000"}},
+                        {{"group.id", group_id},
+                         {"enable.auto.commit", "false"},
+                         {"enable.auto.offset.store", "false"}});
+  if (!conf.ok()) return conf.status();
+  std::unique_ptr<TopicQuestions> made(new TopicQuestions(answer_within));
+  made->client_ = std::make_shared<Client>();
+  rd_kafka_conf_t* raw = conf.value().get();
+  rd_kafka_conf_set_opaque(raw, made->client_.get());
+  rd_kafka_conf_set_error_cb(raw, [](rd_kafka_t*, int code, const char* reason, void* opaque) {
+    // "All brokers are down" comes last and says least.
+    std::string& words = static_cast<Client*>(opaque)->words;
+    if (code != RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN || words.empty()) words = reason;
+  });
+  // What goes wrong is told by our own statuses.
+  rd_kafka_conf_set_log_cb(raw, [](const rd_kafka_t*, int, const char*, const char*) {});
+  char text[512] = {};
+  made->client_->handle.reset(rd_kafka_new(RD_KAFKA_CONSUMER, raw, text, sizeof text));
+  if (!made->client_->handle) {
+    return Status::error(StatusCode::kInvalidArgument, fmt::format("kafka: {}", text));
+  }
+  (void)conf.value().release();  // the handle owns it now
+  rd_kafka_poll_set_consumer(made->client_->handle.get());
+  return made;
+}
+
+TopicQuestions::~TopicQuestions() {
+  if (!client_ || !client_->handle) return;
+  // librdkafka 2.0.2 may wait forever for its own threads, as after a topic was deleted.
+  auto ended = std::make_shared<std::promise<void>>();
+  const auto end = ended->get_future();
+  std::thread([client = std::move(client_), ended] {
+    rd_kafka_destroy_flags(client->handle.release(), RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
+    ended->set_value();
+  }).detach();
+  end.wait_for(kEndWithin);
+}
+
+int TopicQuestions::answer_ms() const noexcept {
+  return static_cast<int>(
+      std::clamp<std::int64_t>(answer_within_.count(), 1, std::numeric_limits<int>::max()));
+}
+
+std::string TopicQuestions::words() {
+  // Serves the callbacks. Nothing is assigned, so there are no messages.
+  const Ptr<rd_kafka_message_t> nothing(rd_kafka_consumer_poll(client_->handle.get(), 0));
+  return client_->words;
+}
+
+void TopicQuestions::heard() noexcept {
+  answered_.store(Clock::now().time_since_epoch().count(), std::memory_order_relaxed);
+}
+
+std::optional<Clock::time_point> TopicQuestions::answered() const noexcept {
+  const auto at = answered_.load(std::memory_order_relaxed);
+  return at == 0 ? std::nullopt : std::optional(Clock::time_point(Clock::duration(at)));
+}
+
+Status TopicQuestions::failure(const std::string& what, rd_kafka_resp_err_t code) {
+  const std::string said = words();
+  return Status::error(
+      StatusCode::kUnavailable,
+      fmt::format("{}: {}{}{}", what, rd_kafka_err2str(code), said.empty() ? "" : ": ", said),
+      true);
+}
+
+Result<TopicState> TopicQuestions::topic(const std::string& name) {
+  rd_kafka_t* const handle = client_->handle.get();
+  const std::unique_ptr<rd_kafka_topic_t, TopicHandleDelete> topic(
+      rd_kafka_topic_new(handle, name.c_str(), nullptr));
+  if (!topic) return failure("topic " + name, rd_kafka_last_error());
+  const struct rd_kafka_metadata* metadata = nullptr;
+  const auto code = rd_kafka_metadata(handle, 0, topic.get(), &metadata, answer_ms());
+  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return failure("topic " + name, code);
+  TopicState state;
+  if (metadata->topic_cnt > 0) {
+    const auto& about = metadata->topics[0];
+    state.code = about.err;
+    state.partitions = about.partition_cnt;
+    for (int i = 0; i < about.partition_cnt; ++i) {
+      if (about.partitions[i].leader < 0) state.without_leader.insert(about.partitions[i].id);
+    }
+  }
+  rd_kafka_metadata_destroy(metadata);
+  client_->words.clear();  // of a trouble that has passed
+  heard();
+  return state;
+}
+
+PartitionAnswers TopicQuestions::read(const rd_kafka_topic_partition_list_t& list,
+                                      const std::string& what) {
+  PartitionAnswers answers;
+  for (int i = 0; i < list.cnt; ++i) {
+    const auto& at = list.elems[i];
+    if (at.err != RD_KAFKA_RESP_ERR_NO_ERROR) {
+      answers.refused.emplace(
+          at.partition, Status::error(StatusCode::kUnavailable,
+                                      fmt::format("{}: {}", what, rd_kafka_err2str(at.err)), true));
+    } else if (at.offset >= 0) {
+      answers.offsets[at.partition] = at.offset;
+    }
+  }
+  if (answers.refused.size() < static_cast<std::size_t>(list.cnt)) heard();
+  return answers;
+}
+
+Result<PartitionAnswers> TopicQuestions::list_offsets(const std::string& topic, const Offsets& at,
+                                                      const std::string& what) {
+  if (at.empty()) return PartitionAnswers{};
+  const auto list = list_of_topic(topic, at);
+  const auto code = rd_kafka_offsets_for_times(client_->handle.get(), list.get(), answer_ms());
+  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return failure(what + topic, code);
+  return read(*list, what + topic);
+}
+
+Result<PartitionAnswers> TopicQuestions::ends(const std::string& topic,
+                                              const std::set<std::int32_t>& partitions) {
+  return list_offsets(topic, all_at(partitions, kLogEnd), "the ends of topic ");
+}
+
+Result<PartitionAnswers> TopicQuestions::beginnings(const std::string& topic,
+                                                    const std::set<std::int32_t>& partitions) {
+  return list_offsets(topic, all_at(partitions, kLogBeginning), "the beginnings of topic ");
+}
+
+Result<PartitionAnswers> TopicQuestions::first_since(const std::string& topic,
+                                                     const std::map<std::int32_t, Instant>& times) {
+  Offsets at;
+  // Below 0 are the two ends' names.
+  for (const auto& [partition, time] : times) {
+    at[partition] = std::max<std::int64_t>(to_ms(time), 0);
+  }
+  return list_offsets(topic, at, "looking offsets up by time in topic ");
+}
+
+Result<PartitionAnswers> TopicQuestions::committed(const std::string& topic,
+                                                   const std::set<std::int32_t>& partitions) {
+  const std::string what = "the group's committed offsets";
+  if (partitions.empty()) return PartitionAnswers{};
+  const auto list = list_of_topic(topic, all_at(partitions, RD_KAFKA_OFFSET_INVALID));
+  const auto code = rd_kafka_committed(client_->handle.get(), list.get(), answer_ms());
+  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return failure(what, code);
+  return read(*list, what);
+}
+
+std::map<std::int32_t, Instant> TopicQuestions::timestamps(const std::string& topic,
+                                                           const Offsets& at,
+                                                           const std::function<bool()>& enough) {
+  std::map<std::int32_t, Instant> found;
+  if (at.empty()) return found;
+  rd_kafka_t* const handle = client_->handle.get();
+  const PartitionList list = list_of_topic(topic, at);
+  if (rd_kafka_assign(handle, list.get()) != RD_KAFKA_RESP_ERR_NO_ERROR) return found;
+  const auto until = Clock::now() + answer_within_;
+  constexpr int kPollMs = 50;
+  while (found.size() < at.size() && Clock::now() < until) {
+    const Ptr<rd_kafka_message_t> message(rd_kafka_consumer_poll(handle, kPollMs));
+    if (!message) {
+      if (enough()) break;
+      continue;
+    }
+    if (message->err != RD_KAFKA_RESP_ERR_NO_ERROR) continue;
+    rd_kafka_timestamp_type_t type = RD_KAFKA_TIMESTAMP_NOT_AVAILABLE;
+    const std::int64_t ms = rd_kafka_message_timestamp(message.get(), &type);
+    if (type == RD_KAFKA_TIMESTAMP_NOT_AVAILABLE) continue;
+    found.emplace(message->partition, instant_from_ms(ms));
+  }
+  rd_kafka_assign(handle, nullptr);
+  return found;
+}
+
+Status TopicQuestions::try_reading(const std::string& topic,
+                                   const std::set<std::int32_t>& partitions) {
+  constexpr std::chrono::seconds kRefusedWithin{2};
+  constexpr int kPollMs = 50;
+  rd_kafka_t* const handle = client_->handle.get();
+  const auto list = list_of_topic(topic, all_at(partitions, RD_KAFKA_OFFSET_END));
+  const auto assigned = rd_kafka_assign(handle, list.get());
+  if (assigned != RD_KAFKA_RESP_ERR_NO_ERROR) return failure("reading topic " + topic, assigned);
+  Status status;
+  const auto until = Clock::now() + kRefusedWithin;
+  while (status.ok() && Clock::now() < until) {
+    const Ptr<rd_kafka_message_t> message(rd_kafka_consumer_poll(handle, kPollMs));
+    if (!message) continue;
+    if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR) break;
+    status = failure("reading topic " + topic, message->err);
+  }
+  rd_kafka_assign(handle, nullptr);
+  return status;
+}
+
+Status TopicQuestions::try_committing(const std::string& topic) {
+  constexpr std::int32_t kNoPartition = std::numeric_limits<std::int32_t>::max();
+  rd_kafka_t* const handle = client_->handle.get();
+  const auto list = list_of_topic(topic, {{kNoPartition, 0}});
+  const Ptr<rd_kafka_queue_t> queue(rd_kafka_queue_new(handle));
+  const auto asked = rd_kafka_commit_queue(handle, list.get(), queue.get(), nullptr, nullptr);
+  if (asked != RD_KAFKA_RESP_ERR_NO_ERROR) return failure("the group", asked);
+  const Ptr<rd_kafka_event_t> event(rd_kafka_queue_poll(queue.get(), answer_ms()));
+  if (!event) return failure("the group", RD_KAFKA_RESP_ERR__TIMED_OUT);
+  auto code = rd_kafka_event_error(event.get());
+  const auto* const answered = rd_kafka_event_topic_partition_list(event.get());
+  if (code == RD_KAFKA_RESP_ERR_NO_ERROR && answered != nullptr && answered->cnt == 1) {
+    code = answered->elems[0].err;
+  }
+  const bool only_the_partition = code == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART;
+  return only_the_partition ? Status{} : failure("the group", code);
+}
+
+Result<std::map<std::string, std::string>> TopicQuestions::settings(const std::string& topic) {
+  rd_kafka_t* const handle = client_->handle.get();
+  const Ptr<rd_kafka_queue_t> queue(rd_kafka_queue_new(handle));
+  const std::unique_ptr<rd_kafka_AdminOptions_t, AdminOptionsDelete> options(
+      rd_kafka_AdminOptions_new(handle, RD_KAFKA_ADMIN_OP_DESCRIBECONFIGS));
+  rd_kafka_AdminOptions_set_request_timeout(options.get(), answer_ms(), nullptr, 0);
+  const std::unique_ptr<rd_kafka_ConfigResource_t, ResourceDelete> resource(
+      rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_TOPIC, topic.c_str()));
+  rd_kafka_ConfigResource_t* resources[] = {resource.get()};
+  rd_kafka_DescribeConfigs(handle, resources, 1, options.get(), queue.get());
+  // The request ends by its own timeout, and says so.
+  const Ptr<rd_kafka_event_t> event(rd_kafka_queue_poll(queue.get(), answer_ms() + 1000));
+  const std::string what = "the settings of topic " + topic;
+  if (!event) return failure(what, RD_KAFKA_RESP_ERR__TIMED_OUT);
+  if (const auto code = rd_kafka_event_error(event.get()); code != RD_KAFKA_RESP_ERR_NO_ERROR) {
+    return failure(what, code);
+  }
+  std::size_t count = 0;
+  const rd_kafka_ConfigResource_t** const answers = rd_kafka_DescribeConfigs_result_resources(
+      rd_kafka_event_DescribeConfigs_result(event.get()), &count);
+  std::map<std::string, std::string> settings;
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto code = rd_kafka_ConfigResource_error(answers[i]);
+    if (code != RD_KAFKA_RESP_ERR_NO_ERROR) {
+      const char* const said = rd_kafka_ConfigResource_error_string(answers[i]);
+      return Status::error(StatusCode::kUnavailable,
+                           fmt::format("{}: {}", what, said ? said : rd_kafka_err2str(code)), true);
+    }
+    std::size_t entries = 0;
+    const rd_kafka_ConfigEntry_t** const all =
+        rd_kafka_ConfigResource_configs(answers[i], &entries);
+    for (std::size_t j = 0; j < entries; ++j) {
+      const char* const value = rd_kafka_ConfigEntry_value(all[j]);
+      settings[rd_kafka_ConfigEntry_name(all[j])] = value == nullptr ? "" : value;
+    }
+  }
+  return settings;
+}
+
+}  // namespace fcap::kafka

@@ -1,0 +1,110 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <fcap/status.h>
+#include <fcap/time.h>
+
+#include "kafka/conf.h"
+#include "kafka/handles.h"
+
+namespace fcap::kafka {
+
+/// An offset for each partition.
+using Offsets = std::map<std::int32_t, std::int64_t>;
+
+/// What a cluster answered for each partition. One that is in neither has no such offset.
+struct PartitionAnswers {
+  Offsets offsets;
+  std::map<std::int32_t, Status> refused;  ///< that were answered with an error
+};
+
+/// What a cluster says of a topic.
+struct TopicState {
+  rd_kafka_resp_err_t code = RD_KAFKA_RESP_ERR_NO_ERROR;  ///< what is wrong with the topic itself
+  int partitions = 0;
+  std::set<std::int32_t> without_leader;
+
+  [[nodiscard]] bool missing() const noexcept {
+    return code == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART;
+  }
+};
+
+/// Asks a cluster about topics, their ends and their settings, without joining a group: it commits
+/// nothing and disturbs nobody. Each question waits for its answer, for at most `answer_within`;
+/// a status that is not ok means that there was none, with the client's words.
+///
+///     auto questions = TopicQuestions::open(connection, "fcap-updater", 3s);
+///     auto state = questions.value()->topic("impressions");
+///
+/// Thread safety: one thread, but for answered().
+class TopicQuestions {
+ public:
+  /// Fails on a property that librdkafka does not know; connects to nobody yet. `group_id` is the
+  /// group whose committed offsets can be asked for.
+  static Result<std::unique_ptr<TopicQuestions>> open(const Connection& connection,
+                                                      const std::string& group_id,
+                                                      std::chrono::milliseconds answer_within);
+  /// Takes at most a second or two: a client that does not end by then is left behind.
+  ~TopicQuestions();
+  TopicQuestions(const TopicQuestions&) = delete;
+  TopicQuestions& operator=(const TopicQuestions&) = delete;
+
+  /// Never creates the topic.
+  Result<TopicState> topic(const std::string& name);
+  /// The offset after the last message of each partition.
+  Result<PartitionAnswers> ends(const std::string& topic, const std::set<std::int32_t>& partitions);
+  /// The first offset there is of each partition.
+  Result<PartitionAnswers> beginnings(const std::string& topic,
+                                      const std::set<std::int32_t>& partitions);
+  /// What the group has committed.
+  Result<PartitionAnswers> committed(const std::string& topic,
+                                     const std::set<std::int32_t>& partitions);
+  /// The first offset of each partition whose message is not before the partition's time.
+  Result<PartitionAnswers> first_since(const std::string& topic,
+                                       const std::map<std::int32_t, Instant>& times);
+  /// The timestamps of the first messages at or after these offsets, as far as they came in time
+  /// and before `enough` says that somebody else waits.
+  std::map<std::int32_t, Instant> timestamps(const std::string& topic, const Offsets& at,
+                                             const std::function<bool()>& enough);
+  /// Whether this account may read these partitions. Waits a moment for a refusal; an end that
+  /// nothing is written to gives no other sign.
+  Status try_reading(const std::string& topic, const std::set<std::int32_t>& partitions);
+  /// Whether this account may use the group. Commits nothing: it asks to commit the offset of a
+  /// partition that does not exist, which the broker refuses after it has looked at the rights.
+  Status try_committing(const std::string& topic);
+  /// The topic's settings by name (retention.ms, cleanup.policy and so on).
+  Result<std::map<std::string, std::string>> settings(const std::string& topic);
+
+  /// What the client said last of its connections; empty: nothing.
+  [[nodiscard]] std::string words();
+  /// When the last question was answered; none: none was. Any thread.
+  [[nodiscard]] std::optional<std::chrono::steady_clock::time_point> answered() const noexcept;
+
+ private:
+  struct Client;
+
+  explicit TopicQuestions(std::chrono::milliseconds answer_within)
+      : answer_within_(answer_within) {}
+  Result<PartitionAnswers> list_offsets(const std::string& topic, const Offsets& at,
+                                        const std::string& what);
+  PartitionAnswers read(const rd_kafka_topic_partition_list_t& list, const std::string& what);
+  void heard() noexcept;
+  Status failure(const std::string& what, rd_kafka_resp_err_t code);
+  [[nodiscard]] int answer_ms() const noexcept;
+
+  const std::chrono::milliseconds answer_within_;
+  std::atomic<std::chrono::steady_clock::rep> answered_{0};  // 0: never
+  std::shared_ptr<Client> client_;
+};
+
+}  // namespace fcap::kafka

@@ -1,0 +1,78 @@
+#include "kafka/write_probe.h"
+
+#include <algorithm>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "kafka/handles.h"
+
+namespace fcap::kafka {
+namespace {
+
+struct ProbeAnswer {
+  std::optional<rd_kafka_resp_err_t> code;
+  std::string words;
+};
+
+// What the account's own properties say of acknowledgements and retries is for real messages.
+Connection without_delivery_properties(Connection connection) {
+  for (const char* const name :
+       {"acks", "request.required.acks", "enable.idempotence", "enable.gapless.guarantee",
+        "transactional.id", "retries", "message.send.max.retries"}) {
+    connection.properties.erase(name);
+  }
+  return connection;
+}
+
+Status probe_status(const std::string& topic, const ProbeAnswer& answer) {
+  // The broker has looked at the rights, and then refused two acknowledgements.
+  if (answer.code == RD_KAFKA_RESP_ERR_INVALID_REQUIRED_ACKS) return {};
+  const auto code = answer.code.value_or(RD_KAFKA_RESP_ERR__MSG_TIMED_OUT);
+  if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return {};  // an older broker: written, so it may
+  return Status::error(StatusCode::kUnavailable,
+                       fmt::format("writing to topic {}: {}{}{}", topic, rd_kafka_err2str(code),
+                                   answer.words.empty() ? "" : ": ", answer.words),
+                       true);
+}
+
+}  // namespace
+
+Status try_writing(const Connection& connection, const std::string& topic,
+                   std::chrono::milliseconds answer_within) {
+  const auto until = std::chrono::steady_clock::now() + answer_within;
+  auto conf = make_conf(
+      without_delivery_properties(connection),
+      {{"linger.ms", "0"}, {"message.timeout.ms", std::to_string(answer_within.count())}},
+      {{"acks", "2"}, {"enable.idempotence", "false"}, {"message.send.max.retries", "0"}});
+  if (!conf.ok()) return conf.status();
+  ProbeAnswer answer;  // outlives the client, which reports to it from rd_kafka_poll() only
+  rd_kafka_conf_t* raw = conf.value().get();
+  rd_kafka_conf_set_opaque(raw, &answer);
+  rd_kafka_conf_set_dr_msg_cb(raw, [](rd_kafka_t*, const rd_kafka_message_t* message, void* to) {
+    static_cast<ProbeAnswer*>(to)->code = message->err;
+  });
+  rd_kafka_conf_set_error_cb(raw, [](rd_kafka_t*, int code, const char* reason, void* to) {
+    // "All brokers are down" comes last and says least.
+    std::string& words = static_cast<ProbeAnswer*>(to)->words;
+    if (code != RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN || words.empty()) words = reason;
+  });
+  rd_kafka_conf_set_log_cb(raw, [](const rd_kafka_t*, int, const char*, const char*) {});
+  char text[512] = {};
+  const Ptr<rd_kafka_t> client(rd_kafka_new(RD_KAFKA_PRODUCER, raw, text, sizeof text));
+  if (!client) return Status::error(StatusCode::kInvalidArgument, fmt::format("kafka: {}", text));
+  (void)conf.value().release();  // the client owns it now
+  char probe[] = "fcap-updater check-config";
+  const auto queued = rd_kafka_producev(client.get(), RD_KAFKA_V_TOPIC(topic.c_str()),
+                                        RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY),
+                                        RD_KAFKA_V_VALUE(probe, sizeof probe - 1), RD_KAFKA_V_END);
+  if (queued != RD_KAFKA_RESP_ERR_NO_ERROR) answer.code = queued;
+  constexpr int kPollMs = 50;
+  while (!answer.code && std::chrono::steady_clock::now() < until) {
+    rd_kafka_poll(client.get(), kPollMs);
+  }
+  rd_kafka_purge(client.get(), RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
+  return probe_status(topic, answer);
+}
+
+}  // namespace fcap::kafka

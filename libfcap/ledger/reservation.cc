@@ -1,0 +1,142 @@
+// Reservations and folded counts: rare frames, so they are kept apart from what every check reads.
+#include <algorithm>
+#include <tuple>
+
+#include "ledger/encode_runs.h"
+#include "ledger/format.h"
+#include "ledger/ledger.h"
+
+namespace fcap::ledger {
+namespace {
+
+auto identity_of(const Reservation& reservation) noexcept {
+  const Entry& event = reservation.event;
+  return std::tuple(event.campaign, event.type, event.fingerprint);
+}
+
+auto key_of(const FoldedCount& folded) noexcept {
+  return std::tuple(folded.campaign, folded.type);
+}
+
+Instant load_time(const char* at) noexcept {
+  return instant_from_ms(static_cast<std::int64_t>(format::load<format::kTimeBytes>(at)));
+}
+
+}  // namespace
+
+bool Ledger::append_reservation(std::string_view payload) {
+  if (payload.size() < format::kReservationPayloadBytes) return false;
+  const char* at = payload.data();
+  const auto flags = static_cast<std::uint8_t>(*at);
+  constexpr std::uint8_t kKnown =
+      format::kTypeMask | format::kReservationHasCreative | format::kReservationReleased;
+  const bool has_creative = (flags & format::kReservationHasCreative) != 0;
+  if ((flags & ~kKnown) != 0 || payload.size() != format::kReservationPayloadBytes +
+                                                      (has_creative ? format::kHashBytes : 0)) {
+    return false;
+  }
+  Reservation reservation;
+  Entry& event = reservation.event;
+  event.type = static_cast<EventType>(flags & format::kTypeMask);
+  event.campaign = format::load<format::kHashBytes>(at + 1);
+  event.time = load_time(at + 7);
+  event.fingerprint = static_cast<std::uint32_t>(format::load<format::kFingerprintBytes>(at + 13));
+  reservation.expires = event.time + std::chrono::milliseconds{static_cast<std::int64_t>(
+                                         format::load<format::kLifeBytes>(at + 17))};
+  if (has_creative) event.creative = format::load<format::kHashBytes>(at + 21);
+  reservation.released = (flags & format::kReservationReleased) != 0;
+  reservations_.push_back(reservation);
+  return true;
+}
+
+bool Ledger::append_folded_count(std::string_view payload) {
+  if (payload.size() != format::kFoldedPayloadBytes) return false;
+  const char* at = payload.data();
+  const auto flags = static_cast<std::uint8_t>(*at);
+  if ((flags & ~format::kTypeMask) != 0) return false;
+  folded_.push_back(
+      {.campaign = format::load<format::kHashBytes>(at + 1),
+       .type = static_cast<EventType>(flags),
+       .until = load_time(at + 7),
+       .count = static_cast<std::uint32_t>(format::load<format::kCountBytes>(at + 13))});
+  return true;
+}
+
+void Ledger::merge_expected(const Ledger& other) {
+  if (!other.reservations_.empty()) {
+    reservations_.insert(reservations_.end(), other.reservations_.begin(),
+                         other.reservations_.end());
+    settle_reservations();
+  }
+  if (!other.folded_.empty()) {
+    folded_.insert(folded_.end(), other.folded_.begin(), other.folded_.end());
+    settle_folded_counts();
+  }
+}
+
+/// Merges copies of one identity, whatever their order and number.
+void Ledger::settle_reservations() {
+  std::sort(reservations_.begin(), reservations_.end(),
+            [](const auto& a, const auto& b) { return identity_of(a) < identity_of(b); });
+  std::size_t kept = 0;
+  for (std::size_t i = 1; i < reservations_.size(); ++i) {
+    Reservation& into = reservations_[kept];
+    const Reservation& from = reservations_[i];
+    if (identity_of(into) != identity_of(from)) {
+      reservations_[++kept] = from;
+      continue;
+    }
+    into.released = into.released || from.released;
+    into.expires = std::max(into.expires, from.expires);
+    if (std::tie(into.event.time, into.event.creative) <
+        std::tie(from.event.time, from.event.creative)) {
+      into.event = from.event;
+    }
+  }
+  reservations_.resize(kept + 1);
+}
+
+void Ledger::settle_folded_counts() {
+  std::sort(folded_.begin(), folded_.end(), [](const auto& a, const auto& b) {
+    return std::tuple(key_of(a), b.until, b.count) < std::tuple(key_of(b), a.until, a.count);
+  });
+  folded_.erase(std::unique(folded_.begin(), folded_.end(),
+                            [](const auto& a, const auto& b) { return key_of(a) == key_of(b); }),
+                folded_.end());
+}
+
+namespace format {
+
+std::size_t frame_bytes(const Reservation& reservation) noexcept {
+  return 2 + kReservationPayloadBytes + (reservation.event.creative != 0 ? kHashBytes : 0);
+}
+
+void append_reservation(const Reservation& reservation, std::string& out) {
+  const Entry& event = reservation.event;
+  const bool has_creative = event.creative != 0;
+  const Instant time = representable(event.time);
+  const auto life = std::clamp<std::int64_t>(to_ms(reservation.expires) - to_ms(time), 0,
+                                             kReservationLifeMax.count());
+  out.push_back(static_cast<char>(Tag::kReservation));
+  out.push_back(static_cast<char>(frame_bytes(reservation) - 2));
+  out.push_back(static_cast<char>((static_cast<std::uint8_t>(event.type) & kTypeMask) |
+                                  (has_creative ? kReservationHasCreative : 0) |
+                                  (reservation.released ? kReservationReleased : 0)));
+  store<kHashBytes>(event.campaign, out);
+  store<kTimeBytes>(static_cast<std::uint64_t>(to_ms(time)), out);
+  store<kFingerprintBytes>(event.fingerprint, out);
+  store<kLifeBytes>(static_cast<std::uint64_t>(life), out);
+  if (has_creative) store<kHashBytes>(event.creative, out);
+}
+
+void append_folded_count(const FoldedCount& folded, std::string& out) {
+  out.push_back(static_cast<char>(Tag::kFoldedCount));
+  out.push_back(static_cast<char>(kFoldedPayloadBytes));
+  out.push_back(static_cast<char>(static_cast<std::uint8_t>(folded.type) & kTypeMask));
+  store<kHashBytes>(folded.campaign, out);
+  store<kTimeBytes>(static_cast<std::uint64_t>(to_ms(representable(folded.until))), out);
+  store<kCountBytes>(folded.count, out);
+}
+
+}  // namespace format
+}  // namespace fcap::ledger

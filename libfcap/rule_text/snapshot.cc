@@ -1,0 +1,330 @@
+#include "rule_text/snapshot.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include "base/file_handle.h"
+#include "rule_text/rule_json.h"
+#include "rule_text/snapshot_format.h"
+
+namespace fcap::rule_text {
+namespace {
+
+constexpr std::string_view kJsonMagic = "fcap-rules 1 ";
+constexpr std::string_view kBinaryMagic = "fcap-rules 2 ";
+/// Of either format. That of format 2 always has the same length, so that it can be filled in last.
+constexpr std::size_t kHeaderBytesMax = 64;
+/// Far above a million rules; keeps a wrong path from filling the memory.
+constexpr std::size_t kFileBytesMax = std::size_t{2} << 30;
+
+Status file_error(std::string_view what, const std::string& path, int error) {
+  const StatusCode code = error == ENOENT ? StatusCode::kNotFound : StatusCode::kUnavailable;
+  std::string text("snapshot ");
+  text.append(path).append(": ").append(what).append(": ");
+  text.append(std::generic_category().message(error));
+  return Status::error(code, std::move(text), /*retryable=*/true);
+}
+
+Status corrupt(std::string_view what) {
+  return Status::error(StatusCode::kCorrupt, std::string(what));
+}
+
+std::string hex64(std::uint64_t value) {
+  std::array<char, 17> digits{};
+  std::snprintf(digits.data(), digits.size(), "%016llx", static_cast<unsigned long long>(value));
+  return digits.data();
+}
+
+std::string json_header(std::string_view payload) {
+  return std::string(kJsonMagic) + std::to_string(payload.size()) + " " +
+         hex64(XXH3_64bits(payload.data(), payload.size())) + "\n";
+}
+
+std::string binary_header(std::uint64_t bytes, std::uint64_t hash) {
+  constexpr std::size_t kDigits = 20;
+  const std::string digits = std::to_string(bytes);
+  return std::string(kBinaryMagic)
+      .append(kDigits - digits.size(), '0')
+      .append(digits)
+      .append(" ")
+      .append(hex64(hash))
+      .append("\n");
+}
+
+bool write_all(int fd, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(fd, bytes.data(), bytes.size());
+    if (written < 0 && errno != EINTR) return false;
+    if (written > 0) bytes.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return true;
+}
+
+/// The header that a file with these rules has. Serialises them, which is much cheaper than writing
+/// them to a disk.
+std::string header_of(const SnapshotView& rules) {
+  SnapshotOutput output([](std::string_view) { return true; });
+  write_rules(rules, output);
+  return binary_header(output.bytes(), output.hash());
+}
+
+/// 0, or the error.
+int write_file(int fd, const SnapshotView& rules) {
+  if (!write_all(fd, binary_header(0, 0))) return errno;
+  int error = 0;
+  SnapshotOutput output([&](std::string_view piece) {
+    if (write_all(fd, piece)) return true;
+    if (error == 0) error = errno;
+    return false;
+  });
+  write_rules(rules, output);
+  if (error != 0) return error;
+  const std::string header = binary_header(output.bytes(), output.hash());
+  const ssize_t written = ::pwrite(fd, header.data(), header.size(), 0);
+  if (written < 0) return errno;
+  if (static_cast<std::size_t>(written) != header.size()) return EIO;
+  return ::fsync(fd) == 0 ? 0 : errno;
+}
+
+/// A rename survives a crash only once its directory is on disk.
+void sync_directory_of(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  const std::string directory = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  const base::FileHandle handle(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (handle.open()) ::fsync(handle.fd());
+}
+
+std::string temporary_name(const std::string& path) {
+  static std::atomic<unsigned> counter{0};
+  return path + ".new." + std::to_string(::getpid()) + "." + std::to_string(counter.fetch_add(1));
+}
+
+Status not_whole() {
+  return corrupt("is not whole: its length or checksum is not what its header says");
+}
+
+/// Format 1.
+Result<SnapshotHead> parse_json(std::string_view bytes, rules::SpecSink& sink) {
+  const std::string_view header = snapshot_header(bytes);
+  const std::string_view payload = bytes.substr(std::min(header.size() + 1, bytes.size()));
+  // The header follows from the payload, so comparing the two checks every byte of both.
+  if (json_header(payload) != std::string(header).append("\n")) return not_whole();
+  Result<RuleSetSpec> spec = parse_rules_json(payload);
+  if (!spec.ok()) return corrupt(spec.status().text());
+  sink.expect_rules(spec.value().rules.size());
+  for (Rule& rule : spec.value().rules) sink.add(std::move(rule));
+  sink.expect_campaigns(spec.value().campaigns.size());
+  for (Campaign& campaign : spec.value().campaigns) sink.add(std::move(campaign));
+  return SnapshotHead{.version = spec.value().version};
+}
+
+/// Format 2, header and payload, of which `give_piece` gives one piece after the other.
+Result<SnapshotHead> parse(std::uint64_t bytes, const SnapshotInput::GivePiece& give_piece,
+                           rules::SpecSink& sink) {
+  if (bytes == 0) return corrupt("is empty");
+  std::string header(binary_header(0, 0).size(), '\0');
+  std::size_t length = 0;
+  while (length < header.size()) {
+    const std::size_t got = give_piece(header.data() + length, header.size() - length);
+    if (got == 0) break;
+    length += got;
+  }
+  if (!header.starts_with(kBinaryMagic) || length != header.size()) {
+    return corrupt("does not begin with the header of a snapshot of format 1 or 2");
+  }
+  const std::uint64_t payload_bytes = bytes - header.size();
+  SnapshotInput input(payload_bytes, give_piece);
+  SnapshotHead head;
+  const bool read = read_rules(input, head, sink);
+  // What was read counts only once every byte is known to be right.
+  if (binary_header(payload_bytes, input.drain_and_hash()) != header) return not_whole();
+  if (!read) return corrupt("has a right checksum, but is not a rule set of format 2");
+  return head;
+}
+
+/// A plain spec, to be written.
+class SpecView {
+ public:
+  explicit SpecView(const RuleSetSpec& spec) : version_(spec.version) {
+    for (const Rule& rule : spec.rules) rules_.push_back(&rule);
+    for (const Campaign& campaign : spec.campaigns) campaigns_.push_back(&campaign);
+  }
+  [[nodiscard]] SnapshotView view() const {
+    return {.version = version_, .rules = rules_, .campaigns = campaigns_};
+  }
+
+ private:
+  std::uint64_t version_;
+  std::vector<const Rule*> rules_;
+  std::vector<const Campaign*> campaigns_;
+};
+
+RuleSetSpec with_version(RuleSetSpec spec, std::uint64_t version) {
+  spec.version = version;
+  return spec;
+}
+
+}  // namespace
+
+SnapshotView view_of(const RuleSet& set, std::string_view changed_at) {
+  return {.version = set.version(),
+          .changed_at = changed_at,
+          .rules = {set.rules().data(), set.rules().size()},
+          .campaigns = {set.campaigns().data(), set.campaigns().size()}};
+}
+
+std::string snapshot_bytes(const RuleSetSpec& spec) {
+  std::string payload;
+  SnapshotOutput output([&](std::string_view piece) {
+    payload.append(piece);
+    return true;
+  });
+  write_rules(SpecView(spec).view(), output);
+  return binary_header(output.bytes(), output.hash()) + payload;
+}
+
+Status write_snapshot(const std::string& path, const RuleSetSpec& spec) {
+  return write_snapshot(path, SpecView(spec).view());
+}
+
+Status write_snapshot(const std::string& path, const SnapshotView& rules) {
+  const std::string temporary = temporary_name(path);
+  // The process's umask says who else may read it; nobody else may ever write it.
+  base::FileHandle file(
+      ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644));
+  if (!file.open()) return file_error("cannot write beside it", path, errno);
+  int error = write_file(file.fd(), rules);
+  file.close();
+  if (error == 0 && ::rename(temporary.c_str(), path.c_str()) != 0) error = errno;
+  if (error != 0) {
+    ::unlink(temporary.c_str());
+    return file_error("cannot be written", path, error);
+  }
+  sync_directory_of(path);
+  return {};
+}
+
+Status publish_snapshot(const std::string& path, const SnapshotView& rules) {
+  Result<SnapshotFile> file = SnapshotFile::open(path);
+  if (file.ok() && file.value().header() + "\n" == header_of(rules) && file.value().is_whole()) {
+    touch_snapshot(path);
+    return {};
+  }
+  return write_snapshot(path, rules);
+}
+
+void touch_snapshot(const std::string& path) noexcept {
+  // Nobody depends on it: a file that cannot be touched only looks older than it is.
+  (void)::utimensat(AT_FDCWD, path.c_str(), nullptr, 0);
+}
+
+std::string_view snapshot_header(std::string_view bytes) {
+  return bytes.substr(0, bytes.find('\n'));
+}
+
+SnapshotFile::SnapshotFile(std::string path, base::FileHandle file, std::uint64_t bytes)
+    : path_(std::move(path)), file_(std::move(file)), bytes_(bytes) {
+  std::string begin(kHeaderBytesMax, '\0');
+  begin.resize(give(begin.data(), begin.size()));
+  header_ = snapshot_header(begin);
+}
+
+Result<SnapshotFile> SnapshotFile::open(const std::string& path) {
+  base::FileHandle file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!file.open()) return file_error("cannot be opened", path, errno);
+  struct stat about {};
+  if (::fstat(file.fd(), &about) != 0) return file_error("cannot be read", path, errno);
+  if (!S_ISREG(about.st_mode) || about.st_size > static_cast<off_t>(kFileBytesMax)) {
+    return Status::error(StatusCode::kCorrupt, "snapshot " + path + ": is no snapshot file");
+  }
+  return SnapshotFile(path, std::move(file), static_cast<std::uint64_t>(about.st_size));
+}
+
+/// A file that cannot be read on ends there; its checksum tells.
+std::size_t SnapshotFile::give(char* to, std::size_t room) {
+  while (true) {
+    const ssize_t got = ::pread(file_.fd(), to, room, static_cast<off_t>(at_));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return 0;
+    at_ += static_cast<std::uint64_t>(got);
+    return static_cast<std::size_t>(got);
+  }
+}
+
+bool SnapshotFile::is_whole() {
+  if (!header_.starts_with(kBinaryMagic)) {
+    rules::PlainSpecSink sink;
+    return read(sink).ok();
+  }
+  const std::uint64_t payload_bytes = bytes_ - std::min(bytes_, header_.size() + 1);
+  at_ = header_.size() + 1;
+  SnapshotInput input(payload_bytes, [this](char* to, std::size_t room) { return give(to, room); });
+  return binary_header(payload_bytes, input.drain_and_hash()) == header_ + "\n";
+}
+
+Result<SnapshotHead> SnapshotFile::read(rules::SpecSink& sink) {
+  at_ = 0;
+  Result<SnapshotHead> head = [&]() -> Result<SnapshotHead> {
+    if (!header_.starts_with(kJsonMagic)) {
+      return parse(
+          bytes_, [this](char* to, std::size_t room) { return give(to, room); }, sink);
+    }
+    std::string whole(static_cast<std::size_t>(bytes_), '\0');
+    std::size_t length = 0;
+    while (length < whole.size()) {
+      const std::size_t got = give(whole.data() + length, whole.size() - length);
+      if (got == 0) break;
+      length += got;
+    }
+    whole.resize(length);
+    return parse_json(whole, sink);
+  }();
+  if (head.ok()) return head;
+  return Status::error(head.status().code(), "snapshot " + path_ + ": " + head.status().text());
+}
+
+Result<Snapshot> load_snapshot(const std::string& path) {
+  Result<SnapshotFile> file = SnapshotFile::open(path);
+  if (!file.ok()) return file.status();
+  rules::PlainSpecSink sink;
+  Result<SnapshotHead> head = file.value().read(sink);
+  if (!head.ok()) return head.status();
+  return Snapshot{.spec = with_version(std::move(sink.spec), head.value().version),
+                  .changed_at = std::move(head.value().changed_at)};
+}
+
+Result<RuleSetSpec> read_snapshot(const std::string& path) {
+  Result<Snapshot> snapshot = load_snapshot(path);
+  if (!snapshot.ok()) return snapshot.status();
+  return std::move(snapshot.value().spec);
+}
+
+Result<RuleSetSpec> parse_snapshot(std::string_view bytes) {
+  std::string_view rest = bytes;
+  const auto give_piece = [&rest](char* to, std::size_t room) {
+    const std::size_t given = rest.copy(to, room);
+    rest.remove_prefix(given);
+    return given;
+  };
+  rules::PlainSpecSink sink;
+  const Result<SnapshotHead> head = bytes.starts_with(kJsonMagic)
+                                        ? parse_json(bytes, sink)
+                                        : parse(bytes.size(), give_piece, sink);
+  if (!head.ok()) return head.status();
+  return with_version(std::move(sink.spec), head.value().version);
+}
+
+}  // namespace fcap::rule_text

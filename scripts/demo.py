@@ -1,0 +1,185 @@
+#!/usr/bin/python3 -E
+"""./dev demo: builds, starts what is not running yet of Redis, Kafka and PostgreSQL, serves and counts impressions live, then
+compares what Kafka holds with what Redis counts. Ends all that it started.
+
+Exit codes: 0 all is counted once, 1 something failed or is lost or counted twice, 2 wrong use."""
+import argparse
+import csv
+import itertools
+import json
+import os
+import subprocess
+import sys
+import time
+import urllib.request
+
+import servers
+from processes import MarkedRun, ignore_signals, wait_until
+from services import choose_port, number, read, write
+
+ROOT = servers.ROOT
+DIR = f"{servers.DEV_DIR}/demo"
+SERVED, AUDITED = f"{DIR}/served.json", f"{DIR}/audited.json"  # said by the ad server; by Kafka and Redis
+SUMMARY = """
+What Kafka holds, against what Redis counts
+  produced   {produced} impressions
+  counted    {counted} entries in {users} ledgers: {lost} lost, {double} counted twice
+  over cap   {over_cap}{reasons}
+
+What the ad server saw
+  checks     {checks} in {seconds:.0f} s, p50 {check_p50_us} us, p99 {check_p99_us} us
+  verdicts   {allowed} allowed, {capped} capped
+  visible    a check sees an impression after {propagation_p50_ms} ms (p50), {propagation_p99_ms} ms (p99)"""
+
+
+def die(text):
+    sys.exit(f"error: {text}")
+
+
+def file(mode):
+    """For argparse: the path of a file that can be opened."""
+    opened = argparse.FileType(mode)
+    return lambda path: opened(path).name
+
+
+def parse():
+    """Everything is checked before anything is built or started. What is not for this program is for the ad server."""
+    parser = argparse.ArgumentParser(prog="./dev demo", description=__doc__, allow_abbrev=False,
+                                     argument_default=argparse.SUPPRESS, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add = parser.add_argument
+    add("--seconds", metavar="N", type=number(1, 86400), help="how long to serve (20)")
+    add("--log", metavar="FILE", type=file("r"), help="serve this impression log (CSV, plain or gzip) instead of synthetic "
+        "traffic")
+    add("--json", metavar="FILE", type=file("a"), default=None, help="also write the summary to this file")
+    add("--rate", metavar="N", type=number(1, 1000000, r"\d+(\.\d+)?"), help="synthetic page views per second (4000)")
+    add("--users", metavar="N", type=number(1, 100000000), help="synthetic users (2000)")
+    add("--threads", metavar="N", type=number(1, 256), help="worker threads (2)")
+    add("--drain-seconds", metavar="N", type=number(0, 3600), help="how long to wait at the end for the updater to catch up (60)")
+    add("--probe-campaign", metavar="ID", help="a campaign capped at 1, to measure the delay by; empty: do not (demo-probe)")
+    add("--group", metavar="ID", help="the updater's consumer group (fcap-updater)")
+    add("--note-shown", action=argparse.BooleanOptionalAction,
+        help="whether what was just shown counts before it has come back through Kafka (it does)")
+    return vars(parser.parse_args())
+
+
+def as_arguments(given):
+    """The options as the ad server takes them, under the same names."""
+    for name, value in given.items():
+        option = name.replace("_", "-")
+        yield from ([f"--{option}" if value else f"--no-{option}"] if isinstance(value, bool) else [f"--{option}", value])
+
+
+def build():
+    """A developer's build, which has tests as well, serves too: nothing is built twice."""
+    servers.must(f"{ROOT}/scripts/packages", "build", "runtime")
+    preset = "release" if os.path.exists(f"{ROOT}/build/release/build.ninja") else "demo"
+    servers.must(f"{ROOT}/scripts/build.sh", preset, "--target", "fcap-updater", "fcap-cli", "fcap-example-ad-server")
+    return f"{ROOT}/build/{preset}"
+
+
+def start_updater(program):
+    config, log, port = f"{DIR}/updater.json", f"{DIR}/updater.log", choose_port(1, DIR)
+    write(config, json.dumps({
+        "kafka": {"brokers": [f"127.0.0.1:{servers.KAFKA_PORT}"], "topic": "impressions", "dead_letter_topic": "impressions.dead"},
+        "redis": {"addresses": [f"127.0.0.1:{servers.REDIS_PORT}"]}, "postgres": {"conninfo": servers.CONNINFO},
+        "rules": {"snapshot_file": f"{DIR}/rules.snapshot"}, "http": {"port": port}}, indent=2))
+    with open(log, "w", encoding="utf-8") as output:
+        updater = subprocess.Popen([program, "run", "--config", config], stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+
+    def ready():
+        if updater.poll() is not None:
+            die(f"{read(log)}fcap-updater ended at once (see above; {log})")
+        try:
+            return urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=2).status == 200
+        except OSError:
+            return False
+
+    if not wait_until(ready, 30):
+        die(f"{read(log)}fcap-updater was not ready within 30 s (see above)")
+    print(f"updater   http://127.0.0.1:{port}/metrics  log {log}", file=sys.stderr)
+    return updater
+
+
+def load_log_campaigns(path):
+    """The campaigns of a log, three times in 24 hours each, so that there is something to cap."""
+    with subprocess.Popen(["zcat", "-f", path], stdout=subprocess.PIPE, text=True) as log:
+        names = sorted({row[1] for row in itertools.islice(csv.reader(log.stdout), 1, None) if len(row) > 1})
+    copy = "CREATE TEMP TABLE names (id text);\n\\copy names FROM pstdin\n" + "".join(f"{name}\n" for name in names) + """\\.
+      INSERT INTO campaigns (id, cap_limit, window_seconds) SELECT id, 3, 86400 FROM names ON CONFLICT (id) DO NOTHING;"""
+    subprocess.run(["psql", "-qX", "-v", "ON_ERROR_STOP=1", servers.CONNINFO, "-f", "-"], input=copy, text=True, check=True)
+
+
+def audit(program):
+    """Compares the topic with the ledgers, for the users of this run. Whether nothing is lost or counted twice."""
+    served = json.loads(read(SERVED))
+    with open(AUDITED, "w", encoding="utf-8") as output:
+        return subprocess.run(
+            [program, "audit", "--json", "--redis", f"127.0.0.1:{servers.REDIS_PORT}", "--postgres", servers.CONNINFO,
+             "--brokers", f"127.0.0.1:{servers.KAFKA_PORT}", "--topic", "impressions", "--user-prefix", served["user_prefix"],
+             "--from-offsets", ",".join(map(str, served["begin_offsets"])),
+             "--to-offsets", ",".join(map(str, served["end_offsets"]))], stdout=output, check=False).returncode == 0
+
+
+def summary(json_file):
+    both = {**json.loads(read(SERVED)), **json.loads(read(AUDITED))}
+    reasons = [f"{both[f'over_cap_{key}']} {text}" for key, text in (
+        ("in_flight", "shown before the impression that capped them was counted"), ("fail_open", "shown fail-open"),
+        ("other", "for another reason")) if both[f"over_cap_{key}"]]
+    print(SUMMARY.format(**both, reasons=": " + ", ".join(reasons) if reasons else ""))
+    if json_file:
+        write(json_file, json.dumps(both, indent=2))
+
+
+def serve(build_dir, given):
+    json_file = given.pop("json")
+    program = f"{build_dir}/examples/ad_server/fcap-example-ad-server"
+    # In the background and waited for, so that Ctrl-C ends it in an orderly way.
+    ad_server = subprocess.Popen(
+        [program, "--redis", f"127.0.0.1:{servers.REDIS_PORT}", "--postgres", servers.CONNINFO, "--brokers",
+         f"127.0.0.1:{servers.KAFKA_PORT}", "--topic", "impressions", "--json", SERVED, *as_arguments(given)],
+        stdin=subprocess.DEVNULL)
+    try:
+        code = ad_server.wait()
+    finally:
+        ad_server.terminate()
+    if not read(SERVED):
+        sys.exit(code or 1)
+    if not audit(f"{build_dir}/cli/fcap"):
+        code = 1
+    if not read(AUDITED):
+        die("the audit did not finish (see above)")
+    summary(json_file)
+    return code
+
+
+def main():
+    given = parse()
+    began = time.monotonic()
+    build_dir = build()
+    os.makedirs(DIR, exist_ok=True)
+    write(SERVED, "")
+    updater, running = None, servers.Servers()
+    with MarkedRun():
+        try:
+            running.up()
+            print(servers.TEXT, file=sys.stderr)
+            servers.must(f"{ROOT}/scripts/migrate", servers.CONNINFO, "--sample")
+            updater = start_updater(f"{build_dir}/updater/fcap-updater")
+            if "log" in given:
+                load_log_campaigns(given["log"])
+            print(f"serving, {time.monotonic() - began:.0f} s after the start", file=sys.stderr)
+            return serve(build_dir, given)
+        finally:
+            # The updater first, since it drains into Redis; then the servers that this run has started.
+            ignore_signals()
+            if updater:
+                updater.terminate()
+                try:
+                    updater.wait(30)
+                except subprocess.TimeoutExpired:
+                    updater.kill()
+            running.down()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,239 @@
+"""Apache Kafka for services.py: broker and KRaft controller in one JVM; PORT is the broker, PORT + 1 the controller.
+Arguments behind -- are lines for server.properties (key=value). One of them is our own: fcap.accounts=NAME,… opens
+PORT + 2 for these accounts (SASL PLAIN, each with its name as its password), which may do only what ACLs allow; PORT
+stays open to whoever administers them."""
+import ctypes
+import os
+import shutil
+import subprocess
+import zlib
+
+from processes import wait_until
+from services import ROOT, Failure, Server, lock, port_busy, read, require, say, write, wrong_use
+
+CLUSTER_ID = "ZmNhcC1kZXYtY2x1c3Rlcg"
+PROPERTIES = """process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:{controller}
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+controller.listener.names=CONTROLLER
+inter.broker.listener.name=PLAINTEXT
+log.dirs={directory}
+auto.create.topics.enable=false
+default.replication.factor=1
+offsets.topic.replication.factor=1
+offsets.topic.num.partitions=4
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+transaction.state.log.num.partitions=4
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+group.initial.rebalance.delay.ms=0
+log.retention.ms=-1
+log.index.size.max.bytes=1048576
+num.network.threads=2
+num.io.threads=2
+broker.session.timeout.ms=3000
+broker.heartbeat.interval.ms=500
+"""
+
+ACCOUNTS = """authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
+super.users=User:ANONYMOUS
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller},ACCOUNTS://127.0.0.1:{accounts}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port},ACCOUNTS://127.0.0.1:{accounts}
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,ACCOUNTS:SASL_PLAINTEXT
+sasl.enabled.mechanisms=PLAIN
+listener.name.accounts.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required {users};
+"""
+
+
+class Admin:
+    """The distribution's librdkafka, by ctypes: Kafka's own tools need a JVM, and seconds, for each call."""
+
+    TOPIC_ALREADY_EXISTS = 36
+
+    def __init__(self, port):
+        try:
+            self.library = ctypes.CDLL("librdkafka.so.1")
+        except OSError:
+            raise Failure("librdkafka is missing; run ./dev build once, or: apt-get install librdkafka1") from None
+        self.text = ctypes.create_string_buffer(512)
+        conf = self.make("conf_new")
+        for name, value in (("bootstrap.servers", f"127.0.0.1:{port}"), ("log_level", "0")):
+            self.library.rd_kafka_conf_set(conf, name.encode(), value.encode(), self.text, ctypes.c_size_t(512))
+        producer = 0
+        self.client = self.make("new", producer, conf, self.text, ctypes.c_size_t(512))
+
+    def make(self, name, *arguments):
+        """What a function of librdkafka gives that is a pointer."""
+        function = self.library[f"rd_kafka_{name}"]
+        function.restype = ctypes.c_void_p
+        return ctypes.c_void_p(function(*arguments))
+
+    def close(self):
+        self.library.rd_kafka_destroy(self.client)
+
+    def brokers(self):
+        """How many brokers the cluster has; 0 without an answer."""
+        found = ctypes.POINTER(ctypes.c_int)()  # struct rd_kafka_metadata begins with their number
+        if self.library.rd_kafka_metadata(self.client, 0, None, ctypes.byref(found), 2000) != 0:
+            return 0
+        count = found[0]
+        self.library.rd_kafka_metadata_destroy(found)
+        return count
+
+    def create_topic(self, name, partitions, settings):
+        """Whether the topic is new; one that exists is left as it is. The process ends soon, and frees what this takes."""
+        def failed(pointer):
+            return Failure(f"topic {name}: {ctypes.string_at(pointer).decode()}")
+
+        library = self.library
+        topic = self.make("NewTopic_new", name.encode(), partitions, 1, self.text, ctypes.c_size_t(512))
+        if not topic:
+            raise failed(self.text)
+        for key, value in settings:
+            library.rd_kafka_NewTopic_set_config(topic, key.encode(), value.encode())
+        queue = self.make("queue_new", self.client)
+        library.rd_kafka_CreateTopics(self.client, ctypes.byref(topic), ctypes.c_size_t(1), None, queue)
+        event = self.make("queue_poll", queue, 30_000)
+        if not event:
+            raise Failure(f"topic {name}: no answer in 30 s")
+        if library.rd_kafka_event_error(event) != 0:
+            raise failed(self.make("event_error_string", event))
+        topics = self.make("CreateTopics_result_topics", self.make("event_CreateTopics_result", event),
+                           ctypes.byref(ctypes.c_size_t()))
+        result = ctypes.c_void_p(ctypes.cast(topics, ctypes.POINTER(ctypes.c_void_p))[0])
+        code = library.rd_kafka_topic_result_error(result)
+        if code not in (0, self.TOPIC_ALREADY_EXISTS):
+            raise failed(self.make("topic_result_error_string", result))
+        return code == 0
+
+
+def fetched_jars():
+    """Apache Kafka's server jars, once per user and version: the directory that holds them in jars/."""
+    pom, user = f"{ROOT}/scripts/kafka/pom.xml", os.path.expanduser("~")
+    cache = os.environ.get("XDG_CACHE_HOME") or (f"{user}/.cache" if os.access(user, os.W_OK) else f"{ROOT}/.dev/cache")
+    # A changed pom is another directory, so an update never mixes jars.
+    version = subprocess.check_output(["cksum", pom], text=True).split()[0]
+    home = f"{os.environ.get('FCAP_CACHE_DIR') or f'{cache}/fcap'}/kafka-{version}"
+    if os.path.exists(f"{home}/jars"):
+        return home
+    os.makedirs(home, exist_ok=True)
+    with lock(f"{home}/lock", 900):
+        if not os.path.exists(f"{home}/jars"):
+            say("fetching Apache Kafka's jars (43 MB, once) …")
+            shutil.rmtree(f"{home}/jars.new", ignore_errors=True)
+            maven = subprocess.run(
+                [require("mvn", "maven"), "-B", "-q", "-f", pom, "dependency:copy-dependencies", "-DincludeScope=runtime",
+                 f"-DoutputDirectory={home}/jars.new"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT, text=True, errors="replace", check=False)
+            if maven.returncode != 0:
+                raise Failure(f"Kafka's jars could not be fetched from Maven Central:\n{maven.stdout[-4000:]}")
+            os.rename(f"{home}/jars.new", f"{home}/jars")
+    return home
+
+
+class Kafka(Server):
+    kind = "kafka"
+    patience = 90
+    admin = None
+
+    @property
+    def accounts(self):
+        given = [line.partition("=")[2] for line in self.extra if line.startswith("fcap.accounts=")]
+        return given[-1].split(",") if given else []
+
+    @property
+    def ports(self):
+        return 3 if self.accounts else 2
+
+    def write_properties(self, path, directory):
+        users = " ".join(f'user_{name}="{name}"' for name in self.accounts)
+        text = PROPERTIES + (ACCOUNTS if users else "")
+        write(path, text.format(directory=directory, users=users, port=self.port, controller=self.port + 1, accounts=self.port + 2) +
+              "".join(f"{line}\n" for line in self.extra if not line.startswith("fcap.")))
+
+    def java(self, options, *main):
+        return ["java", "-XX:+UseSerialGC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+                "-Dorg.slf4j.simpleLogger.showDateTime=true",
+                "-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd HH:mm:ss.SSS", f"-Djava.io.tmpdir={self.home}",
+                *options, "-cp", f"{self.jars}/jars/*", *main]
+
+    def prepare(self):
+        java = os.stat(require("java", "openjdk-17-jre-headless"))
+        self.jars = fetched_jars()
+        formatted = f"{self.jars}/formatted"
+        self.archive = f"{self.jars}/classes-{int(java.st_mtime)}-{java.st_size}.jsa"
+        if not (os.path.exists(formatted) and os.path.exists(self.archive)):
+            with lock(f"{self.jars}/lock"):
+                if not os.path.exists(formatted):
+                    self.format(formatted)
+                if not os.path.exists(self.archive):
+                    self.archive_classes(formatted)
+        self.write_properties(f"{self.home}/server.properties", f"{self.home}/data")
+        if not os.path.exists(f"{self.home}/data/meta.properties"):
+            shutil.rmtree(f"{self.home}/data", ignore_errors=True)
+            shutil.copytree(formatted, f"{self.home}/data")
+
+    def format(self, formatted):
+        """Formatting needs a JVM of its own (two seconds), and every instance of ours may look alike: loopback only, one
+        node. So it is done once and copied."""
+        shutil.rmtree(f"{formatted}.new", ignore_errors=True)
+        properties = f"{self.home}/format.properties"
+        self.write_properties(properties, f"{formatted}.new")
+        if not self.logged(*self.java(["-Xmx128m"], "kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", properties)):
+            raise self.failed("Kafka's storage could not be formatted")
+        os.rename(f"{formatted}.new", formatted)
+
+    def archive_classes(self, formatted):
+        """An archive of loaded classes, written by one start and stop of a broker, halves the processor time of every
+        later start. The JVM ignores one that does not fit it; without one, all goes on, only slower."""
+        say("preparing Apache Kafka (once, some seconds) …")
+        training = f"{self.home}/training"
+        shutil.copytree(formatted, training, dirs_exist_ok=True)
+        self.write_properties(f"{training}.properties", training)
+        with open(self.log, "ab") as log, subprocess.Popen(
+                self.java(["-Xmx400m", f"-XX:ArchiveClassesAtExit={self.archive}.new"], "kafka.Kafka", f"{training}.properties"),
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log) as broker:
+            try:
+                wait_until(self.ready, 60)
+                broker.terminate()
+                broker.wait(30)
+            finally:
+                broker.kill()
+        self.started()
+        shutil.rmtree(training)
+        if not os.path.exists(f"{self.archive}.new"):
+            write(f"{self.archive}.new", "")
+        os.replace(f"{self.archive}.new", self.archive)
+
+    def command(self):
+        options = ["-Xms128m", f"-Xmx{os.environ.get('FCAP_KAFKA_HEAP_MB', '400')}m"]
+        if os.path.getsize(self.archive) > 0:
+            options += [f"-XX:SharedArchiveFile={self.archive}", "-Xlog:cds=off"]
+        options += os.environ.get("FCAP_KAFKA_JAVA_OPTIONS", "").split()
+        return self.java(options, "kafka.Kafka", f"{self.home}/server.properties")
+
+    def ready(self):
+        if not port_busy(self.port):
+            return False
+        self.admin = self.admin or Admin(self.port)
+        return self.admin.brokers() == 1
+
+    def started(self):
+        if self.admin:
+            self.admin.close()  # its threads must not be there when the owner's watch is forked
+            self.admin = None
+
+    def address(self):
+        accounts = f"\naccounts_brokers=127.0.0.1:{self.port + 2}" if self.accounts else ""
+        return f"brokers=127.0.0.1:{self.port}{accounts}"
+
+    def create_topic(self):
+        name, partitions, *settings = [*self.options.words, ""]
+        pairs = [setting.split("=", 1) for setting in settings if setting]
+        if not partitions.isdigit() or int(partitions) < 1 or any(len(pair) != 2 for pair in pairs):
+            raise wrong_use("create-topic NAME PARTITIONS [key=value…]")
+        self.must_run()
+        print(f"created={'yes' if Admin(self.port).create_topic(name, int(partitions), pairs) else 'no'}")

@@ -1,0 +1,190 @@
+#!/usr/bin/python3 -E
+"""scripts/test.py [ctest arguments]: all tests on real servers. With CI=true also the sanitizer builds, a short fuzz run and
+everything else that takes longer. Every step runs, whatever became of the one before; the last lines sum up."""
+import glob
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+from processes import MarkedRun, wait_until
+from services import ROOT, choose_port, read
+
+SCRIPTS = f"{ROOT}/scripts"
+# What the sanitizer builds make and run. TSan: only what more than one thread runs through. The programs themselves
+# (label path) run in the release build; their parts are in these tests.
+SANITIZERS = {"asan": (["sanitizer_tests", "fuzz_targets"], "^(unit|redis|kafka|pg)$"),
+              "tsan": (["thread_tests"], "^(unit|redis)$")}
+BENCH_KEYS = ("check_vs_zcount", "check_vs_get", "check_plain_get_vs_get", "eval_ns", "eval_allocs",
+              "bytes_per_pair_compacted", "bytes_per_pair_steady")
+# Where the machine could not keep the rate up, or a part is not there, the report gives the reason.
+BENCH_KEYS_OR_REASONS = ("p99_us_at_100k", "updater_vs_zset", "updater_vs_redis_limit", "propagation_p99_ms_at_half")
+DEFAULTS = {
+    # A server that does not start is a failure here, not a skipped test.
+    "FCAP_REQUIRE_SERVICES": "1",
+    # Brokers of tests live for seconds: the quick compiler only, which takes a third less of the processor.
+    "FCAP_KAFKA_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1",
+    # Tests ask for more memory than there is and replace operator new: both are meant.
+    "ASAN_OPTIONS": "detect_leaks=1:strict_string_checks=1:allocator_may_return_null=1:alloc_dealloc_mismatch=0",
+    "UBSAN_OPTIONS": "print_stacktrace=1",
+    "TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1"}
+
+
+class Steps:
+    def __init__(self):
+        self.report, self.counts, self.output = [], [0, 0, 0], []
+
+    def say(self, line):
+        print(line, flush=True)
+        self.output.append(line)
+
+    def run(self, *command, **environment):
+        """Whether the command succeeds; its output is shown as it comes."""
+        with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              errors="replace", env={**os.environ, **environment}) as process:
+            try:
+                for line in process.stdout:
+                    self.say(line.rstrip("\n"))
+            except SystemExit:
+                process.terminate()
+                raise
+        return process.returncode == 0
+
+    def step(self, name, action, *arguments, is_test=True):
+        print(f"\n=== {name}")
+        began, self.output = time.monotonic(), []
+        passed = action(*arguments)
+        result = f"{'ok' if passed else 'FAILED'}, {time.monotonic() - began:.0f} s"
+        print(f"=== {name}: {result}", flush=True)
+        self.report.append(f"{name:<32} {result}")
+        if is_test or not passed:
+            self.counts = [a + b for a, b in zip(self.counts, self.count(passed))]
+        return passed
+
+    def count(self, succeeded):
+        """Passed, failed and skipped, as the output says: ctest's summary, or a plain "N passed, N failed"; a step that says
+        nothing of the kind is one test itself."""
+        text = "\n".join(self.output)
+        if found := re.findall(r"^\d+% tests passed, (\d+) tests failed out of (\d+)", text, re.M):
+            failed, total = map(int, found[-1])
+            skipped = len(re.findall(r"^\s+\d+ - .*\(Skipped\)", text, re.M))
+            passed = total - failed - skipped
+        elif found := re.findall(r"^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?", text, re.M):
+            passed, failed, skipped = (int(number or 0) for number in found[-1])
+        else:
+            passed, failed, skipped = int(succeeded), 0, 0
+        return passed, failed if succeeded else max(failed, 1), skipped
+
+    # The steps.
+
+    def build(self, preset, *targets):
+        return self.run(f"{SCRIPTS}/build.sh", preset, *(word for target in targets for word in ("--target", target)))
+
+    def ctest(self, preset, *arguments):
+        """Tests that need the heavy servers exclude each other by themselves."""
+        # A sanitizer makes the model of the write path twenty times as slow, and a few seeds run all of its code.
+        few = {"FCAP_TEST_ROUNDS": "6"} if preset in SANITIZERS else {}
+        return self.run("ctest", "--test-dir", f"{ROOT}/build/{preset}", "--output-on-failure", "--no-tests=error", "--timeout",
+                        "600", "-j", str(os.cpu_count()), *arguments, **few)
+
+    def units_are_hardened(self):
+        good = True
+        for unit in sorted(glob.glob(f"{ROOT}/systemd/*.service")):
+            text = subprocess.run(["systemd-analyze", "security", "--offline=true", unit], capture_output=True, text=True,
+                                  check=False).stdout
+            exposure = re.search(r"Overall exposure level .*: ([0-9.]+)", text)
+            self.say(f"{os.path.basename(unit)}: exposure {exposure[1] if exposure else 'unknown'}")
+            good = good and bool(exposure) and float(exposure[1]) <= 2.0
+        return good
+
+    def demo(self, directory):
+        """The main job as a user runs it, for a few seconds: nothing lost, nothing counted twice."""
+        port = choose_port(4, f"{directory}/demo")
+        result = f"{directory}/demo.json"
+        if not self.run(f"{SCRIPTS}/demo.py", "--seconds", "5", "--json", result, FCAP_DEV_DIR=f"{directory}/demo",
+                        FCAP_REDIS_PORT=str(port), FCAP_PG_PORT=str(port + 1), FCAP_KAFKA_PORT=str(port + 2)):
+            return False
+        demo = json.loads(read(result))
+        self.say(json.dumps(demo))
+        return demo["produced"] > 0 and demo["lost"] == 0 and demo["double"] == 0
+
+    def benches(self, directory):
+        """That all benches run and give their numbers; not what the numbers are."""
+        result = f"{directory}/bench.json"
+        if not self.run(f"{ROOT}/bench/run", "--quick", "--report", f"{directory}/bench", "--json", result,
+                        FCAP_BUILD_DIR=f"{ROOT}/build/release"):
+            return False
+        report = json.loads(read(result))
+        missing = [key for key in BENCH_KEYS if not isinstance(report.get(key), (int, float))]
+        missing += [key for key in BENCH_KEYS_OR_REASONS if report.get(key) is None and not report.get("missing", {}).get(key)]
+        self.say(f"without a number: {missing}" if missing else "every number is there")
+        return not missing
+
+    def fuzz(self, directory):
+        """Each target runs for a few seconds, from its own corpus where it has one. What it finds new is thrown away, what
+        crashes it is kept beside the build."""
+        good = True
+        targets = [t for t in sorted(glob.glob(f"{ROOT}/build/asan/tests/fuzz/*_fuzz")) if os.access(t, os.X_OK)]
+        for target in targets:
+            seeds = f"{ROOT}/tests/fuzz/corpus/{os.path.basename(target)[:-len('_fuzz')]}"
+            finished = subprocess.run(
+                [target, f"-max_total_time={os.environ.get('FCAP_FUZZ_SECONDS', '15')}", "-timeout=10", "-rss_limit_mb=2048",
+                 "-print_final_stats=1", f"-artifact_prefix={ROOT}/build/asan/", tempfile.mkdtemp(dir=directory),
+                 *([seeds] if os.path.isdir(seeds) else [])],
+                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", check=False)
+            runs = re.search(r"^stat::number_of_executed_units: *(\d+)", finished.stdout, re.M)
+            passed = finished.returncode == 0
+            self.say(f"{os.path.basename(target)}: {runs[1] + ' runs' if passed and runs else finished.stdout[-4000:] + 'FAILED'}")
+            good = good and passed
+        return good and bool(targets)
+
+    def nothing_survives(self, run):
+        """Servers, updaters, anything: a finished run leaves no process behind."""
+        if wait_until(lambda: not run.processes(), 3):
+            return True
+        self.run("ps", "-o", "pid,ppid,stat,args", "-p", ",".join(map(str, run.processes())))
+        return False
+
+    def all(self, directory):
+        self.step("scripts and formatting", self.run, f"{SCRIPTS}/lint.sh", "--quick")
+        self.step("systemd units are hardened", self.units_are_hardened)
+        for check in sorted(glob.glob(f"{ROOT}/tests/scripts/*_test.sh")):
+            self.step(os.path.basename(check)[:-3], self.run, check)
+        self.step("tests", self.ctest, "release")
+        self.step("demo", self.demo, directory)
+        self.step("install", self.run, f"{ROOT}/tests/install/install_test.sh", f"{ROOT}/build/release")
+        if os.environ.get("CI") != "true":
+            return
+        self.step("benches", self.benches, directory)
+        for preset, (targets, labels) in SANITIZERS.items():
+            if self.step(f"build {preset}", self.build, preset, *targets, is_test=False):
+                self.step(f"tests with {preset}", self.ctest, preset, "-L", labels)
+                if preset == "asan":
+                    self.step("fuzz", self.fuzz, directory)
+
+
+def main():
+    steps, began = Steps(), time.monotonic()
+    for name, value in DEFAULTS.items():
+        os.environ.setdefault(name, value)
+    with tempfile.TemporaryDirectory(prefix="fcap-test.") as directory, MarkedRun() as run:
+        os.chmod(directory, 0o711)  # PostgreSQL's account passes through it
+        os.environ["TMPDIR"] = directory
+        if steps.step("packages", steps.run, f"{SCRIPTS}/packages", "build", "runtime", "test", is_test=False) and \
+                steps.step("build release", steps.build, "release", is_test=False):
+            if sys.argv[1:]:
+                steps.step("tests", steps.ctest, "release", *sys.argv[1:])
+            else:
+                steps.all(directory)
+        steps.step("nothing survives", steps.nothing_survives, run)
+    print("\n" + "\n".join(steps.report))
+    print(f"{time.monotonic() - began:.0f} s in all\n\n{steps.counts[0]} passed, {steps.counts[1]} failed, "
+          f"{steps.counts[2]} skipped")
+    return 1 if steps.counts[1] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

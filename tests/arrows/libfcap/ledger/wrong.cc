@@ -1,0 +1,4 @@
+// Includes what its room may not know, for the test of cmake/CheckArrows.cmake. Never compiled.
+#include <librdkafka/rdkafka.h>
+
+#include "redis/client.h"

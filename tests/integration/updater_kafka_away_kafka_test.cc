@@ -1,0 +1,82 @@
+// The write path while Kafka is slow to answer, frozen or dead, and with very many partitions: its
+// main loop goes on, and it says what it waits for.
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "support/updater_pipeline.h"
+
+namespace fcap {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::RunningUpdater;
+using testing::wait_until;
+using Clock = std::chrono::steady_clock;
+
+class UpdaterKafkaAway : public testing::UpdaterPipeline {
+ protected:
+  void use_topic_of(int partitions) {
+    topic_ += ".wide";
+    kafka->create_topic(topic_, partitions);
+    kafka->create_topic(topic_ + ".dead", 1);
+  }
+  void TearDown() override {
+    if (kafka) kafka->thaw();
+  }
+  static bool says(const RunningUpdater& updater, const std::string& text) {
+    return wait_until([&] { return updater.not_ready().find(text) != std::string::npos; },
+                      kPatience);
+  }
+};
+
+TEST_F(UpdaterKafkaAway, ThreeHundredPartitionsAreTakenOverTogether) {
+  use_topic_of(300);
+  produce(6'000);
+  producer_->flush();
+  const auto begun = Clock::now();
+  auto updater = start_updater();
+  expect_all_counted(*updater);
+  EXPECT_LT(Clock::now() - begun, milliseconds{30'000}) << updater->log();
+  EXPECT_TRUE(wait_until([&] { return updater->not_ready().empty(); }, kPatience))
+      << updater->not_ready();
+  redis_->command({"FLUSHALL"});
+  expect_all_counted(*updater);
+  EXPECT_GE(updater->metrics().rewinds.value(), 300U);
+  EXPECT_TRUE(updater->healthy());
+}
+
+TEST_F(UpdaterKafkaAway, AFrozenKafkaAndAnEmptiedRedisHoldNothingUp) {
+  use_topic_of(12);
+  produce(3'000);
+  auto updater = start_updater();
+  expect_all_counted(*updater);
+  kafka->freeze();
+  redis_->command({"FLUSHALL"});
+  const auto until = Clock::now() + milliseconds{20'000};
+  while (Clock::now() < until) {
+    ASSERT_TRUE(updater->healthy()) << "the main loop stands still";
+    std::this_thread::sleep_for(milliseconds{100});
+  }
+  EXPECT_TRUE(says(*updater, "no broker has answered for")) << updater->not_ready();
+  EXPECT_EQ(updater->metrics().unreadable_partitions.value(), 12) << updater->not_ready();
+  kafka->thaw();
+  expect_all_counted(*updater);
+  EXPECT_TRUE(wait_until([&] { return updater->not_ready().empty(); }, kPatience))
+      << updater->not_ready();
+}
+
+TEST_F(UpdaterKafkaAway, AFrozenKafkaAndAnEmptiedRedisDoNotKeepItFromStopping) {
+  produce(3'000);
+  auto updater = start_updater();
+  expect_all_counted(*updater);
+  kafka->freeze();
+  redis_->command({"FLUSHALL"});
+  EXPECT_TRUE(wait_until([&] { return updater->metrics().mark_failures.value() > 0; }, kPatience));
+  const auto begun = Clock::now();
+  updater->stop();
+  EXPECT_LT(Clock::now() - begun, milliseconds{30'000}) << updater->log();
+}
+
+}  // namespace
+}  // namespace fcap

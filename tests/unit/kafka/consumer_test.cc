@@ -1,0 +1,128 @@
+#include "kafka/consumer.h"
+
+#include <chrono>
+#include <string>
+
+#include <gtest/gtest.h>
+#include <librdkafka/rdkafka_mock.h>
+
+namespace fcap::kafka {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+constexpr std::int16_t kOffsetFetch = 9;  // in Kafka's protocol
+constexpr milliseconds kPatience{30'000};
+
+/// librdkafka's own imitation of a cluster, with one topic of one partition: real brokers do not
+/// refuse on demand.
+class Cluster {
+ public:
+  explicit Cluster(int messages) {
+    rd_kafka_conf_t* const conf = rd_kafka_conf_new();
+    char text[256] = {};
+    rd_kafka_conf_set(conf, "test.mock.num.brokers", "1", text, sizeof text);
+    producer_.reset(rd_kafka_new(RD_KAFKA_PRODUCER, conf, text, sizeof text));
+    mock_ = rd_kafka_handle_mock_cluster(producer_.get());
+    rd_kafka_mock_topic_create(mock_, "events", 1, 1);
+    for (int i = 0; i < messages; ++i) {
+      rd_kafka_producev(producer_.get(), RD_KAFKA_V_TOPIC("events"), RD_KAFKA_V_PARTITION(0),
+                        RD_KAFKA_V_VALUE(const_cast<char*>("x"), 1), RD_KAFKA_V_END);
+    }
+    rd_kafka_flush(producer_.get(), static_cast<int>(kPatience.count()));
+  }
+  [[nodiscard]] std::string brokers() const { return rd_kafka_mock_cluster_bootstraps(mock_); }
+  void refuse_committed_offsets() {
+    for (int i = 0; i < 1000; ++i) {
+      rd_kafka_mock_push_request_errors(mock_, kOffsetFetch, 1, RD_KAFKA_RESP_ERR_NOT_COORDINATOR);
+    }
+  }
+
+ private:
+  Ptr<rd_kafka_t> producer_;
+  rd_kafka_mock_cluster_t* mock_ = nullptr;
+};
+
+/// Takes what it is given, and says nothing of where to begin.
+struct Undecided final : AssignmentListener {
+  void on_assigning(std::vector<PartitionOffset>& partitions) override {
+    assigned = !partitions.empty();
+  }
+  void on_revoking(std::span<const PartitionOffset> /*partitions*/, bool /*lost*/) override {
+    assigned = false;
+  }
+  bool assigned = false;
+};
+
+class ConsumerOfAGroup : public ::testing::TestWithParam<const char*> {
+ protected:
+  static constexpr int kMessages = 10;
+
+  void SetUp() override {
+    ConsumerOptions options;
+    options.connection.brokers = cluster_.brokers();
+    options.topic = "events";
+    options.assignment_strategy = GetParam();
+    auto made = Consumer::create(options, {}, {});
+    ASSERT_TRUE(made.ok()) << made.status().text();
+    consumer_ = std::move(made).value();
+    ASSERT_TRUE(consumer_->subscribe(listener_).ok());
+    const auto until = Clock::now() + kPatience;
+    while (!listener_.assigned && Clock::now() < until) (void)messages_within(milliseconds{50});
+    ASSERT_TRUE(listener_.assigned);
+  }
+
+  void TearDown() override {
+    batch_.clear();  // a client does not end before its messages
+  }
+
+  std::size_t messages_within(milliseconds time, std::size_t enough = 1'000) {
+    std::size_t count = 0;
+    const auto until = Clock::now() + time;
+    while (count < enough && Clock::now() < until) {
+      consumer_->poll(batch_, milliseconds{20}, milliseconds{1});
+      count += batch_.messages().size();
+    }
+    return count;
+  }
+
+  Cluster cluster_{kMessages};
+  Undecided listener_;
+  MessageBatch batch_{100};
+  std::unique_ptr<Consumer> consumer_;
+};
+
+TEST_P(ConsumerOfAGroup, APartitionThatBeginsLateNeedsNoCommittedOffset) {
+  cluster_.refuse_committed_offsets();
+  EXPECT_EQ(messages_within(milliseconds{300}), 0U);
+  EXPECT_FALSE(consumer_->begun(0));
+  const PartitionOffset at{0, 4};
+  ASSERT_TRUE(consumer_->assign({&at, 1}).ok());
+  EXPECT_TRUE(consumer_->begun(0));
+  EXPECT_EQ(messages_within(kPatience, kMessages - 4), std::size_t{kMessages - 4});
+}
+
+TEST_P(ConsumerOfAGroup, APartitionIsAssignedAgainWhereItIsToldTo) {
+  for (const std::int64_t offset : {3, 7, 0}) {
+    const PartitionOffset at{0, offset};
+    ASSERT_TRUE(consumer_->assign({&at, 1}).ok());
+    const auto left = static_cast<std::size_t>(kMessages - offset);
+    EXPECT_EQ(messages_within(kPatience, left), left) << offset;
+  }
+  std::vector<std::int32_t> failed;
+  const PartitionOffset at{0, 5};
+  consumer_->seek({&at, 1}, failed);
+  EXPECT_TRUE(failed.empty());
+  EXPECT_EQ(messages_within(kPatience, 5), 5U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Protocols, ConsumerOfAGroup,
+                         ::testing::Values("range,roundrobin", "cooperative-sticky"),
+                         [](const auto& param) {
+                           return std::string(param.param) == "cooperative-sticky" ? "cooperative"
+                                                                                   : "eager";
+                         });
+
+}  // namespace
+}  // namespace fcap::kafka

@@ -1,0 +1,163 @@
+// What a store costs a host while its server is not there.
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+#include <netdb.h>
+#include <pthread.h>
+
+#include <fcap/redis_options.h>
+
+#include "redis/client.h"
+#include "redis/store_operations.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define FCAP_TEST_COUNTS_LOCKS 0  // the sanitizers have a pthread_mutex_lock() of their own
+#else
+#define FCAP_TEST_COUNTS_LOCKS 1
+#endif
+
+namespace {
+
+constexpr const char* kSlowName = "slow.invalid";
+
+/// A name service that answers for kSlowName once it is let.
+class SlowNames {
+ public:
+  void wait() {
+    std::unique_lock lock(mutex_);
+    ++waiting_;
+    changed_.notify_all();
+    changed_.wait(lock, [this] { return answering_; });
+  }
+  void expect_waiting() {
+    std::unique_lock lock(mutex_);
+    EXPECT_TRUE(changed_.wait_for(lock, std::chrono::seconds{30}, [this] { return waiting_ > 0; }));
+  }
+  void answer() {
+    const std::lock_guard lock(mutex_);
+    answering_ = true;
+    changed_.notify_all();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int waiting_ = 0;
+  bool answering_ = false;
+};
+
+SlowNames& slow_names() {
+  static auto* const names = new SlowNames;  // a lookup may outlive the test's statics
+  return *names;
+}
+
+template <typename Function>
+Function* next_of(const char* name) {
+  return reinterpret_cast<Function*>(::dlsym(RTLD_NEXT, name));
+}
+
+thread_local std::size_t locks_taken = 0;
+
+}  // namespace
+
+// In place of the C library's, for all of this program.
+extern "C" int getaddrinfo(const char* name, const char* service, const addrinfo* hints,
+                           addrinfo** found) {
+  const bool is_number = hints != nullptr && (hints->ai_flags & AI_NUMERICHOST) != 0;
+  if (name != nullptr && std::string(name) == kSlowName && !is_number) {
+    slow_names().wait();
+    return EAI_AGAIN;
+  }
+  static auto* const real = next_of<decltype(::getaddrinfo)>("getaddrinfo");
+  return real(name, service, hints, found);
+}
+
+#if FCAP_TEST_COUNTS_LOCKS
+extern "C" int pthread_mutex_lock(pthread_mutex_t* mutex) noexcept {
+  static auto* const real = next_of<decltype(::pthread_mutex_lock)>("pthread_mutex_lock");
+  ++locks_taken;
+  return real(mutex);
+}
+#endif
+
+namespace fcap::redis {
+namespace {
+
+using namespace std::chrono_literals;
+
+struct Seen final : StoreCompletion {
+  void complete(const StoreOutcome& outcome) noexcept override {
+    code = outcome.code;
+    text_bytes = outcome.text.size();
+  }
+  std::atomic<StoreCode> code{StoreCode::kOk};
+  std::size_t text_bytes = 0;
+};
+
+RedisOptions options_for(const std::string& address) {
+  RedisOptions options;
+  options.addresses = {address};
+  options.breaker_failures = 0;  // only the link says no
+  return options;
+}
+
+TEST(RedisGuest, ARefusedReadTakesNoMutexAndCopiesNoText) {
+  // Nobody listens on port 1.
+  const auto store = make_redis_store(options_for("127.0.0.1:1"));
+  ASSERT_TRUE(store.ok());
+  Seen seen;
+  const auto ask = [&] {
+    store.value()->get("fcap:{u}", std::chrono::steady_clock::now() + 10ms, seen);
+  };
+  const auto until = std::chrono::steady_clock::now() + 30s;
+  while (seen.code != StoreCode::kUnavailable && std::chrono::steady_clock::now() < until) {
+    ask();
+    std::this_thread::sleep_for(20ms);
+  }
+  while (store.value()->health().last_error.empty()) std::this_thread::sleep_for(1ms);
+  const std::size_t before = locks_taken;
+  for (int i = 0; i < 1000; ++i) {
+    ask();
+    ASSERT_EQ(seen.code, StoreCode::kUnavailable);
+    ASSERT_EQ(seen.text_bytes, 0U);
+  }
+  EXPECT_EQ(locks_taken, before);
+#if FCAP_TEST_COUNTS_LOCKS
+  static_cast<void>(store.value()->health());
+  EXPECT_GT(locks_taken, before) << "this test can see a lock";
+#endif
+}
+
+TEST(RedisGuest, TheDestructorDoesNotWaitForANameService) {
+  auto store = make_redis_store(options_for(std::string(kSlowName) + ":6379"));
+  ASSERT_TRUE(store.ok());
+  slow_names().expect_waiting();
+  auto ended = std::async(std::launch::async, [&] { store.value().reset(); });
+  EXPECT_EQ(ended.wait_for(30s), std::future_status::ready);
+  slow_names().answer();
+}
+
+TEST(RedisGuest, AsManyReadsAsAServerHoldsUpAreKeptForReuse) {
+  auto client = Client::create(options_for("127.0.0.1:1"));
+  ASSERT_TRUE(client.ok());
+  StorePools pools(65'536);
+  constexpr int kUnderWay = 16'384;
+  for (int i = 0; i < kUnderWay; ++i) pools.gets.give(new GetOperation(*client.value(), pools));
+  std::vector<std::unique_ptr<GetOperation>> taken;
+  for (int i = 0; i < kUnderWay; ++i) {
+    taken.emplace_back(pools.gets.take());
+    ASSERT_NE(taken.back(), nullptr) << i;
+  }
+}
+
+}  // namespace
+}  // namespace fcap::redis

@@ -1,0 +1,60 @@
+#include "updater/pipeline/gap_times.h"
+
+#include <gtest/gtest.h>
+
+namespace fcap::updater {
+namespace {
+
+using std::chrono::hours;
+using Missing = std::map<std::int32_t, std::optional<Instant>>;
+
+constexpr Instant kThen = instant_from_ms(1'700'000'000'000);
+
+void look(GapTimes& times, std::initializer_list<GapEnd> gaps, Instant latest) {
+  times.look(std::span(gaps.begin(), gaps.size()), latest);
+}
+
+TEST(GapTimes, AGapIsFoundLackingWhatWasAcceptedUntilThen) {
+  GapTimes times;
+  look(times, {{0, 100}, {1, std::nullopt}}, kThen);
+  EXPECT_EQ(times.missing_before(), (Missing{{0, kThen}, {1, std::nullopt}}));
+  look(times, {{0, 100}, {1, std::nullopt}}, kThen + hours{1});
+  EXPECT_EQ(times.missing_before(), (Missing{{0, kThen}, {1, std::nullopt}}));
+  look(times, {{0, std::nullopt}, {1, std::nullopt}}, kThen + hours{2});
+  EXPECT_EQ(times.missing_before(), (Missing{{0, std::nullopt}, {1, std::nullopt}}));
+}
+
+TEST(GapTimes, AFilledSegmentLeavesWhatIsOlderThanItsNewest) {
+  GapTimes times;
+  look(times, {{0, 100}}, kThen);
+  times.filled(0, 70, kThen - hours{3});
+  look(times, {{0, 70}}, kThen + hours{1});
+  EXPECT_EQ(times.missing_before(), (Missing{{0, kThen - hours{3}}}));
+  // One producer's clock is ahead; and nothing at all says nothing.
+  times.filled(0, 40, kThen + hours{9});
+  times.filled(0, 10, std::nullopt);
+  look(times, {{0, 10}}, kThen + hours{1});
+  EXPECT_EQ(times.missing_before(), (Missing{{0, kThen - hours{3}}}));
+}
+
+TEST(GapTimes, ASecondLossBeginsAgainFromThen) {
+  GapTimes times;
+  look(times, {{0, 100}}, kThen);
+  times.filled(0, 70, kThen - hours{3});
+  // Lost again before anybody looked, and to the same offset.
+  look(times, {{0, 100}}, kThen + hours{1});
+  EXPECT_EQ(times.missing_before(), (Missing{{0, kThen + hours{1}}}));
+}
+
+TEST(GapTimes, OfAPartitionThatIsNotItsOwnItSaysNothing) {
+  GapTimes times;
+  look(times, {{0, 100}, {1, 100}}, kThen);
+  look(times, {{1, 100}}, kThen + hours{1});
+  EXPECT_EQ(times.missing_before(), (Missing{{1, kThen}}));
+  times.filled(0, 50, kThen - hours{1});
+  look(times, {{0, 50}, {1, 100}}, kThen + hours{2});
+  EXPECT_EQ(times.missing_before(), (Missing{{0, kThen + hours{2}}, {1, kThen}}));
+}
+
+}  // namespace
+}  // namespace fcap::updater

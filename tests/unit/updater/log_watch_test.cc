@@ -1,0 +1,54 @@
+#include "updater/marks/log_watch.h"
+
+#include <gtest/gtest.h>
+
+namespace fcap::updater {
+namespace {
+
+LogPoint point(std::int64_t offset) {
+  return {offset, -1, static_cast<std::uint64_t>(offset) * 1000};
+}
+
+/// Has found its message 6 again; what follows may be of any log.
+LogWatch looked_at() {
+  LogWatch watch;
+  watch.begin({.cluster = "c", .last = point(5)}, 6);
+  watch.delivered(point(6));
+  watch.start_look(7);
+  LogVerdict same;
+  same.is = LogVerdict::Is::kSame;
+  same.newest = point(6);
+  watch.end_look(same);
+  return watch;
+}
+
+// The topic may have been recreated since the look, so that only its message speaks for what was
+// done before. A mark that named a later one would be taken for true of the new log.
+TEST(LogWatchTest, AfterARewindAMarkStillNamesWhatTheLastLookHasFound) {
+  LogWatch watch = looked_at();
+  for (std::int64_t offset = 7; offset < 20; ++offset) watch.delivered(point(offset));
+  watch.restart(20);
+  watch.delivered(point(20));
+  const LogIdentity log = watch.identity(21);
+  EXPECT_EQ(log.last, point(20));
+  EXPECT_EQ(log.checked, point(6));
+}
+
+TEST(LogWatchTest, AfterTroubleWithABrokerItNamesTheNewestMessageFromBefore) {
+  LogWatch watch = looked_at();
+  for (std::int64_t offset = 7; offset < 20; ++offset) watch.delivered(point(offset));
+  watch.suspect();
+  watch.delivered(point(20));
+  EXPECT_EQ(watch.identity(21).checked, point(19));
+}
+
+TEST(LogWatchTest, BeforeAnyLookItNamesTheFirstMessageThatWasDelivered) {
+  LogWatch watch;
+  for (std::int64_t offset = 7; offset < 20; ++offset) watch.delivered(point(offset));
+  const LogIdentity log = watch.identity(20);
+  EXPECT_EQ(log.last, point(19));
+  EXPECT_EQ(log.checked, point(7));
+}
+
+}  // namespace
+}  // namespace fcap::updater

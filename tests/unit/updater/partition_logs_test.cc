@@ -1,0 +1,310 @@
+// Partitions whose logs turn out to be others than the ones that were read.
+#include <deque>
+
+#include "partition_set_fixture.h"
+
+namespace fcap::updater {
+namespace {
+
+/// Logs that may be looked at; message n of a log named x has the payload "x<n>".
+class FakeLooks final : public LogLooks {
+ public:
+  void ask(Question question) override {
+    ++asked;
+    if (unanswered) return;
+    Answer answer{.partition = question.partition, .ticket = question.ticket};
+    answer.look = {.cluster = cluster, .low = low, .high = high};
+    for (const std::int64_t offset : question.offsets) {
+      const bool there = offset >= low && offset < high && !compacted;
+      answer.look.found.push_back(there ? std::optional(point(offset)) : std::nullopt);
+    }
+    if (silent) answer.status = Status::error(StatusCode::kUnavailable, "no leader", true);
+    answers.push_back(answer);
+  }
+  std::optional<Answer> take() override {
+    if (answers.empty()) return std::nullopt;
+    const Answer answer = answers.front();
+    answers.pop_front();
+    return answer;
+  }
+  [[nodiscard]] std::string payload(std::int64_t offset) const {
+    return name + std::to_string(offset);
+  }
+  [[nodiscard]] LogPoint point(std::int64_t offset) const {
+    return {offset, 1000 + offset, hash_message("", payload(offset))};
+  }
+
+  std::string cluster = "one";
+  std::string name = "old";
+  std::int64_t low = 0;
+  std::int64_t high = 1000;
+  bool compacted = false;   // none of the messages asked for is there any more
+  bool silent = false;      // an error is answered
+  bool unanswered = false;  // nothing is
+  int asked = 0;
+  std::deque<Answer> answers;
+};
+
+class PartitionLogs : public testing::PartitionSetFixture {
+ protected:
+  PartitionLogs() { set_.set_log_looks(&looks_); }
+
+  /// A mark of the log as it is now.
+  void set_known_mark(std::int64_t position) {
+    MarkValue mark{.position = position, .log = {.cluster = looks_.cluster}};
+    mark.log.last = looks_.point(position - 1);
+    store_.records()[key(0)].bytes = encode_mark(mark);
+    log_.commits[0] = position;
+  }
+  std::optional<MarkValue> mark_value() { return decode_mark(store_.records()[key(0)].bytes); }
+
+  // Assigns partition 0 and lets things settle; where reading begins, told at once or, where the
+  // look at the log came late, by moving the consumer.
+  Places begin() {
+    const std::int64_t offset = assign_only();
+    settle();
+    const Places moved = to_place();
+    if (!moved.empty() || offset == PartitionOffset::kNone) return moved;
+    return {{0, offset}};
+  }
+  void read(std::int64_t first, std::int64_t end) {
+    for (std::int64_t offset = first; offset < end; ++offset) {
+      const std::string payload = looks_.payload(offset);
+      EXPECT_TRUE(set_.take(0, Delivered{offset, 1000 + offset, {}, payload}));
+      if (offset + 1 < end) continue;
+      std::vector<Batch::Range> ranges;
+      set_.seal(ranges);
+      for (const Batch::Range& range : ranges) set_.complete(range);
+    }
+    settle();
+  }
+  // The next look is made, answered and acted upon.
+  void look() {
+    tick(std::chrono::minutes{2});
+    settle();
+  }
+  [[nodiscard]] bool was_said(std::string_view text) const {
+    return std::ranges::any_of(
+        said_, [&](const std::string& line) { return line.find(text) != std::string::npos; });
+  }
+
+  FakeLooks looks_;
+};
+
+TEST_F(PartitionLogs, AMarkNamesTheLastMessageBelowItAndWhatWasFoundAgain) {
+  set_known_mark(100);
+  EXPECT_EQ(begin(), (Places{{0, 100}}));
+  set_.placed(0);
+  read(100, 110);
+  EXPECT_EQ(mark_value()->position, 110);
+  EXPECT_EQ(mark_value()->log.cluster, "one");
+  EXPECT_EQ(mark_value()->log.last, looks_.point(109));
+  EXPECT_EQ(mark_value()->log.checked, looks_.point(99));
+  look();
+  read(110, 120);
+  EXPECT_EQ(mark_value()->log.checked, looks_.point(109)) << "found again by the look";
+  EXPECT_EQ(metrics_.offset_resets.value(), 0U);
+}
+
+TEST_F(PartitionLogs, ANewPartitionsMarkKnowsItsClusterAndLogSoon) {
+  EXPECT_EQ(begin(), (Places{{0, 10}}));
+  read(10, 20);
+  EXPECT_EQ(mark_value()->log.cluster, "one");
+  EXPECT_EQ(mark_value()->log.last, looks_.point(19));
+  EXPECT_EQ(metrics_.log_unverified.value(), 0U);
+}
+
+TEST_F(PartitionLogs, ARecreationAndACrashBeforeTheFirstLookHideNothing) {
+  EXPECT_EQ(begin(), (Places{{0, 10}}));
+  read(10, 20);
+  looks_.name = "new";
+  read(20, 40);
+  EXPECT_EQ(mark_value()->log.checked, (LogPoint{19, 1019, hash_message("", "old19")}));
+  set_.revoke(std::vector<PartitionOffset>{{0, PartitionOffset::kNone}});
+  log_.commits[0] = 40;
+  EXPECT_EQ(begin(), (Places{{0, 10}}));
+}
+
+TEST_F(PartitionLogs, ALongerLogUnderTheSameNameIsReadFromItsBeginning) {
+  set_known_mark(100);
+  looks_.name = "new";
+  EXPECT_EQ(begin(), (Places{{0, 10}}));
+  EXPECT_EQ(mark(), "10") << "the mark falls before anything is read";
+  EXPECT_EQ(metrics_.offset_resets.value(), 1U);
+  EXPECT_TRUE(was_said("holds another message"));
+}
+
+TEST_F(PartitionLogs, AShorterLogIsReadFromItsBeginning) {
+  set_known_mark(100);
+  looks_.high = 60;
+  EXPECT_EQ(begin(), (Places{{0, 10}}));
+  EXPECT_TRUE(was_said("ends at offset 60"));
+}
+
+TEST_F(PartitionLogs, AnotherClustersLogIsReadFromItsBeginning) {
+  set_known_mark(100);
+  looks_.cluster = "two";
+  EXPECT_EQ(begin(), (Places{{0, 10}}));
+  EXPECT_TRUE(was_said("cluster two"));
+}
+
+TEST_F(PartitionLogs, WhereTheMessageIsGoneTheLogIsTakenForTheSameAndThatIsSaidOnce) {
+  set_known_mark(100);
+  looks_.low = 100;
+  EXPECT_EQ(begin(), (Places{{0, 100}}));
+  look();
+  EXPECT_EQ(metrics_.log_unverified.value(), 1U);
+  EXPECT_EQ(metrics_.offset_resets.value(), 0U);
+  EXPECT_TRUE(was_said("unverified"));
+}
+
+TEST_F(PartitionLogs, WhereTheMessageIsGoneAndNothingWasCommittedEverythingIsReadAgain) {
+  set_known_mark(100);
+  log_.commits.clear();
+  looks_.compacted = true;
+  EXPECT_EQ(begin(), (Places{{0, 10}}));
+}
+
+TEST_F(PartitionLogs, ALogThatIsKnownAgainNeedsNoCommittedOffset) {
+  set_known_mark(100);
+  log_.commits.clear();
+  EXPECT_EQ(begin(), (Places{{0, 100}}));
+}
+
+TEST_F(PartitionLogs, NothingIsReadBeforeTheLogWasLookedAt) {
+  set_known_mark(100);
+  looks_.unanswered = true;
+  EXPECT_EQ(begin(), Places{});
+  EXPECT_TRUE(set_.checking());
+  EXPECT_FALSE(set_.take(0, 100));
+  EXPECT_FALSE(set_.failing()) << "the question is under way";
+  ++epoch_;  // and is asked again with the mark of the server that there is now
+  looks_.unanswered = false;
+  looks_.silent = true;
+  settle();
+  set_.revoke(std::vector<PartitionOffset>{{0, PartitionOffset::kNone}});
+  assign_only();
+  settle();
+  EXPECT_TRUE(set_.failing());
+  EXPECT_NE(set_.trouble().find("no leader"), std::string::npos) << set_.trouble();
+  looks_.silent = false;
+  settle();
+  EXPECT_EQ(to_place(), (Places{{0, 100}}));
+}
+
+TEST_F(PartitionLogs, ATopicRecreatedUnderAReaderIsNoticedAlthoughReadingGoesOn) {
+  set_known_mark(100);
+  begin();
+  set_.placed(0);
+  read(100, 150);
+  looks_.name = "new";  // longer than what was read
+  read(150, 200);
+  EXPECT_EQ(mark_value()->log.last, looks_.point(199));
+  look();
+  EXPECT_EQ(mark(), "10");
+  EXPECT_EQ(to_place(), (Places{{0, 10}}));
+  EXPECT_EQ(metrics_.offset_resets.value(), 1U);
+  EXPECT_TRUE(was_said("no longer the log"));
+  set_.placed(0);
+  read(10, 30);
+  look();
+  EXPECT_EQ(metrics_.offset_resets.value(), 1U) << "the new log is known now";
+}
+
+TEST_F(PartitionLogs, ACrashAfterATopicWasRecreatedUnderAReaderHidesNothing) {
+  set_known_mark(100);
+  begin();
+  set_.placed(0);
+  look();
+  looks_.name = "new";
+  read(100, 150);  // and the mark says so
+  set_.revoke(std::vector<PartitionOffset>{{0, PartitionOffset::kNone}});
+  EXPECT_EQ(begin(), (Places{{0, 10}})) << "what was found again last is another message now";
+}
+
+TEST_F(PartitionLogs, AfterTroubleWithABrokerTheNewestMessageFromBeforeIsLookedFor) {
+  set_known_mark(100);
+  begin();
+  set_.placed(0);
+  read(100, 150);
+  set_.suspect_logs();
+  looks_.name = "new";
+  read(150, 160);
+  EXPECT_EQ(metrics_.offset_resets.value(), 1U) << "without waiting for the minute";
+}
+
+// An old snapshot came back, with a mark of the log that there was then.
+TEST_F(PartitionLogs, ARestoredMarkOfAnotherLogCountsAsMissing) {
+  for (const std::int64_t position : {40, 90}) {
+    looks_.name = "old";
+    set_known_mark(position);
+    const auto old_mark = store_.records()[key(0)];
+    looks_.name = "new";
+    EXPECT_EQ(begin(), (Places{{0, 10}}));
+    set_.placed(0);
+    read(10, 60);
+    EXPECT_EQ(mark(), "60");
+    store_.records()[key(0)] = old_mark;
+    settle();
+    settle();
+    EXPECT_EQ(to_place(), (Places{{0, 10}})) << position;
+    EXPECT_EQ(mark(), "10");
+    set_.revoke(std::vector<PartitionOffset>{{0, PartitionOffset::kNone}});
+  }
+}
+
+TEST_F(PartitionLogs, ARestoredMarkOfThisLogIsGoneBackTo) {
+  set_known_mark(100);
+  begin();
+  set_.placed(0);
+  read(100, 150);
+  set_known_mark(40);
+  settle();
+  EXPECT_EQ(to_place(), (Places{{0, 40}}));
+}
+
+TEST_F(PartitionLogs, ALookThatFailedIsMadeAgain) {
+  set_known_mark(100);
+  begin();
+  set_.placed(0);
+  looks_.silent = true;
+  looks_.name = "new";
+  look();
+  EXPECT_EQ(metrics_.offset_resets.value(), 0U);
+  EXPECT_FALSE(set_.failing()) << "reading goes on";
+  looks_.silent = false;
+  tick(std::chrono::seconds{2});
+  settle();
+  EXPECT_EQ(metrics_.offset_resets.value(), 1U);
+}
+
+TEST_F(PartitionLogs, ARewindKeepsWhatTheLogIsKnownBy) {
+  set_known_mark(100);
+  begin();
+  set_.placed(0);
+  read(100, 150);
+  store_.records().clear();  // Redis was emptied
+  settle();
+  EXPECT_EQ(to_place(), (Places{{0, 10}}));
+  set_.placed(0);
+  read(10, 40);
+  EXPECT_EQ(mark_value()->log.last, looks_.point(39));
+  look();
+  EXPECT_EQ(metrics_.offset_resets.value(), 0U);
+  looks_.name = "new";
+  look();
+  EXPECT_EQ(metrics_.offset_resets.value(), 1U);
+}
+
+TEST(LogVerdict, ALogThatEndsBeforeAMessageReadOnceIsAnother) {
+  // Reading went back to 30, and meanwhile the topic was recreated.
+  const KnownLog known{.cluster = "one", .points = {{90, 1, 7}}, .position = 30};
+  LogLook look{.cluster = "one", .low = 0, .high = 50};
+  look.found.emplace_back();
+  EXPECT_EQ(judge_log(known, look).is, LogVerdict::Is::kAnother);
+  look.high = 91;
+  EXPECT_EQ(judge_log(known, look).is, LogVerdict::Is::kUnknown);
+}
+
+}  // namespace
+}  // namespace fcap::updater

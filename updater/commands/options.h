@@ -1,0 +1,21 @@
+#pragma once
+
+#include "updater/commands/command_line.h"
+#include "updater/compaction/compactor.h"
+#include "updater/compaction/sweep.h"
+#include "updater/pipeline/updater.h"
+#include "updater/replay/replay.h"
+#include "updater/settings/settings.h"
+#include "updater/watch/topic_watch.h"
+
+namespace fcap::updater {
+
+/// What the daemon's parts are given of the configuration. What libfcap is given:
+/// settings/derive.h.
+[[nodiscard]] UpdaterOptions updater_options(const Settings& settings);
+[[nodiscard]] TopicWatchOptions watch_options(const Settings& settings);
+[[nodiscard]] Compactor::Options compactor_options(const Settings& settings);
+[[nodiscard]] SweepOptions sweep_options(const Settings& settings);
+[[nodiscard]] ReplayOptions replay_options(const Settings& settings, const ReplayFlags& flags);
+
+}  // namespace fcap::updater

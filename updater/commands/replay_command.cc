@@ -1,0 +1,102 @@
+#include "updater/commands/replay_command.h"
+
+#include <cstdio>
+#include <utility>
+
+#include <fmt/core.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include "events/event_decoder.h"
+#include "updater/commands/options.h"
+#include "updater/commands/run_command.h"
+#include "updater/process/log.h"
+#include "updater/replay/canary.h"
+#include "updater/replay/replay.h"
+#include "updater/settings/derive.h"
+
+namespace fcap::updater {
+namespace {
+
+/// With --resume all of it may have been replayed before.
+bool names_a_range(const ReplayFlags& flags) {
+  return !flags.resume && (flags.from_time || flags.to_time || flags.from_offset.everywhere ||
+                           flags.to_offset.everywhere || !flags.from_offset.of_partition.empty() ||
+                           !flags.to_offset.of_partition.empty());
+}
+
+std::string canary_key(const Settings& settings, const ReplayFlags& flags) {
+  return fmt::format("{}:!mark:{{0}}:{}:{}:replay", settings.ledger.key_prefix,
+                     flags.group_id.empty() ? replay_group(settings.kafka) : flags.group_id,
+                     settings.kafka.topic);
+}
+
+}  // namespace
+
+int replay_command(const Settings& settings, const CommandLine& line, const std::stop_token& stop) {
+  if (line.replay.group_id == settings.kafka.group_id) {
+    fmt::print(stderr, "--group: must not be the updater's, {}\n", settings.kafka.group_id);
+    return kExitUsage;
+  }
+  auto redis = connect_redis(settings);
+  if (!redis.ok()) {
+    spdlog::error("{}", redis.status().text());
+    return kExitFailure;
+  }
+  const auto decoder = events::make_json_event_decoder();
+  ReplayParts parts;
+  parts.store = redis.value().store.get();
+  parts.decoder = decoder.get();
+  parts.memory = [client = redis.value().client, deadline = settings.pipeline.redis_deadline] {
+    return redis_memory(*client, deadline);
+  };
+  if (!line.quiet) {
+    parts.progress = [](const ReplayProgress& progress) {
+      fmt::print(stderr, "{}\n", progress_line(progress));
+    };
+  }
+  parts.log = log_callback("replay");
+  Canary canary(redis.value().client, canary_key(settings, line.replay),
+                settings.pipeline.redis_deadline);
+  parts.lost = [&canary] {
+    if (canary.alive()) return false;
+    (void)canary.plant();  // if that fails, the next look finds it missing again
+    return true;
+  };
+  auto replay = Replay::create(replay_options(settings, line.replay), std::move(parts));
+  if (!replay.ok()) {
+    spdlog::error("{}", replay.status().text());
+    return replay.status().code() == StatusCode::kInvalidArgument ? kExitUsage : kExitFailure;
+  }
+  if (!canary.plant()) {
+    spdlog::error("Redis does not take a key to watch it by: {}", canary.why());
+    return kExitFailure;
+  }
+  const auto summary = replay.value()->run(stop);
+  if (!summary.ok()) {
+    spdlog::error("{}", summary.status().text());
+    return summary.status().code() == StatusCode::kInvalidArgument ? kExitUsage : kExitFailure;
+  }
+  fmt::print("{}\n", line.json ? summary_json(summary.value()) : summary_text(summary.value()));
+  int code = exit_code(summary.value());
+  // A range that was mistyped must not look like a replay that found nothing to do.
+  if (code == kExitOk && summary.value().messages_read == 0 && names_a_range(line.replay)) {
+    spdlog::error(
+        "nothing was replayed: the topic holds no message in the range given (--from, --to, "
+        "--from-offset, --to-offset)");
+    code = kExitFailure;
+  }
+  if (code == kExitLost) {
+    spdlog::error(
+        "Redis was reconnected or emptied again and again during the replay: see to Redis, then "
+        "run the replay again, from its beginning; what is there stays as it is");
+  }
+  if (replay.value()->abandoned()) {
+    // Kafka's client does not end by itself.
+    std::fflush(nullptr);
+    _exit(code);
+  }
+  return code;
+}
+
+}  // namespace fcap::updater

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <stop_token>
+
+#include "updater/commands/command_line.h"
+
+namespace fcap::updater {
+
+/// `replay`: progress on standard error, the summary on standard output. Gives the exit code.
+int replay_command(const Settings& settings, const CommandLine& line, const std::stop_token& stop);
+
+}  // namespace fcap::updater

@@ -1,0 +1,301 @@
+#include "updater/commands/run_command.h"
+
+#include <algorithm>
+#include <atomic>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <fmt/core.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <fcap/version.h>
+
+#include "events/event_decoder.h"
+#include "redis/redis_store.h"
+#include "sources/rule_refresher.h"
+#include "updater/commands/command_line.h"
+#include "updater/commands/options.h"
+#include "updater/http/http_server.h"
+#include "updater/metrics/exposition.h"
+#include "updater/metrics/health.h"
+#include "updater/metrics/rules_note.h"
+#include "updater/pipeline/config_publisher.h"
+#include "updater/pipeline/dead_letter_producer.h"
+#include "updater/pipeline/updater.h"
+#include "updater/process/log.h"
+#include "updater/process/service_notify.h"
+#include "updater/settings/derive.h"
+#include "updater/watch/redis_watch.h"
+#include "updater/watch/topic_watch.h"
+
+namespace fcap::updater {
+namespace {
+
+constexpr std::chrono::seconds kFirstRulesWait{5};
+constexpr std::chrono::seconds kStatusInterval{2};
+
+/// The running daemon: its parts, in the order in which they need each other.
+class Daemon {
+ public:
+  explicit Daemon(const Settings& settings)
+      : settings_(settings), health_(settings.http.stalled_after) {}
+  /// Compaction's thread asks the updater for the time, so it ends before the updater does.
+  ~Daemon() {
+    if (compactor_) compactor_->stop();
+  }
+  Daemon(const Daemon&) = delete;
+  Daemon& operator=(const Daemon&) = delete;
+
+  Status prepare();
+  Status run(const std::stop_token& stop);
+  [[nodiscard]] bool abandoned() const noexcept { return updater_ && updater_->abandoned(); }
+
+ private:
+  Status start_compaction();
+  Status start_http();
+  void start_rules();
+  Status start_watch();
+  Status make_updater();
+  void start_beats();
+  bool page(const std::string& path, HttpAnswer& answer) const;
+  [[nodiscard]] std::string status_line() const;
+
+  const Settings settings_;
+  Metrics metrics_;
+  Health health_;
+  RedisParts redis_;
+  // Of its own: what compaction waits for never opens the breaker of the writes.
+  RedisParts compaction_redis_;
+  std::unique_ptr<events::EventDecoder> decoder_ = events::make_json_event_decoder();
+  std::unique_ptr<DeadLetterProducer> dead_letters_;
+  std::unique_ptr<ConfigPublisher> config_;
+  // Compaction's clock is the updater's, and the updater tells compaction what it has written.
+  std::atomic<const Updater*> clock_{nullptr};
+  std::unique_ptr<Compactor> compactor_;
+  std::unique_ptr<sources::RuleRefresher> rules_;
+  std::unique_ptr<TopicWatch> watch_;
+  std::unique_ptr<RedisWatch> redis_watch_;
+  std::unique_ptr<Updater> updater_;
+  std::unique_ptr<MetricsExposition> exposition_;
+  std::unique_ptr<HttpServer> http_;
+};
+
+Status Daemon::prepare() {
+  auto redis = connect_redis(settings_);
+  if (!redis.ok()) return redis.status();
+  redis_ = std::move(redis).value();
+  health_.add_check(
+      [client = redis_.client](Health::Clock::time_point) { return redis_trouble(*client); });
+  redis_watch_ = std::make_unique<RedisWatch>(redis_.client, log_callback("redis"));
+  health_.add_check([this](Health::Clock::time_point) { return redis_watch_->trouble(); });
+  if (Status status = start_compaction(); !status.ok()) return status;
+  start_rules();
+  if (!settings_.kafka.dead_letter_topic.empty()) {
+    auto producer =
+        DeadLetterProducer::create(kafka_connection(settings_.kafka),
+                                   settings_.kafka.dead_letter_topic, log_callback("dead letters"));
+    if (!producer.ok()) return producer.status();
+    dead_letters_ = std::move(producer).value();
+  }
+  if (Status status = start_watch(); !status.ok()) return status;
+  if (Status status = make_updater(); !status.ok()) return status;
+  if (Status status = settings_.http.enabled ? start_http() : Status{}; !status.ok()) return status;
+  start_beats();
+  return {};
+}
+
+Status Daemon::start_compaction() {
+  if (!settings_.compaction.enabled) return {};
+  auto redis = connect_redis(settings_);
+  if (!redis.ok()) return redis.status();
+  compaction_redis_ = std::move(redis).value();
+  compactor_ = std::make_unique<Compactor>(
+      *compaction_redis_.store, compactor_options(settings_),
+      [this]() -> std::optional<Instant> {
+        const Updater* const updater = clock_.load(std::memory_order_acquire);
+        return updater == nullptr ? std::nullopt : updater->trim_now();
+      },
+      metrics_);
+  compactor_->start();
+  return {};
+}
+
+void Daemon::start_rules() {
+  if (!has_rule_source(settings_)) {
+    spdlog::info("no source of rules: an oversized record keeps its newest entries");
+    return;
+  }
+  rules_ = std::make_unique<sources::RuleRefresher>(
+      rule_source_options(settings_), RuleSet::Options{.retention = settings_.ledger.retention},
+      [this](std::shared_ptr<const RuleSet> rules) {
+        if (compactor_) compactor_->set_rules(std::move(rules));
+      },
+      log_callback("rules"));
+  const Status status = rules_->start(kFirstRulesWait);
+  // Counting needs no rules; /readyz and the metrics say that there are none.
+  if (!status.ok()) spdlog::warn("rules: {}", status.text());
+  health_.rules_check([this] { return rules_->state().reloads > 0; });
+}
+
+Status Daemon::start_watch() {
+  auto watch = TopicWatch::create(watch_options(settings_), log_callback("kafka"));
+  if (!watch.ok()) return watch.status();
+  watch_ = std::move(watch).value();
+  health_.add_check([this](Health::Clock::time_point now) { return watch_->trouble(now); });
+  return {};
+}
+
+Status Daemon::make_updater() {
+  UpdaterParts parts;
+  parts.store = redis_.store.get();
+  parts.epoch = [client = redis_.client] { return client->connection_epoch(); };
+  parts.decoder = decoder_.get();
+  parts.dead_letters = dead_letters_.get();
+  parts.hook = compactor_.get();
+  parts.health = &health_;
+  parts.redis_clock = [client = redis_.client] { return client->health().clock_difference; };
+  parts.watch = watch_.get();
+  parts.log = log_callback("pipeline");
+  auto updater = Updater::create(updater_options(settings_), std::move(parts), metrics_);
+  if (!updater.ok()) return updater.status();
+  updater_ = std::move(updater).value();
+  clock_.store(updater_.get(), std::memory_order_release);
+  return {};
+}
+
+Status Daemon::start_http() {
+  ScrapeSources sources;
+  sources.ready = [this] {
+    std::string why;
+    return health_.ready(Health::Clock::now(), why);
+  };
+  sources.kafka_connected = [this] { return watch_->connected(Health::Clock::now()); };
+  sources.lag = [this] { return watch_->lag(Health::Clock::now()); };
+  sources.redis_facts = [this] { return redis_watch_->facts(); };
+  sources.redis_connected = [client = redis_.client] { return client->connected(); };
+  sources.redis_connection_changes = [client = redis_.client] {
+    return client->connection_epoch();
+  };
+  if (rules_) sources.rules = [this] { return rules_->state(); };
+  exposition_ = std::make_unique<MetricsExposition>(metrics_, std::move(sources));
+  auto server = HttpServer::start(
+      {.address = settings_.http.address, .port = static_cast<std::uint16_t>(settings_.http.port)},
+      [this](const std::string& path, HttpAnswer& answer) { return page(path, answer); });
+  if (!server.ok()) return server.status();
+  http_ = std::move(server).value();
+  spdlog::info("serving http://{}:{}/metrics, /healthz and /readyz", settings_.http.address,
+               http_->port());
+  return {};
+}
+
+bool Daemon::page(const std::string& path, HttpAnswer& answer) const {
+  if (path == "/metrics") {
+    answer.content_type = "text/plain; version=0.0.4; charset=utf-8";
+    answer.body = exposition_->text();
+  } else if (path == "/healthz") {
+    const bool healthy = health_.healthy(Health::Clock::now());
+    answer.status = healthy ? 200 : 503;
+    answer.body = healthy ? "ok\n" : "the main loop has stalled\n";
+  } else if (path == "/readyz") {
+    std::string why;
+    const bool ready = health_.ready(Health::Clock::now(), why);
+    answer.status = ready ? 200 : 503;
+    answer.body = ready ? "ready\n" : why;
+    // Counting does not depend on rules, so these are notes and not reasons to be unready.
+    if (rules_) answer.body += rules_note(rules_->state());
+  } else {
+    return false;
+  }
+  return true;
+}
+
+std::string Daemon::status_line() const {
+  std::string why;
+  const bool ready = health_.ready(Health::Clock::now(), why);
+  for (char& c : why) {
+    if (c == '\n') c = ';';
+  }
+  const auto lag = watch_->lag(Health::Clock::now()).messages;
+  return fmt::format("{} partitions, {} events written, lag {}{}{}",
+                     metrics_.assigned_partitions.value(), metrics_.events_written.value(),
+                     lag ? std::to_string(*lag) : "unknown", ready ? "" : "; not ready: ", why);
+}
+
+void Daemon::start_beats() {
+  redis::ConfigRecord record;
+  record.key_prefix = settings_.ledger.key_prefix;
+  record.retention = settings_.ledger.retention;
+  record.null_user_ids = settings_.ledger.null_user_ids;
+  record.write_format = static_cast<int>(settings_.ledger.write_format);
+  config_ = std::make_unique<ConfigPublisher>(
+      *redis_.store, record, log_callback("config"),
+      [client = redis_.client] { return client->health().clock_difference; });
+  // Ready means that the main loop works, not that Kafka and Redis answer: it waits for them by
+  // itself, and a restart would help nobody.
+  Health::Clock::duration interval = kStatusInterval;
+  if (const auto watchdog = ServiceNotify::watchdog_interval()) {
+    interval = std::min<Health::Clock::duration>(interval, *watchdog / 4);
+  }
+  health_.on_beat(interval, [this, first = true]() mutable {
+    if (std::exchange(first, false)) ServiceNotify::ready();
+    ServiceNotify::alive(status_line());
+    config_->set_open_gaps(updater_->open_gaps());
+    config_->poll(Health::Clock::now());
+    redis_watch_->poll(Health::Clock::now());
+  });
+}
+
+Status Daemon::run(const std::stop_token& stop) {
+  const std::stop_callback on_stop(stop, [this] {
+    ServiceNotify::stopping();
+    watch_->request_stop();
+  });
+  Status status = updater_->run(stop);
+  if (compactor_) compactor_->stop();
+  http_.reset();  // its pages ask the rules
+  rules_.reset();
+  spdlog::info("stopped: {} messages read, {} events written", metrics_.messages.value(),
+               metrics_.events_written.value());
+  return status;
+}
+
+}  // namespace
+
+std::string redis_trouble(const redis::Client& client) {
+  if (client.connected()) return {};
+  const std::string why = client.last_error();
+  return fmt::format("redis: not connected{}{}", why.empty() ? "" : ": ", why);
+}
+
+Result<RedisParts> connect_redis(const Settings& settings) {
+  auto client = redis::Client::create(redis_options(settings, log_callback("redis")));
+  if (!client.ok()) return client.status();
+  RedisParts parts;
+  parts.client = std::move(client).value();
+  parts.store = redis::make_redis_store(parts.client);
+  return parts;
+}
+
+int run_command(const Settings& settings, const std::stop_token& stop) {
+  spdlog::info("fcap-updater {}: topic {} as {}, Redis {}", FCAP_VERSION, settings.kafka.topic,
+               settings.kafka.group_id, settings.redis.addresses.front());
+  Daemon daemon(settings);
+  Status status = daemon.prepare();
+  if (status.ok()) status = daemon.run(stop);
+  int exit_code = kExitOk;
+  if (!status.ok()) {
+    spdlog::error("{}", status.text());
+    exit_code = status.code() == StatusCode::kInvalidArgument ? kExitUsage : kExitFailure;
+  }
+  if (daemon.abandoned()) {
+    // Everything is committed that could be; what is left is librdkafka's.
+    spdlog::warn("Kafka's client does not end by itself; ending without it");
+    spdlog::default_logger_raw()->flush();
+    _exit(exit_code);
+  }
+  return exit_code;
+}
+
+}  // namespace fcap::updater

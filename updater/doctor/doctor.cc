@@ -1,0 +1,64 @@
+#include "updater/doctor/doctor.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "updater/doctor/kafka_check.h"
+#include "updater/doctor/postgres_check.h"
+#include "updater/doctor/redis_check.h"
+
+namespace fcap::updater {
+namespace {
+
+std::string_view level_word(Finding::Level level) noexcept {
+  switch (level) {
+    case Finding::Level::kOk:
+      return "ok";
+    case Finding::Level::kWarning:
+      return "warning";
+    case Finding::Level::kError:
+      return "error";
+  }
+  return "error";
+}
+
+}  // namespace
+
+Findings check_servers(const Settings& settings) {
+  Findings findings;
+  check_kafka_cluster(settings, findings);
+  check_redis_server(settings, findings);
+  check_postgres_server(settings, findings);
+  return findings;
+}
+
+bool must_change(const Findings& findings) noexcept {
+  return std::ranges::any_of(
+      findings, [](const Finding& finding) { return finding.level == Finding::Level::kError; });
+}
+
+std::string findings_text(const Findings& findings) {
+  std::string text;
+  for (const Finding& finding : findings) {
+    std::string line = finding.text;
+    std::ranges::replace(line, '\n', ' ');
+    text += fmt::format("{:<8} {:<9} {}\n", level_word(finding.level), finding.server, line);
+  }
+  return text;
+}
+
+std::string findings_json(const Findings& findings) {
+  auto list = nlohmann::ordered_json::array();
+  for (const Finding& finding : findings) {
+    list.push_back(
+        {{"level", level_word(finding.level)}, {"server", finding.server}, {"text", finding.text}});
+  }
+  const nlohmann::ordered_json all{{"ok", !must_change(findings)}, {"findings", list}};
+  // Servers' words need not be UTF-8.
+  return all.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace fcap::updater

@@ -1,0 +1,94 @@
+#include "updater/marks/log_watch.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace fcap::updater {
+
+void LogWatch::begin(const LogIdentity& log, std::int64_t start) {
+  forget();
+  cluster_ = log.cluster;
+  checked_ = log.last ? log.last : log.checked;
+  if (log.last && log.last->offset < start) points_.push_back(*log.last);
+}
+
+void LogWatch::forget() {
+  cluster_.clear();
+  first_.reset();
+  checked_.reset();
+  suspect_.reset();
+  points_.clear();
+  look.reset();
+  due = {};
+  said_unverified = false;
+}
+
+void LogWatch::restart(std::int64_t start) {
+  // Nothing that was delivered before may be passed by unseen: the topic may be recreated before
+  // the first message from `start` is delivered. What a look has found is the better witness: the
+  // newest message may itself be from after that.
+  if (checked_) {
+    due = {};
+  } else {
+    suspect();
+  }
+  std::erase_if(points_, [start](const LogPoint& point) { return point.offset >= start; });
+  first_.reset();
+}
+
+void LogWatch::know(const LogIdentity& log, std::int64_t start) {
+  if (points_.empty() && log.last && log.last->offset < start) points_.push_back(*log.last);
+}
+
+void LogWatch::delivered(const LogPoint& point) {
+  if (!points_.empty() && points_.back().offset >= point.offset) return;
+  // A mark may stand still for long behind a dead letter; then it may name an older message.
+  if (points_.size() >= kPointsMax) points_.erase(points_.begin() + kPointsMax / 2);
+  points_.push_back(point);
+  if (!first_) first_ = point;
+}
+
+LogIdentity LogWatch::identity(std::int64_t position) {
+  while (points_.size() > 1 && points_[1].offset < position) points_.pop_front();
+  LogIdentity log{.cluster = cluster_};
+  if (points_.empty() || points_.front().offset >= position) return log;
+  log.last = points_.front();
+  // The newest of those from before anything that is not known yet proves the most. The first that
+  // was delivered since a restart may already be of another log.
+  for (const auto& known : {checked_, suspect_}) {
+    if (known && known->offset <= log.last->offset) log.checked = known;
+  }
+  if (!log.checked && first_ && first_->offset <= log.last->offset) log.checked = first_;
+  return log;
+}
+
+void LogWatch::suspect() {
+  due = {};
+  // The first of several is the one from before whatever happened.
+  if (!suspect_ && !points_.empty()) suspect_ = points_.back();
+}
+
+void LogWatch::start_look(std::int64_t position) {
+  std::vector<LogPoint> points;
+  for (const auto& known : {first_, checked_}) {
+    if (known) points.push_back(*known);
+  }
+  if (suspect_) points.push_back(*suspect_);
+  if (!points_.empty()) points.push_back(points_.back());
+  std::ranges::sort(points, {}, &LogPoint::offset);
+  points.erase(std::unique(points.begin(), points.end()), points.end());
+  start_look(KnownLog{cluster_, std::move(points), position});
+}
+
+void LogWatch::end_look(const LogVerdict& verdict) {
+  const std::vector<LogPoint> asked = std::move(look->known.points);
+  look.reset();
+  if (suspect_ && std::ranges::find(asked, *suspect_) != asked.end()) suspect_.reset();
+  if (verdict.newest) {
+    checked_ = verdict.newest;
+  } else if (verdict.is == LogVerdict::Is::kUnknown) {
+    checked_.reset();
+  }
+}
+
+}  // namespace fcap::updater

@@ -1,0 +1,146 @@
+#include "updater/marks/mark_value.h"
+
+#include <algorithm>
+#include <charconv>
+#include <iterator>
+
+#include <fmt/format.h>
+#include <xxhash.h>
+
+namespace fcap::updater {
+namespace {
+
+constexpr std::string_view kVersionWord = "2";
+constexpr std::size_t kMarkBytesMax = 1024;
+constexpr std::size_t kClusterBytesMax = 64;
+constexpr int kHexBase = 16;
+
+/// Takes what stands before the next separator, and the separator.
+std::string_view next_part(std::string_view& rest, char separator) {
+  const std::size_t end = rest.find(separator);
+  const std::string_view part = rest.substr(0, end);
+  rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
+  return part;
+}
+
+template <typename Number>
+bool read_number(std::string_view text, Number& number, int base = 10) noexcept {
+  const char* const end = text.data() + text.size();
+  const auto [at, error] = std::from_chars(text.data(), end, number, base);
+  return error == std::errc{} && at == end;
+}
+
+void write_point(std::string& text, std::string_view name, const std::optional<LogPoint>& point) {
+  if (!point) return;
+  fmt::format_to(std::back_inserter(text), " {}={},{},{:016x}", name, point->offset,
+                 point->timestamp_ms, point->hash);
+}
+
+bool read_point(std::string_view text, std::optional<LogPoint>& point) {
+  LogPoint read;
+  if (!read_number(next_part(text, ','), read.offset) ||
+      !read_number(next_part(text, ','), read.timestamp_ms) ||
+      !read_number(text, read.hash, kHexBase)) {
+    return false;
+  }
+  point = read;
+  return true;
+}
+
+bool read_gaps(std::string_view text, std::vector<Gap>& gaps) {
+  while (!text.empty()) {
+    std::string_view gap = next_part(text, ',');
+    Gap read;
+    if (!read_number(next_part(gap, '-'), read.from) || !read_number(gap, read.to)) return false;
+    gaps.push_back(read);
+  }
+  return true;
+}
+
+bool is_cluster_word(std::string_view word) noexcept {
+  return word.size() <= kClusterBytesMax &&
+         std::all_of(word.begin(), word.end(), [](char c) { return c > ' ' && c <= '~'; });
+}
+
+bool point_holds(const std::optional<LogPoint>& point, std::int64_t below) noexcept {
+  return !point || (point->offset >= 0 && point->offset < below && point->timestamp_ms >= -1);
+}
+
+/// Whether a mark is as its description demands.
+bool holds(const MarkValue& mark) noexcept {
+  if (mark.position < 0 || mark.gaps.size() > MarkValue::kGapsMax) return false;
+  if (!is_cluster_word(mark.log.cluster)) return false;
+  if (!point_holds(mark.log.last, mark.position)) return false;
+  if (mark.log.checked && !mark.log.last) return false;
+  if (mark.log.checked && !point_holds(mark.log.checked, mark.log.last->offset + 1)) return false;
+  std::int64_t end = -1;
+  for (const Gap& gap : mark.gaps) {
+    if (gap.from <= end || gap.from < 0 || gap.to <= gap.from) return false;
+    end = gap.to;
+  }
+  return end <= mark.position;
+}
+
+}  // namespace
+
+std::string encode_mark(const MarkValue& mark) {
+  std::string text = fmt::format("{} {}", kVersionWord, mark.position);
+  if (!mark.log.cluster.empty()) text.append(" cluster=").append(mark.log.cluster);
+  write_point(text, "last", mark.log.last);
+  write_point(text, "checked", mark.log.checked);
+  std::string_view before = " gaps=";
+  for (const Gap& gap : mark.gaps) {
+    fmt::format_to(std::back_inserter(text), "{}{}-{}", before, gap.from, gap.to);
+    before = ",";
+  }
+  return text;
+}
+
+std::optional<MarkValue> decode_mark(std::string_view text) {
+  if (text.size() > kMarkBytesMax) return std::nullopt;
+  std::string_view rest = text;
+  MarkValue mark;
+  if (next_part(rest, ' ') != kVersionWord || !read_number(next_part(rest, ' '), mark.position)) {
+    return std::nullopt;
+  }
+  while (!rest.empty()) {
+    std::string_view value = next_part(rest, ' ');
+    const std::string_view name = next_part(value, '=');
+    const bool read = name == "cluster"   ? !(mark.log.cluster = value).empty()
+                      : name == "last"    ? read_point(value, mark.log.last)
+                      : name == "checked" ? read_point(value, mark.log.checked)
+                      : name == "gaps"    ? read_gaps(value, mark.gaps)
+                                          : false;
+    if (!read) return std::nullopt;
+  }
+  // One value has one form: a mark is compared by its bytes.
+  if (!holds(mark) || encode_mark(mark) != text) return std::nullopt;
+  return mark;
+}
+
+std::optional<std::int64_t> decode_old_mark(std::string_view text) noexcept {
+  std::int64_t offset = 0;
+  if (!read_number(text, offset) || offset < 0) return std::nullopt;
+  return offset;
+}
+
+std::string cluster_word(std::string_view cluster_id) {
+  if (is_cluster_word(cluster_id)) return std::string(cluster_id);
+  return fmt::format("xxh3:{:016x}", XXH3_64bits(cluster_id.data(), cluster_id.size()));
+}
+
+std::uint64_t hash_message(std::string_view key, std::string_view payload) noexcept {
+  return XXH3_64bits_withSeed(payload.data(), payload.size(), XXH3_64bits(key.data(), key.size()));
+}
+
+std::string mark_key(std::string_view prefix, std::string_view group, std::string_view topic,
+                     std::int32_t partition) {
+  return fmt::format("{}:!mark:{{0}}:{}:{}:{}", prefix, group, topic, partition);
+}
+
+std::string old_mark_key(std::string_view prefix, std::string_view group, std::string_view topic,
+                         std::int32_t partition) {
+  return fmt::format("{}:mark:{{0}}:{}:{}:{}", prefix, group, topic, partition);
+}
+
+}  // namespace fcap::updater

@@ -1,0 +1,84 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fcap::updater {
+
+/// A message by which a partition's log is known again.
+struct LogPoint {
+  std::int64_t offset = 0;
+  std::int64_t timestamp_ms = -1;  ///< the broker's; -1: it has none
+  std::uint64_t hash = 0;          ///< hash_message()
+
+  friend bool operator==(const LogPoint&, const LogPoint&) = default;
+};
+
+/// Of which log a mark speaks.
+struct LogIdentity {
+  /// The Kafka cluster's id, as cluster_word() has it; empty: not known.
+  std::string cluster = {};
+  /// The last message delivered below the mark's position.
+  std::optional<LogPoint> last = {};
+  /// The last message that was delivered and, later, found in the log once more; where there is
+  /// none at or before `last`, the first one delivered.
+  std::optional<LogPoint> checked = {};
+
+  friend bool operator==(const LogIdentity&, const LogIdentity&) = default;
+};
+
+/// Offsets [from, to) whose events may be missing.
+struct Gap {
+  std::int64_t from = 0;
+  std::int64_t to = 0;
+
+  friend bool operator==(const Gap&, const Gap&) = default;
+};
+
+/// What a partition's mark says: every event below `position` that is in no gap has been executed
+/// in this very data set. Its bytes are defined in docs/keys.md.
+struct MarkValue {
+  static constexpr std::size_t kGapsMax = 8;
+
+  std::int64_t position = 0;
+  LogIdentity log = {};
+  /// Ascending, apart from each other, below `position`; at most kGapsMax.
+  std::vector<Gap> gaps = {};
+
+  /// Every event below it is there.
+  [[nodiscard]] std::int64_t complete_below() const noexcept {
+    return gaps.empty() ? position : gaps.front().from;
+  }
+
+  friend bool operator==(const MarkValue&, const MarkValue&) = default;
+};
+
+/// The value's bytes. It must be as described above.
+[[nodiscard]] std::string encode_mark(const MarkValue& mark);
+
+/// None: no mark of this version; exactly what encode_mark() writes is one.
+[[nodiscard]] std::optional<MarkValue> decode_mark(std::string_view text);
+
+/// A mark as releases before version 2 wrote it: a decimal offset. None: not one.
+[[nodiscard]] std::optional<std::int64_t> decode_old_mark(std::string_view text) noexcept;
+
+/// A cluster's id as it stands in a mark: itself, or its hash where it has other bytes than visible
+/// ASCII, or too many.
+[[nodiscard]] std::string cluster_word(std::string_view cluster_id);
+
+/// XXH3-64 of the payload, seeded with XXH3-64 of the key (an absent one is empty).
+[[nodiscard]] std::uint64_t hash_message(std::string_view key, std::string_view payload) noexcept;
+
+/// "<prefix>:!mark:{0}:<group>:<topic>:<partition>". The braces hold the node's tag: a cluster will
+/// need a mark per node.
+[[nodiscard]] std::string mark_key(std::string_view prefix, std::string_view group,
+                                   std::string_view topic, std::int32_t partition);
+/// Where releases before version 2 kept it.
+[[nodiscard]] std::string old_mark_key(std::string_view prefix, std::string_view group,
+                                       std::string_view topic, std::int32_t partition);
+
+}  // namespace fcap::updater

@@ -1,0 +1,156 @@
+#include "updater/pipeline/config_publisher.h"
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <utility>
+
+#include "base/clock.h"
+
+namespace fcap::updater {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr std::chrono::seconds kLookEvery{10};
+constexpr std::chrono::seconds kCallTime{2};
+// Longer than any retention. It is extended every day, so that it ends only with the installation.
+constexpr std::chrono::days kKeptFor{430};
+constexpr std::chrono::hours kExtendEvery{24};
+
+}  // namespace
+
+/// One operation. It keeps itself alive until it is complete.
+class ConfigPublisher::Call final : public StoreCompletion {
+ public:
+  static std::shared_ptr<Call> make() {
+    auto call = std::make_shared<Call>();
+    call->self_ = call;
+    return call;
+  }
+  void complete(const StoreOutcome& outcome) noexcept override {
+    const std::shared_ptr<Call> self = std::move(self_);
+    code = outcome.code;
+    record = outcome.record;
+    text = outcome.text;
+    ended.store(true, std::memory_order_release);
+  }
+
+  std::atomic<bool> ended{false};
+  StoreCode code = StoreCode::kUnavailable;
+  std::string record;
+  std::string text;
+
+ private:
+  std::shared_ptr<Call> self_;
+};
+
+ConfigPublisher::ConfigPublisher(Store& store, const redis::ConfigRecord& record, LogCallback log,
+                                 StoreClock store_clock)
+    : store_(&store),
+      key_(redis::config_key(record.key_prefix)),
+      text_(redis::encode_config(record)),
+      retention_(record.retention),
+      log_(std::move(log)),
+      store_clock_(std::move(store_clock)) {}
+
+ConfigPublisher::~ConfigPublisher() = default;
+
+void ConfigPublisher::poll(Clock::time_point now) {
+  if (call_) {
+    if (!call_->ended.load(std::memory_order_acquire)) return;
+    const std::shared_ptr<Call> ended = std::exchange(call_, nullptr);
+    take(*ended);
+    if (call_) return;
+  }
+  if (now < look_at_) return;
+  look_at_ = now + kLookEvery;
+  writing_ = false;
+  call_ = Call::make();
+  store_->get(key_, now + kCallTime, *call_);
+}
+
+void ConfigPublisher::set_open_gaps(OpenGaps gaps) {
+  if (gaps == gaps_) return;
+  gaps_ = std::move(gaps);
+  gaps_name_ = redis::missing_before_name(gaps_.group_id, gaps_.topic);
+  look_at_ = {};
+}
+
+void ConfigPublisher::take(const Call& call) {
+  if (writing_) {
+    // After a conflict or a failure the next look finds what there is.
+    if (call.code == StoreCode::kConflict) look_at_ = {};
+    if (call.code != StoreCode::kOk) return;
+    settled_ = true;
+    extend_at_ = Clock::now() + kExtendEvery;
+    return;
+  }
+  if (call.code == StoreCode::kNotFound) return write(nullptr, text_, {});
+  if (call.code != StoreCode::kOk) return;
+  const auto found = redis::parse_config(call.record);
+  const Missing recorded = found.ok() ? found.value().missing_before : Missing{};
+  const bool ours = found.ok() && redis::with_missing_before(call.record, {}) == text_;
+  if (settled_) {
+    const bool said = missing_now(recorded, Detail::kEachPartition) == recorded;
+    const bool due = ours && Clock::now() >= extend_at_;
+    // Two updaters that are set differently must not overwrite each other forever.
+    if (found.ok() && (!said || due)) write(&call.record, call.record, recorded);
+    return;
+  }
+  if (!ours && log_) {
+    log_(LogLevel::kWarning, key_ + " says " + call.record + " and is replaced by " + text_ +
+                                 ": Checkers must be set like this updater");
+  }
+  write(&call.record, text_, recorded);
+}
+
+std::chrono::milliseconds ConfigPublisher::store_ahead() const {
+  const auto ahead = store_clock_ ? store_clock_() : std::nullopt;
+  return ahead.value_or(milliseconds{0});
+}
+
+/// What is recorded of the gaps of this updater's partitions is replaced by what they are now, and
+/// what no window reaches any more goes. What is said of partitions that nobody has at present
+/// stays: whoever takes one over knows whether its gap is still open.
+ConfigPublisher::Missing ConfigPublisher::missing_now(Missing recorded, Detail detail) const {
+  std::map<std::string, Instant>& topic = recorded[gaps_name_];
+  std::string latest;
+  for (const auto& [partition, before] : gaps_.missing_before) {
+    const std::string name = std::to_string(partition);
+    topic.erase(name);
+    if (!before) continue;
+    if (detail == Detail::kLatestOnly && !latest.empty()) {
+      if (topic[latest] >= *before) continue;
+      topic.erase(latest);
+    }
+    topic[name] = *before;
+    latest = name;
+  }
+  // By the clock that is behind: what another still states must stay.
+  const Instant reached = base::wall_now() + std::min(store_ahead(), milliseconds{0}) - retention_;
+  for (auto& [name, partitions] : recorded) {
+    std::erase_if(partitions, [reached](const auto& it) { return it.second < reached; });
+  }
+  std::erase_if(recorded, [](const auto& it) { return it.second.empty(); });
+  return recorded;
+}
+
+void ConfigPublisher::write(const std::string* found, const std::string& config,
+                            const Missing& recorded) {
+  std::string text =
+      redis::with_missing_before(config, missing_now(recorded, Detail::kEachPartition));
+  // Checkers take the latest instant of all, so this says the same to them.
+  if (text.size() > redis::kConfigBytesMax) {
+    text = redis::with_missing_before(config, missing_now(recorded, Detail::kLatestOnly));
+  }
+  // The store judges it by its own clock, which may be more than that ahead of this one.
+  const Instant expire_at = base::wall_now() + store_ahead() + kKeptFor;
+  Store::CompareAndSet change{key_, std::nullopt, text, expire_at};
+  if (found != nullptr) change.expected = *found;
+  writing_ = true;
+  call_ = Call::make();
+  store_->compare_and_set(change, Clock::now() + kCallTime, *call_);
+}
+
+}  // namespace fcap::updater

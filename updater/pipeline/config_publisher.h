@@ -1,0 +1,69 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <fcap/log.h>
+#include <fcap/store.h>
+
+#include "redis/config_record.h"
+#include "updater/pipeline/gap_times.h"
+
+namespace fcap::updater {
+
+/// Keeps `<prefix>:!config` in the store: how this updater is set, for Checkers to compare
+/// themselves with, and which events its open gaps lack. Written at the start where it is missing
+/// or says something else, again where it has gone missing since (a Redis that lost its data), and
+/// when gaps open or close. What other updaters say of their partitions stays. Never blocks.
+///
+/// Thread safety: poll() from one thread. The store must outlive it; an operation under way at its
+/// end completes by itself.
+class ConfigPublisher {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  /// The store's clock minus this machine's, as last compared.
+  using StoreClock = std::function<std::optional<std::chrono::milliseconds>()>;
+
+  ConfigPublisher(Store& store, const redis::ConfigRecord& record, LogCallback log,
+                  StoreClock store_clock = {});
+  ~ConfigPublisher();
+  ConfigPublisher(const ConfigPublisher&) = delete;
+  ConfigPublisher& operator=(const ConfigPublisher&) = delete;
+
+  /// What is to be said of gaps from now on.
+  void set_open_gaps(OpenGaps gaps);
+
+  /// Does what is due; to be called every few seconds.
+  void poll(Clock::time_point now);
+
+ private:
+  class Call;
+
+  void take(const Call& call);
+  using Missing = redis::ConfigRecord::MissingBefore;
+  enum class Detail : std::uint8_t { kEachPartition, kLatestOnly };
+  [[nodiscard]] std::chrono::milliseconds store_ahead() const;
+  [[nodiscard]] Missing missing_now(Missing recorded, Detail detail) const;
+  void write(const std::string* found, const std::string& config, const Missing& recorded);
+
+  Store* store_;
+  const std::string key_;
+  const std::string text_;  // without gaps
+  const std::chrono::milliseconds retention_;
+  const LogCallback log_;
+  const StoreClock store_clock_;
+  OpenGaps gaps_;
+  std::string gaps_name_;       // the topic's, in the record
+  std::shared_ptr<Call> call_;  // under way, or ended and not looked at
+  bool writing_ = false;
+  bool settled_ = false;  // whether it has been written or found right since the start
+  Clock::time_point look_at_{};
+  Clock::time_point extend_at_{};
+};
+
+}  // namespace fcap::updater

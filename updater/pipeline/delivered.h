@@ -1,0 +1,16 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace fcap::updater {
+
+/// A message as it was delivered; its views live as long as whoever delivered it says.
+struct Delivered {
+  std::int64_t offset = 0;
+  std::int64_t timestamp_ms = -1;  ///< the broker's; -1: none
+  std::string_view key = {};
+  std::string_view payload = {};
+};
+
+}  // namespace fcap::updater

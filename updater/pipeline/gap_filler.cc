@@ -1,0 +1,294 @@
+#include "updater/pipeline/gap_filler.h"
+
+#include <algorithm>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "ledger/encode.h"
+#include "updater/pipeline/message_view.h"
+#include "updater/pipeline/presence.h"
+
+namespace fcap::updater {
+namespace {
+
+constexpr std::chrono::milliseconds kLookupStep{1};
+constexpr std::size_t kLookupsMax = 2;
+
+}  // namespace
+
+/// A chunk of messages by user, and the users' records as they are being read.
+class GapFiller::Lookup {
+ public:
+  explicit Lookup(const Coalescer::Options& records) : events(records) {}
+
+  void start(Store& store, Store::Deadline deadline) {
+    records_.clear();
+    events.for_each_user([this](std::string_view key, const auto&, const auto&) {
+      records_.push_back(std::make_unique<Record>(*this, key));
+    });
+    pending_.store(records_.size(), std::memory_order_relaxed);
+    for (const auto& record : records_) store.get(record->key, deadline, *record);
+  }
+  [[nodiscard]] bool ended() const noexcept {
+    return pending_.load(std::memory_order_acquire) == 0;
+  }
+  /// What is known of a user's record; empty: that it is not there, or nothing.
+  [[nodiscard]] std::string_view record(std::size_t user) const noexcept {
+    return records_[user]->bytes;
+  }
+
+  std::uint64_t ticket = 0;
+  Coalescer events;
+  std::vector<Batch::Position> positions;  // of each user's first message
+  std::vector<Batch::Erasure> erasures;
+  std::size_t seen = 0;
+  std::size_t messages = 0;
+
+ private:
+  struct Record final : StoreCompletion {
+    Record(Lookup& owner, std::string_view of) : lookup(&owner), key(of) {}
+    void complete(const StoreOutcome& outcome) noexcept override {
+      if (outcome.code == StoreCode::kOk) bytes.assign(outcome.record);
+      lookup->pending_.fetch_sub(1, std::memory_order_acq_rel);
+    }
+    Lookup* lookup;
+    std::string key;
+    std::string bytes;
+  };
+  std::vector<std::unique_ptr<Record>> records_;
+  std::atomic<std::size_t> pending_{0};
+};
+
+GapFiller::GapFiller(GapFillerOptions options, GapFillerParts parts, Metrics& metrics)
+    : options_(std::move(options)), parts_(std::move(parts)), metrics_(&metrics) {}
+
+GapFiller::~GapFiller() {
+  // Ends: every store operation completes by its deadline.
+  for (const auto& lookup : lookups_) {
+    while (!lookup->ended()) std::this_thread::sleep_for(kLookupStep);
+  }
+}
+
+bool GapFiller::current(const Batch& batch) const {
+  const auto segment = segments_.find(batch.gap_ticket);
+  return segment != segments_.end() && parts_.partitions->filling(segment->second.what);
+}
+
+void GapFiller::written(const Batch& batch) {
+  const auto segment = segments_.find(batch.gap_ticket);
+  if (segment != segments_.end()) --segment->second.chunks;
+}
+
+void GapFiller::await_letter(const Batch& batch, std::int64_t offset) {
+  const auto segment = segments_.find(batch.gap_ticket);
+  if (segment != segments_.end()) segment->second.letters.insert(offset);
+}
+
+void GapFiller::letter_arrived(std::int32_t partition, std::int64_t offset) {
+  for (auto& [ticket, segment] : segments_) {
+    if (segment.what.partition != partition) continue;
+    const auto letter = segment.letters.find(offset);
+    if (letter != segment.letters.end()) segment.letters.erase(letter);
+  }
+}
+
+void GapFiller::turn(Clock::time_point now, bool read) {
+  drop_passed();
+  settle_lookups();
+  finish_segments();
+  if (read) {
+    begin_segments(now);
+    while (lookups_.size() < kLookupsMax && take_chunk(now)) {
+    }
+  }
+  metrics_->gap_offsets.set(parts_.partitions->offsets_missing());
+}
+
+void GapFiller::drop_passed() {
+  std::erase_if(segments_, [this](const auto& it) {
+    if (parts_.partitions->filling(it.second.what)) return false;
+    parts_.log->stop(it.second.what.partition);
+    return true;
+  });
+}
+
+bool GapFiller::being_filled(std::int32_t partition) const {
+  return std::any_of(segments_.begin(), segments_.end(),
+                     [partition](const auto& it) { return it.second.what.partition == partition; });
+}
+
+void GapFiller::begin_segments(Clock::time_point now) {
+  parts_.partitions->list_segments(listed_);
+  for (const GapSegment& segment : listed_) {
+    if (segments_.size() >= options_.partitions_max) return;
+    if (being_filled(segment.partition)) continue;
+    const auto wait = not_before_.find(segment.partition);
+    if (wait != not_before_.end() && now < wait->second) continue;
+    const std::uint64_t ticket = ++tickets_;
+    segments_[ticket].what = segment;
+    parts_.log->read(ticket, segment.partition, segment.from, segment.to);
+  }
+}
+
+bool GapFiller::take_chunk(Clock::time_point now) {
+  const std::size_t room = parts_.writer->gap_room();
+  if (room == 0 || segments_.empty()) return false;
+  const std::optional<GapLog::Chunk> chunk = parts_.log->take(room);
+  if (!chunk) return false;
+  const auto found = segments_.find(chunk->ticket);
+  if (found == segments_.end()) return true;  // passed
+  Segment& segment = found->second;
+  if (!chunk->failure.empty()) {
+    const std::string text =
+        fmt::format("partition {}: the gap from {} to {} cannot be read, and is tried again: {}",
+                    segment.what.partition, segment.what.from, segment.what.to, chunk->failure);
+    // Every second; the log gets the first, second, fourth … time.
+    const std::uint64_t times = unreadable_.note(text, now);
+    if (parts_.report && times > 0) {
+      parts_.report(LogLevel::kWarning,
+                    times == 1 ? text : fmt::format("{} ({} times)", text, times));
+    }
+    give_up(found, now);
+    return true;
+  }
+  segment.read_to_end = segment.read_to_end || chunk->end;
+  if (chunk->messages.empty()) return true;
+  if (idle_.empty()) idle_.push_back(std::make_unique<Lookup>(options_.records));
+  std::unique_ptr<Lookup> lookup = std::move(idle_.back());
+  idle_.pop_back();
+  if (!judge(segment, *chunk, *lookup)) {
+    idle_.push_back(std::move(lookup));
+    give_up(found, now);
+    return true;
+  }
+  ++segment.chunks;
+  lookup->start(*parts_.store, now + options_.read_deadline);
+  lookups_.push_back(std::move(lookup));
+  return true;
+}
+
+void GapFiller::give_up(Segments::iterator segment, Clock::time_point now) {
+  const std::int32_t partition = segment->second.what.partition;
+  not_before_[partition] = now + options_.again_after;
+  parts_.log->stop(partition);
+  segments_.erase(segment);
+}
+
+bool GapFiller::judge(Segment& segment, const GapLog::Chunk& chunk, Lookup& lookup) {
+  lookup.ticket = chunk.ticket;
+  lookup.positions.clear();
+  lookup.erasures.clear();
+  lookup.seen = 0;
+  lookup.messages = chunk.messages.size();
+  const IntakeClocks clocks = parts_.clocks();
+  std::uint64_t bytes = 0;
+  for (const GapLog::Message& message : chunk.messages) {
+    bytes += message.what.payload.size();
+    if (!judge_message(segment, message, clocks, lookup)) {
+      lookup.events.clear();
+      return false;
+    }
+  }
+  metrics_->messages.add(chunk.messages.size());
+  metrics_->message_bytes.add(bytes);
+  metrics_->gap_messages.add(chunk.messages.size());
+  return true;
+}
+
+bool GapFiller::judge_message(Segment& segment, const GapLog::Message& message,
+                              const IntakeClocks& clocks, Lookup& lookup) {
+  std::optional<MessageView> view;
+  if (message.whole != nullptr) view.emplace(*message.whole, options_.topic);
+  if (message.what.timestamp_ms >= 0) {
+    note_newest(segment, instant_from_ms(message.what.timestamp_ms));
+  }
+  Intake& intake = *parts_.intake;
+  Intake::Fate fate =
+      view ? intake.judge(view->message(), clocks) : intake.judge(message.what.payload, clocks);
+  while (true) {
+    switch (fate) {
+      case Intake::Fate::kWrite:
+        note_newest(segment, intake.event().time);
+        take_event(intake.event(), {segment.what.partition, message.what.offset}, lookup);
+        break;
+      case Intake::Fate::kTooOld:
+        metrics_->events_too_old.add();
+        break;
+      case Intake::Fate::kNullUser:
+        metrics_->events_null_user.add();
+        break;
+      case Intake::Fate::kReject:
+        // It was put aside when it was read first, by other settings or clocks perhaps.
+        if (parts_.reject(segment.what.partition, message, intake.rejected())) {
+          segment.letters.insert(message.what.offset);
+        }
+        break;
+      case Intake::Fate::kNotYet:
+        return false;
+    }
+    if (!intake.more()) return true;
+    fate = intake.judge_next(clocks);
+  }
+}
+
+void GapFiller::note_newest(Segment& segment, Instant at) {
+  segment.newest = std::max(segment.newest.value_or(at), at);
+}
+
+void GapFiller::take_event(const events::Event& event, const Batch::Position& at, Lookup& lookup) {
+  if (lookup.events.add(event) == lookup.positions.size()) lookup.positions.push_back(at);
+  if (event.kind == events::Event::Kind::kSeen) {
+    ++lookup.seen;
+  } else {
+    lookup.erasures.push_back({event.time, at.partition, at.offset});
+  }
+}
+
+void GapFiller::settle_lookups() {
+  for (std::size_t i = 0; i < lookups_.size();) {
+    if (!lookups_[i]->ended()) {
+      ++i;
+      continue;
+    }
+    std::unique_ptr<Lookup> lookup = std::move(lookups_[i]);
+    lookups_.erase(lookups_.begin() + static_cast<std::ptrdiff_t>(i));
+    if (segments_.contains(lookup->ticket)) {
+      submit(*lookup);
+    } else {
+      lookup->events.clear();
+    }
+    idle_.push_back(std::move(lookup));
+  }
+}
+
+void GapFiller::submit(Lookup& lookup) {
+  Batch& batch = parts_.writer->take();
+  batch.gap_ticket = lookup.ticket;
+  batch.messages = lookup.messages;
+  batch.events = lookup.seen;
+  batch.erasures = lookup.erasures;
+  batch.positions = lookup.positions;
+  lookup.events.finish(batch.writes, [&](std::size_t user, auto& entries, auto& erased_until) {
+    // A record that cannot be read is written: nothing depends on its having been looked at.
+    const bool known = ledger_.decode(lookup.record(user)) == ledger::DecodeCode::kOk;
+    batch.found_there.push_back(known && !lookup.record(user).empty() &&
+                                keep_missing(ledger_, entries, erased_until));
+  });
+  parts_.writer->submit(batch);
+}
+
+void GapFiller::finish_segments() {
+  std::erase_if(segments_, [this](const auto& it) {
+    const Segment& segment = it.second;
+    if (!segment.read_to_end || segment.chunks > 0 || !segment.letters.empty()) return false;
+    if (parts_.partitions->segment_done(segment.what) && parts_.filled) {
+      parts_.filled(segment.what, segment.newest);
+    }
+    return true;
+  });
+}
+
+}  // namespace fcap::updater

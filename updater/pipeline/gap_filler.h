@@ -1,0 +1,128 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <fcap/redis_options.h>
+#include <fcap/store.h>
+#include <fcap/time.h>
+
+#include "redis/occurrences.h"
+#include "updater/metrics/metrics.h"
+#include "updater/pipeline/batch_writer.h"
+#include "updater/pipeline/coalescer.h"
+#include "updater/pipeline/gap_log.h"
+#include "updater/pipeline/intake.h"
+#include "updater/pipeline/partition_set.h"
+
+namespace fcap::updater {
+
+struct GapFillerOptions {
+  Coalescer::Options records;
+  std::string topic = {};
+  /// How many partitions are filled at a time.
+  std::size_t partitions_max = 4;
+  std::chrono::milliseconds read_deadline{2000};  ///< of records
+  /// Before a stretch that could not be read is asked for again.
+  std::chrono::milliseconds again_after{1000};
+};
+
+/// What the filler works with; everything must outlive it.
+struct GapFillerParts {
+  PartitionSet* partitions = nullptr;
+  BatchWriter* writer = nullptr;
+  Store* store = nullptr;
+  GapLog* log = nullptr;
+  Intake* intake = nullptr;
+  std::function<IntakeClocks()> clocks;
+  /// Sends a message that is no event where it belongs; it counts as done when letter_arrived()
+  /// was called. False: it need not be waited for.
+  std::function<bool(std::int32_t partition, const GapLog::Message&, const events::Rejected&)>
+      reject;
+  LogCallback report = {};
+  /// A segment was filled. No event of it is later than `newest`, nor was a message written later
+  /// by its broker's timestamp; none: it had neither. May be empty.
+  std::function<void(const GapSegment&, std::optional<Instant> newest)> filled = {};
+};
+
+/// Fills the gaps of partitions while live messages are read and written: reads a segment of a gap
+/// from the log, looks at each user's record, and appends what it lacks, by a few writes at a time.
+/// A segment counts when all of it was acknowledged on connections that have not changed since.
+/// That the records are looked at only keeps them short: to append again what is there would change
+/// no answer.
+///
+/// Thread safety: one thread (the main loop's) calls it; completions arrive from anywhere.
+class GapFiller {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  GapFiller(GapFillerOptions options, GapFillerParts parts, Metrics& metrics);
+  /// Waits for records that are being read (at most their deadline).
+  ~GapFiller();
+  GapFiller(const GapFiller&) = delete;
+  GapFiller& operator=(const GapFiller&) = delete;
+
+  /// Moves everything on. `read`: more may be read and written now.
+  void turn(Clock::time_point now, bool read);
+  /// Whether there is something to fill.
+  [[nodiscard]] bool busy() const noexcept { return !segments_.empty(); }
+
+  /// Whether a batch that the filler has submitted is still worth writing.
+  [[nodiscard]] bool current(const Batch& batch) const;
+  /// Such a batch has been written. To be called before it is released.
+  void written(const Batch& batch);
+  /// A write that Redis refuses for its key becomes a dead letter, which is waited for.
+  void await_letter(const Batch& batch, std::int64_t offset);
+  void letter_arrived(std::int32_t partition, std::int64_t offset);
+
+ private:
+  struct Segment {
+    GapSegment what;
+    std::size_t chunks = 0;  // being looked up or written
+    bool read_to_end = false;
+    std::multiset<std::int64_t> letters = {};  // that have not arrived
+    std::optional<Instant> newest = {};        // of its events and of its broker's timestamps
+  };
+  class Lookup;
+  using Segments = std::map<std::uint64_t, Segment>;
+
+  void drop_passed();
+  void begin_segments(Clock::time_point now);
+  /// False when no chunk has arrived, or when there is no room for one.
+  bool take_chunk(Clock::time_point now);
+  /// Its segment is read again from its beginning, in a while.
+  void give_up(Segments::iterator segment, Clock::time_point now);
+  /// False: some message cannot be decoded yet.
+  bool judge(Segment& segment, const GapLog::Chunk& chunk, Lookup& lookup);
+  bool judge_message(Segment& segment, const GapLog::Message& message, const IntakeClocks& clocks,
+                     Lookup& lookup);
+  static void note_newest(Segment& segment, Instant at);
+  static void take_event(const events::Event& event, const Batch::Position& at, Lookup& lookup);
+  void submit(Lookup& lookup);
+  void settle_lookups();
+  void finish_segments();
+  [[nodiscard]] bool being_filled(std::int32_t partition) const;
+
+  GapFillerOptions options_;
+  GapFillerParts parts_;
+  Metrics* metrics_;
+  Segments segments_;  // by ticket
+  std::uint64_t tickets_ = 0;
+  std::map<std::int32_t, Clock::time_point> not_before_;
+  redis::Occurrences unreadable_;
+  std::vector<std::unique_ptr<Lookup>> lookups_;  // under way
+  std::vector<std::unique_ptr<Lookup>> idle_;
+  std::vector<GapSegment> listed_;  // scratch
+  ledger::Ledger ledger_;           // scratch
+};
+
+}  // namespace fcap::updater

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "updater/pipeline/delivered.h"
+
+struct rd_kafka_message_s;
+
+namespace fcap::updater {
+
+/// Reads stretches of partitions, beside whoever reads their ends. Never blocks its caller.
+///
+/// Thread safety: one thread calls it.
+class GapLog {
+ public:
+  struct Message {
+    Delivered what;
+    const rd_kafka_message_s* whole = nullptr;  ///< Kafka's; null where there is no Kafka
+  };
+  /// Some of a stretch's messages, in order.
+  struct Chunk {
+    std::uint64_t ticket = 0;
+    std::vector<Message> messages = {};
+    std::shared_ptr<void> owner = {};  ///< what the messages' views live in
+    bool end = false;                  ///< the stretch has no more messages
+    /// Why the stretch is not read on; empty: it is. Whoever asked has to ask again.
+    std::string failure = {};
+  };
+
+  /// Begins to read [from, to) of a partition that is not being read. Answers carry the ticket.
+  virtual void read(std::uint64_t ticket, std::int32_t partition, std::int64_t from,
+                    std::int64_t to) = 0;
+  /// Reads a partition no more; what is on its way may still come.
+  virtual void stop(std::int32_t partition) = 0;
+  /// What has been read next, if anything; at most about `messages_max`.
+  virtual std::optional<Chunk> take(std::size_t messages_max) = 0;
+
+ protected:
+  ~GapLog() = default;
+};
+
+}  // namespace fcap::updater

@@ -1,0 +1,271 @@
+#include "updater/pipeline/gap_reader.h"
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/thread.h"
+#include "kafka/handles.h"
+#include "kafka/lone_consumer.h"
+
+namespace fcap::updater {
+namespace {
+
+constexpr int kGapAnswerMs = 5000;  // for a question about a partition's ends
+constexpr int kGapMessageMs = 50;   // how often it is looked whether something else is wanted
+constexpr std::size_t kChunkMessages = 500;
+constexpr std::size_t kQueuedMessages = 4'000;
+constexpr std::size_t kQueuedBytes = std::size_t{8} << 20U;
+constexpr std::chrono::seconds kReaderEndsWithin{1};
+
+using MessagePtr = kafka::Ptr<rd_kafka_message_t>;
+
+Delivered delivered_from(const rd_kafka_message_t& message) noexcept {
+  rd_kafka_timestamp_type_t type = RD_KAFKA_TIMESTAMP_NOT_AVAILABLE;
+  const std::int64_t ms = rd_kafka_message_timestamp(&message, &type);
+  return {message.offset,
+          type == RD_KAFKA_TIMESTAMP_NOT_AVAILABLE ? -1 : ms,
+          {static_cast<const char*>(message.key), message.key_len},
+          {static_cast<const char*>(message.payload), message.len}};
+}
+
+}  // namespace
+
+/// What the reader and its thread share.
+struct GapReader::State {
+  explicit State(Options o) : options(std::move(o)) {}
+
+  struct Stretch {
+    std::uint64_t ticket = 0;
+    std::int64_t next = 0;
+    std::int64_t to = 0;
+  };
+  using Stretches = std::map<std::int32_t, Stretch>;
+
+  void run();
+  void assign();
+  void read_some();
+  void take_message(MessagePtr message, Chunk& chunk, std::vector<MessagePtr>& kept);
+  void find_beginning(std::int32_t partition, Stretch& stretch, Chunk& chunk);
+  void hand_over(std::map<std::int32_t, Chunk> chunks);
+
+  const Options options;
+  kafka::LoneConsumer consumer;  // the thread's; destroyed at its end
+  Stretches reading;             // the thread's: what is assigned, and how far it has been read
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool stop = false;     // guarded by mutex, as is what follows
+  Stretches wanted;      // what is to be read; those that have ended are gone
+  bool renewed = false;  // `wanted` has other stretches than the thread knows
+  std::deque<Chunk> chunks;
+  std::size_t queued_messages = 0;
+  std::size_t queued_bytes = 0;
+};
+
+Result<std::unique_ptr<GapReader>> GapReader::create(Options options) {
+  const kafka::Properties defaults = {
+      // As for the reader of the ends: bytes, not messages, are what stops fetching.
+      {"queued.min.messages", "1000000"},   {"queued.max.messages.kbytes", "16384"},
+      {"fetch.wait.max.ms", "20"},          {"fetch.error.backoff.ms", "100"},
+      {"reconnect.backoff.max.ms", "2000"},
+  };
+  auto consumer = kafka::make_lone_consumer(options.connection, options.group_id, defaults);
+  if (!consumer.ok()) return consumer.status();
+  auto state = std::make_shared<State>(std::move(options));
+  state->consumer = std::move(consumer).value();
+  auto ended = std::make_shared<std::promise<void>>();
+  std::unique_ptr<GapReader> self(new GapReader(state, ended->get_future()));
+  auto thread = base::start_thread("fcap-gaps", [state, ended] {
+    state->run();
+    state->consumer.reset();
+    ended->set_value();
+  });
+  if (!thread.ok()) return thread.status();
+  std::move(thread).value().detach();
+  return self;
+}
+
+GapReader::~GapReader() {
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->stop = true;
+    // Kafka's messages must not outlive the client.
+    state_->chunks.clear();
+  }
+  state_->changed.notify_all();
+  (void)ended_.wait_for(kReaderEndsWithin);
+}
+
+void GapReader::read(std::uint64_t ticket, std::int32_t partition, std::int64_t from,
+                     std::int64_t to) {
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->wanted[partition] = {ticket, from, to};
+    state_->renewed = true;
+  }
+  state_->changed.notify_all();
+}
+
+void GapReader::stop(std::int32_t partition) {
+  const std::lock_guard lock(state_->mutex);
+  if (state_->wanted.erase(partition) > 0) state_->renewed = true;
+}
+
+std::optional<GapLog::Chunk> GapReader::take(std::size_t) {
+  std::optional<Chunk> chunk;
+  {
+    const std::lock_guard lock(state_->mutex);
+    if (state_->chunks.empty()) return std::nullopt;
+    chunk = std::move(state_->chunks.front());
+    state_->chunks.pop_front();
+    state_->queued_messages -= chunk->messages.size();
+    for (const Message& message : chunk->messages) {
+      state_->queued_bytes -= message.what.payload.size();
+    }
+  }
+  state_->changed.notify_all();
+  return chunk;
+}
+
+void GapReader::State::run() {
+  while (true) {
+    bool renew = false;
+    {
+      std::unique_lock lock(mutex);
+      changed.wait(lock, [this] {
+        const bool room = queued_messages < kQueuedMessages && queued_bytes < kQueuedBytes;
+        return stop || renewed || (!wanted.empty() && room);
+      });
+      if (stop) return;
+      renew = std::exchange(renewed, false);
+      if (renew) {
+        // Stretches that go on do so from where they are.
+        Stretches now = wanted;
+        for (auto& [partition, stretch] : now) {
+          const auto old = reading.find(partition);
+          if (old != reading.end() && old->second.ticket == stretch.ticket) stretch = old->second;
+        }
+        reading = std::move(now);
+      }
+    }
+    if (renew) assign();
+    if (!reading.empty()) read_some();
+  }
+}
+
+void GapReader::State::assign() {
+  // What was fetched for other stretches must be gone before these begin.
+  rd_kafka_assign(consumer.get(), nullptr);
+  while (const MessagePtr message{rd_kafka_consumer_poll(consumer.get(), 0)}) {
+  }
+  const kafka::Ptr<rd_kafka_topic_partition_list_t> list(
+      rd_kafka_topic_partition_list_new(static_cast<int>(reading.size())));
+  for (const auto& [partition, stretch] : reading) {
+    rd_kafka_topic_partition_list_add(list.get(), options.topic.c_str(), partition)->offset =
+        stretch.next;
+  }
+  const rd_kafka_resp_err_t code = rd_kafka_assign(consumer.get(), list.get());
+  if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return;
+  std::map<std::int32_t, Chunk> failed;
+  for (const auto& [partition, stretch] : reading) {
+    failed[partition].ticket = stretch.ticket;
+    failed[partition].failure = rd_kafka_err2str(code);
+  }
+  hand_over(std::move(failed));
+}
+
+void GapReader::State::read_some() {
+  std::map<std::int32_t, Chunk> read;
+  std::map<std::int32_t, std::shared_ptr<std::vector<MessagePtr>>> kept;
+  int wait_ms = kGapMessageMs;
+  for (std::size_t n = 0; n < kChunkMessages; ++n) {
+    MessagePtr message(rd_kafka_consumer_poll(consumer.get(), std::exchange(wait_ms, 0)));
+    if (!message) break;
+    const std::int32_t partition = message->partition;
+    const auto stretch = reading.find(partition);
+    // An error without a partition passes, or ends the reader of the ends.
+    if (stretch == reading.end()) continue;
+    Chunk& chunk = read[partition];
+    chunk.ticket = stretch->second.ticket;
+    if (chunk.end || !chunk.failure.empty()) continue;
+    auto& owned = kept[partition];
+    if (!owned) owned = std::make_shared<std::vector<MessagePtr>>();
+    chunk.owner = owned;
+    take_message(std::move(message), chunk, *owned);
+  }
+  hand_over(std::move(read));
+}
+
+void GapReader::State::take_message(MessagePtr message, Chunk& chunk,
+                                    std::vector<MessagePtr>& kept) {
+  Stretch& stretch = reading.at(message->partition);
+  switch (message->err) {
+    case RD_KAFKA_RESP_ERR_NO_ERROR:
+      break;
+    case RD_KAFKA_RESP_ERR__PARTITION_EOF:
+      // The last offsets of a stretch may not exist (compaction, transaction markers).
+      chunk.end = message->offset >= stretch.to;
+      if (!chunk.end) chunk.failure = fmt::format("the log ends at {}", message->offset);
+      return;
+    case RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET:
+    case RD_KAFKA_RESP_ERR_OFFSET_OUT_OF_RANGE:
+      return find_beginning(message->partition, stretch, chunk);
+    default:
+      chunk.failure = rd_kafka_message_errstr(message.get());
+      return;
+  }
+  if (message->offset < stretch.next) return;
+  if (message->offset >= stretch.to) {
+    chunk.end = true;
+    return;
+  }
+  stretch.next = message->offset + 1;
+  chunk.end = stretch.next >= stretch.to;
+  chunk.messages.push_back({delivered_from(*message), message.get()});
+  kept.push_back(std::move(message));
+}
+
+void GapReader::State::find_beginning(std::int32_t partition, Stretch& stretch, Chunk& chunk) {
+  std::int64_t low = 0;
+  std::int64_t high = 0;
+  const rd_kafka_resp_err_t code = rd_kafka_query_watermark_offsets(
+      consumer.get(), options.topic.c_str(), partition, &low, &high, kGapAnswerMs);
+  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) {
+    chunk.failure = rd_kafka_err2str(code);
+  } else if (low <= stretch.next) {
+    chunk.failure =
+        fmt::format("offset {} is not there: the log has {} to {}", stretch.next, low, high);
+  } else {
+    // What is before has expired.
+    stretch.next = low;
+    chunk.end = low >= stretch.to;
+    const std::lock_guard lock(mutex);
+    renewed = true;
+  }
+}
+
+void GapReader::State::hand_over(std::map<std::int32_t, Chunk> read) {
+  const std::lock_guard lock(mutex);
+  for (auto& [partition, chunk] : read) {
+    const auto want = wanted.find(partition);
+    // Nobody waits for it any more.
+    if (stop || want == wanted.end() || want->second.ticket != chunk.ticket) continue;
+    if (chunk.end || !chunk.failure.empty()) {
+      wanted.erase(want);
+      renewed = true;
+    }
+    queued_messages += chunk.messages.size();
+    for (const Message& message : chunk.messages) queued_bytes += message.what.payload.size();
+    chunks.push_back(std::move(chunk));
+  }
+}
+
+}  // namespace fcap::updater

@@ -1,0 +1,38 @@
+#include "updater/pipeline/gap_times.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace fcap::updater {
+
+void GapTimes::look(std::span<const GapEnd> partitions, Instant latest) {
+  std::map<std::int32_t, Known> known;
+  for (const GapEnd& gap : partitions) {
+    Known& now = known[gap.partition];
+    now = {gap.to, latest};
+    const auto before = partitions_.find(gap.partition);
+    const bool went_on =
+        gap.to && before != partitions_.end() && before->second.to && *gap.to <= *before->second.to;
+    // A gap that reaches further than before has opened again.
+    if (went_on) now = before->second;
+  }
+  partitions_ = std::move(known);
+}
+
+void GapTimes::filled(std::int32_t partition, std::int64_t from, std::optional<Instant> newest) {
+  const auto found = partitions_.find(partition);
+  if (found == partitions_.end() || !found->second.to) return;
+  Known& known = found->second;
+  known.to = std::min(*known.to, from);
+  if (newest) known.before = std::min(known.before, *newest);
+}
+
+std::map<std::int32_t, std::optional<Instant>> GapTimes::missing_before() const {
+  std::map<std::int32_t, std::optional<Instant>> all;
+  for (const auto& [partition, known] : partitions_) {
+    all[partition] = known.to ? std::optional(known.before) : std::nullopt;
+  }
+  return all;
+}
+
+}  // namespace fcap::updater

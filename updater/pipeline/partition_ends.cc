@@ -1,0 +1,42 @@
+// Of the partitions: offsets that no message has. Compaction and aborted transactions leave such
+// holes, and the broker itself takes an offset for the mark of a transaction's end.
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "updater/pipeline/partition_set.h"
+
+namespace fcap::updater {
+
+void PartitionSet::reached_end(std::int32_t partition, std::int64_t end) {
+  Partition* p = find(partition);
+  if (p == nullptr || p->phase != Phase::kReading || p->held || p->open) return;
+  const auto next = p->tracker.next_offset();
+  if (!next || end <= *next) return;
+  if (p->first_message) p->jump = {*next, end};
+  p->first_message = false;
+  p->tracker.complete(p->tracker.begin(*next, end));
+}
+
+std::optional<std::int64_t> PartitionSet::awaited(std::int32_t partition) const {
+  const auto found = partitions_.find(partition);
+  if (found == partitions_.end()) return std::nullopt;
+  const Partition& p = found->second;
+  if (p.held || p.phase < Phase::kPlacing) return std::nullopt;
+  if (p.phase == Phase::kPlacing) return p.place_at;
+  return p.open ? std::optional(p.open_end) : p.tracker.next_offset();
+}
+
+void PartitionSet::judge_jump(std::int32_t id, Partition& p) {
+  const auto answer = answer_of(id, p);
+  if (!answer) return;
+  const Jump jump = *std::exchange(p.jump, std::nullopt);
+  // As long as the log begins no later, nothing that it had at these offsets has gone.
+  if (answer->ok() && answer->value().log_start <= jump.from) return;
+  metrics_->offset_resets.add();
+  report(LogLevel::kWarning,
+         fmt::format("partition {}: asked for offset {}, the first there is is {}", id, jump.from,
+                     jump.to));
+}
+
+}  // namespace fcap::updater

@@ -1,0 +1,157 @@
+// Of the partitions: what may be missing, what of it is read again in line, and what is a gap.
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "updater/pipeline/partition_set.h"
+#include "updater/pipeline/partition_text.h"
+
+namespace fcap::updater {
+namespace {
+
+/// Why a partition is read again, for people.
+std::string why_again(const std::optional<Claim>& found, const std::optional<Claim>& written) {
+  if (!written) return "Redis was reconnected before it had confirmed a mark";
+  if (!found) {
+    return fmt::format("Redis has lost data (no mark where offset {} was written)",
+                       describe(written));
+  }
+  if (found->position < written->position) {
+    return fmt::format("Redis has lost data (a mark of offset {} where offset {} was written)",
+                       describe(found), describe(written));
+  }
+  return fmt::format("Redis was reconnected and may have lost data (its mark: offset {})",
+                     describe(found));
+}
+
+}  // namespace
+
+std::optional<Claim> PartitionSet::claim_of(const Mark::Value& mark) const {
+  if (!mark) return std::nullopt;
+  if (!options_.gap_min) return Claim{mark->complete_below(), {}};
+  return Claim{mark->position, mark->gaps};
+}
+
+void PartitionSet::recover(std::int32_t id, Partition& p, const Rewind& rewind) {
+  const std::int64_t next = p.tracker.next_offset().value_or(rewind.certain.position);
+  const std::int64_t done = p.done_below().value_or(next);
+  const Recovery plan = plan_recovery(rewind.certain, done, next, options_.gap_min);
+  p.mark_may_fall = p.mark_may_fall || rewind.lower_mark;
+  const bool all_claimed = rewind.certain.position >= next && plan.gaps.empty();
+  if (rewind.to == Rewind::To::kClaim && all_claimed) {
+    p.fill = ++generations_;
+    p.gaps.clear();
+    p.sure_from = next;
+    return;
+  }
+  if (p.mark->found() != p.mark->confirmed()) metrics_->mark_losses.add();
+  report_recovery(id, p, plan, next);
+  if (rewind.to == Rewind::To::kClaim && rewind.certain.position >= next) {
+    // What is under way lies in no gap, or above what is sure.
+    p.fill = ++generations_;
+    p.sure_from = next;
+  } else {
+    metrics_->rewinds.add();
+    metrics_->rewound_messages.add(static_cast<std::uint64_t>(next - plan.read_from));
+    place(p, plan.read_from);
+    const bool of_this_log = rewind.to == Rewind::To::kClaim;
+    if (of_this_log) p.log.know(p.mark->found()->log, plan.read_from);
+  }
+  p.gaps = plan.gaps;
+}
+
+void PartitionSet::report_recovery(std::int32_t id, const Partition& p, const Recovery& plan,
+                                   std::int64_t next) const {
+  std::string text =
+      fmt::format("{}: partition {} is read again from {}, {} messages",
+                  why_again(claim_of(p.mark->found()), claim_of(p.mark->confirmed())), id,
+                  plan.read_from, next - plan.read_from);
+  if (!plan.gaps.empty()) {
+    fmt::format_to(std::back_inserter(text),
+                   "; meanwhile {} offsets before it, from {} on, are read again, the newest first",
+                   offsets_in(plan.gaps), plan.gaps.front().from);
+  }
+  report(LogLevel::kWarning, text);
+}
+
+void PartitionSet::count_done(Partition& p) {
+  if (p.gaps.empty()) return;
+  p.gaps = gaps_without(p.gaps, {p.sure_from, p.done_below().value_or(p.sure_from)});
+}
+
+Gaps PartitionSet::gaps_to_mark(const Partition& p, std::int64_t position) {
+  return gaps_merged(gaps_below(p.gaps, position), MarkValue::kGapsMax);
+}
+
+bool PartitionSet::mark_says_all(const Partition& p) const {
+  if (p.gaps.empty()) return true;
+  const std::optional<Claim> claim = claim_of(p.mark->confirmed());
+  return claim && gaps_covered(gaps_below(p.gaps, claim->position), claim->gaps);
+}
+
+bool PartitionSet::mark_moved(const Partition& p, std::int64_t position) const {
+  const Mark::Value& written = p.mark->confirmed();
+  if (!options_.gap_min) return position_of(claim_of(written)) != position;
+  if (!written || written->position != position) return true;
+  return !(p.gaps.empty() && written->gaps.empty()) && gaps_to_mark(p, position) != written->gaps;
+}
+
+void PartitionSet::list_segments(std::vector<GapSegment>& out) const {
+  out.clear();
+  const std::uint64_t epoch = epoch_();
+  for (const auto& [id, p] : partitions_) {
+    if (p.phase < Phase::kPlacing || p.gaps.empty() || p.epoch != epoch) continue;
+    const Gaps below = gaps_below(p.gaps, p.sure_from);
+    if (below.empty()) continue;
+    const Gap& newest = below.back();
+    out.push_back({.partition = id,
+                   .fill = p.fill,
+                   .epoch = epoch,
+                   .from = std::max(newest.from, newest.to - options_.segment_offsets_max),
+                   .to = newest.to});
+  }
+}
+
+bool PartitionSet::filling(const GapSegment& segment) const {
+  const auto found = partitions_.find(segment.partition);
+  return found != partitions_.end() && found->second.fill == segment.fill &&
+         segment.epoch == epoch_();
+}
+
+bool PartitionSet::segment_done(const GapSegment& segment) {
+  Partition* p = find(segment.partition);
+  if (p == nullptr || p->fill != segment.fill) return false;
+  // On another connection there may be another server, which lacks what was acknowledged.
+  if (p->epoch != segment.epoch || epoch_() != segment.epoch) return false;
+  p->gaps = gaps_without(p->gaps, {segment.from, segment.to});
+  if (p->gaps.empty()) {
+    report(LogLevel::kInfo,
+           fmt::format("partition {}: its gap is filled, nothing is missing", segment.partition));
+  }
+  return true;
+}
+
+std::uint64_t PartitionSet::generation(std::int32_t partition) const {
+  const auto found = partitions_.find(partition);
+  return found == partitions_.end() ? 0 : found->second.generation;
+}
+
+void PartitionSet::list_gap_ends(std::vector<GapEnd>& out) const {
+  out.clear();
+  for (const auto& [id, p] : partitions_) {
+    if (!p.gaps.empty()) {
+      out.push_back({id, p.gaps.back().to});
+    } else if (p.phase >= Phase::kPlacing) {
+      out.push_back({id, std::nullopt});
+    }
+  }
+}
+
+std::int64_t PartitionSet::offsets_missing() const noexcept {
+  std::int64_t sum = 0;
+  for (const auto& [id, p] : partitions_) sum += offsets_in(p.gaps);
+  return sum;
+}
+
+}  // namespace fcap::updater

@@ -1,0 +1,60 @@
+// How the updater fills the gaps of its partitions, beside reading what is live.
+#include <chrono>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "updater/pipeline/updater.h"
+
+namespace fcap::updater {
+
+Status Updater::start_filling() {
+  // Then nothing ever becomes a gap, and those of others are read in line.
+  if (!options_.mark.gap_min) return {};
+  auto reader = GapReader::create({.connection = options_.consumer.connection,
+                                   .topic = options_.consumer.topic,
+                                   .group_id = options_.consumer.group_id});
+  if (!reader.ok()) return reader.status();
+  gap_reader_ = std::move(reader).value();
+  GapFillerParts parts;
+  parts.partitions = &partitions_;
+  parts.writer = &writer_;
+  parts.store = parts_.store;
+  parts.log = gap_reader_.get();
+  parts.intake = &intake_;
+  parts.clocks = [this] {
+    if (!clock_known_) compare_clocks();
+    return clocks();
+  };
+  parts.reject = [this](std::int32_t partition, const GapLog::Message& message,
+                        const events::Rejected& why) {
+    reject(*message.whole, why, partitions_.generation(partition));
+    return true;
+  };
+  parts.report = parts_.log;
+  parts.filled = [this](const GapSegment& segment, std::optional<Instant> newest) {
+    if (newest) *newest += options_.intake.future_allowed;
+    gap_times_.filled(segment.partition, segment.from, newest);
+  };
+  filler_ = std::make_unique<GapFiller>(
+      GapFillerOptions{.records = {options_.key_prefix, options_.intake.retention},
+                       .topic = options_.consumer.topic,
+                       .read_deadline = options_.write.deadline},
+      std::move(parts), *metrics_);
+  return {};
+}
+
+OpenGaps Updater::open_gaps() {
+  if (!clock_known_) compare_clocks();
+  std::vector<GapEnd> ends;
+  partitions_.list_gap_ends(ends);
+  constexpr std::chrono::milliseconds kBehind{1};
+  gap_times_.look(ends, clocks().local_now + options_.intake.future_allowed + kBehind);
+  return {options_.consumer.group_id, options_.consumer.topic, gap_times_.missing_before()};
+}
+
+void Updater::fill_gaps(Clock::time_point now, bool read) {
+  if (gap_reader_) filler_->turn(now, read);
+}
+
+}  // namespace fcap::updater

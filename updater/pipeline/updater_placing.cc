@@ -1,0 +1,135 @@
+// Where Kafka's consumer stands in the partitions: what is held up, let go on, and placed.
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "updater/pipeline/updater.h"
+
+namespace fcap::updater {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kHeldTurn{20};  // how often it is looked whether reading may go on
+constexpr milliseconds kPlaceAgain{200};
+
+}  // namespace
+
+void Updater::hold_waiting() {
+  std::set<std::int32_t> waiting = letters_.waiting_partitions();
+  const Clock::time_point now = Clock::now();
+  // Each is held once at least: that is what sets it back to the message.
+  std::erase_if(undecoded_,
+                [&](const auto& at) { return at.second <= now && held_.contains(at.first); });
+  for (const auto& [partition, again] : undecoded_) waiting.insert(partition);
+  if (waiting == held_) return;
+  offsets_.clear();
+  for (const std::int32_t partition : waiting) {
+    if (held_.contains(partition)) continue;
+    partitions_.hold(partition, true);
+    offsets_.push_back({partition, PartitionOffset::kNone});
+  }
+  consumer_->pause(offsets_);
+  offsets_.clear();
+  for (const std::int32_t partition : held_) {
+    if (waiting.contains(partition)) continue;
+    partitions_.hold(partition, false);
+    if (!paused_) offsets_.push_back({partition, PartitionOffset::kNone});
+  }
+  consumer_->resume(offsets_);
+  held_ = std::move(waiting);
+  metrics_->waiting_partitions.set(static_cast<std::int64_t>(held_.size()));
+}
+
+void Updater::hold_up(Clock::time_point now) {
+  if (held_since_ == Clock::time_point{}) held_since_ = now;
+  if (!paused_ && now - held_since_ < options_.pause_after) {
+    writer_.wait(now + kHeldTurn);
+    return;
+  }
+  if (!paused_) {
+    paused_ = true;
+    metrics_->pauses.add();
+    partitions_.list(offsets_);
+    metrics_->paused_partitions.set(static_cast<std::int64_t>(offsets_.size()));
+    consumer_->pause(offsets_);
+  }
+  // Only to stay in the group: paused partitions give nothing, and what may slip through is read
+  // again, because let_go() seeks.
+  (void)consumer_->poll(messages_, kHeldTurn, milliseconds{0});
+  messages_.clear();
+}
+
+void Updater::let_go(Clock::time_point now) {
+  held_since_ = {};
+  if (paused_) {
+    partitions_.list(offsets_);
+    std::erase_if(offsets_, [this](const auto& at) { return partitions_.held(at.partition); });
+    consumer_->resume(offsets_);
+    partitions_.place_again();
+    paused_ = false;
+    metrics_->paused_partitions.set(0);
+  }
+  place_partitions(now);
+}
+
+/// Those that cannot be placed now are tried again, while the others are read and Kafka's callbacks
+/// are served: one of them may take the partition away.
+void Updater::place_partitions(Clock::time_point now) {
+  partitions_.to_place(offsets_);
+  if (offsets_.empty() || now < place_due_) return;
+  failed_.clear();
+  const bool seekable = std::ranges::all_of(
+      offsets_, [this](const PartitionOffset& at) { return consumer_->begun(at.partition); });
+  if (seekable && !assign_again_) {
+    consumer_->seek(offsets_, failed_);
+  } else {
+    place_from_scratch();
+  }
+  for (const PartitionOffset& at : offsets_) {
+    if (std::ranges::find(failed_, at.partition) == failed_.end()) partitions_.placed(at.partition);
+  }
+  place_due_ = failed_.empty() ? Clock::time_point{} : now + kPlaceAgain;
+}
+
+/// Assigns the partitions once more, each where its reading is.
+void Updater::place_from_scratch() {
+  assign_again_ = false;
+  // All of them: what is not assigned together with the others is not read any more.
+  partitions_.place_again();
+  partitions_.to_place(offsets_);
+  const Status status = consumer_->assign(offsets_);
+  if (status.ok()) return;
+  for (const PartitionOffset& at : offsets_) {
+    failed_.push_back(at.partition);
+    consumer_->note_unreadable(at.partition, RD_KAFKA_RESP_ERR__STATE, status.text());
+  }
+}
+
+/// A partition may be lost in Kafka's client without a word of it.
+void Updater::look_for_silence(Clock::time_point now) {
+  std::vector<SilenceBook::Reading> reading;
+  if (!paused_) {
+    partitions_.list(offsets_);
+    const LagBook::Offsets ends = parts_.watch->ends(now);
+    for (const PartitionOffset& at : offsets_) {
+      const auto next = partitions_.awaited(at.partition);
+      const auto end = ends.find(at.partition);
+      if (next && end != ends.end()) reading.push_back({at.partition, *next, end->second});
+    }
+  }
+  silence_.set_reading(reading, now);
+  const auto& errors = consumer_->partition_errors();
+  for (const std::int32_t partition : silence_.silent(now)) {
+    // Kafka's own words say more.
+    if (errors.contains(partition) || errors.contains(kafka::Consumer::kTopic)) continue;
+    consumer_->note_unreadable(partition, RD_KAFKA_RESP_ERR__TIMED_OUT,
+                               "no message has come for seconds, though there are some: Kafka's "
+                               "client is told to begin again");
+  }
+  if (!silence_.take_remedy(now)) return;
+  assign_again_ = true;
+  partitions_.place_again();
+}
+
+}  // namespace fcap::updater

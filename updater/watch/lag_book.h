@@ -1,0 +1,82 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+
+#include <fcap/time.h>
+
+namespace fcap::updater {
+
+/// Where a member's work on a partition stands: everything below is done; none: not known.
+struct PartitionDone {
+  std::int32_t partition = 0;
+  std::optional<std::int64_t> below;
+};
+
+/// How far the work lies behind the log. What is not known is empty, never 0.
+struct Lag {
+  std::string topic;
+  std::optional<std::int64_t> messages;  ///< of all assigned partitions together
+  std::map<std::int32_t, std::int64_t> by_partition;
+  /// The timestamp of the oldest message that is not done. Empty if all are done, or if it is
+  /// unknown.
+  std::optional<Instant> oldest;
+};
+
+/// What was heard of the assigned partitions' ends and of the work on them, and what follows. What
+/// was heard too long ago counts as unknown. Free of I/O and of clocks.
+///
+/// Thread safety: none.
+class LagBook {
+ public:
+  using TimePoint = std::chrono::steady_clock::time_point;
+  using Offsets = std::map<std::int32_t, std::int64_t>;
+
+  explicit LagBook(std::chrono::milliseconds known_for) : known_for_(known_for) {}
+
+  /// `joined`: the group has given an assignment, if an empty one.
+  void set_done(std::span<const PartitionDone> done, bool joined);
+  void set_ends(const Offsets& ends, TimePoint now);
+  /// Where the work on partitions begins of which it is not known what is done.
+  void set_starts(const Offsets& starts);
+  void set_oldest(const std::map<std::int32_t, Instant>& oldest, TimePoint now);
+
+  [[nodiscard]] std::set<std::int32_t> assigned() const;
+  /// Of which neither is known what is done nor where the work begins.
+  [[nodiscard]] std::set<std::int32_t> without_start() const;
+  /// The first offsets that are not done, of partitions that lie behind: at most so many, first
+  /// those of which the timestamp was asked for longest ago.
+  [[nodiscard]] Offsets behind(std::size_t partitions_max, TimePoint now) const;
+
+  [[nodiscard]] Lag lag(TimePoint now) const;
+  /// The ends that were heard of not too long ago.
+  [[nodiscard]] Offsets ends(TimePoint now) const;
+
+ private:
+  struct End {
+    std::int64_t offset = 0;
+    TimePoint at;
+  };
+  struct Oldest {
+    Instant timestamp;
+    TimePoint at;
+  };
+
+  [[nodiscard]] std::optional<std::int64_t> done_below(std::int32_t partition) const;
+  [[nodiscard]] std::optional<std::int64_t> lag_of(std::int32_t partition, TimePoint now) const;
+
+  const std::chrono::milliseconds known_for_;
+  bool joined_ = false;
+  std::map<std::int32_t, std::optional<std::int64_t>> done_;
+  std::map<std::int32_t, End> ends_;
+  Offsets starts_;
+  std::map<std::int32_t, Oldest> oldest_;
+};
+
+}  // namespace fcap::updater

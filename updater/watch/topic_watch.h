@@ -1,0 +1,127 @@
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <thread>
+
+#include <fcap/defaults.h>
+#include <fcap/log.h>
+#include <fcap/status.h>
+#include <fcap/time.h>
+
+#include "kafka/conf.h"
+#include "updater/watch/lag_book.h"
+#include "updater/watch/log_bounds.h"
+
+namespace fcap::kafka {
+class TopicQuestions;
+struct TopicState;
+}  // namespace fcap::kafka
+
+namespace fcap::updater {
+
+struct TopicWatchOptions {
+  kafka::Connection connection;
+  std::string topic;
+  std::string dead_letter_topic;  ///< empty: there is none
+  std::string group_id;
+  std::chrono::milliseconds retention = kDefaultRetention;
+  std::chrono::milliseconds interval{2000};
+  std::chrono::milliseconds answer_within{3000};
+  /// What was heard longer ago than this is not known any more.
+  std::chrono::milliseconds silence_max{8000};
+};
+
+/// The one who asks Kafka about the topic, on a thread and a connection of its own, so that a
+/// broker that is slow, frozen or dead holds nobody up. Every few seconds: whether a broker
+/// answers, whether the topics exist and have leaders, where the assigned partitions end and how
+/// old the first message is that is not done. So the answers are true also while nothing is read,
+/// because Redis is away or partitions are paused. And whenever it is asked to: where reading of
+/// partitions may begin, for all of them together.
+///
+/// Thread safety: everything from any thread.
+class TopicWatch {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  /// Starts asking.
+  static Result<std::unique_ptr<TopicWatch>> create(TopicWatchOptions options, LogCallback log);
+  /// Waits for the question under way.
+  ~TopicWatch();
+  TopicWatch(const TopicWatch&) = delete;
+  TopicWatch& operator=(const TopicWatch&) = delete;
+
+  /// Asks no more, so that the end comes soon.
+  void request_stop() noexcept { thread_.request_stop(); }
+
+  /// Tells which partitions are assigned and how far each is done. `joined`: the group has given an
+  /// assignment, if an empty one.
+  void set_done(std::span<const PartitionDone> done, bool joined);
+
+  /// Asks for the partitions' bounds. What was answered before is forgotten.
+  void ask(std::span<const std::int32_t> partitions);
+  /// The answer to what was asked last; none: it has not arrived.
+  [[nodiscard]] std::optional<Result<LogBounds>> answer(std::int32_t partition) const;
+
+  [[nodiscard]] Lag lag(Clock::time_point now) const;
+  /// Where the assigned partitions end, as far as it was heard within `silence_max`.
+  [[nodiscard]] LagBook::Offsets ends(Clock::time_point now) const;
+  /// Whether a broker has answered within `silence_max`.
+  [[nodiscard]] bool connected(Clock::time_point now) const;
+  /// What the last look at the topic has shown.
+  struct Look {
+    Clock::time_point at;     ///< when it was answered; at first: the start
+    bool unreadable = false;  ///< the whole topic: nobody answers, or it is not served
+    std::set<std::int32_t> without_leader = {};
+  };
+  [[nodiscard]] Look topic(Clock::time_point now) const;
+  /// What is wrong, for /readyz: one line each, naming what to change; empty: nothing.
+  [[nodiscard]] std::string trouble(Clock::time_point now) const;
+
+ private:
+  TopicWatch(TopicWatchOptions options, std::unique_ptr<kafka::TopicQuestions> questions,
+             LogCallback log);
+  void work(const std::stop_token& stop);
+  void look(const std::stop_token& stop);
+  void look_at_topic(const kafka::TopicState& state);
+  void answer_bounds(const Status& unanswered);
+  [[nodiscard]] bool bounds_wanted() const;
+  void look_at_dead_letters();
+  void look_at_settings();
+  void look_at_ends(const kafka::TopicState& state);
+  void look_at_starts(const std::set<std::int32_t>& readable);
+  void look_at_oldest();
+  void answered();
+  void unanswered(const Status& status);
+  void say(std::string& line, std::string now);
+  [[nodiscard]] bool fresh(Clock::time_point now) const;
+
+  const TopicWatchOptions options_;
+  const LogCallback log_;
+  const Clock::time_point began_ = Clock::now();
+  std::unique_ptr<kafka::TopicQuestions> questions_;  // the thread's own
+  Clock::time_point dead_letters_due_;                // the thread's own
+  Clock::time_point settings_due_;                    // the thread's own
+
+  mutable std::mutex mutex_;
+  std::condition_variable_any wake_;
+  LagBook book_;  // guarded by mutex_, as is what follows
+  BoundsBook bounds_;
+  Look seen_;
+  std::string words_;  // why no broker answers
+  std::string topic_trouble_;
+  std::string dead_letter_trouble_;
+  std::string settings_trouble_;
+
+  std::jthread thread_;
+};
+
+}  // namespace fcap::updater
