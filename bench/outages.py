@@ -146,8 +146,8 @@ class Watched:
                 raise NotShown(f"not shown within {PATIENCE} s; it shows lag {shown.value(LAG)} and: {shown.why}")
             time.sleep(POLL)
 
-    def settled(self, since=None):
-        return self.seconds(lambda shown: shown.ready() and shown.value(LAG) == 0, since or time.monotonic())
+    def settled(self):
+        return self.seconds(lambda shown: shown.ready() and shown.value(LAG) == 0, time.monotonic())
 
     def holds(self, condition, seconds):
         """That it goes on to show this."""

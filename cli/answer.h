@@ -23,7 +23,8 @@ namespace fcap::cli {
 struct JudgedBy {
   std::shared_ptr<const RuleSet> rules;
   std::shared_ptr<const SegmentSet> segments;  ///< stored ones; null: none
-  std::optional<Instant> missing_before;       ///< events before it may be missing; none: none is
+  /// Events before it may be missing; nullopt: no event is known to be missing.
+  std::optional<Instant> missing_before;
 };
 
 /// A question, judged: everything that the output may tell.

@@ -16,7 +16,7 @@
 namespace fcap::cli {
 namespace {
 
-// As often as a Checker. Who asks many questions at once need not ask this before each.
+// Checkers read it as often. A list of questions does not need a read for each.
 constexpr std::chrono::seconds kMissingKnownFor{10};
 
 Result<std::string> read_password(const AccessSettings& access) {

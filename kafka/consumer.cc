@@ -335,6 +335,10 @@ void Consumer::seek(std::span<const PartitionOffset> partitions,
   }
 }
 
+void Consumer::note_unreadable(std::int32_t partition, std::string text) {
+  note_unreadable(partition, RD_KAFKA_RESP_ERR__STATE, std::move(text));
+}
+
 void Consumer::note_unreadable(std::int32_t partition, rd_kafka_resp_err_t code, std::string text) {
   PartitionError& last = partition_errors_[partition];
   if (last.text != text) {

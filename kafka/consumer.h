@@ -63,7 +63,7 @@ class MessageBatch {
   MessageBatch& operator=(const MessageBatch&) = delete;
   /// The next poll gives at most this many.
   void limit(std::size_t messages_max) noexcept { limit_ = std::min(messages_max, slots_.size()); }
-  /// As poll() has left it.
+  /// Whether the last poll() returned as many messages as the limit allows.
   [[nodiscard]] bool full() const noexcept { return filled_; }
   [[nodiscard]] std::span<rd_kafka_message_t* const> messages() const noexcept {
     return {slots_.data(), size_};
@@ -131,13 +131,15 @@ class Consumer {
   [[nodiscard]] const std::map<std::int32_t, PartitionError>& partition_errors() const noexcept {
     return partition_errors_;
   }
-  /// Forgets that a topic or partition was not there, or had no leader, if a later look shows that
-  /// it is and has. Of a partition in which nothing is written, no message would tell.
+  /// Forgets that a topic or partition did not exist, or had no leader, if a later look shows that
+  /// it does and has one. A partition into which nothing is written delivers no message that would
+  /// show it.
   void forget_passed_errors(std::chrono::steady_clock::time_point looked,
                             const std::set<std::int32_t>& without_leader);
 
-  /// Something else is wrong with a partition until something is delivered of it.
-  void note_unreadable(std::int32_t partition, rd_kafka_resp_err_t code, std::string text);
+  /// Records an error of a partition that librdkafka did not report. It counts until the partition
+  /// delivers a message.
+  void note_unreadable(std::int32_t partition, std::string text);
 
   /// Grows whenever Kafka's client has had trouble with a broker or a partition.
   [[nodiscard]] std::uint64_t troubles() const noexcept { return troubles_; }
@@ -193,6 +195,7 @@ class Consumer {
   void take_over(rd_kafka_topic_partition_list_t* list);
   void count(ConsumerEvent event) const;
   void report(LogLevel level, std::string_view text) const;
+  void note_unreadable(std::int32_t partition, rd_kafka_resp_err_t code, std::string text);
   void drop_error_messages(MessageBatch& batch);
   void note_error(const rd_kafka_message_t& message);
   void look_for_fatal_error();

@@ -15,7 +15,7 @@ Result<LoneConsumer> make_lone_consumer(Connection connection, const std::string
       {"enable.partition.eof", "true"},
       {"auto.offset.reset", "error"},
   };
-  // The reader's place in its group, and what becomes of its offsets, are the reader's own.
+  // These properties are meant for the consumer in the group. This client joins no group.
   for (const char* own : {"auto.offset.reset", "group.instance.id"}) {
     connection.properties.erase(own);
   }

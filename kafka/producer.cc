@@ -39,12 +39,13 @@ Result<std::unique_ptr<Producer>> Producer::create(const Connection& connection,
   const Properties defaults = {
       {"acks", "all"},
       {"linger.ms", "5"},
-      // A topic's limit is for what is compressed, and the message was perhaps sent so.
+      // A topic's size limit applies to compressed messages, and this one may have been compressed
+      // when it was first sent.
       {"compression.type", "lz4"},
-      // After it the message is reported as failed: whoever sent it says so, and tries again.
-      // librdkafka looks once per second.
+      // After this time librdkafka reports the message as failed, and the sender reports it and
+      // tries again. librdkafka checks once per second.
       {"message.timeout.ms", "5000"},
-      // Whatever could be read can be sent on, headers included.
+      // Large enough for any message that could be read, headers included.
       {"message.max.bytes", "16000000"}};
   auto conf = make_conf(connection, defaults, {});
   if (!conf.ok()) return conf.status();

@@ -84,7 +84,7 @@ prose_is_wrapped() {
   local file
   ! while IFS= read -r -d '' file; do
     if grep -q '^<!-- Generated' "$file"; then continue; fi
-    sed "/^ *\`\`\`/,/^ *\`\`\`/d" "$file" | LC_ALL=C.UTF-8 grep -E '^[^| <].{100}' | sed "s|^|$file: |"
+    sed "/^ *\`\`\`/,/^ *\`\`\`/d" "$file" | LC_ALL=C.UTF-8 grep -E '^[^| <].{100}' | sed "s|^|$file: |" || true
   done < <(project_files '*.md') | grep .
 }
 

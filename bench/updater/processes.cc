@@ -1,6 +1,7 @@
 #include "updater/processes.h"
 
 #include <cerrno>
+#include <chrono>
 #include <cstdint>
 #include <fstream>
 #include <system_error>
@@ -74,5 +75,15 @@ bool ChildProcess::end(int signal) {
   pid_ = 0;
   return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
+
+SlowedProcess::SlowedProcess(pid_t pid)
+    : thread_([pid](const std::stop_token& stop) {
+        while (!stop.stop_requested()) {
+          ::kill(pid, SIGSTOP);
+          std::this_thread::sleep_for(std::chrono::milliseconds{50});
+          ::kill(pid, SIGCONT);
+          std::this_thread::sleep_for(std::chrono::milliseconds{1});
+        }
+      }) {}
 
 }  // namespace fcap::bench

@@ -7,6 +7,8 @@
 //   redis_limit  the bytes that the updater sends, sent again from memory
 //   read         no Redis: reading alone, with decoding, with grouping
 //   replay       `fcap-updater replay` of the topic over what is there already, and over nothing
+//   slow         the updater and its commands once more, over a Redis that is stopped most of the
+//                time
 //   propagation  produced at a fixed rate: how long until a GET sees the event
 //
 // Redis has one core; what is measured has another, with the broker. Live events are produced where
@@ -69,7 +71,7 @@ class UpdaterPart {
     say("filling a topic with {} events …", more_.events);
     message_bytes_ = fill_topic(servers_, kFilled, more_.events, users_);
     std::string commands;
-    if (wanted("redis_limit")) {
+    if (wanted("redis_limit") || wanted("slow")) {
       say("recording the updater's commands …");
       empty_redis();
       commands = record_commands(servers_, kFilled, more_.events);
@@ -85,6 +87,7 @@ class UpdaterPart {
       measure_replay("replay_into_nothing");
       measure_replay("replay_again");
     }
+    if (wanted("slow")) measure_slow(commands);
     if (wanted("propagation")) measure_live();
     if (wanted("gap")) measure_gap();
     report();
@@ -148,6 +151,31 @@ class UpdaterPart {
     if (!replay.end(0)) throw std::runtime_error("fcap-updater replay failed");
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
     keep(name, {{"events_per_second", static_cast<double>(more_.events) / took.count()}});
+  }
+
+  // What the updater sends to a slow Redis may be no more than what it sends to a fast one, and may
+  // take hardly longer than Redis needs for that.
+  void measure_slow(const std::string& commands) {
+    const auto received = [this] {
+      return std::stod(console_.info("stats", "total_net_input_bytes"));
+    };
+    say("a Redis that is stopped most of the time …");
+    empty_redis();
+    {
+      const SlowedProcess slowed(servers_.redis_pid);
+      keep("slow_limit", measure_commands(servers_, commands, more_.events));
+    }
+    empty_redis();
+    const double before = received();
+    Numbers found;
+    {
+      const SlowedProcess slowed(servers_.redis_pid);
+      RunningUpdater updater(servers_, kFilled, servers_.redis);
+      found = updater.drain(more_.events);
+      updater.end(SIGKILL);
+    }
+    found["bytes_per_event"] = (received() - before) / static_cast<double>(more_.events);
+    keep("slow_updater", found);
   }
 
   Numbers propagation(double rate, double seconds) {
@@ -273,6 +301,16 @@ class UpdaterPart {
              {"replay_again", "replay of what is there"}}) {
       row("updater", name, name, title);
     }
+    result_.table(
+        "slow", "Over a slow Redis",
+        fmt::format("{} events in a topic that lies ready; Redis is stopped for 50 ms out "
+                    "of 51.",
+                    more_.events),
+        {{"events_per_second", "events/s", 0},
+         {"bytes_per_event", "bytes per event", 1},
+         {"redis_cpu_us", "Redis CPU µs", 2}});
+    row("slow", "updater", "slow_updater", "fcap-updater");
+    row("slow", "limit", "slow_limit", "the commands for a fast Redis, from memory");
     result_.table("propagation", "From produced to visible",
                   fmt::format("Of the {} events/s that producer, broker, updater and Redis keep up "
                               "with on this machine.",
@@ -316,6 +354,9 @@ class UpdaterPart {
               median("updater", "redis_cpu_all_us") / median("zset", "redis_cpu_us")},
              {"read_decode_group_per_second", per_second("group")},
              {"replay_per_second", per_second("replay_again")},
+             {"slow_time_vs_needed", per_second("slow_limit") / per_second("slow_updater")},
+             {"slow_bytes_vs_needed",
+              median("slow_updater", "bytes_per_event") / median("slow_limit", "bytes_per_event")},
              {"gap_p99_vs_before", median("gap_open", "p99_ms") / median("gap_before", "p99_ms")},
              {"propagation_live_rate", wanted("propagation") ? live_rate_ : kNone},
              {"propagation_p50_ms_at_half", median("propagation_50", "p50_ms")},
@@ -352,7 +393,8 @@ int main(int argc, char** argv) {
   app.add_option("--directory", servers.directory, "For files of the run")->required();
   app.add_option("--events", more.events, "How many the topic is filled with")
       ->check(CLI::Range(1'000, 1'000'000'000));
-  app.add_option("--only", more.only, "updater, zset, redis_limit, read, replay, propagation, gap")
+  app.add_option("--only", more.only,
+                 "updater, zset, redis_limit, read, replay, slow, propagation, gap")
       ->delimiter(',');
   app.add_option("--propagation-seconds", more.propagation_seconds, "At each of the three rates");
   app.add_option("--live-step", more.live_step, "Of the search for the live rate; 0: 20,000/s");

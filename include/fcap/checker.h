@@ -167,8 +167,8 @@ class FCAP_EXPORT Checker {
   /// The rule set in use; null before the first.
   [[nodiscard]] std::shared_ptr<const RuleSet> rules() const noexcept;
 
-  /// Replaces the stored segments; null removes them. Checks that are running keep those
-  /// they have. Replaced segments are destroyed where replaced rule sets are.
+  /// Replaces the stored segments; null removes them. Checks that are running keep those they have.
+  /// Replaced segments are destroyed where replaced rule sets are.
   void set_segments(std::shared_ptr<const SegmentSet> segments) noexcept;
 
   /// The stored segments in use; null before the first.

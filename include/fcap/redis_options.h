@@ -37,8 +37,8 @@ struct RedisOptions {
 
   /// How long a connection attempt, with AUTH and SELECT, may take.
   std::chrono::milliseconds connect_timeout{1000};
-  /// A connection whose oldest unanswered request is overdue by this much is closed and
-  /// re-established.
+  /// A connection on which a request is overdue and nothing at all has been answered for this long
+  /// is closed and re-established. A slow server's connection stays.
   std::chrono::milliseconds stale_reset{1000};
   /// A connection that is older than this, give or take a quarter, is re-established after its name
   /// has been looked up again: where a name or a virtual address has moved to another server while

@@ -113,7 +113,9 @@ class FCAP_EXPORT Store {
                       Deadline deadline, StoreCompletion& done) noexcept = 0;
 
   /// Starts several appends, as if by append() in this order; cheaper than that where a store knows
-  /// how. The list's views need to live only until the call returns.
+  /// how. The list's views need to live only until the call returns. A store may keep the appends
+  /// up to 30 s beyond the deadline for as long as its server goes on answering: to repeat what a
+  /// slow server is about to do would make it slower.
   virtual void append_all(std::span<const Append> appends, Deadline deadline,
                           StoreListCompletion& done) noexcept;
 

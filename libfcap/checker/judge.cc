@@ -96,7 +96,7 @@ std::uint32_t judge(Scratch& scratch, const Question& question, bool fail_open,
 
 std::uint32_t cap_certain(Scratch& scratch, const Question& question, CheckResult& result) {
   std::vector<Verdict> verdicts(question.candidates.size());
-  // Only a part of the history is here anyway, and what caps by it does so whatever is missing.
+  // This history is partial anyway. A cap that it already reaches holds whatever else is missing.
   rules::Evaluator::Question certainly = to_evaluate(scratch, question);
   certainly.missing_before.reset();
   scratch.evaluator.evaluate(certainly, question.candidates, verdicts);

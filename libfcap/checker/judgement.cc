@@ -16,7 +16,8 @@ constexpr Instant kCacheFrom = instant_from_ms(0);
 constexpr Instant kCacheUntil = instant_from_ms(std::int64_t{1} << 59);
 constexpr std::chrono::seconds kDeadlineMax{60};
 
-/// What a kept cap counts from is not kept: while events are missing it claims nothing.
+/// A cached verdict does not record how far back its count reaches, so while events are missing it
+/// is never called complete.
 void doubt_kept(const Question& question, Verdict& verdict) noexcept {
   if (question.missing_before && verdict.limit > 0) verdict.complete = false;
 }

@@ -11,7 +11,7 @@ inline void append_user_key(std::string_view prefix, std::string_view user_id, s
   out.append(prefix).append(":{").append(user_id).append("}");
 }
 
-/// The same in place of what `out` had.
+/// Replaces the contents of `out` with the key of a user's record.
 inline void user_key(std::string_view prefix, std::string_view user_id, std::string& out) {
   out.clear();
   out.reserve(prefix.size() + user_id.size() + 3);

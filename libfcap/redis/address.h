@@ -15,13 +15,13 @@ struct Address {
   std::string text;  ///< as given, for messages
   std::string host;  ///< a name or a number; empty for a unix socket
   std::uint16_t port = 0;
-  std::string path;  ///< of a unix socket
+  std::string path;  ///< the path of a unix socket
 };
 
 /// Reads "host:port", "[v6]:port" or "/path/to/redis.sock".
 [[nodiscard]] Result<Address> parse_address(std::string_view text);
 
-/// One thing that connect() takes.
+/// An address as connect() takes it.
 struct Endpoint {
   sockaddr_storage storage = {};
   socklen_t length_bytes = 0;

@@ -10,6 +10,7 @@ namespace fcap::redis {
 void AppendsOperation::begin(StoreCompletion* one, StoreListCompletion* list) {
   one_ = one;
   list_ = list;
+  patient = list != nullptr;
   items_.clear();
   at_ = 0;
   wire.clear();
@@ -66,7 +67,7 @@ void AppendsOperation::skip_over() noexcept {
 
 AppendsOperation::Step AppendsOperation::after_append(const Item& item) noexcept {
   if (item.length_bytes == item.appended_bytes) return Step::kExpireNew;
-  // From that length it has grown by nothing else: it is the record that is known.
+  // The record has grown by nothing but this append, so it is the known one.
   const bool as_known = item.length_bytes == item.known_bytes + item.appended_bytes;
   return item.known_bytes != kNothing && as_known ? Step::kOver : Step::kExpireLater;
 }

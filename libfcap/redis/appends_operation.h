@@ -14,21 +14,21 @@ namespace fcap::redis {
 
 class StorePools;
 
-/// APPEND for some records; behind it PEXPIREAT for those whose expiry is not known to be late
-/// enough, once the length after the APPEND has shown which these are. A record that was not there
-/// before gets NX, any other GT. GT says 0 both when the expiry is later already and when there is
-/// none; then NX follows. NX says 0 when another writer's came between; then GT follows once more,
-/// so that the later of the two expiries stands in the end.
+/// APPEND for some records, then PEXPIREAT for those whose expiry is not known to be late enough,
+/// once the length after the APPEND has shown which these are. A record that did not exist before
+/// gets NX, any other GT. GT returns 0 both when the expiry is later already and when there is
+/// none; then NX follows. NX returns 0 when another writer has set one meanwhile; then GT follows
+/// once more, so that the later of the two expiries remains.
 ///
 /// Used again and again with its buffers: warm, it does not allocate.
 class AppendsOperation final : public Request {
  public:
-  /// More would make the first wait for the last.
+  /// With more, the first would wait for the last.
   static constexpr std::size_t kAppendsMax = 256;
 
   AppendsOperation(Client& client, StorePools& pools) : client_(client), pools_(pools) {}
 
-  /// Empties it. One of `one` and `list` is told of the outcomes.
+  /// Empties it. Either `one` or `list` receives the outcomes.
   void begin(StoreCompletion* one, StoreListCompletion* list);
   void add(const Store::Append& append, std::size_t index);
   [[nodiscard]] bool full() const noexcept { return items_.size() >= kAppendsMax; }

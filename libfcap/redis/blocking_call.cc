@@ -24,7 +24,7 @@ class CallRequest final : public Request {
     (*gathering->on_reply)(index, reply);
   }
   void on_done(TransportCode code) noexcept override {
-    // Under the lock to the end: the waiter owns everything here.
+    // The lock is held to the end, because the waiter owns everything used here.
     const std::lock_guard lock(gathering->mutex);
     if (code != TransportCode::kOk) gathering->code = code;
     if (--gathering->outstanding == 0) gathering->changed.notify_all();

@@ -17,7 +17,7 @@ struct BlockingCall {
 };
 
 /// Sends commands and waits for all answers; `on_reply` is called with the command's index, from
-/// one thread at a time. Gives a code that is not kOk if there is one. Not for hot paths.
+/// one thread at a time. Returns a code other than kOk if any command had one. Not for hot paths.
 TransportCode call_and_wait(Client& client, std::span<const BlockingCall> calls,
                             std::chrono::milliseconds deadline,
                             const std::function<void(std::size_t, const Reply&)>& on_reply);

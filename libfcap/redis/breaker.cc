@@ -13,7 +13,7 @@ Breaker::Breaker(const Options& options, base::Jitter jitter)
 void Breaker::on_success(std::size_t count, TimePoint now) noexcept {
   failures_ = 0;
   slice_at(now).successes += count;
-  // Most requests of a slow server fail, but not all: one answer says nothing then.
+  // Most requests to a slow server fail, but not all: a single answer proves nothing then.
   if (opened_by_share_) {
     if (state_ != State::kClosed || now < settled_at_) return;
     opened_by_share_ = false;

@@ -9,24 +9,24 @@
 
 namespace fcap::redis {
 
-/// Decides whether requests to a node are worth sending. Pure: it is told the time and what
-/// happened, and does nothing itself.
+/// Decides whether requests to a node are worth sending. Pure: its owner tells it the time and the
+/// outcomes.
 ///
 ///   closed --(failures in a row, or too large a share of a second's requests)--> open
 ///   --(backoff)--> probing --(answer)--> closed
 ///                                     ^------(none, longer backoff)---|
 ///
-/// The owner sends a probe of its own (a PING, or a new connection); no request pays for finding
-/// out. The backoff starts over only once a request has succeeded: a server that answers probes but
-/// no requests is asked less and less often.
+/// The owner probes by a PING or a new connection of its own, so that no request is spent on it.
+/// The backoff starts over only once a request has succeeded: a server that answers probes but no
+/// requests is probed less and less often.
 class Breaker {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
 
   struct Options {
     std::size_t failures;  ///< in a row that open it; 0: never opens
-    /// The share of a sliding second's requests that opens it when they are at least `failures`
-    /// failures; 0: the run alone counts.
+    /// The share of failures among a sliding second's requests that opens it, if they are at least
+    /// `failures`; 0: only failures in a row count.
     double failure_share;
     base::Backoff::Duration backoff_min;
     base::Backoff::Duration backoff_max;

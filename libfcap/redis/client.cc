@@ -118,7 +118,8 @@ class Client::Impl {
   std::vector<std::shared_ptr<void>> kept_;  // guarded by kept_mutex_; destroyed last
   const pid_t owner_ = getpid();
   SharedState shared_;
-  // Before the resolver, whose callbacks reach into the links: it is destroyed first.
+  // Declared before the resolver, whose callbacks use the links, so that the resolver is destroyed
+  // first.
   std::vector<std::unique_ptr<IoThread>> threads_;
   Resolver resolver_;
 };
@@ -141,8 +142,8 @@ Client::~Client() {
     impl_->stop();
     return;
   }
-  // A forked child: the threads are not here, so there is nothing to join, and what they held when
-  // the parent forked is in no state to be destroyed.
+  // A forked child: the threads do not exist here, so there is nothing to join, and what they held
+  // when the parent forked may be inconsistent and must not be destroyed.
   impl_->close_descriptors();
   [[maybe_unused]] const Impl* leaked = impl_.release();
 }

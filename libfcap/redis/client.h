@@ -16,7 +16,7 @@
 
 namespace fcap::redis {
 
-/// How a request's journey ended.
+/// How a request ended.
 enum class TransportCode : std::uint8_t {
   kOk,           ///< every reply has arrived
   kTimeout,      ///< not by the deadline; it may or may not have been executed
@@ -45,12 +45,16 @@ class Request {
   std::string wire;
   Form form = Form::kCommands;
   std::uint32_t command_count = 1;  ///< how many commands `wire` holds, at least 1
-  std::uint16_t slot = 0;           ///< of their key
+  std::uint16_t slot = 0;           ///< the slot of their key
   std::chrono::steady_clock::time_point deadline;
-  /// To be sent only while connection_epoch() is this; otherwise refused with kUnavailable.
+  /// Whether the deadline means "no progress": while the server answers others on the connection,
+  /// the request waits on (Pipeline::kPatience).
+  bool patient = false;
+  /// If set, the request is sent only while connection_epoch() is this, and otherwise refused with
+  /// kUnavailable.
   std::optional<std::uint64_t> epoch;
 
-  /// One call a command, in order; error replies included.
+  /// One call per command, in order; error replies included.
   virtual void on_reply(std::uint32_t index, const Reply& reply) noexcept = 0;
   /// Called exactly once, last; after it the client does not touch the request again. With a code
   /// other than kOk some or all on_reply() calls may be missing.
@@ -71,7 +75,7 @@ class Request {
 /// callback.
 ///
 /// After fork() a child must not submit; it may destroy the client, which closes the child's copies
-/// of the descriptors and disturbs nobody.
+/// of the descriptors and does not affect the parent.
 class Client {
  public:
   static Result<std::unique_ptr<Client>> create(RedisOptions options);
@@ -82,8 +86,8 @@ class Client {
 
   void submit(Request& request) noexcept;
 
-  /// Requests go by the slot of their keys to one of so many connections a node; keys whose slots
-  /// are equal modulo this number may share a request.
+  /// How many connections there are to each node. A request goes to one of them by the slot of its
+  /// key; keys whose slots are equal modulo this number may share a request.
   [[nodiscard]] std::size_t lanes() const noexcept;
 
   /// The option queue_operations_max.
@@ -99,7 +103,8 @@ class Client {
   /// Counters, states and the latest error.
   [[nodiscard]] StoreHealth health() const;
 
-  /// Events before it may be missing, as the writer has recorded it; none: none is known to be.
+  /// Events before it may be missing, as the writer has recorded it; nullopt: no event is known to
+  /// be missing.
   [[nodiscard]] std::optional<Instant> missing_before() const noexcept;
 
   /// Compares the writer's recorded configuration with this from now on; health() shows it.

@@ -21,8 +21,8 @@ Status corrupt(const std::string& text) {
   return Status::error(StatusCode::kCorrupt, "the recorded configuration " + text);
 }
 
-// Any program may have written the value, and writing it again recurses: a value that is nested too
-// deeply is refused.
+// Any program may have written the value, and dump() recurses into nested values. A value that is
+// nested too deeply is refused, so that the stack does not overflow.
 json parse_shallow(std::string_view text) {
   constexpr int kDepthMax = 32;
   bool deep = false;
@@ -37,7 +37,7 @@ json parse_shallow(std::string_view text) {
 }
 
 std::string dump(const json& value) {
-  // Ids are bytes; those that are no UTF-8 are shown by a substitute.
+  // Ids are bytes. Invalid UTF-8 in them is replaced.
   return value.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
@@ -89,7 +89,7 @@ json missing_json(const ConfigRecord::MissingBefore& missing) {
   return object;
 }
 
-// As they would be recorded: in order, and in UTF-8.
+// The ids as a record holds them: in order, and in UTF-8.
 std::string listed(std::vector<std::string> ids) {
   std::sort(ids.begin(), ids.end());
   ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
@@ -145,7 +145,7 @@ std::string with_missing_before(std::string_view config,
 
 std::string missing_before_name(std::string_view group_id, std::string_view topic) {
   const std::string name = std::string(group_id) + ":" + std::string(topic);
-  // As it is read again, where it is no UTF-8.
+  // A name that is not UTF-8 must compare equal to what parse_config() returns for it.
   return json::parse(dump(json(name)), nullptr, false).get<std::string>();
 }
 

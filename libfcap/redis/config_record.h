@@ -15,7 +15,7 @@
 
 namespace fcap::redis {
 
-/// How the writer is set, as it records it for the readers: one small JSON value at config_key().
+/// The writer's configuration, which it records for readers: one small JSON value at config_key().
 struct ConfigRecord {
   std::string key_prefix;
   std::chrono::milliseconds retention{0};
@@ -26,12 +26,13 @@ struct ConfigRecord {
   int write_format = 1;
   /// The longest life of a reservation; 0: none are made.
   std::chrono::milliseconds reservation_life_max{0};
-  /// The open gaps: of which partitions events may be missing, and before which instant those
-  /// events are. By "<group>:<topic>", and by the partition's number in decimal.
+  /// The open gaps: the partitions whose events may be missing, each with an instant that is later
+  /// than all those events. By "<group>:<topic>", and by the partition's number in decimal.
   using MissingBefore = std::map<std::string, std::map<std::string, Instant>>;
   MissingBefore missing_before = {};
 
-  /// The latest of these instants: a count of events since then is complete. None: no gap is open.
+  /// The latest of these instants: a count of events since then is complete. nullopt: no gap is
+  /// open.
   [[nodiscard]] std::optional<Instant> all_missing_before() const noexcept;
 
   bool operator==(const ConfigRecord&) const = default;
@@ -40,27 +41,27 @@ struct ConfigRecord {
 /// "<prefix>:!config".
 [[nodiscard]] std::string config_key(std::string_view key_prefix);
 
-/// Whether a prefix may stand before keys: 1 to 64 bytes, without "!" (which begins what is no
-/// user), braces (which would move the slot) and the wildcards of SCAN and of ACL patterns. The
-/// text names the option as `key_prefix`.
+/// Whether keys may begin with this prefix: 1 to 64 bytes, without "!" (with which all keys but
+/// those of users begin), braces (which would change the slot) and the wildcards of SCAN and of ACL
+/// patterns. The text names the option as `key_prefix`.
 [[nodiscard]] Status check_key_prefix(std::string_view key_prefix);
 
-/// Its bytes are defined in docs/keys.md.
+/// docs/keys.md defines the bytes.
 [[nodiscard]] std::string encode_config(const ConfigRecord& record);
 
-/// The same value with other open gaps; what else it says stays, known or not. `config` must be one
-/// that parse_config() takes.
+/// The same value with other open gaps. All its other members stay, known or not. `config` must be
+/// a value that parse_config() accepts.
 [[nodiscard]] std::string with_missing_before(std::string_view config,
                                               const ConfigRecord::MissingBefore& missing);
 
-/// Under which name the gaps of a consumer group's topic stand there.
+/// The name under which `missing_before` lists a consumer group's topic.
 [[nodiscard]] std::string missing_before_name(std::string_view group_id, std::string_view topic);
 
-/// The most bytes that a value may have.
+/// The longest value that parse_config() accepts.
 inline constexpr std::size_t kConfigBytesMax = std::size_t{64} << 10U;
 
-/// Fails (kCorrupt) on what is no such value, or one of a version that this one does not know.
-/// Fields that are not known are passed over.
+/// Fails (kCorrupt) if the text is not such a value or has a version that this release does not
+/// know. Unknown fields are ignored.
 [[nodiscard]] Result<ConfigRecord> parse_config(std::string_view text);
 
 /// What differs between the record and what a reader expects, for people, one part per difference;

@@ -10,8 +10,8 @@
 
 namespace fcap::redis {
 
-/// Compares what a reader expects with what the writer has recorded, each time that the record was
-/// read. Free of I/O. Thread safety: none.
+/// Compares a reader's configuration with the one that the writer has recorded, each time the
+/// record was read. Free of I/O. Thread safety: none.
 class ConfigWatch {
  public:
   void expect(const ExpectedConfig& expected);
@@ -19,12 +19,14 @@ class ConfigWatch {
   /// The key to read; empty while nothing is expected.
   [[nodiscard]] const std::string& key() const noexcept { return key_; }
 
-  /// Takes the reply to GET of key() in that database; whether state() or text() has changed.
+  /// Takes the reply to GET of key() in that database. Returns whether state() or text() has
+  /// changed.
   bool take(const Reply& reply, int database);
 
   [[nodiscard]] ConfigState state() const noexcept { return state_; }
   [[nodiscard]] const std::string& text() const noexcept { return text_; }
-  /// Events before it may be missing, by the last record that could be read; none: none is.
+  /// Events before it may be missing, by the last record that could be read; nullopt: no event is
+  /// known to be missing.
   [[nodiscard]] std::optional<Instant> missing_before() const noexcept { return missing_before_; }
 
  private:

@@ -37,7 +37,7 @@ Status Connection::open(const Endpoint& endpoint) {
     setsockopt(fd_, IPPROTO_TCP, TCP_KEEPIDLE, &kKeepIdleSeconds, sizeof(kKeepIdleSeconds));
     setsockopt(fd_, IPPROTO_TCP, TCP_KEEPINTVL, &kKeepEverySeconds, sizeof(kKeepEverySeconds));
     setsockopt(fd_, IPPROTO_TCP, TCP_KEEPCNT, &kKeepProbes, sizeof(kKeepProbes));
-    // So is a peer that vanishes while it is sent to; the kernel's own patience is 15 minutes.
+    // So is a peer that vanishes while data is sent; by default the kernel waits 15 minutes.
     setsockopt(fd_, IPPROTO_TCP, TCP_USER_TIMEOUT, &kUnsentForMs, sizeof(kUnsentForMs));
   }
   const auto* address = reinterpret_cast<const sockaddr*>(&endpoint.storage);
@@ -102,7 +102,7 @@ Status Connection::receive_bytes(bool& drained) {
   return io_error("recv", errno);
 }
 
-// Takes out what the parser passes over; whether that was the last of it.
+// Drops the bytes that the parser skips. Returns whether these were the last of them.
 bool Connection::drop_skipped() {
   if (parser_.skip_left() == 0) return false;
   const std::size_t from = input_begin_ + parser_.skip_at();

@@ -13,7 +13,7 @@ namespace fcap::redis {
 /// One non-blocking socket with its bytes in both directions. Knows nothing of requests.
 class Connection {
  public:
-  /// Values of more than `value_bytes_max` are passed over.
+  /// Values of more than `value_bytes_max` are skipped.
   explicit Connection(std::size_t value_bytes_max) : value_bytes_max_(value_bytes_max) {}
   ~Connection() { close(); }
   Connection(const Connection&) = delete;
@@ -30,13 +30,13 @@ class Connection {
 
   /// Bytes to send; append, then flush().
   [[nodiscard]] std::string& output() noexcept { return output_; }
-  /// Sends what the socket takes. Never raises SIGPIPE.
+  /// Sends as much as the socket accepts. Never raises SIGPIPE.
   [[nodiscard]] Status flush();
-  /// Whether flush() left something behind.
+  /// Whether there are unsent bytes.
   [[nodiscard]] bool has_output() const noexcept { return !output_.empty(); }
 
-  /// Receives what is there, up to a bound, and calls `handler(const Reply&) -> bool` with each
-  /// reply; false from it, and bytes that are no replies, are a failure.
+  /// Receives the bytes that have arrived, up to a bound, and calls `handler(const Reply&) -> bool`
+  /// with each reply. It fails if the handler returns false, or if the bytes are not replies.
   template <typename Handler>
   [[nodiscard]] Status receive(Handler&& handler) {
     for (int round = 0; round < kRoundsMax; ++round) {
@@ -59,7 +59,7 @@ class Connection {
   }
 
  private:
-  static constexpr int kRoundsMax = 16;  // so that deadlines are looked at in between
+  static constexpr int kRoundsMax = 16;  // so that deadlines are checked in between
   static constexpr std::size_t kInputBytesMin = std::size_t{64} << 10U;
 
   Status receive_bytes(bool& drained);

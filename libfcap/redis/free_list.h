@@ -8,8 +8,9 @@
 
 namespace fcap::redis {
 
-/// Keeps up to so many objects for reuse, given and taken by any thread without a lock: a bounded
-/// ring whose cells carry a turn number, so that no two threads ever meet in one cell.
+/// Keeps a bounded number of objects for reuse. Any thread may give and take them without a lock:
+/// it is a bounded ring whose cells have a turn number, so that no two threads ever use one cell at
+/// once.
 template <typename T>
 class FreeList {
  public:
@@ -44,7 +45,7 @@ class FreeList {
     }
   }
 
-  /// Keeps `item`, or deletes it when there are enough.
+  /// Keeps `item`, or deletes it if the list is full.
   void give(T* item) noexcept {
     std::size_t position = give_.load(std::memory_order_relaxed);
     for (;;) {

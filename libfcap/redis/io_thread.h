@@ -13,8 +13,8 @@
 
 namespace fcap::redis {
 
-/// One thread that moves requests and replies: takes what was submitted, writes it, sleeps in epoll
-/// when there is nothing, and is woken only then.
+/// One thread that moves requests and replies: it takes submitted requests, writes them, and sleeps
+/// in epoll when there is nothing to do. Only then does it need to be woken.
 class IoThread final : public Poller {
  public:
   static Result<std::unique_ptr<IoThread>> create(SharedState& shared, Resolver& resolver,
@@ -28,10 +28,11 @@ class IoThread final : public Poller {
   void join();
   /// After join() of all threads: finishes what was submitted too late.
   void drain();
-  /// In a forked child, where the thread does not exist.
+  /// For a forked child, where the thread does not exist.
   void close_descriptors() noexcept;
 
-  /// The link that serves a slot. One node, hence one link, as long as clusters are not supported.
+  /// The link that serves a slot. As long as clusters are not supported, there is one node and
+  /// hence one link.
   [[nodiscard]] Link& link(std::uint16_t /*slot*/) noexcept { return link_; }
 
   /// From any thread.

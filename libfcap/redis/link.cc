@@ -60,9 +60,9 @@ void Link::start(TimePoint now) {
 
 void Link::admit(Request& request, TimePoint now) {
   std::optional<TransportCode> ended = refusal();
-  if (!ended && request.deadline <= now) ended = TransportCode::kTimeout;
-  // What waits is abandoned with its connection, so this holds until the request is sent. A link
-  // that is not connected yet would send it to a server that nobody has seen.
+  if (!ended && request.deadline <= now && !request.patient) ended = TransportCode::kTimeout;
+  // Waiting requests are abandoned with their connection, so this holds until the request is sent.
+  // A link that is not connected yet would send it to an unknown server.
   if (!ended && request.epoch &&
       (state_ != State::kReady ||
        *request.epoch != shared_.epoch.load(std::memory_order_acquire))) {
@@ -142,7 +142,7 @@ void Link::take_resolved(TimePoint now) {
     has_resolved_.store(false, std::memory_order_relaxed);
   }
   if (resolved && state_ == State::kReady && renewal_ == Renewal::kResolving) {
-    // A name service that is away is no reason to leave a server that answers.
+    // An unavailable name service is no reason to leave a server that answers.
     if (!resolved->ok()) return put_off_renewal(now);
     endpoints_ = std::move(*resolved).value();
     return drain(now);
@@ -246,6 +246,7 @@ void Link::on_event(bool readable, bool writable, TimePoint now) {
 // False when the connection was given up.
 bool Link::receive(TimePoint now) {
   std::size_t answered_then = pipeline_.answered();
+  pipeline_.note_progress(now);
   const Status received = connection_.receive([&](const Reply& reply) {
     const bool expected = pipeline_.on_reply(reply);
     if (expected && pipeline_.answered() - answered_then >= kAnswersBeforeSending) {
@@ -259,8 +260,8 @@ bool Link::receive(TimePoint now) {
   return received.ok();
 }
 
-// Called while receiving, when the connection must not be closed: what fails here fails again
-// in send().
+// Called while receiving, when the connection must not be closed: a failure here is repeated in
+// send().
 void Link::send_early(TimePoint now) {
   poller_.take_submitted(now);
   if (state_ != State::kReady || watching_output_ || renewal_ == Renewal::kDraining) return;
@@ -315,8 +316,8 @@ void Link::send(TimePoint now) {
 }
 
 void Link::check_deadlines(TimePoint now) {
-  // While this thread was held up, answers may have waited to be read and requests to be sent: that
-  // is no failure of the server, also for those that expire while this thread catches up.
+  // While this thread was held up, answers may have waited to be read and requests to be sent. That
+  // is not a failure of the server, even for requests that expire while this thread catches up.
   const StallWatch::Cause cause = stalls_.cause(now);
   if (cause != StallWatch::Cause::kNone) {
     pipeline_.excuse();
@@ -348,7 +349,7 @@ void Link::report_stall(StallWatch::Cause cause) {
 Link::TimePoint Link::stale_at() const noexcept {
   const TimePoint oldest = pipeline_.oldest_tombstone();
   if (oldest == TimePoint::max()) return oldest;
-  return std::max(oldest, stalled_until_) + shared_.options.stale_reset;
+  return std::max({oldest, stalled_until_}) + shared_.options.stale_reset;
 }
 
 // --- The breaker.
@@ -403,7 +404,8 @@ void Link::update_gate() {
   }
 }
 
-// Reconnecting goes on for as long as the server is away, and says the same again and again.
+// Reconnecting continues for as long as the server is unavailable, and would log the same again and
+// again.
 void Link::report(LogLevel level, const std::string& text) {
   if (level == LogLevel::kWarning) shared_.set_last_error(address_.text + ": " + text);
   shared_.log_thinned(level, "redis " + address_.text + ": " + text);

@@ -25,20 +25,20 @@ namespace fcap::redis {
 /// What a Link needs of its I/O thread.
 class Poller {
  public:
-  /// Watches a descriptor for input, and for output while `output` is set; again to change that.
+  /// Watches a descriptor for input, and for output if `output` is set; another call changes that.
   virtual void watch(int fd, bool output, void* owner) = 0;
   virtual void unwatch(int fd) = 0;
   /// Hands over the requests submitted so far.
   virtual void take_submitted(std::chrono::steady_clock::time_point now) = 0;
-  /// From any thread: makes the I/O thread look round.
+  /// From any thread: wakes the I/O thread.
   virtual void wake() noexcept = 0;
 
  protected:
   ~Poller() = default;
 };
 
-/// One I/O thread's way to one node: keeps a connection, re-establishes it when it is lost, and
-/// decides whether requests are taken.
+/// One I/O thread's connection to one node: re-establishes it when it is lost, and decides whether
+/// requests are accepted.
 ///
 /// Thread safety: refusal() from any thread; all else on the I/O thread (shut_down() also after
 /// it).
@@ -56,7 +56,7 @@ class Link {
 
   void start(TimePoint now);
   void admit(Request& request, TimePoint now);
-  /// Does what is due and sends what waits.
+  /// Does what is due and sends waiting requests.
   void service(TimePoint now);
   void on_event(bool readable, bool writable, TimePoint now);
   /// When service() is next needed, if nothing else happens.
@@ -67,14 +67,14 @@ class Link {
   void woke(TimePoint asleep_at, TimePoint planned, TimePoint now) noexcept {
     stalls_.woke(asleep_at, planned, now);
   }
-  /// In a forked child: closes the descriptor without a word to anyone.
+  /// For a forked child: closes the descriptor and tells nobody.
   void close_descriptor() noexcept { connection_.close(); }
 
  private:
   enum class State : std::uint8_t { kResting, kResolving, kConnecting, kGreeting, kReady };
   enum class Gate : std::uint8_t { kTake, kDown, kBreakerOpen };
-  /// Of a connection that has become too old: its name is looked up again, what it carries is
-  /// waited for, and another one is made while requests wait.
+  /// The renewal of a connection that has become too old: its name is looked up again, pending
+  /// requests are finished, and a new connection is made while later requests wait.
   enum class Renewal : std::uint8_t { kNone, kResolving, kDraining, kConnecting };
 
   /// Commands of the link's own: the greeting, a PING as the breaker's probe, and now and then
@@ -95,8 +95,8 @@ class Link {
     Outcome outcome = Outcome::kNone;
     std::string error;       // the first error reply to a command that must be answered
     std::string error_name;  // of which command
-    // The first error to any command. A server that takes no more clients sends one error, whatever
-    // it was asked first, and closes.
+    // The first error reply to any command. A server that accepts no more clients sends one error,
+    // whatever the first command was, and closes the connection.
     std::string first_error;
     ServerFacts facts;
     bool has_role = false;
@@ -164,15 +164,15 @@ class Link {
   base::Jitter jitter_;
   Endpoints endpoints_;
   std::size_t endpoint_next_ = 0;
-  // Of all links one asks about the server and its configuration.
+  // One of all links queries the server and its configuration.
   const bool looks_;
   TimePoint look_at_ = TimePoint::max();
-  TimePoint facts_at_;  // when the role and the clock are asked for again
+  TimePoint facts_at_;  // when the role and the clock are queried again
   std::uint64_t config_epoch_ = 0;
   OwnRequest look_;
   StallWatch stalls_;
   TimePoint stalled_until_;
-  // The last request's time allowance: what a probe gets.
+  // The last request's time allowance, which a probe gets too.
   base::Backoff::Duration allowance_;
   base::Backoff backoff_;
   Breaker breaker_;

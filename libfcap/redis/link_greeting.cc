@@ -1,5 +1,5 @@
-// What a Link asks the server: the greeting of a connection, and later now and then what it is and
-// how its writer is set.
+// What a Link queries: the greeting of a connection, and later, from time to time, the server's
+// role and clock and the writer's configuration.
 #include <algorithm>
 #include <utility>
 
@@ -61,7 +61,7 @@ void Link::OwnRequest::on_reply(std::uint32_t index, const Reply& reply) noexcep
       break;
     case Question::kOther:
       if (!is_error || !error.empty()) break;
-      // A user who may do no more than read need not be allowed to PING.
+      // A user who may only read need not be allowed to PING.
       if (asked.name == kPing && reply.text.starts_with("NOPERM")) break;
       error = std::string(reply.text);
       error_name = asked.name;
@@ -135,7 +135,7 @@ void Link::on_greeted(TimePoint now) {
   look(now);
 }
 
-// --- Looking now and then.
+// --- Periodic queries.
 
 void Link::look(TimePoint now) {
   using Question = OwnRequest::Question;

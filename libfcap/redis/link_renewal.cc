@@ -1,11 +1,11 @@
-// How a Link re-establishes a connection that has become too old. Nothing but a new lookup shows
-// that a name or a virtual address has moved to another server while the former one still answers.
+// How a Link re-establishes a connection that has become too old. Only a new lookup and a new
+// connection show that a name or a virtual address has moved while the former server still answers.
 #include "redis/link.h"
 
 namespace fcap::redis {
 namespace {
 
-// How long requests wait for those under way before that is put off.
+// How long requests wait for pending ones before the renewal is postponed.
 constexpr std::chrono::milliseconds kDrainTime{50};
 constexpr std::chrono::seconds kRenewalPause{10};
 constexpr double kShortestShare = 0.75;
@@ -45,7 +45,7 @@ void Link::renew(TimePoint now) {
   }
   if (renewal_ != Renewal::kDraining) return;
   if (pipeline_.in_flight() != 0 || connection_.has_output()) {
-    // A server that is slow just now is asked again later.
+    // If the server is slow just now, the renewal is tried again later.
     if (now >= drain_until_) put_off_renewal(now);
     return;
   }

@@ -9,15 +9,15 @@
 
 namespace fcap::redis {
 
-/// Thins out log lines that repeat themselves: of each kind the first, second, fourth … is told. A
-/// kind that has been quiet for ten minutes begins again. Bounded. Free of clocks and I/O.
+/// Thins out repeated log lines: of each kind, the first, second, fourth … is logged. A kind that
+/// has been quiet for ten minutes starts over. Bounded. Free of clocks and I/O.
 ///
 /// Thread safety: none.
 class Occurrences {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
 
-  /// How many there have been of this kind, where this one should be told; 0: it should not.
+  /// How many lines of this kind there were, if this one should be logged; 0: it should not.
   [[nodiscard]] std::uint64_t note(std::string_view text, TimePoint now) {
     const std::string kind = kind_of(text);
     auto found = counts_.find(kind);

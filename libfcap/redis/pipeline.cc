@@ -24,15 +24,22 @@ Pipeline::Pipeline(const Options& options, std::atomic<std::size_t>& operations)
 
 void Pipeline::add(Request& request, TimePoint now) {
   const bool is_fair = request.deadline - now >= kFairTime;
-  waiting_.push_back({&request, request.deadline, request.command_count, request.command_count, 1,
-                      false, is_fair});
+  waiting_.push_back({.request = &request,
+                      .deadline = request.deadline,
+                      .commands = request.command_count,
+                      .commands_left = request.command_count,
+                      .is_patient = request.patient,
+                      .is_fair = is_fair});
   next_deadline_ = std::min(next_deadline_, request.deadline);
 }
 
 void Pipeline::write_own(Request& request, std::string& wire) {
   wire.append(request.wire);
-  sent_.push_back(
-      {&request, request.deadline, request.command_count, request.command_count, 1, true, true});
+  sent_.push_back({.request = &request,
+                   .deadline = request.deadline,
+                   .commands = request.command_count,
+                   .commands_left = request.command_count,
+                   .is_own = true});
   next_deadline_ = std::min(next_deadline_, request.deadline);
 }
 
@@ -146,15 +153,21 @@ Pipeline::Expired Pipeline::expire(TimePoint now) {
   return expired;
 }
 
+Pipeline::TimePoint Pipeline::due_at(const Entry& entry) const noexcept {
+  if (!entry.is_patient) return entry.deadline;
+  return std::clamp(progress_at_ + kPatience, entry.deadline, entry.deadline + kPatienceMax);
+}
+
 void Pipeline::expire_in(RingQueue<Entry>& entries, TimePoint now, Expired& expired) {
   const bool is_waiting = &entries == &waiting_;
   for (std::size_t i = 0; i < entries.size(); ++i) {
     Entry& entry = entries[i];
     if (entry.request == nullptr) continue;
-    if (entry.deadline > now) {
-      next_deadline_ = std::min(next_deadline_, entry.deadline);
+    if (const TimePoint due = due_at(entry); due > now) {
+      next_deadline_ = std::min(next_deadline_, due);
       continue;
     }
+    entry.deadline = due_at(entry);
     Request* const request = std::exchange(entry.request, nullptr);
     if (!entry.is_own) ++expired.count;
     if (!entry.is_own && entry.is_fair) ++expired.failures;

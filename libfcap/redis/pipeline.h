@@ -35,41 +35,49 @@ class Pipeline {
   /// finished without having been sent.
   Pipeline(const Options& options, std::atomic<std::size_t>& operations);
 
-  /// Puts a request at the end of those that wait. One that leaves the server less than
-  /// kFairTime is no failure of the server when it expires.
+  /// Adds a request at the end of the queue. If it gives the server less than kFairTime, it does
+  /// not count as a failure of the server when it expires.
   void add(Request& request, TimePoint now);
 
   /// Writes a request of the connection itself (a handshake, a probe) at once, before those that
   /// wait. It does not count as an operation.
   void write_own(Request& request, std::string& wire);
 
-  /// Writes what waits.
+  /// Writes waiting requests.
   void write(std::string& wire);
 
-  /// Hands the next reply to its request; false when nobody can have asked for it.
+  /// Hands the next reply to its request; false if no request can have caused it.
   [[nodiscard]] bool on_reply(const Reply& reply);
 
   static constexpr std::chrono::milliseconds kFairTime{1};
+
+  /// The server has answered something at `now`.
+  void note_progress(TimePoint now) noexcept { progress_at_ = now; }
+  [[nodiscard]] TimePoint progress_at() const noexcept { return progress_at_; }
+  /// A patient request whose deadline has passed expires when nothing has been answered for
+  /// kPatience, and in any case kPatienceMax after its deadline.
+  static constexpr std::chrono::milliseconds kPatience{1'000};
+  static constexpr std::chrono::milliseconds kPatienceMax{30'000};
 
   struct Expired {
     std::size_t count = 0;     ///< operations that were finished
     std::size_t failures = 0;  ///< of these, those that count as failures of the server
   };
-  /// Finishes what is due with kTimeout.
+  /// Finishes overdue requests with kTimeout.
   Expired expire(TimePoint now);
-  /// Nothing that is unfinished now will be a failure of the server when it expires: its time was
-  /// spent elsewhere.
+  /// Requests that are unfinished now do not count as failures of the server when they expire: this
+  /// process used up their time.
   void excuse() noexcept;
 
-  /// Finishes what was written with `code` and forgets all tombstones; how many operations that
-  /// were.
+  /// Finishes requests that were written with `code` and forgets all tombstones. Returns how many
+  /// operations that were.
   std::size_t abandon_sent(TransportCode code);
-  /// Finishes what waits.
+  /// Finishes waiting requests.
   void abandon_waiting(TransportCode code);
-  /// Finishes what waits and may be sent on this connection only (Request::epoch).
+  /// Finishes waiting requests that may be sent on this connection only (Request::epoch).
   void abandon_bound(TransportCode code);
 
-  /// When expire() may next have something to do; not later than that.
+  /// The earliest time at which expire() may have something to do.
   [[nodiscard]] TimePoint next_deadline() const noexcept { return next_deadline_; }
   /// The deadline of the longest overdue tombstone, or something earlier; the end of time without
   /// one.
@@ -99,6 +107,7 @@ class Pipeline {
     std::uint32_t commands_left = 0;
     std::uint32_t mget_keys = 1;  // of a group's first entry: how many entries share the reply
     bool is_own = false;
+    bool is_patient = false;
     bool is_fair = true;  // whether the server is to blame when it expires
   };
 
@@ -107,6 +116,7 @@ class Pipeline {
   void on_entry_reply(const Reply& reply);
   void note_error(const Reply& reply);
   void finish(const Entry& entry, TransportCode code);
+  [[nodiscard]] TimePoint due_at(const Entry& entry) const noexcept;
   void expire_in(RingQueue<Entry>& entries, TimePoint now, Expired& expired);
 
   Options options_;
@@ -115,6 +125,7 @@ class Pipeline {
   RingQueue<Entry> sent_;
   TimePoint next_deadline_ = TimePoint::max();
   TimePoint oldest_tombstone_ = TimePoint::max();
+  TimePoint progress_at_{};
   std::size_t answered_ = 0;
   std::size_t successes_ = 0;
   std::size_t refusals_ = 0;

@@ -69,7 +69,7 @@ class RedisStore final : public Store {
 
   Client& client_;
   StorePools& pools_;
-  // Last, so that what is called back while the client ends finds the rest in place.
+  // Last, so that callbacks during the client's destruction find the rest intact.
   std::shared_ptr<Client> owned_client_;
 };
 

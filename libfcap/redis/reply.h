@@ -6,7 +6,7 @@
 
 namespace fcap::redis {
 
-/// One reply of a server, decoded. Views are valid only during the call that hands it over.
+/// One reply of a server, decoded. Views are valid only during the call that receives it.
 struct Reply {
   enum class Kind : std::uint8_t { kNil, kInteger, kString, kStatus, kError, kArray, kOversized };
   Kind kind = Kind::kNil;

@@ -91,7 +91,7 @@ RespParser::Outcome RespParser::parse_string(std::string_view bytes, std::string
     return Outcome::kReply;
   }
   const auto text_bytes = static_cast<std::size_t>(*length);
-  // Of an array whose strings are too much together, what is over is passed over.
+  // Strings with which an array would become too large are skipped.
   if (text_bytes > string_bytes_max_ || position_ + text_bytes > kReplyBytesMax) {
     return skip_string(bytes, text_begin, text_bytes, node);
   }
@@ -106,7 +106,7 @@ RespParser::Outcome RespParser::parse_string(std::string_view bytes, std::string
   return Outcome::kReply;
 }
 
-// The caller takes the text out, so that its end follows its head.
+// The caller removes the text, so that its end follows its head.
 RespParser::Outcome RespParser::skip_string(std::string_view bytes, std::size_t text_begin,
                                             std::size_t text_bytes, Node& node) {
   if (!skipping_) {

@@ -14,15 +14,15 @@ namespace fcap::redis {
 /// stopped, and no length that the peer claims is believed before its bytes are there.
 class RespParser {
  public:
-  /// A string of more than `string_bytes_max`, or with which an array would have more than
-  /// kReplyBytesMax, is passed over and given as kOversized without its text: one such key must not
-  /// cost those who share the connection anything.
+  /// A string is skipped, and returned as kOversized without its text, if it is longer than
+  /// `string_bytes_max` or if an array would exceed kReplyBytesMax with it: one such key must not
+  /// affect other requests on the connection.
   explicit RespParser(std::size_t string_bytes_max = std::size_t{1} << 20U)
       : string_bytes_max_(string_bytes_max) {}
 
   enum class Outcome : std::uint8_t { kReply, kNeedMore, kMalformed };
 
-  /// Bounds on what a peer can make us hold.
+  /// Bounds on how much a peer can make us keep in memory.
   static constexpr std::size_t kReplyBytesMax = std::size_t{64} << 20U;
   static constexpr std::size_t kSkippedBytesMax = std::size_t{1} << 30U;
   static constexpr std::size_t kLineBytesMax = std::size_t{64} << 10U;
@@ -34,8 +34,9 @@ class RespParser {
   /// about the next reply. After kMalformed the stream is lost.
   [[nodiscard]] Outcome parse(std::string_view bytes);
 
-  /// After kNeedMore: how many bytes from skip_at() on (of those of that call, and later ones) are
-  /// of no use. The caller takes them out of what it hands over next, as they come, and says so.
+  /// After kNeedMore: how many bytes from skip_at() on (of that call and later ones) are not
+  /// needed. The caller removes them as they arrive, before it passes the bytes again, and reports
+  /// it.
   [[nodiscard]] std::size_t skip_left() const noexcept { return skip_left_; }
   [[nodiscard]] std::size_t skip_at() const noexcept { return skip_at_; }
   void skipped(std::size_t bytes) noexcept { skip_left_ -= bytes; }

@@ -12,13 +12,13 @@
 
 namespace fcap::redis {
 
-/// What a server has said of itself. Free of I/O; a question that the server refuses to answer
-/// leaves things unknown.
+/// What a server has reported about itself. Free of I/O; if the server refuses a query, the answer
+/// stays unknown.
 struct ServerFacts {
   ServerRole role = ServerRole::kUnknown;
   bool replica_link_up = true;
   std::string role_text;
-  /// Whether it is a node of a cluster, and what of its slots and masters is known.
+  /// Whether it is a node of a cluster, and what is known of its slots and masters.
   bool in_cluster = false;
   std::int64_t cluster_slots = 0;
   std::int64_t cluster_masters = 0;
@@ -32,7 +32,7 @@ struct ServerFacts {
   /// The reply to TIME, which came at `now`.
   void take_time(const Reply& reply, Instant now);
 
-  /// Why no records can be had from this server, naming what to change; empty when they can.
+  /// Why records cannot be read from this server, naming what to change; empty if they can.
   [[nodiscard]] std::string unfit() const;
 };
 

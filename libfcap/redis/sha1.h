@@ -11,8 +11,8 @@ namespace fcap::redis {
 /// SHA-1 in lower-case hexadecimal, at compile time: the name that Redis gives a script. Not for
 /// security.
 ///
-/// We compute it rather than ask the server by SCRIPT LOAD: that would need one more right in every
-/// account, and an answer on each new connection before the first script could be sent.
+/// We compute it because SCRIPT LOAD would need one more right in every account, and an answer on
+/// each new connection before the first script could be sent.
 [[nodiscard]] constexpr std::array<char, 40> sha1_hex(std::string_view text) {
   std::array<std::uint32_t, 5> state = {0x67452301U, 0xEFCDAB89U, 0x98BADCFEU, 0x10325476U,
                                         0xC3D2E1F0U};

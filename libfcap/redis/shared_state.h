@@ -51,13 +51,13 @@ struct SharedState {
     last_error = std::move(text);
   }
 
-  // Submitted and not yet left. All threads write it: in its cache line there is otherwise only the
-  // beginning of the options, which is read when connecting.
+  // Operations that were submitted and have not left yet. All threads write it: otherwise its cache
+  // line has only the beginning of the options, which is read when connecting.
   alignas(64) std::atomic<std::size_t> operations{0};
   const RedisOptions options;
   std::atomic<std::uint64_t> epoch{0};
   std::atomic<std::size_t> links_ready{0};
-  // Written where something went wrong only, so that they cost the usual path nothing.
+  // Written only when something went wrong, so that they cost nothing on the usual path.
   std::atomic<std::size_t> breakers_open{0};
   std::atomic<std::uint64_t> breaker_openings{0};
   std::atomic<std::uint64_t> connections{0};
@@ -70,7 +70,8 @@ struct SharedState {
   std::atomic<std::size_t> links_made{0};
   // Grows when what is expected of the configuration changes.
   std::atomic<std::uint64_t> config_epoch{0};
-  // Of `config`, for readers who cannot take a lock; kNothingMissing: no event may be missing.
+  // From `config`, for readers that cannot take a lock; kNothingMissing: no event is known to be
+  // missing.
   static constexpr std::int64_t kNothingMissing = std::numeric_limits<std::int64_t>::min();
   std::atomic<std::int64_t> missing_before_ms{kNothingMissing};
   mutable std::mutex error_mutex;

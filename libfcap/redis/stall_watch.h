@@ -15,7 +15,7 @@ class StallWatch {
   enum class Cause : std::uint8_t {
     kNone,
     kBusy,       ///< the thread was at work, in callbacks most likely
-    kOverslept,  ///< the machine let it sleep on
+    kOverslept,  ///< the machine woke the thread up late
   };
 
   static constexpr std::chrono::milliseconds kBusyAfter{5};

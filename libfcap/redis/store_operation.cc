@@ -35,8 +35,8 @@ void StoreOperation::complete(const StoreOutcome& outcome) noexcept {
 }
 
 void StoreOperation::complete_failed(TransportCode code) noexcept {
-  // No text: while the link is down every check comes this way, and all of them would queue for one
-  // mutex to copy what health() says.
+  // No text: while the link is down, every check gets here, and all of them would wait for one
+  // mutex to copy what health() reports.
   complete({.code = store_code(code)});
 }
 

@@ -12,7 +12,7 @@ class StorePools;
 
 [[nodiscard]] StoreCode store_code(TransportCode code) noexcept;
 
-/// What an operation for one caller has to do with any of them. Each is made once and used many
+/// What all operations for one caller have in common. An operation is created once and used many
 /// times, so that its strings keep their memory.
 class StoreOperation : public Request {
  public:

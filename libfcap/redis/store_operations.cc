@@ -8,12 +8,12 @@
 namespace fcap::redis {
 namespace {
 
-// KEYS[1] the record. ARGV: whether there must be one ('1') or none ('0'), what it must be, what it
-// becomes (empty: nothing), its expiry in ms, whether it may have been appended to ('1'): what was
-// appended then stays. A later expiry that it already has stands.
+// KEYS[1] the record. ARGV: whether there must be one ('1') or none ('0'), its expected value, its
+// new value (empty: it is deleted), its expiry in ms, and whether it may have been appended to
+// ('1'): then the appended bytes stay. If the record has a later expiry already, that one stays.
 //
-// A script that begins with its flags is Redis 7's, and may write where memory is full: only where
-// the record becomes shorter.
+// Flags at the beginning of a script need Redis 7. With them the script may write although memory
+// is full; it is used only if the record becomes shorter.
 constexpr std::string_view kShrinkingScript =
     "#!lua flags=allow-oom\n"
     "local current = redis.call('GET', KEYS[1])\n"
@@ -44,7 +44,7 @@ constexpr std::string_view kScript = kShrinkingScript.substr(kShrinkingScript.fi
 constexpr auto kSha = sha1_hex(kScript);
 constexpr auto kShrinkingSha = sha1_hex(kShrinkingScript);
 
-/// Of the command: its name, the script, the number of keys, the key, five arguments.
+/// The command's words: its name, the script, the number of keys, the key, five arguments.
 constexpr std::size_t kWords = 9;
 
 }  // namespace
@@ -68,7 +68,7 @@ void GetOperation::start(std::string_view key, Store::Deadline deadline_at, Stor
   client_.submit(*this);
 }
 
-// The record's view ends with this call, so the outcome is given here rather than in on_done().
+// The view of the record ends with this call, so it completes here rather than in on_done().
 void GetOperation::on_reply(std::uint32_t /*index*/, const Reply& reply) noexcept {
   switch (reply.kind) {
     case Reply::Kind::kString:

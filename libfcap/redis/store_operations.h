@@ -38,7 +38,7 @@ class CompareAndSetOperation final : public StoreOperation {
   std::string arguments_;  // in RESP, from the number of keys on
 };
 
-/// The script's text, for whoever asks beforehand whether an account may run it.
+/// The script's text, for checking beforehand whether an account may run it.
 [[nodiscard]] std::string_view compare_and_set_script() noexcept;
 /// Its SHA-1, by which EVALSHA names it.
 [[nodiscard]] std::string_view compare_and_set_sha() noexcept;

@@ -6,9 +6,9 @@
 
 namespace fcap::redis {
 
-/// Requests on their way from many threads to one I/O thread: a stack of the requests themselves,
-/// detached as a whole and reversed. Nobody allocates, locks or waits. A mark at its bottom says
-/// that the I/O thread sleeps: exactly the submitter that replaces the mark has to wake it.
+/// Passes requests from many threads to one I/O thread: a stack of the requests themselves, which
+/// is detached as a whole and reversed. No thread allocates, locks or waits. A mark at the bottom
+/// says that the I/O thread sleeps: the submitter that replaces the mark has to wake it.
 class SubmissionQueue {
  public:
   /// From any thread. Whether the consumer sleeps and must be woken by this caller.

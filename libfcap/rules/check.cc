@@ -64,7 +64,7 @@ void Check::begin(const Evaluator::Question& question, std::span<const Candidate
     serial_ = rules_->serial;
   }
   now_ms_ = bounded_ms(question.now);
-  // std::optional compares nothing as the earliest.
+  // An empty std::optional compares less than any instant.
   const auto since = std::max(question.ledger.complete_since(), question.missing_before);
   trimmed_ = since && bounded_ms(*since) > now_ms_ - rules_->retention_ms + 1;
   complete_since_ms_ = trimmed_ ? bounded_ms(*since) : 0;

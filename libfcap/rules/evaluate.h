@@ -85,7 +85,7 @@ class Evaluator {
     /// Segments that are stored; the user is in those that have `user` as well. Null: none are.
     const SegmentSet* stored = nullptr;
     std::string_view user = {};
-    /// Events before it may be missing in every ledger; none: as far as is known none is.
+    /// Events before it may be missing in every ledger; nullopt: no event is known to be missing.
     std::optional<Instant> missing_before = {};
   };
 

@@ -17,6 +17,18 @@ using testing::wait_until;
 
 class CheckerAnswers : public testing::CheckerTest {
  protected:
+  /// Whether it takes one read. The Checker reads the updater's configuration every few seconds, so
+  /// this looks more than once.
+  template <typename Ask>
+  bool takes_one_read(Ask ask) {
+    for (int i = 0; i < 5; ++i) {
+      world_->redis.command({"CONFIG", "RESETSTAT"});
+      ask();
+      if (reads() == 1) return true;
+    }
+    return false;
+  }
+
   /// How many reads Redis has served since the last CONFIG RESETSTAT.
   long long reads() {
     long long calls = 0;
@@ -55,11 +67,10 @@ TEST_F(CheckerAnswers, OneReadServesAnyNumberOfCandidates) {
   std::vector<Candidate> candidates;
   candidates.reserve(ids.size());
   for (const std::string& id : ids) candidates.push_back({id, {}});
-  world_->redis.command({"CONFIG", "RESETSTAT"});
-  EXPECT_EQ(checker->check("u", candidates).verdicts.size(), 200U);
-  EXPECT_EQ(reads(), 1);
-  EXPECT_EQ(checker->first_allowed("u", candidates, 150).picked.size(), 150U);
-  EXPECT_EQ(reads(), 2);
+  EXPECT_TRUE(
+      takes_one_read([&] { EXPECT_EQ(checker->check("u", candidates).verdicts.size(), 200U); }));
+  EXPECT_TRUE(takes_one_read(
+      [&] { EXPECT_EQ(checker->first_allowed("u", candidates, 150).picked.size(), 150U); }));
 }
 
 TEST_F(CheckerAnswers, ManyThreadsShareOneConnectionAndNeverMixAnswers) {

@@ -161,7 +161,7 @@ TEST_F(CheckerFaults, ASlowCallbackDoesNotLookLikeADeadRedis) {
   };
   const auto checker = CheckerWorld::connected(options);
   const Candidate candidates[] = {{"c1"}};
-  const CheckOptions hurried{.deadline = 100ms, .now = {}, .segments = {}};
+  const CheckOptions hurried{.deadline = 300ms, .now = {}, .segments = {}};
   std::atomic<int> begun{0};
   std::atomic<int> answered{0};
   const auto stalls = [&] {
@@ -170,11 +170,11 @@ TEST_F(CheckerFaults, ASlowCallbackDoesNotLookLikeADeadRedis) {
     }
     return std::string();
   };
-  const auto until = std::chrono::steady_clock::now() + 30s;
+  const auto until = std::chrono::steady_clock::now() + 60s;
   while ((begun < 20'000 || stalls() == "0") && std::chrono::steady_clock::now() < until) {
     const bool is_slow = begun % 2'000 == 0;
     checker->check_async("u", candidates, hurried, [&, is_slow](const CheckResult&) {
-      if (is_slow) std::this_thread::sleep_for(300ms);
+      if (is_slow) std::this_thread::sleep_for(900ms);
       ++answered;
     });
     if (++begun % 20 == 0) std::this_thread::sleep_for(1ms);
@@ -182,7 +182,7 @@ TEST_F(CheckerFaults, ASlowCallbackDoesNotLookLikeADeadRedis) {
   EXPECT_TRUE(wait_until([&] { return answered == begun; }));
   EXPECT_NE(stalls(), "0");
   EXPECT_GT(checker->stats().timeouts, 0U);
-  EXPECT_GE(checker->stats().callback_ns_max, 300'000'000U);
+  EXPECT_GE(checker->stats().callback_ns_max, 900'000'000U);
   EXPECT_EQ(checker->health().store.breaker_openings, 0U);
   const std::lock_guard lock(mutex);
   EXPECT_THAT(logged, HasSubstr("a callback that takes long"));
@@ -192,18 +192,18 @@ TEST_F(CheckerFaults, ASlowCallbackDoesNotLookLikeADeadRedis) {
 TEST_F(CheckerFaults, ASlowCallbackOfATimeoutDoesNotLookLikeADeadRedis) {
   const auto checker = CheckerWorld::connected(world_->options());
   const Candidate candidates[] = {{"c1"}};
-  const CheckOptions hurried{.deadline = 100ms, .now = {}, .segments = {}};
+  const CheckOptions hurried{.deadline = 300ms, .now = {}, .segments = {}};
   std::atomic<int> begun{0};
   std::atomic<int> answered{0};
   std::atomic<int> slow{0};
-  const auto until = std::chrono::steady_clock::now() + 30s;
+  const auto until = std::chrono::steady_clock::now() + 60s;
   while (slow < 8 && std::chrono::steady_clock::now() < until) {
     const bool begins = begun % 2'000 == 0;
     checker->check_async("u", candidates, hurried, [&, begins](const CheckResult& result) {
       const bool timed_out = result.reason == Reason::kTimeout;
       if (begins || (timed_out && slow < 8)) {
         if (timed_out) ++slow;
-        std::this_thread::sleep_for(200ms);
+        std::this_thread::sleep_for(600ms);
       }
       ++answered;
     });
@@ -219,7 +219,7 @@ TEST_F(CheckerFaults, ACallbackThatTakesVeryLongDoesNotCostTheConnection) {
   testing::TcpProxy proxy(world_->redis.port());
   CheckerOptions options = world_->options();
   options.redis.addresses = {proxy.address()};
-  options.redis.stale_reset = 2s;
+  options.redis.stale_reset = 5s;
   const auto checker = CheckerWorld::connected(options);
   const Candidate candidates[] = {{"c1"}};
   std::atomic<bool> returned{false};
@@ -227,7 +227,7 @@ TEST_F(CheckerFaults, ACallbackThatTakesVeryLongDoesNotCostTheConnection) {
   checker->check_async("u", candidates, {.deadline = 50ms, .now = {}, .segments = {}},
                        [&](const CheckResult& result) {
                          EXPECT_EQ(result.reason, Reason::kTimeout);
-                         std::this_thread::sleep_for(2200ms);
+                         std::this_thread::sleep_for(5200ms);
                          returned = true;
                        });
   EXPECT_TRUE(wait_until([&] { return returned.load(); }));
@@ -248,10 +248,13 @@ class NumberedUsers {
 
   void check_one(Checker& checker) {
     const Candidate candidates[] = {{"c1"}};
-    const std::uint32_t user = 1 + next_.fetch_add(1) % kUsers;
-    const CheckResult result = checker.check(
-        std::to_string(user), candidates,
-        {.deadline = std::chrono::microseconds(200 + user * 100), .now = {}, .segments = {}});
+    const std::uint32_t number = next_.fetch_add(1);
+    const std::uint32_t user = 1 + number % kUsers;
+    // Every fourth has time on any machine.
+    const std::chrono::microseconds deadline =
+        number / kUsers % 4 == 0 ? 10s : std::chrono::microseconds(200 + user * 100);
+    const CheckResult result = checker.check(std::to_string(user), candidates,
+                                             {.deadline = deadline, .now = {}, .segments = {}});
     if (result.reason != Reason::kPassed) return;
     ++judged;
     if (result.verdicts[0].count != user) ++wrong;

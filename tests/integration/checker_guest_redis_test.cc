@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <mutex>
+#include <optional>
 #include <set>
 
 #include <fcntl.h>
@@ -35,14 +36,14 @@ std::set<std::string> entries_of(const std::string& directory) {
   return names;
 }
 
-/// The signals that a thread blocks, as the bits of /proc's SigBlk.
-std::uint64_t blocked_signals(const std::string& thread) {
+/// The signals that a thread blocks, as the bits of /proc's SigBlk; empty: it has ended.
+std::optional<std::uint64_t> blocked_signals(const std::string& thread) {
   std::ifstream status("/proc/self/task/" + thread + "/status");
   std::string line;
   while (std::getline(status, line)) {
     if (line.starts_with("SigBlk:")) return std::stoull(line.substr(7), nullptr, 16);
   }
-  return 0;
+  return std::nullopt;
 }
 
 TEST_F(CheckerGuest, PeerThatClosesUnderLoadRaisesNoSigpipe) {
@@ -56,7 +57,7 @@ TEST_F(CheckerGuest, PeerThatClosesUnderLoadRaisesNoSigpipe) {
   const auto checker = CheckerWorld::connected(options);
   std::atomic<int> judged{0};
   testing::Load load(4, [&] {
-    if (CheckerWorld::reason(*checker, "u", 5ms) == Reason::kPassed) ++judged;
+    if (CheckerWorld::reason(*checker, "u", 1s) == Reason::kPassed) ++judged;
   });
   for (int round = 0; round < 40; ++round) {
     const int before = judged;
@@ -98,17 +99,18 @@ TEST_F(CheckerGuest, ItsThreadsLeaveTheHostsSignalsToTheHostAndTheCallersMaskSta
   int own_threads = 0;
   for (const std::string& thread : entries_of("/proc/self/task")) {
     if (known.contains(thread)) continue;
-    ++own_threads;
-    const std::uint64_t blocked = blocked_signals(thread);
-    for (int signal = 1; signal <= SIGRTMAX; ++signal) {
-      // Two cannot be blocked, and glibc keeps those below SIGRTMIN for itself.
-      if (signal == SIGKILL || signal == SIGSTOP || (signal > 31 && signal < SIGRTMIN)) continue;
-      EXPECT_EQ((blocked >> (signal - 1)) & 1U, must_stay_open(signal) ? 0U : 1U)
-          << "signal " << signal << ", thread " << thread;
-    }
+    const std::optional<std::uint64_t> blocked = blocked_signals(thread);
     std::ifstream comm("/proc/self/task/" + thread + "/comm");
     std::string name;
     std::getline(comm, name);
+    if (!blocked || name.empty()) continue;
+    ++own_threads;
+    for (int signal = 1; signal <= SIGRTMAX; ++signal) {
+      // Two cannot be blocked, and glibc keeps those below SIGRTMIN for itself.
+      if (signal == SIGKILL || signal == SIGSTOP || (signal > 31 && signal < SIGRTMIN)) continue;
+      EXPECT_EQ((*blocked >> (signal - 1)) & 1U, must_stay_open(signal) ? 0U : 1U)
+          << "signal " << signal << ", thread " << thread;
+    }
     EXPECT_TRUE(name.starts_with("fcap-")) << "a thread is called " << name;
   }
   EXPECT_GE(own_threads, 2);
@@ -118,7 +120,9 @@ TEST_F(CheckerGuest, ItsThreadsLeaveTheHostsSignalsToTheHostAndTheCallersMaskSta
     EXPECT_EQ(sigismember(&before, signal), sigismember(&after, signal)) << "signal " << signal;
   }
   made.value().reset();
-  EXPECT_EQ(entries_of("/proc/self/task"), known) << "threads are left behind";
+  // The kernel shows a thread for a moment after it has been joined.
+  EXPECT_TRUE(wait_until([&] { return entries_of("/proc/self/task") == known; }))
+      << "threads are left behind";
 }
 
 TEST_F(CheckerGuest, AFaultInACallbackReachesTheHostsHandler) {
@@ -135,7 +139,7 @@ TEST_F(CheckerGuest, AFaultInACallbackReachesTheHostsHandler) {
     // NOLINTNEXTLINE(clang-analyzer-core.NullDereference): the fault is what is tested
     checker->check_async("u", candidates, {},
                          [page](const CheckResult&) { *static_cast<volatile char*>(page) = 1; });
-    std::this_thread::sleep_for(10s);
+    std::this_thread::sleep_for(1min);
     ::_exit(1);
   }
   int status = 0;

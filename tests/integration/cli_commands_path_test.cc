@@ -44,9 +44,10 @@ class CliCommands : public testing::CheckerTest {
 
   Finished fcap(std::vector<std::string> arguments, const std::string& input = {}) {
     arguments.insert(arguments.begin(), FCAP_CLI_BINARY);
-    return testing::run(arguments, {.environment = {"FCAP_REDIS=" + world_->redis.address(),
-                                                    "FCAP_RULES_FILE=" + rules_},
-                                    .input = input});
+    return testing::run(arguments,
+                        {.environment = {"FCAP_REDIS=" + world_->redis.address(),
+                                         "FCAP_RULES_FILE=" + rules_, "FCAP_TIMEOUT=30s"},
+                         .input = input});
   }
 
   /// kCheckedAt, for --at.
@@ -164,7 +165,7 @@ TEST_F(CliCommands, PasswordComesFromAFileOrTheEnvironment) {
   const std::filesystem::path file = directory_.path() / "password";
   std::ofstream(file) << "secret\n";
   EXPECT_EQ(fcap({"show", "u1", "--redis-password-file", file}).exit_code, 0);
-  const Finished refused = fcap({"show", "u1", "--timeout", "300ms"});
+  const Finished refused = fcap({"show", "u1"});
   EXPECT_EQ(refused.exit_code, 1);
   EXPECT_THAT(refused.errors, HasSubstr("NOAUTH"));
 }

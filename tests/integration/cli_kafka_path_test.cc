@@ -145,7 +145,7 @@ TEST_F(CliKafka, PropertiesReachTheClient) {
   EXPECT_EQ(right.exit_code, 0) << right.errors;
   // A broker that speaks no TLS.
   const std::string tls = write("tls.properties", "security.protocol=ssl\n");
-  const Finished refused = simulate_topic({"--kafka-config", tls, "--timeout", "2s"});
+  const Finished refused = simulate_topic({"--kafka-config", tls, "--timeout", "10s"});
   EXPECT_EQ(refused.exit_code, 1);
   EXPECT_THAT(refused.errors, HasSubstr("ssl://"));
   EXPECT_THAT(refused.errors, HasSubstr("--kafka-config"));

@@ -56,7 +56,7 @@ class Erase : public testing::WholePathTest {
           const json shown = show();
           return shown["entry_count"] == entries && shown["erased_before"] == erased_until;
         },
-        std::chrono::seconds{30});
+        std::chrono::seconds{60});
   }
 
   std::string user_;
@@ -161,7 +161,7 @@ TEST_F(Erase, WhatCannotBePublishedIsAnErrorThatNamesTheOption) {
                 .exit_code,
             1);
   const Finished nobody =
-      servers->fcap({"erase", user_, "--yes", "--brokers", "127.0.0.1:1", "--timeout", "500ms"});
+      servers->fcap({"erase", user_, "--yes", "--brokers", "127.0.0.1:1", "--timeout", "5s"});
   EXPECT_EQ(nobody.exit_code, 1);
   EXPECT_THAT(nobody.errors, HasSubstr("--brokers"));
   EXPECT_THAT(nobody.errors, HasSubstr("refused"));

@@ -102,7 +102,7 @@ TEST_F(RedisFaults, LateRepliesNeverReachAnotherRequest) {
     RedisOptions options = quick_options(proxy_->address());
     options.mget_keys_max = mget_keys_max;
     options.breaker_failures = 0;
-    options.stale_reset = std::chrono::seconds{10};
+    options.stale_reset = std::chrono::minutes{1};
     auto store = make_redis_store(options);
     ASSERT_TRUE(store.ok());
     ASSERT_EQ(StoreCalls(*store.value()).get("none").code, StoreCode::kNotFound);
@@ -138,12 +138,20 @@ TEST_F(RedisFaults, LateRepliesNeverReachAnotherRequest) {
 }
 
 TEST_F(RedisFaults, ALostReplyLeavesTheOutcomeOpenAndTheConnectionIsMadeAnew) {
-  const auto client = connected(quick_options(proxy_->address()));
-  proxy_->cut_before_next_reply();
-  EXPECT_EQ(Call({"INCR", "n"}).on(*client).code, TransportCode::kUnavailable);
-  EXPECT_EQ(redis_->command({"GET", "n"}), "1");
+  RedisOptions options = quick_options(proxy_->address());
+  options.stale_reset = std::chrono::seconds{30};
+  const auto client = connected(options);
+  proxy_->stall_replies(true);
+  Call increment({"INCR", "n"}, std::chrono::seconds{30});
+  client->submit(increment);
+  // The command has taken effect, and its sender does not know.
+  EXPECT_TRUE(wait_until([&] { return redis_->command({"GET", "n"}) == "1"; }));
+  proxy_->cut();
+  EXPECT_EQ(increment.wait().code, TransportCode::kUnavailable);
+  proxy_->stall_replies(false);
   EXPECT_TRUE(wait_until([&] { return answers(*client); }));
-  EXPECT_EQ(client->connection_epoch(), 3U);  // made, lost, made
+  EXPECT_EQ(redis_->command({"GET", "n"}), "1");  // it is not sent a second time
+  EXPECT_EQ(client->connection_epoch(), 3U);      // made, lost, made
 }
 
 TEST_F(RedisFaults, AFrozenServerCostsADeadlineThenNothingAndIsFoundAgain) {
@@ -152,15 +160,14 @@ TEST_F(RedisFaults, AFrozenServerCostsADeadlineThenNothingAndIsFoundAgain) {
   const auto client = connected(options);
   redis_->freeze();
   int timeouts = 0;
-  bool refused = false;
-  for (int i = 0; i < 100 && !refused; ++i) {
-    const auto code = Call({"PING"}, milliseconds{5}).on(*client).code;
-    ASSERT_NE(code, TransportCode::kOk);
+  EXPECT_TRUE(wait_until([&] {
+    const auto code = Call({"PING"}, milliseconds{20}).on(*client).code;
+    EXPECT_NE(code, TransportCode::kOk);
     timeouts += code == TransportCode::kTimeout ? 1 : 0;
-    refused = code == TransportCode::kBreakerOpen;
-  }
-  EXPECT_TRUE(refused);
-  EXPECT_EQ(timeouts, 5);
+    return code == TransportCode::kBreakerOpen;
+  }));
+  // Those that this process itself was late for do not count against the server.
+  EXPECT_GE(timeouts, 5);
   redis_->thaw();
   EXPECT_TRUE(wait_until([&] { return answers(*client); }));
 }
@@ -168,10 +175,16 @@ TEST_F(RedisFaults, AFrozenServerCostsADeadlineThenNothingAndIsFoundAgain) {
 TEST_F(RedisFaults, AFrozenServersConnectionIsMadeAnewOnceAReplyIsLongOverdue) {
   RedisOptions options = quick_options(redis_->address());
   options.breaker_failures = 0;
+  options.stale_reset = std::chrono::seconds{1};
+  options.connect_timeout = std::chrono::minutes{1};  // its failure would be the last error
   const auto client = connected(options);
   redis_->freeze();
   EXPECT_EQ(Call({"PING"}, milliseconds{5}).on(*client).code, TransportCode::kTimeout);
-  EXPECT_TRUE(wait_until([&] { return client->connection_epoch() == 2; }));
+  EXPECT_TRUE(wait_until([&] {
+    // One that expired before it was sent leaves no reply to wait for.
+    Call({"PING"}, milliseconds{5}).on(*client);
+    return client->connection_epoch() == 2;
+  }));
   EXPECT_NE(client->last_error().find("stale_reset"), std::string::npos) << client->last_error();
   EXPECT_EQ(Call({"PING"}).on(*client).code, TransportCode::kUnavailable);  // at once, not queued
   redis_->thaw();
@@ -222,7 +235,7 @@ class Load {
     void go() {
       wire.clear();
       redis::append_command(wire, {"SET", "k", std::string(2000, 'x')});
-      deadline = Clock::now() + std::chrono::seconds{5};
+      deadline = Clock::now() + std::chrono::seconds{30};
       client_.submit(*this);
     }
     void on_reply(std::uint32_t /*index*/, const redis::Reply& /*reply*/) noexcept override {}
@@ -312,18 +325,20 @@ TEST_F(RedisFaults, AServerTurnedReplicaIsLeftAndLookedUpAgain) {
   EXPECT_TRUE(wait_until([&] { return client->connection_epoch() >= 3; }));
   redis_->command({"REPLICAOF", "NO", "ONE"});
   EXPECT_TRUE(wait_until([&] {
-    return Call({"SET", "k", "v"}, milliseconds{50}).on(*client).text == "OK";
+    return Call({"SET", "k", "v"}, milliseconds{1000}).on(*client).text == "OK";
   }));
 }
 
 TEST_F(RedisFaults, ABusyServersErrorReachesTheCaller) {
   const auto client = connected(quick_options(redis_->address()));
   redis_->command({"CONFIG", "SET", "busy-reply-threshold", "1"});
-  const auto other = connected(quick_options(redis_->address()));
-  Call script({"EVAL", "while true do end", "0"}, std::chrono::minutes{1});
+  RedisOptions patient = quick_options(redis_->address());
+  patient.stale_reset = std::chrono::minutes{5};
+  const auto other = connected(patient);
+  Call script({"EVAL", "while true do end", "0"}, std::chrono::minutes{5});
   other->submit(script);
   EXPECT_TRUE(wait_until([&] {
-    return Call({"GET", "k"}, milliseconds{200}).on(*client).text.starts_with("BUSY");
+    return Call({"GET", "k"}, milliseconds{1000}).on(*client).text.starts_with("BUSY");
   }));
   EXPECT_EQ(redis_->command({"SCRIPT", "KILL"}), "OK");
   EXPECT_TRUE(script.wait().is_error);

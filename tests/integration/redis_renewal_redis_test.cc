@@ -33,8 +33,8 @@ class RedisRenewal : public testing::RedisTest {
   /// By a name, or by an address, which needs no lookup.
   [[nodiscard]] RedisOptions options(const std::string& host = "127.0.0.1") const {
     RedisOptions options = quick_options(host + ":" + std::to_string(proxy_->port()));
-    options.stale_reset = 5s;
-    options.connect_timeout = 5s;
+    options.stale_reset = 30s;
+    options.connect_timeout = 30s;
     options.connection_max_age = 1s;
     return options;
   }

@@ -104,7 +104,7 @@ TEST_F(RedisStore, AListOfAppendsIsEachOfThem) {
   appends.reserve(keys.size());
   for (const std::string& key : keys) appends.push_back({key, key, at, {}});
   ListOutcome outcome(appends.size());
-  store_->append_all(appends, std::chrono::steady_clock::now() + std::chrono::seconds(10), outcome);
+  store_->append_all(appends, std::chrono::steady_clock::now() + std::chrono::seconds(30), outcome);
   outcome.wait();
   for (std::size_t i = 0; i < keys.size(); ++i) {
     ASSERT_EQ(outcome.codes[i], i == 7 ? StoreCode::kServerError : StoreCode::kOk) << i;
@@ -127,7 +127,7 @@ TEST_F(RedisStore, AnExpiryIsLeftAloneOnlyWhereTheRecordIsTheKnownOne) {
                                               {"gone", "d", late, 3},
                                               {"unlimited", "d", late, 1}};
   ListOutcome outcome(appends.size());
-  store_->append_all(appends, std::chrono::steady_clock::now() + std::chrono::seconds(10), outcome);
+  store_->append_all(appends, std::chrono::steady_clock::now() + std::chrono::seconds(30), outcome);
   outcome.wait();
   EXPECT_EQ(outcome.lengths, (std::vector<std::size_t>{4, 4, 1, 4}));
   EXPECT_EQ(expiry_of("known"), ms(soon));
@@ -161,7 +161,7 @@ TEST_F(RedisStore, WhatWasAppendedMeanwhileMayStay) {
   const auto exchange = [&](std::string_view expected, std::string_view desired) {
     testing::WaitingCompletion done;
     store_->compare_and_set({"k", expected, desired, at, true},
-                            std::chrono::steady_clock::now() + std::chrono::seconds{5}, done);
+                            std::chrono::steady_clock::now() + std::chrono::seconds{30}, done);
     return done.wait().code;
   };
   EXPECT_EQ(exchange("read", "new"), StoreCode::kConflict) << "there is none";
@@ -205,7 +205,7 @@ TEST_F(RedisStore, WhatIsBoundToAnEarlierConnectionIsNotWritten) {
     Store::CompareAndSet change{
         .key = "bound", .desired = desired, .expire_at = in(std::chrono::hours{1})};
     change.connection_epoch = epoch;
-    store->compare_and_set(change, std::chrono::steady_clock::now() + std::chrono::seconds{5},
+    store->compare_and_set(change, std::chrono::steady_clock::now() + std::chrono::seconds{30},
                            done);
     return done.wait().code;
   };

@@ -42,6 +42,10 @@ TEST(RedisStorm, AThousandClientsComeBackAfterARestart) {
   RedisServer redis;
   RedisOptions options;
   options.addresses = {redis.address()};
+  // Whoever waits long for an answer on a crowded machine goes on waiting, and does not knock
+  // again.
+  options.connect_timeout = 60s;
+  options.stale_reset = 60s;
   std::vector<std::unique_ptr<Client>> clients;
   for (std::size_t i = 0; i < kClients; ++i) {
     auto made = Client::create(options);
@@ -52,17 +56,17 @@ TEST(RedisStorm, AThousandClientsComeBackAfterARestart) {
     return std::count_if(clients.begin(), clients.end(),
                          [](const auto& client) { return client->connected(); });
   };
-  ASSERT_TRUE(wait_until([&] { return connected() == kClients; }, 60s)) << connected();
+  ASSERT_TRUE(wait_until([&] { return connected() == kClients; }, 120s)) << connected();
 
   redis.kill();
-  ASSERT_TRUE(wait_until([&] { return connected() == 0; }, 60s)) << connected();
+  ASSERT_TRUE(wait_until([&] { return connected() == 0; }, 120s)) << connected();
   std::this_thread::sleep_for(1s);  // so that most of them have been refused a few times
   redis.start();
-  ASSERT_TRUE(wait_until([&] { return connected() == kClients; }, 60s)) << connected();
+  ASSERT_TRUE(wait_until([&] { return connected() == kClients; }, 120s)) << connected();
   for (const auto& client : clients) {
     EXPECT_EQ(testing::RedisCall({"PING"}, 30s).on(*client).text, "PONG");
   }
-  // One each, but for those that a crowded machine has let wait too long for an answer.
+  // One each, and those of redis-cli and of scripts/service.
   EXPECT_LE(accepted(redis), static_cast<long long>(2 * kClients));
 }
 

@@ -29,12 +29,15 @@ using Call = testing::RedisCall;
 using testing::connected;
 using testing::RedisServer;
 using testing::StoreCalls;
+using testing::wait_until;
 
 class RedisTransport : public testing::RedisTest {
  protected:
   RedisOptions options() {
     RedisOptions options;
     options.addresses = {redis_->address()};
+    options.connect_timeout = std::chrono::seconds{30};
+    options.stale_reset = std::chrono::seconds{30};
     options.log = [this](LogLevel /*level*/, std::string_view line) {
       const std::lock_guard lock(log_mutex_);
       log_ += std::string(line) + "\n";
@@ -112,7 +115,7 @@ TEST_F(RedisTransport, AStoreWhoseUserMayOnlyGetFallsBackFromMget) {
   // Both wait for the first connection, hence go out together.
   testing::WaitingCompletion a;
   testing::WaitingCompletion b;
-  const auto due = std::chrono::steady_clock::now() + std::chrono::seconds{5};
+  const auto due = std::chrono::steady_clock::now() + std::chrono::seconds{30};
   store.value()->get("a", due, a);
   store.value()->get("b", due, b);
   EXPECT_EQ(a.wait().record, "A");
@@ -220,7 +223,7 @@ TEST_F(RedisTransport, WritersRacingForANewRecordLeaveTheLatestExpiry) {
       done.push_back(std::make_unique<testing::WaitingCompletion>());
       Store& through = i % 2 == 0 ? *store.value() : *other.value();
       through.append(key, "x", base + milliseconds{i * 7919 % 8},
-                     std::chrono::steady_clock::now() + std::chrono::seconds{5}, *done.back());
+                     std::chrono::steady_clock::now() + std::chrono::seconds{30}, *done.back());
     }
     for (auto& one : done) ASSERT_EQ(one->wait().code, StoreCode::kOk);
     ASSERT_EQ(redis_->command({"PEXPIRETIME", key}), std::to_string(to_ms(base + milliseconds{7})));
@@ -255,7 +258,7 @@ TEST_F(RedisTransport, CallbacksMaySubmitAgain) {
    public:
     explicit Chain(Client& client) : client_(client) { redis::append_command(wire, {"INCR", "n"}); }
     void go() {
-      deadline = std::chrono::steady_clock::now() + std::chrono::seconds{10};
+      deadline = std::chrono::steady_clock::now() + std::chrono::seconds{30};
       client_.submit(*this);
     }
     void on_reply(std::uint32_t /*index*/, const redis::Reply& reply) noexcept override {
@@ -303,7 +306,7 @@ TEST_F(RedisTransport, AForkedChildMayDestroyItsCopyAndTheParentIsUnharmed) {
   const pid_t child = fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
-    alarm(10);  // a hang ends the child by a signal, which the parent sees
+    alarm(60);  // a hang ends the child by a signal, which the parent sees
     client.reset();
     _exit(0);
   }

@@ -44,7 +44,7 @@ class RuleLife : public testing::WholePathTest {
     options.rules.postgres = servers->conninfo;
     options.rules.listen = listen;
     options.rules.poll_interval = poll_interval;
-    options.deadline = std::chrono::seconds{10};
+    options.deadline = std::chrono::seconds{30};
     auto made = Checker::create(std::move(options));
     if (!made.ok()) throw std::runtime_error(made.status().text());
     return std::move(made).value();
@@ -78,8 +78,7 @@ class RuleLife : public testing::WholePathTest {
   static void await_rules(const Checker& checker) {
     const std::uint64_t version = std::stoull(
         servers->postgres.value(servers->conninfo, "SELECT version FROM rule_set_version"));
-    ASSERT_TRUE(wait_until([&] { return checker.rules()->version() == version; },
-                           std::chrono::seconds{30}));
+    ASSERT_TRUE(wait_until([&] { return checker.rules()->version() == version; }));
   }
 
   Verdict ask(const std::string& campaign, milliseconds later = milliseconds{0}) {
@@ -280,7 +279,7 @@ TEST_F(RuleLife, RuleIsInForceFromItsStartUntilItsEnd) {
 TEST_F(RuleLife, TheUpdatersOwnConfigurationIsComparedByCheckers) {
   EXPECT_TRUE(
       wait_until([] { return shared_checker->health().store.config_state == ConfigState::kAgrees; },
-                 std::chrono::seconds{30}))
+                 std::chrono::seconds{60}))
       << shared_checker->health().store.config_text;
   CheckerOptions options;
   options.redis.addresses = {servers->redis.address()};
@@ -290,7 +289,7 @@ TEST_F(RuleLife, TheUpdatersOwnConfigurationIsComparedByCheckers) {
   const auto differs = [&] {
     return other.value()->health().store.config_state == ConfigState::kDiffers;
   };
-  EXPECT_TRUE(wait_until(differs, std::chrono::seconds{30}));
+  EXPECT_TRUE(wait_until(differs));
   const std::string text = other.value()->health().store.config_text;
   EXPECT_NE(text.find("retention: 32 d in the writer, 40 d here"), std::string::npos) << text;
 }

@@ -229,7 +229,7 @@ TEST_F(RuleRefresherPg, AFrozenPostgresDoesNotKeepStartFromTheSnapshot) {
   server->freeze();
   {
     Running running(with_snapshot(kNever));
-    EXPECT_TRUE(running.start(milliseconds{2000}).ok());
+    EXPECT_TRUE(running.start(seconds{10}).ok());
     EXPECT_EQ(running.state().source, "snapshot");
   }
   server->thaw();

@@ -34,9 +34,10 @@ class SegmentsCli : public testing::PostgresTest {
 
   Finished fcap(std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), FCAP_CLI_BINARY);
-    return testing::run(arguments, {.environment = {"FCAP_REDIS=" + world_->redis.address(),
-                                                    "FCAP_POSTGRES=" + database_},
-                                    .input = {}});
+    return testing::run(arguments,
+                        {.environment = {"FCAP_REDIS=" + world_->redis.address(),
+                                         "FCAP_POSTGRES=" + database_, "FCAP_TIMEOUT=30s"},
+                         .input = {}});
   }
 
   const std::string at_ = std::to_string(to_ms(kCheckedAt));

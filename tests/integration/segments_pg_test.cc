@@ -212,9 +212,10 @@ TEST_F(SegmentsPg, PollingFindsAChange) {
   ASSERT_TRUE(following->wait_for_first_look(kPatience).ok());
   sql("INSERT INTO segment_members VALUES ('vip', 'u1')");
   EXPECT_TRUE(following.reaches("vip", "u1"));
-  const std::uint64_t reloads = following->state().reloads;
+  // Counted once it has been handed out, so a moment later.
+  EXPECT_TRUE(wait_until([&] { return following->state().reloads == 2; }, kPatience));
   std::this_thread::sleep_for(milliseconds{300});
-  EXPECT_EQ(following->state().reloads, reloads) << "what has not changed is not read again";
+  EXPECT_EQ(following->state().reloads, 2U) << "what has not changed is not read again";
 }
 
 TEST_F(SegmentsPg, ANotificationMakesAReloadQuick) {

@@ -1,10 +1,28 @@
-// Partitions that are lost and given back, and what else stands between an assignment and the first
-// message of a partition.
+// Partitions that are lost and given back, and what else stands between an assignment and the
+// messages of a partition.
+#include <atomic>
 #include <string>
 
+#include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <librdkafka/rdkafka.h>
 
 #include "support/updater_pipeline.h"
+
+namespace {
+
+std::atomic<rd_kafka_t*> last_subscriber{nullptr};  // the updater's: nobody else subscribes
+
+}  // namespace
+
+/// In front of librdkafka's own: it tells the tests which client the updater reads with.
+extern "C" rd_kafka_resp_err_t rd_kafka_subscribe(rd_kafka_t* client,
+                                                  const rd_kafka_topic_partition_list_t* topics) {
+  static const auto real =
+      reinterpret_cast<decltype(&rd_kafka_subscribe)>(dlsym(RTLD_NEXT, "rd_kafka_subscribe"));
+  last_subscriber = client;
+  return real(client, topics);
+}
 
 namespace fcap {
 namespace {
@@ -32,6 +50,14 @@ class UpdaterAssignment : public testing::UpdaterPipeline {
         wait_until([&] { return says_in_log(updater, "the assignment was lost"); }, kPatience))
         << updater.log();
     kafka->thaw();
+  }
+
+  /// Kafka's client stops reading a partition, and nobody is told.
+  void stop_reading(int partition) {
+    const kafka::Ptr<rd_kafka_topic_partition_list_t> list(rd_kafka_topic_partition_list_new(1));
+    rd_kafka_topic_partition_list_add(list.get(), topic_.c_str(), partition);
+    ASSERT_EQ(rd_kafka_pause_partitions(last_subscriber, list.get()), RD_KAFKA_RESP_ERR_NO_ERROR);
+    ASSERT_EQ(list->elems[0].err, RD_KAFKA_RESP_ERR_NO_ERROR);
   }
 
   static bool says_in_log(const RunningUpdater& updater, const std::string& text) {
@@ -63,6 +89,26 @@ TEST_F(UpdaterAssignment, PartitionsThatWereLostBeforeTheirMarksCouldBeReadAreRe
   lose_the_assignment(*updater);
   redis_->thaw();
   expect_all_counted(*updater);
+}
+
+TEST_F(UpdaterAssignment, APartitionThatKafkasClientHasStoppedReadingIsShownAndReadAgain) {
+  auto updater = start_member();
+  produce(500);
+  expect_all_counted(*updater);
+  EXPECT_TRUE(wait_until([&] { return updater->not_ready().empty(); }, kPatience))
+      << updater->not_ready();
+  stop_reading(1);
+  produce(500);
+  producer_->flush();
+  EXPECT_TRUE(
+      wait_until([&] { return updater->metrics().unreadable_partitions.value() == 1; }, kPatience))
+      << updater->log();
+  EXPECT_TRUE(wait_until(
+      [&] { return updater->not_ready().find("partition 1") != std::string::npos; }, kPatience))
+      << updater->not_ready();
+  expect_all_counted(*updater);
+  EXPECT_TRUE(wait_until([&] { return updater->not_ready().empty(); }, kPatience))
+      << updater->not_ready();
 }
 
 }  // namespace

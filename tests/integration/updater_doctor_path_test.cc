@@ -304,7 +304,7 @@ TEST_F(Doctor, TheDocumentedAccountsAreEnough) {
     return testing::run(
         words, {.environment = {"FCAP_REDIS=" + redis_->address(), "FCAP_REDIS_USER=command",
                                 "FCAP_REDIS_PASSWORD=command", "FCAP_RULES_FILE=" + rules,
-                                "FCAP_BROKERS=" + kafka->brokers()},
+                                "FCAP_BROKERS=" + kafka->brokers(), "FCAP_TIMEOUT=30s"},
                 .input = {}});
   };
   const auto check_says = [&](const std::string& verdict) {

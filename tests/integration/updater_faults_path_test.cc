@@ -34,7 +34,7 @@ using testing::PostgresServer;
 using testing::Process;
 using testing::wait_until;
 
-constexpr milliseconds kPatience{60'000};
+constexpr milliseconds kPatience{120'000};
 constexpr std::chrono::days kRetention{32};  // the default
 constexpr std::uint64_t kSeed = 20'240'609;  // unless FCAP_TEST_SEED says another
 
@@ -104,7 +104,7 @@ class UpdaterFaults : public testing::KafkaTest {
   void expect_orderly_end(Process& updater) {
     updater.send_signal(SIGTERM);
     updater.send_signal(SIGTERM);  // as timeout(1) does
-    EXPECT_TRUE(updater.wait_for(milliseconds{30'000})) << updater.errors();
+    EXPECT_TRUE(updater.wait_for(milliseconds{60'000})) << updater.errors();
     EXPECT_EQ(updater.exit_code(), 0) << updater.errors();
     EXPECT_EQ(kafka->committed_sum(topic_, topic_, kPartitions),
               kafka->end_sum(topic_, kPartitions))

@@ -27,7 +27,10 @@ class UpdaterGaps : public testing::UpdaterPipeline {
         << updater.metrics().gap_offsets.value() << "\n"
         << updater.log();
     EXPECT_GT(updater.metrics().gap_messages.value(), 0U) << updater.log();
-    EXPECT_NE(updater.log().find("its gap is filled"), std::string::npos) << updater.log();
+    const auto says_so = [&] {
+      return updater.log().find("its gap is filled") != std::string::npos;
+    };
+    EXPECT_TRUE(wait_until(says_so, kPatience)) << updater.log();
   }
 };
 

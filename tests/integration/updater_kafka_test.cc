@@ -23,8 +23,12 @@ TEST_F(UpdaterPipeline, CountsEveryEventOnceAndCommitsBehindIt) {
   produce(30'000);
   expect_all_counted(*updater);
   const std::map<std::int32_t, std::int64_t> none_behind{{0, 0}, {1, 0}, {2, 0}};
-  EXPECT_TRUE(wait_until([&] { return updater->lag().by_partition == none_behind; }, kPatience));
-  EXPECT_EQ(updater->lag().messages, 0);
+  EXPECT_TRUE(wait_until(
+      [&] {
+        const auto lag = updater->lag();
+        return lag.by_partition == none_behind && lag.messages == 0;
+      },
+      kPatience));
   updater->stop();
   EXPECT_TRUE(updater->lag().by_partition.empty()) << "given up with the partitions";
   EXPECT_EQ(updater->lag().messages, std::nullopt);
@@ -126,8 +130,9 @@ TEST_F(UpdaterPipeline, AFrozenRedisHoldsEverythingUpAndLosesNothing) {
   updater::UpdaterOptions options;
   options.write.deadline = milliseconds{300};
   options.mark.deadline = milliseconds{300};
-  options.consumer.connection.properties = {{"max.poll.interval.ms", "6000"},
-                                            {"session.timeout.ms", "6000"}};
+  options.consumer.connection.properties = {{"max.poll.interval.ms", "10000"},
+                                            {"session.timeout.ms", "10000"},
+                                            {"heartbeat.interval.ms", "1000"}};
   auto updater = start_updater(options);
   produce(10'000);
   expect_all_counted(*updater);
@@ -138,7 +143,7 @@ TEST_F(UpdaterPipeline, AFrozenRedisHoldsEverythingUpAndLosesNothing) {
   EXPECT_TRUE(wait_until([&] { return updater->metrics().paused_partitions.value() > 0; }))
       << updater->log();
   // Longer than max.poll.interval: an updater that did not poll would be thrown out.
-  std::this_thread::sleep_for(std::chrono::seconds{8});
+  std::this_thread::sleep_for(std::chrono::seconds{13});
   EXPECT_LE(committed(), 10'000);
   redis_->thaw();
   expect_all_counted(*updater);

@@ -29,7 +29,7 @@ class UpdaterLogs : public testing::UpdaterPipeline {
     kafka->delete_topic(topic_);
     // Kafka deletes in the background.
     std::this_thread::sleep_for(milliseconds{3'000});
-    kafka->create_topic(topic_, kPartitions);
+    create_topic_again();
   }
 
   void expect_said(RunningUpdater& updater, std::string_view text) {
@@ -121,7 +121,9 @@ TEST_F(UpdaterLogs, AfterRecordsWereDeletedReadingGoesOnUnverified) {
   updater = start_updater(watchful());
   produce(3'000);
   expect_all_counted(*updater);
-  EXPECT_EQ(updater->metrics().log_unverified.value(), kPartitions) << updater->log();
+  EXPECT_TRUE(wait_until([&] { return updater->metrics().log_unverified.value() == kPartitions; },
+                         kPatience))
+      << updater->log();
   EXPECT_EQ(updater->metrics().offset_resets.value(), 0U) << updater->log();
 }
 

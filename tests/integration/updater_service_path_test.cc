@@ -68,7 +68,7 @@ class NotifySocket {
 };
 
 TEST(UpdaterService, TellsSystemdThatItIsReadyAliveAndStopping) {
-  constexpr milliseconds kWatchdog{6'000};
+  constexpr milliseconds kWatchdog{12'000};
   constexpr int kBeats = 3;
   NotifySocket systemd;
   Process updater({FCAP_UPDATER_BINARY, "run", "--kafka.brokers", "127.0.0.1:1",

@@ -169,6 +169,11 @@ TEST_F(UpdaterSweep, RecordsThatItMayNotReplaceMakeItFail) {
 TEST_F(UpdaterSweep, StoppedItSaysThatItIsNotComplete) {
   append_some(1'000);
   Process sweeping(command("1"));
+  // Once it scans, it has long been listening for signals.
+  const auto scans = [this] {
+    return redis_->command({"INFO", "commandstats"}).find("cmdstat_scan:") != std::string::npos;
+  };
+  EXPECT_TRUE(testing::wait_until(scans)) << sweeping.errors();
   EXPECT_FALSE(sweeping.wait_for(std::chrono::milliseconds{500})) << sweeping.errors();
   sweeping.send_signal(SIGTERM);
   EXPECT_TRUE(sweeping.wait_for(std::chrono::seconds{30})) << sweeping.errors();

@@ -59,6 +59,26 @@ TEST_F(UpdaterTransactions, AtTheEndNothingLagsAndARestartFindsNothingMissing) {
   EXPECT_GE(updater->metrics().rewinds.value(), 1U);
 }
 
+// What cannot be read before its transaction has ended is neither missing nor late.
+TEST_F(UpdaterTransactions, OneThatStaysOpenIsNoTrouble) {
+  produce_in_transactions();
+  auto updater = start_updater();
+  expect_at_the_end(*updater);
+  EXPECT_TRUE(wait_until([&] { return updater->not_ready().empty(); }, kPatience))
+      << updater->not_ready();
+  producer_->begin_transaction();
+  produce(500);
+  producer_->flush();
+  // Longer than a silent partition waits before it is assigned again.
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds{15};
+  while (std::chrono::steady_clock::now() < until) {
+    ASSERT_EQ(updater->not_ready(), "") << updater->log();
+    std::this_thread::sleep_for(milliseconds{100});
+  }
+  producer_->commit_transaction();
+  expect_at_the_end(*updater);
+}
+
 // As a version leaves them that takes the last message for the end.
 TEST_F(UpdaterTransactions, AnOffsetThatHoldsNoMessageIsNoReset) {
   produce_in_transactions();

@@ -19,8 +19,7 @@ using Gaps = std::vector<Gap>;
 [[nodiscard]] Gaps gaps_below(const Gaps& gaps, std::int64_t end);
 /// Whether every offset of `gaps` is also in `all`.
 [[nodiscard]] bool gaps_covered(const Gaps& gaps, const Gaps& all);
-/// At most `most` stretches: the nearest neighbours become one, together with what lies between
-/// them.
+/// At most `most` stretches: the nearest neighbours are merged, with the offsets between them.
 [[nodiscard]] Gaps gaps_merged(Gaps gaps, std::size_t most);
 /// How many offsets there are.
 [[nodiscard]] std::int64_t offsets_in(const Gaps& gaps) noexcept;

@@ -11,17 +11,17 @@
 
 namespace fcap::updater {
 
-/// What a look at a partition's log has shown.
+/// The result of a look at a partition's log.
 struct LogLook {
   std::string cluster;    ///< as cluster_word() has it; empty: not known
-  std::int64_t low = 0;   ///< the first offset there is
+  std::int64_t low = 0;   ///< the first offset that exists
   std::int64_t high = 0;  ///< the one after the last
   /// For each offset that was asked for, the first message at or after it. Empty if the log has no
   /// such message, or if the offset is not between `low` and `high`.
   std::vector<std::optional<LogPoint>> found = {};
 };
 
-/// Looks at logs, and tells later. Never blocks its caller.
+/// Looks at logs asynchronously. Never blocks its caller.
 ///
 /// Thread safety: one thread calls it.
 class LogLooks {
@@ -34,7 +34,7 @@ class LogLooks {
   struct Answer {
     std::int32_t partition = 0;
     std::uint64_t ticket = 0;
-    Status status = {};  ///< not ok: there was no look
+    Status status = {};  ///< not ok: the look failed
     LogLook look = {};
   };
 
@@ -47,11 +47,11 @@ class LogLooks {
   ~LogLooks() = default;
 };
 
-/// Whether a log is the one that somebody has read before.
+/// Whether a log is the one that was read before.
 struct LogVerdict {
   enum class Is : std::uint8_t {
     kSame,
-    kUnknown,  ///< every message that it would be known by is gone; nothing speaks against it
+    kUnknown,  ///< every message that would identify it is gone; nothing shows another log
     kAnother,
   };
   Is is = Is::kSame;
@@ -59,7 +59,7 @@ struct LogVerdict {
   std::optional<LogPoint> newest = {};  ///< kSame: the last of the messages that were found again
 };
 
-/// What was known of the log that was read.
+/// What is known of the log that was read.
 struct KnownLog {
   std::string cluster;
   std::vector<LogPoint> points;  ///< messages delivered from it, ascending
@@ -69,7 +69,7 @@ struct KnownLog {
 /// `look` was asked for the offsets of `known.points`, in this order. Pure.
 [[nodiscard]] LogVerdict judge_log(const KnownLog& known, const LogLook& look);
 
-/// The messages that a mark's log is known by.
+/// The messages that identify a mark's log.
 [[nodiscard]] std::vector<LogPoint> points_of(const LogIdentity& log);
 
 }  // namespace fcap::updater

@@ -20,7 +20,7 @@ namespace {
 
 using LooksClock = std::chrono::steady_clock;
 constexpr int kAnswerMs = 5000;  // for a question about a partition's ends
-constexpr int kMessageMs = 50;   // how often it is looked whether to stop
+constexpr int kMessageMs = 50;   // how often it checks whether to stop
 constexpr std::chrono::seconds kMessagesWithin{10};
 constexpr std::chrono::seconds kEndWithin{1};
 
@@ -50,7 +50,7 @@ struct LogProber::State {
   void read_messages(std::size_t turn, const std::vector<Question>& asked,
                      std::vector<Answer>& found);
 
-  /// The answers that wait for a message, by partition, and the offset of the message.
+  /// The answers that wait for a message, by partition, with the message's offset.
   struct Awaited {
     Answer* answer;
     std::int64_t offset;
@@ -70,7 +70,7 @@ struct LogProber::State {
 
 Result<std::unique_ptr<LogProber>> LogProber::create(Options options) {
   const kafka::Properties defaults = {
-      // One message of each partition is wanted, not what follows.
+      // Only one message of each partition is needed.
       {"queued.min.messages", "1"},
       {"fetch.message.max.bytes", "65536"},
       {"fetch.wait.max.ms", "20"},
@@ -163,7 +163,7 @@ void LogProber::State::look_at_ends(const std::vector<Question>& asked,
     LogLook& look = found[i].look;
     look.cluster = cluster;
     if (stopping()) unanswered = looks_error("stopping", RD_KAFKA_RESP_ERR__DESTROY);
-    // A broker that does not answer is not asked once per partition.
+    // If a broker does not answer, it is not queried again for every partition.
     if (!unanswered.ok()) {
       found[i].status = unanswered;
       continue;
@@ -190,7 +190,7 @@ void LogProber::State::read_messages(std::size_t turn, const std::vector<Questio
     const std::int64_t offset = asked[i].offsets[turn];
     if (offset < answer.look.low || offset >= answer.look.high) continue;
     if (!awaited.emplace(answer.partition, Awaited{&answer, offset}).second) {
-      // Asked about twice: whoever asked has lost interest in one of them.
+      // Queried twice: the caller no longer needs one of the answers.
       answer.status = looks_error("looking at a log", RD_KAFKA_RESP_ERR__CONFLICT);
       continue;
     }
@@ -220,7 +220,7 @@ void LogProber::State::take_message(const rd_kafka_message_t& message, std::size
   if (waiting == awaited.end()) return;
   const auto& [answer, offset] = waiting->second;
   if (message.err == RD_KAFKA_RESP_ERR_NO_ERROR) {
-    if (message.offset < offset) return;  // of an earlier turn
+    if (message.offset < offset) return;  // from an earlier turn
     answer->look.found[turn] = point_of(message);
   } else if (message.err != RD_KAFKA_RESP_ERR__PARTITION_EOF) {
     answer->status = looks_error("looking at a log", message.err);

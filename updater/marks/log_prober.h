@@ -19,10 +19,10 @@ class LogProber final : public LogLooks {
   struct Options {
     kafka::Connection connection;
     std::string topic;
-    std::string group_id;  ///< an account may have rights for no other; it is not joined
+    std::string group_id;  ///< not joined; an account may have rights for this group only
   };
   static Result<std::unique_ptr<LogProber>> create(Options options);
-  /// Does not wait long for a question that is under way; its thread ends by itself.
+  /// Does not wait long for a pending query; its thread ends by itself.
   ~LogProber();
   LogProber(const LogProber&) = delete;
   LogProber& operator=(const LogProber&) = delete;

@@ -24,9 +24,8 @@ void LogWatch::forget() {
 }
 
 void LogWatch::restart(std::int64_t start) {
-  // Nothing that was delivered before may be passed by unseen: the topic may be recreated before
-  // the first message from `start` is delivered. What a look has found is the better witness: the
-  // newest message may itself be from after that.
+  // The topic may be recreated before the first message from `start` is delivered. A message that a
+  // look has found proves more than the newest one, which may itself be from the new topic.
   if (checked_) {
     due = {};
   } else {
@@ -42,7 +41,7 @@ void LogWatch::know(const LogIdentity& log, std::int64_t start) {
 
 void LogWatch::delivered(const LogPoint& point) {
   if (!points_.empty() && points_.back().offset >= point.offset) return;
-  // A mark may stand still for long behind a dead letter; then it may name an older message.
+  // A mark may stay the same for long behind a dead letter; then it may name an older message.
   if (points_.size() >= kPointsMax) points_.erase(points_.begin() + kPointsMax / 2);
   points_.push_back(point);
   if (!first_) first_ = point;
@@ -53,8 +52,8 @@ LogIdentity LogWatch::identity(std::int64_t position) {
   LogIdentity log{.cluster = cluster_};
   if (points_.empty() || points_.front().offset >= position) return log;
   log.last = points_.front();
-  // The newest of those from before anything that is not known yet proves the most. The first that
-  // was delivered since a restart may already be of another log.
+  // The newest message that a look has found, or that precedes the trouble, proves the most. The
+  // first one delivered since a restart may already be from another log.
   for (const auto& known : {checked_, suspect_}) {
     if (known && known->offset <= log.last->offset) log.checked = known;
   }
@@ -64,7 +63,7 @@ LogIdentity LogWatch::identity(std::int64_t position) {
 
 void LogWatch::suspect() {
   due = {};
-  // The first of several is the one from before whatever happened.
+  // Only the message before the first of several incidents is certain to precede them all.
   if (!suspect_ && !points_.empty()) suspect_ = points_.back();
 }
 

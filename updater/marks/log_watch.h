@@ -12,24 +12,25 @@
 
 namespace fcap::updater {
 
-/// Keeps what one partition's log is known by while it is read, and when it is to be looked at
-/// again. Pure.
+/// Keeps the messages that identify one partition's log while it is read, and decides when to check
+/// the log again. Pure.
 ///
-/// A topic that is recreated under a running reader, and is longer than what was read by the time
-/// of the next fetch, is read on at the old offset without a word. So now and then a message that
-/// was found in the log the last time is looked for once more, together with the newest one: only
-/// what is delivered before such a look is known to be of the same log.
+/// If a topic is recreated under a running reader, and by the next fetch is longer than what was
+/// read, Kafka's client silently reads on at the old offset. So from time to time the updater looks
+/// in the log for the message that was found there the last time, and for the newest one. Only
+/// messages that were delivered before such a look are known to be from the same log.
 class LogWatch {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// The log of a mark is read on from `start`.
+  /// Reading of a mark's log begins at `start`.
   void begin(const LogIdentity& log, std::int64_t start);
-  /// Another log, or one of which nothing is known.
+  /// For another log, or one that nothing is known of.
   void forget();
-  /// The same log is read on from `start`.
+  /// Reading of the same log continues at `start`.
   void restart(std::int64_t start);
-  /// A mark that was found speaks of this log: so that the next mark names a message, too.
+  /// A mark in the store is about this log. Takes over its message, so that the next mark names one
+  /// too.
   void know(const LogIdentity& log, std::int64_t start);
   void set_cluster(std::string word) { cluster_ = std::move(word); }
   [[nodiscard]] const std::string& cluster() const noexcept { return cluster_; }
@@ -39,24 +40,24 @@ class LogWatch {
   /// What a mark at this position says of the log. Positions never fall between restarts.
   [[nodiscard]] LogIdentity identity(std::int64_t position);
 
-  /// Something happened to the log's brokers: the newest message is one to look for.
+  /// Something happened to the log's brokers: the next look is also for the newest message.
   void suspect();
 
-  /// A look that was asked for.
+  /// A look that was started.
   struct Look {
     std::uint64_t ticket = 0;  ///< 0: it has failed
     KnownLog known;
   };
   std::optional<Look> look;
   void start_look(KnownLog known) { look = Look{0, std::move(known)}; }
-  /// For what this log is known by. `position`: where reading is.
+  /// Looks for the messages that identify this log. `position`: where reading is.
   void start_look(std::int64_t position);
-  /// It has not found another log.
+  /// The look has ended and has not found another log.
   void end_look(const LogVerdict& verdict);
 
   Clock::time_point due{};         ///< when the next look is
   Clock::time_point not_before{};  ///< not even if something happens
-  bool said_unverified = false;    ///< it was said that nothing is left to know the log by
+  bool said_unverified = false;    ///< it was logged that no message identifies the log any more
 
  private:
   static constexpr std::size_t kPointsMax = 1024;

@@ -9,7 +9,7 @@
 
 namespace fcap::updater {
 
-/// A message by which a partition's log is known again.
+/// A message that identifies a partition's log.
 struct LogPoint {
   std::int64_t offset = 0;
   std::int64_t timestamp_ms = -1;  ///< the broker's; -1: it has none
@@ -18,14 +18,14 @@ struct LogPoint {
   friend bool operator==(const LogPoint&, const LogPoint&) = default;
 };
 
-/// Of which log a mark speaks.
+/// The log that a mark is about.
 struct LogIdentity {
   /// The Kafka cluster's id, as cluster_word() has it; empty: not known.
   std::string cluster = {};
   /// The last message delivered below the mark's position.
   std::optional<LogPoint> last = {};
-  /// The last message that was delivered and, later, found in the log once more; where there is
-  /// none at or before `last`, the first one delivered.
+  /// The last message that was delivered and later found in the log again; if there is none at or
+  /// before `last`, the first one delivered.
   std::optional<LogPoint> checked = {};
 
   friend bool operator==(const LogIdentity&, const LogIdentity&) = default;
@@ -40,7 +40,7 @@ struct Gap {
 };
 
 /// What a partition's mark says: every event below `position` that is in no gap has been executed
-/// in this very data set. Its bytes are defined in docs/keys.md.
+/// in this very data set. docs/keys.md defines its bytes.
 struct MarkValue {
   static constexpr std::size_t kGapsMax = 8;
 
@@ -49,7 +49,7 @@ struct MarkValue {
   /// Ascending, apart from each other, below `position`; at most kGapsMax.
   std::vector<Gap> gaps = {};
 
-  /// Every event below it is there.
+  /// Every event below it has been executed.
   [[nodiscard]] std::int64_t complete_below() const noexcept {
     return gaps.empty() ? position : gaps.front().from;
   }
@@ -60,14 +60,14 @@ struct MarkValue {
 /// The value's bytes. It must be as described above.
 [[nodiscard]] std::string encode_mark(const MarkValue& mark);
 
-/// None: no mark of this version; exactly what encode_mark() writes is one.
+/// nullopt unless `text` is exactly what encode_mark() writes.
 [[nodiscard]] std::optional<MarkValue> decode_mark(std::string_view text);
 
-/// A mark as releases before version 2 wrote it: a decimal offset. None: not one.
+/// A mark as releases before version 2 wrote it: a decimal offset. nullopt: not one.
 [[nodiscard]] std::optional<std::int64_t> decode_old_mark(std::string_view text) noexcept;
 
-/// A cluster's id as it stands in a mark: itself, or its hash where it has other bytes than visible
-/// ASCII, or too many.
+/// A cluster's id as a mark holds it: the id itself, or its hash if it is too long or has bytes
+/// other than visible ASCII.
 [[nodiscard]] std::string cluster_word(std::string_view cluster_id);
 
 /// XXH3-64 of the payload, seeded with XXH3-64 of the key (an absent one is empty).

@@ -9,7 +9,7 @@ namespace fcap::updater {
 void Batch::complete(std::size_t index, const StoreOutcome& outcome) noexcept {
   WriteSlot& slot = slots_[appended_[index]];
   slot.code = outcome.code;
-  // Of a record that is gone, an expiry alone is worth nothing.
+  // If the record is gone, an expiry alone is not enough.
   slot.done = outcome.code == StoreCode::kOk && outcome.length_bytes > 0;
   slot.appended = !slot.done && outcome.length_bytes > 0;
   slot.length_bytes = outcome.length_bytes;
@@ -53,7 +53,7 @@ void Batch::one_ended() noexcept {
 }
 
 void Batch::list_appends(const Round& round) {
-  // Far enough for the memory, near enough for the cache.
+  // Far enough ahead for the memory to answer, near enough to stay in the cache.
   constexpr std::size_t kAhead = 16;
   const bool first = attempts == 0;
   if (slots_.size() < writes.size()) slots_.resize(writes.size());
@@ -68,7 +68,7 @@ void Batch::list_appends(const Round& round) {
     if (slot.done) continue;
     Store::Append& append = appends_.emplace_back();
     append.key = writes.key(i);
-    // What has the bytes already gets no more of them: only its expiry is seen to again.
+    // A record that has the bytes already does not get them again: only its expiry is set.
     slot.appended =
         first ? !found_there.empty() && found_there[i] : slot.appended && round.same_connection;
     append.bytes = slot.appended ? std::string_view{} : writes.bytes(i);
@@ -87,7 +87,7 @@ void Batch::list_appends(const Round& round) {
 void Batch::start_round(Store& store, const Round& round) {
   list_appends(round);
   ++attempts;
-  // One more than there are: the round cannot end before all of it was started.
+  // One more than there are, so that the round cannot end before all of it was started.
   outstanding_.store(appends_.size() + 1, std::memory_order_relaxed);
   if (!appends_.empty()) store.append_all(appends_, round.deadline, *this);
   one_ended();
@@ -128,7 +128,7 @@ std::string Batch::sample_failure() const {
   if (failed_writes_ == 0) return {};
   const StoreCode code = slots_[failed_write_].code;
   std::string why = describe_failure(code, failure_text_);
-  // Whom it was about matters where the server has looked at it; else users stay unnamed.
+  // The key matters only where the server refused it. Otherwise the log names no user.
   if (code != StoreCode::kServerError) return why;
   return fmt::format("{}: {}", writes.key(failed_write_), why);
 }

@@ -19,7 +19,7 @@ namespace fcap::updater {
 
 class Batch;
 
-/// Told when the last outstanding operation of a batch has ended. From any thread.
+/// Is notified when the last outstanding operation of a batch has ended. From any thread.
 class RoundListener {
  public:
   virtual void round_over(Batch& batch) noexcept = 0;
@@ -28,23 +28,23 @@ class RoundListener {
   ~RoundListener() = default;
 };
 
-/// Some messages on their way: what is to be written for them, which offsets they were, and how far
-/// the writing has got. A round submits everything that is not done yet; a batch whose round left
-/// something undone gets another round. Reused from batch to batch with its buffers.
+/// Messages that are being written: their writes, their offsets, and which writes are done. A round
+/// submits every write that is not done yet; if its round leaves some undone, the batch gets
+/// another round. Reused from batch to batch with its buffers.
 ///
 /// Thread safety: the main thread fills and reads it between rounds; during a round only
 /// completions touch it.
 class Batch final : private StoreListCompletion {
  public:
-  /// Which offsets of a partition the batch holds. Of a generation that has passed since (a rewind,
-  /// a rebalance), they count for nothing.
+  /// Which offsets of a partition the batch holds. If the partition is in a later generation (after
+  /// a rewind or a rebalance), they no longer count.
   struct Range {
     std::int32_t partition;
     std::uint64_t generation;
     OffsetTracker::Ticket ticket;
   };
 
-  /// What was asked to be forgotten, and by which message.
+  /// An erasure, and the message that requested it.
   struct Erasure {
     Instant until;
     std::int32_t partition;
@@ -57,25 +57,25 @@ class Batch final : private StoreListCompletion {
 
   WriteSet writes;
   std::vector<Range> ranges;
-  std::size_t events = 0;  ///< to be written, erasures not counted
+  std::size_t events = 0;  ///< to be written, not counting erasures
   std::vector<Erasure> erasures;
   std::size_t messages = 0;
   /// The broker's timestamp of the first message; below 0: it has none.
   std::int64_t first_message_ms = -1;
-  /// Not 0: it fills a gap, and belongs to this piece of work; then it has no ranges.
+  /// Not 0: the batch fills a gap and belongs to this piece of work; then it has no ranges.
   std::uint64_t gap_ticket = 0;
-  /// Of each write, whether the record was found to have it already: then only the expiry is looked
-  /// after, unless the record is gone by then. Empty: of none.
+  /// For each write, whether the record was found to have it already: then only the expiry is set,
+  /// unless the record is gone by then. Empty: no record was.
   std::vector<bool> found_there;
 
-  /// Of each write, where the first message stood that it is for.
+  /// For each write, the position of its first message.
   struct Position {
     std::int32_t partition;
     std::int64_t offset;
   };
   std::vector<Position> positions;
 
-  /// A write that Redis will never take while the rest of the batch is fine.
+  /// A write that Redis will never accept, although it accepts the rest of the batch.
   struct Refused {
     std::size_t write;
     std::string why;  ///< the server's words
@@ -83,33 +83,34 @@ class Batch final : private StoreListCompletion {
 
   struct Round {
     Store::Deadline deadline;
-    /// Added to the expiries, so that a record that is written often seldom needs another.
+    /// Added to the expiries, so that a record that is written often seldom needs a new expiry.
     std::chrono::milliseconds expiry_ahead{0};
-    /// What is known of the records; null: nothing. Used by a batch's first round.
+    /// What is known of the records; may be null. Used by a batch's first round.
     KnownRecords* known = nullptr;
-    /// The connection is still the one of the batch's last round.
+    /// Whether the connection is still that of the batch's last round.
     bool same_connection = false;
   };
   /// Starts a round: everything not done yet is submitted once. Completions may arrive before it
   /// returns; the listener is told at the end of the round, exactly once.
   void start_round(Store& store, const Round& round);
-  /// After the first round: what was known of the records was not so. Writes that relied on it are
-  /// undone, and the next round looks after their expiries.
+  /// After the first round: what was known of the records was wrong. Writes that relied on it
+  /// become undone, and the next round sets their expiries.
   void distrust_known() noexcept;
-  /// After all is done: puts down what the writes have left behind.
+  /// After everything is done: notes the lengths and expiries that the writes have left.
   void learn(KnownRecords& known, std::chrono::milliseconds expiry_ahead) const noexcept;
   /// After a round: forgets the records whose writes are undone.
   void forget_undone(KnownRecords& known) const noexcept;
 
   /// Between rounds: operations not done yet.
   [[nodiscard]] std::size_t undone() const noexcept { return undone_; }
-  /// After a round: counts what is undone, and of what kind.
+  /// After a round: counts the undone writes, by kind.
   void close_round() noexcept;
   [[nodiscard]] std::size_t failed_writes() const noexcept { return failed_writes_; }
-  /// After a round: gives up the writes that the server refuses for their keys. `one_key_only`:
-  /// other keys are taken, so that a refusal that may be the account's is the key's.
+  /// After a round: gives up the writes that the server refuses because of their keys.
+  /// `one_key_only`: the server accepts other keys, so a refusal that could be due to the account
+  /// is due to the key.
   void give_up_refused(bool one_key_only);
-  /// Whether the last round had a refusal that may be one key's.
+  /// Whether the last round had a refusal that may be due to a single key.
   [[nodiscard]] bool has_refusals() const noexcept {
     return !refusal_of_type_.empty() || !refusal_of_account_.empty();
   }
@@ -123,11 +124,11 @@ class Batch final : private StoreListCompletion {
   }
   /// The writes that were given up.
   [[nodiscard]] const std::vector<Refused>& refused() const noexcept { return refused_; }
-  /// Whether the last round's writes were not answered in time.
+  /// Whether writes of the last round were not answered in time.
   [[nodiscard]] bool timed_out() const noexcept {
     return failed_writes_ > 0 && slots_[failed_write_].code == StoreCode::kTimeout;
   }
-  /// Of the last round's failed writes, one: why, and, if it was refused, its key.
+  /// Why one of the last round's failed writes failed, and, if it was refused, its key.
   [[nodiscard]] std::string sample_failure() const;
 
   /// The record's length after write `i`, once it is done.
@@ -139,15 +140,15 @@ class Batch final : private StoreListCompletion {
 
   void clear() noexcept;
 
-  // For the writer: when the next round is due, and how often it was tried.
+  // For the writer: when the next round is due, and how many rounds there were.
   std::uint32_t attempts = 0;
   std::chrono::steady_clock::time_point retry_at;
   std::chrono::steady_clock::time_point submitted_at;
-  /// Of the connections, when the last round began.
+  /// The connections' epoch when the last round began.
   std::uint64_t epoch = 0;
 
  private:
-  /// What an error says of a key, rather than of the server or the account.
+  /// What an error says about a key, rather than about the server or the account.
   enum class Refusal : std::uint8_t { kNone, kOfType, kOfAccount };
   static Refusal refusal_in(std::string_view text) noexcept;
 
@@ -168,7 +169,7 @@ class Batch final : private StoreListCompletion {
 
   RoundListener* listener_;
   std::vector<WriteSlot> slots_;
-  // Of the round: what is submitted, and which write each is.
+  // Of the round: the submitted appends, and which write each one is.
   std::vector<Store::Append> appends_;
   std::vector<std::uint32_t> appended_;
   std::vector<Refused> refused_;

@@ -51,7 +51,7 @@ void BatchWriter::start_round(Batch& batch) {
   const bool same_connection = batch.epoch == epoch;
   batch.epoch = epoch;
   if (known_) {
-    // A server that was reconnected to may have lost an expiry while it kept the record.
+    // After a reconnection, the server may have lost an expiry although it kept the record.
     if (batch.epoch != known_epoch_) {
       known_->clear();
       refused_before_.clear();
@@ -161,7 +161,7 @@ void BatchWriter::check_known(Batch& batch) {
 }
 
 void BatchWriter::give_up_refused(Batch& batch) {
-  // Known to be refused: nothing is to be gained by waiting for it with everything else.
+  // It is known to be refused, so there is no point in holding up everything else for it.
   constexpr std::uint32_t kAttempts = 3;
   constexpr std::size_t kRememberedMax = 10'000;
   some_succeeded_ = some_succeeded_ || batch.failed_writes() < batch.writes.size();
@@ -222,7 +222,7 @@ void BatchWriter::log_erasures(const Batch& batch) const {
   if (!log_) return;
   for (const Batch::Erasure& erasure : batch.erasures) {
     log_(LogLevel::kInfo,
-         // Without the id: a log is no place for who wanted to be forgotten.
+         // Without the id: a log must not name a user who wanted to be forgotten.
          fmt::format("erased: everything up to {}, as partition {}, offset {} asks",
                      base::format_instant(erasure.until), erasure.partition, erasure.offset));
   }

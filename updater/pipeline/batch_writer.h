@@ -33,24 +33,24 @@ struct WriteOptions {
   std::chrono::milliseconds backoff_min{20};
   std::chrono::milliseconds backoff_max{2000};
   std::size_t batches_in_flight_max = 4;
-  /// The most writes in flight; how many it is at a time goes by how long Redis takes for them,
-  /// which is kept below a quarter of the deadline.
+  /// The most writes in flight. The actual number is adjusted so that Redis takes less than a
+  /// quarter of the deadline for them.
   std::size_t writes_in_flight_max = 80'000;
-  /// Of these, for gaps: at most so many, and a fifth.
+  /// How many of these may be for gaps: at most this number, and at most a fifth.
   std::size_t gap_writes_in_flight_max = 1'000;
   std::size_t bytes_in_flight_max = std::size_t{32} * 1024 * 1024;
   std::uint64_t jitter_seed = 1;
   /// Records expire this much later than they must, so that the next events of a session need no
-  /// other expiry.
+  /// new expiry.
   std::chrono::milliseconds expiry_ahead = std::chrono::hours{1};
-  /// Of how many records the length is remembered, at 16 bytes each.
+  /// For how many records the length is remembered, at 16 bytes each.
   std::size_t known_records_max = std::size_t{1} << 20U;
 };
 
-/// Writes batches to a store, several at a time, and tries what failed again until it succeeds. It
-/// never gives a batch up: whether to wait is its caller's choice. What the server refuses for a
-/// single key (WRONGTYPE, for one) is given up after a few attempts; the batch that is done names
-/// it (Batch::refused()).
+/// Writes batches to a store, several at a time, and retries failed writes until they succeed. It
+/// never gives a batch up: whether to wait is its caller's choice. A write that the server refuses
+/// because of its key (WRONGTYPE, for example) is given up after a few attempts; the finished batch
+/// names it (Batch::refused()).
 ///
 /// Thread safety: one thread (the main loop's) calls it; completions arrive from anywhere.
 class BatchWriter final : public RoundListener {
@@ -60,11 +60,11 @@ class BatchWriter final : public RoundListener {
   /// Grows with each connection to the store made or lost.
   using Epoch = std::function<std::uint64_t()>;
 
-  /// `hook` may be null. Without an `epoch` nothing is remembered of records,
-  /// and each write looks after the expiry. Everything given must outlive the writer.
+  /// `hook` may be null. Without an `epoch` nothing is remembered of records, and each write sets
+  /// the expiry. All arguments must outlive the writer.
   BatchWriter(Store& store, CompactionHook* hook, const WriteOptions& options, Metrics& metrics,
               LogCallback log, Epoch epoch = {});
-  /// Waits for operations that are under way (at most their deadline); what is undone then stays
+  /// Waits for pending operations (at most until their deadline); writes that are undone then stay
   /// undone.
   ~BatchWriter();
   BatchWriter(const BatchWriter&) = delete;
@@ -74,32 +74,32 @@ class BatchWriter final : public RoundListener {
   Batch& take();
   /// Starts writing a batch that was taken.
   void submit(Batch& batch);
-  /// Puts a batch that was taken and is not to be written back.
+  /// Returns a batch that was taken and will not be written.
   void discard(Batch& batch);
 
-  /// Starts the rounds that are due and gives the batches that are done: each is to be handed back
-  /// by release() once it was read.
+  /// Starts the rounds that are due and returns the batches that are done. The caller gives each
+  /// one back by release() after reading it.
   void pump(Clock::time_point now, std::vector<Batch*>& done);
   void release(Batch& batch);
 
   /// Returns when a round has ended since the last pump(), or at `until`.
   void wait(Clock::time_point until);
 
-  /// Records may not be what they were when they were written (Redis has lost data), or others may
-  /// have written them (partitions were given away): no expiry is taken for known.
+  /// Records may have changed since they were written, because Redis has lost data, or because
+  /// partitions were given away and others have written them: no expiry is assumed to be known.
   void forget_known() noexcept;
 
   /// Whether another batch would be above the bounds.
   [[nodiscard]] bool full() const noexcept;
   /// How many messages the next batch should have at most.
   [[nodiscard]] std::size_t room() const noexcept;
-  /// How many writes more for gaps may be in flight: few, so that what is live seldom waits.
+  /// How many more writes for gaps may be in flight: few, so that live events seldom wait.
   [[nodiscard]] std::size_t gap_room() const noexcept;
-  /// Says which batches count for nothing any more (a rewind, a rebalance): they are not tried
-  /// again, since what they hold is read again.
+  /// Says which batches no longer count (after a rewind or a rebalance): they are not retried,
+  /// since their messages are read again.
   void set_passed(std::function<bool(const Batch&)> passed) { passed_ = std::move(passed); }
   [[nodiscard]] std::size_t batches_in_flight() const noexcept { return in_flight_; }
-  /// Whether some batch is being tried again.
+  /// Whether some batch is being retried.
   [[nodiscard]] bool failing() const noexcept { return retrying_ > 0; }
 
   /// While failing(): an append that failed, and why.

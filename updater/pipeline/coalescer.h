@@ -64,16 +64,16 @@ class Coalescer {
 
   explicit Coalescer(Options options);
 
-  /// Gives the event's user as a number: which write of finish() it will be.
+  /// Returns the number of the write of finish() that the event will be in.
   std::size_t add(const events::Event& event);
 
   /// Entries and erasures added since the last finish().
   [[nodiscard]] std::size_t events() const noexcept { return items_.size(); }
   [[nodiscard]] std::size_t users() const noexcept { return users_.size(); }
 
-  /// Visits each user with what was added for it: visit(key, entries, erased_until) where
-  /// `entries` is a span of ledger::Entry and `erased_until` a std::optional<Instant>. For those
-  /// who need the entries rather than bytes (replay).
+  /// Visits each user with what was added for it: visit(key, entries, erased_until) where `entries`
+  /// is a span of ledger::Entry and `erased_until` a std::optional<Instant>. For callers that need
+  /// the entries rather than bytes (replay).
   template <typename Visit>
   void for_each_user(Visit&& visit) {
     for (const User& user : users_) {
@@ -86,8 +86,8 @@ class Coalescer {
   void finish(WriteSet& out) {
     finish(out, [](std::size_t, auto&, auto&) {});
   }
-  /// The same of what `filter(user, entries, erased_until)` leaves of each user's entries and
-  /// erasure; a user of whom nothing is left becomes no write.
+  /// The same for what `filter(user, entries, erased_until)` leaves of each user's entries and
+  /// erasure; a user for whom nothing is left becomes no write.
   template <typename Filter>
   void finish(WriteSet& out, Filter&& filter) {
     out.clear();

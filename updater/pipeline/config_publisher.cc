@@ -14,7 +14,8 @@ using std::chrono::milliseconds;
 
 constexpr std::chrono::seconds kLookEvery{10};
 constexpr std::chrono::seconds kCallTime{2};
-// Longer than any retention. It is extended every day, so that it ends only with the installation.
+// Longer than any retention. It is renewed every day, so the key expires only when no updater runs
+// any more.
 constexpr std::chrono::days kKeptFor{430};
 constexpr std::chrono::hours kExtendEvery{24};
 
@@ -79,7 +80,7 @@ void ConfigPublisher::set_open_gaps(OpenGaps gaps) {
 
 void ConfigPublisher::take(const Call& call) {
   if (writing_) {
-    // After a conflict or a failure the next look finds what there is.
+    // After a conflict or a failure, the next read finds the present value.
     if (call.code == StoreCode::kConflict) look_at_ = {};
     if (call.code != StoreCode::kOk) return;
     settled_ = true;
@@ -94,7 +95,7 @@ void ConfigPublisher::take(const Call& call) {
   if (settled_) {
     const bool said = missing_now(recorded, Detail::kEachPartition) == recorded;
     const bool due = ours && Clock::now() >= extend_at_;
-    // Two updaters that are set differently must not overwrite each other forever.
+    // Two updaters with different settings must not overwrite each other forever.
     if (found.ok() && (!said || due)) write(&call.record, call.record, recorded);
     return;
   }
@@ -110,9 +111,9 @@ std::chrono::milliseconds ConfigPublisher::store_ahead() const {
   return ahead.value_or(milliseconds{0});
 }
 
-/// What is recorded of the gaps of this updater's partitions is replaced by what they are now, and
-/// what no window reaches any more goes. What is said of partitions that nobody has at present
-/// stays: whoever takes one over knows whether its gap is still open.
+/// Replaces the recorded gaps of this updater's partitions by the present ones, and removes those
+/// that no window reaches any more. Statements about other partitions stay, even if no updater has
+/// them at present: the updater that takes one over knows whether its gap is still open.
 ConfigPublisher::Missing ConfigPublisher::missing_now(Missing recorded, Detail detail) const {
   std::map<std::string, Instant>& topic = recorded[gaps_name_];
   std::string latest;
@@ -127,7 +128,7 @@ ConfigPublisher::Missing ConfigPublisher::missing_now(Missing recorded, Detail d
     topic[name] = *before;
     latest = name;
   }
-  // By the clock that is behind: what another still states must stay.
+  // Judged by the earlier of the two clocks, so that no statement is removed too early.
   const Instant reached = base::wall_now() + std::min(store_ahead(), milliseconds{0}) - retention_;
   for (auto& [name, partitions] : recorded) {
     std::erase_if(partitions, [reached](const auto& it) { return it.second < reached; });
@@ -140,7 +141,7 @@ void ConfigPublisher::write(const std::string* found, const std::string& config,
                             const Missing& recorded) {
   std::string text =
       redis::with_missing_before(config, missing_now(recorded, Detail::kEachPartition));
-  // Checkers take the latest instant of all, so this says the same to them.
+  // Checkers use only the latest of all instants, so this means the same to them.
   if (text.size() > redis::kConfigBytesMax) {
     text = redis::with_missing_before(config, missing_now(recorded, Detail::kLatestOnly));
   }

@@ -15,13 +15,13 @@
 
 namespace fcap::updater {
 
-/// Keeps `<prefix>:!config` in the store: how this updater is set, for Checkers to compare
-/// themselves with, and which events its open gaps lack. Written at the start where it is missing
-/// or says something else, again where it has gone missing since (a Redis that lost its data), and
-/// when gaps open or close. What other updaters say of their partitions stays. Never blocks.
+/// Keeps `<prefix>:!config` in the store: this updater's settings, which Checkers compare with
+/// their own, and its open gaps. It is written at the start if it is missing or differs, again if
+/// it has gone missing since (a Redis that lost its data), and when gaps open or close. Statements
+/// of other updaters about their partitions stay. Never blocks.
 ///
-/// Thread safety: poll() from one thread. The store must outlive it; an operation under way at its
-/// end completes by itself.
+/// Thread safety: poll() from one thread. The store must outlive it; an operation that is pending
+/// at destruction completes by itself.
 class ConfigPublisher {
  public:
   using Clock = std::chrono::steady_clock;
@@ -35,7 +35,7 @@ class ConfigPublisher {
   ConfigPublisher(const ConfigPublisher&) = delete;
   ConfigPublisher& operator=(const ConfigPublisher&) = delete;
 
-  /// What is to be said of gaps from now on.
+  /// Sets what to state about gaps from now on.
   void set_open_gaps(OpenGaps gaps);
 
   /// Does what is due; to be called every few seconds.
@@ -59,9 +59,9 @@ class ConfigPublisher {
   const StoreClock store_clock_;
   OpenGaps gaps_;
   std::string gaps_name_;       // the topic's, in the record
-  std::shared_ptr<Call> call_;  // under way, or ended and not looked at
+  std::shared_ptr<Call> call_;  // pending, or ended and not processed yet
   bool writing_ = false;
-  bool settled_ = false;  // whether it has been written or found right since the start
+  bool settled_ = false;  // whether it was written or found to be right since the start
   Clock::time_point look_at_{};
   Clock::time_point extend_at_{};
 };

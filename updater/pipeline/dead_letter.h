@@ -12,8 +12,8 @@
 
 namespace fcap::updater {
 
-/// What will never be written: a message's bytes, where it stood and why; or, for kRefused, the
-/// frames that Redis does not take for one user, under the user's key in Redis. It owns its bytes,
+/// A message that will never be written: its bytes, its position and the reason; or, for kRefused,
+/// the frames that Redis refuses for one user, under the user's key in Redis. It owns its bytes,
 /// because it is kept until the dead-letter topic has it.
 struct DeadLetter {
   std::string payload;
@@ -27,12 +27,12 @@ struct DeadLetter {
   std::int64_t timestamp_ms = -1;  ///< the broker's; below 0: it has none
   events::Rejection reason = events::Rejection::kNotJson;
   std::string member;  ///< the member at fault, where one is; kRefused: the server's words
-  /// Above 0: payload, key and headers were cut, because the topic did not take them; the payload
-  /// had this many bytes. The original is where topic, partition and offset say.
+  /// Above 0: payload, key and headers were cut, because they were too large for the topic; the
+  /// payload had this many bytes. Topic, partition and offset say where the original is.
   std::size_t bytes_before_cut = 0;
 
   [[nodiscard]] std::size_t weight_bytes() const noexcept;
-  /// Keeps at most this much of it, so that a topic that refuses large messages takes what is left.
+  /// Keeps at most this much of it, so that a topic that refuses large messages accepts the rest.
   void cut(std::size_t payload_bytes_max, std::size_t key_bytes_max);
 };
 

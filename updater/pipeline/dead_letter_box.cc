@@ -7,7 +7,7 @@
 namespace fcap::updater {
 namespace {
 
-// What a stub keeps of a letter that is too large, first and, if even that is, then.
+// How much of a letter that is too large a stub keeps: at first, and if even that is too large.
 constexpr std::size_t kStubPayloadBytes = 16 * 1024;
 constexpr std::size_t kStubKeyBytes = 1024;
 constexpr std::uint32_t kCutsMax = 2;

@@ -29,15 +29,15 @@ struct DeadLetterOptions {
   std::uint64_t jitter_seed = 1;
 };
 
-/// The dead letters that have not arrived yet. Each is sent until it has; one that is too large for
-/// the topic goes as a stub. What is written to Redis never waits for them, only offsets do.
+/// The dead letters that have not arrived yet. Each is sent again until it has; one that is too
+/// large for the topic is sent as a stub. Writes to Redis never wait for them, only offsets do.
 ///
 /// Thread safety: one thread (the main loop's) calls it; completions arrive from anywhere.
 class DeadLetterBox {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// Where a letter stood, in which generation of its partition.
+  /// The position of a letter's message, and the generation of its partition.
   struct Place {
     std::int32_t partition;
     std::uint64_t generation;
@@ -49,19 +49,19 @@ class DeadLetterBox {
   /// `sink` null: letters are only counted. It must outlive the box.
   DeadLetterBox(DeadLetterSink* sink, const DeadLetterOptions& options, Metrics& metrics,
                 LogCallback log);
-  /// Waits for letters that are under way.
+  /// Waits for letters that are being sent.
   ~DeadLetterBox();
   DeadLetterBox(const DeadLetterBox&) = delete;
   DeadLetterBox& operator=(const DeadLetterBox&) = delete;
 
   /// Starts sending.
   void put(DeadLetter letter, std::uint64_t generation);
-  /// Gives the places of the letters that have arrived, and sends again what is due. A letter that
-  /// failed, of a partition that is no longer read in that generation, is dropped: who reads the
-  /// partition comes across the message again.
+  /// Returns the positions of the letters that have arrived, and sends due letters again. If a
+  /// letter has failed and its partition is no longer read in that generation, it is dropped:
+  /// whoever reads the partition will read the message again.
   void pump(Clock::time_point now, const Current& current, std::vector<Place>& arrived);
 
-  /// The partitions that wait for a letter: one of theirs has failed. The others go on.
+  /// The partitions that wait because one of their letters has failed. The others continue.
   [[nodiscard]] const std::set<std::int32_t>& waiting_partitions() const noexcept {
     return waiting_;
   }
@@ -85,7 +85,7 @@ class DeadLetterBox {
     std::uint64_t generation;
     std::size_t index = 0;  // in slots_
     std::uint32_t attempts = 0;
-    std::uint32_t failures = 0;  // too large is none
+    std::uint32_t failures = 0;  // not counting "too large"
     std::uint32_t cuts = 0;
     Clock::time_point retry_at;
     // Of the attempt that ended last.
@@ -114,7 +114,7 @@ class DeadLetterBox {
   std::string trouble_;
   std::size_t bytes_ = 0;
   std::size_t first_attempts_ = 0;
-  bool some_failed_ = false;  // some slot has
+  bool some_failed_ = false;  // whether some slot has
 
   std::mutex mutex_;
   std::condition_variable none_under_way_;

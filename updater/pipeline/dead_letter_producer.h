@@ -13,8 +13,8 @@
 
 namespace fcap::updater {
 
-/// Sends dead letters to a topic: value, key and headers as they were, and headers that say where
-/// the message stood and why it was refused (fcap.reason, fcap.member, fcap.topic, fcap.partition,
+/// Sends dead letters to a topic: value, key and headers unchanged, and headers that say where the
+/// message was and why it was refused (fcap.reason, fcap.member, fcap.topic, fcap.partition,
 /// fcap.offset, fcap.timestamp_ms; of a stub fcap.truncated and fcap.bytes; all text).
 ///
 /// Thread safety: as kafka::Producer.

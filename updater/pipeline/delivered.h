@@ -5,7 +5,7 @@
 
 namespace fcap::updater {
 
-/// A message as it was delivered; its views live as long as whoever delivered it says.
+/// A message as it was delivered; the source of the message says how long its views live.
 struct Delivered {
   std::int64_t offset = 0;
   std::int64_t timestamp_ms = -1;  ///< the broker's; -1: none

@@ -7,9 +7,9 @@
 namespace fcap::updater {
 
 /// How many writes may wait for Redis at once, so that they wait for a bounded time: more while
-/// batches come back fast, less when they take longer than that. A fixed number would be too small
-/// for a fast Redis or drown a slow one, whose writes then time out while they are being executed,
-/// and are made again.
+/// batches are answered fast, fewer when they take longer. A fixed number would be too small for a
+/// fast Redis, or would overload a slow one: its writes would time out while they are being
+/// executed, and would be repeated.
 ///
 /// Not thread-safe.
 class FlightWindow {
@@ -23,25 +23,25 @@ class FlightWindow {
     restart({});
   }
 
-  /// Nothing is known of the server (a new connection).
+  /// For a new connection: nothing is known of the server.
   void restart(Clock::time_point now) noexcept {
     writes_ = std::min(kWritesAtStart, writes_max_);
     shrunk_at_ = now;
   }
 
-  /// A batch is back that was sent at `sent`.
+  /// A batch that was sent at `sent` was answered.
   void came_back(Clock::time_point sent, Clock::time_point now) noexcept {
     if (now - sent > wait_max_) return shrink(sent, now);
     if (now - sent < wait_max_ / 2) writes_ = std::min(writes_ + writes_ / 2, writes_max_);
   }
-  /// A batch did not come back in time.
+  /// A batch was not answered in time.
   void timed_out(Clock::time_point sent, Clock::time_point now) noexcept { shrink(sent, now); }
 
   [[nodiscard]] std::size_t writes() const noexcept { return writes_; }
 
  private:
   void shrink(Clock::time_point sent, Clock::time_point now) noexcept {
-    // What was sent before the last time says nothing of the smaller window.
+    // Batches that were sent before the last decrease say nothing about the smaller window.
     if (sent < shrunk_at_) return;
     writes_ = std::max(writes_ / 2, kWritesMin);
     shrunk_at_ = now;

@@ -35,7 +35,7 @@ class GapFiller::Lookup {
   [[nodiscard]] bool ended() const noexcept {
     return pending_.load(std::memory_order_acquire) == 0;
   }
-  /// What is known of a user's record; empty: that it is not there, or nothing.
+  /// A user's record; empty: it does not exist or could not be read.
   [[nodiscard]] std::string_view record(std::size_t user) const noexcept {
     return records_[user]->bytes;
   }
@@ -145,7 +145,7 @@ bool GapFiller::take_chunk(Clock::time_point now) {
     const std::string text =
         fmt::format("partition {}: the gap from {} to {} cannot be read, and is tried again: {}",
                     segment.what.partition, segment.what.from, segment.what.to, chunk->failure);
-    // Every second; the log gets the first, second, fourth … time.
+    // This happens every second; the first, second, fourth … time is logged.
     const std::uint64_t times = unreadable_.note(text, now);
     if (parts_.report && times > 0) {
       parts_.report(LogLevel::kWarning,
@@ -221,7 +221,7 @@ bool GapFiller::judge_message(Segment& segment, const GapLog::Message& message,
         metrics_->events_null_user.add();
         break;
       case Intake::Fate::kReject:
-        // It was put aside when it was read first, by other settings or clocks perhaps.
+        // It may have been rejected before, perhaps with other settings or clocks.
         if (parts_.reject(segment.what.partition, message, intake.rejected())) {
           segment.letters.insert(message.what.offset);
         }
@@ -272,7 +272,8 @@ void GapFiller::submit(Lookup& lookup) {
   batch.erasures = lookup.erasures;
   batch.positions = lookup.positions;
   lookup.events.finish(batch.writes, [&](std::size_t user, auto& entries, auto& erased_until) {
-    // A record that cannot be read is written: nothing depends on its having been looked at.
+    // If a record cannot be decoded, everything is appended: correctness does not depend on having
+    // read it.
     const bool known = ledger_.decode(lookup.record(user)) == ledger::DecodeCode::kOk;
     batch.found_there.push_back(known && !lookup.record(user).empty() &&
                                 keep_missing(ledger_, entries, erased_until));

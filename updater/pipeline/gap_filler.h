@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include <fcap/redis_options.h>
+#include <fcap/log.h>
 #include <fcap/store.h>
 #include <fcap/time.h>
 
@@ -32,7 +32,7 @@ struct GapFillerOptions {
   /// How many partitions are filled at a time.
   std::size_t partitions_max = 4;
   std::chrono::milliseconds read_deadline{2000};  ///< of records
-  /// Before a stretch that could not be read is asked for again.
+  /// The wait before a stretch that could not be read is requested again.
   std::chrono::milliseconds again_after{1000};
 };
 
@@ -44,21 +44,21 @@ struct GapFillerParts {
   GapLog* log = nullptr;
   Intake* intake = nullptr;
   std::function<IntakeClocks()> clocks;
-  /// Sends a message that is no event where it belongs; it counts as done when letter_arrived()
-  /// was called. False: it need not be waited for.
+  /// Sends a message that is not an event to the dead-letter topic; it counts as done when
+  /// letter_arrived() was called. False: there is nothing to wait for.
   std::function<bool(std::int32_t partition, const GapLog::Message&, const events::Rejected&)>
       reject;
   LogCallback report = {};
-  /// A segment was filled. No event of it is later than `newest`, nor was a message written later
-  /// by its broker's timestamp; none: it had neither. May be empty.
+  /// A segment was filled. Neither its events nor the broker's timestamps of its messages are later
+  /// than `newest`; nullopt: it had neither. May be empty.
   std::function<void(const GapSegment&, std::optional<Instant> newest)> filled = {};
 };
 
 /// Fills the gaps of partitions while live messages are read and written: reads a segment of a gap
-/// from the log, looks at each user's record, and appends what it lacks, by a few writes at a time.
-/// A segment counts when all of it was acknowledged on connections that have not changed since.
-/// That the records are looked at only keeps them short: to append again what is there would change
-/// no answer.
+/// from the log, reads each user's record, and appends what it lacks, with a few writes at a time.
+/// A segment counts as filled when all of it was acknowledged on connections that have not changed
+/// since. Reading the records only keeps them short: appending an entry again would change no
+/// answer.
 ///
 /// Thread safety: one thread (the main loop's) calls it; completions arrive from anywhere.
 class GapFiller {
@@ -71,7 +71,7 @@ class GapFiller {
   GapFiller(const GapFiller&) = delete;
   GapFiller& operator=(const GapFiller&) = delete;
 
-  /// Moves everything on. `read`: more may be read and written now.
+  /// Does what is due. `read`: more may be read and written now.
   void turn(Clock::time_point now, bool read);
   /// Whether there is something to fill.
   [[nodiscard]] bool busy() const noexcept { return !segments_.empty(); }
@@ -80,7 +80,8 @@ class GapFiller {
   [[nodiscard]] bool current(const Batch& batch) const;
   /// Such a batch has been written. To be called before it is released.
   void written(const Batch& batch);
-  /// A write that Redis refuses for its key becomes a dead letter, which is waited for.
+  /// A write that Redis refuses because of its key has become a dead letter, and its segment waits
+  /// for it.
   void await_letter(const Batch& batch, std::int64_t offset);
   void letter_arrived(std::int32_t partition, std::int64_t offset);
 

@@ -13,7 +13,8 @@ struct rd_kafka_message_s;
 
 namespace fcap::updater {
 
-/// Reads stretches of partitions, beside whoever reads their ends. Never blocks its caller.
+/// Reads stretches of partitions, independently of the consumer that reads their ends. Never blocks
+/// its caller.
 ///
 /// Thread safety: one thread calls it.
 class GapLog {
@@ -28,16 +29,16 @@ class GapLog {
     std::vector<Message> messages = {};
     std::shared_ptr<void> owner = {};  ///< what the messages' views live in
     bool end = false;                  ///< the stretch has no more messages
-    /// Why the stretch is not read on; empty: it is. Whoever asked has to ask again.
+    /// Why reading of the stretch has stopped; empty: it continues. The caller has to begin again.
     std::string failure = {};
   };
 
   /// Begins to read [from, to) of a partition that is not being read. Answers carry the ticket.
   virtual void read(std::uint64_t ticket, std::int32_t partition, std::int64_t from,
                     std::int64_t to) = 0;
-  /// Reads a partition no more; what is on its way may still come.
+  /// Stops reading a partition; chunks that are on their way may still arrive.
   virtual void stop(std::int32_t partition) = 0;
-  /// What has been read next, if anything; at most about `messages_max`.
+  /// The next chunk that has been read, if any; at most about `messages_max` messages.
   virtual std::optional<Chunk> take(std::size_t messages_max) = 0;
 
  protected:

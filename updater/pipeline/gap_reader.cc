@@ -19,7 +19,7 @@ namespace fcap::updater {
 namespace {
 
 constexpr int kGapAnswerMs = 5000;  // for a question about a partition's ends
-constexpr int kGapMessageMs = 50;   // how often it is looked whether something else is wanted
+constexpr int kGapMessageMs = 50;   // how often it checks whether something else is wanted
 constexpr std::size_t kChunkMessages = 500;
 constexpr std::size_t kQueuedMessages = 4'000;
 constexpr std::size_t kQueuedBytes = std::size_t{8} << 20U;
@@ -72,7 +72,7 @@ struct GapReader::State {
 
 Result<std::unique_ptr<GapReader>> GapReader::create(Options options) {
   const kafka::Properties defaults = {
-      // As for the reader of the ends: bytes, not messages, are what stops fetching.
+      // As for the reader of the ends: bytes, not messages, limit fetching.
       {"queued.min.messages", "1000000"},   {"queued.max.messages.kbytes", "16384"},
       {"fetch.wait.max.ms", "20"},          {"fetch.error.backoff.ms", "100"},
       {"reconnect.backoff.max.ms", "2000"},
@@ -147,7 +147,7 @@ void GapReader::State::run() {
       if (stop) return;
       renew = std::exchange(renewed, false);
       if (renew) {
-        // Stretches that go on do so from where they are.
+        // Stretches that are still wanted continue from where they are.
         Stretches now = wanted;
         for (auto& [partition, stretch] : now) {
           const auto old = reading.find(partition);
@@ -162,7 +162,7 @@ void GapReader::State::run() {
 }
 
 void GapReader::State::assign() {
-  // What was fetched for other stretches must be gone before these begin.
+  // Messages that were fetched for other stretches must be dropped before these begin.
   rd_kafka_assign(consumer.get(), nullptr);
   while (const MessagePtr message{rd_kafka_consumer_poll(consumer.get(), 0)}) {
   }
@@ -244,7 +244,7 @@ void GapReader::State::find_beginning(std::int32_t partition, Stretch& stretch, 
     chunk.failure =
         fmt::format("offset {} is not there: the log has {} to {}", stretch.next, low, high);
   } else {
-    // What is before has expired.
+    // Earlier messages have expired.
     stretch.next = low;
     chunk.end = low >= stretch.to;
     const std::lock_guard lock(mutex);
@@ -256,7 +256,7 @@ void GapReader::State::hand_over(std::map<std::int32_t, Chunk> read) {
   const std::lock_guard lock(mutex);
   for (auto& [partition, chunk] : read) {
     const auto want = wanted.find(partition);
-    // Nobody waits for it any more.
+    // The chunk is no longer wanted.
     if (stop || want == wanted.end() || want->second.ticket != chunk.ticket) continue;
     if (chunk.end || !chunk.failure.empty()) {
       wanted.erase(want);

@@ -18,7 +18,7 @@ class GapReader final : public GapLog {
   struct Options {
     kafka::Connection connection;
     std::string topic;
-    std::string group_id;  ///< an account may have rights for no other; it is not joined
+    std::string group_id;  ///< not joined; an account may have rights for this group only
   };
   static Result<std::unique_ptr<GapReader>> create(Options options);
   /// Does not wait long for Kafka; its thread ends by itself.

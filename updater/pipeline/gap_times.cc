@@ -13,7 +13,7 @@ void GapTimes::look(std::span<const GapEnd> partitions, Instant latest) {
     const auto before = partitions_.find(gap.partition);
     const bool went_on =
         gap.to && before != partitions_.end() && before->second.to && *gap.to <= *before->second.to;
-    // A gap that reaches further than before has opened again.
+    // A gap that reaches further than before is a new one.
     if (went_on) now = before->second;
   }
   partitions_ = std::move(known);

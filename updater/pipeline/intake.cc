@@ -35,7 +35,7 @@ Intake::Fate Intake::judge(const events::Message& message, const IntakeClocks& c
 
 Intake::Fate Intake::judge_next(const IntakeClocks& clocks) {
   const events::Event& event = events_[next_++];
-  // Before the clocks: nobody's events need no dead letter, whatever their time.
+  // Before the clocks: events of null users need no dead letter, whatever their time.
   if (is_null_user(event.user_id)) return Fate::kNullUser;
   if (event.time > clocks.local_now + options_.future_allowed) {
     rejected_ = {events::Rejection::kInFuture, "timestamp"};

@@ -39,13 +39,13 @@ class Intake {
     kTooOld,    ///< before the retention: irrelevant
     kNullUser,  ///< no usable user id: irrelevant
     kReject,    ///< `rejected` says why
-    kNotYet,    ///< the message is to be judged again in a while, and before what is behind it
+    kNotYet,    ///< the message must be judged again later, before the ones after it
   };
 
   Intake(events::EventDecoder& decoder, IntakeOptions options);
 
-  /// What becomes of a message, or of the first of its events; a message without events is
-  /// nobody's.
+  /// What becomes of a message, or of the first of its events; a message without events counts as
+  /// kNullUser.
   Fate judge(const events::Message& message, const IntakeClocks& clocks);
   /// Whether the message has more events: judge_next() says what becomes of the next.
   [[nodiscard]] bool more() const noexcept { return next_ < events_.size(); }

@@ -9,12 +9,12 @@
 
 namespace fcap::updater {
 
-/// What the last writes have left behind: how long some records are and when they expire at the
-/// earliest. A record that turns out to be as long as that plus what was appended is the one that
-/// was left, so its expiry needs no second command. Wrong or forgotten lengths cost that command
-/// and nothing else.
+/// Remembers from the last writes how long some records are and when they expire at the earliest.
+/// If a record's length after an append is the remembered one plus the bytes appended, nothing else
+/// has changed it, so its expiry needs no second command. Wrong or forgotten lengths cost that
+/// command and nothing else.
 ///
-/// A fixed table in which records push one another out. Records go by a hash of their keys.
+/// A fixed table in which records replace each other. Records are found by a hash of their keys.
 ///
 /// Not thread-safe.
 class KnownRecords {
@@ -22,17 +22,17 @@ class KnownRecords {
   /// `records_max` is rounded up to a power of two.
   explicit KnownRecords(std::size_t records_max);
 
-  /// The length of a record that expires at or after `expire_at`; none: that is not known.
+  /// The length of a record that expires at or after `expire_at`; nullopt: not known.
   [[nodiscard]] std::optional<std::size_t> length(std::uint64_t hash,
                                                   Instant expire_at) const noexcept;
-  /// An append to a record of known length is under way; it will be this long.
+  /// An append to a record of known length is pending; the record will be this long.
   void will_be(std::uint64_t hash, std::size_t bytes) noexcept;
   /// A record has this length and expires at `expire_at` or later.
   void learn(std::uint64_t hash, std::size_t bytes, Instant expire_at) noexcept;
   void forget(std::uint64_t hash) noexcept;
   void clear() noexcept;
 
-  /// Begins to bring what is known of a record nearer.
+  /// Prefetches what is known of a record.
   void prefetch(std::uint64_t hash) const noexcept;
 
  private:

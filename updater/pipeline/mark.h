@@ -23,19 +23,19 @@ namespace fcap::updater {
 class Mark final : public StoreCompletion {
  public:
   Mark(Store& store, std::string key) : store_(&store), key_(std::move(key)) {}
-  /// Where releases before version 2 kept the mark; to be said before a read that looks there too.
+  /// Where releases before version 2 kept the mark; to be set before a read that looks there too.
   void set_old_key(std::string key) { old_.key = std::move(key); }
   Mark(const Mark&) = delete;
   Mark& operator=(const Mark&) = delete;
 
-  /// Starts reading what stands in the store. Not while busy().
+  /// Starts reading the value in the store. Not while busy().
   void read(Store::Deadline deadline);
   /// The same for a partition that is taken over: if it has no mark, one that an older release left
-  /// is taken.
+  /// is used.
   void read_first(Store::Deadline deadline);
   /// Starts replacing the confirmed mark (or its absence). Not while busy() or before a read.
-  /// `epoch`: of the connections on which what it vouches for was acknowledged; on others nothing
-  /// is written.
+  /// `epoch`: that of the connections on which the events below the mark were acknowledged; nothing
+  /// is written over others.
   void write(MarkValue value, Instant expire_at, Store::Deadline deadline, std::uint64_t epoch);
 
   [[nodiscard]] bool busy() const noexcept { return operation_ != Operation::kNone; }
@@ -47,21 +47,21 @@ class Mark final : public StoreCompletion {
 
   enum class Outcome : std::uint8_t {
     kNothing,   ///< nothing has ended since the last call
-    kRead,      ///< found() is what stands in the store
+    kRead,      ///< found() is the value in the store
     kUnread,    ///< the read failed
     kWritten,   ///< confirmed() is what was written
-    kConflict,  ///< what stands in the store is not what was confirmed; nothing was written
-    kUnknown,   ///< the write may or may not have happened: read
+    kConflict,  ///< the value in the store is not the confirmed one; nothing was written
+    kUnknown,   ///< the write may or may not have happened: the mark must be read
   };
-  /// What has ended since the last call. Without `trust`, a write that was acknowledged counts as
-  /// kUnknown.
+  /// The outcome of the operation that has ended since the last call. Without `trust`, an
+  /// acknowledged write counts as kUnknown.
   Outcome poll(bool trust);
 
   using Value = std::optional<MarkValue>;
   [[nodiscard]] const Value& found() const noexcept { return found_; }
   [[nodiscard]] const Value& confirmed() const noexcept { return confirmed_; }
   [[nodiscard]] const Value& attempted() const noexcept { return attempted_; }
-  /// Of the operation that ended last, if it failed: why.
+  /// Why the operation that ended last has failed, if it has.
   [[nodiscard]] std::string failure() const;
 
   /// The mark found by the last read is now the confirmed one.
@@ -87,7 +87,7 @@ class Mark final : public StoreCompletion {
   Store* store_;
   std::string key_;
   Operation operation_ = Operation::kNone;
-  // What stands in the store byte by byte: a mark that is not understood is replaced all the same.
+  // The value in the store byte by byte: a mark that cannot be decoded is replaced all the same.
   std::optional<std::string> confirmed_text_;
   Value confirmed_;
   Value attempted_;

@@ -19,8 +19,8 @@ class OffsetTracker {
  public:
   using Ticket = std::uint64_t;
 
-  /// `start`: the first offset that is still to be read; none when it is not known yet (then the
-  /// first range says it).
+  /// `start`: the first offset that is still to be read; nullopt if it is not known yet (then the
+  /// first range determines it).
   explicit OffsetTracker(std::optional<std::int64_t> start = std::nullopt) noexcept
       : low_water_(start), next_(start) {}
 
@@ -31,11 +31,12 @@ class OffsetTracker {
   /// That work is done. Each ticket once.
   void complete(Ticket ticket);
 
-  /// Every offset below it is done; the offset to commit and to mark. None: nothing is known yet.
+  /// Every offset below it is done; the offset to commit and to mark. nullopt: nothing is known
+  /// yet.
   [[nodiscard]] std::optional<std::int64_t> low_water() const noexcept { return low_water_; }
   /// The offset behind the newest range begun: where the reader is.
   [[nodiscard]] std::optional<std::int64_t> next_offset() const noexcept { return next_; }
-  /// For tests, which bound it.
+  /// For tests, which check its bound.
   [[nodiscard]] std::size_t ranges_held() const noexcept { return ranges_.size(); }
   /// Whether nothing begun is unfinished. For tests.
   [[nodiscard]] bool idle() const noexcept { return ranges_.empty(); }

@@ -1,5 +1,5 @@
 // Of the partitions: offsets that no message has. Compaction and aborted transactions leave such
-// holes, and the broker itself takes an offset for the mark of a transaction's end.
+// holes, and the broker itself uses an offset for the marker of a transaction's end.
 #include <utility>
 
 #include <fmt/format.h>
@@ -31,7 +31,7 @@ void PartitionSet::judge_jump(std::int32_t id, Partition& p) {
   const auto answer = answer_of(id, p);
   if (!answer) return;
   const Jump jump = *std::exchange(p.jump, std::nullopt);
-  // As long as the log begins no later, nothing that it had at these offsets has gone.
+  // If the log does not begin later, no message at these offsets has been deleted.
   if (answer->ok() && answer->value().log_start <= jump.from) return;
   metrics_->offset_resets.add();
   report(LogLevel::kWarning,

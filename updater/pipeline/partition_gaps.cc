@@ -1,4 +1,5 @@
-// Of the partitions: what may be missing, what of it is read again in line, and what is a gap.
+// Of the partitions: what may be missing, which part of it is read again in line, and what is a
+// gap.
 #include <algorithm>
 #include <utility>
 
@@ -48,7 +49,7 @@ void PartitionSet::recover(std::int32_t id, Partition& p, const Rewind& rewind) 
   if (p.mark->found() != p.mark->confirmed()) metrics_->mark_losses.add();
   report_recovery(id, p, plan, next);
   if (rewind.to == Rewind::To::kClaim && rewind.certain.position >= next) {
-    // What is under way lies in no gap, or above what is sure.
+    // Offsets that are being processed are in no gap, or above sure_from.
     p.fill = ++generations_;
     p.sure_from = next;
   } else {
@@ -122,7 +123,7 @@ bool PartitionSet::filling(const GapSegment& segment) const {
 bool PartitionSet::segment_done(const GapSegment& segment) {
   Partition* p = find(segment.partition);
   if (p == nullptr || p->fill != segment.fill) return false;
-  // On another connection there may be another server, which lacks what was acknowledged.
+  // Another connection may lead to another server, which lacks what was acknowledged.
   if (p->epoch != segment.epoch || epoch_() != segment.epoch) return false;
   p->gaps = gaps_without(p->gaps, {segment.from, segment.to});
   if (p->gaps.empty()) {

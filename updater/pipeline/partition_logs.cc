@@ -30,10 +30,10 @@ void PartitionSet::settle_start(std::int32_t id, Partition& p, const LogBounds& 
     report_start(id, p, committed, plan);
   } else {
     plan.read_from = bounds.retention_start;
-    // Of another log what is committed says nothing.
+    // The committed offset says nothing about another log.
     if (committed && !found) {
       plan = plan_recovery({bounds.retention_start, {}}, *committed, *committed, options_.gap_min);
-      // What has expired is not read, and never was above what is there.
+      // Expired messages are not read, and were never above the existing ones.
       plan.read_from = plan.gaps.empty() ? bounds.retention_start : plan.read_from;
     }
     if (committed) metrics_->mark_losses.add();
@@ -51,7 +51,7 @@ void PartitionSet::settle_start(std::int32_t id, Partition& p, const LogBounds& 
   }
   p.log.set_cluster(cluster);
   if (!start.retention_start && log.is == Is::kUnknown) say_unverified(id, p, log);
-  // The mark of another log must not stand above this one's offsets.
+  // The mark of another log must not be above this one's offsets.
   p.mark_may_fall = start.retention_start;
   p.phase = Phase::kConfirming;
 }
@@ -120,7 +120,7 @@ void PartitionSet::ask_for_look(std::int32_t id, LogWatch::Look& look) {
 void PartitionSet::look_if_due(std::int32_t id, Partition& p, Clock::time_point now) {
   const bool under_way = p.log.look && p.log.look->ticket != 0;
   if (looks_ == nullptr || under_way || now < p.log.due || now < p.log.not_before) return;
-  // One that failed is made once more, for the same messages.
+  // A look that failed is repeated, for the same messages.
   if (!p.log.look) p.log.start_look(p.tracker.next_offset().value_or(0));
   p.log.due = now + options_.log_interval;
   p.log.not_before = now + options_.log_interval_min;
@@ -165,7 +165,7 @@ void PartitionSet::take_look(std::int32_t id, Partition& p, const LogLooks::Answ
   if (verdict.is == LogVerdict::Is::kUnknown) say_unverified(id, p, verdict);
   if (verdict.is != LogVerdict::Is::kAnother) return;
   p.other_log = verdict.why;
-  // Kafka says where to begin; a check that is under way leads to the same.
+  // Kafka says where to begin; a check that is in progress leads to the same.
   if (p.phase != Phase::kChecking) p.phase = Phase::kAsking;
 }
 
@@ -182,7 +182,7 @@ void PartitionSet::follow_other_log(std::int32_t id, Partition& p, std::int64_t 
   place(p, start);
   p.gaps.clear();
   p.log.set_cluster(cluster);
-  // Before anything is read: what the mark says is true of the other log only.
+  // The mark must fall before anything is read: what it says is true of the former log only.
   p.mark_may_fall = true;
   p.phase = Phase::kConfirming;
 }
@@ -199,7 +199,7 @@ void PartitionSet::say_unverified(std::int32_t id, Partition& p, const LogVerdic
 MarkValue PartitionSet::value_of_mark(Partition& p, std::int64_t position) {
   const Mark::Value& confirmed = p.mark->confirmed();
   Gaps gaps = gaps_to_mark(p, position);
-  // Ahead of what is done since a restart below it: it stays as it is, but for gaps.
+  // After a restart below it, the mark is ahead of what is done: only its gaps may change.
   if (confirmed && position > p.done_below() && confirmed->position == position) {
     return {.position = position, .log = confirmed->log, .gaps = std::move(gaps)};
   }

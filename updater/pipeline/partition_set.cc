@@ -12,7 +12,7 @@ namespace fcap::updater {
 namespace {
 
 constexpr std::chrono::milliseconds kWaitStep{1};
-/// The newest event that a mark vouches for may lie a little ahead of the clock.
+/// The newest event that a mark vouches for may be a little ahead of the clock.
 constexpr std::chrono::hours kMarkOutlives{1};
 
 }  // namespace
@@ -179,7 +179,7 @@ std::optional<Result<LogBounds>> PartitionSet::answer_of(std::int32_t id, Partit
 
 std::optional<LogBounds> PartitionSet::bounds_of(std::int32_t id, Partition& p,
                                                  Clock::time_point now) {
-  // What was asked about a jump may have been asked of a log that is no more.
+  // The answer about a jump may be about a log that no longer exists.
   if (p.jump && p.phase != Phase::kAsking) p.asked = Asked::kNo;
   p.phase = Phase::kAsking;
   const std::optional<Result<LogBounds>> answer = answer_of(id, p);
@@ -202,15 +202,15 @@ void PartitionSet::finish_check(std::int32_t id, Partition& p, Clock::time_point
     return;
   }
   const Mark::Value& found = p.mark->found();
-  // One that this process has not written may be a restored one, of a log that is no more.
+  // A mark that this process has not written may be a restored one, of a log that no longer exists.
   const bool ours = found == p.mark->confirmed() || found == p.mark->attempted();
   if (!ours && !mark_look_done(id, p)) return;
   const bool of_another = !ours && p.mark_verdict->is == LogVerdict::Is::kAnother;
   const MarkCheck check{claim_of(p.mark->confirmed()), claim_of(p.mark->attempted()),
                         p.reconnected};
   Rewind rewind = decide_rewind(check, of_another ? std::nullopt : claim_of(found));
-  // A mark that was to fall claims too much, or speaks of another log; what was done since may be
-  // on a server that is gone.
+  // A mark that was to fall claims too much, or is about another log; work done since may be on a
+  // server that is gone.
   const bool distrusted = ours && p.reconnected && p.mark_may_fall;
   if (p.doubted || distrusted) rewind = {Rewind::To::kRetentionStart, {}, true};
   if (rewind.to == Rewind::To::kRetentionStart) {
@@ -238,7 +238,7 @@ void PartitionSet::failed(std::int32_t id, Partition& p, Clock::time_point now, 
   p.mark_due = now + backoff_.after(p.failures);
   metrics_->mark_failures.add();
   trouble_ = fmt::format("partition {}: {}", id, why);
-  // One failure passes. Of many partitions that fail together, the log needs one line.
+  // A single failure is not logged. If many partitions fail together, one line is enough.
   const bool worth_a_line = p.failures > 1 && (p.failures & (p.failures - 1)) == 0;
   if (!worth_a_line || p.failures <= failures_logged_) return;
   failures_logged_ = p.failures;
@@ -263,7 +263,7 @@ void PartitionSet::after_mark(std::int32_t id, Partition& p, Mark::Outcome outco
       return;
     case Mark::Outcome::kRead:
       if (p.phase != Phase::kChecking) return;
-      // Reconnected while it was read: once more.
+      // If the store was reconnected during the read, it is read once more.
       if (p.epoch == epoch_() || !p.positioned) finish_check(id, p, now);
       return;
     case Mark::Outcome::kUnread:
@@ -271,7 +271,7 @@ void PartitionSet::after_mark(std::int32_t id, Partition& p, Mark::Outcome outco
       return;
     case Mark::Outcome::kWritten:
       recovered(p);
-      // A write from before it was to fall has not made it fall.
+      // A write that was started before the mark was to fall has not lowered it.
       if (mark_says_all(p) && position_of(claim_of(p.mark->confirmed())) <= p.done_below()) {
         p.mark_may_fall = false;
       }
@@ -291,7 +291,7 @@ void PartitionSet::after_mark(std::int32_t id, Partition& p, Mark::Outcome outco
 }
 
 void PartitionSet::act(std::int32_t id, Partition& p, Clock::time_point now, Instant wall_now) {
-  // An answer that a reconnection overtook says nothing of the server that there is now.
+  // An answer from before a reconnection says nothing about the present server.
   after_mark(id, p, p.mark->poll(p.operation_epoch == epoch_()), now);
   if (p.phase != Phase::kChecking && p.epoch != epoch_()) start_check(p);
   if (p.positioned) look_if_due(id, p, now);
@@ -313,8 +313,8 @@ void PartitionSet::act(std::int32_t id, Partition& p, Clock::time_point now, Ins
 void PartitionSet::write_mark(Partition& p, std::int64_t offset, Clock::time_point now,
                               Instant wall_now) {
   p.mark_due = now + options_.interval;
-  // A server that is reached by now, and that this one has not looked at yet, must not get it: it
-  // may lack the events that the mark vouches for.
+  // If another server is reached by now whose mark was not compared yet, it must not get this one:
+  // it may lack the events that the mark vouches for.
   p.operation_epoch = p.epoch;
   p.mark->write(value_of_mark(p, offset), wall_now + options_.retention + kMarkOutlives,
                 now + options_.deadline, p.epoch);

@@ -39,10 +39,10 @@ using kafka::PartitionOffset;
 /// What partitions need to know of Kafka's log.
 class OffsetSource {
  public:
-  /// Asks where reading of the partitions may begin; waits for nothing. What was answered before is
-  /// forgotten.
+  /// Queries where reading of the partitions may begin, without waiting. Forgets their earlier
+  /// answers.
   virtual void ask(std::span<const std::int32_t> partitions) = 0;
-  /// The answer to what was asked last; none: it has not arrived.
+  /// The answer to the last query; nullopt: it has not arrived.
   virtual std::optional<Result<LogBounds>> answer(std::int32_t partition) = 0;
 
  protected:
@@ -53,26 +53,26 @@ struct MarkOptions {
   std::string key_prefix = kDefaultKeyPrefix;
   std::string group_id;
   std::string topic;
-  /// A mark outlives the events it speaks for, by little: a clock of Redis' host that jumps and
-  /// takes all records takes the marks as well. An older one may go: everything before it has
-  /// expired, and a missing mark starts at the retention's start.
+  /// A mark expires only a little later than the events it vouches for: if the clock of Redis' host
+  /// jumps and all records expire, so do the marks. An older mark may expire: everything before it
+  /// has expired, and without a mark reading starts at the start of the retention.
   std::chrono::milliseconds retention = kDefaultRetention;
   std::chrono::milliseconds deadline{1000};
-  /// Between two marks of a partition that moves, and of one that does not.
+  /// Between two marks of a partition that makes progress, and of one that does not.
   std::chrono::milliseconds interval{100};
   std::chrono::milliseconds idle_interval{1000};
   std::chrono::milliseconds backoff_min{20};
   std::chrono::milliseconds backoff_max{1000};
   std::uint64_t jitter_seed = 1;
-  /// How often each partition's log is looked at, to know it again, and the least time between two
-  /// looks when something has happened to Kafka's brokers.
+  /// How often each partition's log is checked, and the least time between two checks when
+  /// something has happened to Kafka's brokers.
   std::chrono::milliseconds log_interval{60'000};
   std::chrono::milliseconds log_interval_min{1000};
   /// A stretch of at least so many offsets that may be missing is not read in line, because every
-  /// later message would wait for it: it becomes a gap of the mark, reading goes on, and whoever
-  /// fills gaps reads it meanwhile. None: everything is read in line, the gaps of a mark as well.
+  /// later message would wait for it: it becomes a gap of the mark, reading continues, and the gap
+  /// filler reads it meanwhile. nullopt: everything is read in line, the gaps of a mark as well.
   std::optional<std::int64_t> gap_min;
-  /// Gaps are filled by segments of so many offsets, the newest first.
+  /// Gaps are filled in segments of this many offsets, the newest first.
   std::int64_t segment_offsets_max = 200'000;
 };
 
@@ -80,14 +80,14 @@ struct MarkOptions {
 /// connections of `epoch`.
 struct GapSegment {
   std::int32_t partition = 0;
-  std::uint64_t fill = 0;  ///< the gaps were decided upon once more whenever it differs
+  std::uint64_t fill = 0;  ///< differs whenever the gaps were determined again
   std::uint64_t epoch = 0;
   std::int64_t from = 0;
   std::int64_t to = 0;
 };
 
-/// The assigned partitions: where each one's reading is, up to where everything is done, what mark
-/// Redis holds of it, and when it must go back.
+/// The assigned partitions: where reading is, up to where everything is done, which mark Redis
+/// holds, and when reading must go back.
 ///
 /// A partition is read only in phase kReading. It leaves that phase when its mark must be compared
 /// (kChecking: at assignment, after a conflict, after a write that failed, after a reconnection);
@@ -96,9 +96,9 @@ struct GapSegment {
 /// nobody would notice that Redis has lost what is read; then the consumer must be moved
 /// (kPlacing).
 ///
-/// What may be missing is read again in line if it is little; if it is much it becomes a gap of the
-/// mark, and is handed out in segments. Of each partition this holds: what lies below done_below()
-/// and in no gap is in this very data set.
+/// Events that may be missing are read again in line if they are few; otherwise they become a gap
+/// of the mark, which is handed out in segments. For each partition, everything below done_below()
+/// that is in no gap is in this very data set.
 ///
 /// Thread safety: one thread.
 class PartitionSet {
@@ -109,24 +109,24 @@ class PartitionSet {
 
   PartitionSet(Store& store, Epoch epoch, OffsetSource& source, MarkOptions options,
                Metrics& metrics, LogCallback log);
-  /// Waits for marks that are under way (at most their deadline).
+  /// Waits for pending operations on marks (at most until their deadline).
   ~PartitionSet();
   PartitionSet(const PartitionSet&) = delete;
   PartitionSet& operator=(const PartitionSet&) = delete;
 
-  /// Lets each partition's log be looked at, to know it again. Null, as at first: nobody looks.
+  /// Sets what checks each partition's log. Null, the default: logs are not checked.
   void set_log_looks(LogLooks* looks) noexcept { looks_ = looks; }
-  /// Something has happened to Kafka's brokers: the logs may not be what they were.
+  /// Something has happened to Kafka's brokers: the logs may be other ones now.
   void suspect_logs();
 
-  /// Takes partitions over and says where each begins. Reads their marks, asks Kafka, and waits for
-  /// both up to the marks' deadline; one that cannot be judged by then gets kNone, and tick() goes
-  /// on. None is read before tick() has confirmed its mark.
+  /// Takes partitions over and says where each begins. Reads their marks, queries Kafka, and waits
+  /// for both up to the marks' deadline; a partition that cannot be judged by then gets kNone, and
+  /// tick() continues. No partition is read before tick() has confirmed its mark.
   void assign(std::vector<PartitionOffset>& partitions);
   /// Gives partitions up; their metrics go with them.
   void revoke(std::span<const PartitionOffset> partitions);
 
-  /// Moves everything on: reads and writes marks, notices lost connections, decides rewinds.
+  /// Does what is due: reads and writes marks, notices lost connections, decides rewinds.
   void tick(Clock::time_point now, Instant wall_now);
 
   /// Some mark is being compared or confirmed: nothing should be read now.
@@ -134,7 +134,7 @@ class PartitionSet {
   /// Fills in the partitions that the consumer must be moved to before it is polled again.
   void to_place(std::vector<PartitionOffset>& out) const;
   void placed(std::int32_t partition);
-  /// The consumer no longer stands where it was (resumed, or polled across a rebalance).
+  /// The consumer is no longer where it was (resumed, or polled across a rebalance).
   void place_again();
 
   /// A message of a partition was taken in; its views live until the next seal(). False: it must
@@ -143,22 +143,22 @@ class PartitionSet {
   bool take(std::int32_t partition, std::int64_t offset) {
     return take(partition, Delivered{.offset = offset});
   }
-  /// The consumer has found that there is no message between the one delivered last and `end`, so
-  /// what precedes `end` is done when what was taken is. Not before everything taken was sealed.
+  /// The consumer has found no message between the one delivered last and `end`, so everything
+  /// before `end` is done when the messages taken are. Not before everything taken was sealed.
   void reached_end(std::int32_t partition, std::int64_t end);
-  /// A dead letter of this message is under way: until it has arrived, the partition's offsets do
-  /// not move beyond it. Gives the generation to close it with.
+  /// A dead letter of this message is being sent: until it has arrived, the partition's offsets do
+  /// not move beyond it. Returns the generation to close it with.
   std::uint64_t open_letter(std::int32_t partition, std::int64_t offset);
   void close_letter(std::int32_t partition, std::uint64_t generation, std::int64_t offset);
   /// Whether the partition is assigned, and still in this generation.
   [[nodiscard]] bool current(std::int32_t partition, std::uint64_t generation) const;
-  /// A partition that is held is not read; when it is let go, the consumer must be moved.
+  /// A held partition is not read; when it is released, the consumer must be moved.
   void hold(std::int32_t partition, bool held);
   [[nodiscard]] bool held(std::int32_t partition) const;
-  /// The offset of the message that should come next; none: nothing should come now.
+  /// The offset of the message that should come next; nullopt: no message should come now.
   [[nodiscard]] std::optional<std::int64_t> awaited(std::int32_t partition) const;
 
-  /// What was taken since the last call, as ranges of a batch.
+  /// The messages taken since the last call, as ranges of a batch.
   void seal(std::vector<Batch::Range>& ranges);
   void complete(const Batch::Range& range);
 
@@ -167,7 +167,7 @@ class PartitionSet {
   /// The offsets collected before may not have been committed.
   void forget_commits();
 
-  /// Some mark could not be read or written and is being tried again.
+  /// Some mark could not be read or written and is being retried.
   [[nodiscard]] bool failing() const noexcept;
   /// The last failure while failing(), with the server's words.
   [[nodiscard]] const std::string& trouble() const noexcept { return trouble_; }
@@ -176,34 +176,35 @@ class PartitionSet {
   /// Writes marks at once, not by their interval, until the next tick.
   void hurry() noexcept { hurry_ = true; }
 
-  /// Redis may have dropped what still counts without a trace in any mark: everything since the
-  /// start of retention is read again.
+  /// Redis may have dropped records that still count without a trace in any mark: everything since
+  /// the start of the retention is read again.
   void doubt_all();
 
   /// The newest segment of each partition that has a gap and is being read.
   void list_segments(std::vector<GapSegment>& out) const;
-  /// Whether it is worth going on with a segment.
+  /// Whether it is worth continuing with a segment.
   [[nodiscard]] bool filling(const GapSegment& segment) const;
-  /// Everything in it has been acknowledged, dead letters included. False: it counts for nothing
-  /// (Redis may have lost some of it), and will be handed out again if it is still missing.
+  /// Everything in it has been acknowledged, dead letters included. False: it does not count,
+  /// because Redis may have lost some of it, and will be handed out again if it is still missing.
   bool segment_done(const GapSegment& segment);
   /// The generation that dead letters of a partition's gap carry.
   [[nodiscard]] std::uint64_t generation(std::int32_t partition) const;
-  /// Where gaps end, of the partitions of which it is known whether they have any.
+  /// Where gaps end, for the partitions whose gaps are known.
   void list_gap_ends(std::vector<GapEnd>& out) const;
   /// How many offsets are in gaps.
   [[nodiscard]] std::int64_t offsets_missing() const noexcept;
 
   [[nodiscard]] std::size_t size() const noexcept { return partitions_.size(); }
   void list(std::vector<PartitionOffset>& out) const;
-  /// Everything below it is done; none: unknown or not assigned.
+  /// Everything below it is done; nullopt: unknown or not assigned.
   [[nodiscard]] std::optional<std::int64_t> low_water(std::int32_t partition) const;
 
  private:
   enum class Phase : std::uint8_t { kChecking, kAsking, kConfirming, kPlacing, kReading };
-  /// Kafka, where to begin: at the end of tick(), so that all are asked together.
+  /// Whether Kafka was queried where to begin. This happens at the end of tick(), so that all
+  /// partitions are queried together.
   enum class Asked : std::uint8_t { kNo, kSoon, kYes };
-  /// Reading was to go on at one offset and went on at a later one.
+  /// Reading should have continued at one offset and continued at a later one.
   struct Jump {
     std::int64_t from = 0;
     std::int64_t to = 0;
@@ -212,7 +213,7 @@ class PartitionSet {
     explicit Partition(std::unique_ptr<Mark> m) : mark(std::move(m)) {}
     std::unique_ptr<Mark> mark;
     Phase phase = Phase::kChecking;
-    bool positioned = false;  // tracker says where reading is
+    bool positioned = false;  // whether `tracker` says where reading is
     Asked asked = Asked::kNo;
     bool held = false;
     std::uint64_t generation = 0;
@@ -223,29 +224,29 @@ class PartitionSet {
       const auto done = tracker.low_water();
       return !done || letters.empty() ? done : std::min(*done, *letters.begin());
     }
-    // What may be missing, below sure_from. Above it lies only what a mark found called missing:
-    // that is read in line.
+    // Offsets that may be missing, below sure_from. Above it are only those that a mark called
+    // missing; they are read in line.
     Gaps gaps;
-    std::int64_t sure_from = 0;  // what is done from here on is done in this data set
+    std::int64_t sure_from = 0;  // offsets done from here on are in this data set
     std::uint64_t fill = 0;
     std::int64_t place_at = 0;
-    bool must_move = false;    // the consumer stands elsewhere than at place_at
+    bool must_move = false;    // the consumer is not at place_at
     bool reconnected = false;  // kChecking: since the mark was confirmed
     bool mark_may_fall = false;
     bool doubted = false;               // kChecking: whatever its mark says
     bool first_message = true;          // none was taken since the partition was placed
-    std::optional<Jump> jump;           // of which is not known yet whether anything was missing
+    std::optional<Jump> jump;           // not known yet whether messages were missing
     std::uint64_t epoch = 0;            // of the connections when the mark was compared
     std::uint64_t operation_epoch = 0;  // when the operation under way was started
     Clock::time_point mark_due{};
     std::uint32_t failures = 0;
     std::optional<std::int64_t> commit_sent;
     LogWatch log;
-    // Of a check: what Kafka has answered, and whether the mark found speaks of this log.
+    // Of a check: Kafka's answer, and whether the mark found is about this log.
     std::optional<LogBounds> bounds;
     std::optional<LogWatch::Look> mark_look;
     std::optional<LogVerdict> mark_verdict;
-    // Positioned: the log is another than the one that was read; why.
+    // Positioned: why the log is not the one that was read.
     std::optional<std::string> other_log;
     // Taken since the last seal().
     bool open = false;

@@ -18,7 +18,7 @@ Presence presence_of(const ledger::Entry& entry, const ledger::Ledger& record) {
     }
     break;
   }
-  // It may have been trimmed for size; if it were restored, it would only be trimmed again.
+  // The entry may have been trimmed for size; if it were restored, it would only be trimmed again.
   if (record.complete_since() && entry.time < *record.complete_since()) return Presence::kTrimmed;
   return Presence::kMissing;
 }

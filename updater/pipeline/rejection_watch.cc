@@ -14,7 +14,7 @@ constexpr std::chrono::seconds kLineEvery{60};
 RejectionWatch::Slot& RejectionWatch::slot(Clock::time_point now) {
   const std::int64_t number = now.time_since_epoch() / kSlotLength;
   const auto count = static_cast<std::int64_t>(kSlots);
-  // Those that the time has passed over since are empty.
+  // Slots for times without messages are empty.
   for (std::int64_t i = std::max(newest_ + 1, number - count + 1); i <= number; ++i) {
     slots_[static_cast<std::size_t>(i % count)] = {};
   }

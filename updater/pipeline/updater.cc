@@ -12,7 +12,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kTurn{20};      // how often things are looked at when nothing happens
+constexpr milliseconds kTurn{20};      // how often the loop turns when nothing happens
 constexpr milliseconds kIdlePoll{50};  // the wait for a first message when nothing is in flight
 constexpr milliseconds kLagInterval{1000};
 constexpr milliseconds kAskDecoderAgain{200};
@@ -239,12 +239,12 @@ void Updater::read_batch() {
   messages_.limit(writer_.room());
   const bool one_assignment =
       consumer_->poll(messages_, idle ? kIdlePoll : options_.batch_wait, options_.batch_wait);
-  // Whatever was fetched is delivered by now.
+  // The batch is not full, so nothing that was fetched is still waiting.
   if (!messages_.full()) silence_.set_drained(Clock::now());
   if (one_assignment) {
     take_messages();
     for (const auto& [partition, end] : consumer_->ends_reached()) {
-      // Not if something in front of the end has not been taken.
+      // Not if a message before the end has not been taken.
       if (!undecoded_.contains(partition)) partitions_.reached_end(partition, end);
     }
   } else {
@@ -255,8 +255,8 @@ void Updater::read_batch() {
 
 IntakeClocks Updater::clocks() const noexcept {
   const Instant now = base::wall_now();
-  // What is in the future is so by all clocks, and so is what is too old: one clock that is wrong
-  // neither rejects nor drops what counts.
+  // An event is in the future, or too old, only if it is so by all clocks: one wrong clock neither
+  // rejects nor drops an event that counts.
   const Instant latest = std::max({now, now + redis_ahead_, instant_from_ms(newest_append_ms_)});
   Instant earliest = std::min(now, now + redis_ahead_);
   if (newest_broker_ms_ > 0) earliest = std::min(earliest, instant_from_ms(newest_broker_ms_));
@@ -266,7 +266,7 @@ IntakeClocks Updater::clocks() const noexcept {
 void Updater::take_messages() {
   const auto messages = messages_.messages();
   if (messages.empty()) return;
-  // The newest message of each stretch is at its end; a look at the last one is enough to start.
+  // The newest message of each stretch is at its end; the last one is enough to start with.
   newest_broker_ms_ = std::max(newest_broker_ms_, broker_time_ms(*messages.back()));
   newest_append_ms_ = std::max(newest_append_ms_, append_time_ms(*messages.back()));
   if (!clock_known_) compare_clocks();
@@ -324,7 +324,7 @@ bool Updater::take_message(const rd_kafka_message_t& message, const IntakeClocks
   }
 }
 
-/// What is behind the message waits with it: hold_waiting() sets the partition back to it.
+/// Later messages wait with this one: hold_waiting() sets the partition back to it.
 void Updater::let_wait(std::int32_t partition) {
   undecoded_[partition] = Clock::now() + kAskDecoderAgain;
 }
@@ -366,7 +366,7 @@ void Updater::commit_if_due(Clock::time_point now) {
 }
 
 void Updater::drain(Clock::time_point until) {
-  // A letter that has failed already is not waited for: its message is read again.
+  // A letter that has failed already is not awaited: its message is read again.
   const auto unsettled = [this] {
     return writer_.batches_in_flight() + letters_.first_attempts() > 0;
   };

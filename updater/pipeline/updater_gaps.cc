@@ -1,4 +1,4 @@
-// How the updater fills the gaps of its partitions, beside reading what is live.
+// How the updater fills the gaps of its partitions while it reads live messages.
 #include <chrono>
 #include <optional>
 #include <utility>
@@ -9,7 +9,7 @@
 namespace fcap::updater {
 
 Status Updater::start_filling() {
-  // Then nothing ever becomes a gap, and those of others are read in line.
+  // Without it no gap is ever opened, and gaps that others have opened are read in line.
   if (!options_.mark.gap_min) return {};
   auto reader = GapReader::create({.connection = options_.consumer.connection,
                                    .topic = options_.consumer.topic,

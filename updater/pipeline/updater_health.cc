@@ -1,4 +1,4 @@
-// What the updater says of itself: for /readyz, for the metrics, and in the log.
+// What the updater reports about itself: in /readyz, in the metrics, and in the log.
 #include <utility>
 
 #include <fmt/format.h>
@@ -9,7 +9,7 @@ namespace fcap::updater {
 namespace {
 
 constexpr std::chrono::milliseconds kLookInterval{500};  // at Kafka's state, and at the clocks
-constexpr std::chrono::hours kExpiryDoubt{1};  // a clock that is ahead by less takes little
+constexpr std::chrono::hours kExpiryDoubt{1};  // a clock that is ahead by less expires little
 
 }  // namespace
 
@@ -67,7 +67,7 @@ void Updater::compare_clocks() {
 }
 
 void Updater::report_partitions(Clock::time_point now) {
-  // What a look at the topic shows is the watch's to tell; here is what else the consumer was told.
+  // The watch reports what it has found out about the topic; this adds the consumer's other errors.
   const TopicWatch::Look topic = parts_.watch->topic(now);
   if (!topic.unreadable) consumer_->forget_passed_errors(topic.at, topic.without_leader);
   std::set<std::int32_t> unreadable;

@@ -1,4 +1,4 @@
-// Where Kafka's consumer stands in the partitions: what is held up, let go on, and placed.
+// Where Kafka's consumer is in the partitions: which are held, released and placed.
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -10,7 +10,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kHeldTurn{20};  // how often it is looked whether reading may go on
+constexpr milliseconds kHeldTurn{20};  // how often it checks whether reading may continue
 constexpr milliseconds kPlaceAgain{200};
 
 }  // namespace
@@ -18,7 +18,7 @@ constexpr milliseconds kPlaceAgain{200};
 void Updater::hold_waiting() {
   std::set<std::int32_t> waiting = letters_.waiting_partitions();
   const Clock::time_point now = Clock::now();
-  // Each is held once at least: that is what sets it back to the message.
+  // Each is held at least once, because that sets it back to the message.
   std::erase_if(undecoded_,
                 [&](const auto& at) { return at.second <= now && held_.contains(at.first); });
   for (const auto& [partition, again] : undecoded_) waiting.insert(partition);
@@ -54,8 +54,8 @@ void Updater::hold_up(Clock::time_point now) {
     metrics_->paused_partitions.set(static_cast<std::int64_t>(offsets_.size()));
     consumer_->pause(offsets_);
   }
-  // Only to stay in the group: paused partitions give nothing, and what may slip through is read
-  // again, because let_go() seeks.
+  // Only to stay in the group: paused partitions deliver nothing, and messages that slip through
+  // are read again, because let_go() seeks.
   (void)consumer_->poll(messages_, kHeldTurn, milliseconds{0});
   messages_.clear();
 }
@@ -73,8 +73,8 @@ void Updater::let_go(Clock::time_point now) {
   place_partitions(now);
 }
 
-/// Those that cannot be placed now are tried again, while the others are read and Kafka's callbacks
-/// are served: one of them may take the partition away.
+/// Partitions that cannot be placed now are retried, while the others are read and Kafka's
+/// callbacks are served: a callback may take the partition away.
 void Updater::place_partitions(Clock::time_point now) {
   partitions_.to_place(offsets_);
   if (offsets_.empty() || now < place_due_) return;
@@ -95,18 +95,21 @@ void Updater::place_partitions(Clock::time_point now) {
 /// Assigns the partitions once more, each where its reading is.
 void Updater::place_from_scratch() {
   assign_again_ = false;
-  // All of them: what is not assigned together with the others is not read any more.
+  // All of them: a partition that is not assigned together with the others is no longer read.
   partitions_.place_again();
   partitions_.to_place(offsets_);
+  // A pause outlives the assignment that it was made in, and librdkafka may have one that the
+  // updater does not know of.
+  consumer_->resume(offsets_);
   const Status status = consumer_->assign(offsets_);
   if (status.ok()) return;
   for (const PartitionOffset& at : offsets_) {
     failed_.push_back(at.partition);
-    consumer_->note_unreadable(at.partition, RD_KAFKA_RESP_ERR__STATE, status.text());
+    consumer_->note_unreadable(at.partition, status.text());
   }
 }
 
-/// A partition may be lost in Kafka's client without a word of it.
+/// librdkafka may stop fetching a partition without reporting an error.
 void Updater::look_for_silence(Clock::time_point now) {
   std::vector<SilenceBook::Reading> reading;
   if (!paused_) {
@@ -123,9 +126,9 @@ void Updater::look_for_silence(Clock::time_point now) {
   for (const std::int32_t partition : silence_.silent(now)) {
     // Kafka's own words say more.
     if (errors.contains(partition) || errors.contains(kafka::Consumer::kTopic)) continue;
-    consumer_->note_unreadable(partition, RD_KAFKA_RESP_ERR__TIMED_OUT,
-                               "no message has come for seconds, though there are some: Kafka's "
-                               "client is told to begin again");
+    consumer_->note_unreadable(partition,
+                               "has delivered no message for several seconds although its log has "
+                               "some; the updater assigns it again");
   }
   if (!silence_.take_remedy(now)) return;
   assign_again_ = true;

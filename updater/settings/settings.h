@@ -9,7 +9,6 @@
 
 #include <fcap/checker_options.h>
 #include <fcap/defaults.h>
-#include <fcap/redis_options.h>
 
 namespace fcap::updater {
 

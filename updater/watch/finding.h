@@ -5,7 +5,7 @@
 
 namespace fcap::updater {
 
-/// Something about a server that was looked at, and what to change where it is not as it must be.
+/// The result of checking one property of a server, and what to change if it is wrong.
 struct Finding {
   enum class Level : unsigned char {
     kOk,

@@ -64,7 +64,7 @@ std::optional<std::int64_t> LagBook::lag_of(std::int32_t partition, TimePoint no
   const auto end = ends_.find(partition);
   if (end == ends_.end() || now - end->second.at >= known_for_) return std::nullopt;
   const auto done = done_below(partition);
-  // The end was heard of some time ago.
+  // The known end may be older than the progress.
   return done ? std::optional(std::max<std::int64_t>(end->second.offset - *done, 0)) : std::nullopt;
 }
 

@@ -13,13 +13,13 @@
 
 namespace fcap::updater {
 
-/// Where a member's work on a partition stands: everything below is done; none: not known.
+/// How far a member has processed a partition: everything below is done; nullopt: unknown.
 struct PartitionDone {
   std::int32_t partition = 0;
   std::optional<std::int64_t> below;
 };
 
-/// How far the work lies behind the log. What is not known is empty, never 0.
+/// How far processing lags behind the log. Unknown values are empty, never 0.
 struct Lag {
   std::string topic;
   std::optional<std::int64_t> messages;  ///< of all assigned partitions together
@@ -29,8 +29,8 @@ struct Lag {
   std::optional<Instant> oldest;
 };
 
-/// What was heard of the assigned partitions' ends and of the work on them, and what follows. What
-/// was heard too long ago counts as unknown. Free of I/O and of clocks.
+/// Computes the lag from what is known of the assigned partitions' ends and of the work on them.
+/// Information that is too old counts as unknown. Free of I/O and of clocks.
 ///
 /// Thread safety: none.
 class LagBook {
@@ -40,22 +40,22 @@ class LagBook {
 
   explicit LagBook(std::chrono::milliseconds known_for) : known_for_(known_for) {}
 
-  /// `joined`: the group has given an assignment, if an empty one.
+  /// `joined`: the group has assigned partitions to this member, even if none.
   void set_done(std::span<const PartitionDone> done, bool joined);
   void set_ends(const Offsets& ends, TimePoint now);
-  /// Where the work on partitions begins of which it is not known what is done.
+  /// Where processing will begin in the partitions whose progress is unknown.
   void set_starts(const Offsets& starts);
   void set_oldest(const std::map<std::int32_t, Instant>& oldest, TimePoint now);
 
   [[nodiscard]] std::set<std::int32_t> assigned() const;
-  /// Of which neither is known what is done nor where the work begins.
+  /// The partitions for which neither the progress nor the start is known.
   [[nodiscard]] std::set<std::int32_t> without_start() const;
-  /// The first offsets that are not done, of partitions that lie behind: at most so many, first
-  /// those of which the timestamp was asked for longest ago.
+  /// The first offsets that are not done, for at most `partitions_max` of the partitions that lag
+  /// behind: those first whose timestamp was queried longest ago.
   [[nodiscard]] Offsets behind(std::size_t partitions_max, TimePoint now) const;
 
   [[nodiscard]] Lag lag(TimePoint now) const;
-  /// The ends that were heard of not too long ago.
+  /// The ends that are known and recent enough.
   [[nodiscard]] Offsets ends(TimePoint now) const;
 
  private:

@@ -10,7 +10,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// Broker timestamps may be the producers'; an event's own time may lie past its message's.
+/// Broker timestamps may be the producers'; an event's own time may be later than its message's.
 constexpr std::chrono::hours kTimestampSlack{1};
 /// By which factor the search for the log's newest message widens.
 constexpr int kWider = 4;
@@ -29,7 +29,7 @@ class BoundsSearch {
       found_[partition].retention_start = offset;
       found_[partition].log_start = offset;
     }
-    // Without one every message is older; the beginning is right, because what is too old is
+    // If no message is recent enough, the beginning is right, because events that are too old are
     // skipped.
     for (const auto& [partition, offset] : retention_starts(retention, now)) {
       LogBounds& bounds = found_[partition];
@@ -40,7 +40,7 @@ class BoundsSearch {
   }
 
  private:
-  /// The offsets of those that were answered. The others are settled: they are not asked about any
+  /// The offsets of the partitions with an answer. The others are settled: they are not queried any
   /// more.
   kafka::Offsets settle(const Result<kafka::PartitionAnswers>& answers) {
     if (!answers.ok()) {

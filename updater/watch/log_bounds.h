@@ -19,23 +19,23 @@ namespace fcap::updater {
 
 /// Where reading of a partition may begin, as far as Kafka knows.
 struct LogBounds {
-  std::optional<std::int64_t> committed;  ///< the group's offset; none: it has none
+  std::optional<std::int64_t> committed;  ///< the group's offset; nullopt: it has none
   std::int64_t retention_start = 0;       ///< the first offset that may hold an event that counts
-  std::int64_t log_start = 0;             ///< the first offset there is
+  std::int64_t log_start = 0;             ///< the first offset that exists
 };
 
 using LogBoundsAnswers = std::map<std::int32_t, Result<LogBounds>>;
 
 /// Asks Kafka for the bounds of all these partitions together; blocks for as long as it takes. The
 /// retention is counted back from the earlier of two clocks: `now`, and the log's own, which is the
-/// time of its newest message. A local clock that is ahead must not skip what still counts.
+/// time of its newest message. A local clock that is ahead must not skip events that still count.
 [[nodiscard]] LogBoundsAnswers find_log_bounds(kafka::TopicQuestions& questions,
                                                const std::string& topic,
                                                std::set<std::int32_t> partitions,
                                                std::chrono::milliseconds retention, Instant now);
 
-/// Who has asked for bounds, and what was answered. An answer that comes after its partition was
-/// asked for again is dropped.
+/// The queries for bounds, and their answers. An answer that arrives after its partition was
+/// queried again is dropped.
 ///
 /// Thread safety: none.
 class BoundsBook {
@@ -43,13 +43,13 @@ class BoundsBook {
   /// Partition to the number of its question.
   using Waiting = std::map<std::int32_t, std::uint64_t>;
 
-  /// What was answered before is forgotten.
+  /// Forgets the partitions' earlier answers.
   void ask(std::span<const std::int32_t> partitions);
   [[nodiscard]] bool waiting() const noexcept { return !waiting_.empty(); }
   /// The partitions that wait for an answer; settle() gives it.
   [[nodiscard]] Waiting take();
   void settle(const Waiting& taken, LogBoundsAnswers answers);
-  /// The answer to what was asked last; none: it has not arrived.
+  /// The answer to the last query; nullopt: it has not arrived.
   [[nodiscard]] std::optional<Result<LogBounds>> answer(std::int32_t partition) const;
 
  private:

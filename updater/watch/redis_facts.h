@@ -9,7 +9,7 @@
 
 namespace fcap::updater {
 
-/// What a Redis server says of itself; what it does not say is empty.
+/// What a Redis server reports about itself; values that it does not report are empty.
 struct RedisFacts {
   std::string version;
   std::string role;
@@ -26,7 +26,8 @@ struct RedisFacts {
 /// Reads the answer of INFO, with whatever sections it has.
 [[nodiscard]] RedisFacts parse_redis_info(std::string_view info);
 
-/// What is wrong with it, naming what to change; a line that says what was found where nothing is.
+/// What is wrong with the server, and what to change; if nothing is wrong, a line with its version
+/// and eviction policy.
 [[nodiscard]] Findings judge_redis(const RedisFacts& facts);
 
 }  // namespace fcap::updater

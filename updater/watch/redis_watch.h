@@ -23,7 +23,7 @@ class RedisWatch {
   using Clock = std::chrono::steady_clock;
 
   RedisWatch(std::shared_ptr<redis::Client> client, LogCallback log);
-  /// A question under way completes by itself.
+  /// A pending query completes by itself.
   ~RedisWatch();
   RedisWatch(const RedisWatch&) = delete;
   RedisWatch& operator=(const RedisWatch&) = delete;
@@ -31,7 +31,7 @@ class RedisWatch {
   /// Does what is due; to be called every few seconds.
   void poll(Clock::time_point now);
 
-  /// What the server said last; none: nothing yet.
+  /// What the server reported last; nullopt: nothing yet.
   [[nodiscard]] std::optional<RedisFacts> facts() const;
   /// What must change, for /readyz: one line each; empty: nothing.
   [[nodiscard]] std::string trouble() const;
@@ -44,7 +44,7 @@ class RedisWatch {
 
   const std::shared_ptr<redis::Client> client_;
   const LogCallback log_;
-  std::shared_ptr<Question> question_;  // under way, or ended and not looked at
+  std::shared_ptr<Question> question_;  // pending, or ended and not processed yet
   Clock::time_point due_{};
   std::uint64_t epoch_ = 0;
   bool refusal_said_ = false;

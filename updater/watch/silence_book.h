@@ -8,11 +8,12 @@
 
 namespace fcap::updater {
 
-/// Which partitions give no messages although their logs have some, and when to do something about
-/// it. Free of I/O and of clocks.
+/// Finds partitions that deliver no messages although their logs have some, and says when to assign
+/// them again. Free of I/O and of clocks.
 ///
-/// What Kafka's client has fetched of other partitions may wait in front of a partition's messages.
-/// So silence counts early only if everything that was fetched has been delivered meanwhile.
+/// Messages that Kafka's client has fetched from other partitions may be queued before a
+/// partition's own. So a partition counts as silent early only if everything that was fetched has
+/// been delivered meanwhile.
 ///
 /// Thread safety: none.
 class SilenceBook {
@@ -21,7 +22,7 @@ class SilenceBook {
 
   struct Reading {
     std::int32_t partition = 0;
-    std::int64_t next = 0;  ///< where it is read on
+    std::int64_t next = 0;  ///< the next offset to be read
     std::int64_t end = 0;   ///< where its log ends
   };
 
@@ -31,8 +32,8 @@ class SilenceBook {
   void set_drained(TimePoint now) noexcept { drained_ = now; }
 
   [[nodiscard]] std::set<std::int32_t> silent(TimePoint now) const;
-  /// Whether it is time to begin again with the silent ones. The wait doubles each time, so that a
-  /// slow broker gets time to deliver.
+  /// Whether it is time to assign the silent partitions again. The wait doubles each time, so that
+  /// a slow broker gets time to deliver.
   [[nodiscard]] bool take_remedy(TimePoint now);
 
  private:

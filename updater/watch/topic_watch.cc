@@ -12,7 +12,7 @@
 namespace fcap::updater {
 namespace {
 
-// A topic that is there seldom goes; one that is missing is looked for at each turn.
+// An existing topic is seldom deleted; a missing one is queried at each turn.
 constexpr std::chrono::seconds kDeadLettersEvery{60};
 constexpr std::chrono::hours kSettingsEvery{1};
 // The first messages of so many partitions are read at each turn.
@@ -62,7 +62,7 @@ void TopicWatch::look(const std::stop_token& stop) {
     return answer_bounds(state.status());
   }
   look_at_topic(state.value());
-  // Whoever waits for bounds reads nothing meanwhile, so it waits for one question at most.
+  // A partition that waits for its bounds is not read, so it waits for one query at most.
   answer_bounds({});
   if (stop.stop_requested()) return;
   if (state.value().code == RD_KAFKA_RESP_ERR_NO_ERROR) {
@@ -109,7 +109,7 @@ void TopicWatch::answer_bounds(const Status& unanswered) {
   LogBoundsAnswers answers;
   std::set<std::int32_t> asked;
   for (const auto& [partition, number] : waiting) {
-    // Kafka's client waits for leaders; one that has none would hold up the others' answers.
+    // Kafka's client waits for leaders; a partition without one would delay the others' answers.
     if (!unanswered.ok()) {
       answers.emplace(partition, unanswered);
     } else if (without_leader.contains(partition)) {
@@ -184,7 +184,8 @@ void TopicWatch::look_at_settings() {
   const Clock::time_point now = Clock::now();
   if (now < settings_due_) return;
   const auto settings = questions_->settings(options_.topic);
-  // An account that may not ask loses nothing else; check-config --connect reports it.
+  // An account without the right to query this loses nothing else; check-config --connect reports
+  // it.
   settings_due_ = now + kSettingsEvery;
   if (!settings.ok()) return;
   std::string found;
@@ -212,8 +213,8 @@ void TopicWatch::look_at_ends(const kafka::TopicState& state) {
   look_at_starts(readable);
 }
 
-// While Redis cannot be asked for a mark, the work begins where the group has committed, or else at
-// the beginning of the log.
+// While Redis cannot be queried for a mark, work is assumed to begin at the committed offset, or,
+// without one, at the beginning of the log.
 void TopicWatch::look_at_starts(const std::set<std::int32_t>& readable) {
   std::set<std::int32_t> unknown;
   {

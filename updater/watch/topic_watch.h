@@ -36,16 +36,16 @@ struct TopicWatchOptions {
   std::chrono::milliseconds retention = kDefaultRetention;
   std::chrono::milliseconds interval{2000};
   std::chrono::milliseconds answer_within{3000};
-  /// What was heard longer ago than this is not known any more.
+  /// Answers that are older than this count as unknown.
   std::chrono::milliseconds silence_max{8000};
 };
 
-/// The one who asks Kafka about the topic, on a thread and a connection of its own, so that a
-/// broker that is slow, frozen or dead holds nobody up. Every few seconds: whether a broker
-/// answers, whether the topics exist and have leaders, where the assigned partitions end and how
-/// old the first message is that is not done. So the answers are true also while nothing is read,
-/// because Redis is away or partitions are paused. And whenever it is asked to: where reading of
-/// partitions may begin, for all of them together.
+/// Queries Kafka about the topic, on a thread and a connection of its own, so that a slow, frozen
+/// or dead broker blocks nothing else. Every few seconds it queries whether a broker answers,
+/// whether the topics exist and have leaders, where the assigned partitions end, and how old the
+/// first message is that is not done. So the answers are right even while nothing is read because
+/// Redis is unavailable or partitions are paused. On request it queries where reading of partitions
+/// may begin, for all of them together.
 ///
 /// Thread safety: everything from any thread.
 class TopicWatch {
@@ -54,32 +54,32 @@ class TopicWatch {
 
   /// Starts asking.
   static Result<std::unique_ptr<TopicWatch>> create(TopicWatchOptions options, LogCallback log);
-  /// Waits for the question under way.
+  /// Waits for the pending query.
   ~TopicWatch();
   TopicWatch(const TopicWatch&) = delete;
   TopicWatch& operator=(const TopicWatch&) = delete;
 
-  /// Asks no more, so that the end comes soon.
+  /// Starts no more queries, so that the destructor waits less.
   void request_stop() noexcept { thread_.request_stop(); }
 
-  /// Tells which partitions are assigned and how far each is done. `joined`: the group has given an
-  /// assignment, if an empty one.
+  /// Sets which partitions are assigned and how far each is done. `joined`: the group has assigned
+  /// partitions to this member, even if none.
   void set_done(std::span<const PartitionDone> done, bool joined);
 
-  /// Asks for the partitions' bounds. What was answered before is forgotten.
+  /// Queries the partitions' bounds, and forgets their earlier answers.
   void ask(std::span<const std::int32_t> partitions);
-  /// The answer to what was asked last; none: it has not arrived.
+  /// The answer to the last query; nullopt: it has not arrived.
   [[nodiscard]] std::optional<Result<LogBounds>> answer(std::int32_t partition) const;
 
   [[nodiscard]] Lag lag(Clock::time_point now) const;
-  /// Where the assigned partitions end, as far as it was heard within `silence_max`.
+  /// Where the assigned partitions end, as far as Kafka has said so within `silence_max`.
   [[nodiscard]] LagBook::Offsets ends(Clock::time_point now) const;
   /// Whether a broker has answered within `silence_max`.
   [[nodiscard]] bool connected(Clock::time_point now) const;
-  /// What the last look at the topic has shown.
+  /// The result of the last query about the topic.
   struct Look {
     Clock::time_point at;     ///< when it was answered; at first: the start
-    bool unreadable = false;  ///< the whole topic: nobody answers, or it is not served
+    bool unreadable = false;  ///< the whole topic: no broker answers or serves it
     std::set<std::int32_t> without_leader = {};
   };
   [[nodiscard]] Look topic(Clock::time_point now) const;

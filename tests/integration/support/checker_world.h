@@ -45,6 +45,8 @@ class CheckerWorld {
   [[nodiscard]] CheckerOptions options() const {
     CheckerOptions options;
     options.redis.addresses = {redis.address()};
+    options.redis.connect_timeout = std::chrono::seconds(30);
+    options.redis.stale_reset = std::chrono::seconds(30);
     options.deadline = std::chrono::seconds(30);
     options.clock = [] { return kCheckedAt; };
     return options;

@@ -49,9 +49,13 @@ class Running {
     const std::lock_guard lock(mutex_);
     return current_;
   }
-  /// Whether soon there are this many rules.
+  /// Whether soon there are this many rules. They are handed out a moment before the state tells.
   bool reaches(std::size_t rules) {
-    return wait_until([&] { return current() && current()->rules().size() == rules; }, kPatience);
+    return wait_until(
+        [&] {
+          return current() && current()->rules().size() == rules && state().rule_count == rules;
+        },
+        kPatience);
   }
   /// Whether soon a reload has been refused that was not at `before`.
   bool refuses_since(const RefreshState& before) {

@@ -45,7 +45,7 @@ class WaitingCompletion final : public StoreCompletion {
 class StoreCalls {
  public:
   explicit StoreCalls(Store& store,
-                      std::chrono::milliseconds deadline = std::chrono::milliseconds{5000})
+                      std::chrono::milliseconds deadline = std::chrono::milliseconds{30'000})
       : store_(store), deadline_(deadline) {}
 
   OwnedOutcome get(std::string_view key) {

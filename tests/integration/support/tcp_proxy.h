@@ -30,8 +30,7 @@ class TcpProxy {
   void delay_replies(std::chrono::microseconds longest) { delay_us_ = longest.count(); }
   /// While set, no reply passes; then they all do.
   void stall_replies(bool stalled) { stalled_ = stalled; }
-  /// The next reply is lost together with its connection: the command has taken effect, and its
-  /// sender does not know.
+  /// The next reply, whoever waits for it, is lost together with its connection.
   void cut_before_next_reply() { cut_at_reply_ = true; }
   /// Closes all connections there are.
   void cut() { ++cuts_; }

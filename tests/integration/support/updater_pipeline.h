@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <memory>
+#include <stdexcept>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -65,6 +66,21 @@ class UpdaterPipeline : public KafkaTest {
     EXPECT_EQ(difference.missing, 0U) << "seed " << test_seed(kSeed) << "\n" << updater.log();
     EXPECT_EQ(difference.surplus, 0U) << "seed " << test_seed(kSeed);
     EXPECT_EQ(difference.unreadable, 0U) << "seed " << test_seed(kSeed);
+  }
+
+  /// Makes the topic that was deleted. Kafka refuses until it has deleted the former one.
+  void create_topic_again() {
+    std::string refusal;
+    const auto create = [&] {
+      try {
+        kafka->create_topic(topic_, kPartitions);
+      } catch (const std::runtime_error& error) {
+        refusal = error.what();
+        return false;
+      }
+      return true;
+    };
+    ASSERT_TRUE(wait_until(create, kPatience)) << refusal;
   }
 
   [[nodiscard]] std::int64_t committed() const {

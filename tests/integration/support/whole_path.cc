@@ -12,7 +12,7 @@
 namespace fcap::testing {
 namespace {
 
-constexpr int kAnswerMs = 10'000;
+constexpr int kAnswerMs = 30'000;
 
 kafka::Ptr<rd_kafka_t> make_group_client(const std::string& brokers) {
   rd_kafka_conf_t* conf = rd_kafka_conf_new();
@@ -83,7 +83,7 @@ Finished WholePath::fcap(std::vector<std::string> words, const std::string& inpu
        {std::string("--redis"), redis.address(), std::string("--postgres"), conninfo}) {
     words.push_back(word);
   }
-  return run(words, {.environment = {}, .input = input});
+  return run(words, {.environment = {"FCAP_TIMEOUT=30s"}, .input = input});
 }
 
 void WholePath::produce(const SeenEvent& event) {
@@ -115,7 +115,7 @@ std::unique_ptr<Checker> WholePath::make_checker() const {
   options.redis.addresses = {redis.address()};
   options.rules.postgres = conninfo;
   // On a crowded machine a check may wait its turn; what is tested here is the answer.
-  options.deadline = std::chrono::seconds(10);
+  options.deadline = std::chrono::seconds(30);
   auto made = Checker::create(std::move(options));
   if (!made.ok()) throw std::runtime_error(made.status().text());
   return std::move(made).value();

@@ -170,8 +170,8 @@ TEST(CheckDeadline, ManyThreadsWithRandomDelaysNeverMixAnswers) {
       const Candidate candidates[] = {{"c1"}};
       for (int i = 0; i < kChecksEach; ++i) {
         const auto user = static_cast<std::uint32_t>(1 + random() % kUsers);
-        const CheckOptions options{
-            .deadline = std::chrono::microseconds(random() % 600), .now = {}, .segments = {}};
+        CheckOptions options = kPatient;  // a few, so that some are judged on any machine
+        if (i % 8 != 0) options.deadline = std::chrono::microseconds(random() % 600);
         const CheckResult result = world.checker->check(std::to_string(user), candidates, options);
         if (result.reason == Reason::kTimeout) {
           ++timeouts;

@@ -67,6 +67,7 @@ class ConsumerOfAGroup : public ::testing::TestWithParam<const char*> {
     auto made = Consumer::create(options, {}, {});
     ASSERT_TRUE(made.ok()) << made.status().text();
     consumer_ = std::move(made).value();
+    cluster_.refuse_committed_offsets();
     ASSERT_TRUE(consumer_->subscribe(listener_).ok());
     const auto until = Clock::now() + kPatience;
     while (!listener_.assigned && Clock::now() < until) (void)messages_within(milliseconds{50});
@@ -94,7 +95,6 @@ class ConsumerOfAGroup : public ::testing::TestWithParam<const char*> {
 };
 
 TEST_P(ConsumerOfAGroup, APartitionThatBeginsLateNeedsNoCommittedOffset) {
-  cluster_.refuse_committed_offsets();
   EXPECT_EQ(messages_within(milliseconds{300}), 0U);
   EXPECT_FALSE(consumer_->begun(0));
   const PartitionOffset at{0, 4};

@@ -151,6 +151,39 @@ TEST_F(PipelineTest, WhatIsExcusedIsNoFailureOfTheServer) {
   EXPECT_EQ(expired.failures, 1U);
 }
 
+TEST_F(PipelineTest, APatientRequestWaitsForAsLongAsTheServerAnswers) {
+  Recorder hurried("<1>", milliseconds{2'000});
+  Recorder sent("<2>", milliseconds{2'000});
+  Recorder waiting("<3>", milliseconds{2'000});
+  sent.patient = waiting.patient = true;
+  add(hurried);
+  add(sent);
+  written();
+  add(waiting);
+  pipeline_.note_progress(kStart + milliseconds{1'900});
+  EXPECT_EQ(pipeline_.expire(kStart + milliseconds{2'000}).count, 1U);
+  EXPECT_EQ(hurried.done, timed_out);
+  EXPECT_EQ(pipeline_.expire(kStart + milliseconds{2'899}).count, 0U);
+  EXPECT_EQ(pipeline_.next_deadline(), kStart + milliseconds{2'900});
+  pipeline_.note_progress(kStart + milliseconds{2'899});
+  EXPECT_EQ(pipeline_.expire(kStart + milliseconds{2'900}).count, 0U);
+  EXPECT_EQ(pipeline_.expire(kStart + milliseconds{3'899}).failures, 2U);
+  EXPECT_EQ(sent.done, timed_out);
+  EXPECT_EQ(waiting.done, timed_out);
+  pipeline_.find_oldest_tombstone();
+  EXPECT_EQ(pipeline_.oldest_tombstone(), kStart + milliseconds{2'000});
+}
+
+TEST_F(PipelineTest, NoRequestIsPatientForEver) {
+  Recorder request("<1>", milliseconds{2'000});
+  request.patient = true;
+  add(request);
+  written();
+  pipeline_.note_progress(kStart + milliseconds{31'999});
+  EXPECT_EQ(pipeline_.expire(kStart + milliseconds{31'999}).count, 0U);
+  EXPECT_EQ(pipeline_.expire(kStart + milliseconds{32'000}).count, 1U);
+}
+
 TEST_F(PipelineTest, AReplyThatNobodyAskedForIsRefused) {
   EXPECT_FALSE(pipeline_.on_reply(text("?")));
   Recorder waiting("<1>");

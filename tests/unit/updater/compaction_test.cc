@@ -260,7 +260,7 @@ TEST_F(RecordCompaction, NothingIsLostWhateverTheInterleavingAndTheFaults) {
 class Compaction : public ::testing::Test {
  protected:
   static bool eventually(const std::function<bool()>& condition) {
-    for (int i = 0; i < 1'000; ++i) {
+    for (int i = 0; i < 6'000; ++i) {
       if (condition()) return true;
       std::this_thread::sleep_for(10ms);
     }

@@ -275,6 +275,7 @@ void Model::rebalance() {
   Log& log = logs_[static_cast<std::size_t>(partition)];
   const int old = std::exchange(log.owner, any(options_.processes));
   if (old == log.owner) return;
+  ++rebalances_;
   const bool zombie = chance(50);
   say(fmt::format("partition {} goes from process {} to {}{}", partition, old, log.owner,
                   zombie ? ", which the first does not know" : ""));
@@ -299,6 +300,7 @@ void Model::take_over(int process, std::vector<PartitionOffset> partitions) {
 
 void Model::slow_down_or_refuse() {
   end_slowness();
+  ++slow_or_refusing_phases_;
   slow_or_refusing_for_ = 20 + any(200);
   switch (any(3)) {
     case 0:

@@ -52,6 +52,10 @@ class Model {
   [[nodiscard]] std::uint64_t read_in_gaps() const { return metrics_.gap_messages.value(); }
   [[nodiscard]] std::uint64_t expiries_left() const { return store_.expiries_left(); }
   [[nodiscard]] std::uint64_t rewinds() const { return metrics_.rewinds.value(); }
+  /// How often a partition went to another process.
+  [[nodiscard]] std::uint64_t rebalances() const { return rebalances_; }
+  /// How often Redis became slow, or began to refuse a kind of operation.
+  [[nodiscard]] std::uint64_t slow_or_refusing_phases() const { return slow_or_refusing_phases_; }
   /// All that were ever in the logs.
   [[nodiscard]] std::size_t events() const { return produced_; }
 
@@ -117,6 +121,8 @@ class Model {
   std::vector<Log> logs_;
   std::map<std::string, Instant> erased_;  // by what was ever in a log
   std::size_t produced_ = 0;
+  std::uint64_t rebalances_ = 0;
+  std::uint64_t slow_or_refusing_phases_ = 0;
   std::deque<std::string> story_;
   Metrics metrics_;
   BatchWriter::Clock::time_point now_ = BatchWriter::Clock::now();

@@ -26,6 +26,8 @@ void run_model(int usual_rounds, std::uint64_t usual_seed, const ModelOptions& o
   std::uint64_t rewinds = 0;
   std::uint64_t expiries_left = 0;
   std::uint64_t read_in_gaps = 0;
+  std::uint64_t rebalances = 0;
+  std::uint64_t slow_or_refusing_phases = 0;
   for (int round = 0; round < rounds; ++round) {
     const std::uint64_t seed = first_seed + static_cast<std::uint64_t>(round);
     SCOPED_TRACE(::testing::Message() << "FCAP_TEST_SEED=" << seed);
@@ -40,11 +42,15 @@ void run_model(int usual_rounds, std::uint64_t usual_seed, const ModelOptions& o
     rewinds += model.rewinds();
     expiries_left += model.expiries_left();
     read_in_gaps += model.read_in_gaps();
+    rebalances += model.rebalances();
+    slow_or_refusing_phases += model.slow_or_refusing_phases();
   }
   // Otherwise nothing was tested.
   EXPECT_GT(rewinds, 0U);
   EXPECT_GT(expiries_left, 0U);
   EXPECT_EQ(read_in_gaps > 0, options.gap_min.has_value());
+  EXPECT_EQ(rebalances > 0, options.processes > 1);
+  EXPECT_EQ(slow_or_refusing_phases > 0, options.slow_or_refusing);
 }
 
 TEST(PipelineModel, WhateverTheServerLosesComesBack) {
