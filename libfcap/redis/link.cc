@@ -349,7 +349,8 @@ void Link::report_stall(StallWatch::Cause cause) {
 Link::TimePoint Link::stale_at() const noexcept {
   const TimePoint oldest = pipeline_.oldest_tombstone();
   if (oldest == TimePoint::max()) return oldest;
-  return std::max({oldest, stalled_until_}) + shared_.options.stale_reset;
+  // A server whose replies keep coming is slow, not gone.
+  return std::max({oldest, stalled_until_, pipeline_.progress_at()}) + shared_.options.stale_reset;
 }
 
 // --- The breaker.

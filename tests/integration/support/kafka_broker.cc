@@ -13,7 +13,9 @@ namespace {
 
 using kafka::Ptr;
 
-constexpr int kTimeoutMs = 20'000;
+constexpr int kTimeoutMs = 60'000;
+// Brokers are killed and started again meanwhile, which takes long on a busy machine.
+constexpr int kDeliveryMs = 300'000;
 
 void set(rd_kafka_conf_t* conf, const char* name, const std::string& value) {
   char text[512] = {};
@@ -248,14 +250,17 @@ KafkaProducer::KafkaProducer(const std::string& brokers, const std::string& tran
   set(conf, "bootstrap.servers", brokers);
   set(conf, "enable.idempotence", "true");
   set(conf, "linger.ms", "5");
-  set(conf, "message.timeout.ms", "60000");
+  set(conf, "message.timeout.ms", std::to_string(kDeliveryMs));
   set(conf, "reconnect.backoff.max.ms", "500");
   rd_kafka_conf_set_opaque(conf, this);
   rd_kafka_conf_set_dr_msg_cb(conf, [](rd_kafka_t*, const rd_kafka_message_t* message, void* self) {
     if (message->err != RD_KAFKA_RESP_ERR_NO_ERROR) ++static_cast<KafkaProducer*>(self)->failed_;
   });
   rd_kafka_conf_set_log_cb(conf, [](const rd_kafka_t*, int, const char*, const char*) {});
-  if (!transactional_id.empty()) set(conf, "transactional.id", transactional_id);
+  if (!transactional_id.empty()) {
+    set(conf, "transactional.id", transactional_id);
+    set(conf, "transaction.timeout.ms", std::to_string(kDeliveryMs));
+  }
   handle_ = make_handle(RD_KAFKA_PRODUCER, conf);
   if (!transactional_id.empty()) {
     ask("beginning transactions", [this] {
@@ -293,7 +298,7 @@ void KafkaProducer::send(const std::string& topic, std::string_view key, std::st
 
 void KafkaProducer::send_at(std::optional<Instant> time, const std::string& topic,
                             std::string_view key, std::string_view value, std::int32_t partition) {
-  constexpr int kTries = 600;
+  constexpr int kTries = kDeliveryMs / 100;
   constexpr int kWaitMs = 100;
   const std::int64_t time_ms = time ? to_ms(*time) : 0;
   for (int i = 0; i < kTries; ++i) {
@@ -313,8 +318,7 @@ void KafkaProducer::send_at(std::optional<Instant> time, const std::string& topi
 }
 
 void KafkaProducer::flush() {
-  constexpr int kFlushMs = 60'000;
-  check(rd_kafka_flush(handle_.get(), kFlushMs), "flushing");
+  check(rd_kafka_flush(handle_.get(), kDeliveryMs), "flushing");
   if (failed_ > 0) throw std::runtime_error(std::to_string(failed_) + " messages not delivered");
 }
 

@@ -116,7 +116,7 @@ class KafkaProducer {
   void begin_transaction();
   void commit_transaction();
   void abort_transaction();
-  /// Waits until everything sent is acknowledged; throws if something is not, within a minute.
+  /// Waits until everything sent is acknowledged; throws if something is not, within five minutes.
   void flush();
 
  private:
