@@ -1,25 +1,42 @@
 #include "kafka/partition_lists.h"
 
 #include <algorithm>
+#include <cassert>
 
 #include <fmt/format.h>
 
 namespace fcap::kafka {
 
-PartitionList make_partition_list(const std::string& topic,
+TopicIndex index_of(const TopicNames& topics, std::string_view name) noexcept {
+  if (topics.size() == 1) return {};
+  const auto found = std::find(topics.begin(), topics.end(), name);
+  assert(found != topics.end());
+  return static_cast<TopicIndex>(found - topics.begin());
+}
+
+TopicPartition partition_of(const TopicNames& topics, const rd_kafka_message_t& message) noexcept {
+  if (topics.size() == 1 || message.rkt == nullptr) return {{}, message.partition};
+  return {index_of(topics, rd_kafka_topic_name(message.rkt)), message.partition};
+}
+
+PartitionList make_partition_list(const TopicNames& topics,
                                   std::span<const PartitionOffset> partitions) {
   PartitionList list(rd_kafka_topic_partition_list_new(static_cast<int>(partitions.size())));
   for (const PartitionOffset& at : partitions) {
-    rd_kafka_topic_partition_list_add(list.get(), topic.c_str(), at.partition)->offset = at.offset;
+    const std::string& topic = name_of(topics, at.partition.topic);
+    rd_kafka_topic_partition_list_add(list.get(), topic.c_str(), at.partition.number)->offset =
+        at.offset;
   }
   return list;
 }
 
-std::vector<PartitionOffset> offsets_of(const rd_kafka_topic_partition_list_t& list) {
+std::vector<PartitionOffset> offsets_of(const TopicNames& topics,
+                                        const rd_kafka_topic_partition_list_t& list) {
   std::vector<PartitionOffset> offsets;
   offsets.reserve(static_cast<std::size_t>(list.cnt));
   for (int i = 0; i < list.cnt; ++i) {
-    offsets.push_back({list.elems[i].partition, list.elems[i].offset});
+    const rd_kafka_topic_partition_t& at = list.elems[i];
+    offsets.push_back({{index_of(topics, at.topic), at.partition}, at.offset});
   }
   return offsets;
 }

@@ -10,23 +10,31 @@
 #include <fcap/status.h>
 
 #include "kafka/handles.h"
+#include "kafka/topic_partition.h"
 
 namespace fcap::kafka {
 
-/// A place in a partition of the consumer's topic.
+/// The place of this topic, which must be in the list.
+[[nodiscard]] TopicIndex index_of(const TopicNames& topics, std::string_view name) noexcept;
+/// The partition of a message. Compares names if there are several topics.
+[[nodiscard]] TopicPartition partition_of(const TopicNames& topics,
+                                          const rd_kafka_message_t& message) noexcept;
+
+/// A place in a partition.
 struct PartitionOffset {
   static constexpr std::int64_t kNone = RD_KAFKA_OFFSET_INVALID;
   static constexpr std::int64_t kBeginning = RD_KAFKA_OFFSET_BEGINNING;
-  std::int32_t partition = 0;
+  TopicPartition partition = {};
   std::int64_t offset = kNone;
 };
 
 using PartitionList = Ptr<rd_kafka_topic_partition_list_t>;
 
-/// librdkafka's form of places in one topic.
-[[nodiscard]] PartitionList make_partition_list(const std::string& topic,
+/// librdkafka's form of places.
+[[nodiscard]] PartitionList make_partition_list(const TopicNames& topics,
                                                 std::span<const PartitionOffset> partitions);
-[[nodiscard]] std::vector<PartitionOffset> offsets_of(const rd_kafka_topic_partition_list_t& list);
+[[nodiscard]] std::vector<PartitionOffset> offsets_of(const TopicNames& topics,
+                                                      const rd_kafka_topic_partition_list_t& list);
 /// What Kafka said of the first partition that it answered with an error.
 [[nodiscard]] rd_kafka_resp_err_t first_error(const rd_kafka_topic_partition_list_t& list) noexcept;
 

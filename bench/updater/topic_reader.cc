@@ -18,15 +18,15 @@ TopicReader::TopicReader(const std::string& brokers, const std::string& topic,
     : batch_(batch_messages_max) {
   kafka::ConsumerOptions options;
   options.connection.brokers = brokers;
-  options.topic = topic;
+  options.topics = {topic};
   options.group_id = "bench-" + std::to_string(getpid());
   auto made = kafka::Consumer::create(options, {}, {});
   if (!made.ok()) throw std::runtime_error(made.status().text());
   consumer_ = std::move(made).value();
-  const auto partitions = consumer_->partition_count(kAnswer);
+  const auto partitions = consumer_->partition_count({}, kAnswer);
   if (!partitions.ok()) throw std::runtime_error(partitions.status().text());
   for (std::int32_t p = 0; p < partitions.value(); ++p) {
-    next_.push_back({p, kafka::PartitionOffset::kBeginning});
+    next_.push_back({{{}, p}, kafka::PartitionOffset::kBeginning});
   }
   const Status assigned = consumer_->assign(next_);
   if (!assigned.ok()) throw std::runtime_error(assigned.text());

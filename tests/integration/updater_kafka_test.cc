@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "support/updater_pipeline.h"
+#include "tests/part.h"
 
 namespace fcap {
 namespace {
@@ -22,7 +23,8 @@ TEST_F(UpdaterPipeline, CountsEveryEventOnceAndCommitsBehindIt) {
   auto updater = start_updater();
   produce(30'000);
   expect_all_counted(*updater);
-  const std::map<std::int32_t, std::int64_t> none_behind{{0, 0}, {1, 0}, {2, 0}};
+  const std::map<kafka::TopicPartition, std::int64_t> none_behind{
+      {part(0), 0}, {part(1), 0}, {part(2), 0}};
   EXPECT_TRUE(wait_until(
       [&] {
         const auto lag = updater->lag();

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/core.h>
 #include <spdlog/spdlog.h>
@@ -156,7 +157,7 @@ Status Daemon::make_updater() {
   parts.hook = compactor_.get();
   parts.health = &health_;
   parts.redis_clock = [client = redis_.client] { return client->health().clock_difference; };
-  parts.watch = watch_.get();
+  parts.watches = {watch_.get()};
   parts.log = log_callback("pipeline");
   auto updater = Updater::create(updater_options(settings_), std::move(parts), metrics_);
   if (!updater.ok()) return updater.status();
@@ -172,7 +173,7 @@ Status Daemon::start_http() {
     return health_.ready(Health::Clock::now(), why);
   };
   sources.kafka_connected = [this] { return watch_->connected(Health::Clock::now()); };
-  sources.lag = [this] { return watch_->lag(Health::Clock::now()); };
+  sources.lags = [this] { return std::vector{watch_->lag(Health::Clock::now())}; };
   sources.redis_facts = [this] { return redis_watch_->facts(); };
   sources.redis_connected = [client = redis_.client] { return client->connected(); };
   sources.redis_connection_changes = [client = redis_.client] {

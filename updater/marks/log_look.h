@@ -7,6 +7,7 @@
 
 #include <fcap/status.h>
 
+#include "kafka/topic_partition.h"
 #include "updater/marks/mark_value.h"
 
 namespace fcap::updater {
@@ -27,12 +28,12 @@ struct LogLook {
 class LogLooks {
  public:
   struct Question {
-    std::int32_t partition = 0;
+    kafka::TopicPartition partition = {};
     std::uint64_t ticket = 0;
     std::vector<std::int64_t> offsets = {};
   };
   struct Answer {
-    std::int32_t partition = 0;
+    kafka::TopicPartition partition = {};
     std::uint64_t ticket = 0;
     Status status = {};  ///< not ok: the look failed
     LogLook look = {};

@@ -14,6 +14,7 @@
 #include "base/thread.h"
 #include "kafka/handles.h"
 #include "kafka/lone_consumer.h"
+#include "kafka/partition_lists.h"
 
 namespace fcap::updater {
 namespace {
@@ -46,6 +47,9 @@ struct LogProber::State {
   void run();
   bool stopping();
   void look(const std::vector<Question>& asked);
+  [[nodiscard]] const std::string& topic_of(kafka::TopicPartition partition) const {
+    return kafka::name_of(options.topics, partition.topic);
+  }
   void look_at_ends(const std::vector<Question>& asked, std::vector<Answer>& found);
   void read_messages(std::size_t turn, const std::vector<Question>& asked,
                      std::vector<Answer>& found);
@@ -55,8 +59,8 @@ struct LogProber::State {
     Answer* answer;
     std::int64_t offset;
   };
-  static void take_message(const rd_kafka_message_t& message, std::size_t turn,
-                           std::map<std::int32_t, Awaited>& awaited);
+  void take_message(const rd_kafka_message_t& message, std::size_t turn,
+                    std::map<kafka::TopicPartition, Awaited>& awaited);
 
   const Options options;
   kafka::LoneConsumer consumer;  // the thread's; destroyed at its end
@@ -168,9 +172,9 @@ void LogProber::State::look_at_ends(const std::vector<Question>& asked,
       found[i].status = unanswered;
       continue;
     }
-    const auto code =
-        rd_kafka_query_watermark_offsets(consumer.get(), options.topic.c_str(), asked[i].partition,
-                                         &look.low, &look.high, kAnswerMs);
+    const auto code = rd_kafka_query_watermark_offsets(
+        consumer.get(), topic_of(asked[i].partition).c_str(), asked[i].partition.number, &look.low,
+        &look.high, kAnswerMs);
     if (code == RD_KAFKA_RESP_ERR_NO_ERROR) continue;
     found[i].status = looks_error("asking for a partition's ends", code);
     if (code == RD_KAFKA_RESP_ERR__TIMED_OUT || code == RD_KAFKA_RESP_ERR__TRANSPORT) {
@@ -181,7 +185,7 @@ void LogProber::State::look_at_ends(const std::vector<Question>& asked,
 
 void LogProber::State::read_messages(std::size_t turn, const std::vector<Question>& asked,
                                      std::vector<Answer>& found) {
-  std::map<std::int32_t, Awaited> awaited;
+  std::map<kafka::TopicPartition, Awaited> awaited;
   const kafka::Ptr<rd_kafka_topic_partition_list_t> list(
       rd_kafka_topic_partition_list_new(static_cast<int>(asked.size())));
   for (std::size_t i = 0; i < asked.size(); ++i) {
@@ -194,8 +198,9 @@ void LogProber::State::read_messages(std::size_t turn, const std::vector<Questio
       answer.status = looks_error("looking at a log", RD_KAFKA_RESP_ERR__CONFLICT);
       continue;
     }
-    rd_kafka_topic_partition_list_add(list.get(), options.topic.c_str(), answer.partition)->offset =
-        offset;
+    rd_kafka_topic_partition_list_add(list.get(), topic_of(answer.partition).c_str(),
+                                      answer.partition.number)
+        ->offset = offset;
   }
   if (awaited.empty()) return;
   const auto code = rd_kafka_assign(consumer.get(), list.get());
@@ -215,8 +220,8 @@ void LogProber::State::read_messages(std::size_t turn, const std::vector<Questio
 }
 
 void LogProber::State::take_message(const rd_kafka_message_t& message, std::size_t turn,
-                                    std::map<std::int32_t, Awaited>& awaited) {
-  const auto waiting = awaited.find(message.partition);
+                                    std::map<kafka::TopicPartition, Awaited>& awaited) {
+  const auto waiting = awaited.find(kafka::partition_of(options.topics, message));
   if (waiting == awaited.end()) return;
   const auto& [answer, offset] = waiting->second;
   if (message.err == RD_KAFKA_RESP_ERR_NO_ERROR) {

@@ -8,6 +8,7 @@
 #include <fcap/status.h>
 
 #include "kafka/conf.h"
+#include "kafka/topic_partition.h"
 #include "updater/marks/log_look.h"
 
 namespace fcap::updater {
@@ -18,7 +19,7 @@ class LogProber final : public LogLooks {
  public:
   struct Options {
     kafka::Connection connection;
-    std::string topic;
+    kafka::TopicNames topics;
     std::string group_id;  ///< not joined; an account may have rights for this group only
   };
   static Result<std::unique_ptr<LogProber>> create(Options options);

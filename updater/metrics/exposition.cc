@@ -87,8 +87,7 @@ double of_rules(Asked asked, const sources::RefreshState& state) {
   }
 }
 
-std::vector<ClientMetric> of_lag(Asked asked, const Lag& lag) {
-  std::vector<ClientMetric> metrics;
+void add_lag(Asked asked, const Lag& lag, std::vector<ClientMetric>& metrics) {
   const auto add = [&](double value) {
     metrics.push_back(number(MetricType::Gauge, value));
     metrics.back().label.push_back({.name = "topic", .value = lag.topic});
@@ -101,9 +100,15 @@ std::vector<ClientMetric> of_lag(Asked asked, const Lag& lag) {
   } else if (asked == Asked::kPartitionLag) {
     for (const auto& [partition, behind] : lag.by_partition) {
       add(static_cast<double>(behind));
-      metrics.back().label.push_back({.name = "partition", .value = std::to_string(partition)});
+      metrics.back().label.push_back(
+          {.name = "partition", .value = std::to_string(partition.number)});
     }
   }
+}
+
+std::vector<ClientMetric> of_lags(Asked asked, const std::vector<Lag>& lags) {
+  std::vector<ClientMetric> metrics;
+  for (const Lag& lag : lags) add_lag(asked, lag, metrics);
   return metrics;
 }
 
@@ -126,8 +131,7 @@ std::vector<ClientMetric> answer(Asked asked, MetricType type, const ScrapeSourc
     case Asked::kLag:
     case Asked::kPartitionLag:
     case Asked::kOldestUnacknowledged:
-      if (!sources.lag) return {};
-      return of_lag(asked, sources.lag());
+      return sources.lags ? of_lags(asked, sources.lags()) : std::vector<ClientMetric>{};
     case Asked::kRedisConnected:
       return flag(type, sources.redis_connected);
     case Asked::kRedisEvictedKeys:

@@ -11,6 +11,7 @@
 
 #include <fcap/store.h>
 
+#include "kafka/topic_partition.h"
 #include "updater/pipeline/coalescer.h"
 #include "updater/pipeline/known_records.h"
 #include "updater/pipeline/offset_tracker.h"
@@ -39,7 +40,7 @@ class Batch final : private StoreListCompletion {
   /// Which offsets of a partition the batch holds. If the partition is in a later generation (after
   /// a rewind or a rebalance), they no longer count.
   struct Range {
-    std::int32_t partition;
+    kafka::TopicPartition partition;
     std::uint64_t generation;
     OffsetTracker::Ticket ticket;
   };
@@ -47,7 +48,7 @@ class Batch final : private StoreListCompletion {
   /// An erasure, and the message that requested it.
   struct Erasure {
     Instant until;
-    std::int32_t partition;
+    kafka::TopicPartition partition;
     std::int64_t offset;
   };
 
@@ -70,7 +71,7 @@ class Batch final : private StoreListCompletion {
 
   /// For each write, the position of its first message.
   struct Position {
-    std::int32_t partition;
+    kafka::TopicPartition partition;
     std::int64_t offset;
   };
   std::vector<Position> positions;

@@ -74,7 +74,6 @@ void ConfigPublisher::poll(Clock::time_point now) {
 void ConfigPublisher::set_open_gaps(OpenGaps gaps) {
   if (gaps == gaps_) return;
   gaps_ = std::move(gaps);
-  gaps_name_ = redis::missing_before_name(gaps_.group_id, gaps_.topic);
   look_at_ = {};
 }
 
@@ -115,18 +114,20 @@ std::chrono::milliseconds ConfigPublisher::store_ahead() const {
 /// that no window reaches any more. Statements about other partitions stay, even if no updater has
 /// them at present: the updater that takes one over knows whether its gap is still open.
 ConfigPublisher::Missing ConfigPublisher::missing_now(Missing recorded, Detail detail) const {
-  std::map<std::string, Instant>& topic = recorded[gaps_name_];
-  std::string latest;
+  std::map<kafka::TopicIndex, std::string> latest;
   for (const auto& [partition, before] : gaps_.missing_before) {
-    const std::string name = std::to_string(partition);
+    const std::string& topic_name = kafka::name_of(gaps_.topics, partition.topic);
+    auto& topic = recorded[redis::missing_before_name(gaps_.group_id, topic_name)];
+    const std::string name = std::to_string(partition.number);
     topic.erase(name);
     if (!before) continue;
-    if (detail == Detail::kLatestOnly && !latest.empty()) {
-      if (topic[latest] >= *before) continue;
-      topic.erase(latest);
+    std::string& kept = latest[partition.topic];
+    if (detail == Detail::kLatestOnly && !kept.empty()) {
+      if (topic[kept] >= *before) continue;
+      topic.erase(kept);
     }
     topic[name] = *before;
-    latest = name;
+    kept = name;
   }
   // Judged by the earlier of the two clocks, so that no statement is removed too early.
   const Instant reached = base::wall_now() + std::min(store_ahead(), milliseconds{0}) - retention_;

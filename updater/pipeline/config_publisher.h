@@ -58,7 +58,6 @@ class ConfigPublisher {
   const LogCallback log_;
   const StoreClock store_clock_;
   OpenGaps gaps_;
-  std::string gaps_name_;       // the topic's, in the record
   std::shared_ptr<Call> call_;  // pending, or ended and not processed yet
   bool writing_ = false;
   bool settled_ = false;  // whether it was written or found to be right since the start

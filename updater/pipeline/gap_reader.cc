@@ -14,6 +14,7 @@
 #include "base/thread.h"
 #include "kafka/handles.h"
 #include "kafka/lone_consumer.h"
+#include "kafka/partition_lists.h"
 
 namespace fcap::updater {
 namespace {
@@ -47,14 +48,18 @@ struct GapReader::State {
     std::int64_t next = 0;
     std::int64_t to = 0;
   };
-  using Stretches = std::map<std::int32_t, Stretch>;
+  using Stretches = std::map<kafka::TopicPartition, Stretch>;
 
   void run();
   void assign();
+  [[nodiscard]] const std::string& topic_of(kafka::TopicPartition partition) const {
+    return kafka::name_of(options.topics, partition.topic);
+  }
   void read_some();
-  void take_message(MessagePtr message, Chunk& chunk, std::vector<MessagePtr>& kept);
-  void find_beginning(std::int32_t partition, Stretch& stretch, Chunk& chunk);
-  void hand_over(std::map<std::int32_t, Chunk> chunks);
+  void take_message(kafka::TopicPartition partition, MessagePtr message, Chunk& chunk,
+                    std::vector<MessagePtr>& kept);
+  void find_beginning(kafka::TopicPartition partition, Stretch& stretch, Chunk& chunk);
+  void hand_over(std::map<kafka::TopicPartition, Chunk> chunks);
 
   const Options options;
   kafka::LoneConsumer consumer;  // the thread's; destroyed at its end
@@ -104,7 +109,7 @@ GapReader::~GapReader() {
   (void)ended_.wait_for(kReaderEndsWithin);
 }
 
-void GapReader::read(std::uint64_t ticket, std::int32_t partition, std::int64_t from,
+void GapReader::read(std::uint64_t ticket, kafka::TopicPartition partition, std::int64_t from,
                      std::int64_t to) {
   {
     const std::lock_guard lock(state_->mutex);
@@ -114,7 +119,7 @@ void GapReader::read(std::uint64_t ticket, std::int32_t partition, std::int64_t 
   state_->changed.notify_all();
 }
 
-void GapReader::stop(std::int32_t partition) {
+void GapReader::stop(kafka::TopicPartition partition) {
   const std::lock_guard lock(state_->mutex);
   if (state_->wanted.erase(partition) > 0) state_->renewed = true;
 }
@@ -169,12 +174,12 @@ void GapReader::State::assign() {
   const kafka::Ptr<rd_kafka_topic_partition_list_t> list(
       rd_kafka_topic_partition_list_new(static_cast<int>(reading.size())));
   for (const auto& [partition, stretch] : reading) {
-    rd_kafka_topic_partition_list_add(list.get(), options.topic.c_str(), partition)->offset =
-        stretch.next;
+    rd_kafka_topic_partition_list_add(list.get(), topic_of(partition).c_str(), partition.number)
+        ->offset = stretch.next;
   }
   const rd_kafka_resp_err_t code = rd_kafka_assign(consumer.get(), list.get());
   if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return;
-  std::map<std::int32_t, Chunk> failed;
+  std::map<kafka::TopicPartition, Chunk> failed;
   for (const auto& [partition, stretch] : reading) {
     failed[partition].ticket = stretch.ticket;
     failed[partition].failure = rd_kafka_err2str(code);
@@ -183,13 +188,13 @@ void GapReader::State::assign() {
 }
 
 void GapReader::State::read_some() {
-  std::map<std::int32_t, Chunk> read;
-  std::map<std::int32_t, std::shared_ptr<std::vector<MessagePtr>>> kept;
+  std::map<kafka::TopicPartition, Chunk> read;
+  std::map<kafka::TopicPartition, std::shared_ptr<std::vector<MessagePtr>>> kept;
   int wait_ms = kGapMessageMs;
   for (std::size_t n = 0; n < kChunkMessages; ++n) {
     MessagePtr message(rd_kafka_consumer_poll(consumer.get(), std::exchange(wait_ms, 0)));
     if (!message) break;
-    const std::int32_t partition = message->partition;
+    const kafka::TopicPartition partition = kafka::partition_of(options.topics, *message);
     const auto stretch = reading.find(partition);
     // An error without a partition passes, or ends the reader of the ends.
     if (stretch == reading.end()) continue;
@@ -199,14 +204,14 @@ void GapReader::State::read_some() {
     auto& owned = kept[partition];
     if (!owned) owned = std::make_shared<std::vector<MessagePtr>>();
     chunk.owner = owned;
-    take_message(std::move(message), chunk, *owned);
+    take_message(partition, std::move(message), chunk, *owned);
   }
   hand_over(std::move(read));
 }
 
-void GapReader::State::take_message(MessagePtr message, Chunk& chunk,
-                                    std::vector<MessagePtr>& kept) {
-  Stretch& stretch = reading.at(message->partition);
+void GapReader::State::take_message(kafka::TopicPartition partition, MessagePtr message,
+                                    Chunk& chunk, std::vector<MessagePtr>& kept) {
+  Stretch& stretch = reading.at(partition);
   switch (message->err) {
     case RD_KAFKA_RESP_ERR_NO_ERROR:
       break;
@@ -217,7 +222,7 @@ void GapReader::State::take_message(MessagePtr message, Chunk& chunk,
       return;
     case RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET:
     case RD_KAFKA_RESP_ERR_OFFSET_OUT_OF_RANGE:
-      return find_beginning(message->partition, stretch, chunk);
+      return find_beginning(partition, stretch, chunk);
     default:
       chunk.failure = rd_kafka_message_errstr(message.get());
       return;
@@ -233,11 +238,12 @@ void GapReader::State::take_message(MessagePtr message, Chunk& chunk,
   kept.push_back(std::move(message));
 }
 
-void GapReader::State::find_beginning(std::int32_t partition, Stretch& stretch, Chunk& chunk) {
+void GapReader::State::find_beginning(kafka::TopicPartition partition, Stretch& stretch,
+                                      Chunk& chunk) {
   std::int64_t low = 0;
   std::int64_t high = 0;
   const rd_kafka_resp_err_t code = rd_kafka_query_watermark_offsets(
-      consumer.get(), options.topic.c_str(), partition, &low, &high, kGapAnswerMs);
+      consumer.get(), topic_of(partition).c_str(), partition.number, &low, &high, kGapAnswerMs);
   if (code != RD_KAFKA_RESP_ERR_NO_ERROR) {
     chunk.failure = rd_kafka_err2str(code);
   } else if (low <= stretch.next) {
@@ -252,7 +258,7 @@ void GapReader::State::find_beginning(std::int32_t partition, Stretch& stretch, 
   }
 }
 
-void GapReader::State::hand_over(std::map<std::int32_t, Chunk> read) {
+void GapReader::State::hand_over(std::map<kafka::TopicPartition, Chunk> read) {
   const std::lock_guard lock(mutex);
   for (auto& [partition, chunk] : read) {
     const auto want = wanted.find(partition);

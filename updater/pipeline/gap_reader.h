@@ -17,7 +17,7 @@ class GapReader final : public GapLog {
  public:
   struct Options {
     kafka::Connection connection;
-    std::string topic;
+    kafka::TopicNames topics;
     std::string group_id;  ///< not joined; an account may have rights for this group only
   };
   static Result<std::unique_ptr<GapReader>> create(Options options);
@@ -26,9 +26,9 @@ class GapReader final : public GapLog {
   GapReader(const GapReader&) = delete;
   GapReader& operator=(const GapReader&) = delete;
 
-  void read(std::uint64_t ticket, std::int32_t partition, std::int64_t from,
+  void read(std::uint64_t ticket, kafka::TopicPartition partition, std::int64_t from,
             std::int64_t to) override;
-  void stop(std::int32_t partition) override;
+  void stop(kafka::TopicPartition partition) override;
   std::optional<Chunk> take(std::size_t messages_max) override;
 
  private:

@@ -6,7 +6,7 @@
 namespace fcap::updater {
 
 void GapTimes::look(std::span<const GapEnd> partitions, Instant latest) {
-  std::map<std::int32_t, Known> known;
+  std::map<kafka::TopicPartition, Known> known;
   for (const GapEnd& gap : partitions) {
     Known& now = known[gap.partition];
     now = {gap.to, latest};
@@ -19,7 +19,8 @@ void GapTimes::look(std::span<const GapEnd> partitions, Instant latest) {
   partitions_ = std::move(known);
 }
 
-void GapTimes::filled(std::int32_t partition, std::int64_t from, std::optional<Instant> newest) {
+void GapTimes::filled(kafka::TopicPartition partition, std::int64_t from,
+                      std::optional<Instant> newest) {
   const auto found = partitions_.find(partition);
   if (found == partitions_.end() || !found->second.to) return;
   Known& known = found->second;
@@ -27,8 +28,8 @@ void GapTimes::filled(std::int32_t partition, std::int64_t from, std::optional<I
   if (newest) known.before = std::min(known.before, *newest);
 }
 
-std::map<std::int32_t, std::optional<Instant>> GapTimes::missing_before() const {
-  std::map<std::int32_t, std::optional<Instant>> all;
+std::map<kafka::TopicPartition, std::optional<Instant>> GapTimes::missing_before() const {
+  std::map<kafka::TopicPartition, std::optional<Instant>> all;
   for (const auto& [partition, known] : partitions_) {
     all[partition] = known.to ? std::optional(known.before) : std::nullopt;
   }

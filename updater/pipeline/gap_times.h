@@ -8,21 +8,23 @@
 
 #include <fcap/time.h>
 
+#include "kafka/topic_partition.h"
+
 namespace fcap::updater {
 
 /// Where the newest gap of a partition ends.
 struct GapEnd {
-  std::int32_t partition = 0;
+  kafka::TopicPartition partition = {};
   std::optional<std::int64_t> to = {};  ///< nullopt: the partition has no gap
 };
 
-/// What an updater knows of the open gaps of a topic, for Checkers.
+/// What an updater knows of the open gaps of its topics, for Checkers.
 struct OpenGaps {
   std::string group_id = {};
-  std::string topic = {};
+  kafka::TopicNames topics = {};
   /// By partition, an instant that is later than all events that may be missing; nullopt: no event
   /// is missing. This updater knows nothing about other partitions.
-  std::map<std::int32_t, std::optional<Instant>> missing_before = {};
+  std::map<kafka::TopicPartition, std::optional<Instant>> missing_before = {};
 
   friend bool operator==(const OpenGaps&, const OpenGaps&) = default;
 };
@@ -41,17 +43,17 @@ class GapTimes {
 
   /// The segment that begins at `from`, the newest of its partition, has been filled. Events that
   /// precede it are before `newest`; nullopt: the segment had none.
-  void filled(std::int32_t partition, std::int64_t from, std::optional<Instant> newest);
+  void filled(kafka::TopicPartition partition, std::int64_t from, std::optional<Instant> newest);
 
   /// As of the last look().
-  [[nodiscard]] std::map<std::int32_t, std::optional<Instant>> missing_before() const;
+  [[nodiscard]] std::map<kafka::TopicPartition, std::optional<Instant>> missing_before() const;
 
  private:
   struct Known {
     std::optional<std::int64_t> to;
     Instant before{};
   };
-  std::map<std::int32_t, Known> partitions_;
+  std::map<kafka::TopicPartition, Known> partitions_;
 };
 
 }  // namespace fcap::updater

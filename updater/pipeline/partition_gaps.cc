@@ -34,7 +34,7 @@ std::optional<Claim> PartitionSet::claim_of(const Mark::Value& mark) const {
   return Claim{mark->position, mark->gaps};
 }
 
-void PartitionSet::recover(std::int32_t id, Partition& p, const Rewind& rewind) {
+void PartitionSet::recover(TopicPartition id, Partition& p, const Rewind& rewind) {
   const std::int64_t next = p.tracker.next_offset().value_or(rewind.certain.position);
   const std::int64_t done = p.done_below().value_or(next);
   const Recovery plan = plan_recovery(rewind.certain, done, next, options_.gap_min);
@@ -62,7 +62,7 @@ void PartitionSet::recover(std::int32_t id, Partition& p, const Rewind& rewind) 
   p.gaps = plan.gaps;
 }
 
-void PartitionSet::report_recovery(std::int32_t id, const Partition& p, const Recovery& plan,
+void PartitionSet::report_recovery(TopicPartition id, const Partition& p, const Recovery& plan,
                                    std::int64_t next) const {
   std::string text =
       fmt::format("{}: partition {} is read again from {}, {} messages",
@@ -133,7 +133,7 @@ bool PartitionSet::segment_done(const GapSegment& segment) {
   return true;
 }
 
-std::uint64_t PartitionSet::generation(std::int32_t partition) const {
+std::uint64_t PartitionSet::generation(TopicPartition partition) const {
   const auto found = partitions_.find(partition);
   return found == partitions_.end() ? 0 : found->second.generation;
 }

@@ -3,14 +3,14 @@
 
 namespace fcap::updater {
 
-std::uint64_t PartitionSet::open_letter(std::int32_t partition, std::int64_t offset) {
+std::uint64_t PartitionSet::open_letter(TopicPartition partition, std::int64_t offset) {
   Partition* p = find(partition);
   if (p == nullptr) return 0;
   p->letters.insert(offset);
   return p->generation;
 }
 
-void PartitionSet::close_letter(std::int32_t partition, std::uint64_t generation,
+void PartitionSet::close_letter(TopicPartition partition, std::uint64_t generation,
                                 std::int64_t offset) {
   Partition* p = find(partition);
   if (p == nullptr || p->generation != generation) return;
@@ -19,19 +19,19 @@ void PartitionSet::close_letter(std::int32_t partition, std::uint64_t generation
   }
 }
 
-bool PartitionSet::current(std::int32_t partition, std::uint64_t generation) const {
+bool PartitionSet::current(TopicPartition partition, std::uint64_t generation) const {
   const auto found = partitions_.find(partition);
   return found != partitions_.end() && found->second.generation == generation;
 }
 
-void PartitionSet::hold(std::int32_t partition, bool held) {
+void PartitionSet::hold(TopicPartition partition, bool held) {
   Partition* p = find(partition);
   if (p == nullptr || p->held == held) return;
   p->held = held;
   move_again(*p);
 }
 
-bool PartitionSet::held(std::int32_t partition) const {
+bool PartitionSet::held(TopicPartition partition) const {
   const auto found = partitions_.find(partition);
   return found != partitions_.end() && found->second.held;
 }

@@ -44,7 +44,7 @@ void PartitionSet::report(LogLevel level, std::string_view text) const {
   if (log_) log_(level, text);
 }
 
-PartitionSet::Partition* PartitionSet::find(std::int32_t id) {
+PartitionSet::Partition* PartitionSet::find(TopicPartition id) {
   // Messages of a partition come in stretches.
   if (last_found_ == partitions_.end() || last_found_->first != id) {
     last_found_ = partitions_.find(id);
@@ -63,15 +63,16 @@ void PartitionSet::assign(std::vector<PartitionOffset>& partitions) {
       retire(std::move(old->second.mark));
       partitions_.erase(old);
     }
+    const std::string& topic = kafka::name_of(options_.topics, at.partition.topic);
     auto mark = std::make_unique<Mark>(
-        *store_, mark_key(options_.key_prefix, options_.group_id, options_.topic, at.partition));
+        *store_, mark_key(options_.key_prefix, options_.group_id, topic, at.partition.number));
     mark->set_old_key(
-        old_mark_key(options_.key_prefix, options_.group_id, options_.topic, at.partition));
+        old_mark_key(options_.key_prefix, options_.group_id, topic, at.partition.number));
     Partition& p = partitions_.emplace(at.partition, std::move(mark)).first->second;
     p.generation = ++generations_;
     start_check(p);
   }
-  std::vector<std::int32_t> asked;
+  std::vector<TopicPartition> asked;
   for (const PartitionOffset& at : partitions) {
     partitions_.at(at.partition).asked = Asked::kYes;
     asked.push_back(at.partition);
@@ -166,7 +167,7 @@ void PartitionSet::place(Partition& p, std::int64_t offset) {
   p.first_message = true;
 }
 
-std::optional<Result<LogBounds>> PartitionSet::answer_of(std::int32_t id, Partition& p) {
+std::optional<Result<LogBounds>> PartitionSet::answer_of(TopicPartition id, Partition& p) {
   if (p.asked == Asked::kNo) {
     p.asked = Asked::kSoon;
     to_ask_.push_back(id);
@@ -177,7 +178,7 @@ std::optional<Result<LogBounds>> PartitionSet::answer_of(std::int32_t id, Partit
   return answer;
 }
 
-std::optional<LogBounds> PartitionSet::bounds_of(std::int32_t id, Partition& p,
+std::optional<LogBounds> PartitionSet::bounds_of(TopicPartition id, Partition& p,
                                                  Clock::time_point now) {
   // The answer about a jump may be about a log that no longer exists.
   if (p.jump && p.phase != Phase::kAsking) p.asked = Asked::kNo;
@@ -190,7 +191,7 @@ std::optional<LogBounds> PartitionSet::bounds_of(std::int32_t id, Partition& p,
   return std::nullopt;
 }
 
-void PartitionSet::finish_check(std::int32_t id, Partition& p, Clock::time_point now) {
+void PartitionSet::finish_check(TopicPartition id, Partition& p, Clock::time_point now) {
   if (!p.positioned) {
     if (!p.bounds) p.bounds = bounds_of(id, p, now);
     if (!p.bounds || !mark_look_done(id, p)) return;
@@ -233,7 +234,7 @@ void PartitionSet::doubt_all() {
   }
 }
 
-void PartitionSet::failed(std::int32_t id, Partition& p, Clock::time_point now, std::string why) {
+void PartitionSet::failed(TopicPartition id, Partition& p, Clock::time_point now, std::string why) {
   ++p.failures;
   p.mark_due = now + backoff_.after(p.failures);
   metrics_->mark_failures.add();
@@ -256,7 +257,7 @@ void PartitionSet::recovered(Partition& p) {
   trouble_.clear();
 }
 
-void PartitionSet::after_mark(std::int32_t id, Partition& p, Mark::Outcome outcome,
+void PartitionSet::after_mark(TopicPartition id, Partition& p, Mark::Outcome outcome,
                               Clock::time_point now) {
   switch (outcome) {
     case Mark::Outcome::kNothing:
@@ -290,7 +291,7 @@ void PartitionSet::after_mark(std::int32_t id, Partition& p, Mark::Outcome outco
   }
 }
 
-void PartitionSet::act(std::int32_t id, Partition& p, Clock::time_point now, Instant wall_now) {
+void PartitionSet::act(TopicPartition id, Partition& p, Clock::time_point now, Instant wall_now) {
   // An answer from before a reconnection says nothing about the present server.
   after_mark(id, p, p.mark->poll(p.operation_epoch == epoch_()), now);
   if (p.phase != Phase::kChecking && p.epoch != epoch_()) start_check(p);
@@ -326,7 +327,7 @@ void PartitionSet::tick(Clock::time_point now, Instant wall_now) {
     act(id, p, now, wall_now);
   }
   source_->ask(to_ask_);
-  for (const std::int32_t id : to_ask_) partitions_.at(id).asked = Asked::kYes;
+  for (const TopicPartition id : to_ask_) partitions_.at(id).asked = Asked::kYes;
   to_ask_.clear();
   hurry_ = false;
   std::erase_if(retired_, [](const auto& mark) {
@@ -361,7 +362,7 @@ void PartitionSet::to_place(std::vector<PartitionOffset>& out) const {
   }
 }
 
-void PartitionSet::placed(std::int32_t partition) {
+void PartitionSet::placed(TopicPartition partition) {
   Partition* p = find(partition);
   if (p == nullptr || p->phase != Phase::kPlacing) return;
   p->must_move = false;
@@ -380,7 +381,7 @@ void PartitionSet::move_again(Partition& p) {
   if (p.phase == Phase::kReading) p.phase = Phase::kPlacing;
 }
 
-bool PartitionSet::take(std::int32_t partition, const Delivered& message) {
+bool PartitionSet::take(TopicPartition partition, const Delivered& message) {
   const std::int64_t offset = message.offset;
   Partition* p = find(partition);
   if (p == nullptr) return false;
@@ -414,7 +415,7 @@ bool PartitionSet::take(std::int32_t partition, const Delivered& message) {
   return true;
 }
 
-void PartitionSet::close_range(std::int32_t id, Partition& p) {
+void PartitionSet::close_range(TopicPartition id, Partition& p) {
   if (!p.open) return;
   p.open = false;
   const Delivered& last = p.open_last;
@@ -452,7 +453,7 @@ void PartitionSet::list(std::vector<PartitionOffset>& out) const {
   for (const auto& [id, p] : partitions_) out.push_back({id, PartitionOffset::kNone});
 }
 
-std::optional<std::int64_t> PartitionSet::low_water(std::int32_t partition) const {
+std::optional<std::int64_t> PartitionSet::low_water(TopicPartition partition) const {
   const auto found = partitions_.find(partition);
   return found == partitions_.end() || !found->second.positioned ? std::nullopt
                                                                  : found->second.done_below();

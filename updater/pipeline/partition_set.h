@@ -35,15 +35,16 @@
 namespace fcap::updater {
 
 using kafka::PartitionOffset;
+using kafka::TopicPartition;
 
 /// What partitions need to know of Kafka's log.
 class OffsetSource {
  public:
   /// Queries where reading of the partitions may begin, without waiting. Forgets their earlier
   /// answers.
-  virtual void ask(std::span<const std::int32_t> partitions) = 0;
+  virtual void ask(std::span<const TopicPartition> partitions) = 0;
   /// The answer to the last query; nullopt: it has not arrived.
-  virtual std::optional<Result<LogBounds>> answer(std::int32_t partition) = 0;
+  virtual std::optional<Result<LogBounds>> answer(TopicPartition partition) = 0;
 
  protected:
   ~OffsetSource() = default;
@@ -52,7 +53,7 @@ class OffsetSource {
 struct MarkOptions {
   std::string key_prefix = kDefaultKeyPrefix;
   std::string group_id;
-  std::string topic;
+  kafka::TopicNames topics;
   /// A mark expires only a little later than the events it vouches for: if the clock of Redis' host
   /// jumps and all records expire, so do the marks. An older mark may expire: everything before it
   /// has expired, and without a mark reading starts at the start of the retention.
@@ -79,7 +80,7 @@ struct MarkOptions {
 /// A part of a gap, to be read and written. Done only if all of it was acknowledged on the
 /// connections of `epoch`.
 struct GapSegment {
-  std::int32_t partition = 0;
+  TopicPartition partition = {};
   std::uint64_t fill = 0;  ///< differs whenever the gaps were determined again
   std::uint64_t epoch = 0;
   std::int64_t from = 0;
@@ -133,30 +134,30 @@ class PartitionSet {
   [[nodiscard]] bool checking() const noexcept;
   /// Fills in the partitions that the consumer must be moved to before it is polled again.
   void to_place(std::vector<PartitionOffset>& out) const;
-  void placed(std::int32_t partition);
+  void placed(TopicPartition partition);
   /// The consumer is no longer where it was (resumed, or polled across a rebalance).
   void place_again();
 
   /// A message of a partition was taken in; its views live until the next seal(). False: it must
   /// be dropped (not being read).
-  bool take(std::int32_t partition, const Delivered& message);
-  bool take(std::int32_t partition, std::int64_t offset) {
+  bool take(TopicPartition partition, const Delivered& message);
+  bool take(TopicPartition partition, std::int64_t offset) {
     return take(partition, Delivered{.offset = offset});
   }
   /// The consumer has found no message between the one delivered last and `end`, so everything
   /// before `end` is done when the messages taken are. Not before everything taken was sealed.
-  void reached_end(std::int32_t partition, std::int64_t end);
+  void reached_end(TopicPartition partition, std::int64_t end);
   /// A dead letter of this message is being sent: until it has arrived, the partition's offsets do
   /// not move beyond it. Returns the generation to close it with.
-  std::uint64_t open_letter(std::int32_t partition, std::int64_t offset);
-  void close_letter(std::int32_t partition, std::uint64_t generation, std::int64_t offset);
+  std::uint64_t open_letter(TopicPartition partition, std::int64_t offset);
+  void close_letter(TopicPartition partition, std::uint64_t generation, std::int64_t offset);
   /// Whether the partition is assigned, and still in this generation.
-  [[nodiscard]] bool current(std::int32_t partition, std::uint64_t generation) const;
+  [[nodiscard]] bool current(TopicPartition partition, std::uint64_t generation) const;
   /// A held partition is not read; when it is released, the consumer must be moved.
-  void hold(std::int32_t partition, bool held);
-  [[nodiscard]] bool held(std::int32_t partition) const;
+  void hold(TopicPartition partition, bool held);
+  [[nodiscard]] bool held(TopicPartition partition) const;
   /// The offset of the message that should come next; nullopt: no message should come now.
-  [[nodiscard]] std::optional<std::int64_t> awaited(std::int32_t partition) const;
+  [[nodiscard]] std::optional<std::int64_t> awaited(TopicPartition partition) const;
 
   /// The messages taken since the last call, as ranges of a batch.
   void seal(std::vector<Batch::Range>& ranges);
@@ -188,7 +189,7 @@ class PartitionSet {
   /// because Redis may have lost some of it, and will be handed out again if it is still missing.
   bool segment_done(const GapSegment& segment);
   /// The generation that dead letters of a partition's gap carry.
-  [[nodiscard]] std::uint64_t generation(std::int32_t partition) const;
+  [[nodiscard]] std::uint64_t generation(TopicPartition partition) const;
   /// Where gaps end, for the partitions whose gaps are known.
   void list_gap_ends(std::vector<GapEnd>& out) const;
   /// How many offsets are in gaps.
@@ -197,7 +198,7 @@ class PartitionSet {
   [[nodiscard]] std::size_t size() const noexcept { return partitions_.size(); }
   void list(std::vector<PartitionOffset>& out) const;
   /// Everything below it is done; nullopt: unknown or not assigned.
-  [[nodiscard]] std::optional<std::int64_t> low_water(std::int32_t partition) const;
+  [[nodiscard]] std::optional<std::int64_t> low_water(TopicPartition partition) const;
 
  private:
   enum class Phase : std::uint8_t { kChecking, kAsking, kConfirming, kPlacing, kReading };
@@ -254,49 +255,50 @@ class PartitionSet {
     std::int64_t open_end = 0;
     Delivered open_last;
   };
-  using Partitions = std::map<std::int32_t, Partition>;
+  using Partitions = std::map<TopicPartition, Partition>;
 
-  void settle_start(std::int32_t id, Partition& p, const LogBounds& bounds, const LogVerdict& log);
-  void report_start(std::int32_t id, const Partition& p, std::optional<std::int64_t> committed,
+  void settle_start(TopicPartition id, Partition& p, const LogBounds& bounds,
+                    const LogVerdict& log);
+  void report_start(TopicPartition id, const Partition& p, std::optional<std::int64_t> committed,
                     const Recovery& plan) const;
-  void report_retention_start(std::int32_t id, const Partition& p,
+  void report_retention_start(TopicPartition id, const Partition& p,
                               std::optional<std::int64_t> committed, const LogVerdict& log,
                               std::int64_t offset);
-  bool mark_look_done(std::int32_t id, Partition& p);
-  void ask_for_look(std::int32_t id, LogWatch::Look& look);
-  void look_if_due(std::int32_t id, Partition& p, Clock::time_point now);
+  bool mark_look_done(TopicPartition id, Partition& p);
+  void ask_for_look(TopicPartition id, LogWatch::Look& look);
+  void look_if_due(TopicPartition id, Partition& p, Clock::time_point now);
   void take_looks(Clock::time_point now);
-  void take_look(std::int32_t id, Partition& p, const LogLooks::Answer& answer,
+  void take_look(TopicPartition id, Partition& p, const LogLooks::Answer& answer,
                  Clock::time_point now);
-  void take_mark_look(std::int32_t id, Partition& p, const LogLooks::Answer& answer,
+  void take_mark_look(TopicPartition id, Partition& p, const LogLooks::Answer& answer,
                       Clock::time_point now);
-  void follow_other_log(std::int32_t id, Partition& p, std::int64_t start);
-  void say_unverified(std::int32_t id, Partition& p, const LogVerdict& verdict);
+  void follow_other_log(TopicPartition id, Partition& p, std::int64_t start);
+  void say_unverified(TopicPartition id, Partition& p, const LogVerdict& verdict);
   static MarkValue value_of_mark(Partition& p, std::int64_t position);
   [[nodiscard]] std::optional<Claim> claim_of(const Mark::Value& mark) const;
-  void recover(std::int32_t id, Partition& p, const Rewind& rewind);
-  void report_recovery(std::int32_t id, const Partition& p, const Recovery& plan,
+  void recover(TopicPartition id, Partition& p, const Rewind& rewind);
+  void report_recovery(TopicPartition id, const Partition& p, const Recovery& plan,
                        std::int64_t next) const;
   static void count_done(Partition& p);
   static Gaps gaps_to_mark(const Partition& p, std::int64_t position);
   [[nodiscard]] bool mark_says_all(const Partition& p) const;
   [[nodiscard]] bool mark_moved(const Partition& p, std::int64_t position) const;
   void start_check(Partition& p);
-  void finish_check(std::int32_t id, Partition& p, Clock::time_point now);
-  void judge_jump(std::int32_t id, Partition& p);
-  std::optional<Result<LogBounds>> answer_of(std::int32_t id, Partition& p);
-  std::optional<LogBounds> bounds_of(std::int32_t id, Partition& p, Clock::time_point now);
-  void after_mark(std::int32_t id, Partition& p, Mark::Outcome outcome, Clock::time_point now);
-  void act(std::int32_t id, Partition& p, Clock::time_point now, Instant wall_now);
-  void failed(std::int32_t id, Partition& p, Clock::time_point now, std::string why);
+  void finish_check(TopicPartition id, Partition& p, Clock::time_point now);
+  void judge_jump(TopicPartition id, Partition& p);
+  std::optional<Result<LogBounds>> answer_of(TopicPartition id, Partition& p);
+  std::optional<LogBounds> bounds_of(TopicPartition id, Partition& p, Clock::time_point now);
+  void after_mark(TopicPartition id, Partition& p, Mark::Outcome outcome, Clock::time_point now);
+  void act(TopicPartition id, Partition& p, Clock::time_point now, Instant wall_now);
+  void failed(TopicPartition id, Partition& p, Clock::time_point now, std::string why);
   void recovered(Partition& p);
   void write_mark(Partition& p, std::int64_t offset, Clock::time_point now, Instant wall_now);
   void place(Partition& p, std::int64_t offset);
   static void move_again(Partition& p);
-  void close_range(std::int32_t id, Partition& p);
+  void close_range(TopicPartition id, Partition& p);
   void await_answers(std::span<const PartitionOffset> partitions);
   void await_looks(std::span<const PartitionOffset> partitions);
-  Partition* find(std::int32_t id);
+  Partition* find(TopicPartition id);
   void retire(std::unique_ptr<Mark> mark);
   void report(LogLevel level, std::string_view text) const;
 
@@ -312,7 +314,7 @@ class PartitionSet {
   Partitions partitions_;
   Partitions::iterator last_found_ = partitions_.end();
   std::vector<Batch::Range> sealed_;            // ranges closed before seal() is called
-  std::vector<std::int32_t> to_ask_;            // asked together at the end of tick()
+  std::vector<TopicPartition> to_ask_;          // asked together at the end of tick()
   std::vector<std::unique_ptr<Mark>> retired_;  // of revoked partitions, until their operation ends
   std::uint64_t generations_ = 0;
   bool hurry_ = false;

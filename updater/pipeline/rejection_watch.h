@@ -11,6 +11,7 @@
 #include <fcap/log.h>
 
 #include "events/event_decoder.h"
+#include "kafka/topic_partition.h"
 
 namespace fcap::updater {
 
@@ -34,7 +35,7 @@ class RejectionWatch {
       : options_(options), log_(std::move(log)) {}
 
   struct Place {
-    std::int32_t partition = 0;
+    kafka::TopicPartition partition = {};
     std::int64_t offset = 0;
   };
   void rejected(const Place& at, const events::Rejected& why, Clock::time_point now);

@@ -67,7 +67,7 @@ MarkOptions mark_options(const UpdaterOptions& options) {
   MarkOptions marks = options.mark;
   marks.key_prefix = options.key_prefix;
   marks.group_id = options.consumer.group_id;
-  marks.topic = options.consumer.topic;
+  marks.topics = options.consumer.topics;
   marks.retention = options.intake.retention;
   return marks;
 }
@@ -104,7 +104,7 @@ Result<std::unique_ptr<Updater>> Updater::create(UpdaterOptions options, Updater
   if (!consumer.ok()) return consumer.status();
   self->consumer_ = std::move(consumer).value();
   auto prober = LogProber::create({.connection = self->options_.consumer.connection,
-                                   .topic = self->options_.consumer.topic,
+                                   .topics = self->options_.consumer.topics,
                                    .group_id = self->options_.consumer.group_id});
   if (!prober.ok()) return prober.status();
   self->prober_ = std::move(prober).value();
@@ -160,7 +160,7 @@ void Updater::tell_watch() {
   for (const PartitionOffset& at : offsets_) {
     done.push_back({at.partition, partitions_.low_water(at.partition)});
   }
-  parts_.watch->set_done(done, joined_);
+  for (TopicWatch* watch : parts_.watches) watch->set_done(done, joined_);
 }
 
 void Updater::settle(Clock::time_point now) {
@@ -205,7 +205,7 @@ void Updater::send_refused(const Batch& batch, const Batch::Refused& refused) {
   DeadLetter letter;
   letter.key = batch.writes.key(refused.write);
   letter.payload = batch.writes.bytes(refused.write);
-  letter.topic = consumer_->topic();
+  letter.topic = topic_of(at.partition);
   letter.partition = at.partition;
   letter.offset = at.offset;
   letter.reason = events::Rejection::kRefused;
@@ -217,7 +217,7 @@ void Updater::settle_letters(Clock::time_point now) {
   arrived_.clear();
   letters_.pump(
       now,
-      [this](std::int32_t partition, std::uint64_t generation) {
+      [this](TopicPartition partition, std::uint64_t generation) {
         return partitions_.current(partition, generation);
       },
       arrived_);
@@ -275,8 +275,9 @@ void Updater::take_messages() {
   Batch& batch = writer_.take();
   std::uint64_t bytes = 0;
   for (const rd_kafka_message_t* message : messages) {
-    if (!undecoded_.empty() && undecoded_.contains(message->partition)) continue;
-    if (take_message(*message, judged_by, batch)) bytes += message->len;
+    const TopicPartition partition = consumer_->partition_of(*message);
+    if (!undecoded_.empty() && undecoded_.contains(partition)) continue;
+    if (take_message(partition, *message, judged_by, batch)) bytes += message->len;
   }
   batch.first_message_ms = broker_time_ms(*messages.front());
   rejections_.taken(batch.messages, Clock::now());
@@ -287,23 +288,23 @@ void Updater::take_messages() {
   writer_.submit(batch);
 }
 
-bool Updater::take_message(const rd_kafka_message_t& message, const IntakeClocks& judged_by,
-                           Batch& batch) {
-  const MessageView view(message, consumer_->topic());
+bool Updater::take_message(TopicPartition partition, const rd_kafka_message_t& message,
+                           const IntakeClocks& judged_by, Batch& batch) {
+  const MessageView view(message, topic_of(partition));
   Intake::Fate fate = intake_.judge(view.message(), judged_by);
   if (fate == Intake::Fate::kNotYet) {
-    let_wait(message.partition);
+    let_wait(partition);
     return false;
   }
-  if (!partitions_.take(message.partition, delivered(message))) return false;
+  if (!partitions_.take(partition, delivered(message))) return false;
   ++batch.messages;
   while (true) {
     switch (fate) {
       case Intake::Fate::kWrite:
         if (coalescer_.add(intake_.event()) == batch.positions.size()) {
-          batch.positions.push_back({message.partition, message.offset});
+          batch.positions.push_back({partition, message.offset});
         }
-        count_accepted(batch, message);
+        count_accepted(batch, {partition, message.offset});
         break;
       case Intake::Fate::kTooOld:
         metrics_->events_too_old.add();
@@ -312,9 +313,9 @@ bool Updater::take_message(const rd_kafka_message_t& message, const IntakeClocks
         metrics_->events_null_user.add();
         break;
       case Intake::Fate::kReject:
-        rejections_.rejected({message.partition, message.offset}, intake_.rejected(), Clock::now());
-        reject(message, intake_.rejected(),
-               partitions_.open_letter(message.partition, message.offset));
+        rejections_.rejected({partition, message.offset}, intake_.rejected(), Clock::now());
+        reject(partition, message, intake_.rejected(),
+               partitions_.open_letter(partition, message.offset));
         break;
       case Intake::Fate::kNotYet:
         break;  // only of a message as a whole
@@ -325,21 +326,21 @@ bool Updater::take_message(const rd_kafka_message_t& message, const IntakeClocks
 }
 
 /// Later messages wait with this one: hold_waiting() sets the partition back to it.
-void Updater::let_wait(std::int32_t partition) {
+void Updater::let_wait(TopicPartition partition) {
   undecoded_[partition] = Clock::now() + kAskDecoderAgain;
 }
 
-void Updater::count_accepted(Batch& batch, const rd_kafka_message_t& message) {
+void Updater::count_accepted(Batch& batch, const Batch::Position& at) {
   const events::Event& event = intake_.event();
   if (event.kind == events::Event::Kind::kSeen) {
     ++batch.events;
   } else {
-    batch.erasures.push_back({event.time, message.partition, message.offset});
+    batch.erasures.push_back({event.time, at.partition, at.offset});
   }
 }
 
-void Updater::reject(const rd_kafka_message_t& message, const events::Rejected& why,
-                     std::uint64_t generation) {
+void Updater::reject(TopicPartition partition, const rd_kafka_message_t& message,
+                     const events::Rejected& why, std::uint64_t generation) {
   DeadLetter letter;
   if (message.len > 0)
     letter.payload.assign(static_cast<const char*>(message.payload), message.len);
@@ -348,8 +349,8 @@ void Updater::reject(const rd_kafka_message_t& message, const events::Rejected& 
   letter.has_payload = message.payload != nullptr;
   letter.has_key = message.key != nullptr;
   copy_headers(message, letter);
-  letter.topic = consumer_->topic();
-  letter.partition = message.partition;
+  letter.topic = topic_of(partition);
+  letter.partition = partition;
   letter.offset = message.offset;
   letter.timestamp_ms = broker_time_ms(message);
   letter.reason = why.reason;
@@ -413,12 +414,18 @@ void Updater::on_revoking(std::span<const PartitionOffset> partitions, bool lost
   tell_watch();
 }
 
-void Updater::ask(std::span<const std::int32_t> partitions) {
-  parts_.watch->ask(partitions);
+void Updater::ask(std::span<const TopicPartition> partitions) {
+  for (std::size_t i = 0; i < parts_.watches.size(); ++i) {
+    std::vector<TopicPartition> own(partitions.begin(), partitions.end());
+    std::erase_if(own, [i](TopicPartition partition) {
+      return partition.topic != static_cast<kafka::TopicIndex>(i);
+    });
+    parts_.watches[i]->ask(own);
+  }
 }
 
-std::optional<Result<LogBounds>> Updater::answer(std::int32_t partition) {
-  return parts_.watch->answer(partition);
+std::optional<Result<LogBounds>> Updater::answer(TopicPartition partition) {
+  return watch_of(partition).answer(partition);
 }
 
 }  // namespace fcap::updater

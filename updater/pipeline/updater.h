@@ -44,7 +44,7 @@ struct UpdaterOptions {
   WriteOptions write;
   DeadLetterOptions dead_letters;
   RejectionWatchOptions rejections;
-  MarkOptions mark;  ///< group_id, topic and retention are taken from the others
+  MarkOptions mark;  ///< group_id, topics and retention are taken from the others
   std::string key_prefix = kDefaultKeyPrefix;
   std::size_t batch_messages_max = 20'000;
   /// How long a batch that is not full waits for more.
@@ -70,8 +70,8 @@ struct UpdaterParts {
   Health* health = nullptr;                ///< may be null
   /// Redis' clock minus this machine's, as last compared; may be empty.
   std::function<std::optional<std::chrono::milliseconds>()> redis_clock;
-  TopicWatch* watch = nullptr;  ///< of the same topic and group
-  LogCallback log;              ///< any thread
+  std::vector<TopicWatch*> watches;  ///< one of each topic, by its place, and of the same group
+  LogCallback log;                   ///< any thread
 };
 
 /// The write path: reads the topic, writes users' records, marks and commits, until it is told to
@@ -107,8 +107,8 @@ class Updater final : private kafka::AssignmentListener, private OffsetSource {
 
   void on_assigning(std::vector<PartitionOffset>& partitions) override;
   void on_revoking(std::span<const PartitionOffset> partitions, bool lost) override;
-  void ask(std::span<const std::int32_t> partitions) override;
-  std::optional<Result<LogBounds>> answer(std::int32_t partition) override;
+  void ask(std::span<const TopicPartition> partitions) override;
+  std::optional<Result<LogBounds>> answer(TopicPartition partition) override;
 
   void turn();
   void tell_watch();
@@ -126,11 +126,12 @@ class Updater final : private kafka::AssignmentListener, private OffsetSource {
   void look_for_silence(Clock::time_point now);
   void read_batch();
   void take_messages();
-  bool take_message(const rd_kafka_message_t& message, const IntakeClocks& judged_by, Batch& batch);
-  void let_wait(std::int32_t partition);
-  void count_accepted(Batch& batch, const rd_kafka_message_t& message);
-  void reject(const rd_kafka_message_t& message, const events::Rejected& why,
-              std::uint64_t generation);
+  bool take_message(TopicPartition partition, const rd_kafka_message_t& message,
+                    const IntakeClocks& judged_by, Batch& batch);
+  void let_wait(TopicPartition partition);
+  void count_accepted(Batch& batch, const Batch::Position& at);
+  void reject(TopicPartition partition, const rd_kafka_message_t& message,
+              const events::Rejected& why, std::uint64_t generation);
   void settle_batch(Batch& batch);
   Status start_filling();
   void fill_gaps(Clock::time_point now, bool read);
@@ -138,12 +139,20 @@ class Updater final : private kafka::AssignmentListener, private OffsetSource {
   void settle_letters(Clock::time_point now);
   void hold_waiting();
   void report_partitions(Clock::time_point now);
+  std::size_t report_topic(kafka::TopicIndex index, const TopicWatch::Look& topic,
+                           std::string& lines);
   void compare_clocks();
   void commit_if_due(Clock::time_point now);
   void drain(Clock::time_point until);
   void observe_delay(const Batch& batch);
   void report_health(Clock::time_point now);
   [[nodiscard]] IntakeClocks clocks() const noexcept;
+  [[nodiscard]] TopicWatch& watch_of(TopicPartition partition) const {
+    return *parts_.watches.at(static_cast<std::size_t>(partition.topic));
+  }
+  [[nodiscard]] const std::string& topic_of(TopicPartition partition) const {
+    return kafka::name_of(options_.consumer.topics, partition.topic);
+  }
 
   UpdaterOptions options_;
   UpdaterParts parts_;
@@ -179,13 +188,13 @@ class Updater final : private kafka::AssignmentListener, private OffsetSource {
   SilenceBook silence_;
   Clock::time_point lag_due_{};
   Clock::time_point look_due_{};
-  std::set<std::int32_t> held_;  // partitions that wait for a dead letter, or for their decoder
+  std::set<TopicPartition> held_;  // partitions that wait for a dead letter, or for their decoder
   /// Partitions whose next message cannot be decoded yet, and when to try again.
-  std::map<std::int32_t, Clock::time_point> undecoded_;
+  std::map<TopicPartition, Clock::time_point> undecoded_;
   // Scratch.
   std::vector<Batch*> done_;
   std::vector<PartitionOffset> offsets_;
-  std::vector<std::int32_t> failed_;
+  std::vector<TopicPartition> failed_;
   std::vector<DeadLetterBox::Place> arrived_;
 };
 

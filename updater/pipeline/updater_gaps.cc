@@ -12,7 +12,7 @@ Status Updater::start_filling() {
   // Without it no gap is ever opened, and gaps that others have opened are read in line.
   if (!options_.mark.gap_min) return {};
   auto reader = GapReader::create({.connection = options_.consumer.connection,
-                                   .topic = options_.consumer.topic,
+                                   .topics = options_.consumer.topics,
                                    .group_id = options_.consumer.group_id});
   if (!reader.ok()) return reader.status();
   gap_reader_ = std::move(reader).value();
@@ -26,9 +26,9 @@ Status Updater::start_filling() {
     if (!clock_known_) compare_clocks();
     return clocks();
   };
-  parts.reject = [this](std::int32_t partition, const GapLog::Message& message,
+  parts.reject = [this](TopicPartition partition, const GapLog::Message& message,
                         const events::Rejected& why) {
-    reject(*message.whole, why, partitions_.generation(partition));
+    reject(partition, *message.whole, why, partitions_.generation(partition));
     return true;
   };
   parts.report = parts_.log;
@@ -38,7 +38,7 @@ Status Updater::start_filling() {
   };
   filler_ = std::make_unique<GapFiller>(
       GapFillerOptions{.records = {options_.key_prefix, options_.intake.retention},
-                       .topic = options_.consumer.topic,
+                       .topics = options_.consumer.topics,
                        .read_deadline = options_.write.deadline},
       std::move(parts), *metrics_);
   return {};
@@ -50,7 +50,7 @@ OpenGaps Updater::open_gaps() {
   partitions_.list_gap_ends(ends);
   constexpr std::chrono::milliseconds kBehind{1};
   gap_times_.look(ends, clocks().local_now + options_.intake.future_allowed + kBehind);
-  return {options_.consumer.group_id, options_.consumer.topic, gap_times_.missing_before()};
+  return {options_.consumer.group_id, options_.consumer.topics, gap_times_.missing_before()};
 }
 
 void Updater::fill_gaps(Clock::time_point now, bool read) {

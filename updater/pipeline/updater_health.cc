@@ -67,28 +67,41 @@ void Updater::compare_clocks() {
 }
 
 void Updater::report_partitions(Clock::time_point now) {
-  // The watch reports what it has found out about the topic; this adds the consumer's other errors.
-  const TopicWatch::Look topic = parts_.watch->topic(now);
-  if (!topic.unreadable) consumer_->forget_passed_errors(topic.at, topic.without_leader);
-  std::set<std::int32_t> unreadable;
   partitions_.list(offsets_);
+  std::size_t unreadable = 0;
+  std::string lines;
+  for (std::size_t i = 0; i < parts_.watches.size(); ++i) {
+    unreadable +=
+        report_topic(static_cast<kafka::TopicIndex>(i), parts_.watches[i]->topic(now), lines);
+  }
+  metrics_->unreadable_partitions.set(static_cast<std::int64_t>(unreadable));
+  parts_.health->set_trouble(Health::Trouble::kPartitions, lines);
+}
+
+/// Returns how many of the topic's partitions cannot be read.
+std::size_t Updater::report_topic(kafka::TopicIndex index, const TopicWatch::Look& topic,
+                                  std::string& lines) {
+  // The watch reports what it has found out about the topic; this adds the consumer's other errors.
+  if (!topic.unreadable) consumer_->forget_passed_errors(index, topic.at, topic.without_leader);
+  std::set<TopicPartition> unreadable;
+  std::size_t assigned = 0;
   for (const PartitionOffset& at : offsets_) {
+    if (at.partition.topic != index) continue;
+    ++assigned;
     if (topic.without_leader.contains(at.partition)) unreadable.insert(at.partition);
   }
   bool all = topic.unreadable;
-  std::string lines;
   for (const auto& [partition, error] : consumer_->partition_errors()) {
+    if (partition.topic != index) continue;
     if (topic.unreadable || topic.without_leader.contains(partition)) continue;
-    all = all || partition == kafka::Consumer::kTopic;
+    all = all || partition.number == kafka::Consumer::kTopic;
     unreadable.insert(partition);
     if (!lines.empty()) lines += '\n';
-    lines += partition == kafka::Consumer::kTopic
-                 ? fmt::format("topic {}: {}", consumer_->topic(), error.text)
+    lines += partition.number == kafka::Consumer::kTopic
+                 ? fmt::format("topic {}: {}", topic_of(partition), error.text)
                  : fmt::format("partition {}: {}", partition, error.text);
   }
-  metrics_->unreadable_partitions.set(
-      static_cast<std::int64_t>(all ? partitions_.size() : unreadable.size()));
-  parts_.health->set_trouble(Health::Trouble::kPartitions, lines);
+  return all ? assigned : unreadable.size();
 }
 
 }  // namespace fcap::updater

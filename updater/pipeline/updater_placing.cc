@@ -16,7 +16,7 @@ constexpr milliseconds kPlaceAgain{200};
 }  // namespace
 
 void Updater::hold_waiting() {
-  std::set<std::int32_t> waiting = letters_.waiting_partitions();
+  std::set<TopicPartition> waiting = letters_.waiting_partitions();
   const Clock::time_point now = Clock::now();
   // Each is held at least once, because that sets it back to the message.
   std::erase_if(undecoded_,
@@ -24,14 +24,14 @@ void Updater::hold_waiting() {
   for (const auto& [partition, again] : undecoded_) waiting.insert(partition);
   if (waiting == held_) return;
   offsets_.clear();
-  for (const std::int32_t partition : waiting) {
+  for (const TopicPartition partition : waiting) {
     if (held_.contains(partition)) continue;
     partitions_.hold(partition, true);
     offsets_.push_back({partition, PartitionOffset::kNone});
   }
   consumer_->pause(offsets_);
   offsets_.clear();
-  for (const std::int32_t partition : held_) {
+  for (const TopicPartition partition : held_) {
     if (waiting.contains(partition)) continue;
     partitions_.hold(partition, false);
     if (!paused_) offsets_.push_back({partition, PartitionOffset::kNone});
@@ -114,7 +114,8 @@ void Updater::look_for_silence(Clock::time_point now) {
   std::vector<SilenceBook::Reading> reading;
   if (!paused_) {
     partitions_.list(offsets_);
-    const LagBook::Offsets ends = parts_.watch->ends(now);
+    LagBook::Offsets ends;
+    for (const TopicWatch* watch : parts_.watches) ends.merge(watch->ends(now));
     for (const PartitionOffset& at : offsets_) {
       const auto next = partitions_.awaited(at.partition);
       const auto end = ends.find(at.partition);
@@ -123,9 +124,10 @@ void Updater::look_for_silence(Clock::time_point now) {
   }
   silence_.set_reading(reading, now);
   const auto& errors = consumer_->partition_errors();
-  for (const std::int32_t partition : silence_.silent(now)) {
+  for (const TopicPartition partition : silence_.silent(now)) {
     // Kafka's own words say more.
-    if (errors.contains(partition) || errors.contains(kafka::Consumer::kTopic)) continue;
+    if (errors.contains(partition) || errors.contains({partition.topic, kafka::Consumer::kTopic}))
+      continue;
     consumer_->note_unreadable(partition,
                                "has delivered no message for several seconds although its log has "
                                "some; the updater assigns it again");

@@ -14,6 +14,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
+constexpr kafka::TopicIndex kTopic{};  // a replay is of one
 constexpr milliseconds kKafkaAsks{15'000};
 constexpr milliseconds kLeaving{10'000};
 constexpr milliseconds kFirstWait{100};
@@ -55,7 +56,7 @@ Result<std::unique_ptr<Replay>> Replay::create(ReplayOptions options, ReplayPart
 }
 
 Status Replay::find_partitions() {
-  const auto count = consumer_->partition_count(kKafkaAsks);
+  const auto count = consumer_->partition_count(kTopic, kKafkaAsks);
   if (!count.ok()) return count.status();
   reading_ = options_.partitions;
   if (reading_.empty()) {
@@ -68,8 +69,8 @@ Status Replay::find_partitions() {
   for (const std::int32_t partition : reading_) {
     if (partition >= 0 && partition < count.value()) continue;
     return Status::error(StatusCode::kInvalidArgument,
-                         fmt::format("partition {}: topic {} has {} (0 to {})", partition,
-                                     consumer_->topic(), count.value(), count.value() - 1));
+                         fmt::format("partition {}: topic {} has {} (0 to {})", partition, topic(),
+                                     count.value(), count.value() - 1));
   }
   for (const auto* offsets : {&options_.from_offsets, &options_.to_offsets}) {
     for (const auto& [partition, offset] : *offsets) {
@@ -80,17 +81,17 @@ Status Replay::find_partitions() {
           exists ? fmt::format("partition {}: an offset is given, but --partitions leaves it out",
                                partition)
                  : fmt::format("partition {}: an offset is given, but topic {} has {} (0 to {})",
-                               partition, consumer_->topic(), count.value(), count.value() - 1));
+                               partition, topic(), count.value(), count.value() - 1));
     }
   }
   return {};
 }
 
 Result<Replay::Span> Replay::span_of(std::int32_t partition) {
-  const auto ends = consumer_->watermarks(partition, kKafkaAsks);
+  const auto ends = consumer_->watermarks({kTopic, partition}, kKafkaAsks);
   if (!ends.ok()) return ends.status();
   Span span{ends.value().low, ends.value().high};
-  std::vector<kafka::PartitionOffset> at{{partition, kafka::PartitionOffset::kNone}};
+  std::vector<kafka::PartitionOffset> at{{{kTopic, partition}}};
   if (options_.from_time) {
     if (Status status = consumer_->offsets_at(*options_.from_time, at, kKafkaAsks); !status.ok()) {
       return status;
@@ -124,19 +125,19 @@ Status Replay::find_spans() {
   total_ = 0;
   std::vector<kafka::PartitionOffset> committed;
   for (const std::int32_t partition : reading_) {
-    committed.push_back({partition, kafka::PartitionOffset::kNone});
+    committed.push_back({{kTopic, partition}});
   }
   if (options_.resume) {
     if (Status status = consumer_->committed(committed, kKafkaAsks); !status.ok()) return status;
   }
   for (const kafka::PartitionOffset& at : committed) {
-    auto span = span_of(at.partition);
+    auto span = span_of(at.partition.number);
     if (!span.ok()) return span.status();
-    whole_spans_[at.partition] = span.value();
+    whole_spans_[at.partition.number] = span.value();
     if (at.offset >= 0) span.value().next = std::max(span.value().next, at.offset);
     total_ +=
         static_cast<std::uint64_t>(std::max<std::int64_t>(span.value().end - span.value().next, 0));
-    spans_[at.partition] = span.value();
+    spans_[at.partition.number] = span.value();
   }
   return {};
 }
@@ -166,7 +167,7 @@ Status Replay::start_reading() {
   for (const auto& [partition, span] : spans_) {
     if (span.done()) continue;
     reading_.push_back(partition);
-    from.push_back({partition, span.next});
+    from.push_back({{kTopic, partition}, span.next});
   }
   if (from.empty()) return {};
   if (Status status = consumer_->assign(from); !status.ok()) return status;
@@ -254,7 +255,7 @@ bool Replay::step(const std::stop_token& stop) {
 
 bool Replay::take(const rd_kafka_message_t& message, const IntakeClocks& clocks,
                   const std::stop_token& stop) {
-  const MessageView view(message, consumer_->topic());
+  const MessageView view(message, topic());
   Intake::Fate fate = intake_.judge(view.message(), clocks);
   while (fate == Intake::Fate::kNotYet) {
     if (stop.stop_requested()) return false;
@@ -288,7 +289,7 @@ void Replay::note_ends() {
   // The last offsets of a range may not exist (compaction, transaction markers): then the end of
   // the partition tells that there is nothing more to come.
   for (const auto& [partition, end] : consumer_->ends_reached()) {
-    Span& span = spans_[partition];
+    Span& span = spans_[partition.number];
     if (end >= span.end) span.next = std::max(span.next, span.end);
   }
 }
@@ -297,7 +298,7 @@ void Replay::finish_partitions() {
   std::vector<kafka::PartitionOffset> finished;
   std::erase_if(reading_, [&](std::int32_t partition) {
     if (!spans_.at(partition).done()) return false;
-    finished.push_back({partition, kafka::PartitionOffset::kNone});
+    finished.push_back({{kTopic, partition}});
     return true;
   });
   if (!finished.empty()) consumer_->pause(finished);
@@ -330,7 +331,7 @@ bool Replay::too_much_memory(Clock::time_point now) {
 
 std::vector<kafka::PartitionOffset> Replay::positions() const {
   std::vector<kafka::PartitionOffset> at;
-  for (const auto& [partition, span] : spans_) at.push_back({partition, span.next});
+  for (const auto& [partition, span] : spans_) at.push_back({{kTopic, partition}, span.next});
   return at;
 }
 

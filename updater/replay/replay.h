@@ -26,7 +26,7 @@ namespace fcap::updater {
 
 /// Which part of the topic is replayed, and how gently.
 struct ReplayOptions {
-  kafka::ConsumerOptions consumer;  ///< group_id: the replay's own, never the updater's
+  kafka::ConsumerOptions consumer;  ///< of one topic; group_id: the replay's own, not the updater's
   IntakeOptions intake;
   ReplayWriteOptions write;
   std::string key_prefix = kDefaultKeyPrefix;
@@ -120,6 +120,7 @@ class Replay {
 
   Replay(ReplayOptions options, ReplayParts parts);
 
+  [[nodiscard]] const std::string& topic() const { return options_.consumer.topics.front(); }
   Status find_partitions();
   Status find_spans();
   Result<Span> span_of(std::int32_t partition);

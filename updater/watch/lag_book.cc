@@ -32,27 +32,27 @@ void LagBook::set_starts(const Offsets& starts) {
   }
 }
 
-void LagBook::set_oldest(const std::map<std::int32_t, Instant>& oldest, TimePoint now) {
+void LagBook::set_oldest(const std::map<kafka::TopicPartition, Instant>& oldest, TimePoint now) {
   for (const auto& [partition, timestamp] : oldest) {
     if (done_.contains(partition)) oldest_[partition] = {timestamp, now};
   }
 }
 
-std::set<std::int32_t> LagBook::assigned() const {
-  std::set<std::int32_t> partitions;
+std::set<kafka::TopicPartition> LagBook::assigned() const {
+  std::set<kafka::TopicPartition> partitions;
   for (const auto& [partition, done] : done_) partitions.insert(partition);
   return partitions;
 }
 
-std::set<std::int32_t> LagBook::without_start() const {
-  std::set<std::int32_t> partitions;
+std::set<kafka::TopicPartition> LagBook::without_start() const {
+  std::set<kafka::TopicPartition> partitions;
   for (const auto& [partition, done] : done_) {
     if (!done && !starts_.contains(partition)) partitions.insert(partition);
   }
   return partitions;
 }
 
-std::optional<std::int64_t> LagBook::done_below(std::int32_t partition) const {
+std::optional<std::int64_t> LagBook::done_below(kafka::TopicPartition partition) const {
   const auto at = done_.find(partition);
   if (at == done_.end()) return std::nullopt;
   if (at->second) return at->second;
@@ -60,7 +60,7 @@ std::optional<std::int64_t> LagBook::done_below(std::int32_t partition) const {
   return start == starts_.end() ? std::nullopt : std::optional(start->second);
 }
 
-std::optional<std::int64_t> LagBook::lag_of(std::int32_t partition, TimePoint now) const {
+std::optional<std::int64_t> LagBook::lag_of(kafka::TopicPartition partition, TimePoint now) const {
   const auto end = ends_.find(partition);
   if (end == ends_.end() || now - end->second.at >= known_for_) return std::nullopt;
   const auto done = done_below(partition);
@@ -69,7 +69,7 @@ std::optional<std::int64_t> LagBook::lag_of(std::int32_t partition, TimePoint no
 }
 
 LagBook::Offsets LagBook::behind(std::size_t partitions_max, TimePoint now) const {
-  std::vector<std::pair<TimePoint, std::int32_t>> waiting;
+  std::vector<std::pair<TimePoint, kafka::TopicPartition>> waiting;
   for (const auto& [partition, done] : done_) {
     if (lag_of(partition, now).value_or(0) == 0) continue;
     const auto known = oldest_.find(partition);

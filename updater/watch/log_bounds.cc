@@ -15,13 +15,15 @@ constexpr std::chrono::hours kTimestampSlack{1};
 /// By which factor the search for the log's newest message widens.
 constexpr int kWider = 4;
 
+using BoundsByPartition = std::map<std::int32_t, Result<LogBounds>>;
+
 class BoundsSearch {
  public:
   BoundsSearch(kafka::TopicQuestions& questions, const std::string& topic,
                std::set<std::int32_t> partitions)
       : questions_(questions), topic_(topic), open_(std::move(partitions)) {}
 
-  LogBoundsAnswers run(milliseconds retention, Instant now) {
+  BoundsByPartition run(milliseconds retention, Instant now) {
     for (const auto& [partition, offset] : settle(questions_.committed(topic_, open_))) {
       found_[partition].committed = offset;
     }
@@ -80,19 +82,19 @@ class BoundsSearch {
   const std::string& topic_;
   std::set<std::int32_t> open_;
   std::map<std::int32_t, LogBounds> found_;
-  LogBoundsAnswers answers_;
+  BoundsByPartition answers_;
 };
 
 }  // namespace
 
-LogBoundsAnswers find_log_bounds(kafka::TopicQuestions& questions, const std::string& topic,
-                                 std::set<std::int32_t> partitions, milliseconds retention,
-                                 Instant now) {
+BoundsByPartition find_log_bounds(kafka::TopicQuestions& questions, const std::string& topic,
+                                  std::set<std::int32_t> partitions, milliseconds retention,
+                                  Instant now) {
   return BoundsSearch(questions, topic, std::move(partitions)).run(retention, now);
 }
 
-void BoundsBook::ask(std::span<const std::int32_t> partitions) {
-  for (const std::int32_t partition : partitions) {
+void BoundsBook::ask(std::span<const kafka::TopicPartition> partitions) {
+  for (const kafka::TopicPartition partition : partitions) {
     Question& question = questions_[partition];
     question.number = ++asked_;
     question.answer.reset();
@@ -113,7 +115,7 @@ void BoundsBook::settle(const Waiting& taken, LogBoundsAnswers answers) {
   }
 }
 
-std::optional<Result<LogBounds>> BoundsBook::answer(std::int32_t partition) const {
+std::optional<Result<LogBounds>> BoundsBook::answer(kafka::TopicPartition partition) const {
   const auto question = questions_.find(partition);
   return question == questions_.end() ? std::nullopt : question->second.answer;
 }

@@ -11,6 +11,8 @@
 #include <fcap/status.h>
 #include <fcap/time.h>
 
+#include "kafka/topic_partition.h"
+
 namespace fcap::kafka {
 class TopicQuestions;
 }  // namespace fcap::kafka
@@ -24,15 +26,15 @@ struct LogBounds {
   std::int64_t log_start = 0;             ///< the first offset that exists
 };
 
-using LogBoundsAnswers = std::map<std::int32_t, Result<LogBounds>>;
+using LogBoundsAnswers = std::map<kafka::TopicPartition, Result<LogBounds>>;
 
-/// Asks Kafka for the bounds of all these partitions together; blocks for as long as it takes. The
-/// retention is counted back from the earlier of two clocks: `now`, and the log's own, which is the
-/// time of its newest message. A local clock that is ahead must not skip events that still count.
-[[nodiscard]] LogBoundsAnswers find_log_bounds(kafka::TopicQuestions& questions,
-                                               const std::string& topic,
-                                               std::set<std::int32_t> partitions,
-                                               std::chrono::milliseconds retention, Instant now);
+/// Asks Kafka for the bounds of all these partitions of a topic together; blocks for as long as it
+/// takes. The retention is counted back from the earlier of two clocks: `now`, and the log's own,
+/// which is the time of its newest message. A local clock that is ahead must not skip events that
+/// still count.
+[[nodiscard]] std::map<std::int32_t, Result<LogBounds>> find_log_bounds(
+    kafka::TopicQuestions& questions, const std::string& topic, std::set<std::int32_t> partitions,
+    std::chrono::milliseconds retention, Instant now);
 
 /// The queries for bounds, and their answers. An answer that arrives after its partition was
 /// queried again is dropped.
@@ -41,16 +43,16 @@ using LogBoundsAnswers = std::map<std::int32_t, Result<LogBounds>>;
 class BoundsBook {
  public:
   /// Partition to the number of its question.
-  using Waiting = std::map<std::int32_t, std::uint64_t>;
+  using Waiting = std::map<kafka::TopicPartition, std::uint64_t>;
 
   /// Forgets the partitions' earlier answers.
-  void ask(std::span<const std::int32_t> partitions);
+  void ask(std::span<const kafka::TopicPartition> partitions);
   [[nodiscard]] bool waiting() const noexcept { return !waiting_.empty(); }
   /// The partitions that wait for an answer; settle() gives it.
   [[nodiscard]] Waiting take();
   void settle(const Waiting& taken, LogBoundsAnswers answers);
   /// The answer to the last query; nullopt: it has not arrived.
-  [[nodiscard]] std::optional<Result<LogBounds>> answer(std::int32_t partition) const;
+  [[nodiscard]] std::optional<Result<LogBounds>> answer(kafka::TopicPartition partition) const;
 
  private:
   struct Question {
@@ -59,7 +61,7 @@ class BoundsBook {
   };
 
   std::uint64_t asked_ = 0;
-  std::map<std::int32_t, Question> questions_;
+  std::map<kafka::TopicPartition, Question> questions_;
   Waiting waiting_;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -21,6 +22,23 @@ constexpr std::size_t kOldestAtATime = 64;
 std::string missing_topic(const std::string& setting, const std::string& topic,
                           std::string_view what_to_do) {
   return fmt::format("{}: the topic {} does not exist: {}", setting, topic, what_to_do);
+}
+
+std::set<std::int32_t> numbers_of(const std::set<kafka::TopicPartition>& partitions) {
+  std::set<std::int32_t> numbers;
+  for (const kafka::TopicPartition partition : partitions) numbers.insert(partition.number);
+  return numbers;
+}
+
+/// Kafka's answers about partitions of a topic, by partition instead of by number.
+template <typename Answer>
+std::map<kafka::TopicPartition, Answer> of_topic(kafka::TopicIndex topic,
+                                                 std::map<std::int32_t, Answer> answers) {
+  std::map<kafka::TopicPartition, Answer> all;
+  for (auto& [number, answer] : answers) {
+    all.emplace(kafka::TopicPartition{topic, number}, std::move(answer));
+  }
+  return all;
 }
 
 }  // namespace
@@ -78,7 +96,7 @@ void TopicWatch::look(const std::stop_token& stop) {
   if (!stop.stop_requested()) look_at_dead_letters();
 }
 
-void TopicWatch::ask(std::span<const std::int32_t> partitions) {
+void TopicWatch::ask(std::span<const kafka::TopicPartition> partitions) {
   if (partitions.empty()) return;
   {
     const std::lock_guard lock(mutex_);
@@ -87,7 +105,7 @@ void TopicWatch::ask(std::span<const std::int32_t> partitions) {
   wake_.notify_all();
 }
 
-std::optional<Result<LogBounds>> TopicWatch::answer(std::int32_t partition) const {
+std::optional<Result<LogBounds>> TopicWatch::answer(kafka::TopicPartition partition) const {
   const std::lock_guard lock(mutex_);
   return bounds_.answer(partition);
 }
@@ -99,7 +117,7 @@ bool TopicWatch::bounds_wanted() const {
 
 void TopicWatch::answer_bounds(const Status& unanswered) {
   BoundsBook::Waiting waiting;
-  std::set<std::int32_t> without_leader;
+  std::set<kafka::TopicPartition> without_leader;
   {
     const std::lock_guard lock(mutex_);
     waiting = bounds_.take();
@@ -115,11 +133,11 @@ void TopicWatch::answer_bounds(const Status& unanswered) {
     } else if (without_leader.contains(partition)) {
       answers.emplace(partition, Status::error(StatusCode::kUnavailable, "it has no leader", true));
     } else {
-      asked.insert(partition);
+      asked.insert(partition.number);
     }
   }
-  answers.merge(
-      find_log_bounds(*questions_, options_.topic, asked, options_.retention, base::wall_now()));
+  answers.merge(of_topic(options_.index, find_log_bounds(*questions_, options_.topic, asked,
+                                                         options_.retention, base::wall_now())));
   const std::lock_guard lock(mutex_);
   bounds_.settle(waiting, std::move(answers));
 }
@@ -146,7 +164,10 @@ void TopicWatch::look_at_topic(const kafka::TopicState& state) {
     const std::lock_guard lock(mutex_);
     if (!words_.empty() && log_) log_(LogLevel::kInfo, "a broker answers again");
     words_.clear();
-    seen_ = {Clock::now(), state.code != RD_KAFKA_RESP_ERR_NO_ERROR, state.without_leader};
+    seen_ = {Clock::now(), state.code != RD_KAFKA_RESP_ERR_NO_ERROR};
+    for (const std::int32_t number : state.without_leader) {
+      seen_.without_leader.insert({options_.index, number});
+    }
   }
   if (state.missing()) {
     return say(topic_trouble_,
@@ -201,14 +222,14 @@ void TopicWatch::look_at_ends(const kafka::TopicState& state) {
   std::set<std::int32_t> readable;
   {
     const std::lock_guard lock(mutex_);
-    readable = book_.assigned();
+    readable = numbers_of(book_.assigned());
   }
   for (const std::int32_t partition : state.without_leader) readable.erase(partition);
   const auto ends = questions_->ends(options_.topic, readable);
   if (!ends.ok()) return;
   {
     const std::lock_guard lock(mutex_);
-    book_.set_ends(ends.value().offsets, Clock::now());
+    book_.set_ends(of_topic(options_.index, ends.value().offsets), Clock::now());
   }
   look_at_starts(readable);
 }
@@ -219,7 +240,7 @@ void TopicWatch::look_at_starts(const std::set<std::int32_t>& readable) {
   std::set<std::int32_t> unknown;
   {
     const std::lock_guard lock(mutex_);
-    unknown = book_.without_start();
+    unknown = numbers_of(book_.without_start());
   }
   std::erase_if(unknown, [&](std::int32_t partition) { return !readable.contains(partition); });
   if (unknown.empty()) return;
@@ -234,24 +255,27 @@ void TopicWatch::look_at_starts(const std::set<std::int32_t>& readable) {
     if (at != committed.value().offsets.end()) offset = std::max(offset, at->second);
   }
   const std::lock_guard lock(mutex_);
-  book_.set_starts(starts);
+  book_.set_starts(of_topic(options_.index, std::move(starts)));
 }
 
 void TopicWatch::look_at_oldest() {
   kafka::Offsets wanted;
   {
     const std::lock_guard lock(mutex_);
-    wanted = book_.behind(kOldestAtATime, Clock::now());
+    for (const auto& [partition, offset] : book_.behind(kOldestAtATime, Clock::now())) {
+      wanted[partition.number] = offset;
+    }
   }
-  const auto found =
-      questions_->timestamps(options_.topic, wanted, [this] { return bounds_wanted(); });
+  auto found = questions_->timestamps(options_.topic, wanted, [this] { return bounds_wanted(); });
   const std::lock_guard lock(mutex_);
-  book_.set_oldest(found, Clock::now());
+  book_.set_oldest(of_topic(options_.index, std::move(found)), Clock::now());
 }
 
 void TopicWatch::set_done(std::span<const PartitionDone> done, bool joined) {
+  std::vector<PartitionDone> own(done.begin(), done.end());
+  std::erase_if(own, [this](const auto& at) { return at.partition.topic != options_.index; });
   const std::lock_guard lock(mutex_);
-  book_.set_done(done, joined);
+  book_.set_done(own, joined);
 }
 
 bool TopicWatch::fresh(Clock::time_point now) const {

@@ -31,6 +31,7 @@ namespace fcap::updater {
 struct TopicWatchOptions {
   kafka::Connection connection;
   std::string topic;
+  kafka::TopicIndex index = {};   ///< the topic's
   std::string dead_letter_topic;  ///< empty: there is none
   std::string group_id;
   std::chrono::milliseconds retention = kDefaultRetention;
@@ -62,14 +63,14 @@ class TopicWatch {
   /// Starts no more queries, so that the destructor waits less.
   void request_stop() noexcept { thread_.request_stop(); }
 
-  /// Sets which partitions are assigned and how far each is done. `joined`: the group has assigned
-  /// partitions to this member, even if none.
+  /// Sets which partitions are assigned and how far each is done; ignores other topics. `joined`:
+  /// the group has assigned partitions to this member, even if none.
   void set_done(std::span<const PartitionDone> done, bool joined);
 
   /// Queries the partitions' bounds, and forgets their earlier answers.
-  void ask(std::span<const std::int32_t> partitions);
+  void ask(std::span<const kafka::TopicPartition> partitions);
   /// The answer to the last query; nullopt: it has not arrived.
-  [[nodiscard]] std::optional<Result<LogBounds>> answer(std::int32_t partition) const;
+  [[nodiscard]] std::optional<Result<LogBounds>> answer(kafka::TopicPartition partition) const;
 
   [[nodiscard]] Lag lag(Clock::time_point now) const;
   /// Where the assigned partitions end, as far as Kafka has said so within `silence_max`.
@@ -80,7 +81,7 @@ class TopicWatch {
   struct Look {
     Clock::time_point at;     ///< when it was answered; at first: the start
     bool unreadable = false;  ///< the whole topic: no broker answers or serves it
-    std::set<std::int32_t> without_leader = {};
+    std::set<kafka::TopicPartition> without_leader = {};
   };
   [[nodiscard]] Look topic(Clock::time_point now) const;
   /// What is wrong, for /readyz: one line each, naming what to change; empty: nothing.

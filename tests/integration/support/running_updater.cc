@@ -33,7 +33,8 @@ RunningUpdater::RunningUpdater(const Options& options) : log_(std::make_shared<L
 
   updater::UpdaterOptions wanted = options.updater;
   wanted.consumer.connection.brokers = options.brokers;
-  wanted.consumer.topic = options.topic;
+  wanted.consumer.topics = options.more_topics;
+  wanted.consumer.topics.insert(wanted.consumer.topics.begin(), options.topic);
   wanted.consumer.group_id = options.group_id;
   wanted.consumer.group_instance_id = options.group_instance_id;
   if (!options.dead_letter_topic.empty()) {
@@ -44,25 +45,28 @@ RunningUpdater::RunningUpdater(const Options& options) : log_(std::make_shared<L
   }
   updater::TopicWatchOptions watched = options.watch;
   watched.connection = wanted.consumer.connection;
-  watched.topic = options.topic;
   watched.dead_letter_topic = options.dead_letter_topic;
   watched.group_id = options.group_id;
-  auto watch = updater::TopicWatch::create(watched, log);
-  if (!watch.ok()) throw std::runtime_error(watch.status().text());
-  watch_ = std::move(watch).value();
   health_.add_check([client = client_](updater::Health::Clock::time_point) {
     return updater::redis_trouble(*client);
   });
-  health_.add_check(
-      [this](updater::Health::Clock::time_point now) { return watch_->trouble(now); });
   updater::UpdaterParts parts;
+  for (const std::string& topic : wanted.consumer.topics) {
+    watched.topic = topic;
+    watched.index = static_cast<kafka::TopicIndex>(watches_.size());
+    auto made = updater::TopicWatch::create(watched, log);
+    if (!made.ok()) throw std::runtime_error(made.status().text());
+    auto* const watch = watches_.emplace_back(std::move(made).value()).get();
+    health_.add_check(
+        [watch](updater::Health::Clock::time_point now) { return watch->trouble(now); });
+    parts.watches.push_back(watch);
+  }
   parts.store = store_.get();
   parts.epoch = [client = client_] { return client->connection_epoch(); };
   parts.decoder = options.decoder != nullptr ? options.decoder : decoder_.get();
   parts.dead_letters = dead_letters_.get();
   parts.health = &health_;
   parts.redis_clock = [client = client_] { return client->health().clock_difference; };
-  parts.watch = watch_.get();
   parts.log = log;
   auto made = updater::Updater::create(wanted, parts, metrics_);
   if (!made.ok()) throw std::runtime_error(made.status().text());
@@ -90,12 +94,12 @@ std::string RunningUpdater::not_ready() const {
   return why;
 }
 
-updater::Lag RunningUpdater::lag() const {
-  return watch_->lag(updater::TopicWatch::Clock::now());
+updater::Lag RunningUpdater::lag(std::size_t topic) const {
+  return watches_[topic]->lag(updater::TopicWatch::Clock::now());
 }
 
 bool RunningUpdater::kafka_connected() const {
-  return watch_->connected(updater::TopicWatch::Clock::now());
+  return watches_.front()->connected(updater::TopicWatch::Clock::now());
 }
 
 std::string RunningUpdater::log() const {

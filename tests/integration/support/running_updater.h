@@ -28,6 +28,7 @@ class RunningUpdater {
     std::string redis_user;  ///< empty: the default user
     std::string redis_password;
     std::string topic;
+    std::vector<std::string> more_topics = {};
     std::string dead_letter_topic;  ///< empty: rejected messages are only counted
     std::string group_id = "fcap-test";
     std::string group_instance_id;
@@ -53,7 +54,7 @@ class RunningUpdater {
   [[nodiscard]] std::string not_ready() const;
   /// Whether the main loop has run within ten seconds: what /healthz would say on a busy machine.
   [[nodiscard]] bool healthy() const { return health_.healthy(updater::Health::Clock::now()); }
-  [[nodiscard]] updater::Lag lag() const;
+  [[nodiscard]] updater::Lag lag(std::size_t topic = 0) const;
   [[nodiscard]] bool kafka_connected() const;
   /// Everything that the updater has logged at warning or above.
   [[nodiscard]] std::string log() const;
@@ -67,7 +68,7 @@ class RunningUpdater {
   std::unique_ptr<Store> store_;
   std::unique_ptr<events::EventDecoder> decoder_;
   std::unique_ptr<updater::DeadLetterProducer> dead_letters_;
-  std::unique_ptr<updater::TopicWatch> watch_;
+  std::vector<std::unique_ptr<updater::TopicWatch>> watches_;  // by topic
   std::unique_ptr<updater::Updater> updater_;
   std::atomic<bool> ended_{false};
   std::jthread thread_;

@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 #include <librdkafka/rdkafka_mock.h>
 
+#include "tests/part.h"
+
 namespace fcap::kafka {
 namespace {
 
@@ -15,24 +17,28 @@ using std::chrono::milliseconds;
 constexpr std::int16_t kOffsetFetch = 9;  // in Kafka's protocol
 constexpr milliseconds kPatience{30'000};
 
-/// librdkafka's own imitation of a cluster, with one topic of one partition: real brokers do not
+/// librdkafka's own imitation of a cluster, with topics of one partition: real brokers do not
 /// refuse on demand.
 class Cluster {
  public:
-  explicit Cluster(int messages) {
+  explicit Cluster(int messages, const TopicNames& topics = {"events"}) {
     rd_kafka_conf_t* const conf = rd_kafka_conf_new();
     char text[256] = {};
     rd_kafka_conf_set(conf, "test.mock.num.brokers", "1", text, sizeof text);
     producer_.reset(rd_kafka_new(RD_KAFKA_PRODUCER, conf, text, sizeof text));
     mock_ = rd_kafka_handle_mock_cluster(producer_.get());
-    rd_kafka_mock_topic_create(mock_, "events", 1, 1);
-    for (int i = 0; i < messages; ++i) {
-      rd_kafka_producev(producer_.get(), RD_KAFKA_V_TOPIC("events"), RD_KAFKA_V_PARTITION(0),
-                        RD_KAFKA_V_VALUE(const_cast<char*>("x"), 1), RD_KAFKA_V_END);
+    for (const std::string& topic : topics) {
+      rd_kafka_mock_topic_create(mock_, topic.c_str(), 1, 1);
+      for (int i = 0; i < messages; ++i) produce(topic);
     }
     rd_kafka_flush(producer_.get(), static_cast<int>(kPatience.count()));
   }
   [[nodiscard]] std::string brokers() const { return rd_kafka_mock_cluster_bootstraps(mock_); }
+  void produce(const std::string& topic) {
+    rd_kafka_producev(producer_.get(), RD_KAFKA_V_TOPIC(topic.c_str()), RD_KAFKA_V_PARTITION(0),
+                      RD_KAFKA_V_VALUE(const_cast<char*>(topic.data()), topic.size()),
+                      RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY), RD_KAFKA_V_END);
+  }
   void refuse_committed_offsets() {
     for (int i = 0; i < 1000; ++i) {
       rd_kafka_mock_push_request_errors(mock_, kOffsetFetch, 1, RD_KAFKA_RESP_ERR_NOT_COORDINATOR);
@@ -62,7 +68,7 @@ class ConsumerOfAGroup : public ::testing::TestWithParam<const char*> {
   void SetUp() override {
     ConsumerOptions options;
     options.connection.brokers = cluster_.brokers();
-    options.topic = "events";
+    options.topics = {"events"};
     options.assignment_strategy = GetParam();
     auto made = Consumer::create(options, {}, {});
     ASSERT_TRUE(made.ok()) << made.status().text();
@@ -96,25 +102,77 @@ class ConsumerOfAGroup : public ::testing::TestWithParam<const char*> {
 
 TEST_P(ConsumerOfAGroup, APartitionThatBeginsLateNeedsNoCommittedOffset) {
   EXPECT_EQ(messages_within(milliseconds{300}), 0U);
-  EXPECT_FALSE(consumer_->begun(0));
-  const PartitionOffset at{0, 4};
+  EXPECT_FALSE(consumer_->begun(part(0)));
+  const PartitionOffset at{part(0), 4};
   ASSERT_TRUE(consumer_->assign({&at, 1}).ok());
-  EXPECT_TRUE(consumer_->begun(0));
+  EXPECT_TRUE(consumer_->begun(part(0)));
   EXPECT_EQ(messages_within(kPatience, kMessages - 4), std::size_t{kMessages - 4});
 }
 
 TEST_P(ConsumerOfAGroup, APartitionIsAssignedAgainWhereItIsToldTo) {
   for (const std::int64_t offset : {3, 7, 0}) {
-    const PartitionOffset at{0, offset};
+    const PartitionOffset at{part(0), offset};
     ASSERT_TRUE(consumer_->assign({&at, 1}).ok());
     const auto left = static_cast<std::size_t>(kMessages - offset);
     EXPECT_EQ(messages_within(kPatience, left), left) << offset;
   }
-  std::vector<std::int32_t> failed;
-  const PartitionOffset at{0, 5};
+  std::vector<TopicPartition> failed;
+  const PartitionOffset at{part(0), 5};
   consumer_->seek({&at, 1}, failed);
   EXPECT_TRUE(failed.empty());
   EXPECT_EQ(messages_within(kPatience, 5), 5U);
+}
+
+TEST(ConsumerOfTwoTopics, TellsTheirPartitionsApart) {
+  constexpr int kEach = 20;
+  const TopicNames topics = {"clicks", "views"};
+  Cluster cluster(kEach, topics);
+  ConsumerOptions options;
+  options.connection.brokers = cluster.brokers();
+  options.topics = topics;
+  auto made = Consumer::create(options, {}, {});
+  ASSERT_TRUE(made.ok()) << made.status().text();
+  Consumer& consumer = *made.value();
+  const TopicPartition clicks = part(0, 0);
+  const TopicPartition views = part(0, 1);
+  ASSERT_TRUE(consumer.assign(std::vector<PartitionOffset>{{clicks, 0}, {views, 5}}).ok());
+  EXPECT_TRUE(consumer.begun(views));
+  std::map<TopicPartition, int> read;
+  std::map<TopicPartition, std::int64_t> ends;
+  MessageBatch batch{100};
+  const auto until = Clock::now() + kPatience;
+  while (ends.size() < 2 && Clock::now() < until) {
+    consumer.poll(batch, milliseconds{20}, milliseconds{1});
+    for (const rd_kafka_message_t* message : batch.messages()) {
+      const TopicPartition partition = consumer.partition_of(*message);
+      const std::string_view of{static_cast<const char*>(message->payload), message->len};
+      EXPECT_EQ(of, name_of(topics, partition.topic));
+      ++read[partition];
+    }
+    for (const auto& [partition, end] : consumer.ends_reached()) ends[partition] = end;
+  }
+  EXPECT_EQ(read, (std::map<TopicPartition, int>{{clicks, kEach}, {views, kEach - 5}}));
+  EXPECT_EQ(ends, (std::map<TopicPartition, std::int64_t>{{clicks, kEach}, {views, kEach}}));
+
+  consumer.note_unreadable(views, "something");
+  const auto read_to_end = [&](TopicPartition partition) {
+    std::vector<TopicPartition> failed;
+    consumer.seek(std::vector<PartitionOffset>{{partition, kEach - 5}}, failed);
+    EXPECT_TRUE(failed.empty());
+    read.clear();
+    while (read[partition] < 5 && Clock::now() < until) {
+      consumer.poll(batch, milliseconds{20}, milliseconds{1});
+      for (const rd_kafka_message_t* message : batch.messages()) {
+        ++read[consumer.partition_of(*message)];
+      }
+    }
+    EXPECT_EQ(read, (std::map<TopicPartition, int>{{partition, 5}}));
+  };
+  read_to_end(clicks);
+  EXPECT_TRUE(consumer.partition_errors().contains(views)) << "only the other was delivered";
+  read_to_end(views);
+  EXPECT_TRUE(consumer.partition_errors().empty());
+  batch.clear();  // a client does not end before its messages
 }
 
 INSTANTIATE_TEST_SUITE_P(Protocols, ConsumerOfAGroup,

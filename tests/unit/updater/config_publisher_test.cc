@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "tests/integration/support/store_calls.h"
+#include "tests/part.h"
 
 namespace fcap::updater {
 namespace {
@@ -66,8 +67,10 @@ TEST_F(ConfigPublisherTest, TheLatestToStartWinsAndTheOthersLeaveItAlone) {
   EXPECT_EQ(stored(), redis::encode_config(changed));
 }
 
-OpenGaps gaps_of(std::map<std::int32_t, std::optional<Instant>> partitions) {
-  return {.group_id = "g", .topic = "t", .missing_before = std::move(partitions)};
+OpenGaps gaps_of(const std::map<std::int32_t, std::optional<Instant>>& partitions) {
+  OpenGaps gaps{.group_id = "g", .topics = {"t"}};
+  for (const auto& [number, before] : partitions) gaps.missing_before[part(number)] = before;
+  return gaps;
 }
 
 TEST_F(ConfigPublisherTest, OpenGapsAreSaidAtOnceAndTakenBackWhenTheyAreClosed) {

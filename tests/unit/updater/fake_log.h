@@ -13,11 +13,11 @@ namespace fcap::updater::testing {
 /// Kafka's log as a PartitionSet asks about it.
 class FakeLog final : public OffsetSource {
  public:
-  void ask(std::span<const std::int32_t> partitions) override {
+  void ask(std::span<const TopicPartition> partitions) override {
     asked += partitions.size();
     if (!partitions.empty()) ++questions;
   }
-  std::optional<Result<LogBounds>> answer(std::int32_t partition) override {
+  std::optional<Result<LogBounds>> answer(TopicPartition partition) override {
     if (unanswered) return std::nullopt;
     if (silent)
       return Result<LogBounds>(Status::error(StatusCode::kUnavailable, "no broker", true));
@@ -26,7 +26,7 @@ class FakeLog final : public OffsetSource {
     if (found != commits.end() && found->second >= 0) bounds.committed = found->second;
     return Result<LogBounds>(bounds);
   }
-  std::map<std::int32_t, std::int64_t> commits;
+  std::map<TopicPartition, std::int64_t> commits;
   std::int64_t start = 10;
   std::int64_t log_start = 0;
   bool silent = false;      // Kafka answers with an error

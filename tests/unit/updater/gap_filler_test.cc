@@ -20,11 +20,11 @@ constexpr Instant kNewest = instant_from_ms(1'700'000'000'000);
 /// A log that gives what it is told to.
 class ToldLog final : public GapLog {
  public:
-  void read(std::uint64_t ticket, std::int32_t, std::int64_t from, std::int64_t to) override {
+  void read(std::uint64_t ticket, TopicPartition, std::int64_t from, std::int64_t to) override {
     asked.push_back({from, to});
     ticket_ = ticket;
   }
-  void stop(std::int32_t) override {}
+  void stop(TopicPartition) override {}
   std::optional<Chunk> take(std::size_t) override {
     if (chunks.empty()) return std::nullopt;
     Chunk chunk = std::move(chunks.front());
@@ -54,8 +54,8 @@ class GapFillerTest : public testing::PartitionSetFixture {
  protected:
   void SetUp() override {
     store_.records()[key(0)].bytes = "2 500 gaps=10-20";
-    log_.commits[0] = 500;
-    std::vector<PartitionOffset> at{{0, PartitionOffset::kNone}};
+    log_.commits[part(0)] = 500;
+    std::vector<PartitionOffset> at{{part(0), PartitionOffset::kNone}};
     partitions_.assign(at);
     turn();
     turn();
@@ -116,7 +116,7 @@ class GapFillerTest : public testing::PartitionSetFixture {
              return IntakeClocks{kNewest, kNewest};
            },
        .reject =
-           [this](std::int32_t, const GapLog::Message& message, const events::Rejected&) {
+           [this](TopicPartition, const GapLog::Message& message, const events::Rejected&) {
              rejected_.push_back(message.what.offset);
              return true;
            },
@@ -143,7 +143,7 @@ TEST_F(GapFillerTest, SaysOfAFilledSegmentWhatItsNewestIs) {
   told_.tell({event("a", "1"), "rubbish"});
   turns();
   EXPECT_TRUE(filled_.empty()) << "a letter is under way";
-  filler_.letter_arrived(0, 11);
+  filler_.letter_arrived(part(0), 11);
   turns();
   EXPECT_EQ(filled_, (std::vector<Gap>{{10, 20}}));
   EXPECT_EQ(newest_, kNewest);
@@ -153,7 +153,7 @@ TEST_F(GapFillerTest, TheBrokersTimestampsAreAmongTheNewest) {
   told_.tell({"rubbish"});
   told_.chunks.back().messages[0].what.timestamp_ms = 1'800'000'000'000;
   turns();
-  filler_.letter_arrived(0, 10);
+  filler_.letter_arrived(part(0), 10);
   turns();
   EXPECT_EQ(newest_, instant_from_ms(1'800'000'000'000));
 }
@@ -190,7 +190,7 @@ TEST_F(GapFillerTest, AMessageThatIsNoEventIsWaitedForUntilItHasArrived) {
   turns();
   EXPECT_EQ(rejected_, (std::vector<std::int64_t>{11}));
   EXPECT_EQ(missing(), 10);
-  filler_.letter_arrived(0, 11);
+  filler_.letter_arrived(part(0), 11);
   turns();
   EXPECT_EQ(missing(), 0);
 }
@@ -202,7 +202,7 @@ TEST_F(GapFillerTest, AKeyThatRedisRefusesIsWaitedForToo) {
   turns();
   EXPECT_EQ(missing(), 10);
   EXPECT_EQ(entries("b"), 1U);
-  filler_.letter_arrived(0, 10);
+  filler_.letter_arrived(part(0), 10);
   turns();
   EXPECT_EQ(missing(), 0);
 }

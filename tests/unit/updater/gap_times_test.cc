@@ -2,11 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/part.h"
+
 namespace fcap::updater {
 namespace {
 
 using std::chrono::hours;
-using Missing = std::map<std::int32_t, std::optional<Instant>>;
+using Missing = std::map<kafka::TopicPartition, std::optional<Instant>>;
 
 constexpr Instant kThen = instant_from_ms(1'700'000'000'000);
 
@@ -16,44 +18,44 @@ void look(GapTimes& times, std::initializer_list<GapEnd> gaps, Instant latest) {
 
 TEST(GapTimes, AGapIsFoundLackingWhatWasAcceptedUntilThen) {
   GapTimes times;
-  look(times, {{0, 100}, {1, std::nullopt}}, kThen);
-  EXPECT_EQ(times.missing_before(), (Missing{{0, kThen}, {1, std::nullopt}}));
-  look(times, {{0, 100}, {1, std::nullopt}}, kThen + hours{1});
-  EXPECT_EQ(times.missing_before(), (Missing{{0, kThen}, {1, std::nullopt}}));
-  look(times, {{0, std::nullopt}, {1, std::nullopt}}, kThen + hours{2});
-  EXPECT_EQ(times.missing_before(), (Missing{{0, std::nullopt}, {1, std::nullopt}}));
+  look(times, {{part(0), 100}, {part(1), std::nullopt}}, kThen);
+  EXPECT_EQ(times.missing_before(), (Missing{{part(0), kThen}, {part(1), std::nullopt}}));
+  look(times, {{part(0), 100}, {part(1), std::nullopt}}, kThen + hours{1});
+  EXPECT_EQ(times.missing_before(), (Missing{{part(0), kThen}, {part(1), std::nullopt}}));
+  look(times, {{part(0), std::nullopt}, {part(1), std::nullopt}}, kThen + hours{2});
+  EXPECT_EQ(times.missing_before(), (Missing{{part(0), std::nullopt}, {part(1), std::nullopt}}));
 }
 
 TEST(GapTimes, AFilledSegmentLeavesWhatIsOlderThanItsNewest) {
   GapTimes times;
-  look(times, {{0, 100}}, kThen);
-  times.filled(0, 70, kThen - hours{3});
-  look(times, {{0, 70}}, kThen + hours{1});
-  EXPECT_EQ(times.missing_before(), (Missing{{0, kThen - hours{3}}}));
+  look(times, {{part(0), 100}}, kThen);
+  times.filled(part(0), 70, kThen - hours{3});
+  look(times, {{part(0), 70}}, kThen + hours{1});
+  EXPECT_EQ(times.missing_before(), (Missing{{part(0), kThen - hours{3}}}));
   // One producer's clock is ahead; and nothing at all says nothing.
-  times.filled(0, 40, kThen + hours{9});
-  times.filled(0, 10, std::nullopt);
-  look(times, {{0, 10}}, kThen + hours{1});
-  EXPECT_EQ(times.missing_before(), (Missing{{0, kThen - hours{3}}}));
+  times.filled(part(0), 40, kThen + hours{9});
+  times.filled(part(0), 10, std::nullopt);
+  look(times, {{part(0), 10}}, kThen + hours{1});
+  EXPECT_EQ(times.missing_before(), (Missing{{part(0), kThen - hours{3}}}));
 }
 
 TEST(GapTimes, ASecondLossBeginsAgainFromThen) {
   GapTimes times;
-  look(times, {{0, 100}}, kThen);
-  times.filled(0, 70, kThen - hours{3});
+  look(times, {{part(0), 100}}, kThen);
+  times.filled(part(0), 70, kThen - hours{3});
   // Lost again before anybody looked, and to the same offset.
-  look(times, {{0, 100}}, kThen + hours{1});
-  EXPECT_EQ(times.missing_before(), (Missing{{0, kThen + hours{1}}}));
+  look(times, {{part(0), 100}}, kThen + hours{1});
+  EXPECT_EQ(times.missing_before(), (Missing{{part(0), kThen + hours{1}}}));
 }
 
 TEST(GapTimes, OfAPartitionThatIsNotItsOwnItSaysNothing) {
   GapTimes times;
-  look(times, {{0, 100}, {1, 100}}, kThen);
-  look(times, {{1, 100}}, kThen + hours{1});
-  EXPECT_EQ(times.missing_before(), (Missing{{1, kThen}}));
-  times.filled(0, 50, kThen - hours{1});
-  look(times, {{0, 50}, {1, 100}}, kThen + hours{2});
-  EXPECT_EQ(times.missing_before(), (Missing{{0, kThen + hours{2}}, {1, kThen}}));
+  look(times, {{part(0), 100}, {part(1), 100}}, kThen);
+  look(times, {{part(1), 100}}, kThen + hours{1});
+  EXPECT_EQ(times.missing_before(), (Missing{{part(1), kThen}}));
+  times.filled(part(0), 50, kThen - hours{1});
+  look(times, {{part(0), 50}, {part(1), 100}}, kThen + hours{2});
+  EXPECT_EQ(times.missing_before(), (Missing{{part(0), kThen + hours{2}}, {part(1), kThen}}));
 }
 
 }  // namespace

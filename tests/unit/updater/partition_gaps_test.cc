@@ -21,7 +21,7 @@ class PartitionGaps : public testing::PartitionSetFixture {
 
   std::string mark_text() { return store_.records()[key(0)].bytes; }
   std::int64_t begin() {
-    std::vector<PartitionOffset> at{{0, PartitionOffset::kNone}};
+    std::vector<PartitionOffset> at{{part(0), PartitionOffset::kNone}};
     partitions_->assign(at);
     turn();
     turn();
@@ -45,7 +45,7 @@ class PartitionGaps : public testing::PartitionSetFixture {
   }
   void read(std::int64_t first, std::int64_t end) {
     for (std::int64_t offset = first; offset < end; ++offset) {
-      ASSERT_TRUE(partitions_->take(0, offset));
+      ASSERT_TRUE(partitions_->take(part(0), offset));
     }
     std::vector<Batch::Range> ranges;
     partitions_->seal(ranges);
@@ -112,7 +112,7 @@ TEST_F(PartitionGaps, WhereTheyEndIsSaidOfPartitionsWhoseMarkIsKnown) {
   EXPECT_EQ(ends()[0].to, 120);
   fill(90, 120);
   EXPECT_EQ(ends()[0].to, 90);
-  const PartitionOffset own{0, PartitionOffset::kNone};
+  const PartitionOffset own{part(0), PartitionOffset::kNone};
   partitions_->revoke({&own, 1});
   EXPECT_TRUE(ends().empty());
   // Taken over while the server does not answer: nothing is known of its gaps.
@@ -135,7 +135,7 @@ TEST_F(PartitionGaps, ALittleIsReadInLine) {
 
 TEST_F(PartitionGaps, ANewOwnerGoesOnWithTheGapsOfTheMark) {
   store_.records()[key(0)].bytes = "2 500 gaps=40-90,100-120";
-  log_.commits[0] = 500;
+  log_.commits[part(0)] = 500;
   EXPECT_EQ(begin(), 500);
   EXPECT_EQ(partitions_->offsets_missing(), 70);
   fill(100, 120);
@@ -143,7 +143,7 @@ TEST_F(PartitionGaps, ANewOwnerGoesOnWithTheGapsOfTheMark) {
 }
 
 TEST_F(PartitionGaps, WithoutAMarkReadingBeginsAtTheCommittedOffset) {
-  log_.commits[0] = 500;
+  log_.commits[part(0)] = 500;
   EXPECT_EQ(begin(), 500);
   EXPECT_EQ(mark_text(), "2 500 gaps=10-500");
 }
@@ -154,7 +154,7 @@ TEST_F(PartitionGaps, WithoutACommittedOffsetReadingBeginsAtTheStartOfRetention)
 }
 
 TEST_F(PartitionGaps, ASegmentAcrossAReconnectionCountsForNothing) {
-  log_.commits[0] = 500;
+  log_.commits[part(0)] = 500;
   begin();
   const GapSegment segment = segments().front();
   ++epoch_;
@@ -166,7 +166,7 @@ TEST_F(PartitionGaps, ASegmentAcrossAReconnectionCountsForNothing) {
 }
 
 TEST_F(PartitionGaps, ASegmentAcrossALossCountsForNothing) {
-  log_.commits[0] = 500;
+  log_.commits[part(0)] = 500;
   begin();
   const GapSegment segment = segments().front();
   store_.records().clear();
@@ -176,7 +176,7 @@ TEST_F(PartitionGaps, ASegmentAcrossALossCountsForNothing) {
 }
 
 TEST_F(PartitionGaps, ASecondLossJoinsTheGapOfTheFirst) {
-  log_.commits[0] = 500;
+  log_.commits[part(0)] = 500;
   begin();
   fill(470, 500);
   place();
@@ -191,10 +191,10 @@ TEST_F(PartitionGaps, ASecondLossJoinsTheGapOfTheFirst) {
 }
 
 TEST_F(PartitionGaps, AnotherLogHasNoGaps) {
-  log_.commits[0] = 500;
+  log_.commits[part(0)] = 500;
   begin();
   turns();
-  EXPECT_TRUE(partitions_->take(0, 5));  // the topic was recreated
+  EXPECT_TRUE(partitions_->take(part(0), 5));  // the topic was recreated
   EXPECT_EQ(partitions_->offsets_missing(), 0);
 }
 

@@ -54,7 +54,7 @@ class PartitionLogs : public testing::PartitionSetFixture {
     MarkValue mark{.position = position, .log = {.cluster = looks_.cluster}};
     mark.log.last = looks_.point(position - 1);
     store_.records()[key(0)].bytes = encode_mark(mark);
-    log_.commits[0] = position;
+    log_.commits[part(0)] = position;
   }
   std::optional<MarkValue> mark_value() { return decode_mark(store_.records()[key(0)].bytes); }
 
@@ -70,7 +70,7 @@ class PartitionLogs : public testing::PartitionSetFixture {
   void read(std::int64_t first, std::int64_t end) {
     for (std::int64_t offset = first; offset < end; ++offset) {
       const std::string payload = looks_.payload(offset);
-      EXPECT_TRUE(set_.take(0, Delivered{offset, 1000 + offset, {}, payload}));
+      EXPECT_TRUE(set_.take(part(0), Delivered{offset, 1000 + offset, {}, payload}));
       if (offset + 1 < end) continue;
       std::vector<Batch::Range> ranges;
       set_.seal(ranges);
@@ -94,7 +94,7 @@ class PartitionLogs : public testing::PartitionSetFixture {
 TEST_F(PartitionLogs, AMarkNamesTheLastMessageBelowItAndWhatWasFoundAgain) {
   set_known_mark(100);
   EXPECT_EQ(begin(), (Places{{0, 100}}));
-  set_.placed(0);
+  set_.placed(part(0));
   read(100, 110);
   EXPECT_EQ(mark_value()->position, 110);
   EXPECT_EQ(mark_value()->log.cluster, "one");
@@ -120,8 +120,8 @@ TEST_F(PartitionLogs, ARecreationAndACrashBeforeTheFirstLookHideNothing) {
   looks_.name = "new";
   read(20, 40);
   EXPECT_EQ(mark_value()->log.checked, (LogPoint{19, 1019, hash_message("", "old19")}));
-  set_.revoke(std::vector<PartitionOffset>{{0, PartitionOffset::kNone}});
-  log_.commits[0] = 40;
+  set_.revoke(std::vector<PartitionOffset>{{part(0), PartitionOffset::kNone}});
+  log_.commits[part(0)] = 40;
   EXPECT_EQ(begin(), (Places{{0, 10}}));
 }
 
@@ -176,13 +176,13 @@ TEST_F(PartitionLogs, NothingIsReadBeforeTheLogWasLookedAt) {
   looks_.unanswered = true;
   EXPECT_EQ(begin(), Places{});
   EXPECT_TRUE(set_.checking());
-  EXPECT_FALSE(set_.take(0, 100));
+  EXPECT_FALSE(set_.take(part(0), 100));
   EXPECT_FALSE(set_.failing()) << "the question is under way";
   ++epoch_;  // and is asked again with the mark of the server that there is now
   looks_.unanswered = false;
   looks_.silent = true;
   settle();
-  set_.revoke(std::vector<PartitionOffset>{{0, PartitionOffset::kNone}});
+  set_.revoke(std::vector<PartitionOffset>{{part(0), PartitionOffset::kNone}});
   assign_only();
   settle();
   EXPECT_TRUE(set_.failing());
@@ -195,7 +195,7 @@ TEST_F(PartitionLogs, NothingIsReadBeforeTheLogWasLookedAt) {
 TEST_F(PartitionLogs, ATopicRecreatedUnderAReaderIsNoticedAlthoughReadingGoesOn) {
   set_known_mark(100);
   begin();
-  set_.placed(0);
+  set_.placed(part(0));
   read(100, 150);
   looks_.name = "new";  // longer than what was read
   read(150, 200);
@@ -205,7 +205,7 @@ TEST_F(PartitionLogs, ATopicRecreatedUnderAReaderIsNoticedAlthoughReadingGoesOn)
   EXPECT_EQ(to_place(), (Places{{0, 10}}));
   EXPECT_EQ(metrics_.offset_resets.value(), 1U);
   EXPECT_TRUE(was_said("no longer the log"));
-  set_.placed(0);
+  set_.placed(part(0));
   read(10, 30);
   look();
   EXPECT_EQ(metrics_.offset_resets.value(), 1U) << "the new log is known now";
@@ -214,18 +214,18 @@ TEST_F(PartitionLogs, ATopicRecreatedUnderAReaderIsNoticedAlthoughReadingGoesOn)
 TEST_F(PartitionLogs, ACrashAfterATopicWasRecreatedUnderAReaderHidesNothing) {
   set_known_mark(100);
   begin();
-  set_.placed(0);
+  set_.placed(part(0));
   look();
   looks_.name = "new";
   read(100, 150);  // and the mark says so
-  set_.revoke(std::vector<PartitionOffset>{{0, PartitionOffset::kNone}});
+  set_.revoke(std::vector<PartitionOffset>{{part(0), PartitionOffset::kNone}});
   EXPECT_EQ(begin(), (Places{{0, 10}})) << "what was found again last is another message now";
 }
 
 TEST_F(PartitionLogs, AfterTroubleWithABrokerTheNewestMessageFromBeforeIsLookedFor) {
   set_known_mark(100);
   begin();
-  set_.placed(0);
+  set_.placed(part(0));
   read(100, 150);
   set_.suspect_logs();
   looks_.name = "new";
@@ -241,7 +241,7 @@ TEST_F(PartitionLogs, ARestoredMarkOfAnotherLogCountsAsMissing) {
     const auto old_mark = store_.records()[key(0)];
     looks_.name = "new";
     EXPECT_EQ(begin(), (Places{{0, 10}}));
-    set_.placed(0);
+    set_.placed(part(0));
     read(10, 60);
     EXPECT_EQ(mark(), "60");
     store_.records()[key(0)] = old_mark;
@@ -249,14 +249,14 @@ TEST_F(PartitionLogs, ARestoredMarkOfAnotherLogCountsAsMissing) {
     settle();
     EXPECT_EQ(to_place(), (Places{{0, 10}})) << position;
     EXPECT_EQ(mark(), "10");
-    set_.revoke(std::vector<PartitionOffset>{{0, PartitionOffset::kNone}});
+    set_.revoke(std::vector<PartitionOffset>{{part(0), PartitionOffset::kNone}});
   }
 }
 
 TEST_F(PartitionLogs, ARestoredMarkOfThisLogIsGoneBackTo) {
   set_known_mark(100);
   begin();
-  set_.placed(0);
+  set_.placed(part(0));
   read(100, 150);
   set_known_mark(40);
   settle();
@@ -266,7 +266,7 @@ TEST_F(PartitionLogs, ARestoredMarkOfThisLogIsGoneBackTo) {
 TEST_F(PartitionLogs, ALookThatFailedIsMadeAgain) {
   set_known_mark(100);
   begin();
-  set_.placed(0);
+  set_.placed(part(0));
   looks_.silent = true;
   looks_.name = "new";
   look();
@@ -281,12 +281,12 @@ TEST_F(PartitionLogs, ALookThatFailedIsMadeAgain) {
 TEST_F(PartitionLogs, ARewindKeepsWhatTheLogIsKnownBy) {
   set_known_mark(100);
   begin();
-  set_.placed(0);
+  set_.placed(part(0));
   read(100, 150);
   store_.records().clear();  // Redis was emptied
   settle();
   EXPECT_EQ(to_place(), (Places{{0, 10}}));
-  set_.placed(0);
+  set_.placed(part(0));
   read(10, 40);
   EXPECT_EQ(mark_value()->log.last, looks_.point(39));
   look();

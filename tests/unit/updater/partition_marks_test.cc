@@ -24,7 +24,7 @@ TEST_F(PartitionMarks, AMarkIsNotWrittenToAServerReachedSince) {
 
 TEST_F(PartitionMarks, AnOlderReleasesMarkIsTakenOverWhereThereIsNone) {
   store_.records()[old_mark_key("p", "g", "t", 0)].bytes = "70";
-  log_.commits[0] = 100;
+  log_.commits[part(0)] = 100;
   EXPECT_EQ(assign(), 70);
   EXPECT_EQ(mark(), "70");
   set_.complete(take(70, 90));
@@ -37,7 +37,7 @@ TEST_F(PartitionMarks, AnOlderReleasesMarkIsTakenOverWhereThereIsNone) {
 TEST_F(PartitionMarks, AnOlderReleasesMarkIsNotLookedAtBesideANewOneNorAfterALoss) {
   set_mark(50);
   store_.records()[old_mark_key("p", "g", "t", 0)].bytes = "70";
-  log_.commits[0] = 100;
+  log_.commits[part(0)] = 100;
   EXPECT_EQ(assign(), 50);
   store_.records().erase(key(0));
   settle();
@@ -46,7 +46,7 @@ TEST_F(PartitionMarks, AnOlderReleasesMarkIsNotLookedAtBesideANewOneNorAfterALos
 
 TEST_F(PartitionMarks, WhatLiesBehindTheFirstGapOfAMarkIsReadAgain) {
   store_.records()[key(0)].bytes = "2 100 gaps=40-50,60-70";
-  log_.commits[0] = 100;
+  log_.commits[part(0)] = 100;
   EXPECT_EQ(assign(), 40);
   EXPECT_EQ(store_.records()[key(0)].bytes, "2 40");
 }
@@ -66,7 +66,7 @@ TEST_F(PartitionMarks, AMarkOfATopicThatWasRecreatedFallsBeforeAnythingIsRead) {
   EXPECT_EQ(assign(), 10);
   EXPECT_EQ(mark(), "10");
   EXPECT_EQ(metrics_.offset_resets.value(), 1U);
-  EXPECT_TRUE(set_.take(0, 10));
+  EXPECT_TRUE(set_.take(part(0), 10));
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 
 #include "fake_log.h"
 #include "fault_store.h"
+#include "tests/part.h"
 #include "updater/pipeline/partition_set.h"
 
 namespace fcap::updater::testing {
@@ -24,13 +25,13 @@ class PartitionSetFixture : public ::testing::Test {
     MarkOptions marks;
     marks.key_prefix = "p";
     marks.group_id = "g";
-    marks.topic = "t";
+    marks.topics = {"t"};
     return marks;
   }
 
   void set_mark(std::int64_t offset, std::int32_t partition = 0) {
     store_.records()[key(partition)].bytes = encode_mark({.position = offset});
-    log_.commits.try_emplace(partition, offset);
+    log_.commits.try_emplace(part(partition), offset);
   }
   std::string mark(std::int32_t partition = 0) {
     const auto found = store_.records().find(key(partition));
@@ -41,7 +42,7 @@ class PartitionSetFixture : public ::testing::Test {
 
   // Assigns partition 0 and gives where it begins.
   std::int64_t assign_only() {
-    std::vector<PartitionOffset> partitions{{0, PartitionOffset::kNone}};
+    std::vector<PartitionOffset> partitions{{part(0), PartitionOffset::kNone}};
     set_.assign(partitions);
     return partitions[0].offset;
   }
@@ -69,7 +70,7 @@ class PartitionSetFixture : public ::testing::Test {
 
   Batch::Range take(std::int64_t first, std::int64_t end, std::int32_t partition = 0) {
     for (std::int64_t offset = first; offset < end; ++offset) {
-      EXPECT_TRUE(set_.take(partition, offset));
+      EXPECT_TRUE(set_.take(part(partition), offset));
     }
     std::vector<Batch::Range> ranges;
     set_.seal(ranges);
@@ -82,7 +83,7 @@ class PartitionSetFixture : public ::testing::Test {
     set_.to_place(offsets);
     std::vector<std::pair<std::int32_t, std::int64_t>> all;
     all.reserve(offsets.size());
-    for (const PartitionOffset& at : offsets) all.emplace_back(at.partition, at.offset);
+    for (const PartitionOffset& at : offsets) all.emplace_back(at.partition.number, at.offset);
     return all;
   }
   using Places = std::vector<std::pair<std::int32_t, std::int64_t>>;

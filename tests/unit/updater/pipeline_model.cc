@@ -60,7 +60,7 @@ void Model::step() {
     const auto [process, partition] = *zombies_.begin();
     zombies_.erase(zombies_.begin());
     say(fmt::format("process {} learns that partition {} is another's", process, partition));
-    processes_[static_cast<std::size_t>(process)]->give_up(partition);
+    processes_[static_cast<std::size_t>(process)]->give_up(partition_of(partition));
   }
   if (chance(10)) replica_ = store_.records();
 }
@@ -86,7 +86,7 @@ void Model::heal() {
   faults_ = false;
   end_slowness();
   for (const auto& [process, partition] : std::exchange(zombies_, {})) {
-    processes_[static_cast<std::size_t>(process)]->give_up(partition);
+    processes_[static_cast<std::size_t>(process)]->give_up(partition_of(partition));
   }
   // Long enough for some looks at the log.
   for (int i = 0; i < 10'000 && (i < 200 || !came_to_rest()); ++i) {
@@ -264,7 +264,8 @@ void Model::start_process(int process) {
   processes_[static_cast<std::size_t>(process)] = std::make_unique<Process>(*this);
   std::vector<PartitionOffset> partitions;
   for (int i = 0; i < options_.partitions; ++i) {
-    if (logs_[static_cast<std::size_t>(i)].owner == process) partitions.push_back({i});
+    if (logs_[static_cast<std::size_t>(i)].owner == process)
+      partitions.push_back({partition_of(i)});
   }
   take_over(process, std::move(partitions));
 }
@@ -282,14 +283,14 @@ void Model::rebalance() {
   if (zombie) {
     zombies_.emplace(old, partition);
   } else {
-    processes_[static_cast<std::size_t>(old)]->give_up(partition);
+    processes_[static_cast<std::size_t>(old)]->give_up(partition_of(partition));
   }
   if (zombies_.erase({log.owner, partition}) > 0) {
-    processes_[static_cast<std::size_t>(log.owner)]->give_up(partition);
+    processes_[static_cast<std::size_t>(log.owner)]->give_up(partition_of(partition));
   }
   // What its new owner has under way is in front of what it asks now.
   while (store_.waiting() > 0) store_.run(0, some_fault());
-  take_over(log.owner, {{partition}});
+  take_over(log.owner, {{partition_of(partition)}});
 }
 
 void Model::take_over(int process, std::vector<PartitionOffset> partitions) {

@@ -17,6 +17,7 @@
 
 #include "events/event_decoder.h"
 #include "fault_store.h"
+#include "tests/part.h"
 #include "updater/pipeline/batch_writer.h"
 #include "updater/pipeline/partition_set.h"
 
@@ -88,6 +89,12 @@ class Model {
   [[nodiscard]] bool chance(unsigned percent) { return random_() % 100 < percent; }
   [[nodiscard]] int any(int count) {
     return static_cast<int>(random_() % static_cast<unsigned>(count));
+  }
+  /// There are topics of two partitions, so partitions of two topics have the same number.
+  [[nodiscard]] static TopicPartition partition_of(int log) { return part(log % 2, log / 2); }
+  [[nodiscard]] Log& log_of(TopicPartition partition) {
+    return logs_[2 * static_cast<std::size_t>(partition.topic) +
+                 static_cast<std::size_t>(partition.number)];
   }
   void say(std::string_view what);
   [[nodiscard]] Fingerprints stored() const;

@@ -46,7 +46,7 @@ class Model::Process final : private OffsetSource, private LogLooks {
     partitions_.assign(partitions);
     for (const PartitionOffset& at : partitions) positions_[at.partition] = at.offset;
   }
-  void give_up(std::int32_t partition) {
+  void give_up(TopicPartition partition) {
     const PartitionOffset at{partition};
     partitions_.revoke({&at, 1});
     positions_.erase(partition);
@@ -102,7 +102,7 @@ class Model::Process final : private OffsetSource, private LogLooks {
     std::vector<PartitionOffset> offsets;
     partitions_.collect_commits(offsets);
     for (const PartitionOffset& at : offsets) {
-      Log& log = model_->logs_[static_cast<std::size_t>(at.partition)];
+      Log& log = model_->log_of(at.partition);
       if (log.owner == self) log.committed = at.offset;
     }
   }
@@ -121,15 +121,15 @@ class Model::Process final : private OffsetSource, private LogLooks {
   class Stretches final : public GapLog {
    public:
     explicit Stretches(Model& model) : model_(&model) {}
-    void read(std::uint64_t ticket, std::int32_t partition, std::int64_t from,
+    void read(std::uint64_t ticket, TopicPartition partition, std::int64_t from,
               std::int64_t to) override {
       EXPECT_FALSE(reading_.contains(partition));
       reading_[partition] = {ticket, std::max(from, Log::kStart), to};
     }
-    void stop(std::int32_t partition) override { reading_.erase(partition); }
+    void stop(TopicPartition partition) override { reading_.erase(partition); }
     std::optional<Chunk> take(std::size_t messages_max) override {
       if (reading_.empty() || (model_->faults_ && model_->chance(30))) return std::nullopt;
-      const Log& log = model_->logs_[static_cast<std::size_t>(reading_.begin()->first)];
+      const Log& log = model_->log_of(reading_.begin()->first);
       Stretch& at = reading_.begin()->second;
       Chunk chunk{.ticket = at.ticket};
       if (at.to > log.end()) chunk.failure = "the log ends before";
@@ -154,11 +154,11 @@ class Model::Process final : private OffsetSource, private LogLooks {
       std::int64_t to;
     };
     Model* model_;
-    std::map<std::int32_t, Stretch> reading_;
+    std::map<TopicPartition, Stretch> reading_;
   };
 
-  [[nodiscard]] const Log& log_of(std::int32_t partition) const {
-    return model_->logs_[static_cast<std::size_t>(partition)];
+  [[nodiscard]] const Log& log_of(TopicPartition partition) const {
+    return model_->log_of(partition);
   }
 
   static MarkOptions marks(const ModelOptions& model) {
@@ -166,7 +166,7 @@ class Model::Process final : private OffsetSource, private LogLooks {
     MarkOptions options;
     options.key_prefix = "p";
     options.group_id = "g";
-    options.topic = "t";
+    options.topics = {"t", "u"};
     options.log_interval = milliseconds{1200};
     options.log_interval_min = milliseconds{60};
     options.gap_min = model.gap_min;
@@ -185,19 +185,19 @@ class Model::Process final : private OffsetSource, private LogLooks {
                   return IntakeClocks{kModelNow, kModelNow};
                 },
             .reject =
-                [](std::int32_t, const GapLog::Message&, const events::Rejected&) {
+                [](TopicPartition, const GapLog::Message&, const events::Rejected&) {
                   ADD_FAILURE() << "everything in the log is an event";
                   return false;
                 }};
   }
 
-  void ask(std::span<const std::int32_t> partitions) override {
-    for (const std::int32_t id : partitions) {
+  void ask(std::span<const TopicPartition> partitions) override {
+    for (const TopicPartition id : partitions) {
       const std::int64_t committed = log_of(id).committed;
       bounds_[id] = {committed >= 0 ? std::optional(committed) : std::nullopt, Log::kStart};
     }
   }
-  std::optional<Result<LogBounds>> answer(std::int32_t partition) override {
+  std::optional<Result<LogBounds>> answer(TopicPartition partition) override {
     // At an assignment at once, later when it pleases.
     if (!model_->store_.immediate && model_->faults_ && model_->chance(50)) return std::nullopt;
     return Result<LogBounds>(bounds_[partition]);
@@ -227,7 +227,7 @@ class Model::Process final : private OffsetSource, private LogLooks {
   }
 
   Model* model_;
-  std::map<std::int32_t, LogBounds> bounds_;
+  std::map<TopicPartition, LogBounds> bounds_;
   std::deque<Answer> looks_;
   PartitionSet partitions_;
   BatchWriter writer_;
@@ -235,7 +235,7 @@ class Model::Process final : private OffsetSource, private LogLooks {
   Stretches stretches_;
   Intake intake_;
   GapFiller filler_;
-  std::map<std::int32_t, std::int64_t> positions_;  // of the partitions that it takes for its own
+  std::map<TopicPartition, std::int64_t> positions_;  // of the partitions that it takes for its own
 };
 
 }  // namespace fcap::updater::testing

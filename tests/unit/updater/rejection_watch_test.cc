@@ -6,6 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/part.h"
+
 namespace fcap::updater {
 namespace {
 
@@ -18,7 +20,7 @@ class RejectionWatchTest : public testing::Test {
   void read(std::uint64_t messages, std::uint64_t rejected,
             events::Rejection reason = events::Rejection::kNotJson) {
     for (std::uint64_t i = 0; i < rejected; ++i) {
-      watch_.rejected({3, offset_++}, {reason, {}}, now_);
+      watch_.rejected({part(3), offset_++}, {reason, {}}, now_);
     }
     watch_.taken(messages, now_);
   }
