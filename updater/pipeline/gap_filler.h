@@ -75,6 +75,8 @@ class GapFiller {
   void turn(Clock::time_point now, bool read);
   /// Whether there is something to fill.
   [[nodiscard]] bool busy() const noexcept { return !segments_.empty(); }
+  /// Whether it waits for records of users.
+  [[nodiscard]] bool looking() const noexcept { return !lookups_.empty(); }
 
   /// Whether a batch that the filler has submitted is still worth writing.
   [[nodiscard]] bool current(const Batch& batch) const;

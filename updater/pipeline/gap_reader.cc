@@ -1,6 +1,7 @@
 #include "updater/pipeline/gap_reader.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 
 #include "base/thread.h"
 #include "kafka/handles.h"
@@ -21,7 +23,8 @@ namespace {
 
 constexpr int kGapAnswerMs = 5000;  // for a question about a partition's ends
 constexpr int kGapMessageMs = 50;   // how often it checks whether something else is wanted
-constexpr std::size_t kChunkMessages = 500;
+constexpr int kNicer = 10;
+constexpr std::size_t kChunkMessages = 250;  // a step of the filler, with its writes: a millisecond
 constexpr std::size_t kQueuedMessages = 4'000;
 constexpr std::size_t kQueuedBytes = std::size_t{8} << 20U;
 constexpr std::chrono::seconds kReaderEndsWithin{1};
@@ -35,6 +38,14 @@ Delivered delivered_from(const rd_kafka_message_t& message) noexcept {
           type == RD_KAFKA_TIMESTAMP_NOT_AVAILABLE ? -1 : ms,
           {static_cast<const char*>(message.key), message.key_len},
           {static_cast<const char*>(message.payload), message.len}};
+}
+
+/// Lowers the priority of the calling thread and of the threads that it starts from now on: on a
+/// busy machine, live messages go first.
+void lower_priority() noexcept {
+  errno = 0;
+  const int nice = ::getpriority(PRIO_PROCESS, 0);
+  if (errno == 0) (void)::setpriority(PRIO_PROCESS, 0, nice + kNicer);
 }
 
 }  // namespace
@@ -51,6 +62,9 @@ struct GapReader::State {
   using Stretches = std::map<kafka::TopicPartition, Stretch>;
 
   void run();
+  /// False when there can be none now.
+  bool make_consumer();
+  void fail_all(const std::string& why);
   void assign();
   [[nodiscard]] const std::string& topic_of(kafka::TopicPartition partition) const {
     return kafka::name_of(options.topics, partition.topic);
@@ -62,7 +76,7 @@ struct GapReader::State {
   void hand_over(std::map<kafka::TopicPartition, Chunk> chunks);
 
   const Options options;
-  kafka::LoneConsumer consumer;  // the thread's; destroyed at its end
+  kafka::LoneConsumer consumer;  // the thread's; null until it is needed
   Stretches reading;             // the thread's: what is assigned, and how far it has been read
 
   std::mutex mutex;
@@ -76,19 +90,11 @@ struct GapReader::State {
 };
 
 Result<std::unique_ptr<GapReader>> GapReader::create(Options options) {
-  const kafka::Properties defaults = {
-      // As for the reader of the ends: bytes, not messages, limit fetching.
-      {"queued.min.messages", "1000000"},   {"queued.max.messages.kbytes", "16384"},
-      {"fetch.wait.max.ms", "20"},          {"fetch.error.backoff.ms", "100"},
-      {"reconnect.backoff.max.ms", "2000"},
-  };
-  auto consumer = kafka::make_lone_consumer(options.connection, options.group_id, defaults);
-  if (!consumer.ok()) return consumer.status();
   auto state = std::make_shared<State>(std::move(options));
-  state->consumer = std::move(consumer).value();
   auto ended = std::make_shared<std::promise<void>>();
   std::unique_ptr<GapReader> self(new GapReader(state, ended->get_future()));
   auto thread = base::start_thread("fcap-gaps", [state, ended] {
+    lower_priority();
     state->run();
     state->consumer.reset();
     ended->set_value();
@@ -161,9 +167,36 @@ void GapReader::State::run() {
         reading = std::move(now);
       }
     }
+    if (reading.empty() && !consumer) continue;
+    if (!consumer && !make_consumer()) continue;
     if (renew) assign();
     if (!reading.empty()) read_some();
   }
+}
+
+bool GapReader::State::make_consumer() {
+  const kafka::Properties defaults = {
+      // As for the reader of the ends: bytes, not messages, limit fetching.
+      {"queued.min.messages", "1000000"},   {"queued.max.messages.kbytes", "16384"},
+      {"fetch.wait.max.ms", "20"},          {"fetch.error.backoff.ms", "100"},
+      {"reconnect.backoff.max.ms", "2000"},
+  };
+  auto made = kafka::make_lone_consumer(options.connection, options.group_id, defaults);
+  if (made.ok()) {
+    consumer = std::move(made).value();
+  } else {
+    fail_all(made.status().text());
+  }
+  return made.ok();
+}
+
+void GapReader::State::fail_all(const std::string& why) {
+  std::map<kafka::TopicPartition, Chunk> failed;
+  for (const auto& [partition, stretch] : reading) {
+    failed[partition].ticket = stretch.ticket;
+    failed[partition].failure = why;
+  }
+  hand_over(std::move(failed));
 }
 
 void GapReader::State::assign() {
@@ -178,13 +211,7 @@ void GapReader::State::assign() {
         ->offset = stretch.next;
   }
   const rd_kafka_resp_err_t code = rd_kafka_assign(consumer.get(), list.get());
-  if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return;
-  std::map<kafka::TopicPartition, Chunk> failed;
-  for (const auto& [partition, stretch] : reading) {
-    failed[partition].ticket = stretch.ticket;
-    failed[partition].failure = rd_kafka_err2str(code);
-  }
-  hand_over(std::move(failed));
+  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) fail_all(rd_kafka_err2str(code));
 }
 
 void GapReader::State::read_some() {

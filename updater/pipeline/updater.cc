@@ -14,6 +14,8 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kTurn{20};      // how often the loop turns when nothing happens
 constexpr milliseconds kIdlePoll{50};  // the wait for a first message when nothing is in flight
+constexpr milliseconds kFillPoll{1};   // the same while the records of a gap's users are being read
+constexpr milliseconds kLiveLate{20};  // a live batch that took longer to be written is late
 constexpr milliseconds kLagInterval{1000};
 constexpr milliseconds kAskDecoderAgain{200};
 constexpr milliseconds kLastMarks{1000};  // how long the last marks may take at a revoke
@@ -181,7 +183,12 @@ void Updater::settle(Clock::time_point now) {
 void Updater::settle_batch(Batch& batch) {
   for (const Batch::Refused& refused : batch.refused()) send_refused(batch, refused);
   for (const Batch::Range& range : batch.ranges) partitions_.complete(range);
-  if (batch.gap_ticket != 0 && filler_) filler_->written(batch);
+  if (batch.gap_ticket == 0) {
+    const Clock::time_point now = Clock::now();
+    if (now - batch.submitted_at > kLiveLate) pace_.late(now);
+  } else if (filler_) {
+    filler_->written(batch);
+  }
   observe_delay(batch);
   writer_.release(batch);
 }
@@ -234,13 +241,23 @@ void Updater::observe_delay(const Batch& batch) {
   metrics_->event_delay.observe(std::max(delay, milliseconds{0}), batch.messages);
 }
 
-void Updater::read_batch() {
+milliseconds Updater::first_wait() const noexcept {
+  if (filler_ && filler_->looking()) return std::min(kFillPoll, options_.batch_wait);
   const bool idle = writer_.batches_in_flight() == 0 && !(filler_ && filler_->busy());
+  return idle ? kIdlePoll : options_.batch_wait;
+}
+
+void Updater::read_batch() {
   messages_.limit(writer_.room());
-  const bool one_assignment =
-      consumer_->poll(messages_, idle ? kIdlePoll : options_.batch_wait, options_.batch_wait);
-  // The batch is not full, so nothing that was fetched is still waiting.
-  if (!messages_.full()) silence_.set_drained(Clock::now());
+  const bool one_assignment = consumer_->poll(messages_, first_wait(), options_.batch_wait);
+  const Clock::time_point now = Clock::now();
+  if (!messages_.messages().empty()) pace_.live(now);
+  if (messages_.full()) {
+    pace_.late(now);
+  } else {
+    // Nothing that was fetched is still waiting.
+    silence_.set_drained(now);
+  }
   if (one_assignment) {
     take_messages();
     for (const auto& [partition, end] : consumer_->ends_reached()) {

@@ -27,6 +27,7 @@
 #include "updater/pipeline/coalescer.h"
 #include "updater/pipeline/dead_letter.h"
 #include "updater/pipeline/dead_letter_box.h"
+#include "updater/pipeline/fill_pace.h"
 #include "updater/pipeline/gap_filler.h"
 #include "updater/pipeline/gap_reader.h"
 #include "updater/pipeline/gap_times.h"
@@ -125,6 +126,7 @@ class Updater final : private kafka::AssignmentListener, private OffsetSource {
   void place_from_scratch();
   void look_for_silence(Clock::time_point now);
   void read_batch();
+  [[nodiscard]] std::chrono::milliseconds first_wait() const noexcept;
   void take_messages();
   bool take_message(TopicPartition partition, const rd_kafka_message_t& message,
                     const IntakeClocks& judged_by, Batch& batch);
@@ -165,6 +167,7 @@ class Updater final : private kafka::AssignmentListener, private OffsetSource {
   PartitionSet partitions_;
   BatchWriter writer_;
   GapTimes gap_times_;
+  FillPace pace_;
   std::unique_ptr<GapFiller> filler_;  // null: gaps are read in line
   DeadLetterBox letters_;
   RejectionWatch rejections_;

@@ -54,7 +54,10 @@ OpenGaps Updater::open_gaps() {
 }
 
 void Updater::fill_gaps(Clock::time_point now, bool read) {
-  if (gap_reader_) filler_->turn(now, read);
+  if (!gap_reader_) return;
+  const Clock::time_point began = Clock::now();
+  filler_->turn(now, pace_.due(now) && read);
+  pace_.worked(Clock::now() - began);
 }
 
 }  // namespace fcap::updater
