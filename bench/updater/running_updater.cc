@@ -94,6 +94,10 @@ std::uint64_t RunningUpdater::gap_offsets() const {
   return metric(get("/metrics"), "fcap_updater_gap_offsets");
 }
 
+std::uint64_t RunningUpdater::gap_messages() const {
+  return metric(get("/metrics"), "fcap_updater_gap_messages_total");
+}
+
 void RunningUpdater::wait_for_gap() const {
   const auto until = steady_clock::now() + kStart;
   while (gap_offsets() == 0) {

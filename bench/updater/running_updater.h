@@ -45,6 +45,8 @@ class RunningUpdater {
   [[nodiscard]] Numbers drain(std::uint64_t events) const;
   /// How many offsets are in gaps.
   [[nodiscard]] std::uint64_t gap_offsets() const;
+  /// How many messages of gaps have been read.
+  [[nodiscard]] std::uint64_t gap_messages() const;
   /// Until it has noticed a loss that is large enough.
   void wait_for_gap() const;
   void end(int signal) { (void)process_.end(signal); }

@@ -239,6 +239,7 @@ class UpdaterPart {
     empty_redis();
     updater.wait_for_gap();
     Numbers open = live();
+    open["filled"] = static_cast<double>(updater.gap_messages());
     open["left"] = static_cast<double>(updater.gap_offsets());
     keep("gap_open", open);
     updater.end(SIGTERM);
@@ -332,6 +333,7 @@ class UpdaterPart {
          {"p99_ms", "p99 ms", 1},
          {"max_ms", "max ms", 1},
          {"unseen", "unseen", 0},
+         {"filled", "read of the gap", 0},
          {"left", "still missing at the end", 0}});
     row("gap", "before", "gap_before", "before");
     row("gap", "open", "gap_open", "while the gap is open");

@@ -83,7 +83,7 @@ struct PipelineSettings {
   milliseconds commit_interval{1'000};
   milliseconds mark_interval{100};
   /// So many messages that may be missing do not hold up the later ones; 0: all do.
-  std::int64_t gap_messages_min = 0;
+  std::int64_t gap_messages_min = 200'000;
   /// The longest that revoke and exit wait for what is in flight.
   milliseconds drain_timeout{20'000};
 };
