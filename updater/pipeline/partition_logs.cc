@@ -97,8 +97,7 @@ void PartitionSet::report_retention_start(TopicPartition id, const Partition& p,
 bool PartitionSet::mark_look_done(TopicPartition id, Partition& p) {
   if (p.mark_verdict) return true;
   const Mark::Value& found = p.mark->found();
-  const bool nothing_known = !found || (found->log.cluster.empty() && !found->log.last);
-  if (looks_ == nullptr || nothing_known) {
+  if (looks_ == nullptr || !found) {
     p.mark_verdict.emplace();
     return true;
   }

@@ -106,6 +106,15 @@ TEST_F(PartitionLogs, AMarkNamesTheLastMessageBelowItAndWhatWasFoundAgain) {
   EXPECT_EQ(metrics_.offset_resets.value(), 0U);
 }
 
+TEST_F(PartitionLogs, AMarkBeyondTheLogsEndIsNotOfThisLogWhateverElseItKnows) {
+  store_.records()[key(0)].bytes = encode_mark({.position = 276, .gaps = {{5, 276}}});
+  log_.commits[part(0)] = 276;
+  looks_.high = 43;
+  EXPECT_EQ(begin(), (Places{{0, 10}}));
+  EXPECT_TRUE(was_said("it ends at offset 43, what was read reached 276"));
+  EXPECT_EQ(set_.offsets_missing(), 0);
+}
+
 TEST_F(PartitionLogs, ANewPartitionsMarkKnowsItsClusterAndLogSoon) {
   EXPECT_EQ(begin(), (Places{{0, 10}}));
   read(10, 20);
