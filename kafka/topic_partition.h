@@ -23,6 +23,7 @@ struct TopicPartition {
   TopicIndex topic = {};
   std::int32_t number = 0;
 
+  // NOLINTNEXTLINE(modernize-use-nullptr): which clang-tidy 14 says of every such operator
   friend auto operator<=>(const TopicPartition&, const TopicPartition&) = default;
 };
 

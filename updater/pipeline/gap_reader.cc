@@ -73,7 +73,7 @@ struct GapReader::State {
   void take_message(kafka::TopicPartition partition, MessagePtr message, Chunk& chunk,
                     std::vector<MessagePtr>& kept);
   void find_beginning(kafka::TopicPartition partition, Stretch& stretch, Chunk& chunk);
-  void hand_over(std::map<kafka::TopicPartition, Chunk> chunks);
+  void hand_over(std::map<kafka::TopicPartition, Chunk>&& read);
 
   const Options options;
   kafka::LoneConsumer consumer;  // the thread's; null until it is needed
@@ -182,12 +182,12 @@ bool GapReader::State::make_consumer() {
       {"reconnect.backoff.max.ms", "2000"},
   };
   auto made = kafka::make_lone_consumer(options.connection, options.group_id, defaults);
-  if (made.ok()) {
-    consumer = std::move(made).value();
-  } else {
+  if (!made.ok()) {
     fail_all(made.status().text());
+    return false;
   }
-  return made.ok();
+  consumer = std::move(made).value();
+  return true;
 }
 
 void GapReader::State::fail_all(const std::string& why) {
@@ -285,7 +285,7 @@ void GapReader::State::find_beginning(kafka::TopicPartition partition, Stretch& 
   }
 }
 
-void GapReader::State::hand_over(std::map<kafka::TopicPartition, Chunk> read) {
+void GapReader::State::hand_over(std::map<kafka::TopicPartition, Chunk>&& read) {
   const std::lock_guard lock(mutex);
   for (auto& [partition, chunk] : read) {
     const auto want = wanted.find(partition);
