@@ -162,8 +162,8 @@ class UpdaterPart {
   // take hardly longer than Redis needs for that.
   void measure_slow() {
     const std::uint64_t events = slow_events();
-    const auto received = [this] {
-      return std::stod(console_.info("stats", "total_net_input_bytes"));
+    const auto total = [this](const char* field) {
+      return std::stod(console_.info("stats", field));
     };
     say("{} events over a Redis that is stopped most of the time …", events);
     (void)fill_topic(servers_, kSlow, events, events / 10);
@@ -175,7 +175,8 @@ class UpdaterPart {
       keep("slow_limit", measure_commands(servers_, commands, events));
     }
     empty_redis();
-    const double before = received();
+    const double bytes_before = total("total_net_input_bytes");
+    const double commands_before = total("total_commands_processed");
     Numbers found;
     {
       const SlowedProcess slowed(servers_.redis_pid);
@@ -183,7 +184,9 @@ class UpdaterPart {
       found = updater.drain(events);
       updater.end(SIGKILL);
     }
-    found["bytes_per_event"] = (received() - before) / static_cast<double>(events);
+    const auto count = static_cast<double>(events);
+    found["bytes_per_event"] = (total("total_net_input_bytes") - bytes_before) / count;
+    found["commands_per_event"] = (total("total_commands_processed") - commands_before) / count;
     keep("slow_updater", found);
   }
 
@@ -318,6 +321,7 @@ class UpdaterPart {
                     slow_events()),
         {{"events_per_second", "events/s", 0},
          {"bytes_per_event", "bytes per event", 1},
+         {"commands_per_event", "commands per event", 2},
          {"redis_cpu_us", "Redis CPU µs", 2}});
     row("slow", "updater", "slow_updater", "fcap-updater");
     row("slow", "limit", "slow_limit", "the commands for a fast Redis, from memory");
