@@ -28,10 +28,10 @@ class RecordReader {
   /// after a loss. None: none is, or what the updater has recorded cannot be read.
   std::optional<Instant> missing_before();
 
-  /// None: there is no record.
+  /// nullopt: there is no record.
   Result<std::optional<std::string>> read(const std::string& user);
 
-  /// Until the record expires; none: it never does, or there is none.
+  /// Until the record expires; nullopt: it never expires, or there is no record.
   Result<std::optional<std::chrono::milliseconds>> time_to_live(const std::string& user);
 
   [[nodiscard]] std::string key_of(const std::string& user) const;

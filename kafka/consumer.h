@@ -158,13 +158,13 @@ class Consumer {
   /// partitions that have begun. One whose seek failed stays where it is and is named in `failed`.
   void seek(std::span<const PartitionOffset> partitions, std::vector<TopicPartition>& failed);
 
-  /// The group's committed offsets; kNone where there is none.
+  /// The group's committed offsets; kNone where nothing was committed.
   Status committed(std::vector<PartitionOffset>& partitions, std::chrono::milliseconds timeout);
-  /// The first offset of each partition whose message is not before `time`; kNone where there is
-  /// none.
+  /// The first offset of each partition whose message is not before `time`; kNone where all
+  /// messages are older.
   Status offsets_at(Instant time, std::vector<PartitionOffset>& partitions,
                     std::chrono::milliseconds timeout);
-  /// The first offset there is and the one after the last.
+  /// The first existing offset and the one after the last.
   struct Watermarks {
     std::int64_t low = 0;
     std::int64_t high = 0;

@@ -19,7 +19,7 @@ void AsyncRead::prepare(Async& owner) noexcept {
 }
 
 void AsyncRead::complete(const StoreOutcome& outcome) noexcept {
-  // The Async may be gone, so nothing of it is looked at before the claim.
+  // The Async may be gone, so none of its members is read before the claim.
   if (!by_executor_ && (phase_.load(std::memory_order_acquire) & kSubmitted) != 0) {
     // The usual case, in one step. Nobody else answers what is claimed here, so that end() may
     // take kLeft for granted.

@@ -23,7 +23,7 @@ inline constexpr std::size_t kHugePageBytes = std::size_t{2} << 20U;
   void* const memory =
       ::mmap(nullptr, reserved, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) throw std::bad_alloc();
-  // Gives back what lies before the first boundary, and behind the end.
+  // Unmaps the bytes before the first boundary and after the end.
   char* const begin = static_cast<char*>(memory);
   const auto before = -reinterpret_cast<std::uintptr_t>(memory) % kHugePageBytes;
   char* const aligned = begin + before;

@@ -24,8 +24,8 @@ struct LogIdentity {
   std::string cluster = {};
   /// The last message delivered below the mark's position.
   std::optional<LogPoint> last = {};
-  /// The last message that was delivered and later found in the log again; if there is none at or
-  /// before `last`, the first one delivered.
+  /// The last message up to `last` that was delivered and later found in the log again. If no
+  /// message was found again yet, the first one delivered.
   std::optional<LogPoint> checked = {};
 
   friend bool operator==(const LogIdentity&, const LogIdentity&) = default;

@@ -48,7 +48,7 @@ struct Rewind {
   friend bool operator==(const Rewind&, const Rewind&) = default;
 };
 
-/// `found`: the mark read now; none: there is none.
+/// `found`: the mark read now; nullopt: Redis has no mark.
 [[nodiscard]] Rewind decide_rewind(const MarkCheck& check, const std::optional<Claim>& found);
 
 /// Where a newly assigned partition begins.

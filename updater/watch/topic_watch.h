@@ -32,7 +32,7 @@ struct TopicWatchOptions {
   kafka::Connection connection;
   std::string topic;
   kafka::TopicIndex index = {};   ///< the topic's
-  std::string dead_letter_topic;  ///< empty: there is none
+  std::string dead_letter_topic;  ///< empty: no dead letters are sent
   std::string group_id;
   std::chrono::milliseconds retention = kDefaultRetention;
   std::chrono::milliseconds interval{2000};
