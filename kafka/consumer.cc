@@ -342,9 +342,14 @@ void Consumer::resume(std::span<const PartitionOffset> partitions) {
 void Consumer::seek(std::span<const PartitionOffset> partitions,
                     std::vector<TopicPartition>& failed) {
   constexpr int kSeekTimeoutMs = 5000;
+  // Older versions wait for that many microseconds, which is often too short although the seek is
+  // done afterwards (librdkafka's pull request 4230).
+  constexpr int kFixed = 0x020100ff;
+  static const int timeout_ms =
+      rd_kafka_version() < kFixed ? kSeekTimeoutMs * 1000 : kSeekTimeoutMs;
   const auto list = list_of(partitions);
   const Ptr<rd_kafka_error_t> error(
-      rd_kafka_seek_partitions(handle_.get(), list.get(), kSeekTimeoutMs));
+      rd_kafka_seek_partitions(handle_.get(), list.get(), timeout_ms));
   for (int i = 0; i < list->cnt; ++i) {
     const rd_kafka_topic_partition_t& at = list->elems[i];
     const auto code = error ? rd_kafka_error_code(error.get()) : at.err;

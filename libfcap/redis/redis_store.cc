@@ -9,17 +9,23 @@ namespace {
 
 class RedisStore final : public Store {
  public:
-  RedisStore(std::shared_ptr<Client> client, StorePools& pools)
-      : client_(*client), pools_(pools), owned_client_(std::move(client)) {}
+  RedisStore(std::shared_ptr<Client> client, StorePools& pools, Deadlines deadlines)
+      : client_(*client),
+        pools_(pools),
+        patient_(deadlines == Deadlines::kProgress),
+        owned_client_(std::move(client)) {}
 
   void get(std::string_view key, Deadline deadline, StoreCompletion& done) noexcept override {
-    pooled(pools_.gets).start(key, deadline, done);
+    GetOperation& operation = pooled(pools_.gets);
+    operation.patient = patient_;
+    operation.start(key, deadline, done);
   }
 
   void append(std::string_view key, std::string_view bytes, Instant expire_at, Deadline deadline,
               StoreCompletion& done) noexcept override {
     AppendsOperation& operation = pooled(pools_.appends);
     operation.begin(&done, nullptr);
+    operation.patient = patient_;
     operation.add({.key = key, .bytes = bytes, .expire_at = expire_at}, 0);
     operation.start(slot_of(key), deadline);
   }
@@ -32,7 +38,9 @@ class RedisStore final : public Store {
 
   void compare_and_set(const CompareAndSet& change, Deadline deadline,
                        StoreCompletion& done) noexcept override {
-    pooled(pools_.compare_and_sets).start(change, deadline, done);
+    CompareAndSetOperation& operation = pooled(pools_.compare_and_sets);
+    operation.patient = patient_;
+    operation.start(change, deadline, done);
   }
 
   [[nodiscard]] StoreHealth health() const override { return client_.health(); }
@@ -69,17 +77,18 @@ class RedisStore final : public Store {
 
   Client& client_;
   StorePools& pools_;
+  const bool patient_;
   // Last, so that callbacks during the client's destruction find the rest intact.
   std::shared_ptr<Client> owned_client_;
 };
 
 }  // namespace
 
-std::unique_ptr<Store> make_redis_store(std::shared_ptr<Client> client) {
+std::unique_ptr<Store> make_redis_store(std::shared_ptr<Client> client, Deadlines deadlines) {
   // The client may have other owners and outlive the store with operations pending.
   auto pools = std::make_shared<StorePools>(client->operations_max());
   client->keep(pools);
-  return std::make_unique<RedisStore>(std::move(client), *pools);
+  return std::make_unique<RedisStore>(std::move(client), *pools, deadlines);
 }
 
 }  // namespace fcap::redis

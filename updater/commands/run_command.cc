@@ -14,7 +14,6 @@
 #include <fcap/version.h>
 
 #include "events/event_decoder.h"
-#include "redis/redis_store.h"
 #include "sources/rule_refresher.h"
 #include "updater/commands/command_line.h"
 #include "updater/commands/options.h"
@@ -84,7 +83,7 @@ class Daemon {
 };
 
 Status Daemon::prepare() {
-  auto redis = connect_redis(settings_);
+  auto redis = connect_redis(settings_, redis::Deadlines::kProgress);
   if (!redis.ok()) return redis.status();
   redis_ = std::move(redis).value();
   health_.add_check(
@@ -270,12 +269,12 @@ std::string redis_trouble(const redis::Client& client) {
   return fmt::format("redis: not connected{}{}", why.empty() ? "" : ": ", why);
 }
 
-Result<RedisParts> connect_redis(const Settings& settings) {
+Result<RedisParts> connect_redis(const Settings& settings, redis::Deadlines deadlines) {
   auto client = redis::Client::create(redis_options(settings, log_callback("redis")));
   if (!client.ok()) return client.status();
   RedisParts parts;
   parts.client = std::move(client).value();
-  parts.store = redis::make_redis_store(parts.client);
+  parts.store = redis::make_redis_store(parts.client, deadlines);
   return parts;
 }
 

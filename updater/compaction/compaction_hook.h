@@ -28,6 +28,9 @@ class CompactionHook {
     }
   }
 
+  /// Whether writes wait for a slow Redis: compaction then takes little of it.
+  virtual void set_writes_wait(bool wait) noexcept = 0;
+
  protected:
   ~CompactionHook() = default;
 };

@@ -10,6 +10,11 @@ namespace {
 /// How often the table is looked at when nothing is under way.
 constexpr std::chrono::milliseconds kTurn{50};
 
+/// While writes wait for a slow Redis, one record is compacted per this many that are written. It
+/// costs Redis as much as 15 to 20 appends, so that compaction takes a twentieth of its time.
+constexpr std::size_t kWrittenPerCompaction = 300;
+constexpr std::size_t kWrittenMax = 20 * kWrittenPerCompaction;  // that are saved up
+
 }  // namespace
 
 Compactor::Compactor(Store& store, const Options& options,
@@ -59,6 +64,7 @@ void Compactor::on_users_written(std::span<const Written> written) noexcept {
     for (std::size_t i = 0; i < some.size(); ++i) users_.prefetch_place(hashes[i]);
     for (std::size_t i = 0; i < some.size(); ++i) users_.prefetch_neighbours(hashes[i]);
     for (std::size_t i = 0; i < some.size(); ++i) note(some[i], hashes[i], now);
+    if (writes_wait_) written_ = std::min(written_ + some.size(), kWrittenMax);
   }
 }
 
@@ -80,6 +86,12 @@ void Compactor::note(const Written& written, std::uint64_t hash, Clock::time_poi
   }
 }
 
+void Compactor::set_writes_wait(bool wait) noexcept {
+  const std::lock_guard lock(mutex_);
+  writes_wait_ = wait;
+  if (!wait) written_ = 0;
+}
+
 void Compactor::set_rules(std::shared_ptr<const RuleSet> rules) {
   const std::lock_guard lock(mutex_);
   rules_ = std::move(rules);
@@ -94,9 +106,14 @@ void Compactor::take_rules() {
 bool Compactor::take(Clock::time_point quiet_until, std::string& key) {
   const std::lock_guard lock(mutex_);
   metrics_->queued_users.set(static_cast<std::int64_t>(users_.size() + due_.size()));
-  if (due_.empty()) return users_.take_quiet(quiet_until, key);
-  key = std::move(due_.front());
-  due_.pop_front();
+  if (writes_wait_ && written_ < kWrittenPerCompaction) return false;
+  if (!due_.empty()) {
+    key = std::move(due_.front());
+    due_.pop_front();
+  } else if (!users_.take_quiet(quiet_until, key)) {
+    return false;
+  }
+  if (writes_wait_) written_ -= kWrittenPerCompaction;
   return true;
 }
 
@@ -147,6 +164,7 @@ void Compactor::work() {
 
 void Compactor::drain(Clock::time_point until) {
   // Everything is quiet once the writers have stopped.
+  set_writes_wait(false);
   while (Clock::now() < until) {
     start_due(Clock::time_point::max());
     if (records_.in_flight() == 0) return;

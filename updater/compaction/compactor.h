@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
@@ -50,6 +51,7 @@ class Compactor final : public CompactionHook {
   void on_user_written(std::string_view key, std::size_t length_after_bytes,
                        std::size_t appended_bytes) noexcept override;
   void on_users_written(std::span<const Written> written) noexcept override;
+  void set_writes_wait(bool wait) noexcept override;
   void set_rules(std::shared_ptr<const RuleSet> rules);
 
   void start();
@@ -75,6 +77,8 @@ class Compactor final : public CompactionHook {
   std::deque<std::string> due_;           // guarded by mutex_; at most users_max
   std::shared_ptr<const RuleSet> rules_;  // guarded by mutex_
   bool rules_changed_ = false;            // guarded by mutex_
+  bool writes_wait_ = false;              // guarded by mutex_
+  std::size_t written_ = 0;               // guarded by mutex_; records, while writes wait
   bool stopping_ = false;                 // guarded by mutex_
   std::condition_variable stopping_changed_;
   std::thread thread_;

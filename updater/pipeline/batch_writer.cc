@@ -18,7 +18,7 @@ BatchWriter::BatchWriter(Store& store, CompactionHook* hook, const WriteOptions&
       log_(std::move(log)),
       backoff_(options.backoff_min, options.backoff_max, base::seeded_jitter(options.jitter_seed)),
       epoch_(std::move(epoch)),
-      window_(options.deadline / 4, options.writes_in_flight_max) {
+      window_(options.deadline, options.writes_in_flight_max) {
   if (epoch_) known_.emplace(options.known_records_max);
 }
 
@@ -243,6 +243,9 @@ bool BatchWriter::full() const noexcept {
 
 void BatchWriter::publish() noexcept {
   metrics_->in_flight_bytes.set(static_cast<std::int64_t>(bytes_in_flight_));
+  if (hook_ == nullptr) return;
+  // A batch takes half of the window, so that half of it or more is in flight while others wait.
+  hook_->set_writes_wait(window_.reduced() && writes_in_flight_ >= window_.writes() / 2);
 }
 
 }  // namespace fcap::updater

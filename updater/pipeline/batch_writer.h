@@ -33,8 +33,8 @@ struct WriteOptions {
   std::chrono::milliseconds backoff_min{20};
   std::chrono::milliseconds backoff_max{2000};
   std::size_t batches_in_flight_max = 4;
-  /// The most writes in flight. The actual number is adjusted so that Redis takes less than a
-  /// quarter of the deadline for them.
+  /// The most writes in flight. The actual number is adjusted so that Redis does not take longer
+  /// than the deadline for them.
   std::size_t writes_in_flight_max = 80'000;
   /// How many of these may be for gaps: at most this number, and at most a fifth.
   std::size_t gap_writes_in_flight_max = 1'000;

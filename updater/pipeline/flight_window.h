@@ -38,6 +38,8 @@ class FlightWindow {
   void timed_out(Clock::time_point sent, Clock::time_point now) noexcept { shrink(sent, now); }
 
   [[nodiscard]] std::size_t writes() const noexcept { return writes_; }
+  /// Whether Redis takes less than the most that could be sent to it.
+  [[nodiscard]] bool reduced() const noexcept { return writes_ < writes_max_; }
 
  private:
   void shrink(Clock::time_point sent, Clock::time_point now) noexcept {

@@ -53,7 +53,7 @@ struct UpdaterOptions {
   std::chrono::milliseconds commit_interval{1000};
   /// Partitions are paused when Redis has held the pipeline up for this long. Not sooner: pausing
   /// throws away what was fetched ahead (librdkafka 2.0.2), and a short hiccup needs no pause.
-  std::chrono::milliseconds pause_after{500};
+  std::chrono::milliseconds pause_after{3000};
   /// The longest that a revoke and the end of run() wait for what is in flight.
   std::chrono::milliseconds drain_timeout{20'000};
   /// The longest that the end of run() waits for Kafka besides, after the last commit.

@@ -28,7 +28,7 @@ RunningUpdater::RunningUpdater(const Options& options) : log_(std::make_shared<L
   auto client = redis::Client::create(redis);
   if (!client.ok()) throw std::runtime_error(client.status().text());
   client_ = std::move(client).value();
-  store_ = redis::make_redis_store(client_);
+  store_ = redis::make_redis_store(client_, redis::Deadlines::kProgress);
   decoder_ = events::make_json_event_decoder();
 
   updater::UpdaterOptions wanted = options.updater;

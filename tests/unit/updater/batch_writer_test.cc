@@ -27,6 +27,8 @@ class Hook final : public CompactionHook {
                        std::size_t appended) noexcept override {
     calls.emplace_back(std::string(key), length, appended);
   }
+  void set_writes_wait(bool wait) noexcept override { writes_wait = wait; }
+  bool writes_wait = false;
   std::vector<std::tuple<std::string, std::size_t, std::size_t>> calls;
 };
 
@@ -84,6 +86,15 @@ TEST_F(BatchWriterTest, ABatchIsDoneWhenAllItsWritesAre) {
   ASSERT_EQ(hook_.calls.size(), 3U);
   EXPECT_EQ(std::get<0>(hook_.calls[0]), "p:{u0}");
   EXPECT_EQ(std::get<1>(hook_.calls[0]), store_.records().at("p:{u0}").bytes.size());
+}
+
+TEST_F(BatchWriterTest, CompactionIsToldWhetherWritesWait) {
+  store_.immediate = false;
+  writer_.submit(filled(static_cast<int>(FlightWindow::kWritesAtStart / 2)));
+  EXPECT_TRUE(hook_.writes_wait);
+  store_.run_all();
+  EXPECT_EQ(pump_until_done().size(), 1U);
+  EXPECT_FALSE(hook_.writes_wait);
 }
 
 TEST_F(BatchWriterTest, OnlyTheWriteThatFailedIsTriedAgain) {

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <random>
 #include <string>
@@ -343,6 +344,75 @@ TEST_F(Compaction, StoppingWithoutADrainLeavesThemToTheSweep) {
   write(compactor, "k", 1);
   compactor.stop();
   EXPECT_FALSE(is_compact("k"));
+}
+
+// Does not answer reads until it is told to.
+class SilentStore final : public Store {
+ public:
+  void get(std::string_view, Deadline, StoreCompletion& done) noexcept override {
+    const std::lock_guard lock(mutex_);
+    waiting_.push_back(&done);
+    most_ = std::max(most_, waiting_.size());
+  }
+  void append(std::string_view, std::string_view, Instant, Deadline,
+              StoreCompletion& done) noexcept override {
+    done.complete({});
+  }
+  void compare_and_set(const CompareAndSet&, Deadline, StoreCompletion& done) noexcept override {
+    done.complete({});
+  }
+
+  // Says of all that wait that there is no record.
+  void answer() {
+    std::vector<StoreCompletion*> waiting;
+    {
+      const std::lock_guard lock(mutex_);
+      waiting_.swap(waiting);
+    }
+    for (StoreCompletion* done : waiting) {
+      done->complete({.code = StoreCode::kNotFound});
+      ++answered_;
+    }
+  }
+  [[nodiscard]] std::size_t answered() const noexcept { return answered_; }
+  // How many have waited at once, at most.
+  [[nodiscard]] std::size_t most() {
+    const std::lock_guard lock(mutex_);
+    return most_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<StoreCompletion*> waiting_;  // guarded by mutex_
+  std::size_t most_ = 0;                   // guarded by mutex_
+  std::size_t answered_ = 0;
+};
+
+TEST_F(Compaction, TakesLittleOfASlowRedisWhileWritesWait) {
+  constexpr std::size_t kRecords = 40;
+  constexpr std::size_t kAllowed = 3;  // one per 300 that are written
+  SilentStore store;
+  Compactor compactor(
+      store, {.quiet_after = 1h, .drain_timeout = 0ms}, [] { return kNow; }, metrics_);
+  const auto make_due = [&] {
+    for (std::size_t i = 0; i < kRecords; ++i) {
+      compactor.on_user_written("k" + std::to_string(i), 1'000'000, 1'000'000);
+    }
+  };
+  const std::vector<CompactionHook::Written> written(kAllowed * 300, {"other", 10, 10});
+  compactor.set_writes_wait(true);
+  make_due();
+  compactor.on_users_written(written);
+  compactor.start();
+  EXPECT_TRUE(eventually([&] { return store.most() == kAllowed; })) << store.most();
+  store.answer();
+  compactor.on_users_written(written);
+  EXPECT_TRUE(eventually([&] { return store.answer(), store.answered() == 2 * kAllowed; }));
+  EXPECT_EQ(store.most(), kAllowed);
+
+  compactor.set_writes_wait(false);
+  EXPECT_TRUE(eventually([&] { return store.most() == kRecords - 2 * kAllowed; })) << store.most();
+  store.answer();
 }
 
 TEST_F(Compaction, WhatThereIsNoRoomForIsCounted) {
