@@ -23,7 +23,7 @@ class GetOperation final : public StoreOperation {
   void on_done(TransportCode code) noexcept override;
 };
 
-/// The script that compares and stores.
+/// The script that compares and stores; SET with NX where there must be no record.
 class CompareAndSetOperation final : public StoreOperation {
  public:
   using StoreOperation::StoreOperation;
@@ -32,6 +32,9 @@ class CompareAndSetOperation final : public StoreOperation {
   void on_done(TransportCode code) noexcept override;
 
  private:
+  void write_creation(const Store::CompareAndSet& change);
+  void write_script(const Store::CompareAndSet& change);
+
   bool whole_script_ = false;
   bool stored_ = false;
   bool shrinks_ = false;   // the record: allowed also where Redis' memory is full

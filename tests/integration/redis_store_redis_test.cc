@@ -231,12 +231,24 @@ TEST_F(RedisStore, CompareAndSetToNothingDeletes) {
 
 TEST_F(RedisStore, TheScriptGoesByItsHashAndComesBackAfterAScriptFlush) {
   const Instant at = in(std::chrono::hours{1});
-  EXPECT_EQ(calls_->compare_and_set("k", std::nullopt, "1", at).code, StoreCode::kOk);
+  calls_->append("k", "0", at);
+  EXPECT_EQ(calls_->compare_and_set("k", "0", "1", at).code, StoreCode::kOk);
   EXPECT_EQ(redis_->command({"SCRIPT", "EXISTS", std::string(redis::compare_and_set_sha())}), "1");
   EXPECT_EQ(redis_->command({"SCRIPT", "FLUSH"}), "OK");
   EXPECT_EQ(calls_->compare_and_set("k", "1", "2", at).code, StoreCode::kOk);
   EXPECT_EQ(calls_->compare_and_set("k", "1", "3", at).code, StoreCode::kConflict);
   EXPECT_EQ(calls_->get("k").record, "2");
+}
+
+TEST_F(RedisStore, ANewRecordNeedsNoScript) {
+  const Instant at = in(std::chrono::hours{1});
+  EXPECT_EQ(calls_->compare_and_set("k", std::nullopt, "1", at).code, StoreCode::kOk);
+  EXPECT_EQ(redis_->command({"PEXPIRETIME", "k"}), std::to_string(to_ms(at)));
+  EXPECT_EQ(calls_->compare_and_set("k", std::nullopt, "2", at + std::chrono::hours{1}).code,
+            StoreCode::kConflict);
+  EXPECT_EQ(calls_->get("k").record, "1");
+  EXPECT_EQ(redis_->command({"PEXPIRETIME", "k"}), std::to_string(to_ms(at)));
+  EXPECT_EQ(redis_->command({"SCRIPT", "EXISTS", std::string(redis::compare_and_set_sha())}), "0");
 }
 
 TEST_F(RedisStore, AWrongTypeIsTheServersErrorWithItsText) {

@@ -221,6 +221,7 @@ TEST_F(ReplayTest, StopsAboveTheMemoryMarkAndGoesOnFromThere) {
   ReplayOptions tight = options();
   tight.redis_bytes_max = 1;
   tight.batch_messages_max = 1'000;
+  tight.collected_events_max = 1'000;
   const ReplaySummary stopped = replay(tight);
   EXPECT_EQ(stopped.end, ReplaySummary::End::kMemory);
   EXPECT_LT(stopped.messages_read, 20'000U);

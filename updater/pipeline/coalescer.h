@@ -76,10 +76,13 @@ class Coalescer {
   /// the entries rather than bytes (replay).
   template <typename Visit>
   void for_each_user(Visit&& visit) {
-    for (const User& user : users_) {
-      gather(user);
-      visit(key_of(user), scratch_, erased_until_);
-    }
+    for (std::size_t i = 0; i < users_.size(); ++i) visit_user(i, visit);
+  }
+  /// The same for one of them, `i` below users().
+  template <typename Visit>
+  void visit_user(std::size_t i, Visit&& visit) {
+    gather(users_[i]);
+    visit(key_of(users_[i]), scratch_, erased_until_);
   }
 
   /// Encodes what was added into `out` (whose contents are replaced) and starts again from empty.

@@ -182,7 +182,7 @@ bool Replay::read_range(const std::stop_token& stop) {
       return false;
     }
     const auto now = Clock::now();
-    if (too_much_memory(now)) {
+    if (collected_to_.empty() && too_much_memory(now)) {
       summary_.end = ReplaySummary::End::kMemory;
       return false;
     }
@@ -210,6 +210,8 @@ bool Replay::begin_again() {
   }
   if (again) {
     spans_ = whole_spans_;
+    collected_to_.clear();
+    coalescer_.clear();
     if (start_reading().ok()) return true;
   }
   summary_.end = ReplaySummary::End::kLost;
@@ -223,6 +225,19 @@ bool Replay::step(const std::stop_token& stop) {
     messages_.limit(std::max<std::size_t>(static_cast<std::size_t>(per_turn), 1));
   }
   (void)consumer_->poll(messages_, kFirstWait, kMoreWait);
+  const bool collected = collect(stop);
+  const bool more_wait = messages_.full();
+  messages_.clear();
+  if (!collected) return false;
+  const bool enough = coalescer_.events() >= options_.collected_events_max;
+  if (!enough && more_wait && options_.messages_per_second <= 0) return true;
+  if (!write_collected(stop)) return false;
+  note_ends();
+  finish_partitions();
+  return true;
+}
+
+bool Replay::collect(const std::stop_token& stop) {
   const auto messages = messages_.messages();
   if (!messages.empty()) {
     rd_kafka_timestamp_type_t type = RD_KAFKA_TIMESTAMP_NOT_AVAILABLE;
@@ -233,23 +248,23 @@ bool Replay::step(const std::stop_token& stop) {
   // first, so the newest timestamp that it knows of says little. What is in Redis is trimmed only
   // by the earlier of both, so that a clock that runs ahead deletes nothing.
   const IntakeClocks clocks{base::wall_now(), base::wall_now()};
-  const Instant trim_now = std::min(clocks.local_now, instant_from_ms(newest_broker_ms_));
-  std::map<std::int32_t, std::int64_t> next;
   for (const rd_kafka_message_t* message : messages) {
     const Span& span = spans_[message->partition];
     if (message->offset >= span.end) {
-      next[message->partition] = span.end;
+      collected_to_[message->partition] = span.end;
       continue;
     }
     if (!take(*message, clocks, stop)) return false;
-    next[message->partition] = message->offset + 1;
+    collected_to_[message->partition] = message->offset + 1;
   }
-  const bool written = writer_.write(coalescer_, trim_now, stop, summary_.counts);
-  messages_.clear();
-  if (!written) return false;
-  for (const auto& [partition, offset] : next) spans_[partition].next = offset;
-  note_ends();
-  finish_partitions();
+  return true;
+}
+
+bool Replay::write_collected(const std::stop_token& stop) {
+  const Instant trim_now = std::min(base::wall_now(), instant_from_ms(newest_broker_ms_));
+  if (!writer_.write(coalescer_, trim_now, stop, summary_.counts)) return false;
+  for (const auto& [partition, offset] : collected_to_) spans_[partition].next = offset;
+  collected_to_.clear();
   return true;
 }
 
@@ -353,7 +368,9 @@ void Replay::report_progress(Clock::time_point now) {
   ReplayProgress progress;
   std::int64_t left = 0;
   for (const auto& [partition, span] : spans_) {
-    left += std::max<std::int64_t>(span.end - span.next, 0);
+    const auto collected = collected_to_.find(partition);
+    const std::int64_t next = collected == collected_to_.end() ? span.next : collected->second;
+    left += std::max<std::int64_t>(span.end - next, 0);
   }
   progress.messages_total = total_;
   progress.messages_read = summary_.messages_read;

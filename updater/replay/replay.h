@@ -50,6 +50,9 @@ struct ReplayOptions {
   /// Stops when Redis uses more; 0: never. Checked about once per second.
   std::uint64_t redis_bytes_max = 0;
   std::size_t batch_messages_max = 20'000;
+  /// So many events are collected before they are written: the more, the fewer records are read and
+  /// written again for the same user. With a rate, each batch is written at once.
+  std::size_t collected_events_max = 200'000;
   std::chrono::milliseconds progress_interval{1000};
 };
 
@@ -127,8 +130,10 @@ class Replay {
   Status start_reading();
   /// Until the range is done, or there is a reason to end; false: the reason is in the summary.
   bool read_range(const std::stop_token& stop);
-  /// Reads a batch and writes what is missing; false: stopped.
+  /// Reads a batch and, when enough has been collected, writes what is missing; false: stopped.
   bool step(const std::stop_token& stop);
+  bool collect(const std::stop_token& stop);
+  bool write_collected(const std::stop_token& stop);
   bool lost_something(Clock::time_point now, bool at_once);
   bool begin_again();
   bool take(const rd_kafka_message_t& message, const IntakeClocks& clocks,
@@ -149,8 +154,9 @@ class Replay {
   Coalescer coalescer_;
   ReplayWriter writer_;
   kafka::MessageBatch messages_;
-  std::map<std::int32_t, Span> spans_;
-  std::map<std::int32_t, Span> whole_spans_;  // as they were at first, resumption left out
+  std::map<std::int32_t, Span> spans_;                 // next: everything below it was written
+  std::map<std::int32_t, std::int64_t> collected_to_;  // where it is ahead of that
+  std::map<std::int32_t, Span> whole_spans_;           // as they were at first, resumption left out
   int begun_again_ = 0;
   std::vector<std::int32_t> reading_;
   std::uint64_t total_ = 0;

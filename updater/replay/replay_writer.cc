@@ -23,6 +23,8 @@ void add(ReplayCounts& sum, const ReplayCounts& more) {
   sum.trimmed += more.trimmed;
   sum.erasures_added += more.erasures_added;
   sum.erasures_already_there += more.erasures_already_there;
+  sum.records_changed += more.records_changed;
+  sum.records_unreadable += more.records_unreadable;
 }
 
 /// Sleeps for `time` or until `stop`.
@@ -45,111 +47,114 @@ ReplayWriter::ReplayWriter(Store& store, const ReplayWriteOptions& options, LogC
 void ReplayWriter::Task::complete(const StoreOutcome& outcome) noexcept {
   code = outcome.code;
   if (!writing) record.assign(outcome.record);
-  writer->one_ended(outcome);
+  writer->one_ended(*this, outcome);
 }
 
-void ReplayWriter::one_ended(const StoreOutcome& outcome) noexcept {
-  const std::lock_guard lock(mutex_);
+void ReplayWriter::one_ended(Task& task, const StoreOutcome& outcome) noexcept {
   const bool failed = outcome.code != StoreCode::kOk && outcome.code != StoreCode::kNotFound &&
                       outcome.code != StoreCode::kConflict;
-  if (failed) failure_ = describe_failure(outcome.code, outcome.text);
-  if (--outstanding_ == 0) ended_.notify_all();
-}
-
-void ReplayWriter::start(std::size_t operations) {
+  // Notified under the lock: the writer may be gone as soon as the lock is free.
   const std::lock_guard lock(mutex_);
-  outstanding_ = operations;
+  if (failed) failure_ = describe_failure(outcome.code, outcome.text);
+  ended_.push_back(&task);
+  if (ended_.size() == 1) ended_changed_.notify_all();
 }
 
 void ReplayWriter::await() {
+  ended_now_.clear();
   std::unique_lock lock(mutex_);
-  ended_.wait(lock, [this] { return outstanding_ == 0; });
-}
-
-void ReplayWriter::prepare(Coalescer& events) {
-  used_tasks_ = 0;
-  if (tasks_.size() < events.users()) tasks_ = std::vector<Task>(events.users());
-  pending_.clear();
-  events.for_each_user([this](std::string_view key, const std::vector<ledger::Entry>& entries,
-                              std::optional<Instant> erased_until) {
-    Task& task = tasks_[used_tasks_++];
-    task.writer = this;
-    task.key.assign(key);
-    task.entries.assign(entries.begin(), entries.end());
-    task.erased_until = erased_until;
-    task.done = false;
-    task.maybe_added = false;
-    pending_.push_back(&task);
-  });
-  events.clear();
+  ended_changed_.wait(lock, [this] { return !ended_.empty(); });
+  ended_now_.swap(ended_);
 }
 
 bool ReplayWriter::write(Coalescer& events, Instant trim_now, const std::stop_token& stop,
                          ReplayCounts& counts) {
-  prepare(events);
-  std::uint32_t failures = 0;
-  while (!pending_.empty()) {
-    if (stop.stop_requested()) return false;
-    bool failing = false;
-    for (std::size_t i = 0; i < pending_.size() && !failing; i += options_.records_in_flight_max) {
-      const std::size_t size = std::min(options_.records_in_flight_max, pending_.size() - i);
-      run_chunk(std::span(pending_).subspan(i, size), trim_now, counts, failing);
-    }
-    std::erase_if(pending_, [](const Task* task) { return task->done; });
-    failures = failing ? failures + 1 : 0;
-    if (failures == 0) continue;
-    const auto wait = std::chrono::ceil<std::chrono::milliseconds>(backoff_.after(failures));
-    if (log_ && (failures & (failures - 1)) == 0) {
-      log_(LogLevel::kWarning,
-           fmt::format("Redis does not answer as it should ({}); attempt {}, trying again in {} ms",
-                       failure_, failures, wait.count()));
-    }
-    nap(wait, stop);
-  }
-  return true;
-}
-
-void ReplayWriter::run_chunk(std::span<Task*> chunk, Instant trim_now, ReplayCounts& counts,
-                             bool& failing) {
-  start(chunk.size());
-  const auto read_by = std::chrono::steady_clock::now() + options_.deadline;
-  for (Task* task : chunk) {
-    task->writing = false;
-    store_->get(task->key, read_by, *task);
-  }
-  await();
-  std::size_t writes = 0;
-  for (Task* task : chunk) {
-    if (task->code != StoreCode::kOk && task->code != StoreCode::kNotFound) {
-      ++counts.retries;
-      failing = true;
+  next_user_ = 0;
+  failing_ = false;
+  failures_ = 0;
+  again_.clear();
+  idle_.clear();
+  for (const auto& task : tasks_) idle_.push_back(task.get());
+  while (!stop.stop_requested() || in_flight_ > 0) {
+    if (!failing_ && !stop.stop_requested()) read_more(events);
+    if (in_flight_ == 0 && !failing_) break;
+    if (in_flight_ == 0) {
+      pause(stop);
       continue;
     }
-    judge(*task, trim_now, counts);
-    if (task->writing) ++writes;
+    await();
+    for (Task* task : ended_now_) go_on(*task, trim_now, counts);
   }
-  start(writes);
-  const auto written_by = std::chrono::steady_clock::now() + options_.deadline;
-  for (Task* task : chunk) {
-    if (!task->writing) continue;
-    Store::CompareAndSet change{task->key, std::nullopt, task->desired, task->expire_at};
-    if (task->code == StoreCode::kOk) change.expected = task->record;
-    store_->compare_and_set(change, written_by, *task);
+  const bool all = next_user_ == events.users() && again_.empty();
+  if (all) events.clear();
+  return all;
+}
+
+void ReplayWriter::read_more(Coalescer& events) {
+  while (!again_.empty()) {
+    Task& task = *again_.back();
+    again_.pop_back();
+    read(task);
   }
-  await();
-  for (Task* task : chunk) {
-    if (task->writing) conclude(*task, counts, failing);
+  for (; next_user_ < events.users() && in_flight_ < options_.records_in_flight_max; ++next_user_) {
+    if (idle_.empty()) idle_.push_back(tasks_.emplace_back(std::make_unique<Task>(*this)).get());
+    Task& task = *idle_.back();
+    idle_.pop_back();
+    events.visit_user(next_user_,
+                      [&task](std::string_view key, const std::vector<ledger::Entry>& entries,
+                              std::optional<Instant> erased_until) {
+                        task.key.assign(key);
+                        task.entries.assign(entries.begin(), entries.end());
+                        task.erased_until = erased_until;
+                      });
+    task.maybe_added = false;
+    read(task);
   }
 }
 
-void ReplayWriter::judge(Task& task, Instant trim_now, ReplayCounts& counts) {
-  const std::string_view record = task.code == StoreCode::kOk ? task.record : std::string_view{};
-  if (ledger_.decode(record) != ledger::DecodeCode::kOk) {
-    ++counts.records_unreadable;
-    task.done = true;
-    return;
+void ReplayWriter::read(Task& task) {
+  ++in_flight_;
+  task.writing = false;
+  store_->get(task.key, std::chrono::steady_clock::now() + options_.deadline, task);
+}
+
+void ReplayWriter::go_on(Task& task, Instant trim_now, ReplayCounts& counts) {
+  --in_flight_;
+  if (task.writing) {
+    was_written(task, counts);
+  } else if (task.code == StoreCode::kOk || task.code == StoreCode::kNotFound) {
+    was_read(task, trim_now, counts);
+  } else {
+    failed(task, counts);
   }
-  ReplayCounts found;
+}
+
+void ReplayWriter::failed(Task& task, ReplayCounts& counts) {
+  ++counts.retries;
+  failing_ = true;
+  again_.push_back(&task);
+}
+
+void ReplayWriter::done(Task& task, const ReplayCounts& found, ReplayCounts& counts) {
+  add(counts, found);
+  failures_ = 0;
+  idle_.push_back(&task);
+}
+
+void ReplayWriter::pause(const std::stop_token& stop) {
+  failing_ = false;
+  ++failures_;
+  const auto wait = std::chrono::ceil<std::chrono::milliseconds>(backoff_.after(failures_));
+  if (log_ && (failures_ & (failures_ - 1)) == 0) {
+    const std::lock_guard lock(mutex_);
+    log_(LogLevel::kWarning,
+         fmt::format("Redis does not answer as it should ({}); attempt {}, trying again in {} ms",
+                     failure_, failures_, wait.count()));
+  }
+  nap(wait, stop);
+}
+
+std::string ReplayWriter::missing_of(const Task& task, ReplayCounts& found) {
   std::vector<ledger::Entry> missing;
   for (const ledger::Entry& entry : task.entries) {
     switch (presence_of(entry, ledger_)) {
@@ -176,11 +181,17 @@ void ReplayWriter::judge(Task& task, Instant trim_now, ReplayCounts& counts) {
     ++(there ? found.erasures_already_there : found.erasures_added);
     if (!there) ledger::append_erased_before(*task.erased_until, tail);
   }
-  if (tail.empty()) {
-    add(counts, found);
-    task.done = true;
-    return;
+  return tail;
+}
+
+void ReplayWriter::was_read(Task& task, Instant trim_now, ReplayCounts& counts) {
+  const std::string_view record = task.code == StoreCode::kOk ? task.record : std::string_view{};
+  if (ledger_.decode(record) != ledger::DecodeCode::kOk) {
+    return done(task, {.records_unreadable = 1}, counts);
   }
+  ReplayCounts found;
+  const std::string tail = missing_of(task, found);
+  if (tail.empty()) return done(task, found, counts);
   // Compact from the start: a replay fills records that may not be written again for weeks. Nothing
   // is trimmed for size here; compaction does that, because it knows what rules need.
   std::string whole(record);
@@ -191,36 +202,33 @@ void ReplayWriter::judge(Task& task, Instant trim_now, ReplayCounts& counts) {
   compact.trim_now = trim_now;
   compact.record_bytes_max = std::numeric_limits<std::size_t>::max();
   task.desired = ledger::compact(ledger_, whole, compact).record;
+  if (task.desired.empty()) return done(task, found, counts);
+  task.counts = found;
   const Instant newest =
       std::max(ledger_.newest().value_or(Instant{}), ledger_.erased_before().value_or(Instant{}));
-  task.expire_at = newest + options_.retention;
-  task.counts = found;
-  task.writing = !task.desired.empty();
-  if (!task.writing) {
-    add(counts, found);
-    task.done = true;
-  }
+  Store::CompareAndSet change{task.key, std::nullopt, task.desired, newest + options_.retention};
+  if (task.code == StoreCode::kOk) change.expected = task.record;
+  ++in_flight_;
+  task.writing = true;
+  store_->compare_and_set(change, std::chrono::steady_clock::now() + options_.deadline, task);
 }
 
-void ReplayWriter::conclude(Task& task, ReplayCounts& counts, bool& failing) {
+void ReplayWriter::was_written(Task& task, ReplayCounts& counts) {
   switch (task.code) {
     case StoreCode::kOk:
-      add(counts, task.counts);
-      ++counts.records_changed;
       if (task.counts.erasures_added > 0 && log_) {
         log_(LogLevel::kInfo, fmt::format("erased: everything of a user up to {}",
                                           base::format_instant(*task.erased_until)));
       }
-      task.done = true;
-      return;
+      task.counts.records_changed = 1;
+      return done(task, task.counts, counts);
     case StoreCode::kConflict:
       ++counts.conflicts;
+      again_.push_back(&task);
       return;
     default:
-      ++counts.retries;
-      failing = true;
       task.maybe_added = true;
-      return;
+      return failed(task, counts);
   }
 }
 

@@ -4,11 +4,12 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <optional>
-#include <span>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <fcap/defaults.h>
@@ -45,7 +46,7 @@ struct ReplayWriteOptions {
   std::chrono::milliseconds backoff_min{20};
   std::chrono::milliseconds backoff_max{2000};
   /// Records read and written at the same time.
-  std::size_t records_in_flight_max = 256;
+  std::size_t records_in_flight_max = 512;
   std::uint64_t jitter_seed = 1;
 };
 
@@ -63,44 +64,55 @@ class ReplayWriter {
              ReplayCounts& counts);
 
  private:
+  /// A user's record, until everything is in it.
   struct Task final : StoreCompletion {
+    explicit Task(ReplayWriter& owner) : writer(&owner) {}
     void complete(const StoreOutcome& outcome) noexcept override;
-    ReplayWriter* writer = nullptr;
+    ReplayWriter* writer;
     std::string key;
     std::vector<ledger::Entry> entries;
     std::optional<Instant> erased_until;
-    bool done = false;
     bool writing = false;
     // A write whose outcome is unknown may have added these.
     bool maybe_added = false;
     StoreCode code = StoreCode::kOk;
     std::string record;
     std::string desired;
-    Instant expire_at;
     ReplayCounts counts;  // if the write succeeds
   };
 
-  void prepare(Coalescer& events);
-  void run_chunk(std::span<Task*> chunk, Instant trim_now, ReplayCounts& counts, bool& failing);
-  void judge(Task& task, Instant trim_now, ReplayCounts& counts);
-  void conclude(Task& task, ReplayCounts& counts, bool& failing);
+  void read_more(Coalescer& events);
+  void read(Task& task);
+  void go_on(Task& task, Instant trim_now, ReplayCounts& counts);
+  void was_read(Task& task, Instant trim_now, ReplayCounts& counts);
+  void was_written(Task& task, ReplayCounts& counts);
+  void failed(Task& task, ReplayCounts& counts);
+  void done(Task& task, const ReplayCounts& found, ReplayCounts& counts);
+  /// What the record lacks, in bytes to be appended; `found` says what it has.
+  std::string missing_of(const Task& task, ReplayCounts& found);
+  void pause(const std::stop_token& stop);
+  /// Waits for operations that have ended.
   void await();
-  void start(std::size_t operations);
-  void one_ended(const StoreOutcome& outcome) noexcept;
+  void one_ended(Task& task, const StoreOutcome& outcome) noexcept;
 
   Store* store_;
   ReplayWriteOptions options_;
   LogCallback log_;
   base::Backoff backoff_;
-  std::vector<Task> tasks_;
-  std::size_t used_tasks_ = 0;
-  std::vector<Task*> pending_;
+  std::vector<std::unique_ptr<Task>> tasks_;
+  std::vector<Task*> idle_;
+  std::vector<Task*> again_;    // to be read again
+  std::size_t next_user_ = 0;   // of the events that are being written
+  std::size_t in_flight_ = 0;   // tasks with an operation under way
+  bool failing_ = false;        // some operation has failed: nothing more is read before a pause
+  std::uint32_t failures_ = 0;  // pauses since a record was done
   ledger::Ledger ledger_;
+  std::vector<Task*> ended_now_;  // scratch of await()
 
   std::mutex mutex_;
-  std::condition_variable ended_;
-  std::size_t outstanding_ = 0;  // guarded by mutex_
-  std::string failure_;          // guarded by mutex_: of the operation that failed last
+  std::condition_variable ended_changed_;
+  std::vector<Task*> ended_;  // guarded by mutex_
+  std::string failure_;       // guarded by mutex_: of the operation that failed last
 };
 
 }  // namespace fcap::updater
