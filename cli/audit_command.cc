@@ -59,7 +59,7 @@ Status narrow(std::vector<kafka::Span>& spans, const AuditSettings& audit) {
   for (std::size_t i = 0; i < spans.size(); ++i) {
     if (!from.value().empty() && from.value()[i] > spans[i].to) {
       return Status::error(StatusCode::kInvalidArgument,
-                           fmt::format("--from-offsets: {} lies behind the end of partition {}, {}",
+                           fmt::format("--from-offsets: {} is beyond the end of partition {}, {}",
                                        from.value()[i], spans[i].partition, spans[i].to));
     }
     if (!from.value().empty()) spans[i].from = std::max(spans[i].from, from.value()[i]);
@@ -147,7 +147,7 @@ nlohmann::ordered_json to_json(const AuditReport& report, std::uint64_t rules_ve
 
 void print_text(const AuditReport& report, const AuditOptions& options, std::uint64_t rules_version,
                 std::ostream& out) {
-  out << fmt::format("read      {}: {} rejected, {} of no user, {} of other users, {}\n",
+  out << fmt::format("read      {}: {} rejected, {} without a user id, {} of other users, {}\n",
                      counted(report.messages, "message", "messages"), report.rejected,
                      report.null_user, report.other_users,
                      counted(report.erasures, "erasure", "erasures"));

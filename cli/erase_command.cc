@@ -35,12 +35,12 @@ Status wrong(std::string text) {
 }
 
 Status check_user(const std::string& user, const AccessSettings& access) {
-  if (user.empty()) return wrong("USER: empty; nothing is recorded of nobody");
+  if (user.empty()) return wrong("USER: must not be empty");
   if (user.size() > ledger::kIdBytesMax) return wrong("USER: has more than 256 bytes");
   for (const std::string& null_id : access.null_user_ids) {
     if (user == null_id) {
       return wrong(
-          fmt::format("USER: \"{}\" stands for \"unknown\"; nothing is recorded of it", null_id));
+          fmt::format("USER: \"{}\" stands for \"unknown\"; nothing is recorded for it", null_id));
     }
   }
   return {};
@@ -203,8 +203,8 @@ int run_erase(const Settings& settings, Streams streams) {
   if (!connection.ok()) return fail(streams, connection.status());
   const std::optional<bool> yes = confirmed(settings, erasures.value(), streams);
   if (!yes) {
-    return fail(streams, wrong("erase: needs --yes, since nobody can be asked here: standard input "
-                               "is no terminal"));
+    return fail(streams, wrong("erase: needs --yes, because standard input is not a terminal, so "
+                               "nobody can be asked"));
   }
   if (!*yes) {
     streams.err << "fcap: nothing was erased\n";

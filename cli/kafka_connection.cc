@@ -67,10 +67,11 @@ Status add_flag(const std::string& flag, kafka::Properties& properties) {
   const auto property = split(flag);
   if (!property) return wrong(kPlace, fmt::format("\"{}\": write NAME=VALUE", flag));
   if (kafka::is_secret_property(property->first)) {
-    return wrong(kPlace,
-                 fmt::format("\"{}\": what stands on a command line can be read by every user of "
-                             "the machine; use --kafka-config FILE",
-                             property->first));
+    return wrong(
+        kPlace,
+        fmt::format(
+            "\"{}\": every user of the machine can read a command line; use --kafka-config FILE",
+            property->first));
   }
   return add(*property, kPlace, properties);
 }

@@ -91,7 +91,7 @@ std::string RecordReader::config_warning(const AccessSettings& access) {
                                                  .retention = retention.value(),
                                                  .null_user_ids = access.null_user_ids});
   if (differences.empty()) return {};
-  return "the updater is set otherwise: " + differences + "\n";
+  return "the updater has other settings: " + differences + "\n";
 }
 
 std::optional<Instant> RecordReader::missing_before() {

@@ -7,7 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "base/time_text.h"
-#include "updater/settings/derive.h"
+#include "updater/options/libraries.h"
 #include "updater/settings/load.h"
 
 namespace fcap::cli {

@@ -43,17 +43,21 @@ room(updater/marks updater/marks KNOWS base kafka)
 room(updater/pipeline updater/pipeline
      KNOWS base events kafka ledger redis rule_text updater/compaction updater/marks updater/metrics updater/process
            updater/watch)
-room(updater/doctor updater/doctor
-     KNOWS base kafka ledger postgres redis sources updater/compaction updater/pipeline updater/settings updater/watch)
 room(updater/replay updater/replay KNOWS base kafka ledger redis rule_text updater/compaction updater/pipeline)
+# Every mapping of settings to options.
+room(updater/options updater/options
+     KNOWS kafka postgres updater/compaction updater/pipeline updater/replay updater/settings updater/watch)
+room(updater/doctor updater/doctor
+     KNOWS base kafka ledger postgres redis sources updater/compaction updater/options updater/pipeline
+           updater/settings updater/watch)
 room(updater/commands updater/commands
      KNOWS base command_line events postgres redis rules sources updater/compaction updater/doctor updater/http
-           updater/metrics
-           updater/pipeline updater/process updater/replay updater/settings updater/watch)
+           updater/metrics updater/options updater/pipeline updater/process updater/replay updater/settings updater/watch)
 room(updater updater KNOWS base updater/commands updater/metrics updater/process updater/settings)
 room(cli/simulate cli/simulate KNOWS base cli events kafka ledger rule_text rules sources)
 room(cli cli
-     KNOWS base command_line events kafka ledger postgres redis rule_text rules sources updater/settings)
+     KNOWS base command_line events kafka ledger postgres redis rule_text rules sources updater/options
+           updater/settings)
 room(include include)
 
 set(wrapped libpq-fe librdkafka hiredis)
@@ -79,6 +83,17 @@ foreach(prefix IN LISTS rooms)
         if(library IN_LIST wrapped AND NOT library IN_LIST wraps_${prefix})
           list(APPEND wrong "${shown}: ${line}: ${library} is wrapped elsewhere")
         endif()
+      endif()
+    endforeach()
+    # A wrapper's own headers bring the library's names along; calling it is still the wrapper's business alone.
+    foreach(call "librdkafka rd_kafka_[a-z0-9_]+ *\\(" "librdkafka RD_KAFKA_[A-Z]" "libpq-fe PQ[a-zA-Z]+ *\\(")
+      string(REGEX MATCH "^[a-z-]+" library ${call})
+      string(REGEX REPLACE "^[a-z-]+ " "" call ${call})
+      if(NOT library IN_LIST wraps_${prefix})
+        file(STRINGS ${path} lines REGEX "(^|[^a-zA-Z_])${call}")
+        foreach(line IN LISTS lines)
+          list(APPEND wrong "${shown}: ${line}: ${library} is wrapped elsewhere")
+        endforeach()
       endif()
     endforeach()
   endforeach()

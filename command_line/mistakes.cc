@@ -92,7 +92,7 @@ std::string describe(const Unexpected& argument, const CLI::App& app) {
       name == std::string::npos ? "" : nearest_name(argument.option.substr(name), known);
   // fallthrough() hands options up to fcap's own, but none down to a command that is yet to come.
   if (!nearest.empty() && argument.option == "--" + nearest) {
-    return argument.option + ": must stand behind the command";
+    return argument.option + ": must follow the command";
   }
   std::string text = argument.option + ": unknown option";
   if (!nearest.empty()) text += "; did you mean --" + nearest + "?";

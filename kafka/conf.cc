@@ -23,7 +23,7 @@ Status set(rd_kafka_conf_t* conf, const std::string& name, const std::string& va
       break;
   }
   // librdkafka's text may quote the value.
-  if (is_secret_property(name)) return refused(name, "not a value that librdkafka takes");
+  if (is_secret_property(name)) return refused(name, "librdkafka does not accept this value");
   std::string_view why = text;
   while (why.ends_with('\n')) why.remove_suffix(1);
   return refused(name, why);

@@ -92,8 +92,8 @@ Result<std::unique_ptr<Consumer>> Consumer::create(const ConsumerOptions& option
     } else if (code != RD_KAFKA_RESP_ERR__NO_OFFSET) {
       consumer->count(ConsumerEvent::kCommitFailed);
       consumer->commit_failed_ = true;
-      consumer->report(LogLevel::kWarning,
-                       fmt::format("commit failed, will be repeated: {}", rd_kafka_err2str(code)));
+      consumer->report(LogLevel::kWarning, fmt::format("the commit failed and will be retried: {}",
+                                                       rd_kafka_err2str(code)));
     }
   });
   rd_kafka_conf_set_error_cb(raw, [](rd_kafka_t*, int code, const char* reason, void* opaque) {
@@ -187,6 +187,9 @@ void Consumer::rebalance(rd_kafka_resp_err_t what, rd_kafka_topic_partition_list
 }
 
 void Consumer::take_over(rd_kafka_topic_partition_list_t* list) {
+  for (int i = 0; i < list->cnt; ++i) {
+    if (!index_of(options_.topics, list->elems[i].topic)) note_unknown_topic(list->elems[i].topic);
+  }
   std::vector<PartitionOffset> partitions = offsets_of(options_.topics, *list);
   for (PartitionOffset& at : partitions) at.offset = PartitionOffset::kNone;
   if (listener_ != nullptr) listener_->on_assigning(partitions);
@@ -250,6 +253,11 @@ void Consumer::drop_error_messages(MessageBatch& batch) {
   std::size_t kept = 0;
   for (std::size_t i = 0; i < batch.size_; ++i) {
     rd_kafka_message_t* message = batch.slots_[i];
+    if (message->rkt != nullptr && partition_of(*message).topic == kNoPartition.topic) {
+      note_unknown_topic(rd_kafka_topic_name(message->rkt));
+      rd_kafka_message_destroy(message);
+      continue;
+    }
     if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR) {
       if (!partition_errors_.empty()) note_delivered(partition_of(*message));
       batch.slots_[kept++] = message;
@@ -269,8 +277,17 @@ void Consumer::drop_error_messages(MessageBatch& batch) {
 
 void Consumer::find_topic(rd_kafka_topic_t* topic) noexcept {
   found_topic_ = topic;
-  found_index_ =
-      topic == nullptr ? TopicIndex{} : index_of(options_.topics, rd_kafka_topic_name(topic));
+  found_index_ = kNoPartition.topic;
+  if (topic == nullptr) return;
+  found_index_ = index_of(options_.topics, rd_kafka_topic_name(topic)).value_or(found_index_);
+}
+
+void Consumer::note_unknown_topic(std::string_view name) {
+  if (!unknown_topics_.emplace(name).second) return;
+  report(LogLevel::kError,
+         fmt::format("kafka: ignoring topic {}, which Kafka delivers without having been asked to; "
+                     "this consumer reads {}",
+                     name, fmt::join(options_.topics, ", ")));
 }
 
 void Consumer::note_delivered(TopicPartition partition) {
@@ -316,7 +333,7 @@ void Consumer::look_for_fatal_error() {
   char text[512] = {};
   const auto code = rd_kafka_fatal_error(handle_.get(), text, sizeof text);
   if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return;
-  fatal_ = fmt::format("kafka gives nothing any more, and only a restart helps: {}: {}",
+  fatal_ = fmt::format("kafka: the client has failed permanently; restart this process: {}: {}",
                        rd_kafka_err2name(code), text);
 }
 
@@ -354,7 +371,9 @@ void Consumer::seek(std::span<const PartitionOffset> partitions,
     const rd_kafka_topic_partition_t& at = list->elems[i];
     const auto code = error ? rd_kafka_error_code(error.get()) : at.err;
     if (code == RD_KAFKA_RESP_ERR_NO_ERROR) continue;
-    const TopicPartition partition{index_of(options_.topics, at.topic), at.partition};
+    const auto topic = index_of(options_.topics, at.topic);
+    if (!topic) continue;  // cannot be: it was named from this list
+    const TopicPartition partition{*topic, at.partition};
     failed.push_back(partition);
     // The caller tries again, and while it does nothing comes of the partition.
     note_unreadable(
@@ -402,8 +421,8 @@ Status Consumer::offsets_at(Instant time, std::vector<PartitionOffset>& partitio
                    "looking offsets up by time");
 }
 
-Result<Consumer::Watermarks> Consumer::watermarks(TopicPartition partition,
-                                                  std::chrono::milliseconds timeout) {
+Result<Watermarks> Consumer::watermarks(TopicPartition partition,
+                                        std::chrono::milliseconds timeout) {
   Watermarks marks;
   const auto code = rd_kafka_query_watermark_offsets(
       handle_.get(), name_of(options_.topics, partition.topic).c_str(), partition.number,

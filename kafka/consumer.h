@@ -164,11 +164,6 @@ class Consumer {
   /// messages are older.
   Status offsets_at(Instant time, std::vector<PartitionOffset>& partitions,
                     std::chrono::milliseconds timeout);
-  /// The first existing offset and the one after the last.
-  struct Watermarks {
-    std::int64_t low = 0;
-    std::int64_t high = 0;
-  };
   Result<Watermarks> watermarks(TopicPartition partition, std::chrono::milliseconds timeout);
   /// The ends at which partitions were found to have no more messages, by the last poll: there is
   /// no message between the one read last and such an end, though there may be offsets without
@@ -208,6 +203,7 @@ class Consumer {
   void note_delivered(TopicPartition partition);
   void note_error(const rd_kafka_message_t& message);
   void find_topic(rd_kafka_topic_t* topic) noexcept;
+  void note_unknown_topic(std::string_view name);
   void look_for_fatal_error();
 
   ConsumerOptions options_;
@@ -223,7 +219,8 @@ class Consumer {
   std::map<TopicPartition, std::int64_t> ends_reached_;
   // Of the last message that partition_of() was called for; the message keeps its topic alive.
   const rd_kafka_topic_t* found_topic_ = nullptr;
-  TopicIndex found_index_ = {};
+  TopicIndex found_index_ = kNoPartition.topic;
+  std::set<std::string, std::less<>> unknown_topics_;  // that have been reported
   std::shared_ptr<Context> context_;
   std::future<void> gone_;  // the client has been destroyed
   std::shared_ptr<rd_kafka_t> handle_;

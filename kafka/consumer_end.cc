@@ -61,14 +61,14 @@ bool Consumer::close(milliseconds patience) {
   context_->left_group = leave(Clock::now() + patience / 2);
   if (!context_->left_group) {
     report(LogLevel::kWarning,
-           "leaving the group: Kafka does not answer; the group notices by itself");
+           "leaving the group: Kafka does not answer; the group drops this member after its "
+           "session timeout");
   }
   listener_ = nullptr;
   queue_.reset();
   // Destroying a client whose topic was deleted may take forever (librdkafka 2.0.2).
-  auto destroyer = base::start_thread(
-      "kafka-ends", [handle = std::exchange(handle_, nullptr)]() mutable { handle.reset(); });
-  if (destroyer.ok()) std::move(destroyer).value().detach();
+  // The function that owns it is destroyed on the other thread.
+  (void)base::start_detached("kafka-ends", [handle = std::exchange(handle_, nullptr)] {});
   return gone_.wait_for(patience / 2) == std::future_status::ready;
 }
 

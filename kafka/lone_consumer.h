@@ -1,31 +1,76 @@
 #pragma once
 
+#include <chrono>
+#include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
-
-#include <librdkafka/rdkafka.h>
 
 #include <fcap/status.h>
 
 #include "kafka/conf.h"
+#include "kafka/message.h"
+#include "kafka/partition_lists.h"
 
 namespace fcap::kafka {
 
-struct DestroyLoneConsumer {
-  /// Without leaving a group, because it is in none. librdkafka 2.0.2 may wait forever for the
-  /// threads of a topic that was deleted.
-  void operator()(rd_kafka_t* handle) const noexcept {
-    rd_kafka_destroy_flags(handle, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
-  }
-};
-
 /// A consumer that joins no group: it is assigned what it reads, commits nothing, and causes no
-/// rebalance. It says nothing itself: the reader of the same topic reports what there is to report.
-using LoneConsumer = std::unique_ptr<rd_kafka_t, DestroyLoneConsumer>;
+/// rebalance. It logs nothing itself: the consumer of the same topic reports what there is to
+/// report.
+///
+/// Thread safety: one thread at a time.
+class LoneConsumer {
+ public:
+  struct Options {
+    Connection connection;
+    TopicNames topics;
+    std::string group_id;  ///< not joined; an account may have rights for this group only
+    Properties defaults;   ///< of librdkafka; the connection's properties override them
+  };
+  /// Fails if librdkafka refuses a property. Does not wait for a broker.
+  static Result<std::unique_ptr<LoneConsumer>> create(Options options);
 
-/// Ends of partitions and offsets that do not exist come as errors of messages. `group_id` is not
-/// joined; an account may have rights for no other one. `defaults` yield to the user's properties.
-Result<LoneConsumer> make_lone_consumer(Connection connection, const std::string& group_id,
-                                        const Properties& defaults);
+  /// Reads these partitions from these offsets, and nothing else. What was fetched for an earlier
+  /// assignment is dropped.
+  Status assign(std::span<const PartitionOffset> partitions);
+  void unassign();
+
+  /// What a poll gives.
+  struct Polled {
+    enum class Is : std::uint8_t {
+      kNothing,
+      kMessage,
+      kEnd,         ///< the partition has no more messages; its log ends at `offset`
+      kOutOfRange,  ///< the partition has no such offset as it was assigned
+      kError,
+    };
+    Is is = Is::kNothing;
+    TopicPartition partition = kNoPartition;
+    std::int64_t offset = 0;
+    MessagePtr message = {};  ///< for kMessage; must not outlive the consumer
+    Status error = {};        ///< for kOutOfRange and kError
+  };
+  [[nodiscard]] Polled poll(std::chrono::milliseconds wait);
+
+  /// kDeadlineExceeded: the partition's broker does not answer.
+  [[nodiscard]] Result<Watermarks> watermarks(TopicPartition partition,
+                                              std::chrono::milliseconds timeout);
+  /// Empty: unknown.
+  [[nodiscard]] std::string cluster_id(std::chrono::milliseconds timeout);
+
+ private:
+  struct Destroy {
+    /// Without leaving a group, because it is in none. librdkafka 2.0.2 may wait forever for the
+    /// threads of a topic that was deleted.
+    void operator()(rd_kafka_t* handle) const noexcept {
+      rd_kafka_destroy_flags(handle, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
+    }
+  };
+  LoneConsumer(TopicNames topics, rd_kafka_t* handle)
+      : topics_(std::move(topics)), handle_(handle) {}
+
+  const TopicNames topics_;
+  const std::unique_ptr<rd_kafka_t, Destroy> handle_;
+};
 
 }  // namespace fcap::kafka

@@ -1,22 +1,21 @@
 #include "kafka/partition_lists.h"
 
 #include <algorithm>
-#include <cassert>
 
 #include <fmt/format.h>
 
 namespace fcap::kafka {
 
-TopicIndex index_of(const TopicNames& topics, std::string_view name) noexcept {
-  if (topics.size() == 1) return {};
+std::optional<TopicIndex> index_of(const TopicNames& topics, std::string_view name) noexcept {
   const auto found = std::find(topics.begin(), topics.end(), name);
-  assert(found != topics.end());
+  if (found == topics.end()) return std::nullopt;
   return static_cast<TopicIndex>(found - topics.begin());
 }
 
 TopicPartition partition_of(const TopicNames& topics, const rd_kafka_message_t& message) noexcept {
-  if (topics.size() == 1 || message.rkt == nullptr) return {{}, message.partition};
-  return {index_of(topics, rd_kafka_topic_name(message.rkt)), message.partition};
+  if (message.rkt == nullptr) return kNoPartition;
+  const auto topic = index_of(topics, rd_kafka_topic_name(message.rkt));
+  return topic ? TopicPartition{*topic, message.partition} : kNoPartition;
 }
 
 PartitionList make_partition_list(const TopicNames& topics,
@@ -36,7 +35,8 @@ std::vector<PartitionOffset> offsets_of(const TopicNames& topics,
   offsets.reserve(static_cast<std::size_t>(list.cnt));
   for (int i = 0; i < list.cnt; ++i) {
     const rd_kafka_topic_partition_t& at = list.elems[i];
-    offsets.push_back({{index_of(topics, at.topic), at.partition}, at.offset});
+    const auto topic = index_of(topics, at.topic);
+    if (topic) offsets.push_back({{*topic, at.partition}, at.offset});
   }
   return offsets;
 }

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,9 +15,11 @@
 
 namespace fcap::kafka {
 
-/// The place of this topic, which must be in the list.
-[[nodiscard]] TopicIndex index_of(const TopicNames& topics, std::string_view name) noexcept;
-/// The partition of a message. Compares names if there are several topics.
+/// The place of this topic; none: it is not in the list.
+[[nodiscard]] std::optional<TopicIndex> index_of(const TopicNames& topics,
+                                                 std::string_view name) noexcept;
+/// The partition of a message; kNoPartition: the message names no topic, or one that is not in the
+/// list.
 [[nodiscard]] TopicPartition partition_of(const TopicNames& topics,
                                           const rd_kafka_message_t& message) noexcept;
 
@@ -28,11 +31,18 @@ struct PartitionOffset {
   std::int64_t offset = kNone;
 };
 
+/// The first existing offset and the one after the last.
+struct Watermarks {
+  std::int64_t low = 0;
+  std::int64_t high = 0;
+};
+
 using PartitionList = Ptr<rd_kafka_topic_partition_list_t>;
 
 /// librdkafka's form of places.
 [[nodiscard]] PartitionList make_partition_list(const TopicNames& topics,
                                                 std::span<const PartitionOffset> partitions);
+/// Leaves out partitions of topics that are not in `topics`.
 [[nodiscard]] std::vector<PartitionOffset> offsets_of(const TopicNames& topics,
                                                       const rd_kafka_topic_partition_list_t& list);
 /// What Kafka said of the first partition that it answered with an error.

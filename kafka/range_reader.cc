@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "kafka/message.h"
+
 namespace fcap::kafka {
 namespace {
 
@@ -24,18 +26,6 @@ using Ends = std::map<std::int32_t, std::int64_t>;
 void note_progress(Ends& unfinished, std::int32_t partition, std::int64_t next) {
   const auto end = unfinished.find(partition);
   if (end != unfinished.end() && next >= end->second) unfinished.erase(end);
-}
-
-std::string_view reason_of(const rd_kafka_message_t& message) {
-  rd_kafka_headers_t* headers = nullptr;
-  if (rd_kafka_message_headers(&message, &headers) != RD_KAFKA_RESP_ERR_NO_ERROR) return {};
-  const void* value = nullptr;
-  std::size_t bytes = 0;
-  if (rd_kafka_header_get_last(headers, kReasonHeader, &value, &bytes) !=
-      RD_KAFKA_RESP_ERR_NO_ERROR) {
-    return {};
-  }
-  return {static_cast<const char*>(value), bytes};
 }
 
 }  // namespace
@@ -135,8 +125,8 @@ Status RangeReader::read(const std::vector<Span>& spans, const Visit& visit) {
         visit({.partition = message->partition,
                .offset = message->offset,
                .timestamp = instant_from_ms(rd_kafka_message_timestamp(message.get(), nullptr)),
-               .value = {static_cast<const char*>(message->payload), message->len},
-               .reason = reason_of(*message)});
+               .value = payload_of(*message),
+               .reason = header_of(*message, kReasonHeader).value_or("")});
       }
       note_progress(unfinished, message->partition, message->offset + 1);
     } else if (message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF) {

@@ -27,6 +27,9 @@ struct TopicPartition {
   friend auto operator<=>(const TopicPartition&, const TopicPartition&) = default;
 };
 
+/// Of what concerns no partition of these topics.
+inline constexpr TopicPartition kNoPartition{TopicIndex{-1}, -1};
+
 }  // namespace fcap::kafka
 
 /// For people: the number; behind the first topic, which of the topics it is, counted from 1.

@@ -1,13 +1,13 @@
 #include "kafka/topic_questions.h"
 
 #include <algorithm>
-#include <future>
 #include <limits>
-#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "base/thread.h"
+#include "kafka/message.h"
 #include "kafka/partition_lists.h"
 
 namespace fcap::kafka {
@@ -47,6 +47,10 @@ Offsets all_at(const std::set<std::int32_t>& partitions, std::int64_t offset) {
 }
 
 }  // namespace
+
+std::string TopicState::error() const {
+  return rd_kafka_err2str(code);
+}
 
 /// What librdkafka's callbacks use; outlives a client that does not end in time.
 struct TopicQuestions::Client {
@@ -91,13 +95,10 @@ Result<std::unique_ptr<TopicQuestions>> TopicQuestions::open(
 TopicQuestions::~TopicQuestions() {
   if (!client_ || !client_->handle) return;
   // librdkafka 2.0.2 may wait forever for its own threads, as after a topic was deleted.
-  auto ended = std::make_shared<std::promise<void>>();
-  const auto end = ended->get_future();
-  std::thread([client = std::move(client_), ended] {
+  const auto end = base::start_detached("kafka-ends", [client = std::move(client_)] {
     rd_kafka_destroy_flags(client->handle.release(), RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
-    ended->set_value();
-  }).detach();
-  end.wait_for(kEndWithin);
+  });
+  if (end.ok()) end.value().wait_for(kEndWithin);
 }
 
 int TopicQuestions::answer_ms() const noexcept {
@@ -224,9 +225,8 @@ std::map<std::int32_t, Instant> TopicQuestions::timestamps(const std::string& to
       continue;
     }
     if (message->err != RD_KAFKA_RESP_ERR_NO_ERROR) continue;
-    rd_kafka_timestamp_type_t type = RD_KAFKA_TIMESTAMP_NOT_AVAILABLE;
-    const std::int64_t ms = rd_kafka_message_timestamp(message.get(), &type);
-    if (type == RD_KAFKA_TIMESTAMP_NOT_AVAILABLE) continue;
+    const std::int64_t ms = timestamp_ms(*message);
+    if (ms < 0) continue;
     found.emplace(message->partition, instant_from_ms(ms));
   }
   rd_kafka_assign(handle, nullptr);
@@ -254,9 +254,9 @@ Status TopicQuestions::try_reading(const std::string& topic,
 }
 
 Status TopicQuestions::try_committing(const std::string& topic) {
-  constexpr std::int32_t kNoPartition = std::numeric_limits<std::int32_t>::max();
+  constexpr std::int32_t kNowhere = std::numeric_limits<std::int32_t>::max();
   rd_kafka_t* const handle = client_->handle.get();
-  const auto list = list_of_topic(topic, {{kNoPartition, 0}});
+  const auto list = list_of_topic(topic, {{kNowhere, 0}});
   const Ptr<rd_kafka_queue_t> queue(rd_kafka_queue_new(handle));
   const auto asked = rd_kafka_commit_queue(handle, list.get(), queue.get(), nullptr, nullptr);
   if (asked != RD_KAFKA_RESP_ERR_NO_ERROR) return failure("the group", asked);

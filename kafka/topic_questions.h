@@ -34,6 +34,8 @@ struct TopicState {
   int partitions = 0;
   std::set<std::int32_t> without_leader;
 
+  [[nodiscard]] bool ok() const noexcept { return code == RD_KAFKA_RESP_ERR_NO_ERROR; }
+  [[nodiscard]] std::string error() const;  ///< `code` for people
   [[nodiscard]] bool missing() const noexcept {
     return code == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART;
   }

@@ -28,9 +28,9 @@ Result<ItemNames> ItemNames::read(const std::string& path) {
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   if (first != std::string::npos && text[first] == '{') {
     const auto json = nlohmann::json::parse(text, nullptr, false);
-    if (!json.is_object()) return names_mistake(path, "is no JSON object");
+    if (!json.is_object()) return names_mistake(path, "is not a JSON object");
     for (const auto& [id, name] : json.items()) {
-      if (!name.is_string()) return names_mistake(path, "the name of " + id + " is no text");
+      if (!name.is_string()) return names_mistake(path, "the name of " + id + " is not a string");
       names.names_[id] = name.get<std::string>();
     }
     return names;

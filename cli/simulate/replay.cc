@@ -147,7 +147,7 @@ class Replay {
       }
     } else if (!rules_.compiled().segments.empty()) {
       outcome_.warnings.emplace_back(
-          "segments are not known here (--segments): their rules apply to nobody");
+          "no segments are loaded (--segments): rules for a segment apply to nobody");
     }
   }
 

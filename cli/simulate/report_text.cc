@@ -144,7 +144,7 @@ void print_rules(const Simulation& simulation, const Outcome& outcome, std::ostr
     out << fmt::format("  {} {} blocked nothing\n", grouped(without),
                        without == 1 ? "rule" : "rules");
   }
-  if (outcome.rules.empty()) out << "  there is no rule\n";
+  if (outcome.rules.empty()) out << "  the rule set has no rules\n";
 }
 
 void print_campaigns(const Simulation& simulation, std::ostream& out) {

@@ -119,8 +119,8 @@ void print_notes(const Simulation& simulation, std::ostream& err) {
   }
   if (simulation.repeated > 0) {
     err << fmt::format("fcap: warning: {} once\n",
-                       counted(simulation.repeated, "event is there more than once and counts",
-                               "events are there more than once and count"));
+                       counted(simulation.repeated, "event appears more than once and counts",
+                               "events appear more than once and count"));
   }
   for (const Outcome& outcome : simulation.outcomes) {
     // Ids that are spelled otherwise in the rules than in the log look like caps that cost nothing.

@@ -55,9 +55,9 @@ struct CheckerStats {
   std::uint64_t callback_ns_max = 0;    ///< gauge: of the slowest one so far, by that clock
   std::uint64_t answers_waiting = 0;    ///< gauge: known answers whose callbacks wait for a thread
   // --- Local accuracy.
-  std::uint64_t shown_noted = 0;      ///< note_shown() calls that were taken
+  std::uint64_t shown_noted = 0;      ///< impressions that note_shown() has noted
   std::uint64_t shown_confirmed = 0;  ///< of these, since found in the ledger
-  std::uint64_t shown_displaced = 0;  ///< pushed out by newer ones: raise local.shown_max
+  std::uint64_t shown_displaced = 0;  ///< displaced by newer ones: raise local.shown_max
   std::uint64_t shown_taken_back = 0;
   std::uint64_t shown_kept = 0;        ///< gauge: impressions remembered
   std::uint64_t cached_checks = 0;     ///< checks answered without reading

@@ -1,6 +1,7 @@
 #include "base/thread.h"
 
 #include <csignal>
+#include <memory>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -51,6 +52,19 @@ Result<std::thread> start_thread(std::string_view name, std::function<void()> bo
     return Status::error(StatusCode::kInternal,
                          "cannot start thread " + short_name + ": " + error.what(), true);
   }
+}
+
+Result<std::future<void>> start_detached(std::string_view name, std::function<void()> body) {
+  auto ended = std::make_shared<std::promise<void>>();
+  auto end = ended->get_future();
+  auto thread = start_thread(name, [body = std::move(body), ended = std::move(ended)]() mutable {
+    body();
+    body = nullptr;
+    ended->set_value();
+  });
+  if (!thread.ok()) return thread.status();
+  std::move(thread).value().detach();
+  return end;
 }
 
 }  // namespace fcap::base

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <future>
 #include <string_view>
 #include <thread>
 
@@ -17,5 +18,11 @@ using ThreadHook = std::function<void(std::string_view)>;
 /// blocks them without calling its handler; and SIGPROF, without which profilers are blind.
 [[nodiscard]] Result<std::thread> start_thread(std::string_view name, std::function<void()> body,
                                                ThreadHook hook = {});
+
+/// Starts a thread that nobody joins, for work that a library may never finish. `body` must own all
+/// that it uses. The future is ready once `body` has returned and has been destroyed; destroying
+/// the future does not wait.
+[[nodiscard]] Result<std::future<void>> start_detached(std::string_view name,
+                                                       std::function<void()> body);
 
 }  // namespace fcap::base

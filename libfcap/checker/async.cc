@@ -275,7 +275,7 @@ void Async::note_callback(std::chrono::nanoseconds taken) noexcept {
         LogLevel::kWarning,
         "a check_async() callback kept its thread for " +
             std::to_string(std::chrono::floor<std::chrono::milliseconds>(taken).count()) +
-            " ms, and with it the answers to other checks, which may time out; set an executor. "
+            " ms, which delays the answers to other checks and may time them out; set an executor. "
             "Slow callbacks so far: " +
             std::to_string(times));
   } catch (...) {  // NOLINT(bugprone-empty-catch): a log line is not worth a check

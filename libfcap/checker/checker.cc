@@ -129,7 +129,7 @@ Result<std::unique_ptr<Checker>> Checker::create(CheckerOptions options) {
     return std::unique_ptr<Checker>(new Checker(std::move(impl)));
   } catch (const std::exception& failure) {
     return Status::error(StatusCode::kInternal,
-                         std::string("the Checker could not be made: ") + failure.what(), true);
+                         std::string("cannot create the Checker: ") + failure.what(), true);
   }
 }
 

@@ -14,9 +14,9 @@ void judge_health(CheckerHealth& health) {
     if (!detail.empty()) problem += ": " + detail;
     health.problems.push_back(std::move(problem));
   };
-  if (!health.has_rules) add("no rules are loaded, nothing is capped", health.rules_error);
+  if (!health.has_rules) add("no rules are loaded; nothing is capped", health.rules_error);
   if (health.has_rules && !health.rules_error.empty()) {
-    add("the rules could not be refreshed, the last good ones stay", health.rules_error);
+    add("the rules could not be refreshed; the last good ones stay in force", health.rules_error);
   }
   for (const std::string& why : health.rules_quarantined) {
     add("a rule is wrong and not in force", why);
@@ -25,12 +25,14 @@ void judge_health(CheckerHealth& health) {
     add("the segments could not be refreshed", health.segments_error);
   }
   if (!store.connected) add("the store is not connected", store.last_error);
-  if (store.breaker_open) add("the store failed repeatedly and is left alone", store.last_error);
+  if (store.breaker_open)
+    add("the store failed repeatedly; requests fail at once until it recovers", store.last_error);
   if (store.role == ServerRole::kSentinel) {
     add("redis.addresses names a Sentinel, which holds no data");
   }
   if (store.role == ServerRole::kReplica && !store.replica_link_up) {
-    add("the store is a replica that has lost its master, its data grow old", store.role_text);
+    add("the store is a replica that has lost its master; its data is getting stale",
+        store.role_text);
   }
   if (store.config_state == ConfigState::kMissing) {
     add("nothing was ever written under this key_prefix in this database", store.config_text);
@@ -42,8 +44,8 @@ void judge_health(CheckerHealth& health) {
     add("the updater's configuration is not known", store.config_text);
   }
   if (store.missing_before) {
-    add("the updater is reading lost events again, counts that reach further back than this are "
-        "not complete",
+    add("the updater is rereading lost events; counts that reach further back than this are "
+        "incomplete",
         base::format_instant(*store.missing_before));
   }
 }

@@ -40,8 +40,10 @@ Status Sources::start() {
   if (segment_refresher_ == nullptr) return {};
   const Status waited = segment_refresher_->wait_for_first_look(left_until(until));
   if (!waited.ok() && options_.log) {
-    options_.log(LogLevel::kWarning,
-                 "only callers know who is in a segment until there are some: " + waited.text());
+    options_.log(
+        LogLevel::kWarning,
+        "no stored segments yet; until there are some, only segments that callers name count: " +
+            waited.text());
   }
   return {};
 }
@@ -57,7 +59,7 @@ Status Sources::start_rules(Clock::time_point until) {
   if (started.ok() || started.code() == StatusCode::kInvalidArgument) return started;
   if (options_.log) {
     options_.log(LogLevel::kWarning,
-                 "no rules yet, checks answer no_rules until there are some: " + started.text());
+                 "no rules yet; checks answer no_rules until there are some: " + started.text());
   }
   return {};
 }

@@ -162,7 +162,7 @@ std::optional<Instant> ConfigRecord::all_missing_before() const noexcept {
 Result<ConfigRecord> parse_config(std::string_view text) {
   if (text.size() > kConfigBytesMax) return corrupt("is longer than 64 KB");
   const json object = parse_shallow(text);
-  if (!object.is_object()) return corrupt("is no JSON object");
+  if (!object.is_object()) return corrupt("is not a JSON object");
   const auto version = number(object, "version");
   if (!version) return corrupt("has no version");
   if (*version != kVersion) {

@@ -42,7 +42,7 @@ void ConfigWatch::judge(const Reply& reply, int database) {
   missing_before_ = recorded.value().all_missing_before();
   text_ = config_differences(recorded.value(), expected_);
   state_ = text_.empty() ? ConfigState::kAgrees : ConfigState::kDiffers;
-  if (!text_.empty()) text_ = "the updater is set otherwise: " + text_;
+  if (!text_.empty()) text_ = "the updater has other settings: " + text_;
 }
 
 }  // namespace fcap::redis

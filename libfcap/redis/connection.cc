@@ -148,7 +148,7 @@ Status Connection::malformed() const {
 }
 
 Status Connection::unexpected_reply() {
-  return Status::error(StatusCode::kCorrupt, "a reply came that nobody had asked for");
+  return Status::error(StatusCode::kCorrupt, "the server sent a reply without a request");
 }
 
 }  // namespace fcap::redis

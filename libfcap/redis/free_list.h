@@ -11,6 +11,11 @@ namespace fcap::redis {
 /// Keeps a bounded number of objects for reuse. Any thread may give and take them without a lock:
 /// it is a bounded ring whose cells have a turn number, so that no two threads ever use one cell at
 /// once.
+///
+/// We do this rather than share checker::Pool, whose objects outlive it, are visited while idle and
+/// have a home stripe. Nothing of that is needed here, where every request takes one of these and
+/// an I/O thread gives it back: a compare-and-swap each, where a mutex is locked and unlocked. The
+/// turn numbers also rule out what plagues lock-free lists, a pointer that comes back unnoticed.
 template <typename T>
 class FreeList {
  public:

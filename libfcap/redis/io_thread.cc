@@ -27,7 +27,7 @@ Result<std::unique_ptr<IoThread>> IoThread::create(SharedState& shared, Resolver
     const std::string why = std::generic_category().message(errno);
     if (epoll_fd >= 0) ::close(epoll_fd);
     if (event_fd >= 0) ::close(event_fd);
-    return Status::error(StatusCode::kInternal, "cannot make an epoll descriptor: " + why, true);
+    return Status::error(StatusCode::kInternal, "cannot create an epoll descriptor: " + why, true);
   }
   return std::unique_ptr<IoThread>(new IoThread(shared, resolver, address, epoll_fd, event_fd));
 }

@@ -10,8 +10,12 @@
 namespace fcap::redis {
 
 /// Finds replies (RESP2) in received bytes. Free of I/O; copies nothing, and allocates only for
-/// arrays, into memory that it keeps. A partial reply is resumed where parsing
-/// stopped, and no length that the peer claims is believed before its bytes are there.
+/// arrays, into memory that it keeps. A partial reply is resumed where parsing stopped, and no
+/// length that the peer claims is believed before its bytes are there.
+///
+/// We do this rather than use hiredis' reader, which keeps what it receives of a string however
+/// long it is, and hands out objects that it has allocated and copied each string into. It is the
+/// oracle in the tests.
 class RespParser {
  public:
   /// A string is skipped, and returned as kOversized without its text, if it is longer than

@@ -113,7 +113,7 @@ std::string temporary_name(const std::string& path) {
 }
 
 Status not_whole() {
-  return corrupt("is not whole: its length or checksum is not what its header says");
+  return corrupt("is incomplete or damaged: its length or checksum is not what its header says");
 }
 
 /// Format 1.
@@ -151,7 +151,7 @@ Result<SnapshotHead> parse(std::uint64_t bytes, const SnapshotInput::GivePiece& 
   const bool read = read_rules(input, head, sink);
   // What was read counts only once every byte is known to be right.
   if (binary_header(payload_bytes, input.drain_and_hash()) != header) return not_whole();
-  if (!read) return corrupt("has a right checksum, but is not a rule set of format 2");
+  if (!read) return corrupt("has the right checksum, but does not hold a rule set of format 2");
   return head;
 }
 
@@ -248,7 +248,7 @@ Result<SnapshotFile> SnapshotFile::open(const std::string& path) {
   struct stat about {};
   if (::fstat(file.fd(), &about) != 0) return file_error("cannot be read", path, errno);
   if (!S_ISREG(about.st_mode) || about.st_size > static_cast<off_t>(kFileBytesMax)) {
-    return Status::error(StatusCode::kCorrupt, "snapshot " + path + ": is no snapshot file");
+    return Status::error(StatusCode::kCorrupt, "snapshot " + path + ": is not a snapshot file");
   }
   return SnapshotFile(path, std::move(file), static_cast<std::uint64_t>(about.st_size));
 }

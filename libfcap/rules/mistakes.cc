@@ -71,7 +71,7 @@ class HashedIds {
     for (std::size_t i = 1; i < ids_.size(); ++i) {
       if (ids_[i].id != ids_[i - 1].id || (i > 1 && ids_[i].id == ids_[i - 2].id)) continue;
       mistakes.add(std::string(kind_) + " " + quoted(ids_[i].id) +
-                   ": the id is there more than once");
+                   ": the id is used more than once");
     }
   }
 

@@ -188,7 +188,7 @@ std::string Warner::text(const Finding& finding) const {
     case Kind::kNeverInForce:
       return rule + "it ends before it starts";
     case Kind::kExemptsNothing:
-      return rule + "it has no limit, and there is no rule or default that it puts aside";
+      return rule + "it has no limit, and no other rule or default is there for it to replace";
     case Kind::kNoCampaigns:
       return rule + "no campaign of the catalog belongs to \"" + spec_.rules[finding.rule].target +
              "\"";

@@ -46,8 +46,9 @@ bool Roaring64Reader::skip(std::size_t bytes) {
 }
 
 bool Roaring64Reader::wrong(const char* what) {
-  status_ = Status::error(StatusCode::kCorrupt, "is no portable 64-bit roaring bitmap: at byte " +
-                                                    std::to_string(at_) + " it " + what);
+  status_ =
+      Status::error(StatusCode::kCorrupt, "is not a portable 64-bit roaring bitmap: at byte " +
+                                              std::to_string(at_) + " it " + what);
   return false;
 }
 
@@ -59,7 +60,7 @@ bool Roaring64Reader::begin() {
 std::optional<Roaring64Reader::Bucket> Roaring64Reader::next() {
   if (!status_.ok() || (!begun_ && !begin())) return std::nullopt;
   if (buckets_left_ == 0) {
-    if (at_ != bytes_.size()) (void)wrong("goes on where it should end");
+    if (at_ != bytes_.size()) (void)wrong("continues where it should end");
     return std::nullopt;
   }
   --buckets_left_;

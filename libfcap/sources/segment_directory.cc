@@ -133,7 +133,7 @@ class DirectoryReader {
     // One that has gone since is not there.
     if (::fstatat(directory_.fd(), file.name.c_str(), &about, 0) != 0) return;
     if (!read_name(file) || !S_ISREG(about.st_mode)) {
-      listing.remarks.push_back(path_ + "/" + file.name + " is ignored: it is no file NAME" +
+      listing.remarks.push_back(path_ + "/" + file.name + " is ignored: it is not a file NAME" +
                                 std::string(kIdsSuffix) + " or NAME" + std::string(kRoaringSuffix));
       return;
     }

@@ -134,7 +134,7 @@ TEST_F(CliCommands, SettingsThatDifferFromTheUpdatersAreWarnedOf) {
   world_->redis.command({"SET", "fcap:!config", redis::encode_config(record)});
   EXPECT_EQ(fcap({"check", "u1", "c1"}).errors, "");
   EXPECT_THAT(fcap({"check", "u1", "c1", "--retention", "7d"}).errors,
-              HasSubstr("warning: the updater is set otherwise: "));
+              HasSubstr("warning: the updater has other settings: "));
 }
 
 TEST_F(CliCommands, IdsThatNoRuleNamesPrintAsHashes) {

@@ -190,7 +190,7 @@ TEST_F(SegmentsPg, ARowThatCannotBeReadIsNamedAndRefusesAll) {
   sql("INSERT INTO segment_members VALUES ('good', 'u1')");
   sql("INSERT INTO segments (id, bitmap) VALUES ('broken', '\\x00112233')");
   EXPECT_EQ(refused().code(), StatusCode::kCorrupt);
-  EXPECT_THAT(refused().text(), HasSubstr("segments \"broken\": is no portable 64-bit roaring"));
+  EXPECT_THAT(refused().text(), HasSubstr("segments \"broken\": is not a portable 64-bit roaring"));
   sql("DELETE FROM segments");
   sql("ALTER TABLE segment_members ALTER user_id TYPE text");
   sql("INSERT INTO segment_members VALUES ('long', repeat('x', 300))");

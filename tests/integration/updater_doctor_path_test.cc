@@ -226,13 +226,13 @@ TEST_F(Doctor, ClocksThatDifferAreNamed) {
 TEST_F(Doctor, AnUpdaterThatIsSetDifferentlyIsNamed) {
   make_topics();
   redis_->command({"SET", "fcap:!config", "no configuration"});
-  expect_error({"fcap:!config is not fcap's"});
+  expect_error({"fcap:!config was not written by fcap"});
 }
 
 TEST_F(Doctor, ADatabaseWithoutTheSchemaOrWithAnOldOneIsNamed) {
   make_topics();
   conninfo_ = postgres->new_empty_database();
-  expect_error({"tables are not there", "scripts/migrate"});
+  expect_error({"tables do not exist", "scripts/migrate"});
   conninfo_ = postgres->new_database();
   postgres->sql(conninfo_,
                 "DELETE FROM fcap_schema_migrations WHERE name = (SELECT max(name) FROM "

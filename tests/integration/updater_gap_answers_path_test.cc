@@ -144,7 +144,7 @@ TEST_F(GapAnswers, ClaimNoCompletenessUntilTheGapIsClosedWhoeverCrashesMeanwhile
   const json while_open = explained(&text);
   EXPECT_FALSE(while_open["verdicts"][0]["complete"].get<bool>()) << while_open;
   EXPECT_TRUE(while_open.contains("missing_before")) << while_open;
-  EXPECT_NE(text.find("is reading lost events again"), std::string::npos) << text;
+  EXPECT_NE(text.find("is rereading lost events"), std::string::npos) << text;
 
   daemon->kill();
   EXPECT_EQ(checker_says_complete(), false);

@@ -66,7 +66,7 @@ TEST_F(UpdaterSignals, AFrozenRedisShowsTheTrueLagWhileItGrows) {
   const auto oldest = updater->lag().oldest.value_or(Instant{});
   EXPECT_GE(oldest, before - std::chrono::seconds{1});
   EXPECT_LE(oldest, before + std::chrono::seconds{60});
-  EXPECT_TRUE(says(*updater, "Redis does not take events: ")) << lag_of(*updater);
+  EXPECT_TRUE(says(*updater, "Redis does not accept events: ")) << lag_of(*updater);
   EXPECT_EQ(updater->log().find(":{"), std::string::npos) << "no user is to blame";
   EXPECT_TRUE(updater->kafka_connected());
   redis_->thaw();

@@ -1,13 +1,13 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
-#include <vector>
+#include <string_view>
 
 #include <fcap/time.h>
 
+#include "updater/replay/flags.h"
 #include "updater/settings/load.h"
 
 namespace fcap::updater {
@@ -19,24 +19,6 @@ inline constexpr int kExitUsage = 2;    ///< the command line or the configurati
 inline constexpr int kExitStopped = 3;  ///< replay, sweep: ended by a signal before their end
 inline constexpr int kExitMemory = 4;   ///< replay: Redis uses more memory than allowed
 inline constexpr int kExitLost = 5;     ///< replay: Redis lost some of it again and again
-
-/// An end of the range by offset: of every partition, or of single ones.
-struct OffsetFlag {
-  std::optional<std::int64_t> everywhere;
-  std::map<std::int32_t, std::int64_t> of_partition;
-};
-
-struct ReplayFlags {
-  std::optional<Instant> from_time;
-  std::optional<Instant> to_time;
-  OffsetFlag from_offset;
-  OffsetFlag to_offset;
-  std::vector<std::int32_t> partitions;
-  double messages_per_second = 0;
-  std::int64_t redis_bytes_max = 0;
-  std::string group_id;
-  bool resume = false;
-};
 
 /// What is to be done.
 struct CommandLine {

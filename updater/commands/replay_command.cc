@@ -8,12 +8,12 @@
 #include <unistd.h>
 
 #include "events/event_decoder.h"
-#include "updater/commands/options.h"
 #include "updater/commands/run_command.h"
+#include "updater/options/libraries.h"
+#include "updater/options/parts.h"
 #include "updater/process/log.h"
 #include "updater/replay/canary.h"
 #include "updater/replay/replay.h"
-#include "updater/settings/derive.h"
 
 namespace fcap::updater {
 namespace {
@@ -69,7 +69,8 @@ int replay_command(const Settings& settings, const CommandLine& line, const std:
     return replay.status().code() == StatusCode::kInvalidArgument ? kExitUsage : kExitFailure;
   }
   if (!canary.plant()) {
-    spdlog::error("Redis does not take a key to watch it by: {}", canary.why());
+    spdlog::error("cannot write the key by which a replay notices that Redis has lost data: {}",
+                  canary.why());
     return kExitFailure;
   }
   const auto summary = replay.value()->run(stop);
@@ -88,8 +89,8 @@ int replay_command(const Settings& settings, const CommandLine& line, const std:
   }
   if (code == kExitLost) {
     spdlog::error(
-        "Redis was reconnected or emptied again and again during the replay: see to Redis, then "
-        "run the replay again, from its beginning; what is there stays as it is");
+        "Redis was repeatedly emptied or reconnected during the replay: repair Redis, then run the "
+        "replay again from its beginning; what has been restored stays");
   }
   if (replay.value()->abandoned()) {
     // Kafka's client does not end by itself.

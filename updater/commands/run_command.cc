@@ -16,17 +16,17 @@
 #include "events/event_decoder.h"
 #include "sources/rule_refresher.h"
 #include "updater/commands/command_line.h"
-#include "updater/commands/options.h"
 #include "updater/http/http_server.h"
 #include "updater/metrics/exposition.h"
 #include "updater/metrics/health.h"
 #include "updater/metrics/rules_note.h"
+#include "updater/options/libraries.h"
+#include "updater/options/parts.h"
 #include "updater/pipeline/config_publisher.h"
 #include "updater/pipeline/dead_letter_producer.h"
 #include "updater/pipeline/updater.h"
 #include "updater/process/log.h"
 #include "updater/process/service_notify.h"
-#include "updater/settings/derive.h"
 #include "updater/watch/redis_watch.h"
 #include "updater/watch/topic_watch.h"
 
@@ -291,7 +291,7 @@ int run_command(const Settings& settings, const std::stop_token& stop) {
   }
   if (daemon.abandoned()) {
     // Everything is committed that could be; what is left is librdkafka's.
-    spdlog::warn("Kafka's client does not end by itself; ending without it");
+    spdlog::warn("the Kafka client did not shut down in time; exiting without waiting for it");
     spdlog::default_logger_raw()->flush();
     _exit(exit_code);
   }

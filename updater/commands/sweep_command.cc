@@ -8,11 +8,11 @@
 #include <spdlog/spdlog.h>
 
 #include "sources/rule_refresher.h"
-#include "updater/commands/options.h"
 #include "updater/commands/run_command.h"
 #include "updater/compaction/sweep.h"
+#include "updater/options/libraries.h"
+#include "updater/options/parts.h"
 #include "updater/process/log.h"
-#include "updater/settings/derive.h"
 
 namespace fcap::updater {
 namespace {

@@ -91,9 +91,9 @@ Status Sweep::scan(const std::stop_token& stop) {
       return {};
     }
     if (Clock::now() >= give_up) {
-      return Status::error(
-          StatusCode::kUnavailable,
-          "Redis does not scan: " + (refusal.empty() ? client_->last_error() : refusal), true);
+      return Status::error(StatusCode::kUnavailable,
+                           "SCAN failed: " + (refusal.empty() ? client_->last_error() : refusal),
+                           true);
     }
     std::this_thread::sleep_for(kRetryAfter);
   }
@@ -213,10 +213,8 @@ std::string progress_line(const SweepProgress& progress) {
 
 std::string summary_text(const SweepSummary& summary) {
   return fmt::format(
-      "{}: {} records in {:.1f} s\n"
-      "compacted {}, compact already {}, given an expiry {}\n"
-      "unreadable {}, changed meanwhile {}, failed {}\n"
-      "{} bytes before, {} after",
+      "{}: {} records in {:.1f} s\ncompacted {}, already compact {}, given an expiry "
+      "{}\nunreadable {}, changed meanwhile {}, failed {}\n{} bytes before, {} after",
       summary.complete ? "complete" : "stopped", summary.records,
       std::chrono::duration<double>(summary.elapsed).count(), summary.compacted, summary.unneeded,
       summary.expiries_repaired, summary.undecodable, summary.conflicts, summary.failed,

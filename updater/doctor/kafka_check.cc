@@ -9,7 +9,7 @@
 
 #include "kafka/topic_questions.h"
 #include "kafka/write_probe.h"
-#include "updater/settings/derive.h"
+#include "updater/options/libraries.h"
 #include "updater/watch/log_settings.h"
 
 namespace fcap::updater {
@@ -69,11 +69,10 @@ bool KafkaDoctor::exists(const Needed& needed, const kafka::TopicState& state) {
                                    needed.topic, needed.when_missing));
     return false;
   }
-  if (state.code != RD_KAFKA_RESP_ERR_NO_ERROR) {
-    say(Level::kError,
-        fmt::format("{}: allow the account to {}, see \"Accounts\" in "
-                    "docs/operations.md ({}: {})",
-                    needed.setting, needed.right, needed.topic, rd_kafka_err2str(state.code)));
+  if (!state.ok()) {
+    say(Level::kError, fmt::format("{}: allow the account to {}, see \"Accounts\" in "
+                                   "docs/operations.md ({}: {})",
+                                   needed.setting, needed.right, needed.topic, state.error()));
     return false;
   }
   if (!state.without_leader.empty()) {
@@ -135,7 +134,7 @@ void KafkaDoctor::look_at_dead_letters() {
   const auto state = questions_.topic(topic);
   if (!state.ok()) return say(Level::kError, state.status().text());
   const Needed needed{"kafka.dead_letter_topic", topic,
-                      "create it, or set the setting empty to drop what is not an event",
+                      "create it, or set it to \"\" to drop messages that are not events",
                       "write to it"};
   if (!exists(needed, state.value())) return;
   const auto writable =

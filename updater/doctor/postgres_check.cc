@@ -10,7 +10,7 @@
 #include "postgres/pg_connection.h"
 #include "sources/rule_refresher.h"
 #include "sources/segment_loading.h"
-#include "updater/settings/derive.h"
+#include "updater/options/libraries.h"
 
 namespace fcap::updater {
 namespace {
@@ -82,7 +82,7 @@ bool PostgresDoctor::look_at_schema(postgres::PgConnection& connection) {
   }
   if (there.value().cell(0, 0) != "t") {
     say(Level::kError,
-        "fcap's tables are not there: run scripts/migrate, or name the schema that "
+        "fcap's tables do not exist: run scripts/migrate, or name the schema that "
         "has them in postgres.conninfo (options=-csearch_path=…)");
     return false;
   }

@@ -20,7 +20,7 @@
 #include "redis/client.h"
 #include "redis/config_record.h"
 #include "redis/store_operations.h"
-#include "updater/settings/derive.h"
+#include "updater/options/libraries.h"
 #include "updater/watch/redis_facts.h"
 
 namespace fcap::updater {
@@ -190,16 +190,17 @@ void RedisDoctor::look_at_config() {
   if (!answer || answer->kind != redis::Reply::Kind::kString) return;  // not written yet
   const auto recorded = redis::parse_config(answer->text);
   if (!recorded.ok()) {
-    return say(Level::kError, fmt::format("{} is not fcap's: choose another ledger.key_prefix ({})",
-                                          key, recorded.status().text()));
+    return say(Level::kError,
+               fmt::format("{} was not written by fcap: choose another ledger.key_prefix ({})", key,
+                           recorded.status().text()));
   }
   const auto& theirs = recorded.value();
   const LedgerSettings& ledger = settings_.ledger;
   if (theirs.retention == ledger.retention && theirs.null_user_ids == ledger.null_user_ids) return;
-  say(Level::kError,
-      fmt::format("{} was written by an updater with another ledger.retention or "
-                  "ledger.null_user_ids: set all updaters and Checkers of a prefix alike ({})",
-                  key, answer->text));
+  say(Level::kError, fmt::format("{} was written by an updater with another ledger.retention or "
+                                 "ledger.null_user_ids: use the same settings for all updaters and "
+                                 "Checkers of a prefix ({})",
+                                 key, answer->text));
 }
 
 }  // namespace

@@ -9,15 +9,15 @@ namespace fcap::updater {
 LogVerdict judge_log(const KnownLog& known, const LogLook& look) {
   using Is = LogVerdict::Is;
   if (!known.cluster.empty() && !look.cluster.empty() && known.cluster != look.cluster) {
-    return {Is::kAnother, fmt::format("it is in cluster {}, what was read was in cluster {}",
+    return {Is::kAnother, fmt::format("it is in cluster {}; the log read before was in cluster {}",
                                       look.cluster, known.cluster)};
   }
   // Also what was read before reading went back to an earlier position.
   std::int64_t reached = known.position;
   for (const LogPoint& point : known.points) reached = std::max(reached, point.offset + 1);
   if (look.high < reached) {
-    return {Is::kAnother,
-            fmt::format("it ends at offset {}, what was read reached {}", look.high, reached)};
+    return {Is::kAnother, fmt::format("it ends at offset {}; the log read before reached {}",
+                                      look.high, reached)};
   }
   LogVerdict verdict;
   for (std::size_t i = 0; i < known.points.size() && i < look.found.size(); ++i) {
@@ -25,14 +25,15 @@ LogVerdict judge_log(const KnownLog& known, const LogLook& look) {
     // What is gone, expired or compacted away, says nothing.
     if (!look.found[i] || look.found[i]->offset != point.offset) continue;
     if (look.found[i] != point) {
-      return {Is::kAnother,
-              fmt::format("offset {} holds another message than the one read", point.offset)};
+      return {Is::kAnother, fmt::format("offset {} holds another message than the one read before",
+                                        point.offset)};
     }
     verdict.newest = point;
   }
   if (verdict.newest || known.points.empty()) return verdict;
-  return {Is::kUnknown, fmt::format("the message at offset {}, by which it would be known, is gone",
-                                    known.points.back().offset)};
+  return {Is::kUnknown,
+          fmt::format("the message at offset {}, which would identify it, no longer exists",
+                      known.points.back().offset)};
 }
 
 std::vector<LogPoint> points_of(const LogIdentity& log) {

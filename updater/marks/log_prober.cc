@@ -12,44 +12,36 @@
 #include <fmt/format.h>
 
 #include "base/thread.h"
-#include "kafka/handles.h"
 #include "kafka/lone_consumer.h"
-#include "kafka/partition_lists.h"
+#include "kafka/message.h"
 
 namespace fcap::updater {
 namespace {
 
 using LooksClock = std::chrono::steady_clock;
-constexpr int kAnswerMs = 5000;  // for a question about a partition's ends
-constexpr int kMessageMs = 50;   // how often it checks whether to stop
+constexpr std::chrono::seconds kAnswer{5};         // for a question about a partition's ends
+constexpr std::chrono::milliseconds kMessage{50};  // how often it checks whether to stop
 constexpr std::chrono::seconds kMessagesWithin{10};
 constexpr std::chrono::seconds kEndWithin{1};
 
-Status looks_error(std::string_view doing, rd_kafka_resp_err_t code) {
-  return Status::error(StatusCode::kUnavailable,
-                       fmt::format("{}: {}", doing, rd_kafka_err2str(code)), true);
+Status look_failed(std::string_view why) {
+  return Status::error(StatusCode::kUnavailable, fmt::format("looking at a log: {}", why), true);
 }
 
 LogPoint point_of(const rd_kafka_message_t& message) {
-  rd_kafka_timestamp_type_t type = RD_KAFKA_TIMESTAMP_NOT_AVAILABLE;
-  const std::int64_t ms = rd_kafka_message_timestamp(&message, &type);
-  return {message.offset, type == RD_KAFKA_TIMESTAMP_NOT_AVAILABLE ? -1 : ms,
-          hash_message({static_cast<const char*>(message.key), message.key_len},
-                       {static_cast<const char*>(message.payload), message.len})};
+  return {message.offset, kafka::timestamp_ms(message),
+          hash_message(kafka::key_of(message).value_or(""), kafka::payload_of(message))};
 }
 
 }  // namespace
 
 /// What the prober and its thread share.
 struct LogProber::State {
-  explicit State(Options o) : options(std::move(o)) {}
+  explicit State(std::unique_ptr<kafka::LoneConsumer> made) : consumer(std::move(made)) {}
 
   void run();
   bool stopping();
   void look(const std::vector<Question>& asked);
-  [[nodiscard]] const std::string& topic_of(kafka::TopicPartition partition) const {
-    return kafka::name_of(options.topics, partition.topic);
-  }
   void look_at_ends(const std::vector<Question>& asked, std::vector<Answer>& found);
   void read_messages(std::size_t turn, const std::vector<Question>& asked,
                      std::vector<Answer>& found);
@@ -59,11 +51,10 @@ struct LogProber::State {
     Answer* answer;
     std::int64_t offset;
   };
-  void take_message(const rd_kafka_message_t& message, std::size_t turn,
-                    std::map<kafka::TopicPartition, Awaited>& awaited);
+  static void take_message(const kafka::LoneConsumer::Polled& polled, std::size_t turn,
+                           std::map<kafka::TopicPartition, Awaited>& awaited);
 
-  const Options options;
-  kafka::LoneConsumer consumer;  // the thread's; destroyed at its end
+  std::unique_ptr<kafka::LoneConsumer> consumer;  // the thread's; destroyed at its end
 
   std::mutex mutex;
   std::condition_variable changed;
@@ -73,27 +64,24 @@ struct LogProber::State {
 };
 
 Result<std::unique_ptr<LogProber>> LogProber::create(Options options) {
-  const kafka::Properties defaults = {
+  kafka::Properties defaults = {
       // Only one message of each partition is needed.
       {"queued.min.messages", "1"},
       {"fetch.message.max.bytes", "65536"},
       {"fetch.wait.max.ms", "20"},
       {"reconnect.backoff.max.ms", "2000"},
   };
-  auto consumer = kafka::make_lone_consumer(options.connection, options.group_id, defaults);
+  auto consumer =
+      kafka::LoneConsumer::create({std::move(options.connection), std::move(options.topics),
+                                   std::move(options.group_id), std::move(defaults)});
   if (!consumer.ok()) return consumer.status();
-  auto state = std::make_shared<State>(std::move(options));
-  state->consumer = std::move(consumer).value();
-  auto ended = std::make_shared<std::promise<void>>();
-  std::unique_ptr<LogProber> self(new LogProber(state, ended->get_future()));
-  auto thread = base::start_thread("fcap-logs", [state, ended] {
+  auto state = std::make_shared<State>(std::move(consumer).value());
+  auto ended = base::start_detached("fcap-logs", [state] {
     state->run();
     state->consumer.reset();
-    ended->set_value();
   });
-  if (!thread.ok()) return thread.status();
-  std::move(thread).value().detach();
-  return self;
+  if (!ended.ok()) return ended.status();
+  return std::unique_ptr<LogProber>(new LogProber(std::move(state), std::move(ended).value()));
 }
 
 LogProber::~LogProber() {
@@ -157,37 +145,33 @@ void LogProber::State::look(const std::vector<Question>& asked) {
 
 void LogProber::State::look_at_ends(const std::vector<Question>& asked,
                                     std::vector<Answer>& found) {
-  std::string cluster;
-  if (char* id = rd_kafka_clusterid(consumer.get(), kAnswerMs)) {
-    cluster = cluster_word(id);
-    rd_kafka_mem_free(consumer.get(), id);
-  }
+  const std::string id = consumer->cluster_id(kAnswer);
+  const std::string cluster = id.empty() ? "" : cluster_word(id);
   Status unanswered;
   for (std::size_t i = 0; i < asked.size(); ++i) {
     LogLook& look = found[i].look;
     look.cluster = cluster;
-    if (stopping()) unanswered = looks_error("stopping", RD_KAFKA_RESP_ERR__DESTROY);
+    if (stopping()) unanswered = look_failed("the updater is stopping");
     // If a broker does not answer, it is not queried again for every partition.
     if (!unanswered.ok()) {
       found[i].status = unanswered;
       continue;
     }
-    const auto code = rd_kafka_query_watermark_offsets(
-        consumer.get(), topic_of(asked[i].partition).c_str(), asked[i].partition.number, &look.low,
-        &look.high, kAnswerMs);
-    if (code == RD_KAFKA_RESP_ERR_NO_ERROR) continue;
-    found[i].status = looks_error("asking for a partition's ends", code);
-    if (code == RD_KAFKA_RESP_ERR__TIMED_OUT || code == RD_KAFKA_RESP_ERR__TRANSPORT) {
-      unanswered = found[i].status;
+    const auto marks = consumer->watermarks(asked[i].partition, kAnswer);
+    if (marks.ok()) {
+      look.low = marks.value().low;
+      look.high = marks.value().high;
+      continue;
     }
+    found[i].status = marks.status();
+    if (marks.status().code() == StatusCode::kDeadlineExceeded) unanswered = marks.status();
   }
 }
 
 void LogProber::State::read_messages(std::size_t turn, const std::vector<Question>& asked,
                                      std::vector<Answer>& found) {
   std::map<kafka::TopicPartition, Awaited> awaited;
-  const kafka::Ptr<rd_kafka_topic_partition_list_t> list(
-      rd_kafka_topic_partition_list_new(static_cast<int>(asked.size())));
+  std::vector<kafka::PartitionOffset> from;
   for (std::size_t i = 0; i < asked.size(); ++i) {
     Answer& answer = found[i];
     if (!answer.status.ok() || turn >= asked[i].offsets.size()) continue;
@@ -195,40 +179,42 @@ void LogProber::State::read_messages(std::size_t turn, const std::vector<Questio
     if (offset < answer.look.low || offset >= answer.look.high) continue;
     if (!awaited.emplace(answer.partition, Awaited{&answer, offset}).second) {
       // Queried twice: the caller no longer needs one of the answers.
-      answer.status = looks_error("looking at a log", RD_KAFKA_RESP_ERR__CONFLICT);
+      answer.status = look_failed("its partition was asked for twice");
       continue;
     }
-    rd_kafka_topic_partition_list_add(list.get(), topic_of(answer.partition).c_str(),
-                                      answer.partition.number)
-        ->offset = offset;
+    from.push_back({answer.partition, offset});
   }
   if (awaited.empty()) return;
-  const auto code = rd_kafka_assign(consumer.get(), list.get());
+  const Status assigned = consumer->assign(from);
   const auto until = LooksClock::now() + kMessagesWithin;
-  while (code == RD_KAFKA_RESP_ERR_NO_ERROR && !awaited.empty() && !stopping() &&
-         LooksClock::now() < until) {
-    const kafka::Ptr<rd_kafka_message_t> message(
-        rd_kafka_consumer_poll(consumer.get(), kMessageMs));
-    if (message) take_message(*message, turn, awaited);
+  while (assigned.ok() && !awaited.empty() && !stopping() && LooksClock::now() < until) {
+    take_message(consumer->poll(kMessage), turn, awaited);
   }
-  rd_kafka_assign(consumer.get(), nullptr);
+  consumer->unassign();
   for (const auto& [partition, waiting] : awaited) {
     waiting.answer->status =
-        looks_error("looking at a log",
-                    code == RD_KAFKA_RESP_ERR_NO_ERROR ? RD_KAFKA_RESP_ERR__TIMED_OUT : code);
+        look_failed(assigned.ok() ? "Kafka sent no message in time" : assigned.text());
   }
 }
 
-void LogProber::State::take_message(const rd_kafka_message_t& message, std::size_t turn,
+void LogProber::State::take_message(const kafka::LoneConsumer::Polled& polled, std::size_t turn,
                                     std::map<kafka::TopicPartition, Awaited>& awaited) {
-  const auto waiting = awaited.find(kafka::partition_of(options.topics, message));
+  using Is = kafka::LoneConsumer::Polled::Is;
+  const auto waiting = awaited.find(polled.partition);
   if (waiting == awaited.end()) return;
   const auto& [answer, offset] = waiting->second;
-  if (message.err == RD_KAFKA_RESP_ERR_NO_ERROR) {
-    if (message.offset < offset) return;  // from an earlier turn
-    answer->look.found[turn] = point_of(message);
-  } else if (message.err != RD_KAFKA_RESP_ERR__PARTITION_EOF) {
-    answer->status = looks_error("looking at a log", message.err);
+  switch (polled.is) {
+    case Is::kMessage:
+      if (polled.offset < offset) return;  // from an earlier turn
+      answer->look.found[turn] = point_of(*polled.message);
+      break;
+    case Is::kOutOfRange:
+    case Is::kError:
+      answer->status = look_failed(polled.error.text());
+      break;
+    case Is::kEnd:
+    case Is::kNothing:
+      break;
   }
   awaited.erase(waiting);
 }

@@ -65,8 +65,8 @@ constexpr std::array kList = {
                "How often the broker no longer had the requested offset. Investigate any increase: "
                "messages may have expired unread."},
     MetricInfo{"log_unverified_total", &M::log_unverified,
-               "Partitions whose log was taken for the one read before, although every message by "
-               "which it would be known is gone."},
+               "Partitions whose log was assumed to be the one read before, although every message "
+               "that would identify it is gone."},
 
     MetricInfo{"batches_total", &M::batches, "Batches that Redis has acknowledged."},
     MetricInfo{"records_written_total", &M::records_written,

@@ -174,8 +174,9 @@ void BatchWriter::give_up_refused(Batch& batch) {
     if (refused_before_.size() >= kRememberedMax) refused_before_.clear();
     const bool is_new = refused_before_.insert(batch.writes.hash(refused.write)).second;
     if (!is_new || !log_) continue;
-    log_(LogLevel::kError, fmt::format("{}: given up, as a dead letter: {}",
-                                       batch.writes.key(refused.write), refused.why));
+    log_(LogLevel::kError,
+         fmt::format("{}: Redis refuses the append; its events become dead letters: {}",
+                     batch.writes.key(refused.write), refused.why));
   }
 }
 
@@ -190,8 +191,8 @@ void BatchWriter::schedule_retry(Batch& batch, Clock::time_point now) {
   // The first few attempts, then each power of two: an outage of an hour fills no log.
   if (log_ && (batch.attempts & (batch.attempts - 1)) == 0) {
     log_(LogLevel::kWarning,
-         fmt::format("attempt {}: {} of {} appends failed ({}); trying them again in {} ms",
-                     batch.attempts, batch.failed_writes(), batch.writes.size(), trouble_,
+         fmt::format("attempt {}: {} of {} appends failed ({}); retrying in {} ms", batch.attempts,
+                     batch.failed_writes(), batch.writes.size(), trouble_,
                      std::chrono::ceil<std::chrono::milliseconds>(wait).count()));
   }
 }
@@ -223,8 +224,9 @@ void BatchWriter::log_erasures(const Batch& batch) const {
   for (const Batch::Erasure& erasure : batch.erasures) {
     log_(LogLevel::kInfo,
          // Without the id: a log must not name a user who wanted to be forgotten.
-         fmt::format("erased: everything up to {}, as partition {}, offset {} asks",
-                     base::format_instant(erasure.until), erasure.partition, erasure.offset));
+         fmt::format(
+             "erased a user's events up to {}, as the message at partition {}, offset {} requests",
+             base::format_instant(erasure.until), erasure.partition, erasure.offset));
   }
 }
 

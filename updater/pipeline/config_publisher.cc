@@ -99,8 +99,8 @@ void ConfigPublisher::take(const Call& call) {
     return;
   }
   if (!ours && log_) {
-    log_(LogLevel::kWarning, key_ + " says " + call.record + " and is replaced by " + text_ +
-                                 ": Checkers must be set like this updater");
+    log_(LogLevel::kWarning, key_ + " holds " + call.record + " and is replaced by " + text_ +
+                                 ": Checkers must have the same settings as this updater");
   }
   write(&call.record, text_, recorded);
 }

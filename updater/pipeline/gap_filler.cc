@@ -143,7 +143,7 @@ bool GapFiller::take_chunk(Clock::time_point now) {
   Segment& segment = found->second;
   if (!chunk->failure.empty()) {
     const std::string text =
-        fmt::format("partition {}: the gap from {} to {} cannot be read, and is tried again: {}",
+        fmt::format("partition {}: cannot read the gap from {} to {}; retrying: {}",
                     segment.what.partition, segment.what.from, segment.what.to, chunk->failure);
     // This happens every second; the first, second, fourth … time is logged.
     const std::uint64_t times = unreadable_.note(text, now);

@@ -14,31 +14,21 @@
 #include <sys/resource.h>
 
 #include "base/thread.h"
-#include "kafka/handles.h"
 #include "kafka/lone_consumer.h"
-#include "kafka/partition_lists.h"
 
 namespace fcap::updater {
 namespace {
 
-constexpr int kGapAnswerMs = 5000;  // for a question about a partition's ends
-constexpr int kGapMessageMs = 50;   // how often it checks whether something else is wanted
+constexpr std::chrono::seconds kGapAnswer{5};         // for a question about a partition's ends
+constexpr std::chrono::milliseconds kGapMessage{50};  // how often it looks for new requests
 constexpr int kNicer = 10;
 constexpr std::size_t kChunkMessages = 250;  // a step of the filler, with its writes: a millisecond
 constexpr std::size_t kQueuedMessages = 4'000;
 constexpr std::size_t kQueuedBytes = std::size_t{8} << 20U;
 constexpr std::chrono::seconds kReaderEndsWithin{1};
 
-using MessagePtr = kafka::Ptr<rd_kafka_message_t>;
-
-Delivered delivered_from(const rd_kafka_message_t& message) noexcept {
-  rd_kafka_timestamp_type_t type = RD_KAFKA_TIMESTAMP_NOT_AVAILABLE;
-  const std::int64_t ms = rd_kafka_message_timestamp(&message, &type);
-  return {message.offset,
-          type == RD_KAFKA_TIMESTAMP_NOT_AVAILABLE ? -1 : ms,
-          {static_cast<const char*>(message.key), message.key_len},
-          {static_cast<const char*>(message.payload), message.len}};
-}
+using kafka::MessagePtr;
+using Polled = kafka::LoneConsumer::Polled;
 
 /// Lowers the priority of the calling thread and of the threads that it starts from now on: on a
 /// busy machine, live messages go first.
@@ -66,18 +56,15 @@ struct GapReader::State {
   bool make_consumer();
   void fail_all(const std::string& why);
   void assign();
-  [[nodiscard]] const std::string& topic_of(kafka::TopicPartition partition) const {
-    return kafka::name_of(options.topics, partition.topic);
-  }
   void read_some();
-  void take_message(kafka::TopicPartition partition, MessagePtr message, Chunk& chunk,
-                    std::vector<MessagePtr>& kept);
+  void take_message(Polled polled, Chunk& chunk, std::vector<MessagePtr>& kept);
   void find_beginning(kafka::TopicPartition partition, Stretch& stretch, Chunk& chunk);
   void hand_over(std::map<kafka::TopicPartition, Chunk>&& read);
 
   const Options options;
-  kafka::LoneConsumer consumer;  // the thread's; null until it is needed
-  Stretches reading;             // the thread's: what is assigned, and how far it has been read
+  // The thread's; null until it is needed.
+  std::unique_ptr<kafka::LoneConsumer> consumer;
+  Stretches reading;  // the thread's: what is assigned, and how far it has been read
 
   std::mutex mutex;
   std::condition_variable changed;
@@ -91,17 +78,13 @@ struct GapReader::State {
 
 Result<std::unique_ptr<GapReader>> GapReader::create(Options options) {
   auto state = std::make_shared<State>(std::move(options));
-  auto ended = std::make_shared<std::promise<void>>();
-  std::unique_ptr<GapReader> self(new GapReader(state, ended->get_future()));
-  auto thread = base::start_thread("fcap-gaps", [state, ended] {
+  auto ended = base::start_detached("fcap-gaps", [state] {
     lower_priority();
     state->run();
     state->consumer.reset();
-    ended->set_value();
   });
-  if (!thread.ok()) return thread.status();
-  std::move(thread).value().detach();
-  return self;
+  if (!ended.ok()) return ended.status();
+  return std::unique_ptr<GapReader>(new GapReader(std::move(state), std::move(ended).value()));
 }
 
 GapReader::~GapReader() {
@@ -175,13 +158,14 @@ void GapReader::State::run() {
 }
 
 bool GapReader::State::make_consumer() {
-  const kafka::Properties defaults = {
-      // As for the reader of the ends: bytes, not messages, limit fetching.
+  kafka::Properties defaults = {
+      // As for the consumer in the group: bytes, not messages, limit fetching.
       {"queued.min.messages", "1000000"},   {"queued.max.messages.kbytes", "16384"},
       {"fetch.wait.max.ms", "20"},          {"fetch.error.backoff.ms", "100"},
       {"reconnect.backoff.max.ms", "2000"},
   };
-  auto made = kafka::make_lone_consumer(options.connection, options.group_id, defaults);
+  auto made = kafka::LoneConsumer::create(
+      {options.connection, options.topics, options.group_id, std::move(defaults)});
   if (!made.ok()) {
     fail_all(made.status().text());
     return false;
@@ -200,82 +184,72 @@ void GapReader::State::fail_all(const std::string& why) {
 }
 
 void GapReader::State::assign() {
-  // Messages that were fetched for other stretches must be dropped before these begin.
-  rd_kafka_assign(consumer.get(), nullptr);
-  while (const MessagePtr message{rd_kafka_consumer_poll(consumer.get(), 0)}) {
-  }
-  const kafka::Ptr<rd_kafka_topic_partition_list_t> list(
-      rd_kafka_topic_partition_list_new(static_cast<int>(reading.size())));
-  for (const auto& [partition, stretch] : reading) {
-    rd_kafka_topic_partition_list_add(list.get(), topic_of(partition).c_str(), partition.number)
-        ->offset = stretch.next;
-  }
-  const rd_kafka_resp_err_t code = rd_kafka_assign(consumer.get(), list.get());
-  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) fail_all(rd_kafka_err2str(code));
+  std::vector<kafka::PartitionOffset> from;
+  for (const auto& [partition, stretch] : reading) from.push_back({partition, stretch.next});
+  const Status assigned = consumer->assign(from);
+  if (!assigned.ok()) fail_all(assigned.text());
 }
 
 void GapReader::State::read_some() {
   std::map<kafka::TopicPartition, Chunk> read;
   std::map<kafka::TopicPartition, std::shared_ptr<std::vector<MessagePtr>>> kept;
-  int wait_ms = kGapMessageMs;
+  std::chrono::milliseconds wait = kGapMessage;
   for (std::size_t n = 0; n < kChunkMessages; ++n) {
-    MessagePtr message(rd_kafka_consumer_poll(consumer.get(), std::exchange(wait_ms, 0)));
-    if (!message) break;
-    const kafka::TopicPartition partition = kafka::partition_of(options.topics, *message);
-    const auto stretch = reading.find(partition);
-    // An error without a partition passes, or ends the reader of the ends.
+    Polled polled = consumer->poll(std::exchange(wait, std::chrono::milliseconds::zero()));
+    if (polled.is == Polled::Is::kNothing) break;
+    const auto stretch = reading.find(polled.partition);
+    // An error without a partition passes, or ends the consumer in the group too.
     if (stretch == reading.end()) continue;
-    Chunk& chunk = read[partition];
+    Chunk& chunk = read[polled.partition];
     chunk.ticket = stretch->second.ticket;
     if (chunk.end || !chunk.failure.empty()) continue;
-    auto& owned = kept[partition];
+    auto& owned = kept[polled.partition];
     if (!owned) owned = std::make_shared<std::vector<MessagePtr>>();
     chunk.owner = owned;
-    take_message(partition, std::move(message), chunk, *owned);
+    take_message(std::move(polled), chunk, *owned);
   }
   hand_over(std::move(read));
 }
 
-void GapReader::State::take_message(kafka::TopicPartition partition, MessagePtr message,
-                                    Chunk& chunk, std::vector<MessagePtr>& kept) {
-  Stretch& stretch = reading.at(partition);
-  switch (message->err) {
-    case RD_KAFKA_RESP_ERR_NO_ERROR:
+void GapReader::State::take_message(Polled polled, Chunk& chunk, std::vector<MessagePtr>& kept) {
+  Stretch& stretch = reading.at(polled.partition);
+  switch (polled.is) {
+    case Polled::Is::kMessage:
       break;
-    case RD_KAFKA_RESP_ERR__PARTITION_EOF:
+    case Polled::Is::kEnd:
       // The last offsets of a stretch may not exist (compaction, transaction markers).
-      chunk.end = message->offset >= stretch.to;
-      if (!chunk.end) chunk.failure = fmt::format("the log ends at {}", message->offset);
+      chunk.end = polled.offset >= stretch.to;
+      if (!chunk.end) chunk.failure = fmt::format("the log ends at {}", polled.offset);
       return;
-    case RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET:
-    case RD_KAFKA_RESP_ERR_OFFSET_OUT_OF_RANGE:
-      return find_beginning(partition, stretch, chunk);
-    default:
-      chunk.failure = rd_kafka_message_errstr(message.get());
+    case Polled::Is::kOutOfRange:
+      return find_beginning(polled.partition, stretch, chunk);
+    case Polled::Is::kError:
+    case Polled::Is::kNothing:
+      chunk.failure = polled.error.text();
       return;
   }
-  if (message->offset < stretch.next) return;
-  if (message->offset >= stretch.to) {
+  if (polled.offset < stretch.next) return;
+  if (polled.offset >= stretch.to) {
     chunk.end = true;
     return;
   }
-  stretch.next = message->offset + 1;
+  stretch.next = polled.offset + 1;
   chunk.end = stretch.next >= stretch.to;
-  chunk.messages.push_back({delivered_from(*message), message.get()});
-  kept.push_back(std::move(message));
+  chunk.messages.push_back({delivered_from(*polled.message), polled.message.get()});
+  kept.push_back(std::move(polled.message));
 }
 
 void GapReader::State::find_beginning(kafka::TopicPartition partition, Stretch& stretch,
                                       Chunk& chunk) {
-  std::int64_t low = 0;
-  std::int64_t high = 0;
-  const rd_kafka_resp_err_t code = rd_kafka_query_watermark_offsets(
-      consumer.get(), topic_of(partition).c_str(), partition.number, &low, &high, kGapAnswerMs);
-  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) {
-    chunk.failure = rd_kafka_err2str(code);
-  } else if (low <= stretch.next) {
+  const auto marks = consumer->watermarks(partition, kGapAnswer);
+  if (!marks.ok()) {
+    chunk.failure = marks.status().text();
+    return;
+  }
+  const auto [low, high] = marks.value();
+  if (low <= stretch.next) {
     chunk.failure =
-        fmt::format("offset {} is not there: the log has {} to {}", stretch.next, low, high);
+        fmt::format("offset {} does not exist: the log has {} to {}", stretch.next, low, high);
   } else {
     // Earlier messages have expired.
     stretch.next = low;

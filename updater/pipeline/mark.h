@@ -18,6 +18,13 @@ namespace fcap::updater {
 /// was confirmed last, so a mark that something else changed is never overwritten unseen, and a
 /// crash between a write and its answer hides no loss.
 ///
+/// We compare and set rather than SET, because a mark is a claim about the very data set that it
+/// stands in: every event below this offset is in here. After a failover, a restored backup or a
+/// FLUSHALL the data set is another one. A SET would put the claim on a server that lacks the
+/// events, and nothing would ever find out; the comparison fails, and the updater reads again what
+/// is missing. For the same reason a write without an answer (kUnknown) is neither repeated nor
+/// believed: the mark is read first.
+///
 /// Thread safety: one thread calls it; completions arrive from anywhere. It must outlive its
 /// operation (busy()).
 class Mark final : public StoreCompletion {

@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "events/event_decoder.h"
-#include "kafka/handles.h"
+#include "kafka/message.h"
 
 namespace fcap::updater {
 

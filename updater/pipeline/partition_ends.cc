@@ -35,8 +35,8 @@ void PartitionSet::judge_jump(TopicPartition id, Partition& p) {
   if (answer->ok() && answer->value().log_start <= jump.from) return;
   metrics_->offset_resets.add();
   report(LogLevel::kWarning,
-         fmt::format("partition {}: asked for offset {}, the first there is is {}", id, jump.from,
-                     jump.to));
+         fmt::format("partition {}: offset {} no longer exists; the log begins at offset {}", id,
+                     jump.from, jump.to));
 }
 
 }  // namespace fcap::updater

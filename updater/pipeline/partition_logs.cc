@@ -148,7 +148,7 @@ void PartitionSet::take_mark_look(TopicPartition id, Partition& p, const LogLook
     return;
   }
   p.phase = Phase::kChecking;
-  failed(id, p, now, "its log cannot be looked at: " + answer.status.text());
+  failed(id, p, now, "cannot verify its log: " + answer.status.text());
 }
 
 void PartitionSet::take_look(TopicPartition id, Partition& p, const LogLooks::Answer& answer,
@@ -191,8 +191,9 @@ void PartitionSet::say_unverified(TopicPartition id, Partition& p, const LogVerd
   p.log.said_unverified = true;
   metrics_->log_unverified.add();
   report(LogLevel::kWarning,
-         fmt::format("partition {}: taken for the log that was read before, unverified: {}", id,
-                     verdict.why));
+         fmt::format(
+             "partition {}: assuming that this is the log that was read before; unverified: {}", id,
+             verdict.why));
 }
 
 MarkValue PartitionSet::value_of_mark(Partition& p, std::int64_t position) {

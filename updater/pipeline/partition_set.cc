@@ -187,7 +187,7 @@ std::optional<LogBounds> PartitionSet::bounds_of(TopicPartition id, Partition& p
   if (!answer) return std::nullopt;
   if (answer->ok()) return answer->value();
   p.phase = Phase::kChecking;
-  failed(id, p, now, "it is not known where to begin: " + answer->status().text());
+  failed(id, p, now, "cannot find where to begin: " + answer->status().text());
   return std::nullopt;
 }
 
@@ -394,7 +394,7 @@ bool PartitionSet::take(TopicPartition partition, const Delivered& message) {
   if (offset < expected) {
     // The position is past the log's end: the topic was recreated or truncated.
     metrics_->offset_resets.add();
-    report(LogLevel::kError, fmt::format("partition {}: reading goes on at offset {}, below the "
+    report(LogLevel::kError, fmt::format("partition {}: reading continues at offset {}, below the "
                                          "position {}: was the topic recreated?",
                                          partition, offset, expected));
     close_range(partition, *p);

@@ -20,40 +20,6 @@ constexpr milliseconds kLagInterval{1000};
 constexpr milliseconds kAskDecoderAgain{200};
 constexpr milliseconds kLastMarks{1000};  // how long the last marks may take at a revoke
 
-/// Below 0: it has none.
-std::int64_t broker_time_ms(const rd_kafka_message_t& message) noexcept {
-  rd_kafka_timestamp_type_t type = RD_KAFKA_TIMESTAMP_NOT_AVAILABLE;
-  const std::int64_t ms = rd_kafka_message_timestamp(&message, &type);
-  return type == RD_KAFKA_TIMESTAMP_NOT_AVAILABLE ? -1 : ms;
-}
-
-Delivered delivered(const rd_kafka_message_t& message) noexcept {
-  return {message.offset,
-          broker_time_ms(message),
-          {static_cast<const char*>(message.key), message.key_len},
-          {static_cast<const char*>(message.payload), message.len}};
-}
-
-/// By the broker's own clock; 0: the topic has the producers' times.
-std::int64_t append_time_ms(const rd_kafka_message_t& message) noexcept {
-  rd_kafka_timestamp_type_t type = RD_KAFKA_TIMESTAMP_NOT_AVAILABLE;
-  const std::int64_t ms = rd_kafka_message_timestamp(&message, &type);
-  return type == RD_KAFKA_TIMESTAMP_LOG_APPEND_TIME ? ms : 0;
-}
-
-void copy_headers(const rd_kafka_message_t& message, DeadLetter& letter) {
-  rd_kafka_headers_t* headers = nullptr;
-  if (rd_kafka_message_headers(&message, &headers) != RD_KAFKA_RESP_ERR_NO_ERROR) return;
-  const char* name = nullptr;
-  const void* value = nullptr;
-  std::size_t bytes = 0;
-  for (std::size_t i = 0;
-       rd_kafka_header_get_all(headers, i, &name, &value, &bytes) == RD_KAFKA_RESP_ERR_NO_ERROR;
-       ++i) {
-    letter.headers.emplace_back(name, std::string(static_cast<const char*>(value), bytes));
-  }
-}
-
 void count(kafka::ConsumerEvent event, Metrics& metrics) {
   switch (event) {
     case kafka::ConsumerEvent::kCommitted:
@@ -284,8 +250,8 @@ void Updater::take_messages() {
   const auto messages = messages_.messages();
   if (messages.empty()) return;
   // The newest message of each stretch is at its end; the last one is enough to start with.
-  newest_broker_ms_ = std::max(newest_broker_ms_, broker_time_ms(*messages.back()));
-  newest_append_ms_ = std::max(newest_append_ms_, append_time_ms(*messages.back()));
+  newest_broker_ms_ = std::max(newest_broker_ms_, kafka::timestamp_ms(*messages.back()));
+  newest_append_ms_ = std::max(newest_append_ms_, kafka::append_time_ms(*messages.back()));
   if (!clock_known_) compare_clocks();
   const IntakeClocks judged_by = clocks();
   trim_now_ms_.store(to_ms(judged_by.trim_now), std::memory_order_relaxed);
@@ -296,7 +262,7 @@ void Updater::take_messages() {
     if (!undecoded_.empty() && undecoded_.contains(partition)) continue;
     if (take_message(partition, *message, judged_by, batch)) bytes += message->len;
   }
-  batch.first_message_ms = broker_time_ms(*messages.front());
+  batch.first_message_ms = kafka::timestamp_ms(*messages.front());
   rejections_.taken(batch.messages, Clock::now());
   metrics_->messages.add(batch.messages);
   metrics_->message_bytes.add(bytes);
@@ -313,7 +279,7 @@ bool Updater::take_message(TopicPartition partition, const rd_kafka_message_t& m
     let_wait(partition);
     return false;
   }
-  if (!partitions_.take(partition, delivered(message))) return false;
+  if (!partitions_.take(partition, delivered_from(message))) return false;
   ++batch.messages;
   while (true) {
     switch (fate) {
@@ -365,11 +331,11 @@ void Updater::reject(TopicPartition partition, const rd_kafka_message_t& message
     letter.key.assign(static_cast<const char*>(message.key), message.key_len);
   letter.has_payload = message.payload != nullptr;
   letter.has_key = message.key != nullptr;
-  copy_headers(message, letter);
+  letter.headers = kafka::headers_of(message);
   letter.topic = topic_of(partition);
   letter.partition = partition;
   letter.offset = message.offset;
-  letter.timestamp_ms = broker_time_ms(message);
+  letter.timestamp_ms = kafka::timestamp_ms(message);
   letter.reason = why.reason;
   letter.member = why.member;
   letters_.put(std::move(letter), generation);

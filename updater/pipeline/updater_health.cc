@@ -23,7 +23,7 @@ void Updater::report_health(Clock::time_point now) {
   };
   tell(Trouble::kMarks, partitions_.failing(), partitions_.trouble());
   tell(Trouble::kWrites, writer_.failing(),
-       writer_.failing() ? "Redis does not take events: " + writer_.trouble() : std::string());
+       writer_.failing() ? "Redis does not accept events: " + writer_.trouble() : std::string());
   tell(Trouble::kDeadLetters, letters_.failing(), letters_.trouble());
   parts_.health->set_trouble(Trouble::kRejections, rejections_.trouble(now));
   if (now >= look_due_) {
@@ -41,7 +41,7 @@ void Updater::compare_clocks() {
   redis_ahead_ = *difference;
   const bool differ = std::chrono::abs(redis_ahead_) > options_.intake.future_allowed;
   const std::string what =
-      fmt::format("the clock of Redis is {} s ahead of this machine's: set both by NTP",
+      fmt::format("the clock of Redis is {} s ahead of this machine's: synchronize both (NTP)",
                   std::chrono::floor<std::chrono::seconds>(redis_ahead_).count());
   if (parts_.health != nullptr) {
     parts_.health->set_trouble(Health::Trouble::kClocks, differ ? what : std::string());

@@ -240,9 +240,7 @@ bool Replay::step(const std::stop_token& stop) {
 bool Replay::collect(const std::stop_token& stop) {
   const auto messages = messages_.messages();
   if (!messages.empty()) {
-    rd_kafka_timestamp_type_t type = RD_KAFKA_TIMESTAMP_NOT_AVAILABLE;
-    newest_broker_ms_ =
-        std::max(newest_broker_ms_, rd_kafka_message_timestamp(messages.back(), &type));
+    newest_broker_ms_ = std::max(newest_broker_ms_, kafka::timestamp_ms(*messages.back()));
   }
   // What is too old is judged by the local clock alone: a replay meets messages from long ago
   // first, so the newest timestamp that it knows of says little. What is in Redis is trimmed only

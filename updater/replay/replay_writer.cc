@@ -148,8 +148,9 @@ void ReplayWriter::pause(const std::stop_token& stop) {
   if (log_ && (failures_ & (failures_ - 1)) == 0) {
     const std::lock_guard lock(mutex_);
     log_(LogLevel::kWarning,
-         fmt::format("Redis does not answer as it should ({}); attempt {}, trying again in {} ms",
-                     failure_, failures_, wait.count()));
+         fmt::format(
+             "reading or writing records in Redis failed ({}); attempt {}, retrying in {} ms",
+             failure_, failures_, wait.count()));
   }
   nap(wait, stop);
 }
@@ -217,7 +218,7 @@ void ReplayWriter::was_written(Task& task, ReplayCounts& counts) {
   switch (task.code) {
     case StoreCode::kOk:
       if (task.counts.erasures_added > 0 && log_) {
-        log_(LogLevel::kInfo, fmt::format("erased: everything of a user up to {}",
+        log_(LogLevel::kInfo, fmt::format("erased a user's events up to {}",
                                           base::format_instant(*task.erased_until)));
       }
       task.counts.records_changed = 1;

@@ -63,13 +63,14 @@ std::string summary_text(const ReplaySummary& summary) {
                  : "replay complete\n";
       break;
     case ReplaySummary::End::kStopped:
-      text = "replay stopped before its end; --resume goes on from here\n";
+      text = "replay stopped before its end; continue from here with --resume\n";
       break;
     case ReplaySummary::End::kMemory:
-      text = "replay stopped: Redis uses more memory than allowed; --resume goes on from here\n";
+      text =
+          "replay stopped: Redis uses more memory than allowed; continue from here with --resume\n";
       break;
     case ReplaySummary::End::kLost:
-      text = "replay given up: Redis has lost what was written, again and again\n";
+      text = "replay aborted: Redis repeatedly lost what was written\n";
       break;
   }
   text += fmt::format("  messages read    {} in {} ({}/s)\n", grouped(summary.messages_read),
@@ -79,8 +80,8 @@ std::string summary_text(const ReplaySummary& summary) {
                       grouped(counts.records_changed));
   text += fmt::format("  already there    {}\n", grouped(counts.already_there));
   text += fmt::format(
-      "  left out         {} too old, {} of no user, {} no events, {} erased, {} "
-      "beyond trimmed records\n",
+      "  left out         {} too old, {} without a user id, {} not events, {} erased, {} trimmed "
+      "for size\n",
       grouped(summary.too_old), grouped(summary.null_user), grouped(summary.rejected),
       grouped(counts.erased), grouped(counts.trimmed));
   if (counts.erasures_added + counts.erasures_already_there > 0) {

@@ -73,7 +73,7 @@ void check_topic(std::string_view field, std::string_view name,
                  std::vector<std::string>& mistakes) {
   if (is_topic(name)) return;
   mistakes.push_back(fmt::format(
-      "{}: \"{}\" is no name of a topic: at most 249 of a-z, A-Z, 0-9, '.', '_' and '-'", field,
+      "{}: \"{}\" is not a valid topic name: at most 249 of a-z, A-Z, 0-9, '.', '_' and '-'", field,
       name));
 }
 
@@ -159,7 +159,7 @@ void check_http(const HttpSettings& http, std::vector<std::string>& mistakes) {
     return;
   }
   mistakes.push_back(
-      fmt::format("http.address: \"{}\" is no IP address, and not localhost", http.address));
+      fmt::format("http.address: \"{}\" is neither an IP address nor localhost", http.address));
 }
 
 }  // namespace

@@ -98,7 +98,7 @@ ValueMistake set_list(const Field& field, const ListKind& kind, std::vector<std:
 
 ValueMistake set_map_from_json(const MapKind& kind, const nlohmann::json& value,
                                Settings& settings) {
-  if (!value.is_object()) return "expected an object of texts";
+  if (!value.is_object()) return "expected an object of strings";
   std::map<std::string, std::string> entries;
   for (const auto& [name, entry] : value.items()) {
     if (entry.is_string()) {

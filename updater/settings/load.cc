@@ -221,8 +221,8 @@ void Loader::flag(const std::string& name, const std::string& value) {
   if (field == nullptr) {
     unknown(name, known_names());
   } else if (std::holds_alternative<SecretKind>(field->kind)) {
-    mistakes_.push_back(
-        fmt::format("{}: a command line is no place for a secret; use {}_file", place, place));
+    mistakes_.push_back(fmt::format(
+        "{}: a secret must not be given on the command line; use {}_file", place, place));
   } else {
     judge(set_from_text(*field, value, loaded_.settings), place, *field, "flag", value);
   }

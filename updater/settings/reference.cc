@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 
 #include "postgres/conninfo.h"
-#include "updater/settings/derive.h"
 #include "updater/settings/field_value.h"
 #include "updater/settings/fields.h"
 

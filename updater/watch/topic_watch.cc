@@ -83,7 +83,7 @@ void TopicWatch::look(const std::stop_token& stop) {
   // A partition that waits for its bounds is not read, so it waits for one query at most.
   answer_bounds({});
   if (stop.stop_requested()) return;
-  if (state.value().code == RD_KAFKA_RESP_ERR_NO_ERROR) {
+  if (state.value().ok()) {
     look_at_ends(state.value());
     answer_bounds({});
     if (stop.stop_requested()) return;
@@ -164,7 +164,7 @@ void TopicWatch::look_at_topic(const kafka::TopicState& state) {
     const std::lock_guard lock(mutex_);
     if (!words_.empty() && log_) log_(LogLevel::kInfo, "a broker answers again");
     words_.clear();
-    seen_ = {Clock::now(), state.code != RD_KAFKA_RESP_ERR_NO_ERROR};
+    seen_ = {Clock::now(), !state.ok()};
     for (const std::int32_t number : state.without_leader) {
       seen_.without_leader.insert({options_.index, number});
     }
@@ -173,9 +173,8 @@ void TopicWatch::look_at_topic(const kafka::TopicState& state) {
     return say(topic_trouble_,
                missing_topic("kafka.topic", options_.topic, "create it, or correct the setting"));
   }
-  if (state.code != RD_KAFKA_RESP_ERR_NO_ERROR) {
-    return say(topic_trouble_,
-               fmt::format("kafka.topic: {}: {}", options_.topic, rd_kafka_err2str(state.code)));
+  if (!state.ok()) {
+    return say(topic_trouble_, fmt::format("kafka.topic: {}: {}", options_.topic, state.error()));
   }
   if (state.without_leader.empty()) return say(topic_trouble_, {});
   say(topic_trouble_, fmt::format("kafka.topic: {} of {} partitions of {} have no leader, such as "
@@ -189,16 +188,16 @@ void TopicWatch::look_at_dead_letters() {
   if (options_.dead_letter_topic.empty() || now < dead_letters_due_) return;
   const auto state = questions_->topic(options_.dead_letter_topic);
   if (!state.ok()) return;
-  if (state.value().code == RD_KAFKA_RESP_ERR_NO_ERROR) {
+  if (state.value().ok()) {
     dead_letters_due_ = now + kDeadLettersEvery;
     return say(dead_letter_trouble_, {});
   }
   say(dead_letter_trouble_,
       state.value().missing()
           ? missing_topic("kafka.dead_letter_topic", options_.dead_letter_topic,
-                          "create it, or set the setting empty to drop what is not an event")
+                          "create it, or set it to \"\" to drop messages that are not events")
           : fmt::format("kafka.dead_letter_topic: {}: {}", options_.dead_letter_topic,
-                        rd_kafka_err2str(state.value().code)));
+                        state.value().error()));
 }
 
 void TopicWatch::look_at_settings() {

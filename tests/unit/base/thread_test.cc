@@ -6,7 +6,9 @@
 #include <cstring>
 #include <fstream>
 #include <functional>
+#include <memory>
 #include <string>
+#include <utility>
 
 #include <gtest/gtest.h>
 #include <pthread.h>
@@ -82,6 +84,15 @@ TEST(Thread, CarriesItsNameWhenTheHookIsCalledFirst) {
   EXPECT_EQ(told, "fcap-a-name-tha");
   EXPECT_EQ(name_in_hook, told);
   EXPECT_EQ(in_body, told);
+}
+
+TEST(DetachedThread, EndsAfterWhatItOwnsIsGone) {
+  auto owned = std::make_shared<int>(0);
+  const std::weak_ptr<int> watched = owned;
+  auto ended = start_detached("fcap-test", [owned = std::move(owned)] { *owned = 1; });
+  ASSERT_TRUE(ended.ok()) << ended.status().text();
+  ended.value().wait();
+  EXPECT_TRUE(watched.expired());
 }
 
 }  // namespace

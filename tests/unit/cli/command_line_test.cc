@@ -59,7 +59,7 @@ TEST(CommandLine, WrongUseExitsWithTwoAndSaysWhy) {
 TEST(CommandLine, AListWithOneMistakeErasesNobody) {
   const Ran ran = run({"erase", "--input", "-", "--yes", "--brokers", "127.0.0.1:1"}, "u1\n\nu3\n");
   EXPECT_EQ(ran.code, 2);
-  EXPECT_THAT(ran.err, HasSubstr("--input: line 2: USER: empty"));
+  EXPECT_THAT(ran.err, HasSubstr("--input: line 2: USER: must not be empty"));
   EXPECT_THAT(ran.err, HasSubstr("nobody was erased"));
   EXPECT_EQ(run({"erase", "--input", "-", "--yes"}, "").code, 2);
   EXPECT_EQ(run({"erase", "u1", "--input", "-", "--yes"}, "u2\n").code, 2);
@@ -73,7 +73,7 @@ TEST(CommandLine, AListOfUsersMayBeOfTheOtherCommandsLines) {
   };
   EXPECT_THAT(erased("u1\n{\"usr\":\"u2\"}\n").err,
               HasSubstr("--input: line 2: \"user\" is missing; nobody was erased"));
-  EXPECT_THAT(erased("{\"user\":null}\n").err, HasSubstr("line 1: USER: empty"));
+  EXPECT_THAT(erased("{\"user\":null}\n").err, HasSubstr("line 1: USER: must not be empty"));
   EXPECT_THAT(erased("{\"user\":\"u1\",\"at\":1700000000000}\n").err, HasSubstr("line 1: \"at\""));
   // Both name a user, so that the broker is next.
   EXPECT_THAT(erased("{\"user\":\"u1\"}\n{3F2504E0-4F89}\n").err, HasSubstr("--brokers"));
@@ -89,7 +89,7 @@ TEST(CommandLine, TheManualPageGivesFlagsNoValue) {
 
 TEST(CommandLine, AnOptionOfACommandBeforeItIsToldWhereItBelongs) {
   EXPECT_THAT(run({"--time-zone", "Europe/Berlin", "check", "u1", "c1"}).err,
-              HasSubstr("--time-zone: must stand behind the command"));
+              HasSubstr("--time-zone: must follow the command"));
 }
 
 TEST(CommandLine, UnexpectedArgumentsAreNamedInTheirOrder) {
@@ -132,7 +132,8 @@ TEST(CommandLine, RulesThatCannotBeReadNameTheirPlace) {
   EXPECT_THAT(err(empty.path()), HasSubstr("--rules: " + empty.path() + " is empty"));
   EXPECT_THAT(err(list.path()),
               HasSubstr("--rules: " + list.path() + ": is neither JSON rules nor a snapshot"));
-  EXPECT_THAT(err(torn.path()), HasSubstr("--rules: " + torn.path() + ": is not whole"));
+  EXPECT_THAT(err(torn.path()),
+              HasSubstr("--rules: " + torn.path() + ": is incomplete or damaged"));
   EXPECT_EQ(run({"rules", "--rules", list.path()}).code, 1);
   const Ran postgres = run({"rules", "--postgres", "garbage"});
   EXPECT_EQ(postgres.code, 2);

@@ -133,7 +133,7 @@ TEST_F(CliSegments, SimulateAppliesMembersLimits) {
   EXPECT_THAT(with.err, IsEmpty());
   const Ran without = run(command);
   EXPECT_EQ(json::parse(without.out)["rule_sets"][0]["blocked"], 3);
-  EXPECT_THAT(without.err, HasSubstr("segments are not known here"));
+  EXPECT_THAT(without.err, HasSubstr("no segments are loaded"));
 }
 
 }  // namespace

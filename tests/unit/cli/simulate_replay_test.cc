@@ -315,7 +315,7 @@ TEST(Simulate, NamesThatCannotBeReadAreNamed) {
       {"/nowhere/names.csv", "cannot be read"},
       {no_header.path(), "the header line lacks id or name"},
       {short_row.path(), "line 2: 1 fields, the header has 2"},
-      {list.path(), "the name of c1 is no text"}};
+      {list.path(), "the name of c1 is not a string"}};
   for (const auto& [path, why] : mistakes) {
     const Ran ran =
         run({"simulate", "--log", log.path(), "--rules", rules.path(), "--names", path});

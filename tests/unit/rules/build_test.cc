@@ -104,8 +104,8 @@ TEST(Build, ReportsEveryMistakeAtOnceEachWithItsId) {
   const std::string text = refusal(std::move(spec));
   for (const char* part :
        {"rule \"one\"", "rule \"two\"", "rule \"three\"", "rule \"four\"",
-        "rule \"five\": segment is empty", "rule \"twice\": the id is there more than once",
-        "rule \"\": id is empty", "campaign \"c\": the id is there more than once",
+        "rule \"five\": segment is empty", "rule \"twice\": the id is used more than once",
+        "rule \"\": id is empty", "campaign \"c\": the id is used more than once",
         "campaign \"*\": id \"*\" is reserved", "campaign \"d\": group is empty"}) {
     EXPECT_THAT(text, HasSubstr(part));
   }

@@ -129,7 +129,7 @@ TEST_F(SegmentFiles, OneBadFileRefusesAllAndIsNamed) {
   EXPECT_THAT(refused(), HasSubstr("bad.ids: line 2"));
   remove("bad.ids");
   write("bits.roaring64", roaring({1, 2, 3}).substr(0, 20));
-  EXPECT_THAT(refused(), HasSubstr("bits.roaring64: is no portable 64-bit roaring bitmap"));
+  EXPECT_THAT(refused(), HasSubstr("bits.roaring64: is not a portable 64-bit roaring bitmap"));
   EXPECT_THAT(refused(), HasSubstr("bits.roaring64")) << "a refused state is not taken for known";
   write("bits.roaring64", roaring({1, 2, 3}));
   EXPECT_TRUE(loaded());

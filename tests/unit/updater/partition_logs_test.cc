@@ -111,7 +111,7 @@ TEST_F(PartitionLogs, AMarkBeyondTheLogsEndIsNotOfThisLogWhateverElseItKnows) {
   log_.commits[part(0)] = 276;
   looks_.high = 43;
   EXPECT_EQ(begin(), (Places{{0, 10}}));
-  EXPECT_TRUE(was_said("it ends at offset 43, what was read reached 276"));
+  EXPECT_TRUE(was_said("it ends at offset 43; the log read before reached 276"));
   EXPECT_EQ(set_.offsets_missing(), 0);
 }
 

@@ -12,7 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
-#include "updater/settings/derive.h"
+#include "updater/options/libraries.h"
 #include "updater/settings/field_value.h"
 #include "updater/settings/fields.h"
 #include "updater/settings/load.h"

@@ -2,3 +2,7 @@
 #include <librdkafka/rdkafka.h>
 
 #include "redis/client.h"
+
+void* consumer() {
+  return rd_kafka_new(RD_KAFKA_CONSUMER, nullptr, nullptr, 0);
+}

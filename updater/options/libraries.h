@@ -10,7 +10,7 @@
 
 namespace fcap::updater {
 
-/// What the parts of libfcap and the wrapper of librdkafka are given.
+/// What libfcap and the wrapper of librdkafka are given of the configuration.
 [[nodiscard]] RedisOptions redis_options(const Settings& settings, LogCallback log);
 [[nodiscard]] kafka::Connection kafka_connection(const KafkaSettings& kafka);
 [[nodiscard]] RuleSourceOptions rule_source_options(const Settings& settings);

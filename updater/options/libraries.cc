@@ -1,4 +1,4 @@
-#include "updater/settings/derive.h"
+#include "updater/options/libraries.h"
 
 #include <utility>
 

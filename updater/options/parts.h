@@ -1,17 +1,17 @@
 #pragma once
 
-#include "updater/commands/command_line.h"
 #include "updater/compaction/compactor.h"
 #include "updater/compaction/sweep.h"
 #include "updater/pipeline/updater.h"
+#include "updater/replay/flags.h"
 #include "updater/replay/replay.h"
 #include "updater/settings/settings.h"
 #include "updater/watch/topic_watch.h"
 
 namespace fcap::updater {
 
-/// What the daemon's parts are given of the configuration. What libfcap is given:
-/// settings/derive.h.
+/// What the updater's parts are given of the configuration and of replay's flags. What libfcap and
+/// the wrappers are given: options/libraries.h, which `fcap` shares.
 [[nodiscard]] UpdaterOptions updater_options(const Settings& settings);
 [[nodiscard]] TopicWatchOptions watch_options(const Settings& settings);
 [[nodiscard]] Compactor::Options compactor_options(const Settings& settings);

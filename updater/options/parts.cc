@@ -1,10 +1,10 @@
-#include "updater/commands/options.h"
+#include "updater/options/parts.h"
 
 #include <algorithm>
 #include <random>
 #include <utility>
 
-#include "updater/settings/derive.h"
+#include "updater/options/libraries.h"
 
 namespace fcap::updater {
 namespace {

@@ -1,0 +1,91 @@
+#include "kafka/lone_consumer.h"
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "tests/part.h"
+#include "tests/unit/kafka/mock_cluster.h"
+
+namespace fcap::kafka {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Polled = LoneConsumer::Polled;
+using std::chrono::milliseconds;
+
+constexpr int kEach = 10;
+
+class LoneConsumerOfTwoTopics : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto made = LoneConsumer::create({{.brokers = cluster_.brokers()}, topics_, "group", {}});
+    ASSERT_TRUE(made.ok()) << made.status().text();
+    consumer_ = std::move(made).value();
+  }
+  Polled next() {
+    const auto until = Clock::now() + kPatience;
+    Polled polled;
+    while (polled.is == Polled::Is::kNothing && Clock::now() < until) {
+      polled = consumer_->poll(milliseconds{50});
+    }
+    return polled;
+  }
+
+  const TopicNames topics_ = {"clicks", "views"};
+  Cluster cluster_{kEach, topics_};
+  std::unique_ptr<LoneConsumer> consumer_;
+};
+
+TEST_F(LoneConsumerOfTwoTopics, ReadsWhatItIsAssignedUpToItsEnd) {
+  const TopicPartition views = part(0, 1);
+  ASSERT_TRUE(consumer_->assign(std::vector<PartitionOffset>{{part(0, 0), 0}, {views, 0}}).ok());
+  (void)next();
+  ASSERT_TRUE(consumer_->assign(std::vector<PartitionOffset>{{views, kEach - 2}}).ok());
+  for (const std::int64_t offset : {kEach - 2, kEach - 1}) {
+    const Polled polled = next();
+    ASSERT_EQ(polled.is, Polled::Is::kMessage) << polled.error.text();
+    EXPECT_EQ(polled.partition, views) << "nothing of an earlier assignment";
+    EXPECT_EQ(polled.offset, offset);
+    EXPECT_EQ(payload_of(*polled.message), "views");
+  }
+  const Polled end = next();
+  EXPECT_EQ(end.is, Polled::Is::kEnd);
+  EXPECT_EQ(end.partition, views);
+  EXPECT_EQ(end.offset, kEach);
+}
+
+TEST_F(LoneConsumerOfTwoTopics, SaysThatAnOffsetDoesNotExist) {
+  ASSERT_TRUE(consumer_->assign(std::vector<PartitionOffset>{{part(0, 0), 1'000}}).ok());
+  const Polled polled = next();
+  EXPECT_EQ(polled.is, Polled::Is::kOutOfRange);
+  EXPECT_EQ(polled.partition, part(0, 0));
+  EXPECT_FALSE(polled.error.ok());
+}
+
+TEST_F(LoneConsumerOfTwoTopics, KnowsTheEndsOfALog) {
+  const auto marks = consumer_->watermarks(part(0, 1), kPatience);
+  ASSERT_TRUE(marks.ok()) << marks.status().text();
+  EXPECT_EQ(marks.value().low, 0);
+  EXPECT_EQ(marks.value().high, kEach);
+  EXPECT_FALSE(consumer_->watermarks(part(7, 1), kPatience).ok());
+}
+
+TEST(PartitionLists, LeaveOutTopicsThatAreNotNamed) {
+  const TopicNames all = {"clicks", "views"};
+  const auto list =
+      make_partition_list(all, std::vector<PartitionOffset>{{part(3, 0), 30}, {part(4, 1), 40}});
+  EXPECT_EQ(index_of({"clicks"}, "views"), std::nullopt);
+  EXPECT_EQ(index_of({"views"}, "views"), TopicIndex{0});
+  const auto known = offsets_of({"views"}, *list);
+  ASSERT_EQ(known.size(), 1U);
+  EXPECT_EQ(known[0].partition, part(4, 0));
+  EXPECT_EQ(known[0].offset, 40);
+}
+
+}  // namespace
+}  // namespace fcap::kafka
