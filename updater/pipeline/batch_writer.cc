@@ -247,7 +247,9 @@ void BatchWriter::publish() noexcept {
   metrics_->in_flight_bytes.set(static_cast<std::int64_t>(bytes_in_flight_));
   if (hook_ == nullptr) return;
   // A batch takes half of the window, so that half of it or more is in flight while others wait.
-  hook_->set_writes_wait(window_.reduced() && writes_in_flight_ >= window_.writes() / 2);
+  // While writes fail, compaction may be what helps: it frees memory.
+  const bool waits = writes_in_flight_ >= window_.writes() / 2;
+  hook_->set_writes_wait(waits && window_.reduced() && !failing());
 }
 
 }  // namespace fcap::updater

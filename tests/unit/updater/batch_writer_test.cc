@@ -97,6 +97,18 @@ TEST_F(BatchWriterTest, CompactionIsToldWhetherWritesWait) {
   EXPECT_FALSE(hook_.writes_wait);
 }
 
+TEST_F(BatchWriterTest, CompactionGoesOnWhileWritesFail) {
+  store_.next_fault = [] { return Fault::kRefused; };  // as where memory is full
+  writer_.submit(filled(static_cast<int>(FlightWindow::kWritesAtStart / 2)));
+  EXPECT_TRUE(hook_.writes_wait);
+  std::vector<Batch*> done;
+  writer_.pump(now_, done);
+  EXPECT_TRUE(writer_.failing());
+  EXPECT_FALSE(hook_.writes_wait);
+  store_.next_fault = {};
+  EXPECT_EQ(pump_until_done().size(), 1U);
+}
+
 TEST_F(BatchWriterTest, OnlyTheWriteThatFailedIsTriedAgain) {
   int operation = 0;
   store_.next_fault = [&] { return operation++ == 1 ? Fault::kRefused : Fault::kNone; };
