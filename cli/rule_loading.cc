@@ -98,7 +98,7 @@ std::string why_refused(const LoadedRules& loaded, const AccessSettings& access)
   const auto size_of = [](std::uint64_t version, const auto& rules, const auto& campaigns) {
     return sources::RuleSetSize{version, rules.size(), campaigns.size()};
   };
-  const auto judgement = sources::judge_reload(
+  const auto judgement = sources::decide_reload(
       size_of(last.value().version, last.value().rules, last.value().campaigns),
       size_of(loaded.rules->version(), loaded.rules->rules(), loaded.rules->campaigns()),
       {.accepted_version = loaded.accepted_version});

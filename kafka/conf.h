@@ -37,4 +37,10 @@ struct Connection {
 Result<Ptr<rd_kafka_conf_t>> make_conf(const Connection& connection, const Properties& defaults,
                                        const Properties& fixed);
 
+/// Has librdkafka log nothing, for clients whose calls say what goes wrong.
+void silence(rd_kafka_conf_t& conf) noexcept;
+
+/// Fails on properties that do not fit each other. Connects to nobody yet.
+Result<Ptr<rd_kafka_t>> make_client(rd_kafka_type_t type, Ptr<rd_kafka_conf_t> conf);
+
 }  // namespace fcap::kafka

@@ -113,17 +113,15 @@ Result<std::unique_ptr<Consumer>> Consumer::create(const ConsumerOptions& option
                      fmt::format("kafka: {}: {}", facility, text));
       });
 
-  char text[512] = {};
-  rd_kafka_t* const made = rd_kafka_new(RD_KAFKA_CONSUMER, raw, text, sizeof text);
-  if (made == nullptr) {
-    return Status::error(StatusCode::kInvalidArgument, fmt::format("kafka consumer: {}", text));
-  }
-  (void)conf.value().release();  // the handle owns it now
+  auto made = make_client(RD_KAFKA_CONSUMER, std::move(conf).value());
+  if (!made.ok()) return made.status();
   self->gone_ = self->context_->gone.get_future();
-  self->handle_ = std::shared_ptr<rd_kafka_t>(made, [context = self->context_](rd_kafka_t* handle) {
-    rd_kafka_destroy_flags(handle, context->left_group ? 0 : RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
-    context->gone.set_value();
-  });
+  self->handle_ = std::shared_ptr<rd_kafka_t>(
+      std::move(made).value().release(), [context = self->context_](rd_kafka_t* handle) {
+        rd_kafka_destroy_flags(handle,
+                               context->left_group ? 0 : RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
+        context->gone.set_value();
+      });
   rd_kafka_poll_set_consumer(self->handle_.get());
   self->queue_.reset(rd_kafka_queue_get_consumer(self->handle_.get()));
   return self;

@@ -21,16 +21,12 @@ Result<std::unique_ptr<LoneConsumer>> LoneConsumer::create(Options options) {
   }
   auto conf = make_conf(options.connection, options.defaults, fixed);
   if (!conf.ok()) return conf.status();
-  rd_kafka_conf_set_log_cb(conf.value().get(),
-                           [](const rd_kafka_t*, int, const char*, const char*) {});
-  char text[512] = {};
-  rd_kafka_t* const handle = rd_kafka_new(RD_KAFKA_CONSUMER, conf.value().get(), text, sizeof text);
-  if (handle == nullptr) {
-    return Status::error(StatusCode::kInvalidArgument, fmt::format("kafka consumer: {}", text));
-  }
-  (void)conf.value().release();  // the consumer owns it now
-  rd_kafka_poll_set_consumer(handle);
-  return std::unique_ptr<LoneConsumer>(new LoneConsumer(std::move(options.topics), handle));
+  silence(*conf.value());
+  auto client = make_client(RD_KAFKA_CONSUMER, std::move(conf).value());
+  if (!client.ok()) return client.status();
+  rd_kafka_poll_set_consumer(client.value().get());
+  return std::unique_ptr<LoneConsumer>(
+      new LoneConsumer(std::move(options.topics), std::move(client).value().release()));
 }
 
 Status LoneConsumer::assign(std::span<const PartitionOffset> partitions) {

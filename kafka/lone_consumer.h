@@ -24,8 +24,8 @@ class LoneConsumer {
   struct Options {
     Connection connection;
     TopicNames topics;
-    std::string group_id;  ///< not joined; an account may have rights for this group only
-    Properties defaults;   ///< of librdkafka; the connection's properties override them
+    std::string group_id;      ///< not joined; an account may have rights for this group only
+    Properties defaults = {};  ///< of librdkafka; the connection's properties override them
   };
   /// Fails if librdkafka refuses a property. Does not wait for a broker.
   static Result<std::unique_ptr<LoneConsumer>> create(Options options);

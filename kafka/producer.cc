@@ -65,12 +65,9 @@ Result<std::unique_ptr<Producer>> Producer::create(const Connection& connection,
           producer->log_(LogLevel::kDebug, fmt::format("kafka: {}: {}", facility, text));
         }
       });
-  char text[512] = {};
-  self->handle_.reset(rd_kafka_new(RD_KAFKA_PRODUCER, raw, text, sizeof text));
-  if (!self->handle_) {
-    return Status::error(StatusCode::kInvalidArgument, fmt::format("kafka producer: {}", text));
-  }
-  (void)conf.value().release();  // the handle owns it now
+  auto client = make_client(RD_KAFKA_PRODUCER, std::move(conf).value());
+  if (!client.ok()) return client.status();
+  self->handle_ = std::move(client).value();
   self->poller_ = std::jthread([handle = self->handle_.get()](const std::stop_token& stop) {
     constexpr int kPollMs = 100;
     while (!stop.stop_requested()) rd_kafka_poll(handle, kPollMs);

@@ -46,14 +46,10 @@ Result<std::unique_ptr<RangeReader>> RangeReader::open(const Connection& connect
   rd_kafka_conf_set_error_cb(raw, [](rd_kafka_t*, int code, const char* reason, void* self) {
     static_cast<RangeReader*>(self)->last_error_.note(code, reason);
   });
-  // What goes wrong is told by our own statuses.
-  rd_kafka_conf_set_log_cb(raw, [](const rd_kafka_t*, int, const char*, const char*) {});
-  char text[256] = {};
-  made->client_.reset(rd_kafka_new(RD_KAFKA_CONSUMER, raw, text, sizeof text));
-  if (!made->client_) {
-    return Status::error(StatusCode::kInvalidArgument, fmt::format("kafka: {}", text));
-  }
-  (void)conf.value().release();  // the client owns it now
+  silence(*raw);
+  auto client = make_client(RD_KAFKA_CONSUMER, std::move(conf).value());
+  if (!client.ok()) return client.status();
+  made->client_ = std::move(client).value();
   return made;
 }
 

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/thread.h"
+#include "kafka/last_error.h"
 #include "kafka/message.h"
 #include "kafka/partition_lists.h"
 
@@ -54,7 +55,7 @@ std::string TopicState::error() const {
 
 /// What librdkafka's callbacks use; outlives a client that does not end in time.
 struct TopicQuestions::Client {
-  std::string words;
+  LastError last_error;
   Ptr<rd_kafka_t> handle;
 };
 
@@ -76,18 +77,12 @@ Result<std::unique_ptr<TopicQuestions>> TopicQuestions::open(
   rd_kafka_conf_t* raw = conf.value().get();
   rd_kafka_conf_set_opaque(raw, made->client_.get());
   rd_kafka_conf_set_error_cb(raw, [](rd_kafka_t*, int code, const char* reason, void* opaque) {
-    // "All brokers are down" comes last and says least.
-    std::string& words = static_cast<Client*>(opaque)->words;
-    if (code != RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN || words.empty()) words = reason;
+    static_cast<Client*>(opaque)->last_error.note(code, reason);
   });
-  // What goes wrong is told by our own statuses.
-  rd_kafka_conf_set_log_cb(raw, [](const rd_kafka_t*, int, const char*, const char*) {});
-  char text[512] = {};
-  made->client_->handle.reset(rd_kafka_new(RD_KAFKA_CONSUMER, raw, text, sizeof text));
-  if (!made->client_->handle) {
-    return Status::error(StatusCode::kInvalidArgument, fmt::format("kafka: {}", text));
-  }
-  (void)conf.value().release();  // the handle owns it now
+  silence(*raw);
+  auto client = make_client(RD_KAFKA_CONSUMER, std::move(conf).value());
+  if (!client.ok()) return client.status();
+  made->client_->handle = std::move(client).value();
   rd_kafka_poll_set_consumer(made->client_->handle.get());
   return made;
 }
@@ -109,7 +104,7 @@ int TopicQuestions::answer_ms() const noexcept {
 std::string TopicQuestions::words() {
   // Serves the callbacks. Nothing is assigned, so there are no messages.
   const Ptr<rd_kafka_message_t> nothing(rd_kafka_consumer_poll(client_->handle.get(), 0));
-  return client_->words;
+  return client_->last_error.text();
 }
 
 void TopicQuestions::heard() noexcept {
@@ -122,11 +117,8 @@ std::optional<Clock::time_point> TopicQuestions::answered() const noexcept {
 }
 
 Status TopicQuestions::failure(const std::string& what, rd_kafka_resp_err_t code) {
-  const std::string said = words();
-  return Status::error(
-      StatusCode::kUnavailable,
-      fmt::format("{}: {}{}{}", what, rd_kafka_err2str(code), said.empty() ? "" : ": ", said),
-      true);
+  (void)words();
+  return client_->last_error.failure(what, code);
 }
 
 Result<TopicState> TopicQuestions::topic(const std::string& name) {
@@ -147,7 +139,7 @@ Result<TopicState> TopicQuestions::topic(const std::string& name) {
     }
   }
   rd_kafka_metadata_destroy(metadata);
-  client_->words.clear();  // of a trouble that has passed
+  client_->last_error.clear();  // what it was about has passed
   heard();
   return state;
 }

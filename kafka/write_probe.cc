@@ -2,17 +2,18 @@
 
 #include <algorithm>
 #include <optional>
-
-#include <fmt/format.h>
+#include <string>
+#include <utility>
 
 #include "kafka/handles.h"
+#include "kafka/last_error.h"
 
 namespace fcap::kafka {
 namespace {
 
 struct ProbeAnswer {
   std::optional<rd_kafka_resp_err_t> code;
-  std::string words;
+  LastError last_error;
 };
 
 // What the account's own properties say of acknowledgements and retries is for real messages.
@@ -30,10 +31,7 @@ Status probe_status(const std::string& topic, const ProbeAnswer& answer) {
   if (answer.code == RD_KAFKA_RESP_ERR_INVALID_REQUIRED_ACKS) return {};
   const auto code = answer.code.value_or(RD_KAFKA_RESP_ERR__MSG_TIMED_OUT);
   if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return {};  // an older broker: written, so it may
-  return Status::error(StatusCode::kUnavailable,
-                       fmt::format("writing to topic {}: {}{}{}", topic, rd_kafka_err2str(code),
-                                   answer.words.empty() ? "" : ": ", answer.words),
-                       true);
+  return answer.last_error.failure("writing to topic " + topic, code);
 }
 
 }  // namespace
@@ -53,25 +51,22 @@ Status try_writing(const Connection& connection, const std::string& topic,
     static_cast<ProbeAnswer*>(to)->code = message->err;
   });
   rd_kafka_conf_set_error_cb(raw, [](rd_kafka_t*, int code, const char* reason, void* to) {
-    // "All brokers are down" comes last and says least.
-    std::string& words = static_cast<ProbeAnswer*>(to)->words;
-    if (code != RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN || words.empty()) words = reason;
+    static_cast<ProbeAnswer*>(to)->last_error.note(code, reason);
   });
-  rd_kafka_conf_set_log_cb(raw, [](const rd_kafka_t*, int, const char*, const char*) {});
-  char text[512] = {};
-  const Ptr<rd_kafka_t> client(rd_kafka_new(RD_KAFKA_PRODUCER, raw, text, sizeof text));
-  if (!client) return Status::error(StatusCode::kInvalidArgument, fmt::format("kafka: {}", text));
-  (void)conf.value().release();  // the client owns it now
+  silence(*raw);
+  const auto made = make_client(RD_KAFKA_PRODUCER, std::move(conf).value());
+  if (!made.ok()) return made.status();
+  rd_kafka_t* const client = made.value().get();
   char probe[] = "fcap-updater check-config";
-  const auto queued = rd_kafka_producev(client.get(), RD_KAFKA_V_TOPIC(topic.c_str()),
+  const auto queued = rd_kafka_producev(client, RD_KAFKA_V_TOPIC(topic.c_str()),
                                         RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY),
                                         RD_KAFKA_V_VALUE(probe, sizeof probe - 1), RD_KAFKA_V_END);
   if (queued != RD_KAFKA_RESP_ERR_NO_ERROR) answer.code = queued;
   constexpr int kPollMs = 50;
   while (!answer.code && std::chrono::steady_clock::now() < until) {
-    rd_kafka_poll(client.get(), kPollMs);
+    rd_kafka_poll(client, kPollMs);
   }
-  rd_kafka_purge(client.get(), RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
+  rd_kafka_purge(client, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
   return probe_status(topic, answer);
 }
 

@@ -35,8 +35,8 @@ constexpr std::chrono::days kWindow{30};
 constexpr std::string_view kExpirySeconds = "2592000";
 
 Intake::Fate classify(Intake& intake, const rd_kafka_message_t& message, Instant now) {
-  return intake.judge(std::string_view(static_cast<const char*>(message.payload), message.len),
-                      {now, now});
+  return intake.classify(std::string_view(static_cast<const char*>(message.payload), message.len),
+                         {now, now});
 }
 
 /// A batch of commands on its way; used again and again.

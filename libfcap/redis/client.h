@@ -16,7 +16,8 @@
 
 namespace fcap::redis {
 
-/// How a request ended.
+/// How a request ended. Not StoreCode, which also says what the server replied: the transport does
+/// not look into replies.
 enum class TransportCode : std::uint8_t {
   kOk,           ///< every reply has arrived
   kTimeout,      ///< not by the deadline; it may or may not have been executed

@@ -185,10 +185,10 @@ Status RefreshLoop::take(OfferedRules offered) {
   auto built = RuleSet::build_shared(std::move(offered.spec), build_options_);
   if (!built.ok()) return built.status();
   const std::shared_ptr<const RuleSet>& last = last_good();
-  const ReloadJudgement judgement =
-      judge_reload(last ? std::optional(size_of(*last)) : std::nullopt, size_of(*built.value()),
-                   {options_.shrink_refused_below, options_.accept_any_shrink,
-                    postgres::accepted_version(offered.changed_at)});
+  const ReloadDecision judgement =
+      decide_reload(last ? std::optional(size_of(*last)) : std::nullopt, size_of(*built.value()),
+                    {options_.shrink_refused_below, options_.accept_any_shrink,
+                     postgres::accepted_version(offered.changed_at)});
   const std::string version = "version " + std::to_string(built.value()->version());
   if (!judgement.accepted) {
     return Status::error(StatusCode::kRefused,

@@ -22,7 +22,7 @@ bool accepted_between(std::uint64_t last, std::uint64_t next, std::uint64_t acce
 
 }  // namespace
 
-ReloadJudgement judge_reload(const std::optional<RuleSetSize>& last, const RuleSetSize& next,
+ReloadDecision decide_reload(const std::optional<RuleSetSize>& last, const RuleSetSize& next,
                              const ReloadPolicy& policy) {
   if (!last) return {};
   std::string remark;
@@ -51,7 +51,7 @@ ReloadJudgement judge_reload(const std::optional<RuleSetSize>& last, const RuleS
   return {};
 }
 
-ReloadJudgement judge_segments(const SegmentSet* last, const SegmentSet& next,
+ReloadDecision decide_segments(const SegmentSet* last, const SegmentSet& next,
                                const ReloadPolicy& policy) {
   if (last == nullptr) return {};
   std::string remark;

@@ -26,7 +26,7 @@ struct ReloadPolicy {
   std::uint64_t accepted_version = 0;
 };
 
-struct ReloadJudgement {
+struct ReloadDecision {
   bool accepted = true;
   /// Why it is refused, or what is odd about one that is accepted; empty: nothing.
   std::string remark;
@@ -37,13 +37,13 @@ struct ReloadJudgement {
 /// campaigns are guarded in the same way. An older version is remarkable (a restored backup, most
 /// likely) and accepted: the source is right about itself. So it is about a shrink that somebody
 /// accepted there since the last good set.
-[[nodiscard]] ReloadJudgement judge_reload(const std::optional<RuleSetSize>& last,
+[[nodiscard]] ReloadDecision decide_reload(const std::optional<RuleSetSize>& last,
                                            const RuleSetSize& next, const ReloadPolicy& policy);
 
 /// The same for stored segments. Refused: a set in which a segment that had members is not even
 /// named any more, and one with fewer members than the policy's share, from kMembersGuardedFrom on.
 /// A segment that is still there, without members, was emptied on purpose.
-[[nodiscard]] ReloadJudgement judge_segments(const SegmentSet* last, const SegmentSet& next,
+[[nodiscard]] ReloadDecision decide_segments(const SegmentSet* last, const SegmentSet& next,
                                              const ReloadPolicy& policy);
 
 /// Smaller segments are changed by hand.

@@ -107,7 +107,7 @@ class SegmentRefresher::Impl {
   Status take(const LoadedSegments& loaded) {
     ReloadPolicy policy = policy_;
     policy.accepted_version = loaded.accepted_version;
-    const ReloadJudgement judgement = judge_segments(current_.get(), *loaded.set, policy);
+    const ReloadDecision judgement = decide_segments(current_.get(), *loaded.set, policy);
     const std::string version = "version " + std::to_string(loaded.set->version());
     if (!judgement.accepted) {
       return Status::error(StatusCode::kRefused,

@@ -22,6 +22,11 @@ class UpdaterGaps : public testing::UpdaterPipeline {
     return options;
   }
 
+  void expect_filling_begins(RunningUpdater& updater) {
+    EXPECT_TRUE(wait_until([&] { return updater.metrics().gap_messages.value() > 0; }, kPatience))
+        << updater.log();
+  }
+
   void expect_gaps_filled(RunningUpdater& updater) {
     EXPECT_TRUE(wait_until([&] { return updater.metrics().gap_offsets.value() == 0; }, kPatience))
         << updater.metrics().gap_offsets.value() << "\n"
@@ -65,8 +70,7 @@ TEST_F(UpdaterGaps, ASecondLossAndARestartWhileAGapIsOpenLoseNothing) {
   auto updater = start_updater(with_gaps());
   expect_all_counted(*updater);
   redis_->command({"FLUSHALL"});
-  EXPECT_TRUE(wait_until([&] { return updater->metrics().gap_messages.value() > 0; }, kPatience))
-      << updater->log();
+  expect_filling_begins(*updater);
   redis_->command({"FLUSHALL"});
   produce(5'000);
   updater->stop();  // whatever is filled by now
@@ -95,8 +99,7 @@ TEST_F(UpdaterGaps, AnUpdaterThatKnowsNoGapsReadsThemInLine) {
   auto updater = start_updater(with_gaps());
   expect_all_counted(*updater);
   redis_->command({"FLUSHALL"});
-  EXPECT_TRUE(wait_until([&] { return updater->metrics().gap_messages.value() > 0; }, kPatience))
-      << updater->log();
+  expect_filling_begins(*updater);
   updater->stop();
   updater = start_updater();
   expect_all_counted(*updater);

@@ -40,6 +40,16 @@ class UpdaterRecovery : public testing::UpdaterPipeline {
         << updater.log();
   }
 
+  /// That the offsets of every partition had expired unread.
+  static void expect_resets_said(RunningUpdater& updater) {
+    const auto& resets = updater.metrics().offset_resets;
+    EXPECT_TRUE(wait_until([&] { return resets.value() == kPartitions; }, kPatience))
+        << resets.value() << "\n"
+        << updater.log();
+    EXPECT_NE(updater.log().find("no longer exists; the log begins at offset"), std::string::npos)
+        << updater.log();
+  }
+
   static updater::UpdaterOptions impatient() {
     updater::UpdaterOptions options;
     options.write.deadline = milliseconds{300};
@@ -57,12 +67,7 @@ TEST_F(UpdaterRecovery, OffsetsThatExpiredWhileItWasAwayAreSaidAndPassedOver) {
   produce(3'000);
   updater = start_updater();
   expect_all_counted(*updater);
-  EXPECT_TRUE(wait_until([&] { return updater->metrics().offset_resets.value() == kPartitions; },
-                         kPatience))
-      << updater->metrics().offset_resets.value() << "\n"
-      << updater->log();
-  EXPECT_NE(updater->log().find("no longer exists; the log begins at offset"), std::string::npos)
-      << updater->log();
+  expect_resets_said(*updater);
   updater->stop();
   EXPECT_EQ(committed(), kafka->end_sum(topic_, kPartitions));
 }
@@ -78,12 +83,7 @@ TEST_F(UpdaterRecovery, OffsetsThatExpireWhileRedisHoldsItUpAreSaidAndPassedOver
   producer_->flush();
   redis_->thaw();
   expect_all_counted(*updater);
-  EXPECT_TRUE(wait_until([&] { return updater->metrics().offset_resets.value() == kPartitions; },
-                         kPatience))
-      << updater->metrics().offset_resets.value() << "\n"
-      << updater->log();
-  EXPECT_NE(updater->log().find("no longer exists; the log begins at offset"), std::string::npos)
-      << updater->log();
+  expect_resets_said(*updater);
   updater->stop();
   EXPECT_EQ(committed(), kafka->end_sum(topic_, kPartitions));
 }

@@ -12,7 +12,6 @@
 #include <fmt/format.h>
 
 #include "base/thread.h"
-#include "kafka/lone_consumer.h"
 #include "kafka/message.h"
 
 namespace fcap::updater {
@@ -64,16 +63,14 @@ struct LogProber::State {
 };
 
 Result<std::unique_ptr<LogProber>> LogProber::create(Options options) {
-  kafka::Properties defaults = {
+  options.defaults = {
       // Only one message of each partition is needed.
       {"queued.min.messages", "1"},
       {"fetch.message.max.bytes", "65536"},
       {"fetch.wait.max.ms", "20"},
       {"reconnect.backoff.max.ms", "2000"},
   };
-  auto consumer =
-      kafka::LoneConsumer::create({std::move(options.connection), std::move(options.topics),
-                                   std::move(options.group_id), std::move(defaults)});
+  auto consumer = kafka::LoneConsumer::create(std::move(options));
   if (!consumer.ok()) return consumer.status();
   auto state = std::make_shared<State>(std::move(consumer).value());
   auto ended = base::start_detached("fcap-logs", [state] {

@@ -3,12 +3,10 @@
 #include <future>
 #include <memory>
 #include <optional>
-#include <string>
 
 #include <fcap/status.h>
 
-#include "kafka/conf.h"
-#include "kafka/topic_partition.h"
+#include "kafka/lone_consumer.h"
 #include "updater/marks/log_look.h"
 
 namespace fcap::updater {
@@ -17,11 +15,8 @@ namespace fcap::updater {
 /// committed, and no rebalance happens because of it.
 class LogProber final : public LogLooks {
  public:
-  struct Options {
-    kafka::Connection connection;
-    kafka::TopicNames topics;
-    std::string group_id;  ///< not joined; an account may have rights for this group only
-  };
+  using Options = kafka::LoneConsumer::Options;
+  /// Sets the consumer's defaults itself.
   static Result<std::unique_ptr<LogProber>> create(Options options);
   /// Does not wait long for a pending query; its thread ends by itself.
   ~LogProber();

@@ -208,8 +208,8 @@ bool GapFiller::judge_message(Segment& segment, const GapLog::Message& message,
     note_newest(segment, instant_from_ms(message.what.timestamp_ms));
   }
   Intake& intake = *parts_.intake;
-  Intake::Fate fate =
-      view ? intake.judge(view->message(), clocks) : intake.judge(message.what.payload, clocks);
+  Intake::Fate fate = view ? intake.classify(view->message(), clocks)
+                           : intake.classify(message.what.payload, clocks);
   while (true) {
     switch (fate) {
       case Intake::Fate::kWrite:
@@ -232,7 +232,7 @@ bool GapFiller::judge_message(Segment& segment, const GapLog::Message& message,
         return false;
     }
     if (!intake.more()) return true;
-    fate = intake.judge_next(clocks);
+    fate = intake.classify_next(clocks);
   }
 }
 

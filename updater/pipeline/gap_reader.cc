@@ -14,7 +14,6 @@
 #include <sys/resource.h>
 
 #include "base/thread.h"
-#include "kafka/lone_consumer.h"
 
 namespace fcap::updater {
 namespace {
@@ -158,14 +157,14 @@ void GapReader::State::run() {
 }
 
 bool GapReader::State::make_consumer() {
-  kafka::Properties defaults = {
+  kafka::LoneConsumer::Options made_with = options;
+  made_with.defaults = {
       // As for the consumer in the group: bytes, not messages, limit fetching.
       {"queued.min.messages", "1000000"},   {"queued.max.messages.kbytes", "16384"},
       {"fetch.wait.max.ms", "20"},          {"fetch.error.backoff.ms", "100"},
       {"reconnect.backoff.max.ms", "2000"},
   };
-  auto made = kafka::LoneConsumer::create(
-      {options.connection, options.topics, options.group_id, std::move(defaults)});
+  auto made = kafka::LoneConsumer::create(std::move(made_with));
   if (!made.ok()) {
     fail_all(made.status().text());
     return false;

@@ -2,11 +2,10 @@
 
 #include <future>
 #include <memory>
-#include <string>
 
 #include <fcap/status.h>
 
-#include "kafka/conf.h"
+#include "kafka/lone_consumer.h"
 #include "updater/pipeline/gap_log.h"
 
 namespace fcap::updater {
@@ -15,11 +14,8 @@ namespace fcap::updater {
 /// committed, and no rebalance happens because of it.
 class GapReader final : public GapLog {
  public:
-  struct Options {
-    kafka::Connection connection;
-    kafka::TopicNames topics;
-    std::string group_id;  ///< not joined; an account may have rights for this group only
-  };
+  using Options = kafka::LoneConsumer::Options;
+  /// Sets the consumer's defaults itself.
   static Result<std::unique_ptr<GapReader>> create(Options options);
   /// Does not wait long for Kafka; its thread ends by itself.
   ~GapReader();

@@ -13,7 +13,7 @@ bool Intake::is_null_user(std::string_view user_id) const noexcept {
                                       user_id) != options_.null_user_ids.end();
 }
 
-Intake::Fate Intake::judge(const events::Message& message, const IntakeClocks& clocks) {
+Intake::Fate Intake::classify(const events::Message& message, const IntakeClocks& clocks) {
   events_.clear();
   next_ = 0;
   if (message.value.size() > options_.message_bytes_max) {
@@ -30,10 +30,10 @@ Intake::Fate Intake::judge(const events::Message& message, const IntakeClocks& c
     case events::Decoded::kEvents:
       break;
   }
-  return events_.empty() ? Fate::kNullUser : judge_next(clocks);
+  return events_.empty() ? Fate::kNullUser : classify_next(clocks);
 }
 
-Intake::Fate Intake::judge_next(const IntakeClocks& clocks) {
+Intake::Fate Intake::classify_next(const IntakeClocks& clocks) {
   const events::Event& event = events_[next_++];
   // Before the clocks: events of null users need no dead letter, whatever their time.
   if (is_null_user(event.user_id)) return Fate::kNullUser;

@@ -22,7 +22,7 @@ struct IntakeOptions {
   std::size_t message_bytes_max = std::size_t{64} * 1024;
 };
 
-/// The clocks that an event is judged by.
+/// The clocks that an event is compared with.
 struct IntakeClocks {
   Instant local_now;
   /// min(local clock, newest broker timestamp): a clock that runs ahead makes nothing too old.
@@ -39,17 +39,17 @@ class Intake {
     kTooOld,    ///< before the retention: irrelevant
     kNullUser,  ///< no usable user id: irrelevant
     kReject,    ///< `rejected` says why
-    kNotYet,    ///< the message must be judged again later, before the ones after it
+    kNotYet,    ///< the message must be classified again later, before the ones after it
   };
 
   Intake(events::EventDecoder& decoder, IntakeOptions options);
 
   /// What becomes of a message, or of the first of its events; a message without events counts as
   /// kNullUser.
-  Fate judge(const events::Message& message, const IntakeClocks& clocks);
-  /// Whether the message has more events: judge_next() says what becomes of the next.
+  Fate classify(const events::Message& message, const IntakeClocks& clocks);
+  /// Whether the message has more events: classify_next() says what becomes of the next.
   [[nodiscard]] bool more() const noexcept { return next_ < events_.size(); }
-  Fate judge_next(const IntakeClocks& clocks);
+  Fate classify_next(const IntakeClocks& clocks);
 
   /// Of the last kWrite; valid until the next message, and while this one lives.
   [[nodiscard]] const events::Event& event() const noexcept { return events_[next_ - 1]; }
@@ -62,7 +62,7 @@ class Intake {
   events::EventDecoder* decoder_;
   IntakeOptions options_;
   std::vector<events::Event> events_;
-  std::size_t next_ = 0;  // of events_, the first that was not judged
+  std::size_t next_ = 0;  // of events_, the first that was not classified
   events::Rejected rejected_;
 };
 

@@ -369,7 +369,7 @@ void PartitionSet::placed(TopicPartition partition) {
   p->phase = Phase::kReading;
 }
 
-void PartitionSet::place_again() {
+void PartitionSet::seek_all_again() {
   for (auto& [id, p] : partitions_) move_again(p);
 }
 

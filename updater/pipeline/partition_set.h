@@ -136,7 +136,7 @@ class PartitionSet {
   void to_place(std::vector<PartitionOffset>& out) const;
   void placed(TopicPartition partition);
   /// The consumer is no longer where it was (resumed, or polled across a rebalance).
-  void place_again();
+  void seek_all_again();
 
   /// A message of a partition was taken in; its views live until the next seal(). False: it must
   /// be dropped (not being read).

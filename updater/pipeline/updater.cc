@@ -88,7 +88,7 @@ std::optional<Instant> Updater::trim_now() const noexcept {
 
 Status Updater::run(const std::stop_token& stop) {
   if (Status status = consumer_->subscribe(*this); !status.ok()) return status;
-  while (!stop.stop_requested() && !consumer_->fatal()) turn();
+  while (!stop.stop_requested() && !consumer_->fatal()) run_once();
   messages_.clear();
   const std::optional<std::string> fatal = consumer_->fatal();
   partitions_.set_log_looks(nullptr);
@@ -100,7 +100,7 @@ Status Updater::run(const std::stop_token& stop) {
   return {};
 }
 
-void Updater::turn() {
+void Updater::run_once() {
   const Clock::time_point now = Clock::now();
   settle(now);
   hold_waiting();
@@ -114,9 +114,9 @@ void Updater::turn() {
       writer_.full() || writer_.failing() || letters_.full() || partitions_.checking();
   fill_gaps(now, !held_up);
   if (held_up) {
-    hold_up(now);
+    wait_or_pause(now);
   } else {
-    let_go(now);
+    resume_reading(now);
     read_batch();
   }
 }
@@ -231,7 +231,7 @@ void Updater::read_batch() {
       if (!undecoded_.contains(partition)) partitions_.reached_end(partition, end);
     }
   } else {
-    partitions_.place_again();
+    partitions_.seek_all_again();
   }
   messages_.clear();
 }
@@ -274,7 +274,7 @@ void Updater::take_messages() {
 bool Updater::take_message(TopicPartition partition, const rd_kafka_message_t& message,
                            const IntakeClocks& judged_by, Batch& batch) {
   const MessageView view(message, topic_of(partition));
-  Intake::Fate fate = intake_.judge(view.message(), judged_by);
+  Intake::Fate fate = intake_.classify(view.message(), judged_by);
   if (fate == Intake::Fate::kNotYet) {
     let_wait(partition);
     return false;
@@ -304,7 +304,7 @@ bool Updater::take_message(TopicPartition partition, const rd_kafka_message_t& m
         break;  // only of a message as a whole
     }
     if (!intake_.more()) return true;
-    fate = intake_.judge_next(judged_by);
+    fate = intake_.classify_next(judged_by);
   }
 }
 
@@ -372,7 +372,7 @@ void Updater::on_assigning(std::vector<PartitionOffset>& partitions) {
   joined_ = true;
   writer_.forget_known();
   partitions_.assign(partitions);
-  // let_go() places them.
+  // resume_reading() places them.
   if (paused_) {
     for (PartitionOffset& at : partitions) at.offset = PartitionOffset::kNone;
   }

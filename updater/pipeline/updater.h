@@ -111,7 +111,7 @@ class Updater final : private kafka::AssignmentListener, private OffsetSource {
   void ask(std::span<const TopicPartition> partitions) override;
   std::optional<Result<LogBounds>> answer(TopicPartition partition) override;
 
-  void turn();
+  void run_once();
   void tell_watch();
   /// The order in it matters. Batches and letters come before the partitions' tick(), so that what
   /// tick() marks and commits is all that is known to be done. Within a batch, letters of refused
@@ -120,8 +120,8 @@ class Updater final : private kafka::AssignmentListener, private OffsetSource {
   /// mark, it has lost records as well: the writer forgets which records and expiries it knows
   /// before it sends again.
   void settle(Clock::time_point now);
-  void hold_up(Clock::time_point now);
-  void let_go(Clock::time_point now);
+  void wait_or_pause(Clock::time_point now);
+  void resume_reading(Clock::time_point now);
   void place_partitions(Clock::time_point now);
   void place_from_scratch();
   void look_for_silence(Clock::time_point now);

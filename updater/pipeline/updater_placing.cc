@@ -41,7 +41,7 @@ void Updater::hold_waiting() {
   metrics_->waiting_partitions.set(static_cast<std::int64_t>(held_.size()));
 }
 
-void Updater::hold_up(Clock::time_point now) {
+void Updater::wait_or_pause(Clock::time_point now) {
   if (held_since_ == Clock::time_point{}) held_since_ = now;
   if (!paused_ && now - held_since_ < options_.pause_after) {
     writer_.wait(now + kHeldTurn);
@@ -55,18 +55,18 @@ void Updater::hold_up(Clock::time_point now) {
     consumer_->pause(offsets_);
   }
   // Only to stay in the group: paused partitions deliver nothing, and messages that slip through
-  // are read again, because let_go() seeks.
+  // are read again, because resume_reading() seeks.
   (void)consumer_->poll(messages_, kHeldTurn, milliseconds{0});
   messages_.clear();
 }
 
-void Updater::let_go(Clock::time_point now) {
+void Updater::resume_reading(Clock::time_point now) {
   held_since_ = {};
   if (paused_) {
     partitions_.list(offsets_);
     std::erase_if(offsets_, [this](const auto& at) { return partitions_.held(at.partition); });
     consumer_->resume(offsets_);
-    partitions_.place_again();
+    partitions_.seek_all_again();
     paused_ = false;
     metrics_->paused_partitions.set(0);
   }
@@ -96,7 +96,7 @@ void Updater::place_partitions(Clock::time_point now) {
 void Updater::place_from_scratch() {
   assign_again_ = false;
   // All of them: a partition that is not assigned together with the others is no longer read.
-  partitions_.place_again();
+  partitions_.seek_all_again();
   partitions_.to_place(offsets_);
   // A pause outlives the assignment that it was made in, and librdkafka may have one that the
   // updater does not know of.
@@ -134,7 +134,7 @@ void Updater::look_for_silence(Clock::time_point now) {
   }
   if (!silence_.take_remedy(now)) return;
   assign_again_ = true;
-  partitions_.place_again();
+  partitions_.seek_all_again();
 }
 
 }  // namespace fcap::updater

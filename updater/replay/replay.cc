@@ -269,11 +269,11 @@ bool Replay::write_collected(const std::stop_token& stop) {
 bool Replay::take(const rd_kafka_message_t& message, const IntakeClocks& clocks,
                   const std::stop_token& stop) {
   const MessageView view(message, topic());
-  Intake::Fate fate = intake_.judge(view.message(), clocks);
+  Intake::Fate fate = intake_.classify(view.message(), clocks);
   while (fate == Intake::Fate::kNotYet) {
     if (stop.stop_requested()) return false;
     std::this_thread::sleep_for(kAskDecoderAgain);
-    fate = intake_.judge(view.message(), clocks);
+    fate = intake_.classify(view.message(), clocks);
   }
   ++summary_.messages_read;
   while (true) {
@@ -294,7 +294,7 @@ bool Replay::take(const rd_kafka_message_t& message, const IntakeClocks& clocks,
         return false;
     }
     if (!intake_.more()) return true;
-    fate = intake_.judge_next(clocks);
+    fate = intake_.classify_next(clocks);
   }
 }
 

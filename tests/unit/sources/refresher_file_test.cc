@@ -211,8 +211,12 @@ TEST_F(RefresherOnAFile, TheDestructorDoesNotWaitForTheNextPoll) {
 }
 
 // Fails only by a crash, a hang or a sanitizer's report: there is nothing else to see.
-TEST_F(RefresherOnAFile, AnUnusedRefresherCanBeDestroyed) {
+TEST_F(RefresherOnAFile, OneThatWasNeverStartedLoadsNothing) {
+  publish(1, 2);
   make();
+  refresher_.reset();  // must not wait for a thread that never was
+  EXPECT_EQ(current_, nullptr);
+  EXPECT_EQ(logged(""), 0U);
 }
 
 TEST(RuleRefresher, RefusesOptionsThatCannotWork) {

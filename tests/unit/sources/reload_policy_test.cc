@@ -19,41 +19,41 @@ using testing::HasSubstr;
 constexpr ReloadPolicy kHalf{0.5, false};
 
 TEST(ReloadPolicy, TheFirstRuleSetIsTakenEvenWhenItIsEmpty) {
-  EXPECT_TRUE(judge_reload(std::nullopt, {1, 0, 0}, kHalf).accepted);
+  EXPECT_TRUE(decide_reload(std::nullopt, {1, 0, 0}, kHalf).accepted);
 }
 
 TEST(ReloadPolicy, AnEmptyOneIsRefusedWhereTheLastWasNot) {
-  const ReloadJudgement judgement = judge_reload(RuleSetSize{1, 1, 1}, {2, 0, 1}, kHalf);
+  const ReloadDecision judgement = decide_reload(RuleSetSize{1, 1, 1}, {2, 0, 1}, kHalf);
   EXPECT_FALSE(judgement.accepted);
   EXPECT_THAT(judgement.remark, HasSubstr("accept_any_shrink")) << "the override is named";
 }
 
 TEST(ReloadPolicy, AnEmptyOneIsRefusedEvenWhereShrinkingIsNot) {
-  EXPECT_FALSE(judge_reload(RuleSetSize{1, 5, 0}, {2, 0, 0}, {0.0, false}).accepted);
+  EXPECT_FALSE(decide_reload(RuleSetSize{1, 5, 0}, {2, 0, 0}, {0.0, false}).accepted);
 }
 
 TEST(ReloadPolicy, AnEmptyOneIsTakenWhereTheLastWasEmptyToo) {
-  EXPECT_TRUE(judge_reload(RuleSetSize{1, 0, 0}, {2, 0, 0}, kHalf).accepted);
+  EXPECT_TRUE(decide_reload(RuleSetSize{1, 0, 0}, {2, 0, 0}, kHalf).accepted);
 }
 
 TEST(ReloadPolicy, ShrinkingToTheShareIsTakenAndBelowItIsRefused) {
-  EXPECT_TRUE(judge_reload(RuleSetSize{1, 10, 0}, {2, 5, 0}, kHalf).accepted);
-  EXPECT_FALSE(judge_reload(RuleSetSize{1, 10, 0}, {2, 4, 0}, kHalf).accepted);
-  EXPECT_FALSE(judge_reload(RuleSetSize{1, 10, 0}, {2, 9, 0}, {1.0, false}).accepted);
-  EXPECT_TRUE(judge_reload(RuleSetSize{1, 10, 0}, {2, 1, 0}, {0.0, false}).accepted);
+  EXPECT_TRUE(decide_reload(RuleSetSize{1, 10, 0}, {2, 5, 0}, kHalf).accepted);
+  EXPECT_FALSE(decide_reload(RuleSetSize{1, 10, 0}, {2, 4, 0}, kHalf).accepted);
+  EXPECT_FALSE(decide_reload(RuleSetSize{1, 10, 0}, {2, 9, 0}, {1.0, false}).accepted);
+  EXPECT_TRUE(decide_reload(RuleSetSize{1, 10, 0}, {2, 1, 0}, {0.0, false}).accepted);
 }
 
 TEST(ReloadPolicy, GrowingIsTakenWithoutARemark) {
-  const ReloadJudgement judgement = judge_reload(RuleSetSize{1, 10, 10}, {2, 1000, 99}, kHalf);
+  const ReloadDecision judgement = decide_reload(RuleSetSize{1, 10, 10}, {2, 1000, 99}, kHalf);
   EXPECT_TRUE(judgement.accepted);
   EXPECT_EQ(judgement.remark, "");
 }
 
 TEST(ReloadPolicy, ALargeCatalogThatShrinksIsRefusedAndASmallOneIsNot) {
-  EXPECT_FALSE(judge_reload(RuleSetSize{1, 2, 20}, {2, 2, 9}, kHalf).accepted);
-  EXPECT_FALSE(judge_reload(RuleSetSize{1, 2, 20}, {2, 2, 0}, {0.0, false}).accepted);
-  EXPECT_TRUE(judge_reload(RuleSetSize{1, 2, 20}, {2, 2, 10}, kHalf).accepted);
-  EXPECT_TRUE(judge_reload(RuleSetSize{1, 2, 19}, {2, 2, 0}, kHalf).accepted);
+  EXPECT_FALSE(decide_reload(RuleSetSize{1, 2, 20}, {2, 2, 9}, kHalf).accepted);
+  EXPECT_FALSE(decide_reload(RuleSetSize{1, 2, 20}, {2, 2, 0}, {0.0, false}).accepted);
+  EXPECT_TRUE(decide_reload(RuleSetSize{1, 2, 20}, {2, 2, 10}, kHalf).accepted);
+  EXPECT_TRUE(decide_reload(RuleSetSize{1, 2, 19}, {2, 2, 0}, kHalf).accepted);
 }
 
 TEST(ReloadPolicy, AShrinkThatWasAcceptedAtTheSourceIsTaken) {
@@ -61,7 +61,7 @@ TEST(ReloadPolicy, AShrinkThatWasAcceptedAtTheSourceIsTaken) {
   const auto judged = [&](std::uint64_t next, std::uint64_t accepted) {
     ReloadPolicy policy = kHalf;
     policy.accepted_version = accepted;
-    return judge_reload(last, {next, 2, 0}, policy);
+    return decide_reload(last, {next, 2, 0}, policy);
   };
   EXPECT_FALSE(judged(11, 0).accepted);
   EXPECT_TRUE(judged(12, 12).accepted);
@@ -84,20 +84,20 @@ TEST(TableVersions, SayUpToWhereAShrinkIsMeant) {
 
 TEST(ReloadPolicy, TheOverrideTakesAnythingAndSaysSo) {
   for (const RuleSetSize next : {RuleSetSize{2, 0, 0}, RuleSetSize{2, 1, 1}}) {
-    const ReloadJudgement judgement = judge_reload(RuleSetSize{1, 100, 100}, next, {0.5, true});
+    const ReloadDecision judgement = decide_reload(RuleSetSize{1, 100, 100}, next, {0.5, true});
     EXPECT_TRUE(judgement.accepted);
     EXPECT_THAT(judgement.remark, HasSubstr("accept_any_shrink"));
   }
 }
 
 TEST(ReloadPolicy, AnOlderVersionIsTakenAndRemarkedOn) {
-  const ReloadJudgement judgement = judge_reload(RuleSetSize{9, 10, 10}, {7, 10, 10}, kHalf);
+  const ReloadDecision judgement = decide_reload(RuleSetSize{9, 10, 10}, {7, 10, 10}, kHalf);
   EXPECT_TRUE(judgement.accepted);
   EXPECT_THAT(judgement.remark, HasSubstr("from 9 to 7"));
 }
 
 TEST(ReloadPolicy, AnOlderVersionThatIsEmptyIsRefused) {
-  EXPECT_FALSE(judge_reload(RuleSetSize{9, 10, 10}, {7, 0, 0}, kHalf).accepted);
+  EXPECT_FALSE(decide_reload(RuleSetSize{9, 10, 10}, {7, 0, 0}, kHalf).accepted);
 }
 
 struct Members {
@@ -117,36 +117,36 @@ std::shared_ptr<const SegmentSet> segments(std::initializer_list<Members> all) {
 }
 
 TEST(SegmentPolicy, TheFirstSetIsTakenEvenWhenItIsEmpty) {
-  EXPECT_TRUE(judge_segments(nullptr, *segments({}), kHalf).accepted);
+  EXPECT_TRUE(decide_segments(nullptr, *segments({}), kHalf).accepted);
 }
 
 TEST(SegmentPolicy, ASegmentWithMembersMustNotVanish) {
   const auto last = segments({{"optout", 1}, {"vip", 1000}});
-  const ReloadJudgement judgement = judge_segments(last.get(), *segments({{"vip", 1000}}), kHalf);
+  const ReloadDecision judgement = decide_segments(last.get(), *segments({{"vip", 1000}}), kHalf);
   EXPECT_FALSE(judgement.accepted);
   EXPECT_THAT(judgement.remark, HasSubstr("\"optout\" has vanished"));
   EXPECT_THAT(judgement.remark, HasSubstr("accept_any_shrink")) << "the override is named";
-  EXPECT_FALSE(judge_segments(last.get(), *segments({}), kHalf).accepted);
+  EXPECT_FALSE(decide_segments(last.get(), *segments({}), kHalf).accepted);
 }
 
 TEST(SegmentPolicy, ASegmentIsRemovedOnPurposeByEmptyingItFirst) {
   const auto last = segments({{"optout", 1}, {"vip", 1000}});
   const auto emptied = segments({{"optout", 0}, {"vip", 1000}});
-  EXPECT_TRUE(judge_segments(last.get(), *emptied, kHalf).accepted);
-  EXPECT_TRUE(judge_segments(emptied.get(), *segments({{"vip", 1000}}), kHalf).accepted);
+  EXPECT_TRUE(decide_segments(last.get(), *emptied, kHalf).accepted);
+  EXPECT_TRUE(decide_segments(emptied.get(), *segments({{"vip", 1000}}), kHalf).accepted);
 }
 
 TEST(SegmentPolicy, AShrunkenSetIsRefusedFromTwentyMembersOn) {
-  EXPECT_FALSE(judge_segments(segments({{"s", 20}}).get(), *segments({{"s", 9}}), kHalf).accepted);
-  EXPECT_TRUE(judge_segments(segments({{"s", 20}}).get(), *segments({{"s", 10}}), kHalf).accepted);
-  EXPECT_TRUE(judge_segments(segments({{"s", 19}}).get(), *segments({{"s", 0}}), kHalf).accepted);
+  EXPECT_FALSE(decide_segments(segments({{"s", 20}}).get(), *segments({{"s", 9}}), kHalf).accepted);
+  EXPECT_TRUE(decide_segments(segments({{"s", 20}}).get(), *segments({{"s", 10}}), kHalf).accepted);
+  EXPECT_TRUE(decide_segments(segments({{"s", 19}}).get(), *segments({{"s", 0}}), kHalf).accepted);
   EXPECT_FALSE(
-      judge_segments(segments({{"s", 20}}).get(), *segments({{"s", 0}}), {0.0, false}).accepted);
+      decide_segments(segments({{"s", 20}}).get(), *segments({{"s", 0}}), {0.0, false}).accepted);
 }
 
 TEST(SegmentPolicy, TheOverrideTakesAnySetAndSaysSo) {
-  const ReloadJudgement judgement =
-      judge_segments(segments({{"s", 100}}).get(), *segments({}), {0.5, true});
+  const ReloadDecision judgement =
+      decide_segments(segments({{"s", 100}}).get(), *segments({}), {0.5, true});
   EXPECT_TRUE(judgement.accepted);
   EXPECT_THAT(judgement.remark, HasSubstr("vanished"));
 }
@@ -154,10 +154,10 @@ TEST(SegmentPolicy, TheOverrideTakesAnySetAndSaysSo) {
 TEST(SegmentPolicy, AShrinkThatWasAcceptedAtTheSourceIsTaken) {
   ReloadPolicy policy = kHalf;
   const auto last = segments({{"s", 100}});
-  EXPECT_FALSE(judge_segments(last.get(), *segments({}), policy).accepted);
+  EXPECT_FALSE(decide_segments(last.get(), *segments({}), policy).accepted);
   policy.accepted_version = segments({})->version();
   ASSERT_NE(policy.accepted_version, 0U);
-  EXPECT_TRUE(judge_segments(last.get(), *segments({}), policy).accepted);
+  EXPECT_TRUE(decide_segments(last.get(), *segments({}), policy).accepted);
 }
 
 }  // namespace

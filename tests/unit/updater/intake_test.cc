@@ -22,7 +22,7 @@ class IntakeTest : public ::testing::Test {
   Fate judge(std::string_view user, std::int64_t at_ms) {
     message_ = fmt::format(R"({{"user_id":"{}","campaign_id":"c","timestamp":{},"imp_id":"i"}})",
                            user, at_ms);
-    return intake_.judge(message_, clocks_);
+    return intake_.classify(message_, clocks_);
   }
 
   std::unique_ptr<events::EventDecoder> decoder_ = events::make_json_event_decoder();
@@ -61,14 +61,14 @@ TEST_F(IntakeTest, SkipsNobodysEventsWhateverTheirTime) {
 
 TEST_F(IntakeTest, RefusesALongMessageUnread) {
   const std::string message(options_.message_bytes_max + 1, ' ');
-  EXPECT_EQ(intake_.judge(message, clocks_), Fate::kReject);
+  EXPECT_EQ(intake_.classify(message, clocks_), Fate::kReject);
   EXPECT_EQ(intake_.rejected().reason, events::Rejection::kTooLarge);
 }
 
 TEST_F(IntakeTest, HandsTheDecodersReasonOn) {
-  EXPECT_EQ(intake_.judge("{}", clocks_), Fate::kReject);
+  EXPECT_EQ(intake_.classify("{}", clocks_), Fate::kReject);
   EXPECT_EQ(intake_.rejected().reason, events::Rejection::kMissingMember);
-  EXPECT_EQ(intake_.judge("", clocks_), Fate::kReject);
+  EXPECT_EQ(intake_.classify("", clocks_), Fate::kReject);
 }
 
 /// Says what it was told to, whatever the message.
@@ -100,25 +100,25 @@ TEST(IntakeOfAnyDecoder, EachEventOfAMessageHasItsFate) {
                   event("x", kNowMs)};
   events::Message message("bytes");
   message.key = "k";
-  EXPECT_EQ(intake.judge(message, clocks), Fate::kWrite);
+  EXPECT_EQ(intake.classify(message, clocks), Fate::kWrite);
   EXPECT_EQ(decoder.seen_key, "k");
   EXPECT_EQ(intake.event().user_id, "u");
-  EXPECT_EQ(intake.judge_next(clocks), Fate::kNullUser);
-  EXPECT_EQ(intake.judge_next(clocks), Fate::kReject);
-  EXPECT_EQ(intake.judge_next(clocks), Fate::kTooOld);
+  EXPECT_EQ(intake.classify_next(clocks), Fate::kNullUser);
+  EXPECT_EQ(intake.classify_next(clocks), Fate::kReject);
+  EXPECT_EQ(intake.classify_next(clocks), Fate::kTooOld);
   ASSERT_TRUE(intake.more());
-  EXPECT_EQ(intake.judge_next(clocks), Fate::kWrite);
+  EXPECT_EQ(intake.classify_next(clocks), Fate::kWrite);
   EXPECT_EQ(intake.event().user_id, "x");
   EXPECT_FALSE(intake.more());
 
   decoder.says.clear();
-  EXPECT_EQ(intake.judge(message, clocks), Fate::kNullUser);
+  EXPECT_EQ(intake.classify(message, clocks), Fate::kNullUser);
   EXPECT_FALSE(intake.more());
   decoder.says = {event("u", kNowMs)};
   for (const auto& [answer, fate] : {std::pair(events::Decoded::kNotYet, Fate::kNotYet),
                                      std::pair(events::Decoded::kRejected, Fate::kReject)}) {
     decoder.answer = answer;
-    EXPECT_EQ(intake.judge(message, clocks), fate);
+    EXPECT_EQ(intake.classify(message, clocks), fate);
     EXPECT_FALSE(intake.more());
   }
 }

@@ -354,7 +354,7 @@ TEST_F(PartitionSetTest, AfterAPauseReadingGoesOnBehindWhatWasTaken) {
   set_mark(100);
   assign();
   take(100, 110);
-  set_.place_again();
+  set_.seek_all_again();
   EXPECT_EQ(to_place(), (Places{{0, 110}}));
   EXPECT_FALSE(set_.take(part(0), 115));
   set_.placed(part(0));
@@ -366,7 +366,7 @@ TEST_F(PartitionSetTest, WhatExpiredDuringAPauseIsCountedAsAReset) {
   set_mark(100);
   assign();
   take(100, 110);
-  set_.place_again();
+  set_.seek_all_again();
   set_.placed(part(0));
   log_.log_start = 500;
   EXPECT_TRUE(set_.take(part(0), 500));
@@ -406,7 +406,7 @@ TEST_F(PartitionSetTest, AnEndThatWasReachedBeforeThePartitionIsMovedSaysNothing
   set_mark(100);
   assign();
   set_.complete(take(100, 110));
-  set_.place_again();
+  set_.seek_all_again();
   set_.reached_end(part(0), 112);
   EXPECT_EQ(set_.low_water(part(0)), 110);
 }

@@ -73,7 +73,7 @@ class Model::Process final : private OffsetSource, private LogLooks {
       const LoggedEvent& logged = log.at(position);
       ASSERT_TRUE(
           partitions_.take(partition, Delivered{.offset = position, .payload = logged.payload}));
-      ASSERT_EQ(intake_.judge(logged.payload, {kModelNow, kModelNow}), Intake::Fate::kWrite);
+      ASSERT_EQ(intake_.classify(logged.payload, {kModelNow, kModelNow}), Intake::Fate::kWrite);
       coalescer_.add(intake_.event());
       ++batch.events;
     }

@@ -1,4 +1,4 @@
-#include "checker/option_check.h"
+#include "checker/options_check.h"
 
 #include <chrono>
 #include <string>
