@@ -93,7 +93,7 @@ TEST_F(Erase, StaysErasedThroughAReplayOfTheWholeTopicAndLaterEventsCount) {
   ASSERT_TRUE(comes_to(0, until)) << show();
   EXPECT_THAT(servers->fcap({"show", user_}).output, HasSubstr("erased: everything up to"));
   const std::string said =
-      "partition " + audit["partition"].dump() + ", offset " + audit["offset"].dump() + " asks";
+      "partition " + audit["partition"].dump() + ", offset " + audit["offset"].dump() + " requests";
   EXPECT_TRUE(wait_until([&] { return servers->updater_log().find(said) != std::string::npos; }))
       << servers->updater_log();
   EXPECT_EQ(servers->updater_log().find(user_), std::string::npos) << "no log names who is erased";
