@@ -21,9 +21,33 @@ constexpr const char* kFooter =
     "Exit codes: 0 answered (whatever the verdicts), 1 something failed, 2 wrong use.\n"
     "docs/cli.md shows each command's output.";
 
+void add_tls_options(CLI::App& app, RedisTls& tls) {
+  app.add_flag("--redis-tls", tls.enabled, "TLS towards Redis")
+      ->envname("FCAP_REDIS_TLS")
+      ->group("Redis");
+  app.add_option("--redis-ca-file", tls.ca_file,
+                 "Authorities to trust (PEM); default: the system's")
+      ->envname("FCAP_REDIS_CA_FILE")
+      ->group("Redis");
+  app.add_option("--redis-ca-directory", tls.ca_directory, "Directory of authorities to trust")
+      ->envname("FCAP_REDIS_CA_DIRECTORY")
+      ->group("Redis");
+  app.add_option("--redis-certificate-file", tls.certificate_file, "Client certificate (PEM)")
+      ->envname("FCAP_REDIS_CERTIFICATE_FILE")
+      ->group("Redis");
+  app.add_option("--redis-key-file", tls.key_file, "Private key of the client certificate")
+      ->envname("FCAP_REDIS_KEY_FILE")
+      ->group("Redis");
+  app.add_option("--redis-server-name", tls.server_name,
+                 "Name in the server's certificate; default: the host of --redis")
+      ->envname("FCAP_REDIS_SERVER_NAME")
+      ->group("Redis");
+}
+
 void add_redis_options(CLI::App& app, AccessSettings& access) {
   app.add_option("--redis", access.redis,
-                 "Redis: host:port, /path/to/socket or redis://[user@]host[:port][/database]")
+                 "Redis: host:port, /path/to/socket, redis://[user@]host[:port][/database] or "
+                 "redis-sentinel://[user@]host[:port],.../master[/database]")
       ->envname("FCAP_REDIS")
       ->capture_default_str()
       ->group("Redis");
@@ -39,6 +63,15 @@ void add_redis_options(CLI::App& app, AccessSettings& access) {
       ->check(CLI::Range(0, 1023))
       ->capture_default_str()
       ->group("Redis");
+  app.add_option("--redis-sentinel-user", access.redis_sentinel_user,
+                 "ACL user on the Sentinels; empty for the default user")
+      ->envname("FCAP_REDIS_SENTINEL_USER")
+      ->group("Redis");
+  app.add_option("--redis-sentinel-password-file", access.redis_sentinel_password_file,
+                 "File with the Sentinels' password (or set FCAP_REDIS_SENTINEL_PASSWORD)")
+      ->envname("FCAP_REDIS_SENTINEL_PASSWORD_FILE")
+      ->group("Redis");
+  add_tls_options(app, access.redis_tls);
   app.add_option("--key-prefix", access.key_prefix, "Prefix of the keys, as the updater's")
       ->envname("FCAP_KEY_PREFIX")
       ->capture_default_str()
@@ -324,6 +357,9 @@ std::optional<int> parse_command_line(int argc, const char* const* argv, Setting
   // Not shown in the help: every user of the machine can read a command line.
   app.add_option("--redis-password", settings.access.redis_password)
       ->envname("FCAP_REDIS_PASSWORD")
+      ->group("");
+  app.add_option("--redis-sentinel-password", settings.access.redis_sentinel_password)
+      ->envname("FCAP_REDIS_SENTINEL_PASSWORD")
       ->group("");
   // For the build, which makes fcap(1) of it.
   bool man_page = false;

@@ -11,6 +11,7 @@
 #include "ledger/user_key.h"
 #include "redis/blocking_call.h"
 #include "redis/config_record.h"
+#include "redis/options_check.h"
 #include "redis/redis_store.h"
 
 namespace fcap::cli {
@@ -19,13 +20,14 @@ namespace {
 // Checkers read it as often. A list of questions does not need a read for each.
 constexpr std::chrono::seconds kMissingKnownFor{10};
 
-Result<std::string> read_password(const AccessSettings& access) {
-  if (access.redis_password_file.empty()) return access.redis_password;
-  std::ifstream file(access.redis_password_file);
+/// The file's content if one is named, otherwise what the environment says.
+Result<std::string> read_password(const char* option, const std::string& path,
+                                  const std::string& of_environment) {
+  if (path.empty()) return of_environment;
+  std::ifstream file(path);
   if (!file) {
-    return Status::error(
-        StatusCode::kNotFound,
-        "--redis-password-file: " + access.redis_password_file + " cannot be opened");
+    return Status::error(StatusCode::kNotFound,
+                         std::string(option) + ": " + path + " cannot be opened");
   }
   std::string password((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
   while (!password.empty() && (password.back() == '\n' || password.back() == '\r')) {
@@ -39,9 +41,15 @@ Result<std::string> read_password(const AccessSettings& access) {
 Result<std::unique_ptr<RecordReader>> RecordReader::open(const AccessSettings& access) {
   const auto timeout = parse_duration(access.timeout, "--timeout");
   if (!timeout.ok()) return timeout.status();
-  Result<std::string> password = read_password(access);
+  Result<std::string> password =
+      read_password("--redis-password-file", access.redis_password_file, access.redis_password);
   if (!password.ok()) return password.status();
-  Result<RedisOptions> target = redis_target(access, std::move(password).value());
+  Result<std::string> sentinel_password =
+      read_password("--redis-sentinel-password-file", access.redis_sentinel_password_file,
+                    access.redis_sentinel_password);
+  if (!sentinel_password.ok()) return sentinel_password.status();
+  Result<RedisOptions> target =
+      redis_target(access, std::move(password).value(), std::move(sentinel_password).value());
   if (!target.ok()) return target.status();
   const RedisOptions& options = target.value();
   Result<std::unique_ptr<redis::Client>> client = redis::Client::create(options);
@@ -49,15 +57,16 @@ Result<std::unique_ptr<RecordReader>> RecordReader::open(const AccessSettings& a
     return Status::error(client.status().code(), "--redis: " + client.status().text());
   }
   std::unique_ptr<RecordReader> reader(new RecordReader);
-  reader->address_ = options.addresses.front();
+  reader->address_ = redis::place_of(options);
   reader->key_prefix_ = access.key_prefix;
   reader->timeout_ = timeout.value();
   reader->client_ = std::move(client).value();
   reader->store_ = redis::make_redis_store(reader->client_);
   const auto deadline = std::chrono::steady_clock::now() + timeout.value();
   while (!reader->client_->connected()) {
-    // A person at a terminal wants to know at once, and can try again.
-    if (!reader->client_->last_error().empty()) {
+    // A person at a terminal wants to know at once, and can try again. Sentinels that are behind
+    // are followed by others that are not.
+    if (options.topology == RedisTopology::kSingle && !reader->client_->last_error().empty()) {
       return reader->explain(Status::error(StatusCode::kUnavailable, "no connection", true));
     }
     if (std::chrono::steady_clock::now() >= deadline) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <fcap/defaults.h>
+#include <fcap/redis_options.h>
 
 namespace fcap::cli {
 
@@ -18,6 +19,10 @@ struct AccessSettings {
   std::string redis_password;       ///< from the environment only
   std::string redis_password_file;  ///< wins over redis_password
   int redis_database = 0;
+  std::string redis_sentinel_user;
+  std::string redis_sentinel_password;       ///< from the environment only
+  std::string redis_sentinel_password_file;  ///< wins over redis_sentinel_password
+  RedisTls redis_tls;
   std::string key_prefix = kDefaultKeyPrefix;
   std::string timeout = "5s";
   std::vector<std::string> null_user_ids = {kNullUserId};

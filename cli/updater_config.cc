@@ -1,6 +1,7 @@
 #include "cli/updater_config.h"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -9,21 +10,41 @@
 #include "base/time_text.h"
 #include "updater/options/libraries.h"
 #include "updater/settings/load.h"
+#include "updater/settings/redis_target.h"
 
 namespace fcap::cli {
 namespace {
 
 using Given = std::function<bool(const char*)>;
 
+/// As --redis takes it, without the account.
+std::string text_of(const RedisOptions& redis) {
+  if (redis.topology == RedisTopology::kSingle) return redis.addresses.front();
+  std::string master;
+  for (const char c : redis.sentinel_master) {
+    const bool has_meaning = std::string_view("%/@?#").find(c) != std::string_view::npos;
+    master +=
+        has_meaning ? fmt::format("%{:02X}", static_cast<unsigned char>(c)) : std::string(1, c);
+  }
+  return fmt::format("redis-sentinel://{}/{}", fmt::join(redis.addresses, ","), master);
+}
+
 /// Another server than the file's has another user and password.
 void take_redis(const updater::RedisSettings& redis, const Given& given, AccessSettings& access) {
   if (given("--redis")) return;
-  access.redis = redis.addresses.front();
-  if (!given("--redis-user")) access.redis_user = redis.user;
+  const auto target = updater::redis_target(redis);
+  if (!target.ok()) return;  // loading the file has reported it
+  access.redis = text_of(target.value());
+  if (!access.redis_tls.enabled) access.redis_tls = target.value().tls;
+  if (!given("--redis-user")) access.redis_user = target.value().user;
   if (!given("--redis-password") && !given("--redis-password-file")) {
-    access.redis_password = redis.password;
+    access.redis_password = target.value().password;
   }
-  if (!given("--redis-database")) access.redis_database = static_cast<int>(redis.database);
+  if (!given("--redis-sentinel-user")) access.redis_sentinel_user = redis.sentinel_user;
+  if (!given("--redis-sentinel-password") && !given("--redis-sentinel-password-file")) {
+    access.redis_sentinel_password = redis.sentinel_password;
+  }
+  if (!given("--redis-database")) access.redis_database = target.value().database;
 }
 
 void take_kafka(const updater::KafkaSettings& kafka, const Given& given, KafkaSettings& taken) {

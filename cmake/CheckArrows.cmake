@@ -24,7 +24,8 @@ room(libfcap/segments segments KNOWS ledger)
 room(libfcap/events events KNOWS ledger)
 room(libfcap/rule_text rule_text KNOWS base ledger rules)
 # Transports, each wrapped once.
-room(libfcap/redis redis KNOWS base)
+room(libfcap/tls tls WRAPS openssl)
+room(libfcap/redis redis KNOWS base tls)
 room(libfcap/postgres postgres KNOWS base WRAPS libpq-fe)
 room(kafka kafka KNOWS base WRAPS librdkafka)
 # Where rules and segments come from.
@@ -60,7 +61,7 @@ room(cli cli
            updater/settings)
 room(include include)
 
-set(wrapped libpq-fe librdkafka hiredis)
+set(wrapped libpq-fe librdkafka hiredis openssl)
 set(wrong)
 foreach(prefix IN LISTS rooms)
   set(folder ${folder_${prefix}})

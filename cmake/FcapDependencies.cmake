@@ -7,6 +7,10 @@ find_package(date REQUIRED) # Howard Hinnant's date: IANA time zones
 pkg_check_modules(libpq REQUIRED IMPORTED_TARGET libpq)
 pkg_check_modules(libxxhash REQUIRED IMPORTED_TARGET libxxhash)
 
+if(FCAP_TLS)
+  find_package(OpenSSL 3.0 REQUIRED)
+endif()
+
 if(FCAP_BUILD_UPDATER OR FCAP_BUILD_CLI OR FCAP_BUILD_TESTS OR FCAP_BUILD_BENCH)
   find_package(CLI11 REQUIRED)
   find_package(fmt REQUIRED)

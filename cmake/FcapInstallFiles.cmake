@@ -10,6 +10,7 @@ endif()
 
 # In the same order below share/fcap as in a checkout, which is how the runner finds what it needs.
 install(DIRECTORY sql DESTINATION ${CMAKE_INSTALL_DATADIR}/fcap FILES_MATCHING PATTERN "*.sql")
+install(DIRECTORY redis DESTINATION ${CMAKE_INSTALL_DATADIR}/fcap FILES_MATCHING PATTERN "*.acl")
 install(PROGRAMS scripts/migrate DESTINATION ${CMAKE_INSTALL_DATADIR}/fcap/scripts)
 install(FILES scripts/lib/common.sh DESTINATION ${CMAKE_INSTALL_DATADIR}/fcap/scripts/lib)
 file(RELATIVE_PATH migrate_from_bin ${CMAKE_INSTALL_FULL_BINDIR}

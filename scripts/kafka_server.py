@@ -145,6 +145,10 @@ class Kafka(Server):
         return given[-1].split(",") if given else []
 
     @property
+    def scram(self):
+        return self.accounts if "sasl.enabled.mechanisms=SCRAM-SHA-256" in self.extra else []
+
+    @property
     def ports(self):
         return 3 if self.accounts else 2
 
@@ -163,7 +167,8 @@ class Kafka(Server):
     def prepare(self):
         java = os.stat(require("java", "openjdk-17-jre-headless"))
         self.jars = fetched_jars()
-        formatted = f"{self.jars}/formatted"
+        # Users of SCRAM are part of what is formatted.
+        formatted = f"{self.home}/formatted" if self.scram else f"{self.jars}/formatted"
         self.archive = f"{self.jars}/classes-{int(java.st_mtime)}-{java.st_size}.jsa"
         if not (os.path.exists(formatted) and os.path.exists(self.archive)):
             with lock(f"{self.jars}/lock"):
@@ -182,7 +187,8 @@ class Kafka(Server):
         shutil.rmtree(f"{formatted}.new", ignore_errors=True)
         properties = f"{self.home}/format.properties"
         self.write_properties(properties, f"{formatted}.new")
-        if not self.logged(*self.java(["-Xmx128m"], "kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", properties)):
+        users = [word for name in self.scram for word in ("--add-scram", f"SCRAM-SHA-256=[name={name},password={name}]")]
+        if not self.logged(*self.java(["-Xmx128m"], "kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", properties, *users)):
             raise self.failed("Kafka's storage could not be formatted")
         os.rename(f"{formatted}.new", formatted)
 

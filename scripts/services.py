@@ -75,13 +75,13 @@ def port_busy(port):
 
 def choose_port(count, home):
     """The first of `count` consecutive free ports, below the range that the kernel gives to outgoing connections. A port
-    stays reserved while the files of the instance that got it name it, so a killed server finds it free again."""
+    stays reserved while the directory `home` exists, so a killed server finds it free again."""
     directory = os.path.join(os.environ.get("TMPDIR", "/tmp"), f"fcap-ports-{os.getuid()}")
     os.makedirs(directory, exist_ok=True)
 
     def reserved(port):
         holder = read(f"{directory}/{port}")
-        return holder not in ("", home) and f"port={port}" in read(f"{holder}/instance").split("\n")
+        return holder not in ("", home) and os.path.isdir(holder)
 
     with lock(f"{directory}/lock"):
         for _ in range(200):
@@ -266,6 +266,7 @@ class Redis(Server):
     """Without persistence unless the arguments behind -- ask for it; they come last, so they win."""
 
     kind = "redis"
+    configuration = ""  # of the first redis.conf, where there shall be one: the server itself writes into it
 
     @property
     def pid_file(self):
@@ -276,9 +277,13 @@ class Redis(Server):
         os.makedirs(f"{self.home}/data", exist_ok=True)
         if os.path.exists(self.pid_file):
             os.remove(self.pid_file)
+        if self.configuration and not os.path.exists(f"{self.home}/data/redis.conf"):
+            write(f"{self.home}/data/redis.conf", self.configuration)
 
     def command(self):
-        return [*f"redis-server --bind 127.0.0.1 --port {self.port} --daemonize no --supervised no --appendonly no "
+        own = f"{self.home}/data/redis.conf"
+        return ["redis-server", *([own] if os.path.exists(own) else []),
+                *f"--bind 127.0.0.1 --port {self.port} --daemonize no --supervised no --appendonly no "
                 "--tcp-backlog 128 --ignore-warnings ARM64-COW-BUG".split(), "--dir", f"{self.home}/data", "--pidfile",
                 self.pid_file, "--logfile", "", "--save", "", *self.extra]
 
@@ -301,13 +306,15 @@ class Redis(Server):
         return f"address=127.0.0.1:{self.port}"
 
 
-class RedisCluster:
-    """Three masters: instances of kind redis in DIR/redis-cluster/node-N, on PORT to PORT + 2, their cluster buses on
-    PORT + 3 to PORT + 5."""
+class RedisGroup:
+    """Several instances of kind redis as one: node N is in DIR/KIND/node-N, on PORT + N. A kind defines nodes(), all of them,
+    and form(), which starts them and gives what is printed about them."""
+
+    kind, size, ports = "", 0, 0
 
     def __init__(self, options):
         self.options = options
-        self.home = os.path.join(options.dir, "redis-cluster")
+        self.home = os.path.join(options.dir, self.kind)
 
     def node(self, number, port=None, extra=None):
         options = copy.copy(self.options)
@@ -315,10 +322,10 @@ class RedisCluster:
         return Redis(options)
 
     def __getattr__(self, action):
-        """On the chosen nodes; the worst exit code counts."""
+        """On the chosen nodes, the last one first; the worst exit code counts."""
         def each():
             failures = []
-            for number in range(3) if self.options.node is None else [self.options.node]:
+            for number in reversed(range(self.size)) if self.options.node is None else [self.options.node]:
                 try:
                     getattr(self.node(number), action)()
                 except Failure as failure:
@@ -333,22 +340,73 @@ class RedisCluster:
             return
         os.makedirs(self.home, exist_ok=True)
         with lock(f"{self.home}/lock"):
-            port = self.options.port or self.node(0).port or choose_port(6, self.home)
-            nodes = [self.node(n, port + n, [
-                *f"--cluster-enabled yes --cluster-port {port + 3 + n} --cluster-node-timeout 2000 --cluster-config-file "
-                "nodes.conf".split(), *(self.options.extra or [])]) for n in range(3)]
-            began = [node.ensure_running() for node in nodes]
-            if "cluster_slots_assigned:16384" not in nodes[0].ask("CLUSTER", "INFO"):
-                for n, (first, last) in enumerate(((0, 5460), (5461, 10922), (10923, 16383))):
-                    for command in (f"ADDSLOTSRANGE {first} {last}", f"SET-CONFIG-EPOCH {n + 1}",
-                                    f"MEET 127.0.0.1 {port} {port + 3}")[:3 if n else 2]:
-                        if (reply := nodes[n].ask("CLUSTER", command)) != "+OK":
-                            raise Failure(f"the cluster could not be created: CLUSTER {command}: {reply}")
-            formed = ("cluster_state:ok", "cluster_known_nodes:3")
-            if not wait_until(lambda: all(f in node.ask("CLUSTER", "INFO") for node in nodes for f in formed), 20):
-                raise Failure("the cluster did not reach cluster_state:ok")
-        addresses = ",".join(f"127.0.0.1:{node.port}" for node in nodes)
-        print(f"kind=redis-cluster\nport={port}\ndir={self.home}\naddresses={addresses}\nstarted={'yes' if any(began) else 'no'}")
+            port = self.options.port or self.node(0).port or choose_port(self.ports, self.home)
+            nodes = self.nodes(port)
+            self.form(nodes, starts := [])
+        print(f"kind={self.kind}\nport={port}\ndir={self.home}\n{self.describe(nodes)}\nstarted={'yes' if any(starts) else 'no'}")
+
+
+def addresses(nodes):
+    return ",".join(f"127.0.0.1:{node.port}" for node in nodes)
+
+
+class RedisCluster(RedisGroup):
+    """Three masters; their cluster buses are on PORT + 3 to PORT + 5."""
+
+    kind, size, ports = "redis-cluster", 3, 6
+
+    def nodes(self, port):
+        return [self.node(n, port + n, [
+            *f"--cluster-enabled yes --cluster-port {port + 3 + n} --cluster-node-timeout 2000 --cluster-config-file "
+            "nodes.conf".split(), *(self.options.extra or [])]) for n in range(3)]
+
+    def form(self, nodes, starts):
+        starts += [node.ensure_running() for node in nodes]
+        if "cluster_slots_assigned:16384" not in nodes[0].ask("CLUSTER", "INFO"):
+            port = nodes[0].port
+            for n, (first, last) in enumerate(((0, 5460), (5461, 10922), (10923, 16383))):
+                for command in (f"ADDSLOTSRANGE {first} {last}", f"SET-CONFIG-EPOCH {n + 1}",
+                                f"MEET 127.0.0.1 {port} {port + 3}")[:3 if n else 2]:
+                    if (reply := nodes[n].ask("CLUSTER", command)) != "+OK":
+                        raise Failure(f"the cluster could not be created: CLUSTER {command}: {reply}")
+        formed = ("cluster_state:ok", "cluster_known_nodes:3")
+        if not wait_until(lambda: all(f in node.ask("CLUSTER", "INFO") for node in nodes for f in formed), 20):
+            raise Failure("the cluster did not reach cluster_state:ok")
+
+    def describe(self, nodes):
+        return f"addresses={addresses(nodes)}"
+
+
+class RedisSentinel(RedisGroup):
+    """Node 0 is the first master, 1 and 2 are its replicas, 3 to 5 the sentinels, which call it "fcap". Arguments behind --
+    go to the first three. Who is the master is in each node's redis.conf, which Sentinel keeps up to date."""
+
+    kind, size, ports = "redis-sentinel", 6, 6
+
+    def nodes(self, port):
+        nodes = [self.node(n, port + n, ["--repl-diskless-sync-delay", "0", *(self.options.extra or [])]) for n in range(3)]
+        nodes += [self.node(n, port + n, ["--sentinel"]) for n in range(3, 6)]
+        for replica in nodes[1:3]:
+            replica.configuration = f"replicaof 127.0.0.1 {port}\n"
+        for sentinel in nodes[3:]:
+            sentinel.configuration = (
+                f"sentinel monitor fcap 127.0.0.1 {port} 2\nsentinel down-after-milliseconds fcap 1000\nsentinel failover-timeout "
+                f"fcap 3000\nsentinel known-replica fcap 127.0.0.1 {port + 1}\nsentinel known-replica fcap 127.0.0.1 {port + 2}\n")
+        nodes[0].configuration = "# Sentinel's changes follow.\n"
+        return nodes
+
+    def form(self, nodes, starts):
+        starts += [node.ensure_running() for node in nodes]
+
+        def formed():
+            return (any("connected_slaves:2" in node.ask("INFO", "replication") for node in nodes[:3]) and
+                    all("slaves=2,sentinels=3" in node.ask("INFO", "sentinel") for node in nodes[3:]))
+
+        if not wait_until(formed, 60):
+            raise Failure("the replicas and sentinels did not find their master and each other")
+
+    def describe(self, nodes):
+        return f"addresses={addresses(nodes[:3])}\nsentinels={addresses(nodes[3:])}\nurl=redis-sentinel://{addresses(nodes[3:])}/fcap"
 
 
 class Postgres(Server):
@@ -428,7 +486,7 @@ def kafka(options):
     return kafka_server.Kafka(options)
 
 
-KINDS = {"redis": Redis, "redis-cluster": RedisCluster, "kafka": kafka, "postgres": Postgres}
+KINDS = {"redis": Redis, "redis-cluster": RedisCluster, "redis-sentinel": RedisSentinel, "kafka": kafka, "postgres": Postgres}
 
 
 def number(low, high, pattern=r"\d+"):
@@ -460,7 +518,7 @@ def parse(arguments):
     add("--owner", metavar="PID", type=number(1, 2**31), default=os.environ.get("FCAP_SERVICE_OWNER") or None,
         help="the server is killed when this process ends, however it ends (default: $FCAP_SERVICE_OWNER)")
     add("--database", metavar="NAME", help="postgres: created if it does not exist")
-    add("--node", type=number(0, 2), help="redis-cluster: only this node (0, 1, 2)")
+    add("--node", type=number(0, 5), help="redis-cluster, redis-sentinel: only this node (README.md)")
     add("--port-env", metavar="NAME", help="the environment variable to name when the port is taken")
     options = parser.parse_intermixed_args(arguments[:split])
     options.extra = arguments[split + 1:] if split < len(arguments) else None

@@ -19,19 +19,61 @@ namespace fcap {
 /// Called on a thread that has just started, with the thread's name.
 using ThreadCallback = std::function<void(std::string_view)>;
 
-/// How to reach Redis.
+/// TLS 1.2 or later between fcap and Redis. Needs a libfcap that was built with it (CMake option
+/// FCAP_TLS, which is on by default); otherwise `enabled` is refused with a clear status.
+struct RedisTls {
+  bool enabled = false;
+  /// Whom to trust: a file of certificates in PEM, a directory of them as `openssl rehash` makes
+  /// it, or both. Both empty: whom the system trusts.
+  std::string ca_file = {};
+  std::string ca_directory = {};
+  /// The client's own certificate (with those between it and its authority) and its private key, in
+  /// PEM, without a passphrase. No key file: the key is in the certificate's file.
+  std::string certificate_file = {};
+  std::string key_file = {};
+  /// What the server's certificate must be for, a name or an IP address, and what is asked for by
+  /// SNI. Empty: the host of the address.
+  std::string server_name = {};
+  /// False: the connection is encrypted, but to whom is anyone's guess. For tests.
+  bool verify = true;
+};
+
+/// What the addresses in the options are.
+enum class RedisTopology : std::uint8_t {
+  kSingle,    ///< one address: the server itself
+  kSentinel,  ///< the addresses of Sentinels, which know where the master is
+  kCluster,   ///< seed nodes of a cluster (not supported yet: refused with a clear status)
+};
+
+/// How to reach Redis. parse_redis_url() in <fcap/redis_url.h> fills it from a URL.
 struct RedisOptions {
   // --- Address and account.
 
-  /// "host:port", "[v6]:port", or "/path/to/redis.sock". One address is a single server; more than
-  /// one are the seed nodes of a cluster (not supported yet: refused with a clear status).
+  /// What is found there is verified on every connection: a Sentinel's port or a node of a cluster
+  /// where a single server is expected is refused, and so is a replica where Sentinels name it.
+  RedisTopology topology = RedisTopology::kSingle;
+  /// Each "host:port" or "[v6]:port"; of a single server also "/path/to/redis.sock".
   std::vector<std::string> addresses = {"127.0.0.1:6379"};
+  /// kSentinel: the name by which the Sentinels know the master.
+  std::string sentinel_master = {};
+  /// ACL user and password on the Sentinels, which have their own; empty: no AUTH is sent to them.
+  std::string sentinel_user = {};
+  std::string sentinel_password = {};
+  /// Refuse a server that is a replica; a process that writes sets this. With kSentinel a replica
+  /// is always refused.
+  bool master_only = false;
   /// ACL user; empty for the default user.
   std::string user = {};
   /// Empty: no AUTH is sent.
   std::string password = {};
+  /// A file that holds the password, instead of `password`; line ends at its end do not count.
+  /// Looked at every 5 s and before a connection is made: when it or a file of `tls` has changed,
+  /// connections are made again with what it holds now, as after `connection_max_age`, and no
+  /// request is lost.
+  std::string password_file = {};
   /// 0 to 15 on a usual server; only 0 on a cluster.
   int database = 0;
+  RedisTls tls = {};
 
   // --- Behaviour.
 

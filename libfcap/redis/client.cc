@@ -7,6 +7,7 @@
 
 #include "redis/io_thread.h"
 #include "redis/options_check.h"
+#include "redis/sentinels.h"
 
 namespace fcap::redis {
 
@@ -16,11 +17,23 @@ class Client::Impl {
   explicit Impl(RedisOptions options)
       : shared_(std::move(options)), resolver_(shared_.options.thread_started) {}
 
-  Status start(const Address& address) {
+  Status start(std::vector<Address> addresses) {
+    Address address = addresses.front();
+    if (shared_.options.topology == RedisTopology::kSentinel) {
+      address = {};
+      address.text = shared_.options.sentinel_master;
+      make_sentinels(std::move(addresses));
+    }
     for (std::size_t i = 0; i < shared_.options.io_threads; ++i) {
       auto made = IoThread::create(shared_, resolver_, address);
       if (!made.ok()) return made.status();
       threads_.push_back(std::move(made).value());
+    }
+    Status read = shared_.credentials.start(
+        shared_.options, [this](const std::string& problem) { on_credentials(problem); });
+    if (!read.ok()) return read;
+    if (sentinels_ != nullptr) {
+      if (Status started = sentinels_->start(); !started.ok()) return started;
     }
     for (std::size_t i = 0; i < threads_.size(); ++i) {
       if (Status started = threads_[i]->start(i); !started.ok()) return started;
@@ -29,6 +42,7 @@ class Client::Impl {
   }
 
   void stop() {
+    shared_.credentials.stop();
     shared_.stopping.store(true, std::memory_order_release);
     for (auto& thread : threads_) thread->wake();
     for (auto& thread : threads_) thread->join();
@@ -37,6 +51,7 @@ class Client::Impl {
   }
 
   void close_descriptors() noexcept {
+    if (sentinels_ != nullptr) sentinels_->close_descriptors();
     for (auto& thread : threads_) thread->close_descriptors();
   }
 
@@ -95,6 +110,14 @@ class Client::Impl {
     health.config_state = shared_.config.state();
     health.config_text = shared_.config.text();
     health.missing_before = missing_before();
+    if (sentinels_ != nullptr) {
+      health.more.emplace_back("master", sentinels_->master_text());
+      health.more.emplace_back("sentinel", sentinels_->sentinel_text());
+    }
+    if (const auto tls = shared_.credentials.current().tls) {
+      health.more.emplace_back("tls_handshakes", std::to_string(tls->handshakes()));
+      health.more.emplace_back("tls_resumed", std::to_string(tls->resumed()));
+    }
     health.more.emplace_back("own_stalls", std::to_string(value(shared_.own_stalls)));
     return health;
   }
@@ -114,21 +137,48 @@ class Client::Impl {
   }
 
  private:
+  void make_sentinels(std::vector<Address> addresses) {
+    const auto report = [this](LogLevel level, const std::string& text) {
+      const std::string line = "redis " + shared_.options.sentinel_master + ": " + text;
+      if (level == LogLevel::kWarning) shared_.note_error(line);
+      shared_.log_thinned(level, line);
+    };
+    const auto changed = [this] {
+      for (auto& thread : threads_) thread->wake();
+    };
+    const auto tls = [this] { return shared_.credentials.current().tls; };
+    sentinels_ =
+        std::make_unique<Sentinels>(shared_.options, std::move(addresses), tls, report, changed);
+    shared_.sentinels = sentinels_.get();
+  }
+
+  /// On the thread of the files.
+  void on_credentials(const std::string& problem) {
+    if (problem.empty()) {
+      shared_.log(LogLevel::kInfo,
+                  "redis: the password or a certificate has changed: connections "
+                  "are made again");
+      for (auto& thread : threads_) thread->wake();
+    } else {
+      shared_.log_thinned(LogLevel::kWarning, problem + ": what was read before stays in use");
+    }
+  }
+
   std::mutex kept_mutex_;
   std::vector<std::shared_ptr<void>> kept_;  // guarded by kept_mutex_; destroyed last
   const pid_t owner_ = getpid();
   SharedState shared_;
-  // Declared before the resolver, whose callbacks use the links, so that the resolver is destroyed
-  // first.
+  // Declared before those whose callbacks use the links, so that these are destroyed first.
   std::vector<std::unique_ptr<IoThread>> threads_;
   Resolver resolver_;
+  std::unique_ptr<Sentinels> sentinels_;
 };
 
 Result<std::unique_ptr<Client>> Client::create(RedisOptions options) {
-  auto address = check_options(options);
-  if (!address.ok()) return address.status();
+  auto addresses = check_options(options);
+  if (!addresses.ok()) return addresses.status();
   auto impl = std::make_unique<Impl>(std::move(options));
-  if (Status started = impl->start(address.value()); !started.ok()) {
+  if (Status started = impl->start(std::move(addresses).value()); !started.ok()) {
     impl->stop();
     return started;
   }

@@ -23,9 +23,14 @@ Status io_error(const char* what, int error) {
                        std::string(what) + ": " + std::generic_category().message(error), true);
 }
 
+Status closed_by_server() {
+  return Status::error(StatusCode::kUnavailable, "closed by the server", true);
+}
+
 }  // namespace
 
-Status Connection::open(const Endpoint& endpoint) {
+Status Connection::open(const Endpoint& endpoint, std::shared_ptr<tls::Context> tls,
+                        const std::string& server_name) {
   close();
   fd_ = ::socket(endpoint.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (fd_ < 0) return io_error("socket", errno);
@@ -47,26 +52,50 @@ Status Connection::open(const Endpoint& endpoint) {
     close();
     return io_error("connect", error);
   }
+  if (!tls) return {};
+  auto made = tls::Stream::create(std::move(tls), fd_, server_name, endpoint.text());
+  if (!made.ok()) {
+    close();
+    return made.status();
+  }
+  tls_ = std::move(made).value();
   return {};
 }
 
-Status Connection::finish_connect() {
+Status Connection::finish_connect(bool& connected) {
+  connected = false;
   int error = 0;
   socklen_t length = sizeof(error);
   if (getsockopt(fd_, SOL_SOCKET, SO_ERROR, &error, &length) != 0) error = errno;
-  return error == 0 ? Status{} : io_error("connect", error);
+  if (error != 0) return io_error("connect", error);
+  const auto outcome = tls_ ? tls_->handshake() : tls::Stream::Outcome::kDone;
+  if (outcome == tls::Stream::Outcome::kFailed) return tls_error();
+  connected = outcome == tls::Stream::Outcome::kDone;
+  return {};
+}
+
+std::string Connection::overdue() const {
+  return tls_ && tls_->begun() ? tls_->overdue() : "connect: timed out";
 }
 
 void Connection::close() noexcept {
+  tls_.reset();
   if (fd_ >= 0) ::close(fd_);
   fd_ = -1;
   output_.clear();
   output_sent_ = 0;
+  answered_ = false;
   input_begin_ = input_end_ = 0;
   parser_ = RespParser{value_bytes_max_};
 }
 
+void Connection::abandon() noexcept {
+  [[maybe_unused]] const tls::Stream* leaked = tls_.release();
+  close();
+}
+
 Status Connection::flush() {
+  if (tls_) return flush_by_tls();
   while (output_sent_ < output_.size()) {
     const ssize_t sent = ::send(fd_, output_.data() + output_sent_, output_.size() - output_sent_,
                                 MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -87,19 +116,58 @@ Status Connection::flush() {
 
 Status Connection::receive_bytes(bool& drained) {
   make_room();
+  if (tls_) return receive_by_tls(drained);
   const std::size_t room = input_bytes_max_ - input_end_;
   const ssize_t got = ::recv(fd_, input_.get() + input_end_, room, MSG_DONTWAIT);
   if (got > 0) {
+    answered_ = true;
     input_end_ += static_cast<std::size_t>(got);
     drained = static_cast<std::size_t>(got) < room;
     return {};
   }
   drained = true;
-  if (got == 0) {
-    return Status::error(StatusCode::kUnavailable, "closed by the server", true);
+  if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return {};
+  Status status = got == 0 ? closed_by_server() : io_error("recv", errno);
+  if (answered_) return status;
+  return Status::error(status.code(),
+                       status.text() +
+                           " before its first answer (if the server expects TLS: "
+                           "option tls.enabled)",
+                       true);
+}
+
+Status Connection::tls_error() const {
+  return Status::error(StatusCode::kUnavailable, tls_->error(), true);
+}
+
+Status Connection::flush_by_tls() {
+  while (output_sent_ < output_.size()) {
+    std::size_t sent = 0;
+    const auto outcome = tls_->write(std::string_view(output_).substr(output_sent_), sent);
+    output_sent_ += sent;
+    if (outcome == tls::Stream::Outcome::kFailed) return tls_error();
+    if (outcome == tls::Stream::Outcome::kClosed) return closed_by_server();
+    if (outcome == tls::Stream::Outcome::kAgain) break;
   }
-  if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) return {};
-  return io_error("recv", errno);
+  output_.erase(0, output_sent_);
+  output_sent_ = 0;
+  return {};
+}
+
+Status Connection::receive_by_tls(bool& drained) {
+  const std::size_t before = input_end_;
+  while (input_end_ < input_bytes_max_) {
+    std::size_t got = 0;
+    const auto outcome =
+        tls_->read({input_.get() + input_end_, input_bytes_max_ - input_end_}, got);
+    input_end_ += got;
+    if (outcome == tls::Stream::Outcome::kDone) continue;
+    drained = true;
+    // What came before the end is worth reading; the socket keeps saying that it has ended.
+    if (outcome == tls::Stream::Outcome::kAgain || input_end_ > before) return {};
+    return outcome == tls::Stream::Outcome::kClosed ? closed_by_server() : tls_error();
+  }
+  return {};
 }
 
 // Drops the bytes that the parser skips. Returns whether these were the last of them.
@@ -138,6 +206,11 @@ void Connection::make_room() {
 }
 
 Status Connection::malformed() const {
+  // How an alert of TLS begins.
+  if (!tls_ && unparsed().starts_with("\x15\x03")) {
+    return Status::error(StatusCode::kUnavailable,
+                         "the server speaks TLS on this port (option tls.enabled)", true);
+  }
   std::string shown;
   for (const char c : unparsed().substr(0, 32)) {
     const bool printable = c >= ' ' && c <= '~';

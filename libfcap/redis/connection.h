@@ -7,10 +7,14 @@
 
 #include "redis/address.h"
 #include "redis/resp_parser.h"
+#include "tls/stream.h"
 
 namespace fcap::redis {
 
-/// One non-blocking socket with its bytes in both directions. Knows nothing of requests.
+/// One non-blocking socket with its bytes in both directions, plain or by TLS. Knows nothing of
+/// requests.
+///
+/// Thread safety: one thread at a time, whichever it is.
 class Connection {
  public:
   /// Values of more than `value_bytes_max` are skipped.
@@ -19,12 +23,20 @@ class Connection {
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  /// Starts connecting; the socket turns writable when that has ended.
-  [[nodiscard]] Status open(const Endpoint& endpoint);
-  /// How connecting ended.
-  [[nodiscard]] Status finish_connect();
+  /// Starts connecting; the socket turns writable when that has ended. With `tls` it goes on with a
+  /// handshake with a server whose certificate must be for `server_name`.
+  [[nodiscard]] Status open(const Endpoint& endpoint, std::shared_ptr<tls::Context> tls = {},
+                            const std::string& server_name = {});
+  /// Goes on with connecting when the socket is ready. `connected`: whether that has ended; if not,
+  /// the socket must be waited for, as has_output() says.
+  [[nodiscard]] Status finish_connect(bool& connected);
+  /// Why connecting takes longer than it may.
+  [[nodiscard]] std::string overdue() const;
   /// Closes the socket and forgets all bytes.
   void close() noexcept;
+  /// For a forked child: closes its copy of the socket. Whatever the parent's thread was changing
+  /// at that moment is left as it is.
+  void abandon() noexcept;
 
   [[nodiscard]] int fd() const noexcept { return fd_; }
 
@@ -32,14 +44,18 @@ class Connection {
   [[nodiscard]] std::string& output() noexcept { return output_; }
   /// Sends as much as the socket accepts. Never raises SIGPIPE.
   [[nodiscard]] Status flush();
-  /// Whether there are unsent bytes.
-  [[nodiscard]] bool has_output() const noexcept { return !output_.empty(); }
+  /// Whether the socket must be writable to go on.
+  [[nodiscard]] bool has_output() const noexcept {
+    return !output_.empty() || (tls_ && tls_->wants_output());
+  }
 
   /// Receives the bytes that have arrived, up to a bound, and calls `handler(const Reply&) -> bool`
   /// with each reply. It fails if the handler returns false, or if the bytes are not replies.
   template <typename Handler>
   [[nodiscard]] Status receive(Handler&& handler) {
-    for (int round = 0; round < kRoundsMax; ++round) {
+    if (tls_) tls_->allow_receives(kRoundsMax);
+    // What TLS has taken from the socket must be read: the socket will not say that it is there.
+    for (int round = 0; round < kRoundsMax || tls_; ++round) {
       bool drained = false;
       if (Status received = receive_bytes(drained); !received.ok()) return received;
       for (;;) {
@@ -63,6 +79,9 @@ class Connection {
   static constexpr std::size_t kInputBytesMin = std::size_t{64} << 10U;
 
   Status receive_bytes(bool& drained);
+  Status receive_by_tls(bool& drained);
+  Status flush_by_tls();
+  [[nodiscard]] Status tls_error() const;
   void make_room();
   bool drop_skipped();
   [[nodiscard]] std::string_view unparsed() const noexcept {
@@ -72,8 +91,10 @@ class Connection {
   [[nodiscard]] static Status unexpected_reply();
 
   int fd_ = -1;
+  std::unique_ptr<tls::Stream> tls_;
   std::string output_;
   std::size_t output_sent_ = 0;
+  bool answered_ = false;  // something was received
   std::unique_ptr<char[]> input_;
   std::size_t input_bytes_max_ = 0;
   std::size_t input_begin_ = 0;

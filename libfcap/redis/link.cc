@@ -26,6 +26,7 @@ Link::Link(SharedState& shared, Poller& poller, Resolver& resolver, const Addres
       poller_(poller),
       resolver_(resolver),
       address_(address),
+      place_(address.text),
       jitter_(make_jitter(this)),
       looks_(shared.links_made.fetch_add(1, std::memory_order_relaxed) == 0),
       allowance_(kProbeTimeMax),
@@ -82,10 +83,11 @@ void Link::service(TimePoint now) {
   if (has_resolved_.load(std::memory_order_acquire)) take_resolved(now);
   if (state_ == State::kResting && now >= state_until_) begin_attempt(now);
   if (state_ == State::kConnecting && now >= state_until_) {
-    try_next_endpoint(now, "connect: timed out");
+    try_next_endpoint(now, connection_.overdue());
   }
   check_deadlines(now);
   check_probe(now);
+  follow_master(now);
   renew(now);
   look(now);
   send(now);
@@ -115,23 +117,13 @@ void Link::shut_down() {
 // --- Connecting.
 
 void Link::begin_attempt(TimePoint now) {
+  shared_.credentials.look_soon();
   attempt_until_ = now + shared_.options.connect_timeout;
   endpoint_next_ = 0;
-  endpoints_ = numeric_endpoints(address_);
+  endpoints_ = known_endpoints();
   if (!endpoints_.empty()) return try_next_endpoint(now, {});
   state_ = State::kResolving;
   resolve();
-}
-
-void Link::resolve() {
-  resolver_.resolve(address_, [this](Result<Endpoints> endpoints) {
-    {
-      const std::lock_guard lock(resolved_mutex_);
-      resolved_ = std::move(endpoints);
-      has_resolved_.store(true, std::memory_order_release);
-    }
-    poller_.wake();
-  });
 }
 
 void Link::take_resolved(TimePoint now) {
@@ -159,10 +151,13 @@ void Link::take_resolved(TimePoint now) {
 void Link::try_next_endpoint(TimePoint now, std::string last_failure) {
   close_connection();
   pipeline_.abandon_sent(TransportCode::kUnavailable);
+  credentials_generation_ = shared_.credentials.generation();
+  const auto tls = shared_.credentials.current().tls;
   while (endpoint_next_ < endpoints_.size() && now < attempt_until_) {
     const auto left = static_cast<base::Backoff::Duration::rep>(endpoints_.size() - endpoint_next_);
     const Endpoint& endpoint = endpoints_[endpoint_next_++];
-    if (const Status opened = connection_.open(endpoint); !opened.ok()) {
+    note_peer(endpoint);
+    if (const Status opened = connection_.open(endpoint, tls, server_name()); !opened.ok()) {
       last_failure = opened.text();
       continue;
     }
@@ -176,6 +171,7 @@ void Link::try_next_endpoint(TimePoint now, std::string last_failure) {
 }
 
 void Link::fail_attempt(const std::string& why, TimePoint now) {
+  doubt_master();
   rest(now);
   report(LogLevel::kWarning, "cannot connect: " + why);
   note_failures(1, now);
@@ -234,10 +230,11 @@ void Link::close_connection() {
 
 void Link::on_event(bool readable, bool writable, TimePoint now) {
   if (state_ == State::kConnecting) {
-    if (const Status connected = connection_.finish_connect(); !connected.ok()) {
-      return try_next_endpoint(now, connected.text());
+    bool connected = false;
+    if (const Status status = connection_.finish_connect(connected); !status.ok()) {
+      return try_next_endpoint(now, status.text());
     }
-    return greet(now);
+    return connected ? greet(now) : watch_output();
   }
   if (readable && !receive(now)) return;
   if (writable) send(now);
@@ -279,8 +276,8 @@ bool Link::after_replies(TimePoint now) {
   if (const std::size_t errors = pipeline_.take_errors(); errors != 0) {
     shared_.server_errors.fetch_add(errors, std::memory_order_relaxed);
     const std::string text = "the server answers with an error: " + pipeline_.last_error();
-    shared_.note_error(address_.text + ": " + text);
-    shared_.log_thinned(LogLevel::kWarning, "redis " + address_.text + ": " + text);
+    shared_.note_error(place_ + ": " + text);
+    shared_.log_thinned(LogLevel::kWarning, "redis " + place_ + ": " + text);
   }
   if (state_ == State::kGreeting && greeting_.outcome == OwnRequest::Outcome::kAnswered) {
     greeting_.outcome = OwnRequest::Outcome::kNone;
@@ -289,7 +286,8 @@ bool Link::after_replies(TimePoint now) {
   }
   check_probe(now);
   take_look();
-  if (pipeline_.take_readonly() && state_ == State::kReady) {
+  const bool demoted = std::exchange(demoted_, false);
+  if ((pipeline_.take_readonly() || demoted) && state_ == State::kReady) {
     lose("the server is a read-only replica now", now);
     return false;
   }
@@ -309,10 +307,13 @@ void Link::send(TimePoint now) {
       return;
     }
   } while (!connection_.has_output() && state_ == State::kReady);
-  if (connection_.has_output() != watching_output_) {
-    watching_output_ = connection_.has_output();
-    poller_.watch(connection_.fd(), watching_output_, this);
-  }
+  watch_output();
+}
+
+void Link::watch_output() {
+  if (connection_.has_output() == watching_output_) return;
+  watching_output_ = connection_.has_output();
+  poller_.watch(connection_.fd(), watching_output_, this);
 }
 
 void Link::check_deadlines(TimePoint now) {
@@ -408,8 +409,8 @@ void Link::update_gate() {
 // Reconnecting continues for as long as the server is unavailable, and would log the same again and
 // again.
 void Link::report(LogLevel level, const std::string& text) {
-  if (level == LogLevel::kWarning) shared_.set_last_error(address_.text + ": " + text);
-  shared_.log_thinned(level, "redis " + address_.text + ": " + text);
+  if (level == LogLevel::kWarning) shared_.set_last_error(place_ + ": " + text);
+  shared_.log_thinned(level, "redis " + place_ + ": " + text);
 }
 
 }  // namespace fcap::redis

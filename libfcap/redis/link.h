@@ -68,7 +68,7 @@ class Link {
     stalls_.woke(asleep_at, planned, now);
   }
   /// For a forked child: closes the descriptor and tells nobody.
-  void close_descriptor() noexcept { connection_.close(); }
+  void close_descriptor() noexcept { connection_.abandon(); }
 
  private:
   enum class State : std::uint8_t { kResting, kResolving, kConnecting, kGreeting, kReady };
@@ -114,6 +114,12 @@ class Link {
 
   void begin_attempt(TimePoint now);
   void resolve();
+  [[nodiscard]] Endpoints known_endpoints() const;
+  [[nodiscard]] std::string why_no_master() const;
+  [[nodiscard]] std::string server_name() const;
+  void note_peer(const Endpoint& endpoint);
+  void doubt_master();
+  void follow_master(TimePoint now);
   void take_resolved(TimePoint now);
   void plan_renewal(TimePoint now);
   void renew(TimePoint now);
@@ -133,6 +139,7 @@ class Link {
   [[nodiscard]] bool receive(TimePoint now);
   void send_early(TimePoint now);
   void send(TimePoint now);
+  void watch_output();
   void fail_connection(const std::string& why, TimePoint now);
   void check_deadlines(TimePoint now);
   void report_stall(StallWatch::Cause cause);
@@ -148,6 +155,9 @@ class Link {
   Poller& poller_;
   Resolver& resolver_;
   const Address address_;
+  // What messages call the server: the address, or with Sentinels the master's name and where it
+  // is.
+  std::string place_;
 
   std::atomic<Gate> gate_{Gate::kTake};
 
@@ -161,9 +171,13 @@ class Link {
   TimePoint ready_since_;
   TimePoint renew_at_ = TimePoint::max();
   TimePoint drain_until_;
+  std::uint64_t credentials_generation_ = 0;  // those of the connection
   base::Jitter jitter_;
   Endpoints endpoints_;
   std::size_t endpoint_next_ = 0;
+  std::string peer_;                 // with Sentinels: the endpoint that was tried last
+  bool demoted_ = false;             // where only a master will do, it has become a replica
+  std::uint64_t master_change_ = 0;  // the Sentinels' latest change that was looked at
   // One of all links queries the server and its configuration.
   const bool looks_;
   TimePoint look_at_ = TimePoint::max();

@@ -81,12 +81,13 @@ void Link::greet(TimePoint now) {
   state_ = State::kGreeting;
   const RedisOptions& options = shared_.options;
   greeting_.clear();
-  if (!options.password.empty()) {
+  const std::string password = shared_.credentials.current().password;
+  if (!password.empty()) {
     const char* const name = "AUTH (options user, password)";
     if (options.user.empty()) {
-      greeting_.ask(Question::kOther, {"AUTH", options.password}, name);
+      greeting_.ask(Question::kOther, {"AUTH", password}, name);
     } else {
-      greeting_.ask(Question::kOther, {"AUTH", options.user, options.password}, name);
+      greeting_.ask(Question::kOther, {"AUTH", options.user, password}, name);
     }
   }
   greeting_.ask(Question::kRole, {"ROLE"});
@@ -115,6 +116,7 @@ void Link::on_greeted(TimePoint now) {
   if (const std::string unfit = greeting_.facts.unfit(); !unfit.empty()) {
     return try_next_endpoint(now, unfit);
   }
+  if (const std::string why = why_no_master(); !why.empty()) return try_next_endpoint(now, why);
   state_ = State::kReady;
   first_attempt_ = false;
   ready_since_ = now;
@@ -126,7 +128,7 @@ void Link::on_greeted(TimePoint now) {
   shared_.epoch.fetch_add(1, std::memory_order_release);
   shared_.set_last_error({});
   update_gate();
-  report(LogLevel::kInfo, renewed ? "connected again (option connection_max_age)" : "connected");
+  report(LogLevel::kInfo, renewed ? "connected again" : "connected");
   if (!looks_) return;
   look_.outcome = OwnRequest::Outcome::kNone;
   look_.facts = greeting_.facts;
@@ -146,7 +148,8 @@ void Link::look(TimePoint now) {
   look_at_ = now + kLookEvery;
   look_.clear();
   if (now >= facts_at_) {
-    facts_at_ = now + kFactsEvery;
+    // Sentinels that are behind do not tell of a failover.
+    facts_at_ = now + (shared_.sentinels != nullptr ? kLookEvery : kFactsEvery);
     look_.ask(Question::kRole, {"ROLE"});
     look_.ask(Question::kTime, {"TIME"});
   }
@@ -174,7 +177,7 @@ void Link::take_look() {
       shared_.facts.clock_difference = difference;
     }
     if (difference && std::chrono::abs(*difference) > kClockDifferenceMax) {
-      shared_.log_thinned(LogLevel::kWarning, "redis " + address_.text +
+      shared_.log_thinned(LogLevel::kWarning, "redis " + place_ +
                                                   ": its clock and this machine's differ by " +
                                                   std::to_string(difference->count()) + " ms");
     }
@@ -192,16 +195,17 @@ void Link::take_role() {
     shared_.facts.replica_link_up = facts.replica_link_up;
   }
   if (facts.role != ServerRole::kReplica) return;
+  demoted_ = shared_.sentinels != nullptr || shared_.options.master_only;
   const std::string text = "the server is a " + facts.role_text;
   if (facts.replica_link_up) {
     if (before != facts.role_text) {
-      shared_.log_thinned(LogLevel::kInfo, "redis " + address_.text + ": " + text);
+      shared_.log_thinned(LogLevel::kInfo, "redis " + place_ + ": " + text);
     }
     return;
   }
-  shared_.note_error(address_.text + ": " + text);
+  shared_.note_error(place_ + ": " + text);
   shared_.log_thinned(LogLevel::kWarning,
-                      "redis " + address_.text + ": " + text + ": what it has grows old");
+                      "redis " + place_ + ": " + text + ": what it has grows old");
 }
 
 void Link::take_config() {
@@ -219,10 +223,10 @@ void Link::take_config() {
     text = shared_.config.text();
   }
   if (state != ConfigState::kAgrees) {
-    shared_.log_thinned(LogLevel::kWarning, "redis " + address_.text + ": " + text);
+    shared_.log_thinned(LogLevel::kWarning, "redis " + place_ + ": " + text);
   } else if (changed) {
     shared_.log_thinned(LogLevel::kInfo,
-                        "redis " + address_.text + ": the updater's configuration agrees");
+                        "redis " + place_ + ": the updater's configuration agrees");
   }
 }
 

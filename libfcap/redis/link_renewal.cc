@@ -1,5 +1,8 @@
-// How a Link re-establishes a connection that has become too old. Only a new lookup and a new
+// How a Link re-establishes a connection that has become too old, or that was made with a password
+// or certificates that have changed. Only a new lookup and a new
 // connection show that a name or a virtual address has moved while the former server still answers.
+#include <utility>
+
 #include "redis/link.h"
 
 namespace fcap::redis {
@@ -37,8 +40,11 @@ void Link::drain(TimePoint now) {
 
 void Link::renew(TimePoint now) {
   if (state_ != State::kReady) return;
+  // Noted at once, so that a renewal that is put off is not tried all the time.
+  const std::uint64_t generation = shared_.credentials.generation();
+  if (std::exchange(credentials_generation_, generation) != generation) renew_at_ = now;
   if (renewal_ == Renewal::kNone && now >= renew_at_) {
-    endpoints_ = numeric_endpoints(address_);
+    endpoints_ = known_endpoints();
     if (!endpoints_.empty()) return drain(now);
     renewal_ = Renewal::kResolving;
     return resolve();

@@ -1,6 +1,7 @@
 #include "redis/options_check.h"
 
 #include <string>
+#include <utility>
 
 #include "redis/resp_parser.h"
 
@@ -40,17 +41,78 @@ Status check_value_bytes(std::size_t bytes) {
                  std::to_string(RespParser::kReplyBytesMax));
 }
 
-}  // namespace
+Status check_tls(const RedisTls& tls) {
+  if (!tls.key_file.empty() && tls.certificate_file.empty()) {
+    return invalid("tls.key_file: is of no use without tls.certificate_file");
+  }
+  if (!tls.enabled &&
+      !(tls.ca_file.empty() && tls.ca_directory.empty() && tls.certificate_file.empty())) {
+    return invalid("tls.enabled: must be set for the other options of tls to have a meaning");
+  }
+  return {};
+}
 
-Result<Address> check_options(const RedisOptions& options) {
-  if (options.addresses.empty()) return invalid("addresses: one is needed");
+Status check_topology(const RedisOptions& options) {
+  if (options.topology == RedisTopology::kCluster) {
+    return invalid("topology: a cluster is not supported yet; use single or sentinel");
+  }
+  if (options.addresses.empty()) return invalid("addresses: at least one is needed");
+  if (options.topology == RedisTopology::kSentinel) {
+    if (!options.sentinel_master.empty()) return {};
+    return invalid("sentinel_master: topology sentinel needs the master's name");
+  }
   if (options.addresses.size() > 1) {
     return invalid(
-        "addresses: more than one means a cluster, which is not supported yet; give one");
+        "addresses: topology single takes one address; if these are Sentinels, set topology to "
+        "sentinel and name the master in sentinel_master");
   }
-  if (!options.user.empty() && options.password.empty()) {
+  if (options.sentinel_master.empty()) return {};
+  return invalid("sentinel_master: is used with topology sentinel only");
+}
+
+Status check_accounts(const RedisOptions& options) {
+  if (!options.user.empty() && options.password.empty() && options.password_file.empty()) {
     return invalid("user: is of no use without a password");
   }
+  if (!options.password.empty() && !options.password_file.empty()) {
+    return invalid("password and password_file: give one of them");
+  }
+  if (!options.sentinel_user.empty() && options.sentinel_password.empty()) {
+    return invalid("sentinel_user: is of no use without sentinel_password");
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<Address>> check_addresses(const RedisOptions& options) {
+  if (Status status = check_topology(options); !status.ok()) return status;
+  std::vector<Address> addresses;
+  for (const std::string& text : options.addresses) {
+    auto address = parse_address(text);
+    if (!address.ok()) return address.status();
+    if (!address.value().path.empty() && options.topology == RedisTopology::kSentinel) {
+      return invalid("addresses: \"" + text + "\" is a socket's path; Sentinels need host:port");
+    }
+    addresses.push_back(std::move(address).value());
+  }
+  return addresses;
+}
+
+std::string place_of(const RedisOptions& options) {
+  std::string text;
+  if (options.topology == RedisTopology::kSentinel) {
+    text = options.sentinel_master + " of the Sentinels ";
+  }
+  for (std::size_t i = 0; i < options.addresses.size(); ++i) {
+    if (i != 0) text += ", ";
+    text += options.addresses[i];
+  }
+  return text;
+}
+
+Result<std::vector<Address>> check_options(const RedisOptions& options) {
+  if (Status status = check_accounts(options); !status.ok()) return status;
   if (options.database < 0) return invalid("database: must not be negative");
   if (!(options.breaker_failure_share >= 0 && options.breaker_failure_share <= 1)) {
     return invalid("breaker_failure_share: must be from 0 to 1");
@@ -59,6 +121,7 @@ Result<Address> check_options(const RedisOptions& options) {
            check_wait("connect_timeout", options.connect_timeout),
            check_wait("stale_reset", options.stale_reset),
            check_age(options.connection_max_age),
+           check_tls(options.tls),
            check_pause("reconnect_backoff", options.reconnect_backoff_min,
                        options.reconnect_backoff_max),
            check_pause("breaker_backoff", options.breaker_backoff_min, options.breaker_backoff_max),
@@ -69,7 +132,7 @@ Result<Address> check_options(const RedisOptions& options) {
        }) {
     if (!status.ok()) return status;
   }
-  return parse_address(options.addresses.front());
+  return check_addresses(options);
 }
 
 }  // namespace fcap::redis

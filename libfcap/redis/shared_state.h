@@ -15,10 +15,13 @@
 
 #include "base/clock.h"
 #include "redis/config_watch.h"
+#include "redis/credentials.h"
 #include "redis/occurrences.h"
 #include "redis/server_facts.h"
 
 namespace fcap::redis {
+
+class Sentinels;
 
 /// What the I/O threads of one Client have in common.
 struct SharedState {
@@ -55,6 +58,9 @@ struct SharedState {
   // line has only the beginning of the options, which is read when connecting.
   alignas(64) std::atomic<std::size_t> operations{0};
   const RedisOptions options;
+  // Set before the threads start: who tells where the master is; null with topology single.
+  Sentinels* sentinels = nullptr;
+  Credentials credentials;  // started before the threads
   std::atomic<std::uint64_t> epoch{0};
   std::atomic<std::size_t> links_ready{0};
   // Written only when something went wrong, so that they cost nothing on the usual path.

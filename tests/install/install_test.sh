@@ -127,7 +127,7 @@ programs_run() {
 operations_files() {
   local file
   for file in lib/systemd/system/fcap-{updater.service,sweep.service,sweep.timer} share/fcap/updater.json.sample \
-    lib/sysusers.d/fcap.conf share/doc/fcap/operations.md share/doc/fcap/cli.md \
+    lib/sysusers.d/fcap.conf share/fcap/redis/acl/{reader,reserver,writer}.acl share/doc/fcap/operations.md share/doc/fcap/cli.md \
     share/bash-completion/completions/fcap{,-updater} share/man/man{1/fcap.1,8/fcap-updater.8,5/updater.json.5}; do
     [[ -f $prefix/$file ]] || { echo "$file is not installed"; return 1; }
   done

@@ -18,6 +18,7 @@
 #include "support/postgres_server.h"
 #include "support/process.h"
 #include "support/redis_server.h"
+#include "support/shipped_account.h"
 #include "test_paths.h"
 
 namespace fcap {
@@ -37,15 +38,9 @@ using testing::wait_until;
 constexpr std::chrono::milliseconds kPatience{60'000};
 constexpr const char* kKeepsEverything = "retention.ms=-1";
 
-// docs/operations.md, "Accounts".
-const std::vector<std::string> kUpdaterRights = {
-    "~fcap:*", "+get",  "+mget", "+append",       "+pexpireat", "+evalsha",
-    "+eval",   "+set",  "+del",  "+pexpiretime",  "+pttl",      "+time",
-    "+info",   "+ping", "+role", "+cluster|info", "+scan",      "+dbsize"};
-const std::vector<std::string> kCheckerRights = {"%R~fcap:*", "+get",  "+mget",        "+ping",
-                                                 "+role",     "+time", "+cluster|info"};
-const std::vector<std::string> kCommandRights = {"%R~fcap:*", "+get",  "+mget", "+pttl",
-                                                 "+ping",     "+role", "+time", "+cluster|info"};
+// redis/acl, and docs/operations.md, "Accounts".
+const std::vector<std::string> kUpdaterRights = testing::shipped_rights("writer");
+const std::vector<std::string> kCommandRights = testing::shipped_rights("reader");
 
 class Doctor : public ::testing::Test {
  protected:

@@ -11,7 +11,7 @@ passed=0 failed=0
 
 cleanup() {
   local kind
-  for kind in redis postgres kafka redis-cluster; do
+  for kind in redis postgres kafka redis-cluster redis-sentinel; do
     if [[ -d $WORK/$kind ]]; then "$SERVICE" "$kind" kill --dir "$WORK" || true; fi
   done
   rm -rf "$WORK"
@@ -199,6 +199,24 @@ cluster_forms_and_loses_a_node() {
   equal "$("$SERVICE" redis-cluster start --dir "$WORK" | value started)" yes
 }
 
+sentinels_replace_a_killed_master() {
+  local text port sentinel tries=0
+  text=$("$SERVICE" redis-sentinel start --dir "$WORK" --port 0)
+  port=$(value port <<<"$text")
+  equal "$(value url <<<"$text")" "redis-sentinel://$(value sentinels <<<"$text")/fcap"
+  sentinel=$(value sentinels <<<"$text" | sed 's/.*://')
+  equal "$(redis-cli -p "$sentinel" sentinel get-master-addr-by-name fcap | tail -n 1)" "$port"
+  "$SERVICE" redis-sentinel kill --dir "$WORK" --node 0
+  until [[ $(redis-cli -p "$sentinel" sentinel get-master-addr-by-name fcap | tail -n 1) != "$port" ]]; do
+    ((++tries < 600))
+    sleep 0.1
+  done
+  "$SERVICE" redis-sentinel start --dir "$WORK"
+  equal "$(redis-cli -p "$port" role | head -n 1)" slave
+  "$SERVICE" redis-sentinel stop --dir "$WORK"
+  equal "$("$SERVICE" redis-sentinel status --dir "$WORK" | grep -c '^state=stopped')" 6
+}
+
 # Programs of the machine, but for one.
 programs_without() {
   local missing=$1 directory=$WORK/without-$1 program
@@ -245,6 +263,7 @@ check "PostgreSQL can be frozen, killed and started again" postgres_survives_a_c
 check "migrations are applied once, whole, and never changed" migrations_apply_once
 check "Kafka can be killed and started again, topics and messages kept" kafka_survives_a_crash
 check "a Redis Cluster forms, and again after a node was killed" cluster_forms_and_loses_a_node
+check "sentinels replace a killed master, which comes back as a replica" sentinels_replace_a_killed_master
 check "a missing tool is named at once, and how to get it" missing_tool_is_named
 check "wrong use is told by exit code 2" wrong_use_is_told
 echo "$passed passed, $failed failed"

@@ -14,6 +14,7 @@
 #include <fcap/version.h>
 
 #include "events/event_decoder.h"
+#include "redis/options_check.h"
 #include "sources/rule_refresher.h"
 #include "updater/commands/command_line.h"
 #include "updater/http/http_server.h"
@@ -280,7 +281,7 @@ Result<RedisParts> connect_redis(const Settings& settings, redis::Deadlines dead
 
 int run_command(const Settings& settings, const std::stop_token& stop) {
   spdlog::info("fcap-updater {}: topic {} as {}, Redis {}", FCAP_VERSION, settings.kafka.topic,
-               settings.kafka.group_id, settings.redis.addresses.front());
+               settings.kafka.group_id, redis::place_of(redis_options(settings, {})));
   Daemon daemon(settings);
   Status status = daemon.prepare();
   if (status.ok()) status = daemon.run(stop);

@@ -19,6 +19,7 @@
 #include "redis/blocking_call.h"
 #include "redis/client.h"
 #include "redis/config_record.h"
+#include "redis/options_check.h"
 #include "redis/store_operations.h"
 #include "updater/options/libraries.h"
 #include "updater/watch/redis_facts.h"
@@ -218,7 +219,7 @@ void check_redis_server(const Settings& settings, Findings& findings) {
   if (!client.value()->connected()) {
     const std::string error = client.value()->last_error();
     return say(fmt::format("redis.addresses {}: no connection: {}",
-                           settings.redis.addresses.front(), error));
+                           redis::place_of(redis_options(settings, {})), error));
   }
   RedisDoctor(settings, *client.value(), findings).look();
 }

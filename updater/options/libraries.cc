@@ -5,19 +5,23 @@
 #include <fmt/ranges.h>
 
 #include "postgres/conninfo.h"
+#include "updater/settings/redis_target.h"
 
 namespace fcap::updater {
 
 RedisOptions redis_options(const Settings& settings, LogCallback log) {
-  RedisOptions options;
-  options.addresses = settings.redis.addresses;
-  options.user = settings.redis.user;
-  options.password = settings.redis.password;
-  options.database = static_cast<int>(settings.redis.database);
+  const auto target = redis_target(settings.redis);
+  RedisOptions options = target.ok() ? target.value() : RedisOptions{};
+  options.master_only = true;
   options.connect_timeout = settings.redis.connect_timeout;
   // Compaction mends records that have grown beyond what a check would read.
   options.value_bytes_max = std::size_t{64} << 20U;
   options.io_threads = static_cast<std::size_t>(settings.redis.io_threads);
+  const auto file = settings.secret_files.find("redis.password");
+  if (file != settings.secret_files.end() && options.password == settings.redis.password) {
+    options.password.clear();
+    options.password_file = file->second;
+  }
   options.log = std::move(log);
   // A slow Redis is not a dead one. Closing a connection loses the answers to what Redis has
   // already done, and everything behind the marks is then read again.

@@ -4,6 +4,7 @@
 
 #include <fcap/checker_options.h>
 #include <fcap/redis_options.h>
+#include <fcap/status.h>
 
 #include "kafka/conf.h"
 #include "updater/settings/settings.h"

@@ -8,10 +8,10 @@
 
 #include "kafka/conf.h"
 #include "postgres/conninfo.h"
-#include "redis/address.h"
 #include "redis/config_record.h"
 #include "updater/settings/field_value.h"
 #include "updater/settings/load.h"
+#include "updater/settings/redis_target.h"
 
 namespace fcap::updater {
 namespace {
@@ -98,13 +98,16 @@ void check_kafka(const KafkaSettings& kafka, std::vector<std::string>& mistakes)
   }
 }
 
-void check_redis(const RedisSettings& redis, std::vector<std::string>& mistakes) {
-  for (const std::string& address : redis.addresses) {
-    const auto parsed = redis::parse_address(address);
-    if (!parsed.ok()) mistakes.push_back("redis.addresses: " + parsed.status().text());
+void check_redis(const LoadedSettings& loaded, std::vector<std::string>& mistakes) {
+  const auto target = redis_target(loaded.settings.redis);
+  if (!target.ok()) {
+    mistakes.push_back(target.status().text());
+    return;
   }
-  if (redis.addresses.size() > 1) {
-    mistakes.emplace_back("redis.addresses: a cluster's seed nodes are not supported yet");
+  const auto origin = loaded.origins.find("redis.addresses");
+  const bool in_the_open = origin != loaded.origins.end() && origin->second != "environment";
+  if (in_the_open && target.value().password != loaded.settings.redis.password) {
+    mistakes.emplace_back("redis.addresses: the URL holds a password; use redis.password_file");
   }
 }
 
@@ -166,7 +169,7 @@ void check_http(const HttpSettings& http, std::vector<std::string>& mistakes) {
 
 void check_settings(const LoadedSettings& loaded, std::vector<std::string>& mistakes) {
   check_kafka(loaded.settings.kafka, mistakes);
-  check_redis(loaded.settings.redis, mistakes);
+  check_redis(loaded, mistakes);
   check_postgres(loaded, mistakes);
   check_ledger(loaded.settings, mistakes);
   check_pipeline(loaded.settings.pipeline, mistakes);

@@ -182,6 +182,7 @@ ValueMistake set_from_text(const Field& field, std::string_view text, Settings& 
           [&](const SecretKind& kind) -> ValueMistake {
             if (text.empty()) return "it is empty";
             kind.at(settings) = text;
+            settings.secret_files.erase(std::string(field.name));
             return std::nullopt;
           },
           [&](const ListKind& kind) { return set_list(field, kind, split_commas(text), settings); },

@@ -18,6 +18,11 @@ constexpr auto& at(Settings& settings) {
   return settings.*Section.*Member;
 }
 
+template <auto Member>
+constexpr auto& of_tls(Settings& settings) {
+  return settings.redis.tls.*Member;
+}
+
 template <auto Section, auto Member>
 std::size_t get_choice(const Settings& settings) {
   return static_cast<std::size_t>(settings.*Section.*Member);
@@ -38,6 +43,7 @@ constexpr ChoiceKind choice(std::span<const std::string_view> words) {
 constexpr std::array<std::string_view, 2> kAssignments = {"eager", "cooperative-sticky"};
 constexpr std::array<std::string_view, 3> kOffsetResets = {"earliest", "latest", "error"};
 constexpr std::array<std::string_view, 4> kLevels = {"debug", "info", "warning", "error"};
+constexpr std::array<std::string_view, 2> kTopologies = {"single", "sentinel"};
 constexpr std::array<std::string_view, 2> kFormats = {"text", "json"};
 
 constexpr std::int64_t kKiB = 1024;
@@ -97,8 +103,23 @@ constexpr std::array kFields = {
     Field{"kafka.properties", MapKind{at<&S::kafka, &K::properties>},
           "Passed to librdkafka unchanged, such as \"security.protocol\"."},
 
-    Field{"redis.addresses", ListKind{at<&S::redis, &R::addresses>, 1},
-          "\"host:port\", \"[v6]:port\" or \"/path/to/redis.sock\"."},
+    Field{
+        "redis.topology", choice<&S::redis, &R::topology>(kTopologies),
+        "What redis.addresses names: a single server, or Sentinels that know where the master is. "
+        "Every connection verifies that it has reached a master."},
+    Field{
+        "redis.addresses", ListKind{at<&S::redis, &R::addresses>, 1},
+        "\"host:port\", \"[v6]:port\" or \"/path/to/redis.sock\"; with Sentinels all of theirs. Or "
+        "one URL, which wins over the other settings: \"redis://user@host:port/database\" or "
+        "\"redis-sentinel://user@host:port,host:port/master/database\". A URL may hold a password "
+        "only in the environment."},
+    Field{"redis.sentinel_master", TextKind{at<&S::redis, &R::sentinel_master>, false},
+          "The master's name on the Sentinels."},
+    Field{"redis.sentinel_user", TextKind{at<&S::redis, &R::sentinel_user>, false},
+          "ACL user on the Sentinels. Empty: the default user."},
+    Field{"redis.sentinel_password",
+          SecretKind{at<&S::redis, &R::sentinel_password>, "redis-sentinel-password"},
+          "The Sentinels' own; without one, no AUTH is sent to them."},
     Field{"redis.user", TextKind{at<&S::redis, &R::user>, false},
           "ACL user. Empty: the default user."},
     Field{"redis.password", SecretKind{at<&S::redis, &R::password>, "redis-password"},
@@ -109,6 +130,23 @@ constexpr std::array kFields = {
           "How long a connection attempt may take, AUTH included."},
     Field{"redis.io_threads", IntegerKind{at<&S::redis, &R::io_threads>, 1, 16},
           "Threads and connections to Redis; one is enough for one server."},
+    Field{"redis.tls.enabled", FlagKind{of_tls<&RedisTls::enabled>},
+          "TLS 1.2 or later towards Redis."},
+    Field{
+        "redis.tls.ca_file", TextKind{of_tls<&RedisTls::ca_file>, false},
+        "Certificates of the authorities to trust, in PEM. Empty, and no ca_directory: those that "
+        "the system trusts. This file and the others of redis.tls and redis.password_file may be "
+        "replaced while the updater runs."},
+    Field{"redis.tls.ca_directory", TextKind{of_tls<&RedisTls::ca_directory>, false},
+          "A directory of such certificates, as `openssl rehash` makes it."},
+    Field{"redis.tls.certificate_file", TextKind{of_tls<&RedisTls::certificate_file>, false},
+          "The updater's own certificate, in PEM, where Redis requires one."},
+    Field{"redis.tls.key_file", TextKind{of_tls<&RedisTls::key_file>, false},
+          "Its private key, without a passphrase. Empty: the key is in the certificate's file."},
+    Field{"redis.tls.server_name", TextKind{of_tls<&RedisTls::server_name>, false},
+          "What the server's certificate must be for. Empty: the host of the address."},
+    Field{"redis.tls.verify", FlagKind{of_tls<&RedisTls::verify>},
+          "If false, the connection is encrypted, but the server may be anyone. For tests."},
 
     Field{"postgres.conninfo", TextKind{at<&S::postgres, &PostgresSettings::conninfo>, false},
           "A libpq connection string, without the password. Empty: PostgreSQL is not used."},

@@ -49,6 +49,12 @@ const Field* secret_of_file_name(std::string_view name) {
   return field != nullptr && std::holds_alternative<SecretKind>(field->kind) ? field : nullptr;
 }
 
+/// Whether settings are named "<name>.…", as "redis.tls.enabled" is in "redis.tls".
+bool is_group(const std::string& name) {
+  return std::ranges::any_of(
+      fields(), [&](const Field& field) { return field.name.starts_with(name + "."); });
+}
+
 ValueMistake set_secret_from_file(const Field& field, const std::string& path, Settings& settings) {
   auto bytes = read_file(path);
   if (!bytes.ok()) return bytes.status().text();
@@ -56,7 +62,9 @@ ValueMistake set_secret_from_file(const Field& field, const std::string& path, S
   // Editors and `echo` end a file with a newline that is no part of the secret.
   if (text.ends_with('\n')) text.pop_back();
   if (text.ends_with('\r')) text.pop_back();
-  return set_from_text(field, text, settings);
+  auto mistake = set_from_text(field, text, settings);
+  if (!mistake) settings.secret_files[std::string(field.name)] = path;
+  return mistake;
 }
 
 /// What was given instead, where that is a number or a word: texts may hold passwords.
@@ -162,6 +170,10 @@ void Loader::file(std::string_view json) {
 void Loader::file_member(const std::string& name, const nlohmann::json& value) {
   if (const Field* field = find_field(name)) {
     judge(set_from_json(*field, value, loaded_.settings), name, *field, "file", value.dump());
+  } else if (value.is_object() && is_group(name)) {
+    for (const auto& [inner, inner_value] : value.items()) {
+      file_member(fmt::format("{}.{}", name, inner), inner_value);
+    }
   } else if (const Field* secret = secret_of_file_name(name)) {
     if (!value.is_string()) {
       mistakes_.push_back(fmt::format("{}: expected a path", name));

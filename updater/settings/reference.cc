@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "postgres/conninfo.h"
@@ -151,6 +152,24 @@ std::string sample_configuration() {
   return out + "}\n";
 }
 
+namespace {
+
+/// "redis://user:password@host" has its password masked. A password with a comma has become two
+/// items of a variable's list.
+void mask_url(std::vector<std::string>& addresses) {
+  const std::size_t scheme = addresses.front().find("://");
+  if (scheme == std::string::npos) return;
+  std::string url = fmt::format("{}", fmt::join(addresses, ","));
+  const std::size_t account = scheme + 3;
+  const std::size_t at = url.rfind('@');
+  const std::size_t colon = url.find(':', account);
+  if (at == std::string::npos || colon > at) return;
+  url.replace(colon + 1, at - colon - 1, "****");
+  addresses = {url};
+}
+
+}  // namespace
+
 std::string effective_configuration(const LoadedSettings& loaded, bool json) {
   Json settings = Json::object();
   Json origins = Json::object();
@@ -158,6 +177,7 @@ std::string effective_configuration(const LoadedSettings& loaded, bool json) {
   // A connection string from the environment may hold a password.
   Settings shown = loaded.settings;
   shown.postgres.conninfo = postgres::masked(shown.postgres.conninfo);
+  mask_url(shown.redis.addresses);
   for (const Field& field : fields()) {
     const Json value = value_as_json(field, shown);
     const auto origin = loaded.origins.find(field.name);

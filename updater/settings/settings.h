@@ -9,6 +9,7 @@
 
 #include <fcap/checker_options.h>
 #include <fcap/defaults.h>
+#include <fcap/redis_options.h>
 
 namespace fcap::updater {
 
@@ -36,12 +37,17 @@ struct KafkaSettings {
 
 /// JSON "redis".
 struct RedisSettings {
+  RedisTopology topology = RedisTopology::kSingle;
   std::vector<std::string> addresses = {"127.0.0.1:6379"};
+  std::string sentinel_master;
+  std::string sentinel_user;
+  std::string sentinel_password;
   std::string user;
   std::string password;
   std::int64_t database = 0;
   milliseconds connect_timeout{1000};
   std::int64_t io_threads = 1;
+  RedisTls tls;
 };
 
 /// Where rules come from; only the trimming of oversized records needs them. JSON "postgres".
@@ -133,6 +139,8 @@ struct Settings {
   CompactionSettings compaction;
   HttpSettings http;
   LogSettings log;
+  /// From which file a secret was read, by its setting.
+  std::map<std::string, std::string> secret_files;
 };
 
 }  // namespace fcap::updater

@@ -110,13 +110,15 @@ TopicMessage copy_of(const rd_kafka_message_t& message) {
 
 }  // namespace
 
-KafkaBroker::KafkaBroker(const std::vector<std::string>& accounts)
+KafkaBroker::KafkaBroker(const std::vector<std::string>& accounts,
+                         const std::vector<std::string>& settings)
     : service_("kafka", directory_.path()) {
   std::vector<std::string> arguments;
   for (const std::string& account : accounts) {
     if (arguments.empty()) arguments = {"--", "fcap.accounts="};
     arguments.back() += (arguments.back().ends_with('=') ? "" : ",") + account;
   }
+  arguments.insert(arguments.end(), settings.begin(), settings.end());
   service_.start(arguments);
 }
 

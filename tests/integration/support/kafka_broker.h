@@ -40,8 +40,9 @@ class KafkaBroker {
   }
 
   /// With accounts: a second listener (SASL PLAIN, an account's password is its name) at which each
-  /// may do only what allow() has granted.
-  explicit KafkaBroker(const std::vector<std::string>& accounts = {});
+  /// may do only what allow() has granted. `settings`: properties of the server, "name=value".
+  explicit KafkaBroker(const std::vector<std::string>& accounts = {},
+                       const std::vector<std::string>& settings = {});
 
   /// "127.0.0.1:port" of the listener for accounts.
   [[nodiscard]] const std::string& accounts_brokers() const {

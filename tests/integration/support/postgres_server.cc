@@ -2,8 +2,11 @@
 
 #include <memory>
 #include <stdexcept>
+#include <utility>
 
 #include <libpq-fe.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "test_paths.h"
 
@@ -50,6 +53,29 @@ PostgresServer::PostgresServer() : service_("postgres", directory_.path()) {
 
 std::string PostgresServer::conninfo_of(const std::string& database) const {
   return "host=127.0.0.1 port=" + service_.value("port") + " user=postgres dbname=" + database;
+}
+
+void PostgresServer::use_tls(const std::string& certificate_file,
+                             const std::string& key_file) const {
+  // The server reads its key only if it is the server's own.
+  const std::string data = value(conninfo_of("postgres"), "SHOW data_directory");
+  struct stat owner = {};
+  ::stat(data.c_str(), &owner);
+  for (const auto& [from, name] :
+       {std::pair(certificate_file, "/tls.pem"), std::pair(key_file, "/tls.key")}) {
+    const std::string to = data + name;
+    std::filesystem::copy_file(from, to, std::filesystem::copy_options::overwrite_existing);
+    std::filesystem::permissions(to, std::filesystem::perms(0600));
+    if (::chown(to.c_str(), owner.st_uid, owner.st_gid) != 0) {
+      throw std::runtime_error("cannot give " + to + " to the server's account");
+    }
+  }
+  for (const std::string& setting :
+       {std::string("ssl_cert_file = 'tls.pem'"), std::string("ssl_key_file = 'tls.key'"),
+        std::string("ssl = on")}) {
+    sql(conninfo_of("postgres"), "ALTER SYSTEM SET " + setting);
+  }
+  sql(conninfo_of("postgres"), "SELECT pg_reload_conf()");
 }
 
 std::string PostgresServer::new_database() {

@@ -45,6 +45,9 @@ class PostgresServer {
     return sql(conninfo, statement).at(0).at(0);
   }
 
+  /// From now on the server speaks TLS with this certificate, besides plain text.
+  void use_tls(const std::string& certificate_file, const std::string& key_file) const;
+
   void start() { service_.start(); }
   void stop() { service_.stop(); }
   void kill() { service_.kill(); }

@@ -4,6 +4,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include <fcap/redis_url.h>
+
 #include "redis/redis_store.h"
 #include "updater/commands/run_command.h"
 
@@ -21,7 +23,8 @@ RunningUpdater::RunningUpdater(const Options& options) : log_(std::make_shared<L
     kept->text.append(line).append("\n");
   };
   RedisOptions redis;
-  redis.addresses = {options.redis_address};
+  redis = parse_redis_url(options.redis_address).value();
+  redis.master_only = true;
   redis.user = options.redis_user;
   redis.password = options.redis_password;
   redis.log = log;

@@ -24,8 +24,8 @@ class RunningUpdater {
  public:
   struct Options {
     std::string brokers;
-    std::string redis_address;
-    std::string redis_user;  ///< empty: the default user
+    std::string redis_address;  ///< or a URL
+    std::string redis_user;     ///< empty: the default user
     std::string redis_password;
     std::string topic;
     std::vector<std::string> more_topics = {};

@@ -10,6 +10,7 @@
 #include "cli/instants.h"
 #include "cli/printable.h"
 #include "cli/redis_target.h"
+#include "cli/updater_config.h"
 #include "command.h"
 #include "test_paths.h"
 
@@ -64,11 +65,37 @@ TEST(RedisTarget, APasswordInAUrlIsForTheEnvironment) {
   ::unsetenv("FCAP_REDIS");
 }
 
+TEST(RedisTarget, AUrlNamesSentinels) {
+  const RedisOptions options = target_of("redis-sentinel://caps@s1,s2:7000/main/3");
+  EXPECT_EQ(options.topology, RedisTopology::kSentinel);
+  EXPECT_THAT(options.addresses, ElementsAre("s1:26379", "s2:7000"));
+  EXPECT_EQ(options.sentinel_master, "main");
+  EXPECT_EQ(options.user, "caps");
+  EXPECT_EQ(options.database, 3);
+}
+
+TEST(UpdaterConfig, SentinelsAreTakenOver) {
+  const File config(R"({"redis": {"topology": "sentinel", "addresses": ["s1:1", "[::1]:2"],
+                                  "sentinel_master": "a/b", "user": "u", "database": 3}})");
+  const std::string path = config.path();
+  cli::Settings settings;
+  const auto nothing_given = [](const char*) { return false; };
+  ASSERT_TRUE(cli::take_updater_config(path, nothing_given, settings).ok());
+  const RedisOptions options = redis_target(settings.access, "p", "s").value();
+  EXPECT_EQ(options.topology, RedisTopology::kSentinel);
+  EXPECT_THAT(options.addresses, ElementsAre("s1:1", "[::1]:2"));
+  EXPECT_EQ(options.sentinel_master, "a/b");
+  EXPECT_EQ(options.user, "u");
+  EXPECT_EQ(options.password, "p");
+  EXPECT_EQ(options.sentinel_password, "s");
+  EXPECT_EQ(options.database, 3);
+}
+
 TEST(RedisTarget, WhatCannotBeIsRefused) {
-  EXPECT_THAT(refusal_of("rediss://cache1"), HasSubstr("TLS"));
   EXPECT_THAT(refusal_of("redis://cache1/one"), HasSubstr("\"one\""));
   EXPECT_THAT(refusal_of("redis:///1"), HasSubstr("no host"));
   EXPECT_THAT(refusal_of("redis://cache1?x=1"), HasSubstr("parameters"));
+  EXPECT_THAT(refusal_of("redis-sentinel://s1,s2"), HasSubstr("does not name the master"));
 }
 
 TEST(ParseAt, TimesAgo) {

@@ -66,6 +66,19 @@ TEST(RedisOptions, ARefusalNamesTheOption) {
   EXPECT_EQ(names(refusal([](auto& o) { o.addresses.clear(); }), "addresses"), "");
   EXPECT_EQ(names(refusal([](auto& o) { o.addresses = {"a:1", "b:1"}; }), "addresses"), "");
   EXPECT_EQ(names(refusal([](auto& o) { o.user = "u"; }), "user"), "");
+  EXPECT_EQ(names(refusal([](auto& o) { o.sentinel_user = "u"; }), "sentinel_user"), "");
+  EXPECT_EQ(names(refusal([](auto& o) { o.topology = RedisTopology::kCluster; }), "topology"), "");
+  EXPECT_EQ(
+      names(refusal([](auto& o) { o.topology = RedisTopology::kSentinel; }), "sentinel_master"),
+      "");
+  EXPECT_EQ(names(refusal([](auto& o) { o.sentinel_master = "m"; }), "sentinel_master"), "");
+  EXPECT_EQ(names(refusal([](auto& o) {
+                    o.topology = RedisTopology::kSentinel;
+                    o.sentinel_master = "m";
+                    o.addresses = {"/run/sentinel.sock"};
+                  }),
+                  "addresses"),
+            "");
   EXPECT_EQ(names(refusal([](auto& o) { o.database = -1; }), "database"), "");
   EXPECT_EQ(names(refusal([](auto& o) { o.connect_timeout = milliseconds{0}; }), "connect_timeout"),
             "");

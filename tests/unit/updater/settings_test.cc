@@ -123,6 +123,47 @@ TEST_F(SettingsFile, AllMistakesAreReportedAtOnceEachWithItsPlace) {
   EXPECT_THAT(text, Not(HasSubstr("HOME")));
 }
 
+TEST_F(SettingsFile, SentinelsAreNamedBySettings) {
+  const auto loaded = load(R"({"redis": {"topology": "sentinel", "addresses": ["s1:1", "s2:2"],
+                                         "sentinel_master": "main", "sentinel_user": "asker"}})");
+  ASSERT_TRUE(loaded.ok()) << loaded.status().text();
+  const RedisOptions options = redis_options(loaded.value().settings, {});
+  EXPECT_EQ(options.topology, RedisTopology::kSentinel);
+  EXPECT_THAT(options.addresses, testing::ElementsAre("s1:1", "s2:2"));
+  EXPECT_EQ(options.sentinel_master, "main");
+  EXPECT_EQ(options.sentinel_user, "asker");
+  EXPECT_TRUE(options.master_only);
+  EXPECT_THAT(mistakes_of(R"({"redis": {"topology": "sentinel"}})"),
+              HasSubstr("redis.sentinel_master: topology sentinel needs the master's name"));
+  EXPECT_THAT(mistakes_of(R"({"redis": {"addresses": ["a:1", "b:2"]}})"),
+              HasSubstr("redis.addresses: topology single takes one address"));
+  EXPECT_THAT(mistakes_of(R"({"redis": {"topology": "cluster"}})"), HasSubstr("redis.topology"));
+}
+
+TEST_F(SettingsFile, RedisMayBeNamedByAUrl) {
+  // As from a variable, whose list is split at commas.
+  sources_.environment = {
+      {"FCAP_UPDATER_REDIS_ADDRESSES", "redis-sentinel://app:se,cret@s1,s2:7/main/3"}};
+  const auto loaded = load_settings(sources_);
+  ASSERT_TRUE(loaded.ok()) << loaded.status().text();
+  const RedisOptions options = redis_options(loaded.value().settings, {});
+  EXPECT_THAT(options.addresses, testing::ElementsAre("s1:26379", "s2:7"));
+  EXPECT_EQ(options.password, "se,cret");
+  EXPECT_EQ(options.database, 3);
+  for (const bool as_json : {false, true}) {
+    const std::string shown = effective_configuration(loaded.value(), as_json);
+    EXPECT_THAT(shown, AllOf(HasSubstr("redis-sentinel://app:****@s1,s2:7/main/3"),
+                             Not(HasSubstr("cret"))));
+  }
+  sources_.environment.clear();
+  EXPECT_THAT(
+      mistakes_of(R"({"redis": {"addresses": ["redis://app:secret@h"]}})"),
+      AllOf(HasSubstr("redis.addresses: the URL holds a password"), Not(HasSubstr("app:secret"))));
+  EXPECT_THAT(mistakes_of(R"({"redis": {"addresses": ["redis://h/x"]}})"),
+              HasSubstr("redis.addresses: redis URL: \"x\" is not the number"));
+  EXPECT_EQ(mistakes_of(R"({"redis": {"addresses": ["redis://app@h"]}})"), "none");
+}
+
 TEST_F(SettingsFile, BrokenJsonIsNamedWithItsPlace) {
   EXPECT_THAT(mistakes_of("{\n  \"kafka\": {,}\n}"), HasSubstr("line 2"));
   EXPECT_THAT(mistakes_of(""), HasSubstr("parse error"));

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include <fcap/redis_options.h>
+
+#include "base/background_thread.h"
+#include "tls/context.h"
+
+namespace fcap::redis {
+
+/// What connections are made with: the password and the certificates. Those that come from files
+/// are read again on a thread of their own when the files change.
+///
+/// Thread safety: current(), generation() and look_soon() from any thread.
+class Credentials {
+ public:
+  struct Current {
+    std::string password;
+    std::shared_ptr<tls::Context> tls;  // null: plain
+  };
+  /// Something has changed (generation()), or, with a text, cannot be read: then what was read
+  /// before stays. On the thread of the files.
+  using OnLook = std::function<void(const std::string& problem)>;
+
+  Credentials() = default;
+
+  /// Reads everything, and watches the files if there are any. `options` must outlive this.
+  Status start(const RedisOptions& options, OnLook on_look);
+  /// Ends the watch.
+  void stop() noexcept { thread_.stop(); }
+
+  [[nodiscard]] Current current() const {
+    const std::lock_guard lock(mutex_);
+    return current_;
+  }
+  /// Grows when current() changes.
+  [[nodiscard]] std::uint64_t generation() const noexcept {
+    return generation_.load(std::memory_order_acquire);
+  }
+  /// Looks at the files without waiting for the next regular look. Does not block.
+  void look_soon() noexcept {
+    if (!files_.empty()) thread_.wake();
+  }
+
+ private:
+  struct Stamp {
+    std::uint64_t device = 0;
+    std::uint64_t node = 0;
+    std::int64_t bytes = -1;
+    std::int64_t changed_ns = 0;
+    bool operator==(const Stamp&) const = default;
+  };
+  static Stamp stamp_of(const std::string& path);
+  [[nodiscard]] std::vector<Stamp> stamps() const;
+  Status read(Current& current) const;
+  void run();
+  void look();
+
+  const RedisOptions* options_ = nullptr;
+  OnLook on_look_;
+  std::vector<std::string> files_;
+  std::vector<Stamp> stamps_;  // of what current_ was read from
+  mutable std::mutex mutex_;
+  Current current_;  // guarded by mutex_
+  std::atomic<std::uint64_t> generation_{0};
+  base::BackgroundThread thread_;
+};
+
+}  // namespace fcap::redis

@@ -1,0 +1,204 @@
+#include "redis/sentinels.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/thread.h"
+
+namespace fcap::redis {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kAskEvery{1000};
+constexpr std::chrono::milliseconds kLookForStop{20};
+constexpr double kShortestShare = 0.75;
+constexpr double kShareSpread = 0.5;
+
+std::string text_of(const Endpoints& endpoints) {
+  return endpoints.empty() ? std::string() : endpoints.front().text();
+}
+
+}  // namespace
+
+Sentinels::Sentinels(const RedisOptions& options, std::vector<Address> sentinels,
+                     SentinelSession::TlsNow tls, Report report, std::function<void()> changed)
+    : options_(options),
+      sentinels_(std::move(sentinels)),
+      report_(std::move(report)),
+      changed_(std::move(changed)),
+      jitter_(base::seeded_jitter(static_cast<std::uint64_t>(
+          Clock::now().time_since_epoch().count() ^
+          static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(this))))),
+      stop_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      session_(options, std::move(tls), stop_fd_),
+      resolver_(options.thread_started) {}
+
+Sentinels::~Sentinels() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_all();
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = ::write(stop_fd_, &one, sizeof(one));
+  if (thread_.joinable()) thread_.join();
+  session_.close();
+  close_descriptors();
+}
+
+void Sentinels::close_descriptors() noexcept {
+  session_.abandon();
+  if (stop_fd_ >= 0) ::close(std::exchange(stop_fd_, -1));
+}
+
+Status Sentinels::start() {
+  if (stop_fd_ < 0) return Status::error(StatusCode::kInternal, "cannot make an eventfd", true);
+  auto started = base::start_thread(
+      "fcap-sentinel", [this] { run(); }, options_.thread_started);
+  if (!started.ok()) return started.status();
+  thread_ = std::move(started).value();
+  return {};
+}
+
+void Sentinels::find(Callback callback) {
+  {
+    const std::lock_guard lock(mutex_);
+    waiting_.push_back(std::move(callback));
+  }
+  wake_.notify_all();
+}
+
+void Sentinels::doubt() {
+  doubted_.store(true, std::memory_order_relaxed);
+}
+
+bool Sentinels::is_master(const std::string& endpoint) const {
+  const std::lock_guard lock(mutex_);
+  return std::ranges::any_of(master_,
+                             [&](const Endpoint& known) { return known.text() == endpoint; });
+}
+
+std::string Sentinels::master_text() const {
+  const std::lock_guard lock(mutex_);
+  return text_of(master_);
+}
+
+std::string Sentinels::master_host() const {
+  const std::lock_guard lock(mutex_);
+  return master_host_;
+}
+
+std::string Sentinels::sentinel_text() const {
+  const std::lock_guard lock(mutex_);
+  return sentinel_;
+}
+
+void Sentinels::run() {
+  std::unique_lock lock(mutex_);
+  while (!stopping_) {
+    std::vector<Callback> waiting = std::exchange(waiting_, {});
+    lock.unlock();
+    const auto found = ask_all();
+    if (!is_stopping()) take(found);
+    const auto pause = std::chrono::duration_cast<Clock::duration>(
+        kAskEvery * (kShortestShare + kShareSpread * jitter_()));
+    lock.lock();
+    if (stopping_) return;
+    // Under the mutex, so that the destructor knows that none is running.
+    for (const Callback& callback : waiting) callback(found);
+    wake_.wait_for(lock, pause, [this] { return stopping_ || !waiting_.empty(); });
+  }
+}
+
+Result<Endpoints> Sentinels::ask_all() {
+  if (doubted_.exchange(false, std::memory_order_relaxed) && sentinels_.size() > 1) {
+    session_.close();
+    first_ = (first_ + 1) % sentinels_.size();
+  }
+  std::string failures;
+  for (std::size_t i = 0; i < sentinels_.size(); ++i) {
+    const std::size_t index = (first_ + i) % sentinels_.size();
+    const auto address = ask(index);
+    if (address.ok()) {
+      first_ = index;
+      {
+        const std::lock_guard lock(mutex_);
+        sentinel_ = sentinels_[index].text;
+        master_host_ = address.value().host;
+      }
+      return look_up(address.value(), Clock::now() + options_.connect_timeout);
+    }
+    session_.close();
+    if (!failures.empty()) failures += "; ";
+    failures += sentinels_[index].text + ": " + address.status().text();
+  }
+  return Status::error(StatusCode::kUnavailable, "no Sentinel tells the master: " + failures, true);
+}
+
+Result<Address> Sentinels::ask(std::size_t index) {
+  const TimePoint until = Clock::now() + options_.connect_timeout;
+  if (session_.is_open()) {
+    auto answered = session_.ask_master(until);
+    if (answered.ok()) return answered;
+    // The Sentinel may have closed a connection that was idle or whose user has changed.
+  }
+  const auto endpoints = look_up(sentinels_[index], until);
+  if (!endpoints.ok()) return endpoints.status();
+  if (Status opened = session_.open(endpoints.value(), sentinels_[index].host, until); !opened.ok())
+    return opened;
+  return session_.ask_master(until);
+}
+
+// A name is looked up on the resolver's thread, because nothing bounds how long that takes. One
+// lookup per name is under way at a time, and one that takes too long serves the next question.
+Result<Endpoints> Sentinels::look_up(const Address& address, TimePoint until) {
+  if (auto endpoints = numeric_endpoints(address); !endpoints.empty()) return endpoints;
+  std::shared_ptr<Lookup>& lookup = lookups_[address.text];
+  if (lookup == nullptr) {
+    lookup = std::make_shared<Lookup>();
+    resolver_.resolve(address, [answer = lookup](Result<Endpoints> endpoints) {
+      const std::lock_guard lock(answer->mutex);
+      answer->endpoints = std::move(endpoints);
+      answer->wake.notify_all();
+    });
+  }
+  const auto pending = lookup;
+  std::unique_lock lock(pending->mutex);
+  while (!pending->endpoints && Clock::now() < until && !is_stopping()) {
+    pending->wake.wait_for(lock, kLookForStop);
+  }
+  if (!pending->endpoints) {
+    return Status::error(StatusCode::kUnavailable,
+                         "cannot resolve \"" + address.host + "\" in time", true);
+  }
+  lookups_.erase(address.text);
+  return *pending->endpoints;
+}
+
+bool Sentinels::is_stopping() const {
+  const std::lock_guard lock(mutex_);
+  return stopping_;
+}
+
+void Sentinels::take(const Result<Endpoints>& found) {
+  if (!found.ok()) return report_(LogLevel::kWarning, found.status().text());
+  std::string before;
+  const std::string now = text_of(found.value());
+  {
+    const std::lock_guard lock(mutex_);
+    before = text_of(master_);
+    master_ = found.value();
+    if (before == now) return;
+  }
+  changes_.fetch_add(1, std::memory_order_acq_rel);
+  if (before.empty()) return;
+  report_(LogLevel::kInfo, "the Sentinels name " + now + " as the master now, after " + before);
+  changed_();
+}
+
+}  // namespace fcap::redis

@@ -1,0 +1,112 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <fcap/redis_options.h>
+#include <fcap/status.h>
+
+#include "base/backoff.h"
+#include "redis/resolver.h"
+#include "redis/sentinel_session.h"
+
+namespace fcap::redis {
+
+/// Knows the master of one name by asking the Sentinels, on a thread of its own: when a link needs
+/// an address, and every second, so that a link leaves a master that was replaced but still
+/// answers.
+///
+/// It asks rather than subscribes to +switch-master: a subscription may die unnoticed, and what was
+/// published before it began is lost, so that asking would be needed beside it anyway. A question
+/// per second on a connection that is kept costs a Sentinel next to nothing.
+///
+/// The Sentinel that answered last is asked first. One that named a server which cannot be reached
+/// or is no master may not have heard of a failover, and the next one is asked next time.
+///
+/// Thread safety: all functions from any thread, except start() and close_descriptors().
+class Sentinels {
+ public:
+  using Callback = Resolver::Callback;
+  using Report = std::function<void(LogLevel, const std::string&)>;
+
+  /// `changed` is called on the thread when the Sentinels name another master than before.
+  /// `options` must outlive this. `tls` gives null where connections are plain.
+  Sentinels(const RedisOptions& options, std::vector<Address> sentinels,
+            SentinelSession::TlsNow tls, Report report, std::function<void()> changed);
+  /// Ends the thread promptly; no callback is called afterwards.
+  ~Sentinels();
+  Sentinels(const Sentinels&) = delete;
+  Sentinels& operator=(const Sentinels&) = delete;
+
+  [[nodiscard]] Status start();
+  /// Asks now. The callback is called on the thread, once, unless this is destroyed first.
+  void find(Callback callback);
+  /// The master that was named last is unreachable or is no master.
+  void doubt();
+  /// Grows whenever another master is named.
+  [[nodiscard]] std::uint64_t changes() const noexcept {
+    return changes_.load(std::memory_order_acquire);
+  }
+  /// Whether `endpoint` is the master that was named last.
+  [[nodiscard]] bool is_master(const std::string& endpoint) const;
+  /// The master that was named last and the Sentinel that did, for people; empty while none has.
+  [[nodiscard]] std::string master_text() const;
+  [[nodiscard]] std::string sentinel_text() const;
+  /// The master's host as it was named last: a name or a number.
+  [[nodiscard]] std::string master_host() const;
+  /// For a forked child, where the thread does not exist.
+  void close_descriptors() noexcept;
+
+ private:
+  using TimePoint = std::chrono::steady_clock::time_point;
+
+  struct Lookup {
+    std::mutex mutex;
+    std::condition_variable wake;
+    std::optional<Result<Endpoints>> endpoints;  // guarded by mutex
+  };
+
+  void run();
+  [[nodiscard]] Result<Endpoints> ask_all();
+  [[nodiscard]] Result<Address> ask(std::size_t index);
+  [[nodiscard]] Result<Endpoints> look_up(const Address& address, TimePoint until);
+  void take(const Result<Endpoints>& found);
+  [[nodiscard]] bool is_stopping() const;
+
+  const RedisOptions& options_;
+  const std::vector<Address> sentinels_;
+  const Report report_;
+  const std::function<void()> changed_;
+  base::Jitter jitter_;
+  int stop_fd_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable wake_;
+  bool stopping_ = false;          // guarded by mutex_
+  std::vector<Callback> waiting_;  // guarded by mutex_
+  Endpoints master_;               // guarded by mutex_
+  std::string master_host_;        // guarded by mutex_
+  std::string sentinel_;           // guarded by mutex_
+  std::atomic<std::uint64_t> changes_{0};
+  std::atomic<bool> doubted_{false};
+
+  // Of the thread.
+  std::size_t first_ = 0;
+  std::map<std::string, std::shared_ptr<Lookup>> lookups_;  // by address
+  SentinelSession session_;
+  Resolver resolver_;
+  std::thread thread_;
+};
+
+}  // namespace fcap::redis

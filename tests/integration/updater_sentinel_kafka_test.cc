@@ -1,0 +1,116 @@
+// The write path over a master that Sentinels replace under load.
+#include <gtest/gtest.h>
+
+#include "support/redis_sentinels.h"
+#include "support/updater_pipeline.h"
+
+namespace fcap {
+namespace {
+
+using testing::RedisSentinels;
+using testing::RunningUpdater;
+using testing::wait_until;
+
+class UpdaterBehindSentinels : public testing::UpdaterPipeline {
+ protected:
+  void SetUp() override {
+    UpdaterPipeline::SetUp();
+    if (IsSkipped()) return;
+    servers_ = std::make_unique<RedisSentinels>();
+    redis_address_ = servers_->url();
+  }
+
+  /// What is written from now on is in the master alone.
+  void hold_replicas_back(int master) {
+    for (int node = 0; node < RedisSentinels::kServers; ++node) {
+      if (node != master) servers_->freeze(node);
+    }
+    // Otherwise they would read what is sent to them until the master dies.
+    servers_->command(master, {"CLIENT", "KILL", "TYPE", "replica"});
+  }
+
+  /// Kills the master while events are written; the one that took over.
+  int fail_over(int master) {
+    produce(5'000);
+    servers_->kill(master);
+    for (int node = 0; node < RedisSentinels::kServers; ++node) {
+      if (node != master) servers_->thaw(node);
+    }
+    produce(5'000);
+    producer_->flush();
+    return servers_->wait_for_other_master(master);
+  }
+
+  void expect_wrote_to(int master) {
+    EXPECT_NE(servers_->command(master, {"DBSIZE"}), "0");
+    EXPECT_EQ(servers_->master(), master);
+  }
+
+  std::unique_ptr<RedisSentinels> servers_;
+};
+
+TEST_F(UpdaterBehindSentinels, NothingIsLostWhenMastersAreKilledTwiceInARow) {
+  auto updater = start_updater();
+  produce(10'000);
+  expect_all_counted(*updater);
+  servers_->kill(3);  // two Sentinels are enough to agree, and the updater asks another
+  int master = 0;
+  for (int round = 0; round < 2; ++round) {
+    const int former = master;
+    master = fail_over(former);
+    ASSERT_GE(master, 0) << updater->log();
+    expect_all_counted(*updater);
+    expect_wrote_to(master);
+    servers_->start(former);
+    ASSERT_TRUE(servers_->wait_for_replicas(2));
+  }
+  produce(1'000);
+  expect_all_counted(*updater);
+  EXPECT_EQ(updater->not_ready(), "");
+}
+
+TEST_F(UpdaterBehindSentinels, AReplicaThatWasHeldBackIsFilledAgain) {
+  auto updater = start_updater();
+  produce(10'000);
+  expect_all_counted(*updater);
+  hold_replicas_back(0);
+  produce(20'000);
+  expect_all_counted(*updater);  // acknowledged, and in the master alone
+  const int master = fail_over(0);
+  ASSERT_GE(master, 0) << updater->log();
+  expect_all_counted(*updater);
+  EXPECT_GE(updater->metrics().rewinds.value(), 1U) << updater->log();
+  EXPECT_GE(updater->metrics().rewound_messages.value(), 20'000U) << updater->log();
+  expect_wrote_to(master);
+}
+
+TEST_F(UpdaterBehindSentinels, WhatADemotedMasterThatStillAnswersWasToldIsWrittenAgain) {
+  for (int node = 0; node < RedisSentinels::kServers; ++node) {
+    servers_->command(node, {"ACL", "SETUSER", "app", "on", ">app", "~*", "+@all"});
+  }
+  redis_user_ = "app";
+  auto updater = start_updater();
+  produce(10'000);
+  expect_all_counted(*updater);
+  // The Sentinels and the replicas are locked out of the master, and the updater is not.
+  const std::vector<std::string> app = {"--user", "app", "--pass", "app", "--no-auth-warning"};
+  servers_->command(0, {"ACL", "SETUSER", "default", "off"}, app);
+  servers_->command(0, {"CLIENT", "KILL", "USER", "default"}, app);
+  servers_->command(0, {"CLIENT", "KILL", "TYPE", "replica"}, app);
+  produce(20'000);
+  producer_->flush();
+  const int master = servers_->wait_for_other_master(0);
+  ASSERT_GT(master, 0) << updater->log();
+  EXPECT_TRUE(servers_->command(0, {"ROLE"}, app).starts_with("master"));
+  produce(5'000);
+  expect_all_counted(*updater);
+  // Those answers may have been the former master's: it is left within seconds.
+  EXPECT_TRUE(wait_until([&] {
+    return updater->log().find("the Sentinels name another master") != std::string::npos;
+  })) << updater->log();
+  expect_all_counted(*updater);
+  expect_wrote_to(master);
+}
+
+}  // namespace
+}  // namespace fcap
