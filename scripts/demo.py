@@ -10,15 +10,15 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import time
 import urllib.request
 
-import servers
-from processes import MarkedRun, ignore_signals, wait_until
-from services import choose_port, number, read, write
+from processes import contained, ignore_signals, read, wait_until
+from servers import DEV_DIR, REDIS, Servers, must
+from services import ROOT, Failure, choose_port, number, write
 
-ROOT = servers.ROOT
-DIR = f"{servers.DEV_DIR}/demo"
+DIR = f"{DEV_DIR}/demo"
 SERVED, AUDITED = f"{DIR}/served.json", f"{DIR}/audited.json"  # said by the ad server; by Kafka and Redis
 SUMMARY = """
 What Kafka holds, against what Redis counts
@@ -57,9 +57,14 @@ def parse():
     add("--drain-seconds", metavar="N", type=number(0, 3600), help="how long to wait at the end for the updater to catch up (60)")
     add("--probe-campaign", metavar="ID", help="a campaign capped at 1, to measure the delay by; empty: do not (demo-probe)")
     add("--group", metavar="ID", help="the updater's consumer group (fcap-updater)")
+    add("--redis", choices=REDIS, default="single", help="one Redis, or a master with two replicas and three sentinels (single)")
+    add("--failover", action="store_true", default=False, help="kill the master halfway (with --redis sentinel)")
     add("--note-shown", action=argparse.BooleanOptionalAction,
         help="whether what was just shown counts before it has come back through Kafka (it does)")
-    return vars(parser.parse_args())
+    given = vars(parser.parse_args())
+    if given["failover"] and given["redis"] != "sentinel":
+        parser.error("--failover needs --redis sentinel: nothing replaces a single Redis")
+    return given
 
 
 def as_arguments(given):
@@ -71,17 +76,17 @@ def as_arguments(given):
 
 def build():
     """A developer's build, which has tests as well, serves too: nothing is built twice."""
-    servers.must(f"{ROOT}/scripts/packages", "build", "runtime")
+    must(f"{ROOT}/scripts/packages", "build", "runtime")
     preset = "release" if os.path.exists(f"{ROOT}/build/release/build.ninja") else "demo"
-    servers.must(f"{ROOT}/scripts/build.sh", preset, "--target", "fcap-updater", "fcap-cli", "fcap-example-ad-server")
+    must(f"{ROOT}/scripts/build.sh", preset, "--target", "fcap-updater", "fcap-cli", "fcap-example-ad-server")
     return f"{ROOT}/build/{preset}"
 
 
-def start_updater(program):
+def start_updater(program, servers):
     config, log, port = f"{DIR}/updater.json", f"{DIR}/updater.log", choose_port(1, DIR)
     write(config, json.dumps({
-        "kafka": {"brokers": [f"127.0.0.1:{servers.KAFKA_PORT}"], "topic": "impressions", "dead_letter_topic": "impressions.dead"},
-        "redis": {"addresses": [f"127.0.0.1:{servers.REDIS_PORT}"]}, "postgres": {"conninfo": servers.CONNINFO},
+        "kafka": {"brokers": [servers.brokers], "topic": "impressions", "dead_letter_topic": "impressions.dead"},
+        "redis": {"addresses": [servers.redis_address]}, "postgres": {"conninfo": servers.conninfo},
         "rules": {"snapshot_file": f"{DIR}/rules.snapshot"}, "http": {"port": port}}, indent=2))
     with open(log, "w", encoding="utf-8") as output:
         updater = subprocess.Popen([program, "run", "--config", config], stdin=subprocess.DEVNULL, stdout=output, stderr=output)
@@ -100,24 +105,27 @@ def start_updater(program):
     return updater
 
 
-def load_log_campaigns(path):
+def load_log_campaigns(path, conninfo):
     """The campaigns of a log, three times in 24 hours each, so that there is something to cap."""
     with subprocess.Popen(["zcat", "-f", path], stdout=subprocess.PIPE, text=True) as log:
         names = sorted({row[1] for row in itertools.islice(csv.reader(log.stdout), 1, None) if len(row) > 1})
     copy = "CREATE TEMP TABLE names (id text);\n\\copy names FROM pstdin\n" + "".join(f"{name}\n" for name in names) + """\\.
       INSERT INTO campaigns (id, cap_limit, window_seconds) SELECT id, 3, 86400 FROM names ON CONFLICT (id) DO NOTHING;"""
-    subprocess.run(["psql", "-qX", "-v", "ON_ERROR_STOP=1", servers.CONNINFO, "-f", "-"], input=copy, text=True, check=True)
+    subprocess.run(["psql", "-qX", "-v", "ON_ERROR_STOP=1", conninfo, "-f", "-"], input=copy, text=True, check=True)
 
 
-def audit(program):
+def where(servers):
+    return ["--redis", servers.redis_address, "--postgres", servers.conninfo, "--brokers", servers.brokers, "--topic", "impressions"]
+
+
+def audit(program, servers):
     """Compares the topic with the ledgers, for the users of this run. Whether nothing is lost or counted twice."""
     served = json.loads(read(SERVED))
     with open(AUDITED, "w", encoding="utf-8") as output:
-        return subprocess.run(
-            [program, "audit", "--json", "--redis", f"127.0.0.1:{servers.REDIS_PORT}", "--postgres", servers.CONNINFO,
-             "--brokers", f"127.0.0.1:{servers.KAFKA_PORT}", "--topic", "impressions", "--user-prefix", served["user_prefix"],
+        return subprocess.call(
+            [program, "audit", "--json", *where(servers), "--user-prefix", served["user_prefix"],
              "--from-offsets", ",".join(map(str, served["begin_offsets"])),
-             "--to-offsets", ",".join(map(str, served["end_offsets"]))], stdout=output, check=False).returncode == 0
+             "--to-offsets", ",".join(map(str, served["end_offsets"]))], stdout=output) == 0
 
 
 def summary(json_file):
@@ -130,56 +138,72 @@ def summary(json_file):
         write(json_file, json.dumps(both, indent=2))
 
 
-def serve(build_dir, given):
-    json_file = given.pop("json")
+def fail_over(redis):
+    """Kills the master, and starts it again as soon as another one has taken its place."""
+    master = redis.master()
+    print(f"killing the master, {master.address()}", file=sys.stderr)
+    began = time.monotonic()
+    master.kill()
+    if not wait_until(redis.master, 60):
+        print("error: no replica became the master within 60 s", file=sys.stderr)
+        return
+    print(f"{redis.master().address()} is the master, {time.monotonic() - began:.1f} s later", file=sys.stderr)
+    master.start()
+
+
+def serve(build_dir, servers, given):
+    """0 if all is counted once. The ad server runs in the background, so that Ctrl-C ends it in an orderly way."""
     program = f"{build_dir}/examples/ad_server/fcap-example-ad-server"
-    # In the background and waited for, so that Ctrl-C ends it in an orderly way.
-    ad_server = subprocess.Popen(
-        [program, "--redis", f"127.0.0.1:{servers.REDIS_PORT}", "--postgres", servers.CONNINFO, "--brokers",
-         f"127.0.0.1:{servers.KAFKA_PORT}", "--topic", "impressions", "--json", SERVED, *as_arguments(given)],
-        stdin=subprocess.DEVNULL)
+    ad_server = subprocess.Popen([program, *where(servers), "--json", SERVED, *as_arguments(given)], stdin=subprocess.DEVNULL)
     try:
         code = ad_server.wait()
     finally:
         ad_server.terminate()
     if not read(SERVED):
         sys.exit(code or 1)
-    if not audit(f"{build_dir}/cli/fcap"):
-        code = 1
-    if not read(AUDITED):
-        die("the audit did not finish (see above)")
-    summary(json_file)
-    return code
+    return code if audit(f"{build_dir}/cli/fcap", servers) else 1
 
 
-def main():
-    given = parse()
+def main(given):
+    json_file, redis, failover = given.pop("json"), given.pop("redis"), given.pop("failover")
     began = time.monotonic()
     build_dir = build()
     os.makedirs(DIR, exist_ok=True)
     write(SERVED, "")
-    updater, running = None, servers.Servers()
-    with MarkedRun():
-        try:
-            running.up()
-            print(servers.TEXT, file=sys.stderr)
-            servers.must(f"{ROOT}/scripts/migrate", servers.CONNINFO, "--sample")
-            updater = start_updater(f"{build_dir}/updater/fcap-updater")
-            if "log" in given:
-                load_log_campaigns(given["log"])
-            print(f"serving, {time.monotonic() - began:.0f} s after the start", file=sys.stderr)
-            return serve(build_dir, given)
-        finally:
-            # The updater first, since it drains into Redis; then the servers that this run has started.
-            ignore_signals()
-            if updater:
-                updater.terminate()
-                try:
-                    updater.wait(30)
-                except subprocess.TimeoutExpired:
-                    updater.kill()
-            running.down()
+    updater, servers = None, Servers(redis)
+    kill = threading.Timer(float(given.get("seconds", 20)) / 2, fail_over, [servers.redis])
+    try:
+        servers.up()
+        print(servers.text(), file=sys.stderr)
+        must(f"{ROOT}/scripts/migrate", servers.conninfo, "--sample")
+        updater = start_updater(f"{build_dir}/updater/fcap-updater", servers)
+        if "log" in given:
+            load_log_campaigns(given["log"], servers.conninfo)
+        print(f"serving, {time.monotonic() - began:.0f} s after the start", file=sys.stderr)
+        if failover:
+            kill.start()
+        code = serve(build_dir, servers, given)
+        if not read(AUDITED):
+            die("the audit did not finish (see above)")
+        summary(json_file)
+        return code
+    except Failure as failure:
+        die(failure)
+    finally:
+        # The updater first, since it drains into Redis; then the servers that this run has started.
+        ignore_signals()
+        kill.cancel()
+        if kill.is_alive():
+            kill.join()
+        if updater:
+            updater.terminate()
+            try:
+                updater.wait(30)
+            except subprocess.TimeoutExpired:
+                updater.kill()
+        servers.down()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    options = parse()
+    sys.exit(contained(lambda: main(options)))

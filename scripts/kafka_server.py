@@ -2,14 +2,21 @@
 Arguments behind -- are lines for server.properties (key=value). One of them is our own: fcap.accounts=NAME,… opens
 PORT + 2 for these accounts (SASL PLAIN, each with its name as its password), which may do only what ACLs allow; PORT
 stays open to whoever administers them."""
-import ctypes
 import os
 import shutil
 import subprocess
+import sys
 import zlib
 
-from processes import wait_until
-from services import ROOT, Failure, Server, lock, port_busy, read, require, say, write, wrong_use
+from processes import read, wait_until
+from services import ROOT, Failure, Server, lock, port_busy, require, say, write
+
+sys.path.append("/usr/lib/python3/dist-packages")  # scripts/service starts without it, for speed
+try:
+    from confluent_kafka import KafkaError, KafkaException
+    from confluent_kafka.admin import AdminClient, NewTopic
+except ImportError:
+    raise Failure("confluent_kafka is missing; run ./dev build once, or: apt-get install python3-confluent-kafka") from None
 
 CLUSTER_ID = "ZmNhcC1kZXYtY2x1c3Rlcg"
 PROPERTIES = """process.roles=broker,controller
@@ -48,79 +55,13 @@ listener.name.accounts.plain.sasl.jaas.config=org.apache.kafka.common.security.p
 """
 
 
-class Admin:
-    """The distribution's librdkafka, by ctypes: Kafka's own tools need a JVM, and seconds, for each call."""
-
-    TOPIC_ALREADY_EXISTS = 36
-
-    def __init__(self, port):
-        try:
-            self.library = ctypes.CDLL("librdkafka.so.1")
-        except OSError:
-            raise Failure("librdkafka is missing; run ./dev build once, or: apt-get install librdkafka1") from None
-        self.text = ctypes.create_string_buffer(512)
-        conf = self.make("conf_new")
-        for name, value in (("bootstrap.servers", f"127.0.0.1:{port}"), ("log_level", "0")):
-            self.library.rd_kafka_conf_set(conf, name.encode(), value.encode(), self.text, ctypes.c_size_t(512))
-        producer = 0
-        self.client = self.make("new", producer, conf, self.text, ctypes.c_size_t(512))
-
-    def make(self, name, *arguments):
-        """What a function of librdkafka gives that is a pointer."""
-        function = self.library[f"rd_kafka_{name}"]
-        function.restype = ctypes.c_void_p
-        return ctypes.c_void_p(function(*arguments))
-
-    def close(self):
-        self.library.rd_kafka_destroy(self.client)
-
-    def brokers(self):
-        """How many brokers the cluster has; 0 without an answer."""
-        found = ctypes.POINTER(ctypes.c_int)()  # struct rd_kafka_metadata begins with their number
-        if self.library.rd_kafka_metadata(self.client, 0, None, ctypes.byref(found), 2000) != 0:
-            return 0
-        count = found[0]
-        self.library.rd_kafka_metadata_destroy(found)
-        return count
-
-    def create_topic(self, name, partitions, settings):
-        """Whether the topic is new; one that exists is left as it is. The process ends soon, and frees what this takes."""
-        def failed(pointer):
-            return Failure(f"topic {name}: {ctypes.string_at(pointer).decode()}")
-
-        library = self.library
-        topic = self.make("NewTopic_new", name.encode(), partitions, 1, self.text, ctypes.c_size_t(512))
-        if not topic:
-            raise failed(self.text)
-        for key, value in settings:
-            library.rd_kafka_NewTopic_set_config(topic, key.encode(), value.encode())
-        queue = self.make("queue_new", self.client)
-        library.rd_kafka_CreateTopics(self.client, ctypes.byref(topic), ctypes.c_size_t(1), None, queue)
-        event = self.make("queue_poll", queue, 30_000)
-        if not event:
-            raise Failure(f"topic {name}: no answer in 30 s")
-        if library.rd_kafka_event_error(event) != 0:
-            raise failed(self.make("event_error_string", event))
-        topics = self.make("CreateTopics_result_topics", self.make("event_CreateTopics_result", event),
-                           ctypes.byref(ctypes.c_size_t()))
-        result = ctypes.c_void_p(ctypes.cast(topics, ctypes.POINTER(ctypes.c_void_p))[0])
-        code = library.rd_kafka_topic_result_error(result)
-        if code not in (0, self.TOPIC_ALREADY_EXISTS):
-            raise failed(self.make("topic_result_error_string", result))
-        return code == 0
-
-
 def fetched_jars():
     """Apache Kafka's server jars, once per user and version: the directory that holds them in jars/."""
-    pom, user = f"{ROOT}/scripts/kafka/pom.xml", os.path.expanduser("~")
-    cache = os.environ.get("XDG_CACHE_HOME") or (f"{user}/.cache" if os.access(user, os.W_OK) else f"{ROOT}/.dev/cache")
+    pom = f"{ROOT}/scripts/kafka/pom.xml"
     # A changed pom is another directory, so an update never mixes jars.
-    version = subprocess.check_output(["cksum", pom], text=True).split()[0]
-    home = f"{os.environ.get('FCAP_CACHE_DIR') or f'{cache}/fcap'}/kafka-{version}"
-    if os.path.exists(f"{home}/jars"):
-        return home
+    home = f"{os.environ.get('FCAP_CACHE_DIR') or os.path.expanduser('~/.cache/fcap')}/kafka-{zlib.crc32(read(pom).encode())}"
     os.makedirs(home, exist_ok=True)
-    with lock(f"{home}/lock", 900):
+    with lock(f"{home}/lock"):
         if not os.path.exists(f"{home}/jars"):
             say("fetching Apache Kafka's jars (43 MB, once) …")
             shutil.rmtree(f"{home}/jars.new", ignore_errors=True)
@@ -135,9 +76,8 @@ def fetched_jars():
 
 
 class Kafka(Server):
-    kind = "kafka"
+    kind, address_name = "kafka", "brokers"
     patience = 90
-    admin = None
 
     @property
     def accounts(self):
@@ -170,16 +110,14 @@ class Kafka(Server):
         # Users of SCRAM are part of what is formatted.
         formatted = f"{self.home}/formatted" if self.scram else f"{self.jars}/formatted"
         self.archive = f"{self.jars}/classes-{int(java.st_mtime)}-{java.st_size}.jsa"
-        if not (os.path.exists(formatted) and os.path.exists(self.archive)):
-            with lock(f"{self.jars}/lock"):
-                if not os.path.exists(formatted):
-                    self.format(formatted)
-                if not os.path.exists(self.archive):
-                    self.archive_classes(formatted)
+        with lock(f"{self.jars}/lock"):
+            if not os.path.exists(formatted):
+                self.format(formatted)
+            if not os.path.exists(self.archive):
+                self.archive_classes(formatted)
         self.write_properties(f"{self.home}/server.properties", f"{self.home}/data")
         if not os.path.exists(f"{self.home}/data/meta.properties"):
-            shutil.rmtree(f"{self.home}/data", ignore_errors=True)
-            shutil.copytree(formatted, f"{self.home}/data")
+            shutil.copytree(formatted, f"{self.home}/data", dirs_exist_ok=True)
 
     def format(self, formatted):
         """Formatting needs a JVM of its own (two seconds), and every instance of ours may look alike: loopback only, one
@@ -208,10 +146,9 @@ class Kafka(Server):
                 broker.wait(30)
             finally:
                 broker.kill()
-        self.started()
         shutil.rmtree(training)
-        if not os.path.exists(f"{self.archive}.new"):
-            write(f"{self.archive}.new", "")
+        with open(f"{self.archive}.new", "ab"):
+            pass
         os.replace(f"{self.archive}.new", self.archive)
 
     def command(self):
@@ -221,25 +158,29 @@ class Kafka(Server):
         options += os.environ.get("FCAP_KAFKA_JAVA_OPTIONS", "").split()
         return self.java(options, "kafka.Kafka", f"{self.home}/server.properties")
 
-    def ready(self):
-        if not port_busy(self.port):
-            return False
-        self.admin = self.admin or Admin(self.port)
-        return self.admin.brokers() == 1
+    def admin(self):
+        return AdminClient({"bootstrap.servers": f"127.0.0.1:{self.port}", "log_level": 0})
 
-    def started(self):
-        if self.admin:
-            self.admin.close()  # its threads must not be there when the owner's watch is forked
-            self.admin = None
+    def ready(self):
+        try:
+            return port_busy(self.port) and len(self.admin().list_topics(timeout=2).brokers) == 1
+        except KafkaException:
+            return False
 
     def address(self):
-        accounts = f"\naccounts_brokers=127.0.0.1:{self.port + 2}" if self.accounts else ""
-        return f"brokers=127.0.0.1:{self.port}{accounts}"
+        return f"127.0.0.1:{self.port}"
 
-    def create_topic(self):
-        name, partitions, *settings = [*self.options.words, ""]
-        pairs = [setting.split("=", 1) for setting in settings if setting]
-        if not partitions.isdigit() or int(partitions) < 1 or any(len(pair) != 2 for pair in pairs):
-            raise wrong_use("create-topic NAME PARTITIONS [key=value…]")
-        self.must_run()
-        print(f"created={'yes' if Admin(self.port).create_topic(name, int(partitions), pairs) else 'no'}")
+    def describe(self):
+        return super().describe() | ({"accounts_brokers": f"127.0.0.1:{self.port + 2}"} if self.accounts else {})
+
+    def create_topic(self, name, partitions, *settings):
+        """Whether the topic is new; one that exists is left as it is."""
+        self.running_pid()
+        admin, topic = self.admin(), NewTopic(name, int(partitions), 1, config=dict(setting.split("=", 1) for setting in settings))
+        try:
+            admin.create_topics([topic])[name].result(60)
+            return True
+        except KafkaException as failure:
+            if failure.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:
+                return False
+            raise Failure(f"topic {name}: {failure.args[0].str()}") from None

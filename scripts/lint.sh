@@ -3,17 +3,12 @@
 # file and the pages that are generated from the code.
 FCAP_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 source "$FCAP_ROOT/scripts/lib/common.sh"
-source "$FCAP_ROOT/scripts/lib/build.sh"
 
 SOURCE_LINES_MAX=500 # STYLE: about 400
 PUBLIC_HEADER_LINES_MAX=250
 
-quick=0
-case ${1:-} in
-  --quick) quick=1 ;;
-  '') ;;
-  *) die_usage "scripts/lint.sh [--quick]" ;;
-esac
+[[ $# == 0 || $* == --quick ]] || die_usage "scripts/lint.sh [--quick]"
+quick=$#
 cd "$FCAP_ROOT"
 failed=0 passed=0
 
@@ -24,8 +19,7 @@ check() {
     echo "ok      $name"
     passed=$((passed + 1))
   else
-    echo "FAILED  $name"
-    printf '%s\n' "$output"
+    printf '%s\n' "FAILED  $name" "$output"
     failed=$((failed + 1))
   fi
 }
@@ -89,14 +83,12 @@ prose_is_wrapped() {
 }
 
 tidy() {
-  local dir
-  dir=$(build_dir dev)
   # Only files that the build knows, and none that it generates.
-  run-clang-tidy-14 -quiet -p "$dir" -j "$(nproc)" "^$FCAP_ROOT/(libfcap|updater|cli|command_line|kafka|tests|bench|examples)/.*\\.cc$" \
-    >"$dir/clang-tidy.log" 2>&1 || { grep -E '(warning|error):' "$dir/clang-tidy.log" | sort -u; return 1; }
+  run-clang-tidy-14 -quiet -p build/dev -j "$(nproc)" "^$FCAP_ROOT/(libfcap|updater|cli|command_line|kafka|tests|bench|examples)/.*\\.cc$" \
+    >build/dev/clang-tidy.log 2>&1 || { grep -E '(warning|error):' build/dev/clang-tidy.log | sort -u; return 1; }
 }
 
-generated_pages() { ctest --test-dir "$(build_dir dev)" --output-on-failure --no-tests=error -L docs; }
+generated_pages() { ctest --test-dir build/dev --output-on-failure --no-tests=error -L docs; }
 
 ((quick)) && "$FCAP_ROOT/scripts/packages" test || "$FCAP_ROOT/scripts/packages" build test lint
 check "formatting (clang-format-14)" formatted
@@ -107,7 +99,7 @@ check "plain English" english
 check "libraries name no command-line flags" no_flags_in_libraries
 check "prose wrapped at 100 columns" prose_is_wrapped
 if ((!quick)); then
-  build_preset dev
+  "$FCAP_ROOT/scripts/build.sh" dev
   check "clang-tidy" tidy
   check "generated pages are current" generated_pages
 fi

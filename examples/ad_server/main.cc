@@ -10,11 +10,13 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
 
 #include <fcap/checker.h>
+#include <fcap/redis_url.h>
 
 #include "consumer_lag.h"
 #include "impression_producer.h"
@@ -55,7 +57,7 @@ struct Flags {
 };
 
 void add_flags(CLI::App& app, Flags& flags) {
-  app.add_option("--redis", flags.redis, "Redis, host:port")
+  app.add_option("--redis", flags.redis, "Redis: host:port, redis://… or redis-sentinel://…")
       ->envname("FCAP_REDIS")
       ->capture_default_str();
   app.add_option("--redis-password", flags.redis_password, "Redis password")
@@ -100,8 +102,10 @@ void add_flags(CLI::App& app, Flags& flags) {
 
 std::unique_ptr<fcap::Checker> make_checker(const Flags& flags) {
   fcap::CheckerOptions options;
-  options.redis.addresses = {flags.redis};
   options.redis.password = flags.redis_password;
+  auto redis = fcap::parse_redis_url(flags.redis, std::move(options.redis));
+  if (!redis.ok()) throw std::runtime_error("--redis: " + redis.status().text());
+  options.redis = std::move(redis).value();
   options.rules.postgres = flags.postgres;
   options.key_prefix = flags.key_prefix;
   auto made = fcap::Checker::create(std::move(options));

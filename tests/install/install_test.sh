@@ -150,7 +150,7 @@ units_are_taken() {
 # The migrations with their runner, from where they are installed.
 migrations_from_the_prefix() {
   local server conninfo code=0
-  server=$(FCAP_SERVICE_OWNER=$$ "$FCAP_ROOT/scripts/service" postgres start --dir "$work" --port 0 --database installed) ||
+  server=$(FCAP_SERVICE_OWNER=$$ "$FCAP_ROOT/scripts/service" postgres start --dir "$work" --port 0) ||
     return 1
   conninfo=$(sed -n 's/^conninfo=//p' <<<"$server")
   (unset FCAP_ROOT && cd / && "$prefix/bin/fcap-migrate" "$conninfo" --sample &&

@@ -2,13 +2,14 @@
 # A checkout that was copied together with its build directory builds its own sources, not those of the old place.
 FCAP_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 source "$FCAP_ROOT/scripts/lib/common.sh"
-source "$FCAP_ROOT/scripts/lib/build.sh"
+export FCAP_SKIP_PACKAGES=1
 
 WORK=$(mktemp -d "${TMPDIR:-/tmp}/fcap-build-test.XXXXXX")
 trap 'rm -rf "$WORK"' EXIT
 
 # A checkout in miniature, in place of this one.
 mkdir "$WORK/first"
+cp -a "$FCAP_ROOT/scripts" "$WORK/first"
 cat >"$WORK/first/CMakeLists.txt" <<'CMAKE'
 cmake_minimum_required(VERSION 3.25)
 project(miniature LANGUAGES NONE)
@@ -24,7 +25,7 @@ failed=0
 # builds CHECKOUT WORDS: what is built there is made of these words.
 builds() {
   local code=0
-  (FCAP_ROOT=$WORK/$1 && build_preset release) >"$WORK/log" 2>&1 || code=$?
+  "$WORK/$1/scripts/build.sh" release >"$WORK/log" 2>&1 || code=$?
   if ((code == 0)) && [[ $(cat "$WORK/$1/build/release/told") == "$2" ]]; then
     echo "ok      $1 builds \"$2\""
   else

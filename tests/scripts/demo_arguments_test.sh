@@ -29,6 +29,8 @@ refused '--seconds: "abc" is not a number from 1 to 86400' --seconds abc
 refused '--seconds: "0" is not a number' --seconds=0
 refused "--seconds: expected one argument" --seconds
 refused '--rate: "1e3" is not a number' --rate 1e3
+refused "--redis: invalid choice: 'double'" --redis double
+refused "--failover needs --redis sentinel" --failover
 refused "--log: can't open '/nonexistent'" --log /nonexistent
 refused "--json: can't open '/nonexistent/x.json'" --json /nonexistent/x.json
 refused "--json: can't open '$WORK': [Errno 21] Is a directory" --json "$WORK"
