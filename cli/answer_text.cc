@@ -133,7 +133,7 @@ void print_explanations(const Answer& answer, const LocalTime& local, std::ostre
   }
   if (answer.by.missing_before) {
     out << fmt::format(
-        "  the updater is reading lost events again: those before {} may be missing, and counts "
+        "  the updater is rereading lost events: those before {} may be missing, and counts "
         "that reach further back are lower bounds\n",
         local.text(*answer.by.missing_before));
   }
