@@ -10,7 +10,7 @@ import statistics
 import subprocess
 import time
 
-from part import BUILD, ROOT, measured, start, stop
+from service import BUILD, ROOT, Service
 
 RULES = 1_000_000
 FILL = f"""INSERT INTO campaigns (id, advertiser_id, cap_limit, window_seconds)
@@ -48,10 +48,11 @@ def loading(directory):
             row("write", "write a snapshot", made["write_s"])]
     if shutil.which("psql"):
         os.chmod(directory, 0o755)  # the server has an account of its own
-        conninfo = start("postgres", directory)["conninfo"]
-        subprocess.run([f"{ROOT}/scripts/migrate", conninfo], stdout=subprocess.DEVNULL, check=True)
-        subprocess.run(["psql", "-Xq", conninfo, "-c", FILL], check=True)
-        tables = run("rows", conninfo, "100")
+        with Service("postgres", directory) as postgres:
+            conninfo = postgres["conninfo"]
+            subprocess.run([f"{ROOT}/scripts/migrate", conninfo], stdout=subprocess.DEVNULL, check=True)
+            subprocess.run(["psql", "-Xq", conninfo, "-c", FILL], check=True)
+            tables = run("rows", conninfo, "100")
         result["rules_from_rows_s"] = tables["start_s"]
         result["rules_reload_from_rows_peak_by_set"] = tables["reload_peak_mb"] / tables["set_mb"]
         rows.append(row("rows", "start from the tables", tables["start_s"], tables, "start_peak_mb"))
@@ -65,23 +66,20 @@ def loading(directory):
     return result
 
 
-def stalls(quick):
+def stalls(quick, directory):
     """Not bound to one core: what is swapped and freed must be able to run beside the thread that checks."""
-    found = json.loads(subprocess.run([f"{BUILD}/bench/stalls", *(["--quick"] if quick else [])], stdout=subprocess.PIPE,
-                                      check=True).stdout)
-    found["tables"] = {"stalls": table(
-        "The longest stall of a thread that checks",
-        "One check, µs: wall time; its own CPU time; wall time of those that gave up the core, as for a lock; the lateness of "
-        "a lone timer meanwhile. A swap replaces 1,000,000 rules, then segments of 2,000,000 members; the host holds its last "
-        "64 results.",
-        [("wall", "wall", 0), ("cpu", "CPU", 0), ("waiting", "waiting", 0), ("timer", "lone timer", 0)], found.pop("rows"))}
-    return found
+    file = f"{directory}/stalls.json"
+    subprocess.run([f"{BUILD}/bench/bench_stalls", *(["--quick"] if quick else []), "--json", file], check=True)
+    with open(file, encoding="utf-8") as text:
+        return json.load(text)
 
 
 def benchmark(program, *arguments):
     """Iterations by name."""
     found = {}
-    for run in measured(f"{BUILD}/bench/{program}", "--benchmark_format=json", *arguments)["benchmarks"]:
+    on_one_core = ["taskset", "-c", "1"] if os.cpu_count() > 1 else []
+    command = [*on_one_core, f"{BUILD}/bench/{program}", "--benchmark_format=json", *arguments]
+    for run in json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)["benchmarks"]:
         if run["run_type"] == "iteration":
             found.setdefault(run["run_name"].split("/iterations")[0], []).append(run)
     return found
@@ -149,14 +147,14 @@ def micro(quick, directory):
 def run(quick, alone, directory):
     """`alone`: "loading" or "stalls", that one alone."""
     parts = []
-    try:
-        if not alone:
-            parts.append(micro(quick, directory))
-        if alone != "loading":
-            parts.append(stalls(quick))
-        if alone == "loading" or not (alone or quick):
-            parts.append(loading(directory))
-    finally:
-        stop("postgres", directory)
-    tables = {name: table for part in parts for name, table in part.pop("tables", {}).items()}
-    return {**{key: value for part in parts for key, value in part.items()}, "tables": tables}
+    if not alone:
+        parts.append(micro(quick, directory))
+    if alone != "loading":
+        parts.append(stalls(quick, directory))
+    if alone == "loading" or not (alone or quick):
+        parts.append(loading(directory))
+    result = {"tables": {}}
+    for part in parts:
+        result["tables"].update(part.pop("tables"))
+        result.update(part)
+    return result

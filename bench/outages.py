@@ -12,7 +12,7 @@ import time
 import urllib.error
 import urllib.request
 
-from part import BUILD, SERVICE, start, stop
+from service import BUILD, Service
 
 PATIENCE = 90  # seconds; whatever takes longer is a failure, not a measurement
 PARTITIONS = 4
@@ -69,22 +69,17 @@ class Shown:
 class World:
     """The servers, and the updater of one row at a time."""
 
-    def __init__(self, directory):
-        self.directory = directory
-        self.redis = start("redis", directory)["address"]
-        self.brokers = start("kafka", directory)["brokers"]
+    def __init__(self, directory, redis, kafka):
+        self.directory, self.redis, self.kafka = directory, redis, kafka
         self.events = 0
         self.row = 0
-
-    def service(self, kind, action, *arguments):
-        subprocess.run([SERVICE, kind, action, *arguments, "--dir", self.directory], stdout=subprocess.DEVNULL, check=True)
 
     def new_topic(self, dead_letters=True):
         self.row += 1
         topic = f"impressions{self.row}"
-        self.service("kafka", "create-topic", topic, str(PARTITIONS))
+        self.kafka("create-topic", topic, str(PARTITIONS))
         if dead_letters:
-            self.service("kafka", "create-topic", f"{topic}.dead", "1")
+            self.kafka("create-topic", f"{topic}.dead", "1")
         return topic
 
     def produce(self, topic, count, *options):
@@ -94,16 +89,16 @@ class World:
         self.send(topic, lines, "-K", "|", *options)
 
     def send(self, topic, lines, *options):
-        subprocess.run(["kcat", "-q", "-P", "-b", self.brokers, "-t", topic, *options], input=lines, text=True, check=True)
+        subprocess.run(["kcat", "-q", "-P", "-b", self.kafka["brokers"], "-t", topic, *options], input=lines, text=True, check=True)
 
     @contextlib.contextmanager
     def updater(self, topic, *, reads=None, redis=None, brokers=None):
         """Gives what it shows, when it began, and how to look at it."""
         config, log = f"{self.directory}/updater{self.row}.json", f"{self.directory}/updater{self.row}.log"
         with open(config, "w", encoding="utf-8") as file:
-            json.dump({"kafka": {"brokers": [brokers or self.brokers], "topic": reads or topic,
+            json.dump({"kafka": {"brokers": [brokers or self.kafka["brokers"]], "topic": reads or topic,
                                  "dead_letter_topic": f"{topic}.dead", "group_id": topic},
-                       "redis": {"addresses": [redis or self.redis]}, "http": {"port": 0}}, file)
+                       "redis": {"addresses": [redis or self.redis["address"]]}, "http": {"port": 0}}, file)
         with open(log, "w", encoding="utf-8") as file:
             process = subprocess.Popen([f"{BUILD}/updater/fcap-updater", "run", "--config", config], stdin=subprocess.DEVNULL,
                                        stdout=file, stderr=file)
@@ -164,13 +159,13 @@ def redis_frozen(world):
     topic = world.new_topic()
     with world.updater(topic) as updater:
         updater.settled()
-        world.service("redis", "freeze")
+        world.redis("freeze")
         world.produce(topic, 20)
         first = updater.seconds(lambda shown: shown.lags(20) and "redis" in shown.why.lower(), time.monotonic())
         world.produce(topic, 1000)
         second = updater.seconds(lambda shown: shown.lags(1020) and "redis" in shown.why.lower(), time.monotonic())
         updater.holds(lambda shown: shown.lags(1020), 5)
-        world.service("redis", "thaw")
+        world.redis("thaw")
         return max(first, second), updater.settled()
 
 
@@ -204,7 +199,7 @@ def dead_letters_missing(world):
         world.produce(topic, 2, "-p", "1")
         shown = updater.seconds(lambda shown: shown.lags(3) and shown.partition_lag(1) == 3 and "partition 1 waits" in shown.why
                                 and f"the topic {topic}.dead does not exist" in shown.why, began)
-        world.service("kafka", "create-topic", f"{topic}.dead", "1")
+        world.kafka("create-topic", f"{topic}.dead", "1")
         return shown, updater.settled()
 
 
@@ -212,20 +207,11 @@ def broker_away(world, away, seconds, back):
     topic = world.new_topic()
     with world.updater(topic) as updater:
         updater.settled()
-        world.service("kafka", away)
+        world.kafka(away)
         shown = updater.seconds(Shown.kafka_unknown, time.monotonic())
         updater.holds(Shown.kafka_unknown, seconds)
-        world.service("kafka", back)
+        world.kafka(back)
         return shown, updater.settled()
-
-
-def broker_frozen(world):
-    return broker_away(world, "freeze", 5, "thaw")
-
-
-def broker_killed(world):
-    # Beyond the session timeout, when the member has lost its partitions.
-    return broker_away(world, "kill", 50, "start")
 
 
 ROWS = [("redis_frozen", "Redis frozen, 20 produced, then 1,000 more", redis_frozen),
@@ -233,24 +219,22 @@ ROWS = [("redis_frozen", "Redis frozen, 20 produced, then 1,000 more", redis_fro
         ("topic_wrong", "the topic's name wrong from the start", topic_wrong),
         ("dead_letters_missing", "dead-letter topic missing, 3 messages wait in one partition", dead_letters_missing),
         ("broker_wrong", "the broker's address wrong from the start", broker_wrong),
-        ("broker_frozen", "broker frozen", broker_frozen),
-        ("broker_killed", "broker killed", broker_killed)]
+        ("broker_frozen", "broker frozen", lambda world: broker_away(world, "freeze", 5, "thaw")),
+        # Beyond the session timeout, when the member has lost its partitions.
+        ("broker_killed", "broker killed", lambda world: broker_away(world, "kill", 50, "start"))]
 QUICK = ("redis_wrong", "topic_wrong")
 
 
 def run(quick, directory):
     rows = []
-    try:
-        world = World(directory)
+    with Service("redis", directory) as redis, Service("kafka", directory) as kafka:
+        world = World(directory, redis, kafka)
         for name, title, measure in ROWS:
             if quick and name not in QUICK:
                 continue
             shown, again = measure(world)
             print(f"{title}: {shown:.1f} s", file=sys.stderr)
             rows.append({"name": name, "title": title, "shown": shown, "bound": BOUND, "again": again})
-    finally:
-        for kind in ("redis", "kafka"):
-            stop(kind, directory)
     return {"outage_shown_s": max(row["shown"] for row in rows), "tables": {"outages": {
         "title": "Until metrics and /readyz show the true state of an outage",
         "note": "fcap-updater with its default settings. Then, where the outage ended: until it was ready and lagged by nothing.",

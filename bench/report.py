@@ -35,31 +35,17 @@ def add_once(to, key, value):
     to[key] = value
 
 
-def table_of_numbers(part, found):
-    """A part that brings no tables is shown all the same: its objects of numbers as one table."""
-    numbers = {}
-    for key, value in found.items():
-        if isinstance(value, dict) and key not in KINDS:
-            numbers.update({f"{key}.{inner}": number for inner, number in value.items()})
-        else:
-            numbers[key] = value
-    return {"title": part, "note": "", "columns": [{"key": "value", "title": "value", "digits": 2}],
-            "rows": [{"name": name, "title": name, "value": value} for name, value in numbers.items() if is_number(value)]}
-
-
 def merge(about, parts, not_run):
     """`about` (machine, versions, date), each part's numbers at the top level, "tables", and "missing" with a
     reason for each target that is null. `not_run` gives the reason for a part."""
     found = {kind: {} for kind in KINDS}
-    for part, result in parts.items():
+    for result in parts.values():
         for key, value in result.items():
-            if key not in ("part", *KINDS):
+            if key not in KINDS:
                 add_once(found, key, value)
         for kind in KINDS:
             for key, value in result.get(kind, {}).items():
                 add_once(found[kind], key, value)
-        if "tables" not in result:
-            add_once(found["tables"], part, table_of_numbers(part, result))
     report = {"about": about, **{target[0]: None for target in TARGETS}, **found}
     for key, part, *_ in TARGETS:
         if report[key] is None:

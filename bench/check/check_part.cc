@@ -10,14 +10,13 @@
 //                 coalesced; SET
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
-#include <map>
+#include <list>
 #include <memory>
 #include <stdexcept>
 
-#include "harness/interleave.h"
-#include "harness/part_flags.h"
-#include "harness/part_result.h"
+#include <fmt/format.h>
+
+#include "harness/part.h"
 #include "harness/redis_benchmark.h"
 #include "ledger/user_key.h"
 #include "path/check_load.h"
@@ -30,65 +29,56 @@ constexpr std::size_t kInFlight = 64;
 constexpr std::size_t kManyInFlight = 256;
 constexpr int kVerifyDatabase = 15;
 constexpr int kWrittenDatabase = 14;
+constexpr const char* kRate = "requests_per_second";
 
-bool verify(PartResult& result, const std::string& redis) {
+std::string name_of(WindowKind window) {
+  switch (window) {
+    case WindowKind::kSliding:
+      return "sliding";
+    case WindowKind::kCalendar:
+      return "calendar";
+    case WindowKind::kFixed:
+      return "fixed";
+  }
+  return {};
+}
+
+/// Throws if a layout counts wrongly: then nothing is measured.
+void verify(PartResult& result, const PartRedis& redis) {
   RedisConsole console(redis, kVerifyDatabase);
   result.table("correctness", "Cases of correctness",
                "Each layout on the cases that its semantics allow, before anything is measured.",
                {{"passed", "passed"}, {"failed", "failed"}, {"skipped", "not applicable"}});
   std::vector<std::unique_ptr<Layout>> layouts = make_peers();
-  for (const WindowKind window :
-       {WindowKind::kSliding, WindowKind::kCalendar, WindowKind::kFixed}) {
+  for (const auto window : {WindowKind::kSliding, WindowKind::kCalendar, WindowKind::kFixed}) {
     layouts.push_back(make_ledger_layout(window));
   }
-  const std::map<WindowKind, std::string> window_names = {{WindowKind::kSliding, "sliding"},
-                                                          {WindowKind::kCalendar, "calendar"},
-                                                          {WindowKind::kFixed, "fixed"}};
-  bool all = true;
   for (const auto& layout : layouts) {
-    const Correctness cases = check_correctness(*layout, console);
-    const std::string& window = window_names.at(layout->window());
-    std::string name(layout->name());
-    if (name == "ledger") name += "_" + window;
-    result.row("correctness", name, std::string(layout->title()) + " (" + window + " window)",
-               {{"passed", static_cast<double>(cases.passed)},
-                {"failed", static_cast<double>(cases.failed)},
-                {"skipped", static_cast<double>(cases.skipped)}});
-    all = all && cases.failed == 0 && cases.passed > 0;
+    const Numbers cases = check_correctness(*layout, console);
+    const auto& [name, title, kind, counts_once, takes_late, scripts] = layout->traits();
+    const std::string window = name_of(kind);
+    result.row("correctness", name == "ledger" ? fmt::format("{}_{}", name, window) : name,
+               fmt::format("{} ({} window)", title, window), cases);
+    if (cases.at("failed") > 0 || cases.at("passed") == 0) {
+      throw std::runtime_error(name + " counts wrongly: nothing is measured");
+    }
   }
-  return all;
 }
 
 /// A layout in a database of its own, so that each has the server's tables to itself.
-struct Entrant {
+struct Peer {
   std::unique_ptr<Layout> layout;
-  std::unique_ptr<RedisConsole> console;
-  std::unique_ptr<Load> load;
+  RedisConsole console;
+  std::list<LayoutRequests> loads;
 };
-
-std::vector<Entrant> populated_peers(const PartFlags& flags, const CheckWorkload& workload) {
-  std::vector<Entrant> entrants;
-  for (auto& layout : make_peers()) {
-    Entrant entrant;
-    entrant.layout = std::move(layout);
-    const int database = static_cast<int>(entrants.size()) + 1;
-    entrant.console = std::make_unique<RedisConsole>(flags.redis, database);
-    populate(*entrant.console, *entrant.layout, {.users = flags.users});
-    entrant.load =
-        std::make_unique<LayoutRequests>(*entrant.console, *entrant.layout, workload, kInFlight);
-    entrants.push_back(std::move(entrant));
-  }
-  return entrants;
-}
 
 /// How many keys an MGET of the coalescing Checker has, on average.
 double coalesced_keys(Load& load, RedisConsole& console, double seconds) {
   console.call({"CONFIG", "RESETSTAT"});
-  const Measurement measured = measure(load, console, seconds);
+  (void)load.measure(console.redis().pid(), seconds);
   const std::string calls = console.info("commandstats", "cmdstat_mget");
-  const std::string hits = console.info("stats", "keyspace_hits");
-  if (calls.empty() || measured.requests_per_second == 0) return 1;
-  return std::stod(hits) / std::stod(calls.substr(calls.find('=') + 1));
+  if (calls.empty()) return 1;
+  return console.number("stats", "keyspace_hits") / std::stod(calls.substr(calls.find('=') + 1));
 }
 
 std::string key_pattern() {
@@ -100,70 +90,71 @@ std::string key_pattern() {
 
 class CheckPart {
  public:
-  explicit CheckPart(const PartFlags& flags) : flags_(flags) {}
+  CheckPart(const PartFlags& flags, PartResult& result) : flags_(flags), result_(result) {}
 
-  int run(bool verify_only) {
-    const bool correct = verify(result_, flags_.redis);
-    if (!correct || verify_only) {
-      result_.write(flags_.json);
-      if (!correct) std::fprintf(stderr, "a layout counts wrongly: nothing is measured\n");
-      return correct ? 0 : 1;
+  void run(bool verify_only) {
+    verify(result_, redis_);
+    if (verify_only) return;
+    add_checkers();
+    add_peers();
+    add_limits();
+    for (std::size_t round = 0; round < flags_.rounds; ++round) {
+      for (auto& [name, load] : loads_) {
+        measured_.keep(name, load->measure(redis_.pid(), flags_.seconds));
+      }
+      for (auto& [name, limit] : limits_) measured_.keep(name, limit.run(flags_.seconds));
     }
-    const CheckWorkload workload = usual_workload(flags_.users);
-    RedisConsole console(flags_.redis);
-    populate_compacted(console, {.users = flags_.users});
-    const std::vector<Entrant> peers = populated_peers(flags_, workload);
-
-    AsyncChecks coalesced(console, workload, kInFlight, usual_mget_keys_max());
-    AsyncChecks plain(console, workload, kInFlight, 1);
-    AsyncChecks many(console, workload, kManyInFlight, usual_mget_keys_max());
-    LayoutRequests many_zset(*peers.front().console, *peers.front().layout, workload,
-                             kManyInFlight);
-    keys_ = coalesced_keys(coalesced, console, flags_.seconds / 2);
-    make_limits(console);
-    std::vector<Contender> contenders = {contender("ledger_mget", coalesced, console),
-                                         contender("ledger_get", plain, console),
-                                         contender("ledger_256", many, console),
-                                         contender("zset_256", many_zset, *peers.front().console)};
-    for (const Entrant& peer : peers) {
-      contenders.push_back(contender(std::string(peer.layout->name()), *peer.load, *peer.console));
-    }
-    for (auto& limit : limits_) {
-      contenders.push_back(
-          {limit.first, [this, &limit] { return limit.second.run(flags_.seconds); }});
-    }
-    report(Interleaved(std::move(contenders), flags_.rounds), peers);
-    result_.write(flags_.json);
-    return 0;
+    report();
   }
 
  private:
-  Contender contender(std::string name, Load& load, RedisConsole& console) const {
-    return {std::move(name),
-            [this, &load, &console] { return measure(load, console, flags_.seconds); }};
+  void add_checkers() {
+    populate_compacted(console_, {.users = flags_.users});
+    const auto add = [&](const char* name, const char* title, std::size_t in_flight,
+                         std::size_t mget_keys_max) {
+      loads_[name] = &checks_.emplace_back(console_, workload_, in_flight, mget_keys_max);
+      titles_.emplace_back(name, title);
+    };
+    add("ledger_mget", "ledger, GETs coalesced into MGET", kInFlight, usual_mget_keys_max());
+    add("ledger_get", "ledger, plain GET", kInFlight, 1);
+    add("ledger_256", "ledger, 256 in flight", kManyInFlight, usual_mget_keys_max());
+    keys_ = coalesced_keys(checks_.front(), console_, flags_.seconds / 2);
   }
 
-  void make_limits(RedisConsole& console) {
+  void add_peers() {
+    for (auto& layout : make_peers()) {
+      const int database = static_cast<int>(peers_.size()) + 1;
+      Peer& peer = peers_.emplace_back(Peer{std::move(layout), RedisConsole(redis_, database), {}});
+      populate(peer.console, *peer.layout, {.users = flags_.users});
+      add_load(peer, peer.layout->traits().name, peer.layout->traits().title, kInFlight);
+    }
+    add_load(peers_.front(), "zset_256", "ZSET per user+campaign, 256 in flight", kManyInFlight);
+  }
+
+  void add_load(Peer& peer, const std::string& name, const std::string& title,
+                std::size_t in_flight) {
+    loads_[name] = &peer.loads.emplace_back(peer.console, *peer.layout, workload_, in_flight);
+    titles_.emplace_back(name, title);
+  }
+
+  void add_limits() {
     const Population population{.users = flags_.users};
     const auto campaigns = campaign_ids(population.campaigns);
     record_bytes_ = compacted_record(impressions_of(population, campaigns, 0)).size();
-    limits_.emplace("limit_get",
-                    RedisBenchmark(console, {"GET", key_pattern()}, kInFlight, flags_.users));
-    const auto keys = std::max<std::size_t>(1, static_cast<std::size_t>(std::lround(keys_)));
-    std::vector<std::string> mget = {"MGET"};
-    mget.insert(mget.end(), keys, key_pattern());
-    limits_.emplace(
-        "limit_mget",
-        RedisBenchmark(console, mget, std::max<std::size_t>(1, kInFlight / keys), flags_.users));
-    written_ = std::make_unique<RedisConsole>(flags_.redis, kWrittenDatabase);
-    limits_.emplace(
-        "limit_set",
-        RedisBenchmark(*written_, {"SET", key_pattern(), std::string(record_bytes_, 'x')},
-                       kInFlight, flags_.users));
-    mget_keys_ = keys;
+    mget_keys_ = std::max<std::size_t>(1, static_cast<std::size_t>(std::lround(keys_)));
+    std::vector<std::string> mget(1 + mget_keys_, key_pattern());
+    mget.front() = "MGET";
+    const auto add = [&](const char* name, const RedisConsole& console,
+                         const std::vector<std::string>& command, std::size_t pipeline) {
+      limits_.emplace(name, RedisBenchmark(console, command, pipeline, flags_.users));
+    };
+    add("limit_get", console_, {"GET", key_pattern()}, kInFlight);
+    add("limit_mget", console_, mget, std::max<std::size_t>(1, kInFlight / mget_keys_));
+    add("limit_set", RedisConsole(redis_, kWrittenDatabase),
+        {"SET", key_pattern(), std::string(record_bytes_, 'x')}, kInFlight);
   }
 
-  void report(const Interleaved& measured, const std::vector<Entrant>& peers) {
+  void report() {
     result_.table("check_layouts", "Checks per second, by layout",
                   "10 candidates per request, 64 in flight but where it says 256, " +
                       std::to_string(flags_.users) + " users; medians of " +
@@ -171,52 +162,53 @@ class CheckPart {
                       " turns. A request of the ledger evaluates two rules per candidate, one of a "
                       "peer one.",
                   throughput_columns());
-    const auto row = [&](const std::string& name, const std::string& title) {
-      result_.row("check_layouts", name, title, throughput_numbers(measured.median(name)));
-    };
-    row("ledger_mget", "ledger, GETs coalesced into MGET");
-    row("ledger_get", "ledger, plain GET");
-    row("ledger_256", "ledger, 256 in flight");
-    row("zset_256", "ZSET per user+campaign, 256 in flight");
-    for (const Entrant& peer : peers) {
-      row(std::string(peer.layout->name()), std::string(peer.layout->title()));
-      result_.number("check_vs_" + std::string(peer.layout->name()),
-                     measured.ratio("ledger_mget", std::string(peer.layout->name())));
-    }
-    report_limits(measured);
-    result_.number("check_vs_zcount", measured.ratio("ledger_mget", "zset"));
-    result_.number("check_plain_vs_zcount", measured.ratio("ledger_get", "zset"));
-    result_.number("check_vs_zcount_256_in_flight", measured.ratio("ledger_256", "zset_256"));
-    result_.number("check_vs_get", measured.ratio("ledger_mget", "limit_get"));
-    result_.number("check_plain_get_vs_get", measured.ratio("ledger_get", "limit_get"));
-    result_.number("check_vs_mget",
-                   measured.ratio("ledger_mget", "limit_mget") / static_cast<double>(mget_keys_));
-    result_.number("mget_keys_coalesced", keys_);
-    result_.number("record_bytes", static_cast<double>(record_bytes_));
-  }
-
-  void report_limits(const Interleaved& measured) {
+    for (const auto& [name, title] : titles_) row("check_layouts", name, title, 1);
     result_.table("check_limits", "Limits: redis-benchmark, one connection",
                   "Values of " + std::to_string(record_bytes_) +
                       " bytes, 64 keys in flight. MGET of " + std::to_string(mget_keys_) +
                       " keys: as many as the Checker coalesced; its row is in keys.",
                   throughput_columns());
-    const auto row = [&](const std::string& name, const std::string& title, std::size_t keys) {
-      Measurement limit = measured.median(name);
-      limit.requests_per_second *= static_cast<double>(keys);
-      limit.client_cpu_us /= static_cast<double>(keys);
-      limit.redis_cpu_us /= static_cast<double>(keys);
-      result_.row("check_limits", name, title, throughput_numbers(limit));
+    const auto keys = static_cast<double>(mget_keys_);
+    row("check_limits", "limit_get", "GET -P 64", 1);
+    row("check_limits", "limit_mget", "MGET, keys", keys);
+    row("check_limits", "limit_set", "SET -P 64", 1);
+
+    const auto ratio = [this](const std::string& name, const std::string& to) {
+      return measured_.ratio(name, to, kRate);
     };
-    row("limit_get", "GET -P 64", 1);
-    row("limit_mget", "MGET, keys", mget_keys_);
-    row("limit_set", "SET -P 64", 1);
+    for (const Peer& peer : peers_) {
+      const std::string& name = peer.layout->traits().name;
+      result_.number("check_vs_" + name, ratio("ledger_mget", name));
+    }
+    result_.number("check_vs_zcount", ratio("ledger_mget", "zset"));
+    result_.number("check_plain_vs_zcount", ratio("ledger_get", "zset"));
+    result_.number("check_vs_zcount_256_in_flight", ratio("ledger_256", "zset_256"));
+    result_.number("check_vs_get", ratio("ledger_mget", "limit_get"));
+    result_.number("check_plain_get_vs_get", ratio("ledger_get", "limit_get"));
+    result_.number("check_vs_mget", ratio("ledger_mget", "limit_mget") / keys);
+    result_.number("mget_keys_coalesced", keys_);
+    result_.number("record_bytes", static_cast<double>(record_bytes_));
+  }
+
+  /// `keys`: how many a request of what was measured has.
+  void row(const char* table, const std::string& name, const std::string& title, double keys) {
+    Numbers numbers = measured_.medians(name);
+    for (auto& [key, number] : numbers) number = key == kRate ? number * keys : number / keys;
+    numbers["failed"] = measured_.sum(name, "failed");
+    result_.row(table, name, title, numbers);
   }
 
   const PartFlags& flags_;
-  PartResult result_{"check"};
-  std::unique_ptr<RedisConsole> written_;
+  PartResult& result_;
+  const CheckWorkload workload_ = usual_workload(flags_.users);
+  PartRedis redis_;
+  RedisConsole console_{redis_};
+  std::list<Peer> peers_;
+  std::list<AsyncChecks> checks_;
+  std::map<std::string, Load*> loads_;
   std::map<std::string, RedisBenchmark> limits_;
+  std::vector<std::pair<std::string, std::string>> titles_;
+  Measured measured_;
   double keys_ = 1;
   std::size_t mget_keys_ = 1;
   std::size_t record_bytes_ = 0;
@@ -230,6 +222,7 @@ int main(int argc, char** argv) {
   bool verify_only = false;
   CLI::App app("Checks per second, beside the peers and the limits.", "bench_check");
   app.add_flag("--verify", verify_only, "Only the peers' cases of correctness");
-  return fcap::bench::run_part(app, argc, argv, flags,
-                               [&] { return fcap::bench::CheckPart(flags).run(verify_only); });
+  return run_part(app, argc, argv, flags, [&](fcap::bench::PartResult& result) {
+    fcap::bench::CheckPart(flags, result).run(verify_only);
+  });
 }

@@ -2,42 +2,28 @@
 
 #include <algorithm>
 
-#include <sys/resource.h>
+#include <unistd.h>
 
 namespace fcap::bench {
 
-double process_cpu_seconds() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  const auto seconds = [](const timeval& time) {
-    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
-  };
-  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
-}
-
-Measurement measure(Load& load, RedisConsole& console, double seconds) {
-  using Clock = std::chrono::steady_clock;
+Numbers Load::measure(int redis_pid, double seconds) {
   using Seconds = std::chrono::duration<double>;
-  const std::uint64_t failed_before = load.failed();
-  load.begin();
+  const std::uint64_t failed_before = failed_;
+  stop_ = false;
+  start();
   std::this_thread::sleep_for(Seconds(std::max(0.05, seconds / 10)));
 
-  const double redis_before = console.cpu_seconds();
-  const double client_before = process_cpu_seconds();
-  const std::uint64_t done_before = load.done();
-  const Clock::time_point begin = Clock::now();
+  const Meter meter({{"client_cpu_us", getpid()}, {"redis_cpu_us", redis_pid}});
+  const std::uint64_t done_before = done_;
   std::this_thread::sleep_for(Seconds(seconds));
-  const auto done = static_cast<double>(load.done() - done_before);
-  const double took = Seconds(Clock::now() - begin).count();
-  const double client = process_cpu_seconds() - client_before;
-  const double redis = console.cpu_seconds() - redis_before;
+  Numbers found =
+      meter.per("requests", std::max(1.0, static_cast<double>(done_.load() - done_before)));
 
-  load.stop_and_wait();
-  const double requests = std::max(1.0, done);
-  return {.requests_per_second = done / took,
-          .client_cpu_us = client / requests * 1e6,
-          .redis_cpu_us = redis / requests * 1e6,
-          .failed = load.failed() - failed_before};
+  stop_ = true;
+  while (running_.load() > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  stopped();
+  found["failed"] = static_cast<double>(failed_ - failed_before);
+  return found;
 }
 
 }  // namespace fcap::bench

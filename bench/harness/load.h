@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <thread>
 
-#include "harness/redis_console.h"
+#include "harness/processes.h"
 
 namespace fcap::bench {
 
@@ -18,17 +18,9 @@ class Load {
   Load(const Load&) = delete;
   Load& operator=(const Load&) = delete;
 
-  void begin() {
-    stop_ = false;
-    start();
-  }
-  void stop_and_wait() {
-    stop_ = true;
-    while (running_.load() > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    stopped();
-  }
-  [[nodiscard]] std::uint64_t done() const { return done_.load(std::memory_order_relaxed); }
-  [[nodiscard]] std::uint64_t failed() const { return failed_.load(std::memory_order_relaxed); }
+  /// Runs for `seconds` after a warm-up of a tenth of that. What a request took: throughput, CPU
+  /// time of this process and of Redis; and how many requests failed.
+  Numbers measure(int redis_pid, double seconds);
 
  protected:
   /// Sets running_, and goes on until should_stop().
@@ -45,19 +37,5 @@ class Load {
   std::atomic<std::uint64_t> done_{0};
   std::atomic<std::uint64_t> failed_{0};
 };
-
-/// What a stretch of requests took.
-struct Measurement {
-  double requests_per_second = 0;
-  double client_cpu_us = 0;  ///< of this process, a request
-  double redis_cpu_us = 0;   ///< of the server, a request
-  std::uint64_t failed = 0;
-};
-
-/// Runs the load for `seconds`, after a warm-up of a tenth of it.
-Measurement measure(Load& load, RedisConsole& console, double seconds);
-
-/// CPU time that this process has used so far.
-double process_cpu_seconds();
 
 }  // namespace fcap::bench

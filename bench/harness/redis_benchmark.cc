@@ -1,75 +1,66 @@
 #include "harness/redis_benchmark.h"
 
-#include <array>
-#include <cstdio>
-#include <memory>
 #include <stdexcept>
-#include <utility>
 
 #include <sys/resource.h>
+
+#include "support/process.h"
 
 namespace fcap::bench {
 namespace {
 
 constexpr std::size_t kTrialRequests = 5'000;
 
-double children_cpu_seconds() {
+double children_cpu_us() {
   rusage usage{};
   getrusage(RUSAGE_CHILDREN, &usage);
-  return static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-         static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
-}
-
-std::string output_of(const std::string& command) {
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> pipe(popen(command.c_str(), "re"), pclose);
-  if (!pipe) throw std::runtime_error("redis-benchmark could not be started");
-  std::string output;
-  std::array<char, 4096> buffer{};
-  while (const std::size_t read = std::fread(buffer.data(), 1, buffer.size(), pipe.get())) {
-    output.append(buffer.data(), read);
-  }
-  return output;
+  return 1e6 * static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+         static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
 }
 
 // The last line is "command","requests/s",…; the command may hold commas.
-double requests_per_second_of(const std::string& csv) {
+double requests_per_second_of(const testing::Finished& finished) {
+  const std::string& csv = finished.output;
   const std::size_t line = csv.find_last_of('\n', csv.size() < 2 ? 0 : csv.size() - 2);
   const std::size_t comma = csv.find("\",\"", line == std::string::npos ? 0 : line);
-  if (comma == std::string::npos) throw std::runtime_error("redis-benchmark said: " + csv);
+  if (comma == std::string::npos) {
+    throw std::runtime_error("redis-benchmark said: " + csv + finished.errors);
+  }
   return std::stod(csv.substr(comma + 3));
 }
 
 }  // namespace
 
-RedisBenchmark::RedisBenchmark(RedisConsole& console, std::vector<std::string> command,
+RedisBenchmark::RedisBenchmark(const RedisConsole& console, const std::vector<std::string>& command,
                                std::size_t pipeline, std::size_t random_below)
-    : console_(console),
-      command_(std::move(command)),
-      pipeline_(pipeline),
-      random_below_(random_below) {}
+    : redis_pid_(console.redis().pid()) {
+  const std::string& address = console.redis().address();
+  const std::size_t colon = address.rfind(':');
+  line_ = {"redis-benchmark", "-h", address.substr(0, colon), "-p", address.substr(colon + 1)};
+  line_.insert(line_.end(), {"--dbnum", std::to_string(console.database()), "-c", "1", "--csv"});
+  line_.insert(line_.end(),
+               {"-P", std::to_string(pipeline), "-r", std::to_string(random_below), "-n", ""});
+  requests_ = line_.size() - 1;
+  line_.insert(line_.end(), command.begin(), command.end());
+}
 
-Measurement RedisBenchmark::run(double seconds) {
+Numbers RedisBenchmark::run(double seconds) {
   if (expected_per_second_ == 0) run_requests(kTrialRequests);
   return run_requests(static_cast<std::size_t>(expected_per_second_ * seconds) + 1);
 }
 
-Measurement RedisBenchmark::run_requests(std::size_t requests) {
-  const std::string& address = console_.address();
-  std::string line = "redis-benchmark -h " + address.substr(0, address.rfind(':')) + " -p " +
-                     address.substr(address.rfind(':') + 1) + " --dbnum " +
-                     std::to_string(console_.database()) + " -c 1 --csv -n " +
-                     std::to_string(requests) + " -P " + std::to_string(pipeline_) + " -r " +
-                     std::to_string(random_below_);
-  for (const std::string& word : command_) line += " '" + word + "'";
-  line += " 2>/dev/null";
-
-  const double redis_before = console_.cpu_seconds();
-  const double client_before = children_cpu_seconds();
-  expected_per_second_ = requests_per_second_of(output_of(line));
-  const double scale = 1e6 / static_cast<double>(requests);
-  return {.requests_per_second = expected_per_second_,
-          .client_cpu_us = (children_cpu_seconds() - client_before) * scale,
-          .redis_cpu_us = (console_.cpu_seconds() - redis_before) * scale};
+Numbers RedisBenchmark::run_requests(std::size_t requests) {
+  line_[requests_] = std::to_string(requests);
+  const auto count = static_cast<double>(requests);
+  const Meter meter({{"redis_cpu_us", redis_pid_}});
+  const double client_before = children_cpu_us();
+  expected_per_second_ = requests_per_second_of(testing::run(line_));
+  Numbers found = meter.per("requests", count);
+  // Its own count, without its start and its end.
+  found["requests_per_second"] = expected_per_second_;
+  found["client_cpu_us"] = (children_cpu_us() - client_before) / count;
+  found["failed"] = 0;
+  return found;
 }
 
 }  // namespace fcap::bench

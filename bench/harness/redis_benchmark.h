@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/load.h"
+#include "harness/redis_console.h"
 
 namespace fcap::bench {
 
@@ -13,19 +13,18 @@ namespace fcap::bench {
 class RedisBenchmark {
  public:
   /// `command`'s words; "__rand_int__" becomes a random number below `random_below`, 12 digits.
-  RedisBenchmark(RedisConsole& console, std::vector<std::string> command, std::size_t pipeline,
-                 std::size_t random_below);
+  RedisBenchmark(const RedisConsole& console, const std::vector<std::string>& command,
+                 std::size_t pipeline, std::size_t random_below);
 
   /// About that long, judged by the last run; the first one is preceded by a short trial.
-  Measurement run(double seconds);
+  Numbers run(double seconds);
 
  private:
-  Measurement run_requests(std::size_t requests);
+  Numbers run_requests(std::size_t requests);
 
-  RedisConsole& console_;
-  std::vector<std::string> command_;
-  std::size_t pipeline_;
-  std::size_t random_below_;
+  int redis_pid_;
+  std::vector<std::string> line_;
+  std::size_t requests_;  // where in line_
   double expected_per_second_ = 0;
 };
 

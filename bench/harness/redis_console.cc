@@ -1,23 +1,24 @@
 #include "harness/redis_console.h"
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <stdexcept>
 #include <thread>
 #include <utility>
+
+#include <unistd.h>
 
 namespace fcap::bench {
 namespace {
 
 using std::chrono::steady_clock;
 
-constexpr std::chrono::seconds kConnectWait{5};
 constexpr std::chrono::seconds kReplyWait{60};
 constexpr std::chrono::milliseconds kMemoryPoll{250};
 constexpr int kMemoryPolls = 40;
 // Buffers of connections come and go.
-constexpr std::uint64_t kMemoryNoiseBytes = 16'384;
+constexpr double kMemoryNoiseBytes = 16'384;
 
 class Batch final : public redis::Request {
  public:
@@ -56,20 +57,20 @@ class Batch final : public redis::Request {
 
 }  // namespace
 
-RedisConsole::RedisConsole(std::string address, int database)
-    : address_(std::move(address)), database_(database) {
-  RedisOptions options;
-  options.addresses = {address_};
-  options.database = database_;
-  auto made = redis::Client::create(std::move(options));
+PartRedis::PartRedis() {
+  service_.start();
+  pin(pid(), kRedisCore);
+  pin(getpid(), kClientCore);
+}
+
+RedisConsole::RedisConsole(const PartRedis& redis, int database) : redis_(redis) {
+  options_.addresses = {redis.address()};
+  options_.database = database;
+  auto made = redis::Client::create(options_);
   if (!made.ok()) throw std::runtime_error(made.status().text());
   client_ = std::move(made).value();
-  const auto until = steady_clock::now() + kConnectWait;
-  while (!client_->connected()) {
-    if (steady_clock::now() > until) {
-      throw std::runtime_error("no Redis at " + address_ + ": " + client_->last_error());
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  if (!testing::wait_until([this] { return client_->connected(); })) {
+    throw std::runtime_error("no Redis at " + redis.address() + ": " + client_->last_error());
   }
 }
 
@@ -83,8 +84,7 @@ RedisConsole::Answer RedisConsole::call(std::initializer_list<std::string_view> 
   redis::append_command(wire, words);
   Answer answer;
   run(std::move(wire), 1, [&](std::uint32_t, const redis::Reply& reply) {
-    answer.integer = reply.integer;
-    answer.text = reply.text;
+    answer = {reply.integer, std::string(reply.text)};
   });
   return answer;
 }
@@ -96,10 +96,6 @@ std::string RedisConsole::info(std::string_view section, std::string_view field)
   if (at == std::string::npos) return {};
   const std::size_t begin = at + wanted.size();
   return text.substr(begin, text.find_first_of("\r\n", begin) - begin);
-}
-
-double RedisConsole::cpu_seconds() {
-  return std::stod(info("cpu", "used_cpu_user")) + std::stod(info("cpu", "used_cpu_sys"));
 }
 
 void RedisConsole::finish_rehashing() {
@@ -114,18 +110,15 @@ void RedisConsole::finish_rehashing() {
   }
 }
 
-std::uint64_t RedisConsole::settled_memory_bytes() {
+double RedisConsole::settled_memory_bytes() {
   finish_rehashing();
-  const auto used_memory = [this] { return std::stoull(info("memory", "used_memory")); };
-  std::uint64_t before = used_memory();
+  double after = number("memory", "used_memory");
   for (int poll = 0; poll < kMemoryPolls; ++poll) {
     std::this_thread::sleep_for(kMemoryPoll);
-    const std::uint64_t after = used_memory();
-    const bool settled = std::max(before, after) - std::min(before, after) <= kMemoryNoiseBytes;
-    before = after;
-    if (settled) break;
+    const double before = std::exchange(after, number("memory", "used_memory"));
+    if (std::abs(after - before) <= kMemoryNoiseBytes) break;
   }
-  return before;
+  return after;
 }
 
 }  // namespace fcap::bench

@@ -4,12 +4,28 @@
 #include <functional>
 #include <initializer_list>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
+#include "harness/processes.h"
 #include "redis/client.h"
+#include "support/process.h"
+#include "support/service.h"
 
 namespace fcap::bench {
+
+/// A Redis of the part's own that has a core to itself: from now on this process has another.
+class PartRedis {
+ public:
+  PartRedis();
+  [[nodiscard]] const std::string& address() const { return service_.value("address"); }
+  [[nodiscard]] int pid() const { return std::stoi(service_.value("pid")); }
+
+ private:
+  testing::TemporaryDirectory directory_;
+  testing::Service service_{"redis", directory_.path()};
+};
 
 /// Asks a Redis and waits: for setting benches up and for reading the server's own numbers. Every
 /// failure is a std::runtime_error, since a bench without its server has nothing to say.
@@ -19,7 +35,7 @@ class RedisConsole {
  public:
   using OnReply = std::function<void(std::uint32_t index, const redis::Reply& reply)>;
 
-  explicit RedisConsole(std::string address, int database = 0);
+  explicit RedisConsole(const PartRedis& redis, int database = 0);
 
   /// An answer that outlives its reply.
   struct Answer {
@@ -31,22 +47,30 @@ class RedisConsole {
   /// Sends commands together and waits for all replies. An error reply throws.
   void run(std::string wire, std::uint32_t command_count, const OnReply& on_reply = {});
 
+  /// SCRIPT LOAD.
+  void load(std::span<const std::string_view> scripts) {
+    for (const std::string_view script : scripts) call({"SCRIPT", "LOAD", script});
+  }
+
   /// One field of INFO, such as "used_memory" of "memory"; empty when there is none.
   std::string info(std::string_view section, std::string_view field);
-  /// CPU time that the server has used so far.
-  double cpu_seconds();
-  /// Once it no longer changes: a growing hash table is there twice for a while.
-  std::uint64_t settled_memory_bytes();
+  double number(std::string_view section, std::string_view field) {
+    return std::stod(info(section, field));
+  }
+  /// used_memory, once it no longer changes: a growing hash table is there twice for a while.
+  double settled_memory_bytes();
 
-  [[nodiscard]] const std::string& address() const noexcept { return address_; }
-  [[nodiscard]] int database() const noexcept { return database_; }
+  [[nodiscard]] const PartRedis& redis() const noexcept { return redis_; }
+  [[nodiscard]] int database() const noexcept { return options_.database; }
+  /// How the console reaches it.
+  [[nodiscard]] const RedisOptions& options() const noexcept { return options_; }
   [[nodiscard]] redis::Client& client() noexcept { return *client_; }
 
  private:
   void finish_rehashing();
 
-  std::string address_;
-  int database_;
+  const PartRedis& redis_;
+  RedisOptions options_;
   std::unique_ptr<redis::Client> client_;
 };
 

@@ -3,14 +3,10 @@
 // check should have started. 10 candidates of two rules, 30 entries, completion form, GETs
 // coalesced; the client on one core, Redis on another. Each rate several times, its median run.
 #include <algorithm>
-#include <memory>
 #include <vector>
 
-#include "harness/interleave.h"
-#include "harness/part_flags.h"
-#include "harness/part_result.h"
+#include "harness/part.h"
 #include "latency/open_loop.h"
-#include "latency/timer_lateness.h"
 
 namespace fcap::bench {
 namespace {
@@ -18,97 +14,73 @@ namespace {
 constexpr double kHeadlineRate = 100'000;
 // Rates are raised until this many in a row could not be kept up.
 constexpr int kUnsustainedMax = 2;
+constexpr double kRates[] = {10'000,  25'000,  50'000,  100'000, 150'000, 200'000,
+                             250'000, 300'000, 350'000, 400'000, 500'000, 600'000};
 
-const std::vector<double>& rates() {
-  static const std::vector<double> all = {10'000,  25'000,  50'000,  100'000, 150'000, 200'000,
-                                          250'000, 300'000, 350'000, 400'000, 500'000, 600'000};
-  return all;
+Numbers percentiles(Durations& durations) {
+  return {{"p50_us", durations.percentile_us(0.5)},
+          {"p99_us", durations.percentile_us(0.99)},
+          {"p999_us", durations.percentile_us(0.999)},
+          {"max_us", durations.percentile_us(1)}};
 }
 
-/// The run whose p99 is the median one.
-OpenLoopResult median_run(std::vector<OpenLoopResult> runs) {
-  std::sort(runs.begin(), runs.end(), [](const OpenLoopResult& a, const OpenLoopResult& b) {
-    return a.latency.percentile_us(0.99) < b.latency.percentile_us(0.99);
-  });
+/// Of several runs, the one whose p99 is the median one.
+Numbers median_run(Checker& checker, const CheckWorkload& workload, double rate,
+                   const PartFlags& flags) {
+  std::vector<Numbers> runs;
+  for (std::size_t round = 0; round < flags.rounds; ++round) {
+    OpenLoopResult run = run_open_loop(checker, workload, rate, flags.seconds);
+    Numbers& numbers = runs.emplace_back(percentiles(run.latency));
+    numbers["answered_per_second"] = run.answered_per_second;
+    numbers["failed"] = run.failed;
+    numbers["sustained"] = run.sustained ? 1 : 0;
+  }
+  std::ranges::sort(runs, {}, [](const Numbers& run) { return run.at("p99_us"); });
   return runs[(runs.size() - 1) / 2];
 }
 
-class LatencyPart {
- public:
-  explicit LatencyPart(const PartFlags& flags) : flags_(flags) {}
-
-  int run() {
-    RedisConsole console(flags_.redis);
-    populate_compacted(console, {.users = flags_.users});
-    const CheckWorkload workload = usual_workload(flags_.users);
-    const std::unique_ptr<Checker> checker = make_checker(console, workload, usual_mget_keys_max());
-    result_.table("check_latency", "Latency of a check at a fixed rate",
-                  "Open loop, from the intended start; of " + std::to_string(flags_.rounds) +
-                      " runs the one of median p99. First, how late a timer is that waits alone.",
-                  {{"answered_per_second", "answered/s", 0},
-                   {"p50_us", "p50 µs", 1},
-                   {"p99_us", "p99 µs", 1},
-                   {"p999_us", "p99.9 µs", 1},
-                   {"max_us", "max µs", 1},
-                   {"failed", "failed", 0},
-                   {"sustained", "kept up", 0}});
-    add_timer();
-    int unsustained = 0;
-    for (const double rate : rates()) {
-      if (flags_.quick && rate != kHeadlineRate) continue;
-      std::vector<OpenLoopResult> runs;
-      for (std::size_t round = 0; round < flags_.rounds; ++round) {
-        runs.push_back(run_open_loop(*checker, workload, rate, flags_.seconds));
-      }
-      const OpenLoopResult run = median_run(std::move(runs));
-      add(rate, run);
-      unsustained = run.sustained ? 0 : unsustained + 1;
-      if (unsustained == kUnsustainedMax) break;
-    }
-    result_.number("sustained_checks_per_second", sustained_);
-    result_.write(flags_.json);
-    return 0;
-  }
-
- private:
-  void add_timer() {
-    const LatencyHistogram lateness = timer_lateness(flags_.seconds);
-    const double p99 = lateness.percentile_us(0.99);
-    result_.row("check_latency", "timer", "a timer, no check",
-                {{"p50_us", lateness.percentile_us(0.5)},
-                 {"p99_us", p99},
-                 {"p999_us", lateness.percentile_us(0.999)},
-                 {"max_us", lateness.max_us()}});
-    result_.number("timer_p99_us", p99);
-  }
-
-  void add(double rate, const OpenLoopResult& run) {
-    const double p50 = run.latency.percentile_us(0.5);
-    const double p99 = run.latency.percentile_us(0.99);
-    const double p999 = run.latency.percentile_us(0.999);
-    const auto per_second = static_cast<std::size_t>(rate);
-    result_.row("check_latency", std::to_string(per_second), std::to_string(per_second) + "/s",
-                {{"answered_per_second", run.answered_per_second},
-                 {"p50_us", p50},
-                 {"p99_us", p99},
-                 {"p999_us", p999},
-                 {"max_us", run.latency.max_us()},
-                 {"failed", static_cast<double>(run.failed)},
-                 {"sustained", run.sustained ? 1.0 : 0.0}});
-    if (run.sustained) sustained_ = std::max(sustained_, rate);
-    if (rate != kHeadlineRate) return;
-    if (run.sustained) {
-      result_.number("p99_us_at_100k", p99);
-      result_.number("p999_us_at_100k", p999);
+void measure_latency(const PartFlags& flags, PartResult& result) {
+  const PartRedis redis;
+  RedisConsole console(redis);
+  populate_compacted(console, {.users = flags.users});
+  const CheckWorkload workload = usual_workload(flags.users);
+  const auto checker = make_checker(console, workload, usual_mget_keys_max());
+  result.table("check_latency", "Latency of a check at a fixed rate",
+               "Open loop, from the intended start; of " + std::to_string(flags.rounds) +
+                   " runs the one of median p99. First, how late a timer is that waits alone.",
+               {{"answered_per_second", "answered/s", 0},
+                {"p50_us", "p50 µs", 1},
+                {"p99_us", "p99 µs", 1},
+                {"p999_us", "p99.9 µs", 1},
+                {"max_us", "max µs", 1},
+                {"failed", "failed", 0},
+                {"sustained", "kept up", 0}});
+  Durations lateness = timer_lateness(flags.seconds);
+  result.row("check_latency", "timer", "a timer, no check", percentiles(lateness));
+  result.number("timer_p99_us", lateness.percentile_us(0.99));
+  double sustained_rate = 0;
+  int unsustained = 0;
+  for (const double rate : kRates) {
+    if (unsustained == kUnsustainedMax) break;
+    if (flags.quick && rate != kHeadlineRate) continue;
+    const Numbers run = median_run(*checker, workload, rate, flags);
+    const std::string per_second = std::to_string(static_cast<int>(rate));
+    result.row("check_latency", per_second, per_second + "/s", run);
+    const bool sustained = run.at("sustained") > 0;
+    unsustained = sustained ? 0 : unsustained + 1;
+    if (sustained) sustained_rate = rate;
+    if (rate != kHeadlineRate) continue;
+    if (sustained) {
+      result.number("p99_us_at_100k", run.at("p99_us"));
+      result.number("p999_us_at_100k", run.at("p999_us"));
     } else {
-      result_.missing("p99_us_at_100k", "the machine could not keep up 100,000 checks/s");
+      for (const char* key : {"p99_us_at_100k", "p999_us_at_100k"}) {
+        result.missing(key, "the machine could not keep up 100,000 checks/s");
+      }
     }
   }
-
-  const PartFlags& flags_;
-  PartResult result_{"latency"};
-  double sustained_ = 0;
-};
+  result.number("sustained_checks_per_second", sustained_rate);
+}
 
 }  // namespace
 }  // namespace fcap::bench
@@ -116,6 +88,7 @@ class LatencyPart {
 int main(int argc, char** argv) {
   fcap::bench::PartFlags flags;
   CLI::App app("How long a check takes at a fixed rate.", "bench_latency");
-  return fcap::bench::run_part(app, argc, argv, flags,
-                               [&] { return fcap::bench::LatencyPart(flags).run(); });
+  return run_part(app, argc, argv, flags, [&](fcap::bench::PartResult& result) {
+    fcap::bench::measure_latency(flags, result);
+  });
 }

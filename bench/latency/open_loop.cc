@@ -8,11 +8,10 @@
 
 #include <sys/prctl.h>
 
-#include "latency/sleep_until.h"
-
 namespace fcap::bench {
 namespace {
 
+using Clock = std::chrono::steady_clock;
 using Nanoseconds = std::chrono::nanoseconds;
 
 // A thread that starts checks and sleeps in between shares the client's core with the I/O thread;
@@ -23,6 +22,7 @@ constexpr Nanoseconds kSleepMin{50'000};
 constexpr double kWarmUpSeconds = 0.2;
 constexpr std::chrono::milliseconds kLagMax{100};
 constexpr std::size_t kInFlightMax = 60'000;
+constexpr std::chrono::microseconds kBetweenTimers{200};
 
 class OpenLoop {
  public:
@@ -38,6 +38,7 @@ class OpenLoop {
     const auto warm_up = static_cast<std::uint64_t>(kWarmUpSeconds * 1e9 / gap_ns_);
     const auto total = warm_up + static_cast<std::uint64_t>(seconds * 1e9 / gap_ns_);
     measured_from_ = intended(warm_up);
+    result_.latency.reserve(total - warm_up);
     bool sustained = true;
     for (std::uint64_t i = 0; i < total && sustained;) {
       const Clock::time_point now = Clock::now();
@@ -45,7 +46,7 @@ class OpenLoop {
       sustained = i == total || now - intended(i) < kLagMax;
       // Bounded, so that a rate far beyond saturation does not only fill queues.
       sustained = sustained && pending_.load(std::memory_order_relaxed) < kInFlightMax;
-      if (i < total) sleep_until(std::max(intended(i), now + kSleepMin));
+      if (i < total) std::this_thread::sleep_until(std::max(intended(i), now + kSleepMin));
     }
     while (pending_.load(std::memory_order_acquire) > 0) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -74,7 +75,7 @@ class OpenLoop {
   void answered(Clock::time_point intended, Reason reason) {
     if (intended >= measured_from_) {
       last_answer_ = Clock::now();
-      result_.latency.record(Nanoseconds(last_answer_ - intended).count());
+      result_.latency.record(last_answer_ - intended);
       if (reason != Reason::kPassed) ++result_.failed;
     }
     pending_.fetch_sub(1, std::memory_order_release);
@@ -97,6 +98,18 @@ class OpenLoop {
 OpenLoopResult run_open_loop(Checker& checker, const CheckWorkload& workload, double per_second,
                              double seconds) {
   return OpenLoop(checker, workload, per_second).run(seconds);
+}
+
+Durations timer_lateness(double seconds) {
+  Durations lateness;
+  prctl(PR_SET_TIMERSLACK, 1UL);
+  const auto end = Clock::now() + std::chrono::duration<double>(seconds);
+  for (auto due = Clock::now(); due < end; due = Clock::now()) {
+    due += kBetweenTimers;
+    std::this_thread::sleep_until(due);
+    lateness.record(Clock::now() - due);
+  }
+  return lateness;
 }
 
 }  // namespace fcap::bench

@@ -11,13 +11,9 @@
 #include <memory>
 #include <vector>
 
-#include "harness/part_flags.h"
-#include "harness/part_result.h"
-#include "ledger/user_key.h"
-#include "memory/session_life.h"
+#include "harness/part.h"
 #include "memory/steady_state.h"
 #include "path/population.h"
-#include "peers/command_words.h"
 
 namespace fcap::bench {
 namespace {
@@ -27,48 +23,33 @@ constexpr std::size_t kSessionImpressions = 6;
 std::vector<Impression> by_time(const Population& population,
                                 const std::vector<std::string>& campaigns, std::size_t user) {
   std::vector<Impression> impressions = impressions_of(population, campaigns, user);
-  std::sort(impressions.begin(), impressions.end(),
-            [](const Impression& a, const Impression& b) { return a.time < b.time; });
+  std::ranges::sort(impressions, {}, &Impression::time);
   return impressions;
 }
 
-/// Every event in commands of its own, as a writer sees them. `skipped` of each user are left out.
-void record_one_by_one(RedisConsole& console, Layout& layout, const Population& population,
-                       std::size_t skipped = 0) {
-  constexpr std::size_t kUsersATime = 50;
+/// Every event in commands of its own, as a writer sees them; but of each user the first
+/// `compacted` in one record.
+void record_one_by_one(RedisConsole& console, Layout& layout, std::size_t users,
+                       std::size_t compacted = 0) {
+  const Population population{.users = users};
   const auto campaigns = campaign_ids(population.campaigns);
-  for (std::size_t first = 0; first < population.users; first += kUsersATime) {
-    std::string wire;
-    std::uint32_t commands = 0;
-    for (std::size_t user = first; user < std::min(first + kUsersATime, population.users); ++user) {
-      const auto impressions = by_time(population, campaigns, user);
-      for (std::size_t i = skipped; i < impressions.size(); ++i) {
-        commands += layout.record(wire, user_id(user), {&impressions[i], 1});
-      }
-    }
-    console.run(std::move(wire), commands);
-  }
-}
-
-/// All but the last session compacted, the last session appended.
-void write_active(RedisConsole& console, Layout& layout, const Population& population) {
-  const auto campaigns = campaign_ids(population.campaigns);
-  std::string key;
-  for (std::size_t user = 0; user < population.users; ++user) {
+  send_users(console, users, [&](std::string& wire, std::size_t user) {
     auto impressions = by_time(population, campaigns, user);
-    impressions.resize(impressions.size() - kSessionImpressions);
-    ledger::user_key(population.key_prefix, user_id(user), key);
-    console.call({"SET", key, compacted_record(impressions), "EX", kRetentionS});
-  }
-  record_one_by_one(console, layout, population,
-                    population.campaigns * population.impressions - kSessionImpressions);
+    const auto rest = impressions.begin() + static_cast<std::ptrdiff_t>(compacted);
+    std::uint32_t commands = append_record(wire, population.key_prefix, user,
+                                           compacted_record({impressions.begin(), rest}));
+    for (auto event = rest; event != impressions.end(); ++event) {
+      commands += layout.record(wire, user_id(user), {&*event, 1});
+    }
+    return commands;
+  });
 }
 
 class MemoryPart {
  public:
-  explicit MemoryPart(const PartFlags& flags) : flags_(flags), console_(flags.redis) {}
+  MemoryPart(const PartFlags& flags, PartResult& result) : flags_(flags), result_(result) {}
 
-  int run() {
+  void run() {
     result_.table("memory", "Memory by layout, bytes per (user, campaign)",
                   std::to_string(flags_.users) +
                       " users; used_memory, everything included. A peer has one state: what its "
@@ -80,30 +61,25 @@ class MemoryPart {
     ledger_states();
     for (const auto& peer : make_peers()) {
       const double bytes = recorded(*peer, flags_.users);
-      const std::string name(peer->name());
-      result_.row("memory", name, std::string(peer->title()), {{"fresh", bytes}});
-      result_.number("bytes_per_pair_" + name, bytes);
+      result_.row("memory", peer->traits().name, peer->traits().title, {{"fresh", bytes}});
+      result_.number("bytes_per_pair_" + peer->traits().name, bytes);
     }
     if (!flags_.quick) by_users();
-    result_.write(flags_.json);
-    return 0;
   }
 
  private:
   template <typename Write>
   double bytes_per_pair(std::size_t users, Write write) {
     console_.call({"FLUSHALL"});
-    const std::uint64_t empty = console_.settled_memory_bytes();
+    const double empty = console_.settled_memory_bytes();
     write();
-    const std::uint64_t full = console_.settled_memory_bytes();
-    return static_cast<double>(full - empty) / static_cast<double>(users * Population{}.campaigns);
+    return (console_.settled_memory_bytes() - empty) /
+           static_cast<double>(users * Population{}.campaigns);
   }
 
   double recorded(Layout& layout, std::size_t users) {
-    for (const std::string_view script : layout.scripts()) {
-      console_.call({"SCRIPT", "LOAD", script});
-    }
-    return bytes_per_pair(users, [&] { record_one_by_one(console_, layout, {.users = users}); });
+    console_.load(layout.traits().scripts);
+    return bytes_per_pair(users, [&] { record_one_by_one(console_, layout, users); });
   }
 
   double compacted(std::size_t users) {
@@ -112,20 +88,24 @@ class MemoryPart {
 
   void ledger_states() {
     const auto layout = make_ledger_layout();
-    const double fresh = recorded(*layout, flags_.users);
     SteadyState state;
     const auto lived = flags_.quick ? std::chrono::hours(6) : std::chrono::hours(kLifeLength);
-    const double steady = bytes_per_pair(
-        flags_.users, [&] { state = live_to_steady_state(console_, flags_.users, lived); });
-    const double active = bytes_per_pair(
-        flags_.users, [&] { write_active(console_, *layout, {.users = flags_.users}); });
-    const double compact = compacted(flags_.users);
-    result_.row("memory", "ledger", std::string(layout->title()),
-                {{"fresh", fresh}, {"steady", steady}, {"active", active}, {"compacted", compact}});
-    result_.number("bytes_per_pair_fresh", fresh);
-    result_.number("bytes_per_pair_steady", steady);
-    result_.number("bytes_per_pair_all_active", active);
-    result_.number("bytes_per_pair_compacted", compact);
+    const std::size_t all = Population{}.campaigns * Population{}.impressions;
+    const Numbers states = {
+        {"fresh", recorded(*layout, flags_.users)},
+        {"steady",
+         bytes_per_pair(flags_.users,
+                        [&] { state = live_to_steady_state(console_, flags_.users, lived); })},
+        {"active", bytes_per_pair(flags_.users,
+                                  [&] {
+                                    record_one_by_one(console_, *layout, flags_.users,
+                                                      all - kSessionImpressions);
+                                  })},
+        {"compacted", compacted(flags_.users)}};
+    result_.row("memory", "ledger", layout->traits().title, states);
+    for (const auto& [name, bytes] : states) {
+      result_.number("bytes_per_pair_" + (name == "active" ? "all_active" : name), bytes);
+    }
     result_.number("steady_open_tails_share",
                    static_cast<double>(state.open_tails) / static_cast<double>(flags_.users));
     result_.number("steady_compactions_per_event",
@@ -147,8 +127,9 @@ class MemoryPart {
   }
 
   const PartFlags& flags_;
-  PartResult result_{"memory"};
-  RedisConsole console_;
+  PartResult& result_;
+  PartRedis redis_;
+  RedisConsole console_{redis_};
 };
 
 }  // namespace
@@ -157,6 +138,7 @@ class MemoryPart {
 int main(int argc, char** argv) {
   fcap::bench::PartFlags flags;
   CLI::App app("Bytes of Redis per user and campaign, by layout.", "bench_memory");
-  return fcap::bench::run_part(app, argc, argv, flags,
-                               [&] { return fcap::bench::MemoryPart(flags).run(); });
+  return run_part(app, argc, argv, flags, [&](fcap::bench::PartResult& result) {
+    fcap::bench::MemoryPart(flags, result).run();
+  });
 }

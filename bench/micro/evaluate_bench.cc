@@ -20,8 +20,8 @@
 
 #include "ledger/ids.h"
 #include "ledger/ledger.h"
-#include "micro/allocation_count.h"
 #include "rules/evaluate.h"
+#include "unit/ledger/counting_new.h"
 
 namespace {
 
@@ -44,19 +44,15 @@ Window sliding_hours(int hours) {
 }
 
 Rule rule(std::string id, Scope scope, std::string target, std::uint32_t limit, Window window) {
-  Rule made;
-  made.id = std::move(id);
-  made.scope = scope;
-  made.target = std::move(target);
-  made.limit = limit;
-  made.window = std::move(window);
-  return made;
+  return {.id = std::move(id),
+          .scope = scope,
+          .target = std::move(target),
+          .limit = limit,
+          .window = std::move(window)};
 }
 
 std::shared_ptr<const RuleSet> build(fcap::RuleSetSpec spec) {
-  auto built = RuleSet::build(std::move(spec), {});
-  if (!built.ok()) std::abort();
-  return built.value();
+  return RuleSet::build(std::move(spec), {}).value();
 }
 
 /// `campaigns` campaigns of as many advertisers, each with a rule of its own, and one for the user.
@@ -100,12 +96,12 @@ void run(benchmark::State& state, const RuleSet& rules, const fcap::ledger::Ledg
   std::int64_t now_ms = kNowMs;
   // The first evaluation makes the scratch memory.
   evaluator.evaluate({rules, ledger, fcap::instant_from_ms(now_ms), {}}, keys, verdicts);
-  const std::size_t allocations_before = fcap::bench::allocation_count();
+  const std::size_t allocations_before = fcap::ledger::testing::allocations();
   for (auto _ : state) {  // NOLINT(clang-analyzer-deadcode.DeadStores): the library's idiom
     evaluator.evaluate({rules, ledger, fcap::instant_from_ms(now_ms++), {}}, keys, verdicts);
     benchmark::DoNotOptimize(verdicts.data());
   }
-  const std::size_t allocations = fcap::bench::allocation_count() - allocations_before;
+  const std::size_t allocations = fcap::ledger::testing::allocations() - allocations_before;
   state.counters["allocs"] =
       static_cast<double>(allocations) / static_cast<double>(state.iterations());
   const auto capped = std::count_if(verdicts.begin(), verdicts.end(),

@@ -1,4 +1,4 @@
-// stalls [--quick]: what a checking thread feels of what others do to its Checker. Store in memory.
+// bench_stalls: what a checking thread feels of what others do to its Checker. Store in memory.
 //
 //   swaps      one thread checks without a pause and holds its last 64 results; meanwhile sets of
 //              1,000,000 rules (set_rules) and segments of 2,000,000 members (set_segments) are
@@ -8,15 +8,13 @@
 //
 // Of each check: wall time, the thread's own CPU time (a machine with other work to do does not
 // show there), and the wall time of those in which the thread gave up its core, as for a lock.
-// Beside them the lateness of a lone timer at the same time. Prints one JSON object.
+// Beside them the lateness of a lone timer at the same time.
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <cstring>
 #include <ctime>
-#include <iostream>
 #include <memory>
 #include <string>
 #include <thread>
@@ -26,7 +24,8 @@
 
 #include <fcap/checker.h>
 
-#include "harness/latency_histogram.h"
+#include "harness/durations.h"
+#include "harness/part.h"
 
 namespace {
 
@@ -34,6 +33,7 @@ using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 using fcap::Candidate;
 using fcap::Checker;
+using fcap::bench::Numbers;
 
 double micros(Clock::duration duration) {
   return std::chrono::duration<double, std::micro>(duration).count();
@@ -49,31 +49,14 @@ long gave_up_core() {
   return usage.ru_nvcsw;
 }
 
-/// The longest of what was measured, in microseconds.
-struct Longest {
-  double wall = 0;
-  double cpu = 0;
-  double waiting = 0;
-  double timer = 0;
-
-  void take(const Longest& other) {
-    wall = std::max(wall, other.wall);
-    cpu = std::max(cpu, other.cpu);
-    waiting = std::max(waiting, other.waiting);
-    timer = std::max(timer, other.timer);
-  }
-  [[nodiscard]] std::string json(const std::string& name, const std::string& title) const {
-    const auto text = [](double value) { return std::to_string(value); };
-    return "{\"name\": \"" + name + "\", \"title\": \"" + title + "\", \"wall\": " + text(wall) +
-           ", \"cpu\": " + text(cpu) + ", \"waiting\": " + text(waiting) +
-           ", \"timer\": " + text(timer) + "}";
-  }
-};
+/// The longest of what was measured, in microseconds, by the table's columns.
+void take(Numbers& longest, const Numbers& other) {
+  for (const auto& [key, value] : other) longest[key] = std::max(longest[key], value);
+}
 
 /// Runs `check` over and over for so long, beside a lone timer. `walls`: each one's wall time.
 template <typename Check>
-Longest measure(Clock::duration time, Check check, fcap::bench::LatencyHistogram& walls) {
-  Longest longest;
+Numbers measure(Clock::duration time, Check check, fcap::bench::Durations& walls) {
   const auto until = Clock::now() + time;
   double timer = 0;
   std::thread lone([&] {
@@ -82,20 +65,22 @@ Longest measure(Clock::duration time, Check check, fcap::bench::LatencyHistogram
       timer = std::max(timer, micros(Clock::now() - due));
     }
   });
+  double wall_max = 0;
+  double cpu_max = 0;
+  double waiting_max = 0;
   while (Clock::now() < until) {
     const long core = gave_up_core();
     const double cpu = cpu_us();
     const auto begin = Clock::now();
     check();
-    const double wall = micros(Clock::now() - begin);
-    longest.cpu = std::max(longest.cpu, cpu_us() - cpu);
-    longest.wall = std::max(longest.wall, wall);
-    if (gave_up_core() != core) longest.waiting = std::max(longest.waiting, wall);
-    walls.record(static_cast<std::int64_t>(wall * 1e3));
+    const auto wall = Clock::now() - begin;
+    cpu_max = std::max(cpu_max, cpu_us() - cpu);
+    wall_max = std::max(wall_max, micros(wall));
+    if (gave_up_core() != core) waiting_max = std::max(waiting_max, micros(wall));
+    walls.record(wall);
   }
   lone.join();
-  longest.timer = timer;
-  return longest;
+  return {{"wall", wall_max}, {"cpu", cpu_max}, {"waiting", waiting_max}, {"timer", timer}};
 }
 
 std::shared_ptr<const fcap::RuleSet> rules(std::size_t count) {
@@ -133,8 +118,8 @@ std::string user_of(std::uint64_t i) {
 }
 
 struct SwapResult {
-  Longest calm;
-  Longest swapped;
+  Numbers calm;
+  Numbers swapped;
 };
 
 SwapResult measure_swaps(std::size_t rule_count, std::size_t members, int rounds) {
@@ -148,25 +133,25 @@ SwapResult measure_swaps(std::size_t rule_count, std::size_t members, int rounds
     ++i;
   };
   SwapResult result;
-  fcap::bench::LatencyHistogram walls;
+  fcap::bench::Durations walls;
   for (int round = 0; round < rounds; ++round) {
     auto next_rules = rules(rule_count);
     auto next_segments = segments(members);
-    result.calm.take(measure(800ms, check, walls));
+    take(result.calm, measure(800ms, check, walls));
     std::jthread swapper([&] {
       std::this_thread::sleep_for(100ms);
       checker->set_rules(std::move(next_rules));
       std::this_thread::sleep_for(300ms);
       checker->set_segments(std::move(next_segments));
     });
-    result.swapped.take(measure(800ms, check, walls));
+    take(result.swapped, measure(800ms, check, walls));
   }
   return result;
 }
 
 struct HotResult {
-  Longest longest;
-  fcap::bench::LatencyHistogram walls;
+  Numbers longest;
+  fcap::bench::Durations walls;
 };
 
 void add_hot(Checker& checker, std::string_view user, HotResult& result) {
@@ -179,15 +164,18 @@ void add_hot(Checker& checker, std::string_view user, HotResult& result) {
   });
   std::uint64_t i = 0;
   const auto check = [&] { (void)checker.check(user_of(i++), kCandidates); };
-  result.longest.take(measure(700ms, check, result.walls));
+  take(result.longest, measure(700ms, check, result.walls));
   done = true;
   busy.join();
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  const bool quick = argc > 1 && std::strcmp(argv[1], "--quick") == 0;
+void measure_stalls(bool quick, fcap::bench::PartResult& result) {
+  result.table("stalls", "The longest stall of a thread that checks",
+               "One check, µs: wall time; its own CPU time; wall time of those that gave up the "
+               "core, as for a lock; the lateness of a lone timer meanwhile. A swap replaces "
+               "1,000,000 rules, then segments of 2,000,000 members; the host holds its last 64 "
+               "results.",
+               {{"wall", "wall"}, {"cpu", "CPU"}, {"waiting", "waiting"}, {"timer", "lone timer"}});
   const SwapResult swaps =
       quick ? measure_swaps(20'000, 20'000, 1) : measure_swaps(1'000'000, 2'000'000, 5);
   const auto checker = make_checker(1'000'000);
@@ -202,13 +190,21 @@ int main(int argc, char** argv) {
     add_hot(*checker, "quiet" + std::to_string(round), usual);
     add_hot(*checker, "hot", hot);
   }
-  const auto p999 = [](const HotResult& result) { return result.walls.percentile_us(0.999); };
-  std::cout << "{\"rules_swap_longest_stall_us\": "
-            << std::max(swaps.swapped.cpu, swaps.swapped.waiting)
-            << ", \"hot_user_cost_to_others_us\": " << std::max(0.0, p999(hot) - p999(usual))
-            << ", \"rows\": [" << swaps.calm.json("calm", "no swap") << ", "
-            << swaps.swapped.json("swapped", "rules and segments are swapped") << ", "
-            << usual.longest.json("usual", "others beside a user without impressions") << ", "
-            << hot.longest.json("hot", "others beside a user with 20,000 unconfirmed") << "]}\n";
-  return 0;
+  result.row("stalls", "calm", "no swap", swaps.calm);
+  result.row("stalls", "swapped", "rules and segments are swapped", swaps.swapped);
+  result.row("stalls", "usual", "others beside a user without impressions", usual.longest);
+  result.row("stalls", "hot", "others beside a user with 20,000 unconfirmed", hot.longest);
+  result.number("rules_swap_longest_stall_us",
+                std::max(swaps.swapped.at("cpu"), swaps.swapped.at("waiting")));
+  result.number("hot_user_cost_to_others_us",
+                std::max(0.0, hot.walls.percentile_us(0.999) - usual.walls.percentile_us(0.999)));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  fcap::bench::PartFlags flags;
+  CLI::App app("How long a checking thread stands still.", "bench_stalls");
+  return run_part(app, argc, argv, flags,
+                  [&](fcap::bench::PartResult& result) { measure_stalls(flags.quick, result); });
 }

@@ -18,12 +18,8 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <cstdio>
-#include <exception>
 #include <random>
-#include <stdexcept>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -31,9 +27,10 @@
 
 #include <fcap/rule_set.h>
 
-#include "harness/part_result.h"
+#include "harness/part.h"
 #include "ledger/ids.h"
 #include "ledger/ledger.h"
+#include "path/population.h"
 #include "rules/evaluate.h"
 
 namespace {
@@ -52,10 +49,11 @@ constexpr int kPagesMax = 20;
 constexpr std::int64_t kBetweenSlotsMs = 50;
 
 enum class Way : std::uint8_t { kNothing, kOneServer, kFourServers, kFourServersSticky };
-constexpr std::array<std::string_view, 4> kWayNames = {"nothing", "one_server", "four_servers",
-                                                       "four_servers_sticky"};
-constexpr std::array<std::string_view, 4> kWayTitles = {"nothing", "one server", "four servers",
-                                                        "four servers, sticky"};
+const std::vector<bench::PartResult::Column> kWays = {
+    {"nothing", "nothing %", 2},
+    {"one_server", "one server %", 2},
+    {"four_servers", "four servers %", 2},
+    {"four_servers_sticky", "four servers, sticky %", 2}};
 
 /// A slot to be filled: everything that chance decides, so that it is the same in every way.
 struct Request {
@@ -93,10 +91,6 @@ struct Tally {
   }
 };
 
-std::string campaign_id(std::size_t i) {
-  return "campaign-" + std::to_string(i);
-}
-
 User make_user(std::uint64_t seed, const Pace& pace) {
   std::mt19937_64 random(seed);
   std::uniform_int_distribution<std::size_t> campaigns(1, kCampaigns);
@@ -123,26 +117,21 @@ User make_user(std::uint64_t seed, const Pace& pace) {
 }
 
 std::shared_ptr<const RuleSet> make_rules() {
-  RuleSetSpec spec;
-  spec.version = 1;
+  RuleSetSpec spec{.version = 1};
   for (std::size_t i = 0; i < kCampaigns; ++i) {
-    spec.campaigns.push_back({.id = campaign_id(i), .advertiser_id = "advertiser"});
     spec.rules.push_back({.id = "cap-" + std::to_string(i),
-                          .scope = Scope::kCampaign,
-                          .target = campaign_id(i),
+                          .target = bench::campaign_id(i),
                           .limit = kCap,
                           .window = {.length = std::chrono::hours(24)}});
   }
-  auto built = RuleSet::build(std::move(spec), {});
-  if (!built.ok()) throw std::runtime_error(built.status().text());
-  return built.value();
+  return RuleSet::build(std::move(spec), {}).value();
 }
 
 class Simulation {
  public:
   Simulation() : rules_(make_rules()) {
     for (std::size_t i = 0; i < kCampaigns; ++i) {
-      candidates_.push_back({.campaign = ledger::id_hash(campaign_id(i)), .creative = 0});
+      candidates_.push_back({.campaign = ledger::id_hash(bench::campaign_id(i)), .creative = 0});
     }
     verdicts_.resize(kCampaigns);
   }
@@ -221,54 +210,37 @@ std::array<Tally, 4> simulate(std::size_t users, std::uint64_t seed, const Pace&
 
 /// The shares, in percent, of each pace.
 void report(bench::PartResult& result, std::size_t users, std::uint64_t seed) {
-  std::vector<bench::PartResult::Column> columns;
-  for (std::size_t way = 0; way < kWayNames.size(); ++way) {
-    columns.push_back({std::string(kWayNames[way]), std::string(kWayTitles[way]) + " %", 2});
-  }
   result.table(
       "over_delivery", "Impressions beyond the cap, percent",
       fmt::format("Cap {} per 24 h; {} people, seed {}; beacons of median 1 s, p99 30 s, a "
                   "minute at worst. Nothing: checks see the ledger alone; else with "
                   "note_shown.",
                   kCap, users, seed),
-      columns);
-  for (std::size_t row = 0; row < kPaces.size(); ++row) {
-    const Pace& pace = kPaces[row];
+      kWays);
+  for (const Pace& pace : kPaces) {
     const auto tallies = simulate(users, seed, pace);
-    std::vector<std::pair<std::string, double>> numbers;
+    bench::Numbers percents;
     for (std::size_t way = 0; way < tallies.size(); ++way) {
-      const double percent = 100 * tallies[way].share();
-      numbers.emplace_back(kWayNames[way], percent);
-      if (row == kUsualPace) {
-        result.number(fmt::format("over_delivery_{}", kWayNames[way]), tallies[way].share());
+      percents[kWays[way].key] = 100 * tallies[way].share();
+      if (&pace == &kPaces[kUsualPace]) {
+        result.number("over_delivery_" + kWays[way].key, tallies[way].share());
       }
     }
     result.row("over_delivery", fmt::format("{}_pages_{}_slots", pace.pages_per_minute, pace.slots),
                fmt::format("{} pages per minute, {} {}", pace.pages_per_minute, pace.slots,
                            pace.slots == 1 ? "slot" : "slots"),
-               numbers);
+               percents);
   }
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::size_t users = 20'000;
+  bench::PartFlags flags;
+  flags.users = 20'000;
   std::uint64_t seed = 1;
-  std::string json = "/dev/stdout";
   CLI::App app("Simulates impressions beyond a cap.", "over_delivery");
-  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-  app.add_option("--users", users, "How many people")->capture_default_str();
-  app.add_option("--seed", seed, "Of everything that chance decides")->capture_default_str();
-  app.add_option("--json", json, "Where the result goes")->capture_default_str();
-  CLI11_PARSE(app, argc, argv);
-  try {
-    bench::PartResult result("over_delivery");
-    report(result, users, seed);
-    result.write(json);
-    return 0;
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "over_delivery: %s\n", error.what());
-    return 1;
-  }
+  app.add_option("--seed", seed, "Of everything that chance decides");
+  return run_part(app, argc, argv, flags,
+                  [&](bench::PartResult& result) { report(result, flags.users, seed); });
 }

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "redis/client.h"
-#include "redis/redis_store.h"
 
 namespace fcap::bench {
 namespace {
@@ -36,8 +35,7 @@ CheckWorkload usual_workload(std::size_t users) {
 std::unique_ptr<Checker> make_checker(const RedisConsole& console, const CheckWorkload& workload,
                                       std::size_t mget_keys_max) {
   CheckerOptions options;
-  options.redis.addresses = {console.address()};
-  options.redis.database = console.database();
+  options.redis = console.options();
   options.redis.mget_keys_max = mget_keys_max;
   options.key_prefix = workload.key_prefix;
   options.deadline = kDeadline;
@@ -48,11 +46,10 @@ std::unique_ptr<Checker> make_checker(const RedisConsole& console, const CheckWo
   std::unique_ptr<Checker> checker = std::move(made).value();
   checker->set_rules(workload.rules);
   const Candidate any{workload.campaigns.front(), {}};
-  for (int tries = 0; checker->check(workload.users.front(), {&any, 1}).reason != Reason::kPassed;
-       ++tries) {
-    if (tries == 1000) throw std::runtime_error("the Checker does not reach Redis");
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
+  const auto reads = [&] {
+    return checker->check(workload.users.front(), {&any, 1}).reason == Reason::kPassed;
+  };
+  if (!testing::wait_until(reads)) throw std::runtime_error("the Checker does not reach Redis");
   return checker;
 }
 
@@ -62,24 +59,23 @@ std::vector<Candidate> candidates_of(const CheckWorkload& workload) {
   return candidates;
 }
 
-AsyncChecks::AsyncChecks(const RedisConsole& console, const CheckWorkload& workload,
-                         std::size_t in_flight, std::size_t mget_keys_max)
+CheckLoad::CheckLoad(const RedisConsole& console, const CheckWorkload& workload,
+                     std::size_t callers, std::size_t mget_keys_max)
     : workload_(workload),
-      in_flight_(in_flight),
+      callers_(callers),
       candidates_(candidates_of(workload)),
       checker_(make_checker(console, workload, mget_keys_max)) {}
 
 void AsyncChecks::start() {
   // Chosen before the first answer chooses.
   const std::size_t first = turn_;
-  turn_ += in_flight_;
-  running_ = in_flight_;
-  for (std::size_t i = 0; i < in_flight_; ++i) submit(first + i);
+  turn_ += callers_;
+  running_ = callers_;
+  for (std::size_t i = 0; i < callers_; ++i) submit(first + i);
 }
 
 void AsyncChecks::submit(std::size_t turn) {
-  const std::string& user = workload_.users[turn % workload_.users.size()];
-  checker_->check_async(user, candidates_, {}, [this](const CheckResult& result) {
+  checker_->check_async(user(turn), candidates_, {}, [this](const CheckResult& result) {
     count(result.reason == Reason::kPassed);
     if (should_stop()) {
       running_.fetch_sub(1);
@@ -88,13 +84,6 @@ void AsyncChecks::submit(std::size_t turn) {
     }
   });
 }
-
-BlockingChecks::BlockingChecks(const RedisConsole& console, const CheckWorkload& workload,
-                               std::size_t callers, std::size_t mget_keys_max)
-    : workload_(workload),
-      callers_(callers),
-      candidates_(candidates_of(workload)),
-      checker_(make_checker(console, workload, mget_keys_max)) {}
 
 void BlockingChecks::start() {
   running_ = callers_;
@@ -105,15 +94,9 @@ void BlockingChecks::start() {
 
 void BlockingChecks::call(std::size_t turn) {
   while (!should_stop()) {
-    const std::string& user = workload_.users[turn++ % workload_.users.size()];
-    count(checker_->check(user, candidates_).reason == Reason::kPassed);
+    count(checker_->check(user(turn++), candidates_).reason == Reason::kPassed);
   }
   running_.fetch_sub(1);
-}
-
-void BlockingChecks::stopped() {
-  for (std::thread& thread : threads_) thread.join();
-  threads_.clear();
 }
 
 class LayoutRequests::OneRequest final : public redis::Request {

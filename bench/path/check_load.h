@@ -41,39 +41,46 @@ std::unique_ptr<Checker> make_checker(const RedisConsole& console, const CheckWo
 
 std::vector<Candidate> candidates_of(const CheckWorkload& workload);
 
-/// check_async(): a number of checks always in flight; each answer starts the next.
-class AsyncChecks final : public Load {
+/// Checks by `callers`, through a Checker that coalesces up to `mget_keys_max` keys.
+class CheckLoad : public Load {
  public:
-  AsyncChecks(const RedisConsole& console, const CheckWorkload& workload, std::size_t in_flight,
-              std::size_t mget_keys_max);
+  CheckLoad(const RedisConsole& console, const CheckWorkload& workload, std::size_t callers,
+            std::size_t mget_keys_max);
 
- private:
-  void start() override;
-  void submit(std::size_t turn);
-
-  const CheckWorkload& workload_;
-  std::size_t in_flight_;
-  std::vector<Candidate> candidates_;
-  std::size_t turn_ = 0;  // the I/O thread's, once answers come
-  std::unique_ptr<Checker> checker_;
-};
-
-/// check(): as many threads as callers.
-class BlockingChecks final : public Load {
- public:
-  BlockingChecks(const RedisConsole& console, const CheckWorkload& workload, std::size_t callers,
-                 std::size_t mget_keys_max);
-
- private:
-  void start() override;
-  void stopped() override;
-  void call(std::size_t turn);
+ protected:
+  [[nodiscard]] const std::string& user(std::size_t turn) const {
+    return workload_.users[turn % workload_.users.size()];
+  }
 
   const CheckWorkload& workload_;
   std::size_t callers_;
   std::vector<Candidate> candidates_;
   std::unique_ptr<Checker> checker_;
-  std::vector<std::thread> threads_;
+};
+
+/// check_async(): as many checks as callers always in flight; each answer starts the next.
+class AsyncChecks final : public CheckLoad {
+ public:
+  using CheckLoad::CheckLoad;
+
+ private:
+  void start() override;
+  void submit(std::size_t turn);
+
+  std::size_t turn_ = 0;  // the I/O thread's, once answers come
+};
+
+/// check(): as many threads as callers.
+class BlockingChecks final : public CheckLoad {
+ public:
+  using CheckLoad::CheckLoad;
+
+ private:
+  void start() override;
+  void stopped() override { threads_.clear(); }
+  void call(std::size_t turn);
+
+  std::vector<std::jthread> threads_;
 };
 
 /// A layout's requests: a number of them always in flight over one connection.

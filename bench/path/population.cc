@@ -1,10 +1,10 @@
 #include "path/population.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <random>
-#include <stdexcept>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "ledger/encode.h"
 #include "ledger/ids.h"
@@ -12,36 +12,9 @@
 #include "peers/command_words.h"
 
 namespace fcap::bench {
-namespace {
-
-constexpr std::size_t kAdvertisers = 3;
-constexpr std::size_t kUsersATime = 200;
-
-// Sends what `append` gives for each user, many users at a time.
-template <typename Append>
-void send_users(RedisConsole& console, std::size_t users, Append append) {
-  for (std::size_t first = 0; first < users; first += kUsersATime) {
-    std::string wire;
-    std::uint32_t commands = 0;
-    for (std::size_t user = first; user < std::min(first + kUsersATime, users); ++user) {
-      commands += append(wire, user);
-    }
-    console.run(std::move(wire), commands);
-  }
-}
-
-}  // namespace
 
 std::string user_id(std::size_t i) {
-  char text[40];
-  std::snprintf(text, sizeof text, "00000000-0000-4000-8000-%012zu", i);
-  return text;
-}
-
-std::vector<std::string> user_ids(std::size_t users) {
-  std::vector<std::string> ids;
-  for (std::size_t i = 0; i < users; ++i) ids.push_back(user_id(i));
-  return ids;
+  return fmt::format("00000000-0000-4000-8000-{:012}", i);
 }
 
 std::string campaign_id(std::size_t i) {
@@ -61,15 +34,14 @@ std::vector<Impression> impressions_of(const Population& population,
   std::mt19937_64 random(user);
   std::vector<Impression> impressions;
   for (std::size_t c = 0; c < population.campaigns; ++c) {
-    const std::size_t begin = impressions.size();
+    const auto begin = static_cast<std::ptrdiff_t>(impressions.size());
     for (std::size_t i = 0; i < population.impressions; ++i) {
       const auto age_ms = static_cast<std::int64_t>(random() % kMonthMs);
       impressions.push_back({.time = kBenchNow - std::chrono::milliseconds(age_ms),
                              .campaign = campaigns[c],
                              .fingerprint = static_cast<std::uint32_t>(random())});
     }
-    std::sort(impressions.begin() + static_cast<std::ptrdiff_t>(begin), impressions.end(),
-              [](const Impression& a, const Impression& b) { return a.time < b.time; });
+    std::ranges::sort(impressions.begin() + begin, impressions.end(), {}, &Impression::time);
   }
   return impressions;
 }
@@ -91,8 +63,29 @@ std::string compacted_record(const std::vector<Impression>& impressions) {
       .record;
 }
 
+std::uint32_t append_record(std::string& wire, const std::string& key_prefix, std::size_t user,
+                            const std::string& record) {
+  if (record.empty()) return 0;
+  std::string key;
+  ledger::user_key(key_prefix, user_id(user), key);
+  redis::append_command(wire, {"SET", key, record, "EX", kRetentionS});
+  return 1;
+}
+
+void send_users(RedisConsole& console, std::size_t users, const AppendUser& append) {
+  constexpr std::size_t kUsersATime = 200;
+  for (std::size_t first = 0; first < users; first += kUsersATime) {
+    std::string wire;
+    std::uint32_t commands = 0;
+    for (std::size_t user = first; user < std::min(first + kUsersATime, users); ++user) {
+      commands += append(wire, user);
+    }
+    console.run(std::move(wire), commands);
+  }
+}
+
 void populate(RedisConsole& console, Layout& layout, const Population& population) {
-  for (const std::string_view script : layout.scripts()) console.call({"SCRIPT", "LOAD", script});
+  console.load(layout.traits().scripts);
   const auto campaigns = campaign_ids(population.campaigns);
   send_users(console, population.users, [&](std::string& wire, std::size_t user) {
     return layout.record(wire, user_id(user), impressions_of(population, campaigns, user));
@@ -101,22 +94,18 @@ void populate(RedisConsole& console, Layout& layout, const Population& populatio
 
 void populate_compacted(RedisConsole& console, const Population& population) {
   const auto campaigns = campaign_ids(population.campaigns);
-  std::string key;
   send_users(console, population.users, [&](std::string& wire, std::size_t user) {
-    const std::string record = compacted_record(impressions_of(population, campaigns, user));
-    ledger::user_key(population.key_prefix, user_id(user), key);
-    if (record.empty()) return 0U;
-    redis::append_command(wire, {"SET", key, record, "EX", kRetentionS});
-    return 1U;
+    return append_record(wire, population.key_prefix, user,
+                         compacted_record(impressions_of(population, campaigns, user)));
   });
 }
 
 std::shared_ptr<const RuleSet> make_rules(std::size_t campaigns) {
-  RuleSetSpec spec;
-  spec.version = 1;
+  constexpr std::size_t kAdvertisers = 3;
+  RuleSetSpec spec{.version = 1};
+  const auto advertiser = [](std::size_t i) { return "advertiser-" + std::to_string(i); };
   for (std::size_t c = 0; c < campaigns; ++c) {
-    const std::string advertiser = "advertiser-" + std::to_string(c % kAdvertisers);
-    spec.campaigns.push_back({.id = campaign_id(c), .advertiser_id = advertiser});
+    spec.campaigns.push_back({.id = campaign_id(c), .advertiser_id = advertiser(c % kAdvertisers)});
     spec.rules.push_back({.id = "cap-" + campaign_id(c),
                           .scope = Scope::kCampaign,
                           .target = campaign_id(c),
@@ -124,16 +113,13 @@ std::shared_ptr<const RuleSet> make_rules(std::size_t campaigns) {
                           .window = {.length = std::chrono::hours(24)}});
   }
   for (std::size_t a = 0; a < std::min(kAdvertisers, campaigns); ++a) {
-    const std::string advertiser = "advertiser-" + std::to_string(a);
-    spec.rules.push_back({.id = "cap-" + advertiser,
+    spec.rules.push_back({.id = "cap-" + advertiser(a),
                           .scope = Scope::kAdvertiser,
-                          .target = advertiser,
+                          .target = advertiser(a),
                           .limit = 100,
                           .window = {.length = std::chrono::days(7)}});
   }
-  auto built = RuleSet::build(std::move(spec), {});
-  if (!built.ok()) throw std::runtime_error(built.status().text());
-  return built.value();
+  return RuleSet::build(std::move(spec), {}).value();
 }
 
 }  // namespace fcap::bench

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -28,8 +30,8 @@ struct Population {
 
 /// "00000000-0000-4000-8000-000000000042".
 std::string user_id(std::size_t i);
-std::vector<std::string> user_ids(std::size_t users);
 std::string campaign_id(std::size_t i);
+/// For views into them.
 std::vector<std::string> campaign_ids(std::size_t campaigns);
 
 /// One user's impressions, the same in every layout: campaign by campaign, each ascending by time.
@@ -39,6 +41,13 @@ std::vector<Impression> impressions_of(const Population& population,
 
 /// The user's record as compaction leaves it.
 std::string compacted_record(const std::vector<Impression>& impressions);
+/// Appends the command that writes a record, if there is one; how many commands.
+std::uint32_t append_record(std::string& wire, const std::string& key_prefix, std::size_t user,
+                            const std::string& record);
+
+/// Sends the commands that `append` gives for each user, those of many users together.
+using AppendUser = std::function<std::uint32_t(std::string& wire, std::size_t user)>;
+void send_users(RedisConsole& console, std::size_t users, const AppendUser& append);
 
 /// Writes the population as the layout's writers would leave it.
 void populate(RedisConsole& console, Layout& layout, const Population& population);

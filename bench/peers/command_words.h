@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <charconv>
 #include <chrono>
 #include <cstdint>
@@ -11,8 +12,11 @@
 #include <fcap/time.h>
 
 #include "peers/layout.h"
+#include "redis/client.h"
+#include "redis/command.h"
+#include "redis/sha1.h"
 
-/// What the peers' commands are made of.
+/// What the peers' commands are made of, without an allocation.
 namespace fcap::bench {
 
 inline constexpr std::chrono::hours kSlidingWindow{24};
@@ -21,7 +25,7 @@ inline constexpr std::chrono::days kRetention{32};
 /// kRetention for EXPIRE.
 inline constexpr std::string_view kRetentionS = "2764800";
 
-/// A number as a word of a command, without an allocation.
+/// A number as a word of a command.
 class NumberWord {
  public:
   explicit NumberWord(std::int64_t number) noexcept
@@ -36,6 +40,16 @@ class NumberWord {
   std::size_t size_;
 };
 
+/// A script, called by its SHA.
+struct Script {
+  constexpr explicit Script(std::string_view its_text)
+      : text(its_text), hex(redis::sha1_hex(text)) {}
+  [[nodiscard]] constexpr std::string_view sha() const { return {hex.data(), hex.size()}; }
+
+  std::string_view text;
+  std::array<char, 40> hex;
+};
+
 /// Puts a key together in a buffer that is used again.
 inline std::string_view join(std::string& buffer, std::initializer_list<std::string_view> parts) {
   buffer.clear();
@@ -43,38 +57,36 @@ inline std::string_view join(std::string& buffer, std::initializer_list<std::str
   return buffer;
 }
 
-/// The month of an instant, UTC, as 202601.
-inline std::int64_t month_of(Instant time) noexcept {
-  const std::chrono::year_month_day date{std::chrono::floor<std::chrono::days>(time)};
-  return static_cast<std::int64_t>(static_cast<int>(date.year())) * 100 +
-         static_cast<std::int64_t>(static_cast<unsigned>(date.month()));
+/// Begins a command of `first` and `more` further words, which the caller appends.
+inline void begin_command(std::string& wire, std::initializer_list<std::string_view> first,
+                          std::size_t more) {
+  redis::append_word_count(wire, first.size() + more);
+  for (const std::string_view word : first) redis::append_word(wire, word);
 }
 
-/// Calls `visit` with each longest stretch of neighbours that are `alike`.
+/// Calls `visit` with each longest stretch of neighbours of one campaign that are `alike`.
 template <typename Alike, typename Visit>
 void for_each_stretch(std::span<const Impression> impressions, Alike alike, Visit visit) {
   std::size_t begin = 0;
   for (std::size_t i = 1; i <= impressions.size(); ++i) {
-    if (i < impressions.size() && alike(impressions[begin], impressions[i])) continue;
+    if (i < impressions.size() && impressions[begin].campaign == impressions[i].campaign &&
+        alike(impressions[begin].time, impressions[i].time)) {
+      continue;
+    }
     visit(impressions.subspan(begin, i - begin));
     begin = i;
   }
 }
 
-inline bool same_campaign(const Impression& a, const Impression& b) noexcept {
-  return a.campaign == b.campaign;
-}
-
-inline bool same_campaign_and_month(const Impression& a, const Impression& b) noexcept {
-  return a.campaign == b.campaign && month_of(a.time) == month_of(b.time);
-}
-
-/// A count that a server stored as text; absent: 0. False: the reply is not a count.
-inline bool read_count(const redis::Reply& reply, std::uint32_t& count) noexcept {
-  if (reply.kind == redis::Reply::Kind::kNil) return true;
-  if (reply.kind != redis::Reply::Kind::kString) return false;
-  const char* const end = reply.text.data() + reply.text.size();
-  return std::from_chars(reply.text.data(), end, count).ptr == end;
+/// Reads an array of one element per count. False: it is no such array, or `read_one` says so.
+template <typename ReadOne>
+bool read_each(const redis::Reply& reply, std::span<std::uint32_t> counts, ReadOne read_one) {
+  if (reply.elements.size() != counts.size()) return false;
+  bool all = true;
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    all = read_one(reply.elements[i], counts[i]) && all;
+  }
+  return all;
 }
 
 }  // namespace fcap::bench

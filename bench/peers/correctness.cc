@@ -9,19 +9,18 @@
 namespace fcap::bench {
 namespace {
 
+using namespace std::chrono_literals;
 using std::chrono::days;
-using std::chrono::hours;
-using std::chrono::minutes;
-using std::chrono::seconds;
 
 // 2026-01-31T12:00:00Z, a Saturday.
 constexpr Instant kNow = instant_from_ms(1'769'860'800'000);
 constexpr Instant kMonthBegins = instant_from_ms(1'767'225'600'000);
+constexpr auto kMonthAge = kNow - kMonthBegins;
 
 struct Event {
-  std::size_t campaign;  ///< index into kCampaigns
-  Instant time;
-  std::uint32_t fingerprint;
+  std::size_t campaign;           ///< "c-1" or "c-2"
+  std::chrono::milliseconds age;  ///< at kNow
+  std::uint32_t fingerprint = 0;  ///< 0: of its own
   std::size_t user = 0;
 };
 
@@ -29,111 +28,79 @@ struct Case {
   std::string_view name;
   std::vector<Event> events;  ///< in the order of recording
   std::array<std::uint32_t, 2> expected;
-  Instant now = kNow;
   std::optional<WindowKind> window = {};  ///< none: of every window
+  std::chrono::milliseconds asked_after = {};
   bool needs_counting_once = false;
   bool needs_late = false;
 };
 
-const std::vector<std::string>& campaigns() {
-  static const std::vector<std::string> ids = {"c-1", "c-2"};
-  return ids;
-}
-
-// What holds in every window.
-std::vector<Case> common_cases() {
+std::vector<Case> all_cases() {
+  using enum WindowKind;
   return {
-      {.name = "no history", .events = {}, .expected = {0, 0}},
-      {.name = "one event", .events = {{0, kNow - hours(1), 1}}, .expected = {1, 0}},
-      {.name = "events of one campaign add up",
-       .events = {{0, kNow - hours(3), 1}, {0, kNow - hours(2), 2}, {0, kNow - hours(1), 3}},
-       .expected = {3, 0}},
-      {.name = "campaigns are counted apart",
-       .events = {{0, kNow - hours(3), 1}, {1, kNow - hours(2), 2}, {1, kNow - hours(1), 3}},
-       .expected = {1, 2}},
-      {.name = "another user's events do not count",
-       .events = {{0, kNow - hours(2), 1}, {0, kNow - hours(1), 2, 1}},
-       .expected = {1, 0}},
-      {.name = "two events of one instant are two",
-       .events = {{0, kNow - hours(1), 1}, {0, kNow - hours(1), 2}},
-       .expected = {2, 0}},
+      {"no history", {}, {0, 0}},
+      {"one event", {{0, 1h}}, {1, 0}},
+      {"events of one campaign add up", {{0, 3h}, {0, 2h}, {0, 1h}}, {3, 0}},
+      {"campaigns are counted apart", {{0, 3h}, {1, 2h}, {1, 1h}}, {1, 2}},
+      {"another user's events do not count", {{0, 2h}, {0, 1h, 0, 1}}, {1, 0}},
+      {"two events of one instant are two", {{0, 1h}, {0, 1h}}, {2, 0}},
       {.name = "an event that comes twice counts once",
-       .events = {{0, kNow - hours(1), 1}, {0, kNow - hours(1), 1}},
+       .events = {{0, 1h, 7}, {0, 1h, 7}},
        .expected = {1, 0},
        .needs_counting_once = true},
       {.name = "an event that comes late counts",
-       .events = {{0, kNow - hours(1), 1}, {0, kNow - hours(2), 2}},
+       .events = {{0, 1h}, {0, 2h}},
        .expected = {2, 0},
        .needs_late = true},
       {.name = "a late event of before the window does not count",
-       .events = {{0, kNow - hours(1), 1}, {0, kMonthBegins - hours(1), 2}},
+       .events = {{0, 1h}, {0, kMonthAge + 1h}},
        .expected = {1, 0},
-       .window = WindowKind::kSliding,
+       .window = kSliding,
        .needs_late = true},
-  };
-}
-
-std::vector<Case> window_cases() {
-  return {
-      {.name = "sliding: an event exactly one window old no longer counts",
-       .events = {{0, kNow - hours(24), 1},
-                  {1, kNow - hours(24) + std::chrono::milliseconds(1), 2}},
-       .expected = {0, 1},
-       .window = WindowKind::kSliding},
-      {.name = "sliding: the window moves with the asking",
-       .events = {{0, kNow - hours(24), 1}, {0, kNow - hours(1), 2}},
-       .expected = {2, 0},
-       .now = kNow - seconds(1),
-       .window = WindowKind::kSliding},
-      {.name = "calendar: the month begins with its first instant",
-       .events = {{0, kMonthBegins - seconds(1), 1}, {1, kMonthBegins, 2}},
-       .expected = {0, 1},
-       .window = WindowKind::kCalendar},
-      {.name = "calendar: a new month starts from none",
-       .events = {{0, kNow - hours(1), 1}, {1, kNow, 2}},
-       .expected = {0, 0},
-       .now = kNow + hours(12),
-       .window = WindowKind::kCalendar},
+      {"sliding: an event exactly one window old no longer counts",
+       {{0, 24h}, {1, 24h - 1ms}},
+       {0, 1},
+       kSliding},
+      {"sliding: the window moves with the asking", {{0, 24h}, {0, 1h}}, {2, 0}, kSliding, -1s},
+      {"calendar: the month begins with its first instant",
+       {{0, kMonthAge + 1s}, {1, kMonthAge}},
+       {0, 1},
+       kCalendar},
+      {"calendar: a new month starts from none", {{0, 1h}, {1, 0h}}, {0, 0}, kCalendar, 12h},
       {.name = "calendar: a late event counts in its own month",
-       .events = {{0, kNow, 1}, {0, kMonthBegins - minutes(1), 2}},
+       .events = {{0, 0h}, {0, kMonthAge + 1min}},
        .expected = {1, 0},
-       .window = WindowKind::kCalendar,
+       .window = kCalendar,
        .needs_late = true},
-      {.name = "fixed: the window closes one length after its first event",
-       .events = {{0, kNow - days(30), 1}, {1, kNow - days(30) + seconds(1), 2}},
-       .expected = {0, 1},
-       .window = WindowKind::kFixed},
-      {.name = "fixed: later events do not move the end",
-       .events = {{0, kNow - days(30), 1}, {0, kNow - days(1), 2}},
-       .expected = {0, 0},
-       .window = WindowKind::kFixed},
-      {.name = "fixed: the next event after the end opens a new window",
-       .events = {{0, kNow - days(31), 1}, {0, kNow - days(2), 2}, {0, kNow - hours(1), 3}},
-       .expected = {1, 0},
-       .window = WindowKind::kFixed},
+      {"fixed: the window closes one length after its first event",
+       {{0, days(30)}, {1, days(30) - 1s}},
+       {0, 1},
+       kFixed},
+      {"fixed: later events do not move the end", {{0, days(30)}, {0, days(1)}}, {0, 0}, kFixed},
+      {"fixed: the next event after the end opens a new window",
+       {{0, days(31)}, {0, days(2)}, {0, 1h}},
+       {1, 0},
+       kFixed},
   };
 }
 
-std::string user_of(std::size_t case_number, std::size_t user) {
-  return "case-" + std::to_string(case_number) + "-user-" + std::to_string(user);
+bool allowed(const LayoutTraits& layout, const Case& item) {
+  return (!item.window || *item.window == layout.window) &&
+         (!item.needs_counting_once || layout.counts_once) &&
+         (!item.needs_late || layout.takes_late);
 }
 
-bool allowed(const Layout& layout, const Case& item) {
-  return (!item.window || *item.window == layout.window()) &&
-         (!item.needs_counting_once || layout.counts_once()) &&
-         (!item.needs_late || layout.takes_late());
-}
-
-bool passes(Layout& layout, RedisConsole& console, const Case& item, std::size_t number) {
+bool passes(Layout& layout, RedisConsole& console, const Case& item) {
+  const std::vector<std::string> campaigns = {"c-1", "c-2"};
+  const std::array<std::string, 2> users = {std::string(item.name), "another"};
+  std::uint32_t number = 100;
   for (const Event& event : item.events) {
     std::string wire;
-    const Impression impression{event.time, campaigns()[event.campaign], event.fingerprint};
-    const std::string user = user_of(number, event.user);
-    const std::uint32_t commands = layout.record(wire, user, {&impression, 1});
+    const Impression impression{kNow - event.age, campaigns[event.campaign],
+                                event.fingerprint > 0 ? event.fingerprint : ++number};
+    const std::uint32_t commands = layout.record(wire, users[event.user], {&impression, 1});
     console.run(std::move(wire), commands);
   }
-  const std::string user = user_of(number, 0);
-  const Question question{user, campaigns(), item.now};
+  const Question question{users[0], campaigns, kNow + item.asked_after};
   std::array<std::uint32_t, 2> counts = {};
   bool readable = true;
   std::string wire;
@@ -143,26 +110,22 @@ bool passes(Layout& layout, RedisConsole& console, const Case& item, std::size_t
   });
   if (readable && counts == item.expected) return true;
   std::fprintf(stderr, "%s: \"%s\": counted %u and %u, expected %u and %u%s\n",
-               std::string(layout.name()).c_str(), std::string(item.name).c_str(), counts[0],
-               counts[1], item.expected[0], item.expected[1], readable ? "" : " (unreadable)");
+               layout.traits().name.c_str(), users[0].c_str(), counts[0], counts[1],
+               item.expected[0], item.expected[1], readable ? "" : " (unreadable)");
   return false;
 }
 
 }  // namespace
 
-Correctness check_correctness(Layout& layout, RedisConsole& console) {
+Numbers check_correctness(Layout& layout, RedisConsole& console) {
   console.call({"FLUSHDB"});
-  for (const std::string_view script : layout.scripts()) console.call({"SCRIPT", "LOAD", script});
-  std::vector<Case> cases = common_cases();
-  for (Case& item : window_cases()) cases.push_back(std::move(item));
-  Correctness result;
-  for (std::size_t i = 0; i < cases.size(); ++i) {
-    if (!allowed(layout, cases[i])) {
-      ++result.skipped;
-    } else if (passes(layout, console, cases[i], i)) {
-      ++result.passed;
+  console.load(layout.traits().scripts);
+  Numbers result = {{"passed", 0}, {"failed", 0}, {"skipped", 0}};
+  for (const Case& item : all_cases()) {
+    if (!allowed(layout.traits(), item)) {
+      ++result["skipped"];
     } else {
-      ++result.failed;
+      ++result[passes(layout, console, item) ? "passed" : "failed"];
     }
   }
   console.call({"FLUSHDB"});

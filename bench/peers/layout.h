@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <fcap/time.h>
@@ -33,6 +34,16 @@ struct Question {
   Instant now;
 };
 
+/// What a layout is and can do.
+struct LayoutTraits {
+  std::string name;   ///< as in flags and JSON
+  std::string title;  ///< as in tables
+  WindowKind window = WindowKind::kSliding;
+  bool counts_once = true;  ///< an event that is recorded again still counts once
+  bool takes_late = true;   ///< an event recorded after a newer one counts where it belongs
+  std::vector<std::string_view> scripts = {};  ///< to be loaded before anything else
+};
+
 /// One way to keep frequency counts in Redis, written as those who propose it would write it well.
 /// It only makes commands and reads replies: all layouts travel over the same transport, so that
 /// the layout is what is compared.
@@ -40,22 +51,12 @@ struct Question {
 /// Not thread-safe; one Layout per thread.
 class Layout {
  public:
-  Layout() = default;
+  explicit Layout(LayoutTraits traits) : traits_(std::move(traits)) {}
   virtual ~Layout() = default;
   Layout(const Layout&) = delete;
   Layout& operator=(const Layout&) = delete;
 
-  /// As in flags and JSON.
-  [[nodiscard]] virtual std::string_view name() const = 0;
-  /// As in tables.
-  [[nodiscard]] virtual std::string_view title() const = 0;
-  [[nodiscard]] virtual WindowKind window() const = 0;
-  /// Whether an event that is recorded again still counts once.
-  [[nodiscard]] virtual bool counts_once() const = 0;
-  /// Whether an event recorded after a newer one counts where it belongs.
-  [[nodiscard]] virtual bool takes_late() const = 0;
-  /// To be loaded (SCRIPT LOAD) before anything else.
-  [[nodiscard]] virtual std::vector<std::string_view> scripts() const { return {}; }
+  [[nodiscard]] const LayoutTraits& traits() const noexcept { return traits_; }
 
   /// Appends the commands that record impressions of one user, those of one campaign side by side
   /// and ascending by time. Returns how many commands.
@@ -67,13 +68,13 @@ class Layout {
   /// first. False: that is no reply to it.
   [[nodiscard]] virtual bool read(const Question& question, std::uint32_t index,
                                   const redis::Reply& reply, std::span<std::uint32_t> counts) = 0;
+
+ private:
+  const LayoutTraits traits_;
 };
 
 std::unique_ptr<Layout> make_ledger_layout(WindowKind window = WindowKind::kSliding);
 std::unique_ptr<Layout> make_zset_layout();
-std::unique_ptr<Layout> make_counter_keys_layout();
-std::unique_ptr<Layout> make_calendar_hash_layout();
-std::unique_ptr<Layout> make_window_hash_layout();
 std::unique_ptr<Layout> make_lua_log_layout();
 
 /// All but the ledger.

@@ -3,17 +3,12 @@
 // correctness.
 #include "ledger/ledger.h"
 
-#include <cstdio>
-#include <cstdlib>
-
 #include <fcap/rule_set.h>
 
 #include "ledger/encode.h"
 #include "ledger/ids.h"
 #include "ledger/user_key.h"
 #include "peers/command_words.h"
-#include "peers/layout.h"
-#include "redis/client.h"
 #include "rules/evaluate.h"
 
 namespace fcap::bench {
@@ -33,23 +28,13 @@ Window window_of(WindowKind kind) {
 
 class LedgerLayout final : public Layout {
  public:
-  // A limit of 1, so that a verdict says the count wherever there is one.
-  explicit LedgerLayout(WindowKind window) : window_(window) {
+  explicit LedgerLayout(WindowKind window)
+      : Layout({.name = "ledger", .title = "ledger: one record per user, GET", .window = window}) {
+    // A limit of 1, so that a verdict says the count wherever there is one.
     RuleSetSpec spec;
     spec.rules.push_back({.id = "each", .target = "*", .limit = 1, .window = window_of(window)});
-    auto built = RuleSet::build(std::move(spec), {.retention = kRetention});
-    if (!built.ok()) {
-      std::fprintf(stderr, "%s\n", built.status().text().c_str());
-      std::abort();
-    }
-    rules_ = built.value();
+    rules_ = RuleSet::build(std::move(spec), {.retention = kRetention}).value();
   }
-
-  std::string_view name() const override { return "ledger"; }
-  std::string_view title() const override { return "ledger: one record per user, GET"; }
-  WindowKind window() const override { return window_; }
-  bool counts_once() const override { return true; }
-  bool takes_late() const override { return true; }
 
   std::uint32_t record(std::string& wire, std::string_view user,
                        std::span<const Impression> impressions) override {
@@ -91,7 +76,6 @@ class LedgerLayout final : public Layout {
   }
 
  private:
-  const WindowKind window_;
   std::shared_ptr<const RuleSet> rules_;
   rules::Evaluator evaluator_;
   ledger::Ledger ledger_;

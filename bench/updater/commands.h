@@ -11,8 +11,8 @@ namespace fcap::bench {
 /// compaction, which is not under way while events arrive: the updater is killed.
 std::string record_commands(const Servers& servers, const std::string& topic, std::uint64_t events);
 
-/// What Redis alone takes: sends recorded commands as fast as it reads them, from memory, and
-/// counts the replies.
+/// What Redis alone takes: sends recorded commands as fast as it reads them, from memory, until it
+/// has executed all of them.
 Numbers measure_commands(const Servers& servers, const std::string& commands, std::uint64_t events);
 
 }  // namespace fcap::bench

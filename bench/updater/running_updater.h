@@ -1,37 +1,43 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
-#include <filesystem>
-#include <map>
-#include <optional>
 #include <string>
 
-#include "updater/processes.h"
+#include "harness/redis_console.h"
 
 namespace fcap::bench {
 
-/// What was measured, by the names of the table's columns.
-using Numbers = std::map<std::string, double>;
+/// A Kafka of the part's own, with three topics of four partitions.
+class PartKafka {
+ public:
+  static constexpr const char* kFilled = "impressions";
+  static constexpr const char* kLive = "live";
+  static constexpr const char* kSlow = "slow";
 
-/// The servers of a run, and where the programs lie.
-struct Servers {
-  std::string brokers;
-  int broker_pid = 0;
-  std::string redis;  ///< host:port
-  int redis_pid = 0;
-  std::string updater = "updater/fcap-updater";  ///< the program
-  std::filesystem::path directory;               ///< for files of the run
+  PartKafka();
+  [[nodiscard]] const std::string& brokers() const { return service_.value("brokers"); }
+  [[nodiscard]] int pid() const { return std::stoi(service_.value("pid")); }
+
+ private:
+  testing::TemporaryDirectory directory_;
+  testing::Service service_{"kafka", directory_.path()};
 };
 
-/// Where the work of Redis, and of what is measured, goes. The broker is with what is measured.
-inline constexpr int kRedisCore = 0;
-inline constexpr int kClientCore = 1;
+struct Servers {
+  PartKafka kafka;  // before the other, which leaves this process one core
+  PartRedis redis;
+  testing::TemporaryDirectory directory;  ///< for files of the run
+
+  /// The CPU time of a process and of both servers.
+  [[nodiscard]] Meter meter(int client_pid) const;
+};
 
 /// Writes a configuration of fcap-updater for a group of its own, so that it starts at the topic's
 /// beginning. `gap_messages_min`: how many lost messages of a partition are read again beside the
 /// live ones; 0: none are.
-std::filesystem::path write_config(const Servers& servers, const std::string& topic,
-                                   const std::string& redis, std::uint64_t gap_messages_min = 0);
+std::string write_config(const Servers& servers, const std::string& topic, const std::string& redis,
+                         std::uint64_t gap_messages_min = 0);
 
 /// The real fcap-updater, running on the client's core. Throws when it does not start.
 class RunningUpdater {
@@ -39,25 +45,21 @@ class RunningUpdater {
   RunningUpdater(const Servers& servers, const std::string& topic, const std::string& redis,
                  std::uint64_t gap_messages_min = 0);
 
-  void wait_until_ready() const;
   /// Watches it until Redis has acknowledged so many events, by its metrics page and by /proc: from
   /// the first acknowledged event seen to the last.
   [[nodiscard]] Numbers drain(std::uint64_t events) const;
-  /// How many offsets are in gaps.
-  [[nodiscard]] std::uint64_t gap_offsets() const;
-  /// How many messages of gaps have been read.
-  [[nodiscard]] std::uint64_t gap_messages() const;
-  /// Until it has noticed a loss that is large enough.
-  void wait_for_gap() const;
-  void end(int signal) { (void)process_.end(signal); }
+  void wait_until_ready() const;
+  /// Of its metrics page; 0 if it is not there.
+  [[nodiscard]] double metric(const std::string& name) const;
+  void end(int signal);
 
  private:
   /// The answer of its HTTP server.
   [[nodiscard]] std::string get(const std::string& path) const;
 
   const Servers& servers_;
-  ChildProcess process_;
-  int port_ = 0;
+  testing::Process process_;
+  std::string port_;
 };
 
 }  // namespace fcap::bench

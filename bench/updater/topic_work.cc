@@ -3,27 +3,27 @@
 #include <atomic>
 #include <chrono>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "events/event_decoder.h"
-#include "harness/redis_console.h"
-#include "updater/meter.h"
+#include "kafka/consumer.h"
+#include "support/kafka_broker.h"
+#include "updater/arrivals.h"
 #include "updater/pipeline/coalescer.h"
 #include "updater/pipeline/intake.h"
-#include "updater/session_stream.h"
-#include "updater/topic_producer.h"
-#include "updater/topic_reader.h"
 
 namespace fcap::bench {
 namespace {
 
-using base::wall_now;
 using std::chrono::steady_clock;
 using updater::Intake;
 
@@ -31,13 +31,65 @@ constexpr std::size_t kReadBatch = 5000;
 constexpr std::size_t kWriteBatch = 500;
 constexpr std::chrono::seconds kAnswer{60};
 constexpr std::chrono::seconds kBetweenCommits{1};
+constexpr std::chrono::milliseconds kMoreWait{5};  // the updater's batch_wait
 constexpr std::chrono::days kWindow{30};
 constexpr std::string_view kExpirySeconds = "2592000";
 
-Intake::Fate classify(Intake& intake, const rd_kafka_message_t& message, Instant now) {
-  return intake.classify(std::string_view(static_cast<const char*>(message.payload), message.len),
-                         {now, now});
-}
+/// The updater's own consumer, with the updater's settings, from the beginning of the topic. Throws
+/// when it cannot start or nothing comes.
+class TopicReader {
+ public:
+  TopicReader(const Servers& servers, std::size_t batch_messages_max) : batch_(batch_messages_max) {
+    kafka::ConsumerOptions options;
+    options.connection.brokers = servers.kafka.brokers();
+    options.topics = {PartKafka::kFilled};
+    options.group_id = "bench-reader";
+    auto made = kafka::Consumer::create(options, {}, {});
+    if (!made.ok()) throw std::runtime_error(made.status().text());
+    consumer_ = std::move(made).value();
+    const std::int32_t partitions = consumer_->partition_count({}, kAnswer).value();
+    for (std::int32_t p = 0; p < partitions; ++p) {
+      next_.push_back({{{}, p}, kafka::PartitionOffset::kBeginning});
+    }
+    const Status assigned = consumer_->assign(next_);
+    if (!assigned.ok()) throw std::runtime_error(assigned.text());
+  }
+
+  /// The next messages; valid until the next call.
+  std::span<rd_kafka_message_t* const> read() {
+    const auto until = steady_clock::now() + kAnswer;
+    // A poll may give nothing but the news that some partition has ended.
+    do {
+      (void)consumer_->poll(batch_, kAnswer, kMoreWait);
+    } while (batch_.messages().empty() && steady_clock::now() < until);
+    if (batch_.messages().empty()) throw std::runtime_error("nothing comes from the topic");
+    for (const rd_kafka_message_t* message : batch_.messages()) {
+      next_[static_cast<std::size_t>(message->partition)].offset = message->offset + 1;
+    }
+    return batch_.messages();
+  }
+
+  /// Commits what read() has given so far, without waiting.
+  void commit() {
+    std::vector<kafka::PartitionOffset> known = next_;
+    std::erase_if(known, [](const kafka::PartitionOffset& at) { return at.offset <= 0; });
+    consumer_->commit_async(known);
+  }
+
+  /// Whether it is an event; then intake() has it.
+  bool decode(const rd_kafka_message_t& message, Instant now) {
+    const std::string_view text(static_cast<const char*>(message.payload), message.len);
+    return intake_.classify(text, {now, now}) == Intake::Fate::kWrite;
+  }
+  Intake& intake() noexcept { return intake_; }
+
+ private:
+  std::unique_ptr<kafka::Consumer> consumer_;
+  kafka::MessageBatch batch_;
+  std::vector<kafka::PartitionOffset> next_;
+  std::unique_ptr<events::EventDecoder> decoder_ = events::make_json_event_decoder();
+  Intake intake_{*decoder_, {}};
+};
 
 /// A batch of commands on its way; used again and again.
 class WriteBatch final : public redis::Request {
@@ -82,57 +134,44 @@ class WriteBatch final : public redis::Request {
 
 }  // namespace
 
-double fill_topic(const Servers& servers, const std::string& topic, std::uint64_t events,
-                  std::size_t users) {
-  // An hour back: none of it lies in the future or past the retention.
-  SessionStream stream({.users = users, .start = wall_now() - std::chrono::hours(1)});
-  TopicProducer producer({.brokers = servers.brokers, .topic = topic});
-  std::string message;
+double fill_topic(const Servers& servers, const std::string& topic, std::uint64_t events) {
+  const std::vector<Arrival> arrivals = make_arrivals(events, events / 10);
+  testing::KafkaProducer producer(servers.kafka.brokers());
   std::uint64_t bytes = 0;
   for (std::uint64_t i = 0; i < events; ++i) {
-    const Arrival arrival = stream.next();
-    const std::string key = uuid(kUserIds, arrival.user);
-    write_message(arrival, key, message);
-    producer.send(key, message);
+    const std::string user = uuid(kUserIds, arrivals[i].user);
+    const std::string message = message_of(arrivals[i], user, i);
+    producer.send(topic, user, message);
     bytes += message.size();
   }
   producer.flush();
   return static_cast<double>(bytes) / static_cast<double>(events);
 }
 
-Numbers measure_reading(const Servers& servers, const std::string& topic, std::uint64_t events,
-                        Stage stage) {
-  TopicReader reader(servers.brokers, topic, kReadBatch);
-  const auto decoder = events::make_json_event_decoder();
-  Intake intake(*decoder, {});
+Numbers measure_reading(const Servers& servers, std::uint64_t events, Stage stage) {
+  TopicReader reader(servers, kReadBatch);
   updater::Coalescer coalescer({});
   updater::WriteSet writes;
   const std::uint64_t before = reader.read().size();  // waits for the connection
-  const Meter meter(servers);
+  const Meter meter({{"client_cpu_us", getpid()}});
   std::uint64_t read = before;
   while (read < events) {
     const auto messages = reader.read();
-    const Instant now = wall_now();
+    const Instant now = base::wall_now();
     read += messages.size();
     if (stage == Stage::kRead) continue;
     for (const rd_kafka_message_t* message : messages) {
-      const bool writes_it = classify(intake, *message, now) == Intake::Fate::kWrite;
-      if (stage == Stage::kGroup && writes_it) coalescer.add(intake.event());
+      const bool is_event = reader.decode(*message, now);
+      if (stage == Stage::kGroup && is_event) coalescer.add(reader.intake().event());
     }
     if (stage == Stage::kGroup) coalescer.finish(writes);
   }
-  Numbers numbers = meter.per_event(read - before);
-  numbers.erase("redis_cpu_us");
-  numbers.erase("broker_cpu_us");
-  return numbers;
+  return meter.per("events", static_cast<double>(read - before));
 }
 
-Numbers measure_zset_writer(const Servers& servers, const std::string& topic, std::uint64_t events,
-                            std::size_t in_flight) {
+Numbers measure_zset_writer(const Servers& servers, std::uint64_t events, std::size_t in_flight) {
   RedisConsole console(servers.redis);
-  TopicReader reader(servers.brokers, topic, kWriteBatch);
-  const auto decoder = events::make_json_event_decoder();
-  Intake intake(*decoder, {});
+  TopicReader reader(servers, kWriteBatch);
   std::deque<WriteBatch> batches(in_flight);
   std::uint64_t read = 0;
   std::uint64_t acknowledged = 0;
@@ -144,16 +183,14 @@ Numbers measure_zset_writer(const Servers& servers, const std::string& topic, st
     acknowledged += batch.wait();
     if (!meter && acknowledged > 0) {
       before = acknowledged;
-      meter.emplace(servers);
+      meter = servers.meter(getpid());
     }
     if (read >= events) continue;
-    const Instant now = wall_now();
+    const Instant now = base::wall_now();
     const auto messages = reader.read();
     for (const rd_kafka_message_t* message : messages) {
-      if (classify(intake, *message, now) != Intake::Fate::kWrite) {
-        throw std::runtime_error("a message that is not an event");
-      }
-      batch.add(intake.event());
+      if (!reader.decode(*message, now)) throw std::runtime_error("a message is not an event");
+      batch.add(reader.intake().event());
     }
     read += messages.size();
     batch.send(console.client());
@@ -163,7 +200,7 @@ Numbers measure_zset_writer(const Servers& servers, const std::string& topic, st
       commit_due += kBetweenCommits;
     }
   }
-  return meter->per_event(acknowledged - before);
+  return meter->per("events", static_cast<double>(acknowledged - before));
 }
 
 }  // namespace fcap::bench

@@ -1,28 +1,35 @@
 #pragma once
 
-#include <initializer_list>
+#include <cstddef>
+#include <functional>
 #include <string>
-#include <utility>
 #include <vector>
 
+#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include "harness/load.h"
+#include "harness/measured.h"
 
 namespace fcap::bench {
+
+/// What every part is told.
+struct PartFlags {
+  std::string json = "/dev/stdout";
+  std::size_t users = 100'000;
+  double seconds = 2;      ///< of each measurement
+  std::size_t rounds = 5;  ///< of taking turns
+  bool quick = false;      ///< fewer steps of each series: shows that it runs
+};
 
 /// What one part of the benches found out, as the JSON object that bench/run merges: numbers at the
 /// top level, "tables" for people. bench/README.md describes it.
 class PartResult {
  public:
-  using Json = nlohmann::ordered_json;
-
   struct Column {
     std::string key;
     std::string title;
     int digits = 0;  ///< behind the point
   };
-  explicit PartResult(std::string part);
 
   void number(const std::string& key, double value);
   /// A number that could not be had, and why.
@@ -33,17 +40,21 @@ class PartResult {
              const std::vector<Column>& columns);
   /// `name` is stable, `title` is for people.
   void row(const std::string& table, const std::string& name, const std::string& title,
-           const std::vector<std::pair<std::string, double>>& numbers);
+           const Numbers& numbers);
 
   /// Throws std::runtime_error.
   void write(const std::string& file) const;
 
  private:
-  Json json_;
+  nlohmann::ordered_json json_ = nlohmann::ordered_json::object();
 };
 
-/// Columns and row of a Measurement, used by all tables of throughput.
+/// Columns of what Load::measure() finds.
 std::vector<PartResult::Column> throughput_columns();
-std::vector<std::pair<std::string, double>> throughput_numbers(const Measurement& measurement);
+
+/// Adds the flags, parses, lets `part` fill the result and writes it. What it throws becomes a
+/// message and an exit code.
+int run_part(CLI::App& app, int argc, char** argv, PartFlags& flags,
+             const std::function<void(PartResult&)>& part);
 
 }  // namespace fcap::bench

@@ -1,14 +1,17 @@
-#include "harness/part_result.h"
+#include "harness/part.h"
 
 #include <cmath>
+#include <cstdio>
+#include <exception>
 #include <fstream>
 #include <stdexcept>
 
 namespace fcap::bench {
+namespace {
 
-PartResult::PartResult(std::string part) {
-  json_["part"] = std::move(part);
-}
+using Json = nlohmann::ordered_json;
+
+}  // namespace
 
 void PartResult::number(const std::string& key, double value) {
   if (!std::isfinite(value)) return missing(key, "measured nothing");
@@ -23,8 +26,7 @@ void PartResult::missing(const std::string& key, const std::string& reason) {
 void PartResult::table(const std::string& id, const std::string& title, const std::string& note,
                        const std::vector<Column>& columns) {
   Json& table = json_["tables"][id];
-  table["title"] = title;
-  table["note"] = note;
+  table = {{"title", title}, {"note", note}};
   for (const Column& column : columns) {
     table["columns"].push_back(
         Json{{"key", column.key}, {"title", column.title}, {"digits", column.digits}});
@@ -33,7 +35,7 @@ void PartResult::table(const std::string& id, const std::string& title, const st
 }
 
 void PartResult::row(const std::string& table, const std::string& name, const std::string& title,
-                     const std::vector<std::pair<std::string, double>>& numbers) {
+                     const Numbers& numbers) {
   Json row = {{"name", name}, {"title", title}};
   for (const auto& [key, value] : numbers) {
     row[key] = std::isfinite(value) ? Json(value) : Json(nullptr);
@@ -53,11 +55,27 @@ std::vector<PartResult::Column> throughput_columns() {
           {"redis_cpu_us", "Redis CPU µs/request", 2}};
 }
 
-std::vector<std::pair<std::string, double>> throughput_numbers(const Measurement& measurement) {
-  return {{"requests_per_second", measurement.requests_per_second},
-          {"client_cpu_us", measurement.client_cpu_us},
-          {"redis_cpu_us", measurement.redis_cpu_us},
-          {"failed", static_cast<double>(measurement.failed)}};
+int run_part(CLI::App& app, int argc, char** argv, PartFlags& flags,
+             const std::function<void(PartResult&)>& part) {
+  // bench/run puts its own choice before its caller's.
+  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  app.option_defaults()->always_capture_default();
+  app.add_option("--json", flags.json, "Where the result goes");
+  app.add_option("--users", flags.users, "Users in Redis")->check(CLI::Range(500, 10'000'000));
+  app.add_option("--seconds", flags.seconds, "Of each measurement")->check(CLI::Range(0.05, 600.0));
+  app.add_option("--rounds", flags.rounds, "Turns that each of those compared takes")
+      ->check(CLI::Range(1, 1000));
+  app.add_flag("--quick", flags.quick, "Fewer steps of each series: shows that it runs");
+  CLI11_PARSE(app, argc, argv);
+  try {
+    PartResult result;
+    part(result);
+    result.write(flags.json);
+    return 0;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s: %s\n", app.get_name().c_str(), error.what());
+    return 1;
+  }
 }
 
 }  // namespace fcap::bench
