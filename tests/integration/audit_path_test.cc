@@ -73,7 +73,7 @@ TEST_F(AuditPath, AnAuditOfNothingIsAnError) {
   EXPECT_THAT(empty.errors, HasSubstr("the range holds no messages"));
   const Finished behind = fcap({"audit", "--from-offsets", "0,99999999,0"});
   EXPECT_EQ(behind.exit_code, 2);
-  EXPECT_THAT(behind.errors, HasSubstr("behind the end of partition 1"));
+  EXPECT_THAT(behind.errors, HasSubstr("beyond the end of partition 1"));
 }
 
 }  // namespace
