@@ -2,19 +2,23 @@
 
 #include <cstdlib>
 #include <fstream>
-#include <iterator>
 #include <optional>
 #include <regex>
 #include <stdexcept>
 #include <thread>
 
+#include <asio/connect.hpp>
 #include <asio/ip/tcp.hpp>
+#include <asio/read.hpp>
+#include <asio/write.hpp>
 #include <fmt/format.h>
 
 #include "test_paths.h"
 
 namespace fcap::bench {
 namespace {
+
+using asio::ip::tcp;
 
 constexpr std::chrono::minutes kDrain{5};
 // Each request for the metrics costs the updater about a fifth of a millisecond.
@@ -63,9 +67,16 @@ RunningUpdater::RunningUpdater(const Servers& servers, const std::string& topic,
 }
 
 std::string RunningUpdater::get(const std::string& path) const {
-  asio::ip::tcp::iostream stream("127.0.0.1", port_);
-  stream << "GET " << path << " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
-  return {std::istreambuf_iterator<char>(stream), {}};
+  asio::io_context context;
+  tcp::socket socket(context);
+  asio::connect(socket, tcp::resolver(context).resolve("127.0.0.1", port_));
+  asio::write(socket,
+              asio::buffer(fmt::format(
+                  "GET {} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", path)));
+  std::string answer;
+  std::error_code ended;
+  asio::read(socket, asio::dynamic_buffer(answer), ended);
+  return answer;
 }
 
 void RunningUpdater::wait_until_ready() const {

@@ -100,7 +100,7 @@ class UpdaterPart {
   }
   void empty_redis() { console_.call({"FLUSHALL", "SYNC"}); }
   double memory_per_user() {
-    return console_.number("memory", "used_memory") / static_cast<double>(more_.events / 10);
+    return console_.number("memory", "used_memory") / (static_cast<double>(more_.events) / 10);
   }
 
   /// What `measure` finds on an empty Redis, and what Redis received meanwhile.
@@ -201,7 +201,8 @@ class UpdaterPart {
     if (more_.live_step == 0) return 20'000;
     say("propagation: looking for the rate that the whole path keeps up with …");
     double kept_up = more_.live_step;
-    for (double rate = more_.live_step; rate <= kRateMax; rate += more_.live_step) {
+    for (int step = 1; step * more_.live_step <= kRateMax; ++step) {
+      const double rate = step * more_.live_step;
       const Numbers found = propagation(PartKafka::kLive, rate, 8, 4);
       if (found.at("unseen") > 0 || !(found.at("p50_ms") <= 100)) break;
       kept_up = rate;
