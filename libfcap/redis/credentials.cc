@@ -15,7 +15,7 @@
 namespace fcap::redis {
 namespace {
 
-constexpr std::chrono::milliseconds kLookEvery{5'000};
+constexpr std::chrono::milliseconds kFilesEvery{5'000};
 constexpr std::size_t kPasswordBytesMax = 65'536;
 
 Result<std::string> read_password(const std::string& path) {
@@ -82,7 +82,7 @@ void Credentials::run() {
   const base::LoopEvents events = thread_.events();
   for (;;) {
     std::array<pollfd, 2> polled{pollfd{events.stop, POLLIN, 0}, pollfd{events.wake, POLLIN, 0}};
-    ::poll(polled.data(), polled.size(), static_cast<int>(kLookEvery.count()));
+    ::poll(polled.data(), polled.size(), static_cast<int>(kFilesEvery.count()));
     if (polled[0].revents != 0) return;
     if (polled[1].revents != 0) {
       std::uint64_t count = 0;
