@@ -6,7 +6,6 @@
 #include <csignal>
 #include <stdexcept>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -14,6 +13,7 @@
 #include <unistd.h>
 
 #include "harness/part.h"
+#include "support/slow_redis.h"
 #include "test_paths.h"
 #include "updater/commands.h"
 #include "updater/propagation.h"
@@ -36,24 +36,6 @@ void say(fmt::format_string<Arguments...> text, Arguments&&... arguments) {
   fmt::print(stderr, text, std::forward<Arguments>(arguments)...);
   fmt::print(stderr, "\n");
 }
-
-/// A Redis that is stopped for 50 ms out of 51 as long as this lives. It takes about 10,000 appends
-/// per second.
-class SlowedRedis {
- public:
-  explicit SlowedRedis(const PartRedis& redis)
-      : thread_([pid = redis.pid()](const std::stop_token& stop) {
-          while (!stop.stop_requested()) {
-            ::kill(pid, SIGSTOP);
-            std::this_thread::sleep_for(std::chrono::milliseconds{50});
-            ::kill(pid, SIGCONT);
-            std::this_thread::sleep_for(std::chrono::milliseconds{1});
-          }
-        }) {}
-
- private:
-  std::jthread thread_;
-};
 
 class UpdaterPart {
  public:
@@ -176,12 +158,12 @@ class UpdaterPart {
     empty_redis();
     const std::string commands = record_commands(servers_, PartKafka::kSlow, events);
     measured_.keep("slow_limit", with_traffic(events, [&] {
-                     const SlowedRedis slowed(servers_.redis);
+                     const testing::SlowRedis slow(servers_.redis.pid());
                      return measure_commands(servers_, commands, events);
                    }));
     measured_.keep(
         "slow_updater", with_traffic(events, [&] {
-          const SlowedRedis slowed(servers_.redis);
+          const testing::SlowRedis slow(servers_.redis.pid());
           return RunningUpdater(servers_, PartKafka::kSlow, servers_.redis.address()).drain(events);
         }));
   }
@@ -277,8 +259,7 @@ class UpdaterPart {
     row("updater", "", "replay_again", "replay of what is there");
     result_.table(
         "slow", "Over a slow Redis",
-        fmt::format("{} events in a topic that lies ready; Redis is stopped for 50 ms out "
-                    "of 51.",
+        fmt::format("{} events in a topic that lies ready; Redis has a fiftieth of a core.",
                     slow_events()),
         {{"events_per_second", "events/s", 0},
          {"bytes_per_event", "bytes per event", 1},

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <chrono>
+#include <csignal>
+#include <ctime>
+#include <stop_token>
+#include <thread>
+
+#include <sys/types.h>
+
+namespace fcap::testing {
+
+/// Leaves a Redis a fiftieth of a core as long as this lives: about 10,000 appends per second, also
+/// where other processes are busy. After each millisecond it is stopped for 50 times as long as it
+/// has run.
+class SlowRedis {
+ public:
+  explicit SlowRedis(pid_t redis)
+      : thread_([redis](const std::stop_token& stop) {
+          constexpr std::chrono::milliseconds kTurn{1};
+          constexpr std::chrono::microseconds kUntilStopped{100};
+          auto before = used_by(redis);
+          while (!stop.stop_requested()) {
+            std::this_thread::sleep_for(kTurn);
+            ::kill(redis, SIGSTOP);
+            std::this_thread::sleep_for(kUntilStopped);
+            const auto used = used_by(redis);
+            std::this_thread::sleep_for(50 * (used - before));
+            before = used;
+            ::kill(redis, SIGCONT);
+          }
+        }) {}
+
+ private:
+  static std::chrono::nanoseconds used_by(pid_t process) {
+    clockid_t clock = {};
+    timespec used = {};
+    if (clock_getcpuclockid(process, &clock) == 0) clock_gettime(clock, &used);
+    return std::chrono::seconds{used.tv_sec} + std::chrono::nanoseconds{used.tv_nsec};
+  }
+
+  std::jthread thread_;
+};
+
+}  // namespace fcap::testing
