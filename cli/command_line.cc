@@ -323,6 +323,16 @@ Status take_config(const CLI::App& app, const CLI::App* command, Settings& setti
   return take_updater_config(settings.updater_config, is_given, settings);
 }
 
+// Not shown in the help: every user of the machine can read a command line.
+void add_password_options(CLI::App& app, AccessSettings& access) {
+  app.add_option("--redis-password", access.redis_password)
+      ->envname("FCAP_REDIS_PASSWORD")
+      ->group("");
+  app.add_option("--redis-sentinel-password", access.redis_sentinel_password)
+      ->envname("FCAP_REDIS_SENTINEL_PASSWORD")
+      ->group("");
+}
+
 int wrong_use(const std::vector<std::string>& mistakes, const CLI::App* command, Streams streams) {
   const std::string name = command == nullptr ? "fcap" : "fcap " + command->get_name();
   for (const std::string& mistake : mistakes) streams.err << name << ": " << mistake << "\n";
@@ -354,13 +364,7 @@ std::optional<int> parse_command_line(int argc, const char* const* argv, Setting
   const CLI::App* audit = add_audit(app, settings);
   const CLI::App* simulate = add_simulate(app, settings);
   const CLI::App* erase = add_erase(app, settings);
-  // Not shown in the help: every user of the machine can read a command line.
-  app.add_option("--redis-password", settings.access.redis_password)
-      ->envname("FCAP_REDIS_PASSWORD")
-      ->group("");
-  app.add_option("--redis-sentinel-password", settings.access.redis_sentinel_password)
-      ->envname("FCAP_REDIS_SENTINEL_PASSWORD")
-      ->group("");
+  add_password_options(app, settings.access);
   // For the build, which makes fcap(1) of it.
   bool man_page = false;
   app.add_flag("--man-page", man_page)->group("");

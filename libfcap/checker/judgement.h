@@ -26,6 +26,7 @@ namespace fcap::checker {
 /// impressions just shown, and caps that are certain. Does no I/O and has no threads.
 ///
 /// Thread safety: all functions from any thread.
+// NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): what threads write is aligned
 class Judgement {
  public:
   using Clock = std::chrono::steady_clock;

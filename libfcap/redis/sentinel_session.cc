@@ -103,7 +103,7 @@ Status SentinelSession::exchange(TimePoint until, std::size_t replies_expected) 
   while (left != 0) {
     if (Status sent = connection_.flush(); !sent.ok()) return sent;
     if (Status waited = wait(connection_.has_output(), until); !waited.ok()) return waited;
-    const Status received = connection_.receive([&](const Reply& reply) {
+    Status received = connection_.receive([&](const Reply& reply) {
       if (left == 0) return false;
       if (--left == 0) {
         master_ = read_master_address(reply, options_.sentinel_master);

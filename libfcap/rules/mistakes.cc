@@ -204,9 +204,9 @@ class KnownZones {
   std::map<std::string, std::string> why_not_;  ///< empty: the zone is known
 };
 
-std::string in_one_line(std::vector<std::string> texts) {
+std::string in_one_line(const std::vector<std::string>& texts) {
   std::string line;
-  for (std::string& text : texts) line.append(line.empty() ? "" : "; ").append(text);
+  for (const std::string& text : texts) line.append(line.empty() ? "" : "; ").append(text);
   return line;
 }
 

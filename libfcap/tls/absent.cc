@@ -33,11 +33,13 @@ Result<std::shared_ptr<Context>> Context::create(const RedisTls& /*options*/) {
 
 Stream::~Stream() = default;
 
+// NOLINTBEGIN(performance-unnecessary-value-param): as where there is TLS
 Result<std::unique_ptr<Stream>> Stream::create(std::shared_ptr<Context> /*context*/, int /*fd*/,
                                                const std::string& /*server_name*/,
                                                std::string /*server*/) {
   return absent();
 }
+// NOLINTEND(performance-unnecessary-value-param)
 
 Stream::Outcome Stream::handshake() {
   return Outcome::kFailed;
