@@ -18,7 +18,8 @@ class Durations {
   }
   [[nodiscard]] std::size_t count() const noexcept { return us_.size(); }
 
-  /// The value that `share` (0 to 1) of the recorded ones do not exceed; NaN when there are none.
+  /// The duration that `share` (0 to 1) of the recorded ones do not exceed; NaN if none was
+  /// recorded.
   double percentile_us(double share) {
     if (us_.empty()) return std::numeric_limits<double>::quiet_NaN();
     const double rank = std::ceil(share * static_cast<double>(us_.size())) - 1;

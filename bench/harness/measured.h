@@ -16,12 +16,12 @@ class Measured {
   void keep(const std::string& name, const Numbers& numbers);
   [[nodiscard]] bool has(const std::string& name) const { return rounds_.contains(name); }
 
-  /// The median over the rounds, NaN values left out; NaN if there is none.
+  /// The median over the rounds that have the value and not NaN; NaN if no round does.
   [[nodiscard]] double median(const std::string& name, const std::string& key) const;
   /// The medians of all keys, each by itself.
   [[nodiscard]] Numbers medians(const std::string& name) const;
   [[nodiscard]] double sum(const std::string& name, const std::string& key) const;
-  /// The median of the ratios within a round; NaN if there is none.
+  /// The median of the ratios within a round; NaN if no round has both values.
   [[nodiscard]] double ratio(const std::string& name, const std::string& to,
                              const std::string& key) const;
 

@@ -16,7 +16,8 @@ bool same_month(Instant first, Instant other) noexcept {
   return month_of(first) == month_of(other);
 }
 
-/// A number that a server stored as text; the rest of the text, null if there is none.
+/// Reads the number at the beginning of `text`. Returns where it ends; null if `text` does not
+/// begin with a number.
 template <typename Number>
 const char* read_number(std::string_view text, Number& number) noexcept {
   const auto read = std::from_chars(text.data(), text.data() + text.size(), number);

@@ -59,7 +59,7 @@ class Context {
 
   explicit Context(const RedisTls& options);
   Status load();
-  /// Gives a server's latest session; null if there is none.
+  /// A copy of the latest session with `server`; null if it has not issued one.
   [[nodiscard]] Session session(const std::string& server);
   void keep_session(const std::string& server, Session session);
   void count_handshake(bool resumed) noexcept;

@@ -36,7 +36,7 @@ class PostgresTls : public ::testing::Test {
   [[nodiscard]] std::string verified(const std::string& ca_file) const {
     return database_ + " sslmode=verify-full sslrootcert=" + ca_file;
   }
-  /// Whether its connection is encrypted, or why there is none.
+  /// Whether its connection is encrypted, or why it could not be made.
   static std::string outcome(const std::string& conninfo) {
     const postgres::PgWait wait{std::chrono::steady_clock::now() + std::chrono::seconds(60)};
     auto connection = postgres::PgConnection::connect(conninfo, wait);
