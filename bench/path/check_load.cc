@@ -33,9 +33,10 @@ CheckWorkload usual_workload(std::size_t users) {
 }
 
 std::unique_ptr<Checker> make_checker(const RedisConsole& console, const CheckWorkload& workload,
-                                      std::size_t mget_keys_max) {
+                                      std::size_t mget_keys_max, std::size_t direct_connections) {
   CheckerOptions options;
   options.redis = console.options();
+  options.redis.direct_connections = direct_connections;
   options.redis.mget_keys_max = mget_keys_max;
   options.key_prefix = workload.key_prefix;
   options.deadline = kDeadline;

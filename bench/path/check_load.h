@@ -37,7 +37,8 @@ inline std::size_t usual_mget_keys_max() {
 /// A Checker on the console's Redis, connected, with the workload's rules and a deadline that only
 /// a broken bench exceeds.
 std::unique_ptr<Checker> make_checker(const RedisConsole& console, const CheckWorkload& workload,
-                                      std::size_t mget_keys_max);
+                                      std::size_t mget_keys_max,
+                                      std::size_t direct_connections = 2);
 
 std::vector<Candidate> candidates_of(const CheckWorkload& workload);
 

@@ -105,6 +105,12 @@ struct RedisOptions {
 
   /// I/O threads, each with one connection per node. 1 serves several 100,000 requests/s.
   std::size_t io_threads = 1;
+  /// Connections for blocking checks, besides those of the I/O threads: a check sends and waits on
+  /// its caller's own thread, which saves two hand-overs between threads. It goes through an I/O
+  /// thread, which serves many at once for less, if none of these is idle or if as many requests
+  /// are under way there. They are made when the first blocking check asks for one. 0: none; up to
+  /// 64.
+  std::size_t direct_connections = 2;
   /// Operations waiting or in flight, over all threads; further ones fail at once (kOverloaded).
   std::size_t queue_operations_max = 65'536;
   /// GETs that wait together go out as one MGET of up to this many keys; 1: never.

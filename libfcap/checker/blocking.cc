@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include "checker/caller_state.h"
 #include "ledger/user_key.h"
 
 namespace fcap::checker {
@@ -39,6 +40,7 @@ struct Blocking::Call {
         deadline(begun + parts.judgement.deadline_of(asked)),
         options(asked) {}
 
+  CallerState caller;
   CallInside inside;
   bool timed;
   Clock::time_point begun;
@@ -72,7 +74,9 @@ Reason Blocking::prepare(const Call& call, std::string_view user,
 const ReadGroup::Read& Blocking::read_one(Call& call, std::string_view user, ReadGroup& group) {
   ledger::user_key(parts_.options.key_prefix, user, group.key);
   group.prepare(1);
-  group.start(parts_.store, 0, group.key, call.deadline);
+  if (!group.read_directly(parts_.direct, 0, group.key, call.deadline)) {
+    group.start(parts_.store, 0, group.key, call.deadline);
+  }
   call.inside.submitted();
   group.wait_until_left(0, call.deadline);
   if (call.timed) parts_.store_latency.add(Clock::now() - call.begun);
@@ -244,8 +248,10 @@ void Blocking::check_some(Call& call, std::span<const UserCandidates> users,
   }
   if (group->asked.empty()) return;
   group->prepare(group->asked.size());
+  const bool alone = group->asked.size() == 1;
   for (std::size_t read = 0; read < group->asked.size(); ++read) {
     ledger::user_key(parts_.options.key_prefix, users[group->asked[read]].user, group->key);
+    if (alone && group->read_directly(parts_.direct, read, group->key, call.deadline)) continue;
     group->start(parts_.store, read, group->key, call.deadline);
   }
   if (last) call.inside.submitted();

@@ -26,12 +26,14 @@ constexpr std::chrono::milliseconds kReadyPoll{5};
 class Checker::Impl {
  public:
   /// Throws std::bad_alloc and std::system_error. `store` is not null.
-  Impl(CheckerOptions given, std::shared_ptr<Store> store)
+  Impl(CheckerOptions given, std::shared_ptr<Store> store, bool owns_store)
       : options(std::move(given)),
         gate(options),
         sources(options, gate, [this] { let_go_of_rules(); }),
         judgement(options, gate, sources.current(), *store, counters),
         store_(std::move(store)),
+        owns_store_(owns_store),
+        direct_(dynamic_cast<redis::DirectReads*>(store_.get())),
         blocking(parts()),
         async(parts()) {}
 
@@ -56,7 +58,8 @@ class Checker::Impl {
 
  private:
   checker::Parts parts() {
-    return {options, gate, judgement, counters, check_latency, store_latency, room_, *store_};
+    return {options,       gate,  judgement, counters, check_latency,
+            store_latency, room_, *store_,   direct_};
   }
   void let_go_of_rules() noexcept {
     blocking.let_go_of_rules();
@@ -65,6 +68,8 @@ class Checker::Impl {
 
   checker::VerdictRoom room_;
   std::shared_ptr<Store> store_;
+  const bool owns_store_;
+  redis::DirectReads* const direct_;  // of store_; null: it cannot
 
  public:
   checker::Blocking blocking;
@@ -78,6 +83,7 @@ Checker::Impl::~Impl() {
   // A call that began before may still be on its way to the store: a callback may start the next
   // check, and the store's threads run callbacks until the store has ended. A call that begins from
   // here on sees that the Gate is closed.
+  if (owns_store_ && direct_ != nullptr) direct_->stop_reads();
   while (!counters.all_submitted()) std::this_thread::sleep_for(kLeavePoll);
   // The store that the Checker made ends here and completes all it has; a store of the host's may
   // live on, and what it still has is answered below.
@@ -113,7 +119,8 @@ Checker::~Checker() {
 Result<std::unique_ptr<Checker>> Checker::create(CheckerOptions options) {
   if (Status status = checker::check_options(options); !status.ok()) return status;
   std::shared_ptr<Store> store = options.store;
-  if (store == nullptr) {
+  const bool owns_store = store == nullptr;
+  if (owns_store) {
     if (!options.redis.log) options.redis.log = options.log;
     Result<std::unique_ptr<Store>> made = make_redis_store(options.redis);
     if (!made.ok()) return made.status();
@@ -124,7 +131,7 @@ Result<std::unique_ptr<Checker>> Checker::create(CheckerOptions options) {
     store->expect_config({.key_prefix = options.key_prefix,
                           .retention = options.retention,
                           .null_user_ids = options.null_user_ids});
-    auto impl = std::make_unique<Impl>(std::move(options), std::move(store));
+    auto impl = std::make_unique<Impl>(std::move(options), std::move(store), owns_store);
     if (Status status = impl->sources.start(); !status.ok()) return status;
     return std::unique_ptr<Checker>(new Checker(std::move(impl)));
   } catch (const std::exception& failure) {

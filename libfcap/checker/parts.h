@@ -8,6 +8,7 @@
 #include "checker/judgement.h"
 #include "checker/latency.h"
 #include "checker/verdict_room.h"
+#include "redis/direct_reads.h"
 
 namespace fcap::checker {
 
@@ -22,6 +23,7 @@ struct Parts {
   Latency& store_latency;
   VerdictRoom& room;
   Store& store;
+  redis::DirectReads* direct;  ///< of the store; null: it cannot
 };
 
 /// The longest prefix and user id, and what stands between them.

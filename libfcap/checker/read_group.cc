@@ -56,6 +56,11 @@ void ReadGroup::start(Store& store, std::size_t index, std::string_view read_key
   store.get(read_key, deadline, reads_[index]);
 }
 
+bool ReadGroup::read_directly(redis::DirectReads* direct, std::size_t index,
+                              std::string_view read_key, Store::Deadline deadline) noexcept {
+  return direct != nullptr && direct->read(read_key, deadline, reads_[index]);
+}
+
 void ReadGroup::Read::complete(const StoreOutcome& outcome) noexcept {
   ReadGroup& group = *group_;
   if (!group.abandoned_.load(std::memory_order_relaxed)) {

@@ -13,6 +13,7 @@
 
 #include "checker/pool.h"
 #include "checker/question.h"
+#include "redis/direct_reads.h"
 
 namespace fcap::checker {
 
@@ -43,6 +44,9 @@ class ReadGroup : public PoolNode<ReadGroup> {
   /// each. Throws std::bad_alloc, and is then ready for none.
   void prepare(std::size_t read_count);
   void start(Store& store, std::size_t index, std::string_view key, Store::Deadline deadline);
+  /// start() and wait, on this thread. False: not possible now, and start() is still to be called.
+  [[nodiscard]] bool read_directly(redis::DirectReads* direct, std::size_t index,
+                                   std::string_view key, Store::Deadline deadline) noexcept;
   /// Returns when no more than `left` have not completed, or the deadline has passed.
   void wait_until_left(std::size_t left, std::chrono::steady_clock::time_point deadline) noexcept;
   [[nodiscard]] std::size_t outstanding() const noexcept;

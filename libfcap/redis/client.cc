@@ -5,6 +5,7 @@
 
 #include <unistd.h>
 
+#include "redis/direct_connections.h"
 #include "redis/io_thread.h"
 #include "redis/options_check.h"
 #include "redis/sentinels.h"
@@ -71,6 +72,19 @@ class Client::Impl {
     thread.push(request);
   }
 
+  bool read(std::string_view key, std::chrono::steady_clock::time_point deadline,
+            StoreCompletion& done) noexcept {
+    const Link& link = threads_.front()->link(0);
+    // With several under way, the I/O thread is awake, and gathers them into fewer commands.
+    const std::size_t others = shared_.operations.load(std::memory_order_relaxed);
+    return link.direct() != nullptr && others < shared_.options.direct_connections &&
+           !link.refusal() && link.direct()->read(key, deadline, done);
+  }
+  void stop_reads() noexcept {
+    shared_.direct_stopping.store(true);
+    threads_.front()->wake();
+  }
+
   [[nodiscard]] std::size_t lanes() const noexcept { return threads_.size(); }
   [[nodiscard]] std::size_t operations_max() const noexcept {
     return shared_.options.queue_operations_max;
@@ -119,6 +133,9 @@ class Client::Impl {
       health.more.emplace_back("tls_resumed", std::to_string(tls->resumed()));
     }
     health.more.emplace_back("own_stalls", std::to_string(value(shared_.own_stalls)));
+    if (const DirectConnections* const direct = threads_.front()->link(0).direct()) {
+      health.more.emplace_back("direct_reads", std::to_string(direct->reads()));
+    }
     return health;
   }
   void expect_config(const ExpectedConfig& expected) {
@@ -200,6 +217,15 @@ Client::~Client() {
 
 void Client::submit(Request& request) noexcept {
   impl_->submit(request);
+}
+
+bool Client::read(std::string_view key, std::chrono::steady_clock::time_point deadline,
+                  StoreCompletion& done) noexcept {
+  return impl_->read(key, deadline, done);
+}
+
+void Client::stop_reads() noexcept {
+  impl_->stop_reads();
 }
 
 std::size_t Client::lanes() const noexcept {

@@ -87,6 +87,11 @@ class Client {
 
   void submit(Request& request) noexcept;
 
+  /// As DirectReads, on a direct connection (RedisOptions::direct_connections).
+  [[nodiscard]] bool read(std::string_view key, std::chrono::steady_clock::time_point deadline,
+                          StoreCompletion& done) noexcept;
+  void stop_reads() noexcept;
+
   /// How many connections there are to each node. A request goes to one of them by the slot of its
   /// key; keys whose slots are equal modulo this number may share a request.
   [[nodiscard]] std::size_t lanes() const noexcept;

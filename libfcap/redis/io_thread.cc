@@ -72,11 +72,18 @@ void IoThread::wake() noexcept {
   [[maybe_unused]] const ssize_t written = ::write(event_fd_, &one, sizeof(one));
 }
 
-void IoThread::watch(int fd, bool output, void* owner) {
+void IoThread::watch(int fd, bool output, EventHandler& handler) {
+  set_events(fd, EPOLLIN | EPOLLRDHUP | (output ? EPOLLOUT : 0U), handler);
+}
+
+void IoThread::watch_end(int fd, EventHandler& handler) {
+  set_events(fd, EPOLLRDHUP | EPOLLET, handler);
+}
+
+void IoThread::set_events(int fd, std::uint32_t events, EventHandler& handler) {
   epoll_event event = {};
-  event.events = EPOLLIN | EPOLLRDHUP;
-  if (output) event.events |= EPOLLOUT;
-  event.data.ptr = owner;
+  event.events = events;
+  event.data.ptr = &handler;
   if (epoll_ctl(epoll_fd_, EPOLL_CTL_MOD, fd, &event) != 0) {
     epoll_ctl(epoll_fd_, EPOLL_CTL_ADD, fd, &event);
   }
@@ -121,7 +128,8 @@ void IoThread::wait_for_events() {
     const epoll_event& event = events[static_cast<std::size_t>(i)];
     if (event.data.ptr == nullptr) continue;
     const bool readable = (event.events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0;
-    static_cast<Link*>(event.data.ptr)->on_event(readable, (event.events & EPOLLOUT) != 0, now);
+    static_cast<EventHandler*>(event.data.ptr)
+        ->on_event(readable, (event.events & EPOLLOUT) != 0, now);
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <thread>
@@ -40,7 +41,8 @@ class IoThread final : public Poller {
     if (queue_.push(request)) wake();
   }
   void wake() noexcept override;
-  void watch(int fd, bool output, void* owner) override;
+  void watch(int fd, bool output, EventHandler& handler) override;
+  void watch_end(int fd, EventHandler& handler) override;
   void unwatch(int fd) override;
   void take_submitted(Link::TimePoint now) override;
 
@@ -48,6 +50,7 @@ class IoThread final : public Poller {
   IoThread(SharedState& shared, Resolver& resolver, const Address& address, int epoll_fd,
            int event_fd);
   void run();
+  void set_events(int fd, std::uint32_t events, EventHandler& handler);
   void wait_for_events();
   int wait(std::span<epoll_event> events, Link::TimePoint now, Link::TimePoint until);
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "redis/direct_connections.h"
+
 namespace fcap::redis {
 namespace {
 
@@ -36,7 +38,10 @@ Link::Link(SharedState& shared, Poller& poller, Resolver& resolver, const Addres
                 shared.options.breaker_backoff_min, shared.options.breaker_backoff_max},
                make_jitter(&breaker_)),
       connection_(shared.options.value_bytes_max),
-      pipeline_({.mget_keys_max = shared.options.mget_keys_max}, shared.operations) {
+      pipeline_({.mget_keys_max = shared.options.mget_keys_max}, shared.operations),
+      direct_(looks_ && shared.options.direct_connections != 0
+                  ? std::make_unique<DirectConnections>(shared, poller, address_, jitter_)
+                  : nullptr) {
   probe_.ask(OwnRequest::Question::kOther, {"PING"}, "PING");
 }
 
@@ -91,6 +96,7 @@ void Link::service(TimePoint now) {
   renew(now);
   look(now);
   send(now);
+  serve_direct(now);
 }
 
 Link::TimePoint Link::next_time() const noexcept {
@@ -103,7 +109,7 @@ Link::TimePoint Link::next_time() const noexcept {
     if (renewal_ == Renewal::kDraining) next = std::min(next, drain_until_);
     next = std::min(next, stale_at());
   }
-  return next;
+  return direct_ ? std::min(next, direct_->next_time()) : next;
 }
 
 void Link::shut_down() {
@@ -112,6 +118,11 @@ void Link::shut_down() {
   state_until_ = TimePoint::max();
   pipeline_.abandon_sent(TransportCode::kUnavailable);
   pipeline_.abandon_waiting(TransportCode::kUnavailable);
+}
+
+void Link::close_descriptor() noexcept {
+  connection_.abandon();
+  if (direct_) direct_->close_descriptors();
 }
 
 // --- Connecting.
@@ -164,7 +175,7 @@ void Link::try_next_endpoint(TimePoint now, std::string last_failure) {
     state_ = State::kConnecting;
     state_until_ = now + (attempt_until_ - now) / left;
     watching_output_ = true;
-    poller_.watch(connection_.fd(), true, this);
+    poller_.watch(connection_.fd(), true, *this);
     return;
   }
   fail_attempt(last_failure, now);
@@ -224,6 +235,7 @@ void Link::close_connection() {
     shared_.links_ready.fetch_sub(1, std::memory_order_relaxed);
   }
   shared_.epoch.fetch_add(1, std::memory_order_release);
+  if (direct_) direct_->on_link_gone(std::chrono::steady_clock::now());
 }
 
 // --- Traffic.
@@ -313,7 +325,7 @@ void Link::send(TimePoint now) {
 void Link::watch_output() {
   if (connection_.has_output() == watching_output_) return;
   watching_output_ = connection_.has_output();
-  poller_.watch(connection_.fd(), watching_output_, this);
+  poller_.watch(connection_.fd(), watching_output_, *this);
 }
 
 void Link::check_deadlines(TimePoint now) {
@@ -360,6 +372,16 @@ void Link::note_failures(std::size_t count, TimePoint now) {
   if (count == 0) return;
   breaker_.on_failures(count, now);
   update_gate();
+}
+
+void Link::serve_direct(TimePoint now) {
+  if (!direct_) return;
+  const DirectConnections::Met met = direct_->service(now);
+  if (met.answers != 0) {
+    breaker_.on_success(met.answers, now);
+    update_gate();
+  }
+  note_failures(met.failures, now);
 }
 
 void Link::check_probe(TimePoint now) {

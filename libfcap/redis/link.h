@@ -16,33 +16,21 @@
 #include "redis/breaker.h"
 #include "redis/connection.h"
 #include "redis/pipeline.h"
+#include "redis/poller.h"
 #include "redis/resolver.h"
 #include "redis/shared_state.h"
 #include "redis/stall_watch.h"
 
 namespace fcap::redis {
 
-/// What a Link needs of its I/O thread.
-class Poller {
- public:
-  /// Watches a descriptor for input, and for output if `output` is set; another call changes that.
-  virtual void watch(int fd, bool output, void* owner) = 0;
-  virtual void unwatch(int fd) = 0;
-  /// Hands over the requests submitted so far.
-  virtual void take_submitted(std::chrono::steady_clock::time_point now) = 0;
-  /// From any thread: wakes the I/O thread.
-  virtual void wake() noexcept = 0;
-
- protected:
-  ~Poller() = default;
-};
+class DirectConnections;
 
 /// One I/O thread's connection to one node: re-establishes it when it is lost, and decides whether
 /// requests are accepted.
 ///
-/// Thread safety: refusal() from any thread; all else on the I/O thread (shut_down() also after
-/// it).
-class Link {
+/// Thread safety: refusal() and direct() from any thread; all else on the I/O thread (shut_down()
+/// also after it).
+class Link final : public EventHandler {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
 
@@ -53,12 +41,14 @@ class Link {
 
   /// Why a request would be refused now.
   [[nodiscard]] std::optional<TransportCode> refusal() const noexcept;
+  /// Null: not this link's.
+  [[nodiscard]] DirectConnections* direct() const noexcept { return direct_.get(); }
 
   void start(TimePoint now);
   void admit(Request& request, TimePoint now);
   /// Does what is due and sends waiting requests.
   void service(TimePoint now);
-  void on_event(bool readable, bool writable, TimePoint now);
+  void on_event(bool readable, bool writable, TimePoint now) override;
   /// When service() is next needed, if nothing else happens.
   [[nodiscard]] TimePoint next_time() const noexcept;
   /// Finishes everything with kUnavailable, for good.
@@ -68,9 +58,10 @@ class Link {
     stalls_.woke(asleep_at, planned, now);
   }
   /// For a forked child: closes the descriptor and tells nobody.
-  void close_descriptor() noexcept { connection_.abandon(); }
+  void close_descriptor() noexcept;
 
  private:
+  friend class DirectConnection;
   enum class State : std::uint8_t { kResting, kResolving, kConnecting, kGreeting, kReady };
   enum class Gate : std::uint8_t { kTake, kDown, kBreakerOpen };
   /// The renewal of a connection that has become too old: its name is looked up again, pending
@@ -115,7 +106,8 @@ class Link {
   void begin_attempt(TimePoint now);
   void resolve();
   [[nodiscard]] Endpoints known_endpoints() const;
-  [[nodiscard]] std::string why_no_master() const;
+  [[nodiscard]] static std::string why_no_master(const SharedState& shared,
+                                                 const ServerFacts& facts);
   [[nodiscard]] std::string server_name() const;
   void note_peer(const Endpoint& endpoint);
   void doubt_master();
@@ -126,6 +118,10 @@ class Link {
   void drain(TimePoint now);
   void put_off_renewal(TimePoint now);
   void try_next_endpoint(TimePoint now, std::string last_failure);
+  static void ask_greeting(const SharedState& shared, OwnRequest& greeting);
+  /// Why the server that has answered is of no use; empty: it is.
+  [[nodiscard]] static std::string wrong_with(const SharedState& shared,
+                                              const OwnRequest& greeting);
   void greet(TimePoint now);
   void on_greeted(TimePoint now);
   void look(TimePoint now);
@@ -148,6 +144,7 @@ class Link {
   void check_probe(TimePoint now);
   [[nodiscard]] bool after_replies(TimePoint now);
   void note_failures(std::size_t count, TimePoint now);
+  void serve_direct(TimePoint now);
   void update_gate();
   void report(LogLevel level, const std::string& text);
 
@@ -194,6 +191,7 @@ class Link {
   OwnRequest greeting_;
   OwnRequest probe_;
   Pipeline pipeline_;
+  const std::unique_ptr<DirectConnections> direct_;
 
   std::mutex resolved_mutex_;
   std::atomic<bool> has_resolved_{false};

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "redis/command.h"
+#include "redis/direct_connections.h"
 #include "redis/link.h"
 
 namespace fcap::redis {
@@ -76,47 +77,51 @@ void Link::OwnRequest::on_done(TransportCode code) noexcept {
 
 // --- The greeting.
 
-void Link::greet(TimePoint now) {
+void Link::ask_greeting(const SharedState& shared, OwnRequest& greeting) {
   using Question = OwnRequest::Question;
-  state_ = State::kGreeting;
-  const RedisOptions& options = shared_.options;
-  greeting_.clear();
-  const std::string password = shared_.credentials.current().password;
+  const RedisOptions& options = shared.options;
+  const std::string password = shared.credentials.current().password;
   if (!password.empty()) {
     const char* const name = "AUTH (options user, password)";
     if (options.user.empty()) {
-      greeting_.ask(Question::kOther, {"AUTH", password}, name);
+      greeting.ask(Question::kOther, {"AUTH", password}, name);
     } else {
-      greeting_.ask(Question::kOther, {"AUTH", options.user, password}, name);
+      greeting.ask(Question::kOther, {"AUTH", options.user, password}, name);
     }
   }
-  greeting_.ask(Question::kRole, {"ROLE"});
-  greeting_.ask(Question::kCluster, {"CLUSTER", "INFO"});
+  greeting.ask(Question::kRole, {"ROLE"});
+  greeting.ask(Question::kCluster, {"CLUSTER", "INFO"});
   if (options.database != 0) {
-    greeting_.ask(Question::kOther, {"SELECT", std::to_string(options.database)},
-                  "SELECT (option database)");
+    greeting.ask(Question::kOther, {"SELECT", std::to_string(options.database)},
+                 "SELECT (option database)");
   }
-  greeting_.ask(Question::kOther, {kPing}, std::string(kPing));
+  greeting.ask(Question::kOther, {kPing}, std::string(kPing));
+}
+
+void Link::greet(TimePoint now) {
+  state_ = State::kGreeting;
+  greeting_.clear();
+  ask_greeting(shared_, greeting_);
   greeting_.deadline = std::max(state_until_, now);
   greeting_.outcome = OwnRequest::Outcome::kPending;
   pipeline_.write_own(greeting_, connection_.output());
   send(now);
 }
 
+std::string Link::wrong_with(const SharedState& shared, const OwnRequest& greeting) {
+  if (greeting.facts.role == ServerRole::kSentinel || greeting.error.empty()) {
+    const std::string unfit = greeting.facts.unfit();
+    return unfit.empty() ? why_no_master(shared, greeting.facts) : unfit;
+  }
+  const std::string hint = greeting.error.starts_with("NOAUTH") ? " (set the option password)" : "";
+  const std::string name = greeting.error_name.empty() ? "" : greeting.error_name + ": ";
+  return name + greeting.error + hint;
+}
+
 void Link::on_greeted(TimePoint now) {
-  if (greeting_.facts.role == ServerRole::kSentinel) {
-    return try_next_endpoint(now, greeting_.facts.unfit());
+  if (const std::string wrong = wrong_with(shared_, greeting_); !wrong.empty()) {
+    return try_next_endpoint(now, wrong);
   }
-  if (!greeting_.error.empty()) {
-    const std::string hint =
-        greeting_.error.starts_with("NOAUTH") ? " (set the option password)" : "";
-    const std::string name = greeting_.error_name.empty() ? "" : greeting_.error_name + ": ";
-    return try_next_endpoint(now, name + greeting_.error + hint);
-  }
-  if (const std::string unfit = greeting_.facts.unfit(); !unfit.empty()) {
-    return try_next_endpoint(now, unfit);
-  }
-  if (const std::string why = why_no_master(); !why.empty()) return try_next_endpoint(now, why);
   state_ = State::kReady;
   first_attempt_ = false;
   ready_since_ = now;
@@ -128,6 +133,7 @@ void Link::on_greeted(TimePoint now) {
   shared_.epoch.fetch_add(1, std::memory_order_release);
   shared_.set_last_error({});
   update_gate();
+  if (direct_) direct_->on_link_ready(endpoints_[endpoint_next_ - 1], server_name());
   report(LogLevel::kInfo, renewed ? "connected again" : "connected");
   if (!looks_) return;
   look_.outcome = OwnRequest::Outcome::kNone;

@@ -41,10 +41,9 @@ void Link::doubt_master() {
 }
 
 // Why the server that was greeted is refused although records could be read from it.
-std::string Link::why_no_master() const {
-  const bool by_sentinels = shared_.sentinels != nullptr;
-  const ServerFacts& facts = greeting_.facts;
-  if (!by_sentinels && !shared_.options.master_only) return {};
+std::string Link::why_no_master(const SharedState& shared, const ServerFacts& facts) {
+  const bool by_sentinels = shared.sentinels != nullptr;
+  if (!by_sentinels && !shared.options.master_only) return {};
   if (facts.role == ServerRole::kReplica) {
     return "this is a " + facts.role_text +
            (by_sentinels ? ": the Sentinels named it as the master, and may not have heard of a "

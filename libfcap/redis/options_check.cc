@@ -10,6 +10,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
+constexpr std::size_t kDirectConnectionsMax = 64;
+
 Status invalid(const std::string& text) {
   return Status::error(StatusCode::kInvalidArgument, "redis " + text);
 }
@@ -116,6 +118,10 @@ Result<std::vector<Address>> check_options(const RedisOptions& options) {
   if (options.database < 0) return invalid("database: must not be negative");
   if (!(options.breaker_failure_share >= 0 && options.breaker_failure_share <= 1)) {
     return invalid("breaker_failure_share: must be from 0 to 1");
+  }
+  if (options.direct_connections > kDirectConnectionsMax) {
+    return invalid("direct_connections: must be from 0 to " +
+                   std::to_string(kDirectConnectionsMax));
   }
   for (const Status& status : {
            check_wait("connect_timeout", options.connect_timeout),

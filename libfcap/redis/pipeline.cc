@@ -10,14 +10,13 @@ namespace {
 
 constexpr std::size_t kErrorBytesMax = 256;
 
-// An error that says that the server cannot serve now; any other is an answer to this request.
+}  // namespace
+
 bool is_refusal(const Reply& reply) noexcept {
   if (reply.kind != Reply::Kind::kError) return false;
   return reply.text.starts_with("LOADING") || reply.text.starts_with("MASTERDOWN") ||
          reply.text.starts_with("CLUSTERDOWN") || reply.text.starts_with("TRYAGAIN");
 }
-
-}  // namespace
 
 Pipeline::Pipeline(const Options& options, std::atomic<std::size_t>& operations)
     : options_(options), operations_(operations) {}

@@ -12,6 +12,10 @@
 
 namespace fcap::redis {
 
+/// Whether it is an error that says that the server cannot serve now; any other is an answer to
+/// this request.
+[[nodiscard]] bool is_refusal(const Reply& reply) noexcept;
+
 /// The order of one connection: which request is waiting, which has been written, and whose the
 /// next reply is. Free of I/O and of clocks. A request that is finished before its replies have
 /// come leaves its place (a tombstone) behind, which swallows them: no reply can reach another

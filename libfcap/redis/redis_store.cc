@@ -2,12 +2,13 @@
 
 #include <utility>
 
+#include "redis/direct_reads.h"
 #include "redis/store_operations.h"
 
 namespace fcap::redis {
 namespace {
 
-class RedisStore final : public Store {
+class RedisStore final : public Store, public DirectReads {
  public:
   RedisStore(std::shared_ptr<Client> client, StorePools& pools, Deadlines deadlines)
       : client_(*client),
@@ -20,6 +21,12 @@ class RedisStore final : public Store {
     operation.patient = patient_;
     operation.start(key, deadline, done);
   }
+
+  [[nodiscard]] bool read(std::string_view key, Deadline deadline,
+                          StoreCompletion& done) noexcept override {
+    return client_.read(key, deadline, done);
+  }
+  void stop_reads() noexcept override { client_.stop_reads(); }
 
   void append(std::string_view key, std::string_view bytes, Instant expire_at, Deadline deadline,
               StoreCompletion& done) noexcept override {

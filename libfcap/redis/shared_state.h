@@ -73,6 +73,7 @@ struct SharedState {
   std::atomic<std::uint64_t> failures{0};
   std::atomic<std::uint64_t> own_stalls{0};
   std::atomic<bool> stopping{false};
+  std::atomic<bool> direct_stopping{false};
   std::atomic<std::size_t> links_made{0};
   // Grows when what is expected of the configuration changes.
   std::atomic<std::uint64_t> config_epoch{0};

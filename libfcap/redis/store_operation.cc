@@ -20,6 +20,26 @@ StoreCode store_code(TransportCode code) noexcept {
   return StoreCode::kUnavailable;
 }
 
+void complete_get(const Reply& reply, StoreCompletion& done) noexcept {
+  switch (reply.kind) {
+    case Reply::Kind::kString:
+      return done.complete({.code = StoreCode::kOk, .record = reply.text});
+    case Reply::Kind::kNil:
+      return done.complete({.code = StoreCode::kNotFound});
+    case Reply::Kind::kError:
+      return done.complete({.code = StoreCode::kServerError, .text = reply.text});
+    case Reply::Kind::kOversized:
+      return done.complete({.code = StoreCode::kTooLarge,
+                            .text =
+                                "GET: the value is longer than this client reads "
+                                "(RedisOptions::value_bytes_max), or was too much together with "
+                                "others: it is not a record of fcap"});
+    default:
+      return done.complete(
+          {.code = StoreCode::kServerError, .text = "GET: a reply of unexpected kind"});
+  }
+}
+
 void StoreOperation::note_error(const Reply& reply) {
   if (has_error_) return;
   has_error_ = true;

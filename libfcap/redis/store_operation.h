@@ -12,6 +12,9 @@ class StorePools;
 
 [[nodiscard]] StoreCode store_code(TransportCode code) noexcept;
 
+/// The outcome of a GET by its reply.
+void complete_get(const Reply& reply, StoreCompletion& done) noexcept;
+
 /// What all operations for one caller have in common. An operation is created once and used many
 /// times, so that its strings keep their memory.
 class StoreOperation : public Request {

@@ -70,21 +70,7 @@ void GetOperation::start(std::string_view key, Store::Deadline deadline_at, Stor
 
 // The view of the record ends with this call, so it completes here rather than in on_done().
 void GetOperation::on_reply(std::uint32_t /*index*/, const Reply& reply) noexcept {
-  switch (reply.kind) {
-    case Reply::Kind::kString:
-      return complete({.code = StoreCode::kOk, .record = reply.text});
-    case Reply::Kind::kNil:
-      return complete({.code = StoreCode::kNotFound});
-    case Reply::Kind::kError:
-      return complete({.code = StoreCode::kServerError, .text = reply.text});
-    case Reply::Kind::kOversized:
-      return complete({.code = StoreCode::kTooLarge,
-                       .text = "GET: the value is longer than this client reads "
-                               "(RedisOptions::value_bytes_max), or was too much together with "
-                               "others: it is not a record of fcap"});
-    default:
-      return complete({.code = StoreCode::kServerError, .text = "GET: a reply of unexpected kind"});
-  }
+  complete_get(reply, *std::exchange(done_, nullptr));
 }
 
 void GetOperation::on_done(TransportCode code) noexcept {

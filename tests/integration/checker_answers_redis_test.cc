@@ -15,7 +15,7 @@ using testing::CheckerWorld;
 using testing::daily_rule;
 using testing::wait_until;
 
-class CheckerAnswers : public testing::CheckerTest {
+class CheckerAnswers : public testing::CheckerBothWaysTest {
  protected:
   /// Whether it takes one read. The Checker reads the updater's configuration every few seconds, so
   /// this looks more than once.
@@ -41,7 +41,7 @@ class CheckerAnswers : public testing::CheckerTest {
   }
 };
 
-TEST_F(CheckerAnswers, CapsByWhatRedisHolds) {
+TEST_P(CheckerAnswers, CapsByWhatRedisHolds) {
   world_->record("seen", 2);
   const auto checker = CheckerWorld::connected(world_->options());
   checker->set_rules(daily_rule(2));
@@ -60,7 +60,7 @@ TEST_F(CheckerAnswers, CapsByWhatRedisHolds) {
   EXPECT_TRUE(checker->check("seen", candidates).verdicts[0].allowed);
 }
 
-TEST_F(CheckerAnswers, OneReadServesAnyNumberOfCandidates) {
+TEST_P(CheckerAnswers, OneReadServesAnyNumberOfCandidates) {
   const auto checker = CheckerWorld::connected(world_->options());
   std::vector<std::string> ids(200);
   for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = "c" + std::to_string(i);
@@ -73,7 +73,7 @@ TEST_F(CheckerAnswers, OneReadServesAnyNumberOfCandidates) {
       [&] { EXPECT_EQ(checker->first_allowed("u", candidates, 150).picked.size(), 150U); }));
 }
 
-TEST_F(CheckerAnswers, ManyThreadsShareOneConnectionAndNeverMixAnswers) {
+TEST_P(CheckerAnswers, ManyThreadsShareOneConnectionAndNeverMixAnswers) {
   constexpr std::uint32_t kUsers = 20;
   for (std::uint32_t user = 1; user <= kUsers; ++user) world_->record(std::to_string(user), user);
   const auto checker = CheckerWorld::connected(world_->options());
@@ -98,7 +98,7 @@ TEST_F(CheckerAnswers, ManyThreadsShareOneConnectionAndNeverMixAnswers) {
   EXPECT_EQ(connections, 2);
 }
 
-TEST_F(CheckerAnswers, BatchReadsEveryUser) {
+TEST_P(CheckerAnswers, BatchReadsEveryUser) {
   world_->record("a", 1);
   world_->record("c", 1);
   const auto checker = CheckerWorld::connected(world_->options());
@@ -111,7 +111,7 @@ TEST_F(CheckerAnswers, BatchReadsEveryUser) {
   EXPECT_FALSE(results[2].verdicts[0].allowed);
 }
 
-TEST_F(CheckerAnswers, CompletionFormKeepsHundredsInFlight) {
+TEST_P(CheckerAnswers, CompletionFormKeepsHundredsInFlight) {
   for (std::uint32_t user = 1; user <= 5; ++user) world_->record(std::to_string(user), user);
   const auto checker = CheckerWorld::connected(world_->options());
   constexpr std::uint32_t kChecks = 2000;
@@ -129,7 +129,7 @@ TEST_F(CheckerAnswers, CompletionFormKeepsHundredsInFlight) {
   EXPECT_EQ(wrong, 0U);
 }
 
-TEST_F(CheckerAnswers, CallbackStartsTheNextCheck) {
+TEST_P(CheckerAnswers, CallbackStartsTheNextCheck) {
   world_->record("u", 1);
   const auto checker = CheckerWorld::connected(world_->options());
   std::promise<Reason> last;
@@ -143,7 +143,7 @@ TEST_F(CheckerAnswers, CallbackStartsTheNextCheck) {
   EXPECT_EQ(last.get_future().get(), Reason::kCapped);
 }
 
-TEST_F(CheckerAnswers, KeyPrefixSeparatesTenants) {
+TEST_P(CheckerAnswers, KeyPrefixSeparatesTenants) {
   world_->record("u", 1, "tenant-b");
   CheckerOptions options = world_->options();
   options.key_prefix = "tenant-b";
@@ -155,7 +155,7 @@ TEST_F(CheckerAnswers, KeyPrefixSeparatesTenants) {
   EXPECT_TRUE(a->check("u", candidates).verdicts[0].allowed);
 }
 
-TEST_F(CheckerAnswers, AclUserPasswordAndDatabaseAreUsed) {
+TEST_P(CheckerAnswers, AclUserPasswordAndDatabaseAreUsed) {
   world_->redis.command({"ACL", "SETUSER", "reader", "on", ">secret", "~fcap:*", "+get", "+mget",
                          "+select", "+ping", "+client"});
   world_->record("u", 1);
@@ -168,6 +168,8 @@ TEST_F(CheckerAnswers, AclUserPasswordAndDatabaseAreUsed) {
   const Candidate candidates[] = {{"c1"}};
   EXPECT_FALSE(checker->check("u", candidates).verdicts[0].allowed);
 }
+
+FCAP_BOTH_WAYS(CheckerAnswers);
 
 }  // namespace
 }  // namespace fcap

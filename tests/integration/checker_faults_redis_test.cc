@@ -16,7 +16,7 @@ using testing::CheckerWorld;
 using ::testing::HasSubstr;
 using testing::wait_until;
 
-class CheckerFaults : public testing::CheckerTest {
+class CheckerFaults : public testing::CheckerBothWaysTest {
  protected:
   /// Far more failures than open the breaker, and few enough for a slow server to answer in time
   /// once a slow callback is over.
@@ -28,7 +28,7 @@ class CheckerFaults : public testing::CheckerTest {
   }
 };
 
-TEST_F(CheckerFaults, FrozenRedisFailsOpenThenTheBreakerOpensThenItRecovers) {
+TEST_P(CheckerFaults, FrozenRedisFailsOpenThenTheBreakerOpensThenItRecovers) {
   world_->record("u", 1);
   const auto checker = CheckerWorld::connected(world_->options());
   world_->redis.freeze();
@@ -43,7 +43,7 @@ TEST_F(CheckerFaults, FrozenRedisFailsOpenThenTheBreakerOpensThenItRecovers) {
   EXPECT_FALSE(checker->check("u", candidates).verdicts[0].allowed);
 }
 
-TEST_F(CheckerFaults, KilledRedisFailsOpenAndARestartIsFound) {
+TEST_P(CheckerFaults, KilledRedisFailsOpenAndARestartIsFound) {
   const auto checker = CheckerWorld::connected(world_->options());
   world_->redis.kill();
   const Candidate candidates[] = {{"c1"}};
@@ -59,7 +59,7 @@ TEST_F(CheckerFaults, KilledRedisFailsOpenAndARestartIsFound) {
   EXPECT_TRUE(wait_until([&] { return CheckerWorld::reason(*checker, "u") == Reason::kPassed; }));
 }
 
-TEST_F(CheckerFaults, RedisThatIsNotThereYetIsFoundWhenItComes) {
+TEST_P(CheckerFaults, RedisThatIsNotThereYetIsFoundWhenItComes) {
   CheckerOptions options = world_->options();
   world_->redis.stop();
   auto made = Checker::create(options);
@@ -74,7 +74,7 @@ TEST_F(CheckerFaults, RedisThatIsNotThereYetIsFoundWhenItComes) {
       wait_until([&] { return CheckerWorld::reason(*made.value(), "u") == Reason::kPassed; }));
 }
 
-TEST_F(CheckerFaults, FailClosedCapsWhileRedisIsGone) {
+TEST_P(CheckerFaults, FailClosedCapsWhileRedisIsGone) {
   CheckerOptions options = world_->options();
   options.fail_open = false;
   const auto checker = CheckerWorld::connected(options);
@@ -86,7 +86,7 @@ TEST_F(CheckerFaults, FailClosedCapsWhileRedisIsGone) {
   EXPECT_NE(result.verdicts[0].reason, Reason::kCapped);
 }
 
-TEST_F(CheckerFaults, WrongPasswordFailsOpenAndIsLogged) {
+TEST_P(CheckerFaults, WrongPasswordFailsOpenAndIsLogged) {
   CheckerWorld guarded({"--requirepass", "right"});
   std::mutex mutex;
   std::string logged;
@@ -111,7 +111,7 @@ TEST_F(CheckerFaults, WrongPasswordFailsOpenAndIsLogged) {
   EXPECT_THAT(logged, ::testing::Not(HasSubstr("wrong\n")));
 }
 
-TEST_F(CheckerFaults, UndecodableRecordFailsOpenAndIsCounted) {
+TEST_P(CheckerFaults, UndecodableRecordFailsOpenAndIsCounted) {
   const auto checker = CheckerWorld::connected(world_->options());
   checker->set_rules(testing::daily_rule(1));
   world_->redis.command({"SET", "fcap:{u}", "these bytes are no record"});
@@ -125,7 +125,7 @@ TEST_F(CheckerFaults, UndecodableRecordFailsOpenAndIsCounted) {
 
 /// One SET by mistake, or a broken writer. It must not cost those who share the connection
 /// anything.
-TEST_F(CheckerFaults, AnOversizedRecordHurtsOnlyItsOwnUser) {
+TEST_P(CheckerFaults, AnOversizedRecordHurtsOnlyItsOwnUser) {
   constexpr std::size_t kBytes = std::size_t{70} << 20U;
   world_->record("u", 1);
   world_->redis.command({"SETRANGE", "fcap:{huge}", std::to_string(kBytes - 1), "x"});
@@ -155,7 +155,7 @@ TEST_F(CheckerFaults, AnOversizedRecordHurtsOnlyItsOwnUser) {
 }
 
 /// A host whose callbacks take long holds up its own thread; the server is not to blame.
-TEST_F(CheckerFaults, ASlowCallbackDoesNotLookLikeADeadRedis) {
+TEST_P(CheckerFaults, ASlowCallbackDoesNotLookLikeADeadRedis) {
   std::mutex mutex;
   std::string logged;
   CheckerOptions options = world_->options();
@@ -197,7 +197,7 @@ TEST_F(CheckerFaults, ASlowCallbackDoesNotLookLikeADeadRedis) {
 }
 
 /// The callbacks of checks that timed out hold up the thread as well as those that were answered.
-TEST_F(CheckerFaults, ASlowCallbackOfATimeoutDoesNotLookLikeADeadRedis) {
+TEST_P(CheckerFaults, ASlowCallbackOfATimeoutDoesNotLookLikeADeadRedis) {
   const auto checker = CheckerWorld::connected(world_->options());
   const Candidate candidates[] = {{"c1"}};
   const CheckOptions hurried{.deadline = 300ms, .now = {}, .segments = {}};
@@ -227,7 +227,7 @@ TEST_F(CheckerFaults, ASlowCallbackOfATimeoutDoesNotLookLikeADeadRedis) {
 }
 
 /// A reply that nobody could read is not overdue: the connection stays.
-TEST_F(CheckerFaults, ACallbackThatTakesVeryLongDoesNotCostTheConnection) {
+TEST_P(CheckerFaults, ACallbackThatTakesVeryLongDoesNotCostTheConnection) {
   testing::TcpProxy proxy(world_->redis.port());
   CheckerOptions options = world_->options();
   options.redis.addresses = {proxy.address()};
@@ -280,7 +280,7 @@ class NumberedUsers {
   std::atomic<std::uint32_t> next_{0};
 };
 
-TEST_F(CheckerFaults, LateRepliesOfAFrozenRedisAreNeverTakenForAnotherUsers) {
+TEST_P(CheckerFaults, LateRepliesOfAFrozenRedisAreNeverTakenForAnotherUsers) {
   NumberedUsers users(*world_);
   CheckerOptions options = world_->options();
   options.redis.breaker_failures = 0;
@@ -298,7 +298,7 @@ TEST_F(CheckerFaults, LateRepliesOfAFrozenRedisAreNeverTakenForAnotherUsers) {
   EXPECT_GT(checker->stats().timeouts, 0U);
 }
 
-TEST_F(CheckerFaults, RepliesDelayedOnTheWayAreNeverTakenForAnotherUsers) {
+TEST_P(CheckerFaults, RepliesDelayedOnTheWayAreNeverTakenForAnotherUsers) {
   NumberedUsers users(*world_);
   testing::TcpProxy proxy(world_->redis.port());
   CheckerOptions options = world_->options();
@@ -321,6 +321,8 @@ TEST_F(CheckerFaults, RepliesDelayedOnTheWayAreNeverTakenForAnotherUsers) {
   EXPECT_EQ(users.wrong, 0);
   EXPECT_GT(checker->stats().timeouts, 0U);
 }
+
+FCAP_BOTH_WAYS(CheckerFaults);
 
 }  // namespace
 }  // namespace fcap

@@ -1,5 +1,6 @@
 // What a library owes the process that it lives in.
 #include <atomic>
+#include <cerrno>
 #include <csignal>
 #include <deque>
 #include <filesystem>
@@ -26,7 +27,7 @@ using namespace std::chrono_literals;
 using testing::CheckerWorld;
 using testing::wait_until;
 
-class CheckerGuest : public testing::CheckerTest {};
+class CheckerGuest : public testing::CheckerBothWaysTest {};
 
 std::set<std::string> entries_of(const std::string& directory) {
   std::set<std::string> names;
@@ -46,7 +47,7 @@ std::optional<std::uint64_t> blocked_signals(const std::string& thread) {
   return std::nullopt;
 }
 
-TEST_F(CheckerGuest, PeerThatClosesUnderLoadRaisesNoSigpipe) {
+TEST_P(CheckerGuest, PeerThatClosesUnderLoadRaisesNoSigpipe) {
   struct sigaction disposition {};
   ASSERT_EQ(::sigaction(SIGPIPE, nullptr, &disposition), 0);
   ASSERT_EQ(disposition.sa_handler, SIG_DFL) << "the test needs the default disposition";
@@ -78,7 +79,7 @@ bool must_stay_open(int signal) {
   return open.contains(signal);
 }
 
-TEST_F(CheckerGuest, ItsThreadsLeaveTheHostsSignalsToTheHostAndTheCallersMaskStays) {
+TEST_P(CheckerGuest, ItsThreadsLeaveTheHostsSignalsToTheHostAndTheCallersMaskStays) {
   const testing::TemporaryDirectory directory;
   const std::string snapshot = directory.path() / "rules";
   ASSERT_TRUE(
@@ -125,7 +126,7 @@ TEST_F(CheckerGuest, ItsThreadsLeaveTheHostsSignalsToTheHostAndTheCallersMaskSta
       << "threads are left behind";
 }
 
-TEST_F(CheckerGuest, AFaultInACallbackReachesTheHostsHandler) {
+TEST_P(CheckerGuest, AFaultInACallbackReachesTheHostsHandler) {
   constexpr int kHandlerRan = 42;
   const pid_t child = ::fork();
   ASSERT_GE(child, 0);
@@ -147,7 +148,7 @@ TEST_F(CheckerGuest, AFaultInACallbackReachesTheHostsHandler) {
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == kHandlerRan) << "wait status " << status;
 }
 
-TEST_F(CheckerGuest, TheHostIsToldOfEachThreadByName) {
+TEST_P(CheckerGuest, TheHostIsToldOfEachThreadByName) {
   std::mutex mutex;
   std::set<std::string> told;
   CheckerOptions options = world_->options();
@@ -167,7 +168,7 @@ TEST_F(CheckerGuest, TheHostIsToldOfEachThreadByName) {
   })) << ::testing::PrintToString(told);
 }
 
-TEST_F(CheckerGuest, ItsDescriptorsAreClosedOnExecAndInTheEnd) {
+TEST_P(CheckerGuest, ItsDescriptorsAreClosedOnExecAndInTheEnd) {
   const std::set<std::string> known = entries_of("/proc/self/fd");
   {
     const auto checker = CheckerWorld::connected(world_->options());
@@ -183,7 +184,7 @@ TEST_F(CheckerGuest, ItsDescriptorsAreClosedOnExecAndInTheEnd) {
   EXPECT_EQ(entries_of("/proc/self/fd").size(), known.size());
 }
 
-TEST_F(CheckerGuest, ForksUnderLoadAreAnsweredForkedAndHarmNobody) {
+TEST_P(CheckerGuest, ForksUnderLoadAreAnsweredForkedAndHarmNobody) {
   world_->record("u", 1);
   const auto checker = CheckerWorld::connected(world_->options());
   std::atomic<int> wrong{0};
@@ -215,7 +216,7 @@ TEST_F(CheckerGuest, ForksUnderLoadAreAnsweredForkedAndHarmNobody) {
   EXPECT_EQ(wrong, 0);
 }
 
-TEST_F(CheckerGuest, DestructorAnswersEverythingThatAFrozenRedisHolds) {
+TEST_P(CheckerGuest, DestructorAnswersEverythingThatAFrozenRedisHolds) {
   auto checker = CheckerWorld::connected(world_->options());
   world_->redis.freeze();
   constexpr int kPending = 1000;
@@ -234,7 +235,104 @@ TEST_F(CheckerGuest, DestructorAnswersEverythingThatAFrozenRedisHolds) {
   world_->redis.thaw();
 }
 
-TEST_F(CheckerGuest, CallbacksComeThroughTheExecutor) {
+TEST_P(CheckerGuest, DestructorAnswersACallerWhoWaits) {
+  for (int round = 0; round < 10; ++round) {
+    auto checker = CheckerWorld::connected(world_->options());
+    Checker* const used = checker.get();
+    world_->redis.freeze();
+    std::vector<std::jthread> callers;
+    std::atomic<int> refused{0};
+    for (int i = 0; i < 4; ++i) {
+      callers.emplace_back([&] {
+        if (CheckerWorld::reason(*used, "u", 10min) == Reason::kShutdown) ++refused;
+      });
+    }
+    EXPECT_TRUE(wait_until([&] { return used->stats().pending == 4; }));
+    if (round > 0) std::this_thread::sleep_for(1ms);  // they may be anywhere on their way
+    checker.reset();
+    callers.clear();
+    EXPECT_EQ(refused, 4);
+    world_->redis.thaw();
+  }
+}
+
+TEST_P(CheckerGuest, ErrnoStaysTheCallers) {
+  const auto checker = CheckerWorld::connected(world_->options());
+  errno = EDOM;
+  EXPECT_EQ(CheckerWorld::reason(*checker, "u"), Reason::kPassed);
+  EXPECT_EQ(errno, EDOM);
+  world_->redis.freeze();
+  errno = EDOM;
+  EXPECT_EQ(CheckerWorld::reason(*checker, "u", 2ms), Reason::kTimeout);
+  EXPECT_EQ(errno, EDOM);
+  world_->redis.kill();
+  EXPECT_TRUE(wait_until([&] {
+    errno = EDOM;
+    const Reason reason = CheckerWorld::reason(*checker, "u", 2ms);
+    EXPECT_EQ(errno, EDOM);
+    return reason == Reason::kUnavailable || reason == Reason::kBreakerOpen;
+  }));
+}
+
+TEST_P(CheckerGuest, SignalsNeitherFailACheckNorMoveItsDeadline) {
+  const auto checker = CheckerWorld::connected(world_->options());
+  struct sigaction action {};
+  struct sigaction before {};
+  action.sa_handler = [](int) {};  // without SA_RESTART
+  ASSERT_EQ(::sigaction(SIGUSR1, &action, &before), 0);
+  const pthread_t here = ::pthread_self();
+  const auto signal = [here] {
+    ::pthread_kill(here, SIGUSR1);
+    std::this_thread::sleep_for(50us);
+  };
+  {
+    const testing::Load signals(1, signal);
+    for (int i = 0; i < 2'000; ++i) EXPECT_EQ(CheckerWorld::reason(*checker, "u"), Reason::kPassed);
+  }
+  world_->redis.freeze();
+  {
+    const testing::Load signals(1, signal);
+    const auto begun = std::chrono::steady_clock::now();
+    EXPECT_EQ(CheckerWorld::reason(*checker, "u", 100ms), Reason::kTimeout);
+    EXPECT_GE(std::chrono::steady_clock::now() - begun, 100ms);
+  }
+  ::sigaction(SIGUSR1, &before, nullptr);
+  world_->redis.thaw();
+}
+
+TEST_P(CheckerGuest, ACanceledThreadEndsWhenItsCheckHasEnded) {
+  const auto checker = CheckerWorld::connected(world_->options());
+  world_->redis.freeze();
+  struct Caller {
+    Checker& checker;
+    std::atomic<bool> canceled{false};
+    std::atomic<bool> answered{false};
+    std::atomic<bool> went_on{false};
+  } caller{*checker};
+  pthread_t thread{};
+  const auto run = [](void* given) -> void* {
+    Caller& mine = *static_cast<Caller*>(given);
+    const Reason reason = CheckerWorld::reason(mine.checker, "u", 200ms);
+    mine.answered = reason == Reason::kTimeout;
+    while (!mine.canceled) ::sched_yield();
+    ::pthread_testcancel();
+    mine.went_on = true;
+    return nullptr;
+  };
+  ASSERT_EQ(::pthread_create(&thread, nullptr, run, &caller), 0);
+  EXPECT_TRUE(wait_until([&] { return checker->stats().pending == 1 || caller.answered; }));
+  ASSERT_EQ(::pthread_cancel(thread), 0);
+  caller.canceled = true;
+  void* result = nullptr;
+  ASSERT_EQ(::pthread_join(thread, &result), 0);
+  EXPECT_EQ(result, PTHREAD_CANCELED);
+  EXPECT_TRUE(caller.answered);
+  EXPECT_FALSE(caller.went_on);
+  world_->redis.thaw();
+  EXPECT_TRUE(wait_until([&] { return CheckerWorld::reason(*checker, "u") == Reason::kPassed; }));
+}
+
+TEST_P(CheckerGuest, CallbacksComeThroughTheExecutor) {
   std::mutex mutex;
   std::deque<std::function<void()>> tasks;
   CheckerOptions options = world_->options();
@@ -263,7 +361,7 @@ TEST_F(CheckerGuest, CallbacksComeThroughTheExecutor) {
   EXPECT_EQ(answered, 100);
 }
 
-TEST_F(CheckerGuest, BlockingCheckInACallbackIsRefusedOnTheIoThread) {
+TEST_P(CheckerGuest, BlockingCheckInACallbackIsRefusedOnTheIoThread) {
   const auto checker = CheckerWorld::connected(world_->options());
   std::atomic<bool> answered{false};
   const Candidate candidates[] = {{"c1"}};
@@ -273,6 +371,8 @@ TEST_F(CheckerGuest, BlockingCheckInACallbackIsRefusedOnTheIoThread) {
   });
   EXPECT_TRUE(wait_until([&] { return answered.load(); }));
 }
+
+FCAP_BOTH_WAYS(CheckerGuest);
 
 }  // namespace
 }  // namespace fcap

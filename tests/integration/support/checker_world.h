@@ -47,19 +47,31 @@ class CheckerWorld {
     options.redis.addresses = {redis.address()};
     options.redis.connect_timeout = std::chrono::seconds(30);
     options.redis.stale_reset = std::chrono::seconds(30);
+    options.redis.direct_connections = direct_connections;
     options.deadline = std::chrono::seconds(30);
     options.clock = [] { return kCheckedAt; };
     return options;
   }
 
-  /// A Checker whose connection stands, with at most one c1 a day.
+  /// How many blocking checks were answered on their callers' own threads.
+  static std::uint64_t direct_reads(const Checker& checker) {
+    for (const auto& [name, value] : checker.health().store.more) {
+      if (name == "direct_reads") return std::stoull(value);
+    }
+    return 0;
+  }
+
+  /// A Checker whose connections stand, with at most one c1 a day.
   static std::unique_ptr<Checker> connected(CheckerOptions options) {
+    const bool directly = options.store == nullptr && options.redis.direct_connections != 0;
     auto made = Checker::create(std::move(options));
     EXPECT_TRUE(made.ok()) << made.status().text();
     if (!made.ok()) return nullptr;
     made.value()->set_rules(daily_rule(1));
-    const bool answers =
-        wait_until([&] { return reason(*made.value(), "nobody") == Reason::kPassed; });
+    const bool answers = wait_until([&] {
+      return reason(*made.value(), "nobody") == Reason::kPassed &&
+             (!directly || direct_reads(*made.value()) != 0);
+    });
     EXPECT_TRUE(answers) << "the Checker does not reach its Redis";
     return std::move(made).value();
   }
@@ -99,6 +111,7 @@ class CheckerWorld {
   }
 
   RedisServer redis;
+  std::size_t direct_connections = RedisOptions{}.direct_connections;
 };
 
 /// Several threads that do one thing over and over until they are stopped.
