@@ -26,62 +26,85 @@ struct LatencyHistogram {
 
 /// Counters since the Checker was made; each is monotonic unless said otherwise.
 struct CheckerStats {
-  std::uint64_t checks = 0;         ///< users asked about
-  std::uint64_t candidates = 0;     ///< candidates judged
-  std::uint64_t allowed = 0;        ///< verdicts
-  std::uint64_t capped = 0;         ///< verdicts
-  std::uint64_t shadow_capped = 0;  ///< verdicts that a shadow rule would have capped
-  /// Checks answered without the history, by Reason.
-  std::uint64_t no_user = 0;
-  std::uint64_t no_rules = 0;
-  std::uint64_t timeouts = 0;
-  std::uint64_t unavailable = 0;
-  std::uint64_t breaker_open = 0;
-  std::uint64_t overloaded = 0;
-  std::uint64_t undecodable = 0;
-  std::uint64_t forked = 0;
-  std::uint64_t invalid = 0;
-  std::uint64_t shutdown = 0;
-  std::uint64_t reentrant = 0;
-  // --- Reads.
-  std::uint64_t records_found = 0;
-  std::uint64_t records_missing = 0;  ///< users of whom nothing is recorded
-  std::uint64_t server_errors = 0;    ///< the server answered with an error
-  std::uint64_t unread_checks = 0;    ///< checks for whose candidates no rule counts anything
-  // --- Asynchronous checks.
-  std::uint64_t canceled = 0;
-  std::uint64_t callbacks = 0;          ///< callbacks that have run
-  std::uint64_t callback_ns_total = 0;  ///< nanoseconds spent in them, by a clock of a few ms
-  std::uint64_t callback_ns_max = 0;    ///< gauge: of the slowest one so far, by that clock
-  std::uint64_t answers_waiting = 0;    ///< gauge: known answers whose callbacks wait for a thread
-  // --- Local accuracy.
-  std::uint64_t shown_noted = 0;      ///< impressions that note_shown() has noted
-  std::uint64_t shown_confirmed = 0;  ///< of these, since found in the ledger
-  std::uint64_t shown_displaced = 0;  ///< displaced by newer ones: raise local.shown_max
-  std::uint64_t shown_taken_back = 0;
-  std::uint64_t shown_kept = 0;        ///< gauge: impressions remembered
-  std::uint64_t cached_checks = 0;     ///< checks answered without reading
-  std::uint64_t cached_verdicts = 0;   ///< verdicts given by the negative cache
+  std::uint64_t checks = 0;            ///< users asked about
+  std::uint64_t candidates = 0;        ///< candidates judged
+  std::uint64_t allowed = 0;           ///< verdicts
+  std::uint64_t capped = 0;            ///< verdicts
+  std::uint64_t shadow_capped = 0;     ///< verdicts that a shadow rule would have capped
   std::uint64_t certain_verdicts = 0;  ///< capped without the history, by what is certain anyway
-  std::uint64_t cached_caps = 0;       ///< gauge: places of the negative cache in use
-
-  std::uint64_t unknown_frames = 0;    ///< frames skipped in records of a newer version
   std::uint64_t pending = 0;           ///< gauge: checks begun and not answered
-  std::uint64_t rule_set_version = 0;  ///< gauge
-  std::uint64_t rule_count = 0;        ///< gauge
-  std::uint64_t rule_reloads = 0;      ///< rule sets taken
-  std::uint64_t rule_reloads_refused = 0;
-  std::uint64_t rules_quarantined = 0;       ///< gauge: rules that are wrong and not in force
-  std::uint64_t segment_set_version = 0;     ///< gauge
-  std::uint64_t segment_members = 0;         ///< gauge: memberships, over all stored segments
-  std::uint64_t segment_bytes = 0;           ///< gauge: memory that they take
-  std::uint64_t segment_reloads = 0;         ///< sets of segments taken
-  std::uint64_t segment_reloads_failed = 0;  ///< the last good set stayed
-  /// Gauge: since the rule set in use was last known to be the current one; -1 before the first.
-  std::chrono::milliseconds rule_set_age{-1};
-  // --- Latencies, of one check in 16.
-  LatencyHistogram check_latency;  ///< from the call to the answer
-  LatencyHistogram store_latency;  ///< of checks that read: from the call to the store's answer
+
+  /// Checks answered without the history, by Reason.
+  struct Reasons {
+    std::uint64_t no_user = 0;
+    std::uint64_t no_rules = 0;
+    std::uint64_t timeouts = 0;
+    std::uint64_t unavailable = 0;
+    std::uint64_t breaker_open = 0;
+    std::uint64_t overloaded = 0;
+    std::uint64_t undecodable = 0;
+    std::uint64_t forked = 0;
+    std::uint64_t invalid = 0;
+    std::uint64_t shutdown = 0;
+    std::uint64_t reentrant = 0;
+  } reasons = {};
+
+  struct Reads {
+    std::uint64_t found = 0;           ///< users with a record
+    std::uint64_t missing = 0;         ///< users of whom nothing is recorded
+    std::uint64_t server_errors = 0;   ///< the server answered with an error
+    std::uint64_t unneeded = 0;        ///< checks for whose candidates no rule counts anything
+    std::uint64_t unknown_frames = 0;  ///< frames skipped in records of a newer version
+  } reads = {};
+
+  /// Asynchronous checks.
+  struct Async {
+    std::uint64_t canceled = 0;
+    std::uint64_t callbacks = 0;          ///< callbacks that have run
+    std::uint64_t callback_ns_total = 0;  ///< nanoseconds spent in them, by a clock of a few ms
+    std::uint64_t callback_ns_max = 0;    ///< gauge: of the slowest one so far, by that clock
+    std::uint64_t answers_waiting = 0;  ///< gauge: known answers whose callbacks wait for a thread
+  } async = {};
+
+  /// Impressions that note_shown() has told of.
+  struct Shown {
+    std::uint64_t noted = 0;
+    std::uint64_t confirmed = 0;  ///< since found in the ledger
+    std::uint64_t displaced = 0;  ///< displaced by newer ones: raise local.shown_max
+    std::uint64_t taken_back = 0;
+    std::uint64_t kept = 0;  ///< gauge: impressions remembered
+  } shown = {};
+
+  /// The negative cache.
+  struct Cache {
+    std::uint64_t checks = 0;    ///< checks answered without reading
+    std::uint64_t verdicts = 0;  ///< verdicts that it has given
+    std::uint64_t caps = 0;      ///< gauge: places in use
+  } cache = {};
+
+  struct Rules {
+    std::uint64_t version = 0;  ///< gauge
+    std::uint64_t count = 0;    ///< gauge
+    std::uint64_t reloads = 0;  ///< rule sets taken
+    std::uint64_t reloads_refused = 0;
+    std::uint64_t quarantined = 0;  ///< gauge: rules that are wrong and not in force
+    /// Gauge: since the rule set in use was last known to be the current one; -1 before the first.
+    std::chrono::milliseconds age{-1};
+  } rules = {};
+
+  struct Segments {
+    std::uint64_t version = 0;         ///< gauge
+    std::uint64_t members = 0;         ///< gauge: memberships, over all stored segments
+    std::uint64_t bytes = 0;           ///< gauge: memory that they take
+    std::uint64_t reloads = 0;         ///< sets of segments taken
+    std::uint64_t reloads_failed = 0;  ///< the last good set stayed
+  } segments = {};
+
+  /// Latencies, of one check in 16.
+  struct Latencies {
+    LatencyHistogram check;  ///< from the call to the answer
+    LatencyHistogram store;  ///< of checks that read: from the call to the store's answer
+  } latency = {};
 };
 
 /// How often a shadow rule would have capped: of several that stand in the way of a candidate, the

@@ -346,9 +346,9 @@ void Async::let_go_of_rules() noexcept {
 }
 
 void Async::add_stats(CheckerStats& stats) const noexcept {
-  stats.callback_ns_max = static_cast<std::uint64_t>(callback_ns_max_.load());
+  stats.async.callback_ns_max = static_cast<std::uint64_t>(callback_ns_max_.load());
   if (parts_.gate.in_child()) return;  // no locks: their holders may not exist here
-  for (const AnswerQueue& queue : answer_queues_) stats.answers_waiting += queue.waiting();
+  for (const AnswerQueue& queue : answer_queues_) stats.async.answers_waiting += queue.waiting();
 }
 
 }  // namespace fcap::checker

@@ -200,8 +200,8 @@ CheckerStats Checker::stats() const noexcept {
   impl_->judgement.add_stats(stats);
   impl_->sources.add_stats(stats);
   impl_->async.add_stats(stats);
-  stats.check_latency = impl_->check_latency.histogram();
-  stats.store_latency = impl_->store_latency.histogram();
+  stats.latency.check = impl_->check_latency.histogram();
+  stats.latency.store = impl_->store_latency.histogram();
   return stats;
 }
 

@@ -14,41 +14,41 @@
 
 namespace fcap::checker {
 
-// The one list of counters: each is a field of CheckerStats, by the same name.
-#define FCAP_CHECKER_COUNTERS(COUNTER) \
-  COUNTER(checks)                      \
-  COUNTER(candidates)                  \
-  COUNTER(allowed)                     \
-  COUNTER(shadow_capped)               \
-  COUNTER(no_user)                     \
-  COUNTER(no_rules)                    \
-  COUNTER(timeouts)                    \
-  COUNTER(unavailable)                 \
-  COUNTER(breaker_open)                \
-  COUNTER(overloaded)                  \
-  COUNTER(undecodable)                 \
-  COUNTER(forked)                      \
-  COUNTER(invalid)                     \
-  COUNTER(shutdown)                    \
-  COUNTER(reentrant)                   \
-  COUNTER(records_found)               \
-  COUNTER(records_missing)             \
-  COUNTER(server_errors)               \
-  COUNTER(unread_checks)               \
-  COUNTER(canceled)                    \
-  COUNTER(unknown_frames)              \
-  COUNTER(shown_noted)                 \
-  COUNTER(shown_confirmed)             \
-  COUNTER(shown_displaced)             \
-  COUNTER(shown_taken_back)            \
-  COUNTER(cached_checks)               \
-  COUNTER(cached_verdicts)             \
-  COUNTER(certain_verdicts)            \
-  COUNTER(callbacks)                   \
-  COUNTER(callback_ns_total)
+// The one list of counters: each name, and its field of CheckerStats.
+#define FCAP_CHECKER_COUNTERS(COUNTER)          \
+  COUNTER(checks, checks)                       \
+  COUNTER(candidates, candidates)               \
+  COUNTER(allowed, allowed)                     \
+  COUNTER(shadow_capped, shadow_capped)         \
+  COUNTER(no_user, reasons.no_user)             \
+  COUNTER(no_rules, reasons.no_rules)           \
+  COUNTER(timeouts, reasons.timeouts)           \
+  COUNTER(unavailable, reasons.unavailable)     \
+  COUNTER(breaker_open, reasons.breaker_open)   \
+  COUNTER(overloaded, reasons.overloaded)       \
+  COUNTER(undecodable, reasons.undecodable)     \
+  COUNTER(forked, reasons.forked)               \
+  COUNTER(invalid, reasons.invalid)             \
+  COUNTER(shutdown, reasons.shutdown)           \
+  COUNTER(reentrant, reasons.reentrant)         \
+  COUNTER(records_found, reads.found)           \
+  COUNTER(records_missing, reads.missing)       \
+  COUNTER(server_errors, reads.server_errors)   \
+  COUNTER(unread_checks, reads.unneeded)        \
+  COUNTER(canceled, async.canceled)             \
+  COUNTER(unknown_frames, reads.unknown_frames) \
+  COUNTER(shown_noted, shown.noted)             \
+  COUNTER(shown_confirmed, shown.confirmed)     \
+  COUNTER(shown_displaced, shown.displaced)     \
+  COUNTER(shown_taken_back, shown.taken_back)   \
+  COUNTER(cached_checks, cache.checks)          \
+  COUNTER(cached_verdicts, cache.verdicts)      \
+  COUNTER(certain_verdicts, certain_verdicts)   \
+  COUNTER(callbacks, async.callbacks)           \
+  COUNTER(callback_ns_total, async.callback_ns_total)
 
 enum class Counter : std::uint8_t {
-#define FCAP_COUNTER_NAME(name) name,
+#define FCAP_COUNTER_NAME(name, field) name,
   FCAP_CHECKER_COUNTERS(FCAP_COUNTER_NAME)
 #undef FCAP_COUNTER_NAME
   // Not shown as they are. NOLINTBEGIN(readability-identifier-naming): named like those above
@@ -106,9 +106,9 @@ class Counters {
     return sum(Counter::calls_begun) == past;
   }
 
-  /// Sets the fields of the same names.
+  /// Sets their fields.
   void copy_to(CheckerStats& stats) const noexcept {
-#define FCAP_COPY_COUNTER(name) stats.name = sum(Counter::name);
+#define FCAP_COPY_COUNTER(name, field) stats.field = sum(Counter::name);
     FCAP_CHECKER_COUNTERS(FCAP_COPY_COUNTER)
 #undef FCAP_COPY_COUNTER
     // Worked out, since each counter costs a check an atomic addition.

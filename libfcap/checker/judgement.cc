@@ -288,9 +288,9 @@ void Judgement::note_undecodable() noexcept {
 }
 
 void Judgement::add_stats(CheckerStats& stats) const noexcept {
-  stats.cached_caps = cache_ == nullptr ? 0 : cache_->size();
+  stats.cache.caps = cache_ == nullptr ? 0 : cache_->size();
   if (gate_.in_child()) return;  // no locks: their holders may not exist here
-  stats.shown_kept = shown_ == nullptr ? 0 : shown_->size();
+  stats.shown.kept = shown_ == nullptr ? 0 : shown_->size();
 }
 
 }  // namespace fcap::checker

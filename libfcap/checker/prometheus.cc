@@ -25,7 +25,7 @@ struct CountedMetric {
   std::string_view name;
   std::string_view help;
   MetricKind kind;
-  std::uint64_t CheckerStats::*value;
+  std::uint64_t (*value)(const CheckerStats&) noexcept;
   std::string_view label = {};
 };
 
@@ -35,91 +35,103 @@ constexpr std::string_view kVerdictsHelp = "Verdicts, by whether the candidate m
 constexpr std::string_view kReadsHelp = "Reads that the store answered, by what they found.";
 constexpr auto kCount = MetricKind::kCounter;
 constexpr auto kLevel = MetricKind::kGauge;
-using Stats = CheckerStats;
 
+#define FCAP_FIELD(field) [](const CheckerStats& stats) noexcept { return stats.field; }
 constexpr std::array kCountedMetrics = {
-    CountedMetric{"checks_total", "Users that were asked about.", kCount, &Stats::checks},
-    CountedMetric{"candidates_total", "Candidates that were judged.", kCount, &Stats::candidates},
-    CountedMetric{"verdicts_total", kVerdictsHelp, kCount, &Stats::allowed, "verdict=\"allowed\""},
-    CountedMetric{"verdicts_total", kVerdictsHelp, kCount, &Stats::capped, "verdict=\"capped\""},
+    CountedMetric{"checks_total", "Users that were asked about.", kCount, FCAP_FIELD(checks)},
+    CountedMetric{"candidates_total", "Candidates that were judged.", kCount,
+                  FCAP_FIELD(candidates)},
+    CountedMetric{"verdicts_total", kVerdictsHelp, kCount, FCAP_FIELD(allowed),
+                  "verdict=\"allowed\""},
+    CountedMetric{"verdicts_total", kVerdictsHelp, kCount, FCAP_FIELD(capped),
+                  "verdict=\"capped\""},
     CountedMetric{"shadow_capped_total", "Verdicts that a shadow rule would have capped.", kCount,
-                  &Stats::shadow_capped},
-    CountedMetric{"unjudged_total", kUnjudgedHelp, kCount, &Stats::no_user, "reason=\"no_user\""},
-    CountedMetric{"unjudged_total", kUnjudgedHelp, kCount, &Stats::no_rules, "reason=\"no_rules\""},
-    CountedMetric{"unjudged_total", kUnjudgedHelp, kCount, &Stats::timeouts, "reason=\"timeout\""},
-    CountedMetric{"unjudged_total", kUnjudgedHelp, kCount, &Stats::unavailable,
+                  FCAP_FIELD(shadow_capped)},
+    CountedMetric{"unjudged_total", kUnjudgedHelp, kCount, FCAP_FIELD(reasons.no_user),
+                  "reason=\"no_user\""},
+    CountedMetric{"unjudged_total", kUnjudgedHelp, kCount, FCAP_FIELD(reasons.no_rules),
+                  "reason=\"no_rules\""},
+    CountedMetric{"unjudged_total", kUnjudgedHelp, kCount, FCAP_FIELD(reasons.timeouts),
+                  "reason=\"timeout\""},
+    CountedMetric{"unjudged_total", kUnjudgedHelp, kCount, FCAP_FIELD(reasons.unavailable),
                   "reason=\"unavailable\""},
-    CountedMetric{"unjudged_total", kUnjudgedHelp, kCount, &Stats::breaker_open,
+    CountedMetric{"unjudged_total", kUnjudgedHelp, kCount, FCAP_FIELD(reasons.breaker_open),
                   "reason=\"breaker_open\""},
-    CountedMetric{"unjudged_total", kUnjudgedHelp, kCount, &Stats::overloaded,
+    CountedMetric{"unjudged_total", kUnjudgedHelp, kCount, FCAP_FIELD(reasons.overloaded),
                   "reason=\"overloaded\""},
-    CountedMetric{"unjudged_total", kUnjudgedHelp, kCount, &Stats::undecodable,
+    CountedMetric{"unjudged_total", kUnjudgedHelp, kCount, FCAP_FIELD(reasons.undecodable),
                   "reason=\"undecodable\""},
-    CountedMetric{"unjudged_total", kUnjudgedHelp, kCount, &Stats::forked, "reason=\"forked\""},
-    CountedMetric{"unjudged_total", kUnjudgedHelp, kCount, &Stats::invalid, "reason=\"invalid\""},
-    CountedMetric{"unjudged_total", kUnjudgedHelp, kCount, &Stats::shutdown, "reason=\"shutdown\""},
-    CountedMetric{"unjudged_total", kUnjudgedHelp, kCount, &Stats::reentrant,
+    CountedMetric{"unjudged_total", kUnjudgedHelp, kCount, FCAP_FIELD(reasons.forked),
+                  "reason=\"forked\""},
+    CountedMetric{"unjudged_total", kUnjudgedHelp, kCount, FCAP_FIELD(reasons.invalid),
+                  "reason=\"invalid\""},
+    CountedMetric{"unjudged_total", kUnjudgedHelp, kCount, FCAP_FIELD(reasons.shutdown),
+                  "reason=\"shutdown\""},
+    CountedMetric{"unjudged_total", kUnjudgedHelp, kCount, FCAP_FIELD(reasons.reentrant),
                   "reason=\"reentrant\""},
-    CountedMetric{"reads_total", kReadsHelp, kCount, &Stats::records_found, "result=\"found\""},
-    CountedMetric{"reads_total", kReadsHelp, kCount, &Stats::records_missing, "result=\"missing\""},
-    CountedMetric{"reads_total", kReadsHelp, kCount, &Stats::server_errors,
+    CountedMetric{"reads_total", kReadsHelp, kCount, FCAP_FIELD(reads.found), "result=\"found\""},
+    CountedMetric{"reads_total", kReadsHelp, kCount, FCAP_FIELD(reads.missing),
+                  "result=\"missing\""},
+    CountedMetric{"reads_total", kReadsHelp, kCount, FCAP_FIELD(reads.server_errors),
                   "result=\"server_error\""},
     CountedMetric{
         "unread_checks_total",
         "Checks that needed no read, because no rule counts anything for their candidates.", kCount,
-        &Stats::unread_checks},
+        FCAP_FIELD(reads.unneeded)},
     CountedMetric{"canceled_total", "Asynchronous checks that were canceled.", kCount,
-                  &Stats::canceled},
-    CountedMetric{"callbacks_total", "Callbacks that have run.", kCount, &Stats::callbacks},
+                  FCAP_FIELD(async.canceled)},
+    CountedMetric{"callbacks_total", "Callbacks that have run.", kCount,
+                  FCAP_FIELD(async.callbacks)},
     CountedMetric{"answers_waiting", "Known answers whose callbacks wait for a thread.", kLevel,
-                  &Stats::answers_waiting},
+                  FCAP_FIELD(async.answers_waiting)},
     CountedMetric{"pending", "Checks that have begun and are not answered.", kLevel,
-                  &Stats::pending},
+                  FCAP_FIELD(pending)},
     CountedMetric{"shown_noted_total", "Impressions that note_shown() has noted.", kCount,
-                  &Stats::shown_noted},
+                  FCAP_FIELD(shown.noted)},
     CountedMetric{"shown_confirmed_total",
                   "Noted impressions that were since read from the ledger.", kCount,
-                  &Stats::shown_confirmed},
+                  FCAP_FIELD(shown.confirmed)},
     CountedMetric{"shown_displaced_total",
                   "Noted impressions that newer ones have displaced; raise local.shown_max.",
-                  kCount, &Stats::shown_displaced},
+                  kCount, FCAP_FIELD(shown.displaced)},
     CountedMetric{"shown_taken_back_total", "Noted impressions that were taken back.", kCount,
-                  &Stats::shown_taken_back},
+                  FCAP_FIELD(shown.taken_back)},
     CountedMetric{"shown_kept", "Noted impressions that are remembered.", kLevel,
-                  &Stats::shown_kept},
+                  FCAP_FIELD(shown.kept)},
     CountedMetric{"cached_checks_total", "Checks answered from cached caps, without a read.",
-                  kCount, &Stats::cached_checks},
+                  kCount, FCAP_FIELD(cache.checks)},
     CountedMetric{"cached_verdicts_total", "Verdicts given from cached caps.", kCount,
-                  &Stats::cached_verdicts},
+                  FCAP_FIELD(cache.verdicts)},
     CountedMetric{"certain_verdicts_total",
                   "Verdicts that capped without the history, because they are certain without it.",
-                  kCount, &Stats::certain_verdicts},
-    CountedMetric{"cached_caps", "Cached caps.", kLevel, &Stats::cached_caps},
+                  kCount, FCAP_FIELD(certain_verdicts)},
+    CountedMetric{"cached_caps", "Cached caps.", kLevel, FCAP_FIELD(cache.caps)},
     CountedMetric{"unknown_frames_total", "Frames of a newer format that were skipped in records.",
-                  kCount, &Stats::unknown_frames},
+                  kCount, FCAP_FIELD(reads.unknown_frames)},
     CountedMetric{"rule_set_version", "Version of the rule set in use.", kLevel,
-                  &Stats::rule_set_version},
-    CountedMetric{"rules", "Rules in use.", kLevel, &Stats::rule_count},
+                  FCAP_FIELD(rules.version)},
+    CountedMetric{"rules", "Rules in use.", kLevel, FCAP_FIELD(rules.count)},
     CountedMetric{"rule_reloads_total", "Rule sets that were put into use.", kCount,
-                  &Stats::rule_reloads},
+                  FCAP_FIELD(rules.reloads)},
     CountedMetric{"rule_reloads_refused_total",
                   "Rule sets that were refused; the last good one stayed.", kCount,
-                  &Stats::rule_reloads_refused},
+                  FCAP_FIELD(rules.reloads_refused)},
     CountedMetric{"rules_quarantined",
                   "Rules of the version in use that are wrong and not in force.", kLevel,
-                  &Stats::rules_quarantined},
+                  FCAP_FIELD(rules.quarantined)},
     CountedMetric{"segment_set_version", "Version of the segments in use.", kLevel,
-                  &Stats::segment_set_version},
+                  FCAP_FIELD(segments.version)},
     CountedMetric{"segment_members", "Memberships over all stored segments.", kLevel,
-                  &Stats::segment_members},
+                  FCAP_FIELD(segments.members)},
     CountedMetric{"segment_bytes", "Memory that stored segments take.", kLevel,
-                  &Stats::segment_bytes},
+                  FCAP_FIELD(segments.bytes)},
     CountedMetric{"segment_reloads_total", "Sets of segments that were put into use.", kCount,
-                  &Stats::segment_reloads},
+                  FCAP_FIELD(segments.reloads)},
     CountedMetric{"segment_reloads_failed_total",
                   "Loads of segments that failed; the last good set stayed.", kCount,
-                  &Stats::segment_reloads_failed},
+                  FCAP_FIELD(segments.reloads_failed)},
 };
+#undef FCAP_FIELD
 
 /// A value that is worked out; nullopt: unknown, and so without a sample.
 struct WorkedOutMetric {
@@ -141,15 +153,15 @@ constexpr std::array kWorkedOutMetrics = {
                     [](const Scrape& s) { return std::optional(s.health.ready ? 1.0 : 0.0); }},
     WorkedOutMetric{"rule_set_age_seconds",
                     "Since the rule set in use was last known to be the current one.", kLevel,
-                    [](const Scrape& s) { return seconds(s.stats.rule_set_age); }},
+                    [](const Scrape& s) { return seconds(s.stats.rules.age); }},
     WorkedOutMetric{"callback_seconds_total", "Time spent in callbacks.", kCount,
                     [](const Scrape& s) {
-                      return std::optional(static_cast<double>(s.stats.callback_ns_total) /
+                      return std::optional(static_cast<double>(s.stats.async.callback_ns_total) /
                                            kNsPerSecond);
                     }},
     WorkedOutMetric{"callback_seconds_max", "The slowest callback so far.", kLevel,
                     [](const Scrape& s) {
-                      return std::optional(static_cast<double>(s.stats.callback_ns_max) /
+                      return std::optional(static_cast<double>(s.stats.async.callback_ns_max) /
                                            kNsPerSecond);
                     }},
     WorkedOutMetric{
@@ -207,15 +219,15 @@ constexpr std::string_view kShadowHelp =
 struct HistogramMetric {
   std::string_view name;
   std::string_view help;
-  LatencyHistogram CheckerStats::*value;
+  LatencyHistogram CheckerStats::Latencies::*value;
 };
 
 constexpr std::array kHistograms = {
     HistogramMetric{"check_seconds", "From the call to the answer, of one check in 16.",
-                    &Stats::check_latency},
+                    &CheckerStats::Latencies::check},
     HistogramMetric{"store_seconds",
                     "From the call to the store's answer, of one check in 16 that reads.",
-                    &Stats::store_latency},
+                    &CheckerStats::Latencies::store},
 };
 
 constexpr std::string_view kind_name(MetricKind kind) {
@@ -308,7 +320,7 @@ std::string prometheus_text(const Checker& checker, const PrometheusLabels& labe
   MetricsWriter writer(labels);
   for (const CountedMetric& metric : kCountedMetrics) {
     writer.head(metric.name, metric.help, metric.kind);
-    writer.sample(metric.name, "", metric.label, scrape.stats.*metric.value);
+    writer.sample(metric.name, "", metric.label, metric.value(scrape.stats));
   }
   for (const WorkedOutMetric& metric : kWorkedOutMetrics) {
     const auto value = metric.value(scrape);
@@ -323,7 +335,7 @@ std::string prometheus_text(const Checker& checker, const PrometheusLabels& labe
     writer.sample(kShadowName, "", label, shadow.count);
   }
   for (const HistogramMetric& metric : kHistograms) {
-    write_histogram(writer, metric, scrape.stats.*metric.value);
+    write_histogram(writer, metric, scrape.stats.latency.*metric.value);
   }
   return writer.take();
 }

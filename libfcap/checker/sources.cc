@@ -112,14 +112,14 @@ void Sources::warn_of_segments() const noexcept {
 
 void Sources::add_segment_stats(CheckerStats& stats) const noexcept {
   if (const std::shared_ptr<const SegmentSet> segments = current_.segments()) {
-    stats.segment_set_version = segments->version();
-    stats.segment_members = segments->memory().members;
-    stats.segment_bytes = segments->memory().bytes();
+    stats.segments.version = segments->version();
+    stats.segments.members = segments->memory().members;
+    stats.segments.bytes = segments->memory().bytes();
   }
-  stats.segment_reloads = segments_set_count_.load(std::memory_order_relaxed);
+  stats.segments.reloads = segments_set_count_.load(std::memory_order_relaxed);
   if (segment_refresher_ == nullptr) return;
   try {
-    stats.segment_reloads_failed = segment_refresher_->state().failed;
+    stats.segments.reloads_failed = segment_refresher_->state().failed;
   } catch (...) {  // NOLINT(bugprone-empty-catch): out of memory; the rest still stands
   }
 }
@@ -132,20 +132,20 @@ std::chrono::milliseconds Sources::age_of_given() const noexcept {
 void Sources::add_stats(CheckerStats& stats) const noexcept {
   if (gate_.in_child()) return;
   const std::shared_ptr<const RuleSet> rules = current_.get();
-  stats.rule_set_version = rules == nullptr ? 0 : rules->version();
-  stats.rule_count = rules == nullptr ? 0 : rules->rules().size();
-  stats.rule_reloads = rules_set_count_.load(std::memory_order_relaxed);
+  stats.rules.version = rules == nullptr ? 0 : rules->version();
+  stats.rules.count = rules == nullptr ? 0 : rules->rules().size();
+  stats.rules.reloads = rules_set_count_.load(std::memory_order_relaxed);
   add_segment_stats(stats);
   if (refresher_ != nullptr) {
     try {
       const sources::RefreshState state = refresher_->state();
-      stats.rule_reloads_refused = state.refused;
-      stats.rules_quarantined = state.quarantined_count;
-      stats.rule_set_age = state.age;
+      stats.rules.reloads_refused = state.refused;
+      stats.rules.quarantined = state.quarantined_count;
+      stats.rules.age = state.age;
     } catch (...) {  // NOLINT(bugprone-empty-catch): out of memory; the rest still stands
     }
   } else if (rules != nullptr) {
-    stats.rule_set_age = age_of_given();
+    stats.rules.age = age_of_given();
   }
 }
 

@@ -61,7 +61,7 @@ TEST_F(CheckerDirect, EveryFormOfALoneReadIsDirect) {
   const UserCandidates users[] = {{.user = "u", .candidates = candidates}};
   EXPECT_FALSE(checker->check_batch(users).front().verdicts.front().allowed);
   EXPECT_EQ(CheckerWorld::direct_reads(*checker), before + 4);
-  EXPECT_EQ(checker->stats().records_found, 3U);
+  EXPECT_EQ(checker->stats().reads.found, 3U);
 }
 
 TEST_F(CheckerDirect, ConnectionsAreMadeWhenABlockingCheckAsksForThem) {
@@ -93,7 +93,7 @@ TEST_F(CheckerDirect, ALateReplyReachesNobodyAndItsConnectionStays) {
     EXPECT_TRUE(capped(*checker, "u"));
   }
   EXPECT_EQ(proxy.accepted(), 3U);
-  EXPECT_EQ(checker->stats().timeouts, 10U);
+  EXPECT_EQ(checker->stats().reasons.timeouts, 10U);
   EXPECT_EQ(checker->health().store.timeouts, 10U);
 }
 

@@ -36,8 +36,8 @@ TEST_P(CheckerFaults, FrozenRedisFailsOpenThenTheBreakerOpensThenItRecovers) {
   EXPECT_TRUE(comes_to(*checker, Reason::kBreakerOpen));
   const Candidate candidates[] = {{"c1"}};
   EXPECT_TRUE(checker->check("u", candidates).verdicts[0].allowed);
-  EXPECT_GT(checker->stats().timeouts, 0U);
-  EXPECT_GT(checker->stats().breaker_open, 0U);
+  EXPECT_GT(checker->stats().reasons.timeouts, 0U);
+  EXPECT_GT(checker->stats().reasons.breaker_open, 0U);
   world_->redis.thaw();
   EXPECT_TRUE(wait_until([&] { return CheckerWorld::reason(*checker, "u") == Reason::kPassed; }));
   EXPECT_FALSE(checker->check("u", candidates).verdicts[0].allowed);
@@ -119,7 +119,7 @@ TEST_P(CheckerFaults, UndecodableRecordFailsOpenAndIsCounted) {
   const CheckResult result = checker->check("u", candidates);
   EXPECT_EQ(result.reason, Reason::kUndecodable);
   EXPECT_TRUE(result.verdicts[0].allowed);
-  EXPECT_EQ(checker->stats().undecodable, 1U);
+  EXPECT_EQ(checker->stats().reasons.undecodable, 1U);
   EXPECT_EQ(checker->check("other", candidates).reason, Reason::kPassed);
 }
 
@@ -151,7 +151,7 @@ TEST_P(CheckerFaults, AnOversizedRecordHurtsOnlyItsOwnUser) {
   EXPECT_EQ(wrong, 0);
   const CheckerHealth health = checker->health();
   EXPECT_EQ(health.store.reconnects, 0U);
-  EXPECT_EQ(checker->stats().undecodable, 2U);
+  EXPECT_EQ(checker->stats().reasons.undecodable, 2U);
 }
 
 /// A host whose callbacks take long holds up its own thread; the server is not to blame.
@@ -189,8 +189,8 @@ TEST_P(CheckerFaults, ASlowCallbackDoesNotLookLikeADeadRedis) {
   }
   EXPECT_TRUE(wait_until([&] { return answered == begun; }));
   EXPECT_NE(stalls(), "0");
-  EXPECT_GT(checker->stats().timeouts, 0U);
-  EXPECT_GE(checker->stats().callback_ns_max, 500'000'000U);
+  EXPECT_GT(checker->stats().reasons.timeouts, 0U);
+  EXPECT_GE(checker->stats().async.callback_ns_max, 500'000'000U);
   EXPECT_EQ(checker->health().store.breaker_openings, 0U);
   const std::lock_guard lock(mutex);
   EXPECT_THAT(logged, HasSubstr("a callback that takes long"));
@@ -295,7 +295,7 @@ TEST_P(CheckerFaults, LateRepliesOfAFrozenRedisAreNeverTakenForAnotherUsers) {
   EXPECT_TRUE(wait_until([&] { return users.judged > 100; }));
   load.stop();
   EXPECT_EQ(users.wrong, 0);
-  EXPECT_GT(checker->stats().timeouts, 0U);
+  EXPECT_GT(checker->stats().reasons.timeouts, 0U);
 }
 
 TEST_P(CheckerFaults, RepliesDelayedOnTheWayAreNeverTakenForAnotherUsers) {
@@ -319,7 +319,7 @@ TEST_P(CheckerFaults, RepliesDelayedOnTheWayAreNeverTakenForAnotherUsers) {
   }
   load.stop();
   EXPECT_EQ(users.wrong, 0);
-  EXPECT_GT(checker->stats().timeouts, 0U);
+  EXPECT_GT(checker->stats().reasons.timeouts, 0U);
 }
 
 FCAP_BOTH_WAYS(CheckerFaults);

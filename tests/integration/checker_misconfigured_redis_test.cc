@@ -109,12 +109,12 @@ class MisconfiguredChecker : public ::testing::Test {
   /// Checks pass since nothing is found, and the statistics tell.
   static void expect_no_records(WatchedChecker& watched) {
     EXPECT_TRUE(wait_until([&] { return watched.ask() == Reason::kPassed; }));
-    EXPECT_GT(watched.stats().records_missing, 0U);
-    EXPECT_EQ(watched.stats().records_found, 0U);
+    EXPECT_GT(watched.stats().reads.missing, 0U);
+    EXPECT_EQ(watched.stats().reads.found, 0U);
   }
   static void expect_server_errors(const WatchedChecker& watched) {
     EXPECT_GT(watched.health().server_errors, 0U);
-    EXPECT_GT(watched.stats().server_errors, 0U);
+    EXPECT_GT(watched.stats().reads.server_errors, 0U);
     EXPECT_TRUE(watched.has_problem("NOPERM")) << watched.problems();
   }
   static void expect_refused(WatchedChecker& watched, std::string_view named) {
@@ -123,7 +123,7 @@ class MisconfiguredChecker : public ::testing::Test {
     EXPECT_TRUE(watched.has_problem(named)) << watched.problems();
     EXPECT_TRUE(wait_until([&] {
       watched.ask();
-      return watched.stats().unavailable + watched.stats().breaker_open > 0;
+      return watched.stats().reasons.unavailable + watched.stats().reasons.breaker_open > 0;
     }));
     EXPECT_EQ(watched.health().connections, 0U);
     EXPECT_FALSE(watched.logged(": connected")) << watched.log();
@@ -145,8 +145,8 @@ TEST_F(MisconfiguredChecker, ARightSetUpAgrees) {
   EXPECT_EQ(health.server_errors, 0U);
   EXPECT_EQ(health.config_text, "");
   EXPECT_EQ(watched.problems(), "");
-  EXPECT_GT(watched.stats().records_found, 0U);
-  EXPECT_EQ(watched.stats().records_missing, 0U);
+  EXPECT_GT(watched.stats().reads.found, 0U);
+  EXPECT_EQ(watched.stats().reads.missing, 0U);
 }
 
 TEST_F(MisconfiguredChecker, AWrongDatabaseIsNamed) {

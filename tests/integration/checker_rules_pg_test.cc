@@ -86,7 +86,7 @@ TEST_F(CheckerRules, PostgresDeadBeforeTheStartFailsOpenUntilItIsThere) {
   expect_no_rules(*made(strict), false);
   server->start();
   EXPECT_TRUE(comes_to_cap(*checker));
-  EXPECT_GT(checker->stats().no_rules, 0U);
+  EXPECT_GT(checker->stats().reasons.no_rules, 0U);
 }
 
 TEST_F(CheckerRules, PostgresFrozenBeforeTheStartFailsOpenUntilItAnswers) {
@@ -108,28 +108,28 @@ TEST_F(CheckerRules, PostgresDeadBeforeTheStartTheSnapshotCaps) {
   server->kill();
   const auto checker = made(with_snapshot());
   EXPECT_TRUE(comes_to_cap(*checker));
-  EXPECT_EQ(checker->stats().no_rules, 0U);
+  EXPECT_EQ(checker->stats().reasons.no_rules, 0U);
 }
 
 TEST_F(CheckerRules, PostgresFrozenOrKilledMeanwhileTouchesNoCheck) {
   const auto checker = made(options());
   ASSERT_TRUE(comes_to_cap(*checker));
   for (const bool kill : {false, true}) {
-    const auto version = checker->stats().rule_set_version;
+    const auto version = checker->stats().rules.version;
     kill ? server->kill() : server->freeze();
     // Long enough for several polls to begin and hang or fail.
-    const auto until = checker->stats().rule_set_age + 3s;
+    const auto until = checker->stats().rules.age + 3s;
     std::uint64_t asked = 0;
-    while (checker->stats().rule_set_age < until) {
+    while (checker->stats().rules.age < until) {
       const CheckResult result = checker->check("u", kCandidates);
       ASSERT_EQ(result.reason, Reason::kPassed) << "after " << asked;
       ASSERT_FALSE(result.verdicts[0].allowed) << "after " << asked;
       ++asked;
       std::this_thread::sleep_for(1ms);
     }
-    EXPECT_EQ(checker->stats().rule_set_version, version);
+    EXPECT_EQ(checker->stats().rules.version, version);
     kill ? server->start() : server->thaw();
-    EXPECT_TRUE(wait_until([&] { return checker->stats().rule_set_age < 1s; }, kPatience))
+    EXPECT_TRUE(wait_until([&] { return checker->stats().rules.age < 1s; }, kPatience))
         << "it is not found again";
   }
 }

@@ -299,14 +299,14 @@ TEST_F(SegmentsPg, AMembersVerdictChangesWithTheTable) {
   const Candidate candidates[] = {{"c1"}};
   const auto allowed = [&] { return checker.check("4711", candidates).verdicts[0].allowed; };
   EXPECT_TRUE(allowed());
-  EXPECT_EQ(checker.stats().segment_reloads, 1U);
+  EXPECT_EQ(checker.stats().segments.reloads, 1U);
   // The listener may not stand yet; once it does, it looks.
   sql("INSERT INTO segments (id, bitmap) VALUES ('blocked', " + bitmap({4711}) + ")");
   ASSERT_TRUE(wait_until([&] { return !allowed(); }, kPatience));
   const CheckerStats stats = checker.stats();
-  EXPECT_EQ(stats.segment_set_version, static_cast<std::uint64_t>(version()));
-  EXPECT_EQ(stats.segment_members, 1U);
-  EXPECT_GT(stats.segment_bytes, 0U);
+  EXPECT_EQ(stats.segments.version, static_cast<std::uint64_t>(version()));
+  EXPECT_EQ(stats.segments.members, 1U);
+  EXPECT_GT(stats.segments.bytes, 0U);
   sql("UPDATE segments SET bitmap = NULL");
   EXPECT_TRUE(wait_until([&] { return allowed(); }, kPatience));
 }

@@ -158,7 +158,7 @@ TEST(CheckAsync, CanceledCallbackNeverRunsAndWhatItHoldsIsLetGo) {
   EXPECT_TRUE(handle.cancel());
   EXPECT_TRUE(watched.expired());
   EXPECT_FALSE(handle.cancel());
-  EXPECT_EQ(world.checker->stats().canceled, 1U);
+  EXPECT_EQ(world.checker->stats().async.canceled, 1U);
   EXPECT_EQ(world.checker->stats().pending, 0U);
   world.store->answer(world.store->wait_for_held(1)[0], StoreCode::kNotFound);
   world.checker.reset();
@@ -203,7 +203,7 @@ TEST(CheckOrAsync, ReturnsWhatIsKnownAtOnce) {
   ASSERT_TRUE(start.answer);
   EXPECT_FALSE(start.answer->verdicts[0].allowed);
   EXPECT_EQ(world.checker->stats().pending, 0U);
-  EXPECT_EQ(world.checker->stats().callbacks, 0U);
+  EXPECT_EQ(world.checker->stats().async.callbacks, 0U);
 }
 
 TEST(CheckOrAsync, CallsBackWhereTheStoreHasToBeWaitedFor) {
@@ -235,9 +235,10 @@ TEST(CheckAsync, CallbackNeverRunsOnTheCallersStackHoweverManyWait) {
         ++answers;
       });
     }
-    EXPECT_GE(world.checker->stats().answers_waiting, static_cast<std::uint64_t>(kChecks - 1));
+    EXPECT_GE(world.checker->stats().async.answers_waiting,
+              static_cast<std::uint64_t>(kChecks - 1));
   }
-  while (world.checker->stats().callbacks < kChecks) std::this_thread::sleep_for(1ms);
+  while (world.checker->stats().async.callbacks < kChecks) std::this_thread::sleep_for(1ms);
   EXPECT_EQ(answers, kChecks);
 }
 
@@ -252,9 +253,9 @@ TEST(CheckAsync, SlowCallbackIsMeasuredAndSaid) {
     over.set_value();
   });
   over.get_future().wait();
-  while (world.checker->stats().callbacks == 0) std::this_thread::sleep_for(1ms);
-  EXPECT_GE(world.checker->stats().callback_ns_max, 20'000'000U);
-  EXPECT_GE(world.checker->stats().callback_ns_total, 20'000'000U);
+  while (world.checker->stats().async.callbacks == 0) std::this_thread::sleep_for(1ms);
+  EXPECT_GE(world.checker->stats().async.callback_ns_max, 20'000'000U);
+  EXPECT_GE(world.checker->stats().async.callback_ns_total, 20'000'000U);
   world.checker.reset();
   ASSERT_THAT(lines, SizeIs(1));
   EXPECT_THAT(lines[0], testing::HasSubstr("callback"));

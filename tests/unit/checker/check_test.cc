@@ -53,7 +53,7 @@ TEST(Check, WithoutRulesAnswersNoRulesAndReadsNothing) {
   EXPECT_EQ(result.reason, Reason::kNoRules);
   EXPECT_TRUE(result.verdicts[0].allowed);
   EXPECT_EQ(world.store->get_count, 0U);
-  EXPECT_EQ(world.checker->stats().no_rules, 1U);
+  EXPECT_EQ(world.checker->stats().reasons.no_rules, 1U);
 }
 
 TEST(Check, NullUserIdsAreNeverRead) {
@@ -68,7 +68,7 @@ TEST(Check, NullUserIdsAreNeverRead) {
     EXPECT_TRUE(result.verdicts[0].allowed) << user;
   }
   EXPECT_EQ(world.store->get_count, 0U);
-  EXPECT_EQ(world.checker->stats().no_user, 3U);
+  EXPECT_EQ(world.checker->stats().reasons.no_user, 3U);
 }
 
 TEST(Check, NoUserPolicyCapCaps) {
@@ -104,7 +104,7 @@ TEST(Check, CandidateIdOver256BytesIsInvalidAndTheOthersAreJudged) {
   EXPECT_TRUE(result.verdicts[0].allowed);
   EXPECT_EQ(result.verdicts[1].reason, Reason::kCapped);
   EXPECT_EQ(result.verdicts[2].reason, Reason::kInvalid);
-  EXPECT_EQ(world.checker->stats().invalid, 1U);
+  EXPECT_EQ(world.checker->stats().reasons.invalid, 1U);
 }
 
 struct CodeAndReason {
@@ -167,7 +167,7 @@ TEST(Check, UndecodableRecordFailsOpenAndIsCounted) {
     EXPECT_EQ(result.reason, Reason::kUndecodable);
     EXPECT_TRUE(result.verdicts[0].allowed);
   }
-  EXPECT_EQ(world.checker->stats().undecodable, 3U);
+  EXPECT_EQ(world.checker->stats().reasons.undecodable, 3U);
   EXPECT_EQ(lines.size(), 2U);  // at the first and the second, not at each
 }
 
@@ -185,8 +185,8 @@ TEST(Check, NewRulesApplyAtOnceAndOldVerdictsStayReadable) {
   EXPECT_EQ(first.verdicts[0].rule_id, "a rule with a long name");
   EXPECT_EQ(first.rules->version(), 7U);
   EXPECT_EQ(world.checker->rules()->version(), 8U);
-  EXPECT_EQ(world.checker->stats().rule_set_version, 8U);
-  EXPECT_EQ(world.checker->stats().rule_reloads, 2U);
+  EXPECT_EQ(world.checker->stats().rules.version, 8U);
+  EXPECT_EQ(world.checker->stats().rules.reloads, 2U);
 }
 
 TEST(Check, ReplacedRuleSetIsLetGo) {
@@ -392,13 +392,13 @@ TEST(CheckerStats, CountWhatWasAnswered) {
   EXPECT_EQ(stats.capped, 1U);
   EXPECT_EQ(stats.shadow_capped, 1U);
   EXPECT_EQ(stats.pending, 0U);
-  EXPECT_EQ(stats.rule_count, 2U);
-  EXPECT_GE(stats.rule_set_age, 0ms);
+  EXPECT_EQ(stats.rules.count, 2U);
+  EXPECT_GE(stats.rules.age, 0ms);
 }
 
 TEST(CheckerStats, RuleSetAgeIsMinusOneBeforeTheFirst) {
   ScriptedChecker world;
-  EXPECT_EQ(world.checker->stats().rule_set_age, -1ms);
+  EXPECT_EQ(world.checker->stats().rules.age, -1ms);
 }
 
 }  // namespace

@@ -35,7 +35,7 @@ TEST(CheckDeadline, PassedAnswersTimeoutAndTheLateReplyReachesNobody) {
   server.join();
   EXPECT_EQ(result.reason, Reason::kPassed);
   EXPECT_TRUE(result.verdicts[0].allowed);
-  EXPECT_EQ(world.checker->stats().timeouts, 1U);
+  EXPECT_EQ(world.checker->stats().reasons.timeouts, 1U);
 }
 
 TEST(CheckDeadline, ZeroIsTakenAndAnswersAtOnce) {

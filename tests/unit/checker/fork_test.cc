@@ -32,7 +32,7 @@ int child_steps(ScriptedChecker& world) {
   if (async_reason != Reason::kForked) return 4;
   world.checker->set_rules(nullptr);
   if (world.checker->rules() != nullptr) return 5;
-  if (world.checker->stats().forked != 4) return 6;
+  if (world.checker->stats().reasons.forked != 4) return 6;
   world.checker.reset();
   return 0;
 }
@@ -102,7 +102,7 @@ TEST(Fork, ChildAnswersForkedWhateverTheParentsThreadsAreInside) {
                          checker->check_batch(users).at(0).reason == Reason::kForked &&
                          checker->first_allowed("u", kCandidates, 1).reason == Reason::kForked &&
                          !checker->note_shown("u", kCandidates[0], "e") &&
-                         checker->stats().forked >= 73 && checker->segments() == nullptr;
+                         checker->stats().reasons.forked >= 73 && checker->segments() == nullptr;
       ::_exit(right ? 0 : 1);
     }
     int status = 0;

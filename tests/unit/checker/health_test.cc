@@ -143,18 +143,18 @@ TEST(CheckerStats, CountHowReadsEndAndHowLongTheyTake) {
   const UserCandidates users[] = {{"u", candidates}};
   (void)world.checker->check_batch(users);
   const CheckerStats stats = world.checker->stats();
-  EXPECT_EQ(stats.records_found, 3U);
-  EXPECT_EQ(stats.records_missing, 2U);
-  EXPECT_EQ(stats.server_errors, 1U);
+  EXPECT_EQ(stats.reads.found, 3U);
+  EXPECT_EQ(stats.reads.missing, 2U);
+  EXPECT_EQ(stats.reads.server_errors, 1U);
   const auto count = [](const LatencyHistogram& histogram) {
     std::uint64_t sum = 0;
     for (const std::uint64_t bucket : histogram.counts) sum += bucket;
     return sum;
   };
-  EXPECT_GE(count(stats.check_latency), 1U);
-  EXPECT_GE(count(stats.store_latency), 1U);
-  EXPECT_LE(count(stats.store_latency), count(stats.check_latency));
-  EXPECT_GT(stats.check_latency.sum.count(), 0);
+  EXPECT_GE(count(stats.latency.check), 1U);
+  EXPECT_GE(count(stats.latency.store), 1U);
+  EXPECT_LE(count(stats.latency.store), count(stats.latency.check));
+  EXPECT_GT(stats.latency.check.sum.count(), 0);
 }
 
 TEST(CheckerStats, CountShutdownAndReentrantAnswers) {
@@ -166,7 +166,7 @@ TEST(CheckerStats, CountShutdownAndReentrantAnswers) {
     answered.set_value();
   });
   answered.get_future().wait();
-  EXPECT_EQ(world.checker->stats().reentrant, 1U);
+  EXPECT_EQ(world.checker->stats().reasons.reentrant, 1U);
 }
 
 }  // namespace

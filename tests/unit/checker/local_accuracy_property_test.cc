@@ -335,9 +335,9 @@ TEST(LocalAccuracyProperty, SaysWhatAFreshReadPlusTheShownImpressionsSay) {
     World world(seed + i);
     for (int step = 0; step < kStepsAWorld && !testing::Test::HasFailure(); ++step) world.step();
     const CheckerStats stats = world.stats();
-    cached_verdicts += stats.cached_verdicts;
-    cached_checks += stats.cached_checks;
-    confirmed += stats.shown_confirmed;
+    cached_verdicts += stats.cache.verdicts;
+    cached_checks += stats.cache.checks;
+    confirmed += stats.shown.confirmed;
   }
   // It was about something.
   EXPECT_GT(cached_verdicts, cached_checks);

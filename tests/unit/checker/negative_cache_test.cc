@@ -121,9 +121,9 @@ TEST_F(CachingChecker, DoesNotReadWhenEveryCandidateIsCapped) {
   EXPECT_TRUE(world_.checker->check("u1", both).verdicts[1].allowed);
   EXPECT_EQ(world_.store->get_count, 2U);
   const CheckerStats stats = world_.checker->stats();
-  EXPECT_EQ(stats.cached_checks, 2U);
-  EXPECT_EQ(stats.cached_verdicts, 2U);
-  EXPECT_EQ(stats.cached_caps, 1U);
+  EXPECT_EQ(stats.cache.checks, 2U);
+  EXPECT_EQ(stats.cache.verdicts, 2U);
+  EXPECT_EQ(stats.cache.caps, 1U);
 }
 
 TEST_F(CachingChecker, KeepsCapsThroughAnOutage) {
@@ -153,7 +153,7 @@ TEST_F(CachingChecker, WhatIsOnlyBelievedIsNotKept) {
   world_.store->records["fcap:{u1}"] = record_of("c1", 2);
   ASSERT_TRUE(world_.checker->note_shown("u1", candidate[0], "e1"));
   EXPECT_FALSE(world_.checker->check("u1", candidate).verdicts[0].allowed);
-  EXPECT_EQ(world_.checker->stats().cached_caps, 0U);
+  EXPECT_EQ(world_.checker->stats().cache.caps, 0U);
 }
 
 TEST(NoteShown, CountsUntilTheLedgerHasIt) {
@@ -162,7 +162,7 @@ TEST(NoteShown, CountsUntilTheLedgerHasIt) {
   world.store->answer_at_once = StoreCode::kOk;
   const Candidate candidate[] = {{"c1", {}}};
   ASSERT_TRUE(world.checker->note_shown("u1", candidate[0], "e1"));
-  EXPECT_EQ(world.checker->stats().shown_kept, 1U);
+  EXPECT_EQ(world.checker->stats().shown.kept, 1U);
   EXPECT_FALSE(world.checker->check("u1", candidate).verdicts[0].allowed);
   EXPECT_TRUE(world.checker->check("u2", candidate).verdicts[0].allowed);
 
@@ -176,9 +176,9 @@ TEST(NoteShown, CountsUntilTheLedgerHasIt) {
   world.store->records["fcap:{u1}"] = record;
   EXPECT_EQ(world.checker->check("u1", candidate).verdicts[0].count, 1U);
   const CheckerStats stats = world.checker->stats();
-  EXPECT_EQ(stats.shown_noted, 1U);
-  EXPECT_EQ(stats.shown_confirmed, 1U);
-  EXPECT_EQ(stats.shown_kept, 0U);
+  EXPECT_EQ(stats.shown.noted, 1U);
+  EXPECT_EQ(stats.shown.confirmed, 1U);
+  EXPECT_EQ(stats.shown.kept, 0U);
 }
 
 TEST(NoteShown, TakesOnlyWhatAnEventCouldBe) {
@@ -193,7 +193,7 @@ TEST(NoteShown, TakesOnlyWhatAnEventCouldBe) {
   EXPECT_FALSE(world.checker->note_shown("u1", {"c1", {}}, ""));
   EXPECT_FALSE(world.checker->note_shown("u1", {"c1", {}}, long_id));
   EXPECT_TRUE(world.checker->note_shown("u1", {"c1", "cr1"}, "e1"));
-  EXPECT_EQ(world.checker->stats().shown_noted, 1U);
+  EXPECT_EQ(world.checker->stats().shown.noted, 1U);
 }
 
 TEST(NoteShown, CanBeSwitchedOff) {

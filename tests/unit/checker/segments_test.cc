@@ -93,25 +93,25 @@ TEST_F(CheckSegments, ASwapHoldsFromTheNextCheckOnAndTheStatsTellOfIt) {
   shown_once(*world.store);
   world.checker->set_rules(one_a_day_vips_five());
   EXPECT_EQ(world.checker->segments(), nullptr);
-  EXPECT_EQ(world.checker->stats().segment_set_version, 0U);
+  EXPECT_EQ(world.checker->stats().segments.version, 0U);
   const auto first = stored({{"vip", "u1"}, {"vip", "77"}}, 41);
   world.checker->set_segments(first);
   EXPECT_EQ(world.checker->segments(), first);
   EXPECT_TRUE(allowed(*world.checker, "u1"));
   CheckerStats stats = world.checker->stats();
-  EXPECT_EQ(stats.segment_set_version, 41U);
-  EXPECT_EQ(stats.segment_members, 2U);
-  EXPECT_EQ(stats.segment_bytes, first->memory().bytes());
-  EXPECT_EQ(stats.segment_reloads, 1U);
+  EXPECT_EQ(stats.segments.version, 41U);
+  EXPECT_EQ(stats.segments.members, 2U);
+  EXPECT_EQ(stats.segments.bytes, first->memory().bytes());
+  EXPECT_EQ(stats.segments.reloads, 1U);
   world.checker->set_segments(stored({{"vip", "u2"}}, 42));
   EXPECT_FALSE(allowed(*world.checker, "u1"));
   EXPECT_TRUE(allowed(*world.checker, "u2"));
   world.checker->set_segments(nullptr);
   EXPECT_FALSE(allowed(*world.checker, "u2"));
   stats = world.checker->stats();
-  EXPECT_EQ(stats.segment_set_version, 0U);
-  EXPECT_EQ(stats.segment_members, 0U);
-  EXPECT_EQ(stats.segment_reloads, 3U);
+  EXPECT_EQ(stats.segments.version, 0U);
+  EXPECT_EQ(stats.segments.members, 0U);
+  EXPECT_EQ(stats.segments.reloads, 3U);
 }
 
 TEST_F(CheckSegments, ReplacedOnesAreLetGoEvenWhereAnAnswerIsKept) {
@@ -136,12 +136,12 @@ TEST_F(CheckSegments, ARememberedCapDoesNotOutliveASwap) {
   world.checker->set_rules(one_a_day_vips_five());
   EXPECT_FALSE(allowed(*world.checker, "u1"));
   EXPECT_FALSE(allowed(*world.checker, "u1"));
-  EXPECT_EQ(world.checker->stats().cached_checks, 1U);
+  EXPECT_EQ(world.checker->stats().cache.checks, 1U);
   world.checker->set_segments(stored({{"vip", "u1"}}));
   EXPECT_TRUE(allowed(*world.checker, "u1"));
   EXPECT_FALSE(allowed(*world.checker, "u2"));
   EXPECT_FALSE(allowed(*world.checker, "u2"));
-  EXPECT_EQ(world.checker->stats().cached_checks, 2U);
+  EXPECT_EQ(world.checker->stats().cache.checks, 2U);
 }
 
 TEST(CurrentRules, EverySwapOfRulesOrSegmentsIsAnotherGeneration) {
@@ -217,10 +217,10 @@ TEST_F(CheckSegments, ADirectoryIsReadBeforeCreateReturnsAndAgainWhenItChanges) 
   EXPECT_TRUE(allowed(*world.checker, "u2"));
   EXPECT_FALSE(allowed(*world.checker, "u1"));
   // Counted once it has been handed out, so a moment later.
-  while (world.checker->stats().segment_reloads < 2 && std::chrono::steady_clock::now() < end) {
+  while (world.checker->stats().segments.reloads < 2 && std::chrono::steady_clock::now() < end) {
     std::this_thread::sleep_for(1ms);
   }
-  EXPECT_EQ(world.checker->stats().segment_reloads, 2U);
+  EXPECT_EQ(world.checker->stats().segments.reloads, 2U);
 }
 
 TEST_F(CheckSegments, WithoutItsDirectoryACheckerStartsAndSaysSo) {
@@ -232,7 +232,7 @@ TEST_F(CheckSegments, WithoutItsDirectoryACheckerStartsAndSaysSo) {
   world.checker->set_rules(one_a_day_vips_five());
   shown_once(*world.store);
   EXPECT_FALSE(allowed(*world.checker, "u1"));
-  EXPECT_GE(world.checker->stats().segment_reloads_failed, 1U);
+  EXPECT_GE(world.checker->stats().segments.reloads_failed, 1U);
   const std::lock_guard lock(mutex);
   EXPECT_THAT(lines, Contains(HasSubstr("/nowhere/to/be/found")));
 }

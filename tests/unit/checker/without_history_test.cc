@@ -34,7 +34,7 @@ bool reads(std::vector<Rule> rules) {
   const UserCandidates users[] = {{"u", candidates}};
   (void)world.checker->check_batch(users);
   EXPECT_EQ(world.store->get_count, 3 * by_check);
-  EXPECT_EQ(world.checker->stats().unread_checks, by_check == 0 ? 3U : 0U);
+  EXPECT_EQ(world.checker->stats().reads.unneeded, by_check == 0 ? 3U : 0U);
   return by_check > 0;
 }
 
@@ -94,7 +94,7 @@ TEST(WithoutHistory, ACandidateWithoutACampaignIsInvalid) {
   EXPECT_EQ(result.verdicts[0].reason, Reason::kInvalid);
   EXPECT_EQ(result.verdicts[1].reason, Reason::kCapped);
   EXPECT_EQ(result.verdicts[2].reason, Reason::kInvalid);
-  EXPECT_EQ(world.checker->stats().invalid, 1U);
+  EXPECT_EQ(world.checker->stats().reasons.invalid, 1U);
 }
 
 class Outage : public testing::TestWithParam<StoreCode> {};
@@ -143,7 +143,7 @@ TEST_P(Outage, WhatIsTakenBackNoLongerCounts) {
   EXPECT_TRUE(world.checker->take_back_shown("u", {"c1"}, "e1"));
   EXPECT_FALSE(world.checker->take_back_shown("u", {"c1"}, "e1"));
   EXPECT_TRUE(world.checker->check("u", candidates).verdicts[0].allowed);
-  EXPECT_EQ(world.checker->stats().shown_taken_back, 1U);
+  EXPECT_EQ(world.checker->stats().shown.taken_back, 1U);
 }
 
 INSTANTIATE_TEST_SUITE_P(EachCode, Outage,
