@@ -12,8 +12,8 @@
 #include <fcap/status.h>
 #include <fcap/time.h>
 
+#include "cli/check_question.h"
 #include "cli/local_time.h"
-#include "cli/question.h"
 #include "ledger/ledger.h"
 #include "rules/evaluate.h"
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "cli/settings.h"
+#include "cli/cli_settings.h"
 #include "cli/streams.h"
 
 /// The subcommands. Each gives an ExitCode and says on standard error why it failed.

@@ -10,12 +10,12 @@
 
 #include "base/clock.h"
 #include "base/time_text.h"
+#include "cli/check_question.h"
 #include "cli/commands.h"
 #include "cli/failure.h"
 #include "cli/instants.h"
 #include "cli/kafka_connection.h"
 #include "cli/printable.h"
-#include "cli/question.h"
 #include "kafka/publisher.h"
 #include "ledger/ids.h"
 

@@ -9,11 +9,11 @@
 #include <fcap/status.h>
 
 #include "cli/answer.h"
+#include "cli/check_question.h"
+#include "cli/cli_settings.h"
 #include "cli/event_log.h"
-#include "cli/question.h"
 #include "cli/record_reader.h"
 #include "cli/rule_loading.h"
-#include "cli/settings.h"
 #include "ledger/ledger.h"
 
 namespace fcap::cli {

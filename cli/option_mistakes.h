@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "cli/settings.h"
+#include "cli/cli_settings.h"
 
 namespace fcap::cli {
 

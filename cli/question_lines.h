@@ -5,7 +5,7 @@
 
 #include <fcap/status.h>
 
-#include "cli/question.h"
+#include "cli/check_question.h"
 #include "cli/streams.h"
 
 namespace fcap::cli {

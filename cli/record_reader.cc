@@ -7,11 +7,11 @@
 
 #include "cli/blocking_get.h"
 #include "cli/instants.h"
-#include "cli/redis_target.h"
+#include "cli/redis_access.h"
 #include "ledger/user_key.h"
 #include "redis/blocking_call.h"
 #include "redis/config_record.h"
-#include "redis/options_check.h"
+#include "redis/redis_options_check.h"
 #include "redis/redis_store.h"
 
 namespace fcap::cli {

@@ -9,7 +9,7 @@
 #include <fcap/store.h>
 #include <fcap/time.h>
 
-#include "cli/settings.h"
+#include "cli/cli_settings.h"
 #include "redis/client.h"
 
 namespace fcap::cli {

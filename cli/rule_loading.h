@@ -10,7 +10,7 @@
 #include <fcap/rule_set.h>
 #include <fcap/status.h>
 
-#include "cli/settings.h"
+#include "cli/cli_settings.h"
 
 namespace fcap::cli {
 

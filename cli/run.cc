@@ -1,7 +1,7 @@
 #include <exception>
 #include <ostream>
 
-#include "cli/command_line.h"
+#include "cli/arguments.h"
 #include "cli/commands.h"
 
 namespace fcap::cli {

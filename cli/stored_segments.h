@@ -11,7 +11,7 @@
 #include <fcap/segment_set.h>
 #include <fcap/status.h>
 
-#include "cli/settings.h"
+#include "cli/cli_settings.h"
 
 namespace fcap::cli {
 

@@ -9,7 +9,7 @@
 
 #include "base/time_text.h"
 #include "updater/options/libraries.h"
-#include "updater/settings/load.h"
+#include "updater/settings/load_settings.h"
 #include "updater/settings/redis_target.h"
 
 namespace fcap::cli {

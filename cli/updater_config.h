@@ -5,7 +5,7 @@
 
 #include <fcap/status.h>
 
-#include "cli/settings.h"
+#include "cli/cli_settings.h"
 
 namespace fcap::cli {
 

@@ -11,11 +11,11 @@
 #include "updater/commands/run_command.h"
 #include "updater/commands/sweep_command.h"
 #include "updater/metrics/exposition.h"
-#include "updater/process/log.h"
+#include "updater/process/process_log.h"
 #include "updater/process/stop_signals.h"
-#include "updater/settings/load.h"
-#include "updater/settings/man_page.h"
+#include "updater/settings/load_settings.h"
 #include "updater/settings/reference.h"
+#include "updater/settings/updater_man_page.h"
 
 namespace fcap::updater {
 namespace {

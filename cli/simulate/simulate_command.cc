@@ -18,8 +18,8 @@
 #include "cli/instants.h"
 #include "cli/kafka_connection.h"
 #include "cli/rule_loading.h"
+#include "cli/simulate/limit_sweep.h"
 #include "cli/simulate/simulation.h"
-#include "cli/simulate/sweep.h"
 #include "cli/stored_segments.h"
 
 namespace fcap::cli {

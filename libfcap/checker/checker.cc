@@ -7,8 +7,8 @@
 
 #include "checker/async.h"
 #include "checker/blocking.h"
+#include "checker/checker_options_check.h"
 #include "checker/health.h"
-#include "checker/options_check.h"
 #include "checker/sources.h"
 
 namespace fcap {

@@ -13,12 +13,12 @@
 
 #include "checker/counters.h"
 #include "checker/gate.h"
-#include "checker/judge.h"
 #include "checker/latency.h"
 #include "checker/negative_cache.h"
 #include "checker/question.h"
 #include "checker/scratch.h"
 #include "checker/shown_events.h"
+#include "checker/verdicts.h"
 
 namespace fcap::checker {
 

@@ -7,7 +7,7 @@
 
 #include "redis/direct_connections.h"
 #include "redis/io_thread.h"
-#include "redis/options_check.h"
+#include "redis/redis_options_check.h"
 #include "redis/sentinels.h"
 
 namespace fcap::redis {

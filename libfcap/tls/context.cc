@@ -6,7 +6,7 @@
 #include <openssl/ssl.h>
 
 #include "tls/callbacks.h"
-#include "tls/caller_state.h"
+#include "tls/caller_errors.h"
 
 namespace fcap::tls {
 namespace {
@@ -47,13 +47,13 @@ bool available() noexcept {
 Context::Context(const RedisTls& options) : options_(options) {}
 
 Context::~Context() {
-  const CallerState caller;
+  const CallerErrors caller;
   sessions_.clear();
   context_.reset();
 }
 
 Result<std::shared_ptr<Context>> Context::create(const RedisTls& options) {
-  const CallerState caller;
+  const CallerErrors caller;
   // Not at exit(): a host may destroy its Checker later than that.
   OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, nullptr);
   ERR_clear_error();

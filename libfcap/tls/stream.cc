@@ -8,7 +8,7 @@
 #include <openssl/x509v3.h>
 
 #include "tls/callbacks.h"
-#include "tls/caller_state.h"
+#include "tls/caller_errors.h"
 
 namespace fcap::tls {
 namespace {
@@ -69,7 +69,7 @@ Stream::Stream(std::shared_ptr<Context> context, int fd, const std::string& serv
 
 Stream::~Stream() {
   if (!ssl_) return;
-  const CallerState caller;
+  const CallerErrors caller;
   // Otherwise OpenSSL spoils the session: a connection that ends may be resumed.
   SSL_set_shutdown(ssl_.get(), SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
   ssl_.reset();
@@ -77,7 +77,7 @@ Stream::~Stream() {
 
 Result<std::unique_ptr<Stream>> Stream::create(std::shared_ptr<Context> context, int fd,
                                                const std::string& server_name, std::string server) {
-  const CallerState caller;
+  const CallerErrors caller;
   std::unique_ptr<Stream> stream(
       new Stream(std::move(context), fd, server_name, std::move(server)));
   if (Status prepared = stream->prepare(); !prepared.ok()) return prepared;
@@ -156,7 +156,7 @@ std::string Stream::failure() const {
 }
 
 Stream::Outcome Stream::handshake() {
-  const CallerState caller;
+  const CallerErrors caller;
   receives_left_ = kReceivesPerStep;
   begun_ = true;
   const Outcome outcome = run([this] { return SSL_do_handshake(ssl_.get()); });
@@ -178,7 +178,7 @@ bool Stream::resumed() const noexcept {
 }
 
 Stream::Outcome Stream::read(std::span<char> room, std::size_t& got) {
-  const CallerState caller;
+  const CallerErrors caller;
   got = 0;
   const Outcome outcome =
       run([&] { return SSL_read_ex(ssl_.get(), room.data(), room.size(), &got); });
@@ -187,7 +187,7 @@ Stream::Outcome Stream::read(std::span<char> room, std::size_t& got) {
 }
 
 Stream::Outcome Stream::write(std::string_view bytes, std::size_t& sent) {
-  const CallerState caller;
+  const CallerErrors caller;
   sent = 0;
   return run([&] { return SSL_write_ex(ssl_.get(), bytes.data(), bytes.size(), &sent); });
 }

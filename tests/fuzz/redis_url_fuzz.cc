@@ -5,7 +5,7 @@
 
 #include <fcap/redis_url.h>
 
-#include "redis/options_check.h"
+#include "redis/redis_options_check.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "updater/settings/load.h"
+#include "updater/settings/load_settings.h"
 #include "updater/settings/reference.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "updater/commands/command_line.h"
-#include "updater/settings/load.h"
+#include "updater/settings/load_settings.h"
 
 namespace fcap::updater {
 

@@ -17,7 +17,7 @@
 #include "base/clock.h"
 #include "base/time_text.h"
 #include "command_line/man_page.h"
-#include "command_line/mistakes.h"
+#include "command_line/usage_mistakes.h"
 #include "updater/settings/field_value.h"
 #include "updater/settings/fields.h"
 

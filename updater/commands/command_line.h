@@ -8,7 +8,7 @@
 #include <fcap/time.h>
 
 #include "updater/replay/flags.h"
-#include "updater/settings/load.h"
+#include "updater/settings/load_settings.h"
 
 namespace fcap::updater {
 

@@ -10,8 +10,8 @@
 #include "events/event_decoder.h"
 #include "updater/commands/run_command.h"
 #include "updater/options/libraries.h"
-#include "updater/options/parts.h"
-#include "updater/process/log.h"
+#include "updater/options/part_options.h"
+#include "updater/process/process_log.h"
 #include "updater/replay/canary.h"
 #include "updater/replay/replay.h"
 

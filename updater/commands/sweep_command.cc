@@ -11,8 +11,8 @@
 #include "updater/commands/run_command.h"
 #include "updater/compaction/sweep.h"
 #include "updater/options/libraries.h"
-#include "updater/options/parts.h"
-#include "updater/process/log.h"
+#include "updater/options/part_options.h"
+#include "updater/process/process_log.h"
 
 namespace fcap::updater {
 namespace {

@@ -19,7 +19,7 @@
 #include "redis/blocking_call.h"
 #include "redis/client.h"
 #include "redis/config_record.h"
-#include "redis/options_check.h"
+#include "redis/redis_options_check.h"
 #include "redis/store_operations.h"
 #include "updater/options/libraries.h"
 #include "updater/watch/redis_facts.h"

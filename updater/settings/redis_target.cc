@@ -8,7 +8,7 @@
 
 #include <fcap/redis_url.h>
 
-#include "redis/options_check.h"
+#include "redis/redis_options_check.h"
 
 namespace fcap::updater {
 

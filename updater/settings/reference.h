@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "updater/settings/load.h"
+#include "updater/settings/load_settings.h"
 
 namespace fcap::updater {
 

@@ -10,8 +10,8 @@
 
 #include "events/event_decoder.h"
 #include "redis/client.h"
-#include "updater/metrics/health.h"
 #include "updater/metrics/metrics.h"
+#include "updater/metrics/updater_health.h"
 #include "updater/pipeline/dead_letter_producer.h"
 #include "updater/pipeline/updater.h"
 #include "updater/watch/topic_watch.h"

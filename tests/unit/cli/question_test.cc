@@ -1,5 +1,3 @@
-#include "cli/question.h"
-
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -7,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "cli/check_question.h"
 #include "cli/instants.h"
 
 namespace fcap::cli {

@@ -6,10 +6,10 @@
 #include <gtest/gtest.h>
 
 #include "base/clock.h"
-#include "cli/command_line.h"
+#include "cli/arguments.h"
 #include "cli/instants.h"
 #include "cli/printable.h"
-#include "cli/redis_target.h"
+#include "cli/redis_access.h"
 #include "cli/updater_config.h"
 #include "command.h"
 #include "test_paths.h"

@@ -5,7 +5,7 @@
 #include <fcap/redis_options.h>
 
 #include "redis/address.h"
-#include "redis/options_check.h"
+#include "redis/redis_options_check.h"
 #include "redis/resolver.h"
 #include "redis/sha1.h"
 

@@ -20,12 +20,12 @@
 #include "updater/commands/command_line.h"
 #include "updater/http/http_server.h"
 #include "updater/metrics/exposition.h"
-#include "updater/metrics/health.h"
 #include "updater/metrics/list.h"
 #include "updater/metrics/metrics.h"
 #include "updater/metrics/rules_note.h"
-#include "updater/process/log.h"
+#include "updater/metrics/updater_health.h"
 #include "updater/process/log_members.h"
+#include "updater/process/process_log.h"
 
 namespace fcap::updater {
 namespace {

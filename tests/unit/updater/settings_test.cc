@@ -15,7 +15,7 @@
 #include "updater/options/libraries.h"
 #include "updater/settings/field_value.h"
 #include "updater/settings/fields.h"
-#include "updater/settings/load.h"
+#include "updater/settings/load_settings.h"
 #include "updater/settings/reference.h"
 
 namespace fcap::updater {

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "updater/process/log.h"
+#include "updater/process/process_log.h"
 
 namespace fcap::updater {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "tests/support/temporary_directory.h"
 #include "updater/options/libraries.h"
-#include "updater/settings/load.h"
+#include "updater/settings/load_settings.h"
 
 namespace fcap::updater {
 namespace {

@@ -1,4 +1,4 @@
-#include "checker/judge.h"
+#include "checker/verdicts.h"
 
 #include <algorithm>
 #include <array>

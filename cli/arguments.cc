@@ -1,4 +1,4 @@
-#include "cli/command_line.h"
+#include "cli/arguments.h"
 
 #include <ostream>
 #include <string>
@@ -11,7 +11,7 @@
 #include "cli/option_mistakes.h"
 #include "cli/updater_config.h"
 #include "command_line/man_page.h"
-#include "command_line/mistakes.h"
+#include "command_line/usage_mistakes.h"
 
 namespace fcap::cli {
 namespace {

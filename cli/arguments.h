@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "cli/settings.h"
+#include "cli/cli_settings.h"
 #include "cli/streams.h"
 
 namespace fcap::cli {

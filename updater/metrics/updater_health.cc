@@ -1,4 +1,4 @@
-#include "updater/metrics/health.h"
+#include "updater/metrics/updater_health.h"
 
 namespace fcap::updater {
 

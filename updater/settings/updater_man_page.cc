@@ -1,4 +1,4 @@
-#include "updater/settings/man_page.h"
+#include "updater/settings/updater_man_page.h"
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>

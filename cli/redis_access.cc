@@ -1,4 +1,4 @@
-#include "cli/redis_target.h"
+#include "cli/redis_access.h"
 
 #include <cstdlib>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "updater/options/parts.h"
+#include "updater/options/part_options.h"
 
 #include <algorithm>
 #include <random>

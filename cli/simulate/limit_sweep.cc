@@ -1,4 +1,4 @@
-#include "cli/simulate/sweep.h"
+#include "cli/simulate/limit_sweep.h"
 
 #include <charconv>
 #include <string>

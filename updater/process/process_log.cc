@@ -1,4 +1,4 @@
-#include "updater/process/log.h"
+#include "updater/process/process_log.h"
 
 #include <cstdlib>
 #include <ctime>

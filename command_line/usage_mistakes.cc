@@ -1,4 +1,4 @@
-#include "command_line/mistakes.h"
+#include "command_line/usage_mistakes.h"
 
 #include <algorithm>
 #include <string_view>

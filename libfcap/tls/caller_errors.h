@@ -10,18 +10,18 @@ namespace fcap::tls {
 
 /// Gives the calling thread an empty OpenSSL error queue, and at the end what it had before, errno
 /// included. OpenSSL clears the queue inside a handshake, so that a mark would not do.
-class CallerState {
+class CallerErrors {
  public:
-  CallerState() {
+  CallerErrors() {
     if (ERR_peek_error() != 0) take();
   }
-  ~CallerState() {
+  ~CallerErrors() {
     if (ERR_peek_error() != 0) ERR_clear_error();
     if (!entries_.empty()) give_back();
     errno = errno_;
   }
-  CallerState(const CallerState&) = delete;
-  CallerState& operator=(const CallerState&) = delete;
+  CallerErrors(const CallerErrors&) = delete;
+  CallerErrors& operator=(const CallerErrors&) = delete;
 
  private:
   struct Entry {

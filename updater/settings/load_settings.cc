@@ -1,4 +1,4 @@
-#include "updater/settings/load.h"
+#include "updater/settings/load_settings.h"
 
 #include <algorithm>
 #include <cerrno>

@@ -1,4 +1,4 @@
-#include "checker/options_check.h"
+#include "checker/checker_options_check.h"
 
 #include <chrono>
 #include <string>

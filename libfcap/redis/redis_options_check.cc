@@ -1,4 +1,4 @@
-#include "redis/options_check.h"
+#include "redis/redis_options_check.h"
 
 #include <string>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "cli/question.h"
+#include "cli/check_question.h"
 
 #include <cmath>
 #include <exception>

@@ -10,7 +10,7 @@
 #include "postgres/conninfo.h"
 #include "redis/config_record.h"
 #include "updater/settings/field_value.h"
-#include "updater/settings/load.h"
+#include "updater/settings/load_settings.h"
 #include "updater/settings/redis_target.h"
 
 namespace fcap::updater {
