@@ -144,7 +144,7 @@ void add_input(CLI::App& command, std::string& input, const char* one_line) {
                          one_line + "; prints one JSON object per line");
 }
 
-/// What check and explain have in common.
+// What check and explain have in common.
 void add_question(CLI::App& command, QuestionSettings& question, Settings& settings) {
   command.add_option("user", question.user, "User id");
   command.add_option("candidates", question.candidates, "Campaigns, or campaign/creative");
@@ -200,7 +200,7 @@ CLI::App* add_rules(CLI::App& app, Settings& settings) {
   return command;
 }
 
-/// Which topic, and how to reach Kafka: all but the brokers.
+// Which topic, and how to reach Kafka: all but the brokers.
 void add_topic(CLI::App& command, KafkaSettings& kafka) {
   command.add_option("--topic", kafka.topic, "Topic of the events")->capture_default_str();
   command
@@ -312,7 +312,7 @@ CLI::App* add_simulate(CLI::App& app, Settings& settings) {
   return command;
 }
 
-/// What the updater's configuration says of options that were not given.
+// What the updater's configuration says of options that were not given.
 Status take_config(const CLI::App& app, const CLI::App* command, Settings& settings) {
   if (settings.updater_config.empty()) return {};
   const auto is_given = [&](const char* name) {

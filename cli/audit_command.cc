@@ -22,7 +22,7 @@
 namespace fcap::cli {
 namespace {
 
-/// "12,40,7": one offset per partition, in their order; empty: none is given.
+// "12,40,7": one offset per partition, in their order; empty: none is given.
 Result<std::vector<std::int64_t>> parse_offsets(std::string_view text, const char* flag) {
   std::vector<std::int64_t> offsets;
   while (!text.empty()) {
@@ -86,7 +86,7 @@ Status read_topic(const AuditSettings& settings, const kafka::Connection& connec
   });
 }
 
-/// Silence about nothing would look like a clean result.
+// Silence about nothing would look like a clean result.
 Status nothing_audited(const AuditReport& report, const AuditSettings& audit) {
   std::string why = fmt::format("topic {}: the range holds no messages", audit.kafka.topic);
   if (report.messages > 0) {

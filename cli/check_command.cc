@@ -41,7 +41,7 @@ Result<std::unique_ptr<Judge>> open_judge(const QuestionSettings& asked,
   return judge;
 }
 
-/// Answers the one question of the command line.
+// Answers the one question of the command line.
 Result<Answer> ask(const QuestionSettings& asked, const Settings& settings, Streams streams) {
   const Result<Question> question = question_of(asked, settings.at);
   if (!question.ok()) return question.status();

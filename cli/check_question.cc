@@ -20,7 +20,7 @@ Status wrong(std::string text) {
   return Status::error(StatusCode::kInvalidArgument, std::move(text));
 }
 
-/// The first of the two names that the object has as a string.
+// The first of the two names that the object has as a string.
 const std::string* text_member(const json& object, const char* name, const char* other_name) {
   for (const char* each : {name, other_name}) {
     const auto found = object.find(each);
@@ -49,7 +49,7 @@ Result<CandidateText> candidate_of(const json& element) {
   return candidate;
 }
 
-/// Whole milliseconds; none for what is no number or lies beyond what an instant can hold.
+// Whole milliseconds; none for what is no number or lies beyond what an instant can hold.
 std::optional<std::int64_t> whole_ms(const json& at) {
   if (at.is_number_unsigned()) {
     constexpr auto kMax = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
@@ -81,7 +81,7 @@ Status read_at(const json& object, Question& question) {
   return {};
 }
 
-/// No user is an answer of its own, so null is taken; a question that names none is not.
+// No user is an answer of its own, so null is taken; a question that names none is not.
 Status read_user(const json& object, Question& question) {
   if (const std::string* user = text_member(object, "user", "user_id")) {
     question.user = *user;

@@ -24,7 +24,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// What is to be forgotten.
+// What is to be forgotten.
 struct Erasure {
   std::string user;
   Instant until;
@@ -74,7 +74,7 @@ Result<Instant> until_of(const Settings& settings, Instant now) {
   return at.value();
 }
 
-/// A line of a list: an id as it stands, or {"user":"u1"} as the other commands' lines.
+// A line of a list: an id as it stands, or {"user":"u1"} as the other commands' lines.
 Result<std::string> user_of_line(const std::string& line) {
   if (!line.starts_with('{')) return line;
   const auto object = ordered_json::parse(line, nullptr, /*allow_exceptions=*/false);
@@ -86,7 +86,7 @@ Result<std::string> user_of_line(const std::string& line) {
   return question.value().user;
 }
 
-/// One user per line, as it stands.
+// One user per line, as it stands.
 Result<std::vector<std::string>> lines_of_list(const std::string& path, std::istream& standard) {
   std::ifstream file;
   if (path != "-") {
@@ -105,7 +105,7 @@ Result<std::vector<std::string>> lines_of_list(const std::string& path, std::ist
   return lines;
 }
 
-/// Everything that is to be forgotten. A list with one mistake in it erases nobody.
+// Everything that is to be forgotten. A list with one mistake in it erases nobody.
 Result<std::vector<Erasure>> plan(const Settings& settings, Instant now, Streams streams) {
   const Result<Instant> until = until_of(settings, now);
   if (!until.ok()) return until.status();
@@ -130,7 +130,7 @@ Result<std::vector<Erasure>> plan(const Settings& settings, Instant now, Streams
   return erasures;
 }
 
-/// Yes by flag or by hand. None: there is nobody to ask.
+// Yes by flag or by hand. None: there is nobody to ask.
 std::optional<bool> confirmed(const Settings& settings, const std::vector<Erasure>& erasures,
                               Streams streams) {
   if (settings.erase.yes) return true;
@@ -147,7 +147,7 @@ std::optional<bool> confirmed(const Settings& settings, const std::vector<Erasur
   return answer == "yes";
 }
 
-/// The audit line: whose events, until when, asked for when, and the message that does it.
+// The audit line: whose events, until when, asked for when, and the message that does it.
 void report(const Settings& settings, const Erasure& erasure, const kafka::Position& position,
             Instant now, Streams streams) {
   if (settings.json) {
@@ -166,7 +166,7 @@ void report(const Settings& settings, const Erasure& erasure, const kafka::Posit
       settings.erase.kafka.topic, position.partition, position.offset);
 }
 
-/// Publishes and reports one after the other; the first failure ends it.
+// Publishes and reports one after the other; the first failure ends it.
 Status publish_all(const Settings& settings, const kafka::Connection& connection,
                    const std::vector<Erasure>& erasures, Streams streams) {
   const auto timeout = parse_duration(settings.access.timeout, "--timeout");

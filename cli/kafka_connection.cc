@@ -31,8 +31,8 @@ Status wrong(std::string_view place, std::string_view why) {
   return Status::error(StatusCode::kInvalidArgument, fmt::format("{}: {}", place, why));
 }
 
-/// `place` says where it was given. The status names the property, never its value where that is a
-/// secret.
+// `place` says where it was given. The status names the property, never its value where that is a
+// secret.
 Status add(const Property& property, std::string_view place, kafka::Properties& properties) {
   const auto& [name, value] = property;
   if (name == "bootstrap.servers" || name == "metadata.broker.list") {

@@ -12,7 +12,7 @@
 namespace fcap::cli {
 namespace {
 
-/// Prints the first warning about the questions; one is enough to notice the others.
+// Prints the first warning about the questions; one is enough to notice the others.
 class FirstWarning {
  public:
   explicit FirstWarning(std::ostream& err) : err_(err) {}

@@ -20,7 +20,7 @@ namespace {
 // Checkers read it as often. A list of questions does not need a read for each.
 constexpr std::chrono::seconds kMissingKnownFor{10};
 
-/// The file's content if one is named, otherwise what the environment says.
+// The file's content if one is named, otherwise what the environment says.
 Result<std::string> read_password(const char* option, const std::string& path,
                                   const std::string& of_environment) {
   if (path.empty()) return of_environment;

@@ -16,7 +16,7 @@ Status wrong_redis(const std::string& why) {
                            "redis-sentinel://[user[:password]@]host[:port],…/master[/database]");
 }
 
-/// Whether a password stands in what every user of the machine can read.
+// Whether a password stands in what every user of the machine can read.
 bool tells_password(const std::string& redis) {
   const auto alone = parse_redis_url(redis);
   if (!alone.ok() || alone.value().password.empty()) return false;

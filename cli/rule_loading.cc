@@ -31,11 +31,11 @@ Status with_setting(const Status& status, const std::string& setting) {
   return Status::error(status.code(), setting + ": " + status.text(), status.retryable());
 }
 
-/// What a snapshot begins with.
+// What a snapshot begins with.
 constexpr std::string_view kSnapshotWord = "fcap-rules ";
 constexpr const char* kMistakesHeading = "the rules are not valid:";
 
-/// `mistakes` holds one per line.
+// `mistakes` holds one per line.
 std::string below_heading(const std::string& mistakes) {
   std::string text;
   std::istringstream lines(mistakes);
@@ -43,7 +43,7 @@ std::string below_heading(const std::string& mistakes) {
   return text;
 }
 
-/// Rules that are wrong are not a wrong command line: the status says that the file is.
+// Rules that are wrong are not a wrong command line: the status says that the file is.
 Result<RuleSetSpec> parse_rules(const std::string& json, const AccessSettings& access) {
   RuleSetSpec sound;
   Result<RuleSetSpec> spec = rule_text::parse_rules_json(json, sound);
@@ -90,7 +90,7 @@ Result<LoadedRules> from_snapshot(const AccessSettings& access, std::string warn
                      .warning = std::move(warning)};
 }
 
-/// Compared with the last good set, where a snapshot has one, as every process compares.
+// Compared with the last good set, where a snapshot has one, as every process compares.
 std::string why_refused(const LoadedRules& loaded, const AccessSettings& access) {
   if (access.snapshot_file.empty()) return {};
   const Result<RuleSetSpec> last = rule_text::read_snapshot(access.snapshot_file);

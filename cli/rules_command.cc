@@ -70,7 +70,7 @@ std::vector<std::string> row_of(const Rule& rule, const LocalTime& local) {
           notes};
 }
 
-/// One mistake an element: without the heading above them, and without their indentation.
+// One mistake an element: without the heading above them, and without their indentation.
 std::vector<std::string> mistakes_of(const Status& status) {
   constexpr std::string_view kIndentation = "  ";
   std::vector<std::string> lines;
@@ -82,13 +82,13 @@ std::vector<std::string> mistakes_of(const Status& status) {
   return lines;
 }
 
-/// All that is wrong or odd about rules and segments.
+// All that is wrong or odd about rules and segments.
 struct Findings {
   std::vector<std::string> mistakes;
   std::vector<std::string> warnings;
 };
 
-/// What the processes have reported about the rules in the database.
+// What the processes have reported about the rules in the database.
 void add_reports(const LoadedRules& loaded, const AccessSettings& access, Findings& found) {
   const auto timeout = parse_duration(access.timeout, "--timeout");
   if (!timeout.ok() || !loaded.is_from_postgres()) return;
@@ -109,8 +109,8 @@ void add_reports(const LoadedRules& loaded, const AccessSettings& access, Findin
   }
 }
 
-/// Rules for single campaigns work without a catalog, so this is no mistake; where there is one,
-/// what it lacks is likely misspelt. One line, because a catalog may be meant to hold few of them.
+// Rules for single campaigns work without a catalog, so this is no mistake; where there is one,
+// what it lacks is likely misspelt. One line, because a catalog may be meant to hold few of them.
 std::string campaigns_not_in_catalog(const RuleSet& rules) {
   std::set<std::string_view> known;
   for (const Campaign& campaign : rules.campaigns()) known.insert(campaign.id);
@@ -186,7 +186,7 @@ int check(const Settings& settings, const Result<LoadedRules>& loaded,
   return no_source ? kExitUsage : kExitFailure;
 }
 
-/// Segments, all of them, with warnings of those that rules name and that are not stored.
+// Segments, all of them, with warnings of those that rules name and that are not stored.
 Result<StoredSegments> segments_beside(const Result<LoadedRules>& loaded,
                                        const AccessSettings& access) {
   Result<StoredSegments> stored = load_segments(access);

@@ -25,10 +25,10 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// A user's record, taken apart.
+// A user's record, taken apart.
 struct Shown {
   std::string user;
-  bool null_user = false;  ///< stands for "unknown": never recorded, and not looked up
+  bool null_user = false;  // stands for "unknown": never recorded, and not looked up
   std::string key;
   bool found = false;
   std::size_t record_bytes = 0;
@@ -49,7 +49,7 @@ Names names_of_rules(const AccessSettings& access, Streams streams) {
   return {};
 }
 
-/// Names are a kindness: without any rule source, ids print as hashes.
+// Names are a kindness: without any rule source, ids print as hashes.
 Names load_names(const Settings& settings, Streams streams) {
   Names names = names_of_rules(settings.access, streams);
   // The user need not know whether a name is a campaign's or a creative's.
@@ -62,7 +62,7 @@ bool is_null(const std::string& user, const AccessSettings& access) {
   return user.empty() || std::find(ids.begin(), ids.end(), user) != ids.end();
 }
 
-/// `shown` has the user and the instant.
+// `shown` has the user and the instant.
 Status read_record(RecordReader& reader, Shown& shown) {
   if (shown.user.size() > ledger::kIdBytesMax) {
     return Status::error(StatusCode::kInvalidArgument, "the user id has more than 256 bytes");
@@ -189,7 +189,7 @@ void print_text(const Shown& shown, const Names& names, const LocalTime& local, 
   }
 }
 
-/// Opened when the first user is looked up: null ids need no server.
+// Opened when the first user is looked up: null ids need no server.
 class Records {
  public:
   Records(const AccessSettings& access, Streams streams) : access_(access), streams_(streams) {}

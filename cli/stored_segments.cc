@@ -16,7 +16,7 @@
 namespace fcap::cli {
 namespace {
 
-/// A hundred million members take longer than --timeout; the same server has just given the rules.
+// A hundred million members take longer than --timeout; the same server has just given the rules.
 constexpr std::chrono::minutes kLoadTimeout{5};
 
 Result<StoredSegments> taken(Result<sources::LoadedSegments> loaded, const char* setting,

@@ -17,7 +17,7 @@ namespace {
 
 using Given = std::function<bool(const char*)>;
 
-/// As --redis takes it, without the account.
+// As --redis takes it, without the account.
 std::string text_of(const RedisOptions& redis) {
   if (redis.topology == RedisTopology::kSingle) return redis.addresses.front();
   std::string master;
@@ -29,7 +29,7 @@ std::string text_of(const RedisOptions& redis) {
   return fmt::format("redis-sentinel://{}/{}", fmt::join(redis.addresses, ","), master);
 }
 
-/// Another server than the file's has another user and password.
+// Another server than the file's has another user and password.
 void take_redis(const updater::RedisSettings& redis, const Given& given, AccessSettings& access) {
   if (given("--redis")) return;
   const auto target = updater::redis_target(redis);

@@ -12,7 +12,7 @@ std::string capitals(std::string text) {
   return text;
 }
 
-/// "--log FILE": without the punctuation that the parser's help has.
+// "--log FILE": without the punctuation that the parser's help has.
 std::string head_of(const CLI::Option& option) {
   std::string head;
   for (const std::string& name : option.get_snames()) head += "-" + name + ", ";

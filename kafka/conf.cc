@@ -36,7 +36,7 @@ Status set_all(rd_kafka_conf_t* conf, const Properties& properties) {
   return {};
 }
 
-/// As librdkafka writes it, also where it was set by another of the property's names.
+// As librdkafka writes it, also where it was set by another of the property's names.
 std::string value_of(const rd_kafka_conf_t* conf, const std::string& name) {
   std::size_t size = 0;
   if (rd_kafka_conf_get(conf, name.c_str(), nullptr, &size) != RD_KAFKA_CONF_OK) return {};
@@ -45,7 +45,7 @@ std::string value_of(const rd_kafka_conf_t* conf, const std::string& name) {
   return value;
 }
 
-/// Sets them all, and sees that each leaves what is fixed as it is.
+// Sets them all, and sees that each leaves what is fixed as it is.
 Status set_around(rd_kafka_conf_t* conf, const Properties& properties, const Properties& fixed) {
   Properties before;
   for (const auto& [name, value] : fixed) before[name] = value_of(conf, name);

@@ -9,7 +9,7 @@
 namespace fcap::kafka {
 namespace {
 
-/// What it speaks of may have come (back) since.
+// What it speaks of may have come (back) since.
 bool is_absence(rd_kafka_resp_err_t code) noexcept {
   switch (code) {
     case RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC:

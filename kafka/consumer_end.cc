@@ -19,7 +19,7 @@ milliseconds time_left(Clock::time_point until) {
   return std::chrono::ceil<milliseconds>(std::max(until - Clock::now(), Clock::duration::zero()));
 }
 
-/// Another try may find it: the broker restarts, or another takes the group over.
+// Another try may find it: the broker restarts, or another takes the group over.
 bool coordinator_is_away(rd_kafka_resp_err_t code) noexcept {
   switch (code) {
     case RD_KAFKA_RESP_ERR__TRANSPORT:

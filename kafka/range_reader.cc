@@ -20,7 +20,7 @@ struct TopicDelete {
   void operator()(rd_kafka_topic_t* topic) const noexcept { rd_kafka_topic_destroy(topic); }
 };
 
-/// Where a partition's reading has got to; read on until `next` reaches `end`.
+// Where a partition's reading has got to; read on until `next` reaches `end`.
 using Ends = std::map<std::int32_t, std::int64_t>;
 
 void note_progress(Ends& unfinished, std::int32_t partition, std::int64_t next) {

@@ -53,7 +53,7 @@ std::string TopicState::error() const {
   return rd_kafka_err2str(code);
 }
 
-/// What librdkafka's callbacks use; outlives a client that does not end in time.
+// What librdkafka's callbacks use; outlives a client that does not end in time.
 struct TopicQuestions::Client {
   LastError last_error;
   Ptr<rd_kafka_t> handle;

@@ -53,7 +53,7 @@ int work(const CommandLine& line) {
   }
 }
 
-/// For tests of what happens on a machine whose clock is wrong: so many milliseconds ahead.
+// For tests of what happens on a machine whose clock is wrong: so many milliseconds ahead.
 void shift_clock() {
   const char* const ahead = std::getenv("FCAP_TEST_CLOCK_AHEAD_MS");
   if (ahead == nullptr) return;

@@ -31,7 +31,7 @@ namespace fcap::bench {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-/// Asks about one user and waits; false: no answer.
+// Asks about one user and waits; false: no answer.
 using Ask = std::function<bool(const std::string& user)>;
 
 struct Flags {
@@ -43,7 +43,7 @@ struct Flags {
   std::vector<std::size_t> callers = {1, 64};
 };
 
-/// A blocking connection of hiredis.
+// A blocking connection of hiredis.
 class BlockingGet {
  public:
   explicit BlockingGet(const std::string& address) {
@@ -59,7 +59,7 @@ class BlockingGet {
     return reply != nullptr && reply->type == REDIS_REPLY_STRING;
   }
 
-  /// A number in INFO.
+  // A number in INFO.
   [[nodiscard]] double info(const std::string& section, const std::string& field) {
     const Reply reply = command({"INFO", section});
     if (reply == nullptr) throw std::runtime_error("hiredis: no answer");

@@ -43,7 +43,7 @@ std::string name_of(WindowKind window) {
   return {};
 }
 
-/// Throws if a layout counts wrongly: then nothing is measured.
+// Throws if a layout counts wrongly: then nothing is measured.
 void verify(PartResult& result, const PartRedis& redis) {
   RedisConsole console(redis, kVerifyDatabase);
   result.table("correctness", "Cases of correctness",
@@ -65,14 +65,14 @@ void verify(PartResult& result, const PartRedis& redis) {
   }
 }
 
-/// A layout in a database of its own, so that each has the server's tables to itself.
+// A layout in a database of its own, so that each has the server's tables to itself.
 struct Peer {
   std::unique_ptr<Layout> layout;
   RedisConsole console;
   std::list<LayoutRequests> loads;
 };
 
-/// How many keys an MGET of the coalescing Checker has, on average.
+// How many keys an MGET of the coalescing Checker has, on average.
 double coalesced_keys(Load& load, RedisConsole& console, double seconds) {
   console.call({"CONFIG", "RESETSTAT"});
   (void)load.measure(console.redis().pid(), seconds);
@@ -190,7 +190,7 @@ class CheckPart {
     result_.number("record_bytes", static_cast<double>(record_bytes_));
   }
 
-  /// `keys`: how many a request of what was measured has.
+  // `keys`: how many a request of what was measured has.
   void row(const char* table, const std::string& name, const std::string& title, double keys) {
     Numbers numbers = measured_.medians(name);
     for (auto& [key, number] : numbers) number = key == kRate ? number * keys : number / keys;

@@ -24,7 +24,7 @@ Numbers percentiles(Durations& durations) {
           {"max_us", durations.percentile_us(1)}};
 }
 
-/// Of several runs, the one whose p99 is the median one.
+// Of several runs, the one whose p99 is the median one.
 Numbers median_run(Checker& checker, const CheckWorkload& workload, double rate,
                    const PartFlags& flags) {
   std::vector<Numbers> runs;

@@ -27,8 +27,8 @@ std::vector<Impression> by_time(const Population& population,
   return impressions;
 }
 
-/// Every event in commands of its own, as a writer sees them; but of each user the first
-/// `compacted` in one record.
+// Every event in commands of its own, as a writer sees them; but of each user the first
+// `compacted` in one record.
 void record_one_by_one(RedisConsole& console, Layout& layout, std::size_t users,
                        std::size_t compacted = 0) {
   const Population population{.users = users};

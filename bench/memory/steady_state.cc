@@ -36,16 +36,16 @@ constexpr milliseconds kQuietAfter{60'000};
 constexpr std::chrono::seconds kPatience{30};
 constexpr std::ptrdiff_t kAppendsATime = 1000;
 
-/// One impression of one user.
+// One impression of one user.
 struct LifeEvent {
-  milliseconds time;  ///< since the life's begin
+  milliseconds time;  // since the life's begin
   std::size_t user = 0;
   std::uint32_t fingerprint = 0;
   std::uint8_t campaign = 0;
 };
 
-/// Ordered by time. What a session has left when the days end lies at their begin, so that at any
-/// instant as many are under way.
+// Ordered by time. What a session has left when the days end lies at their begin, so that at any
+// instant as many are under way.
 std::vector<LifeEvent> session_life(std::size_t users) {
   constexpr std::size_t kImpressionsPerSession = 6;
   constexpr std::size_t kImpressions = 5 * kImpressionsPerSession;

@@ -55,7 +55,7 @@ std::shared_ptr<const RuleSet> build(fcap::RuleSetSpec spec) {
   return RuleSet::build(std::move(spec), {}).value();
 }
 
-/// `campaigns` campaigns of as many advertisers, each with a rule of its own, and one for the user.
+// `campaigns` campaigns of as many advertisers, each with a rule of its own, and one for the user.
 fcap::RuleSetSpec spec_of(std::int64_t campaigns, std::uint32_t limit, const Window& window) {
   fcap::RuleSetSpec spec;
   for (std::int64_t i = 0; i < campaigns; ++i) {

@@ -82,7 +82,7 @@ BENCHMARK(BM_Decode)
     ->Args({1, 2000, 0, 0})
     ->Args({2000, 1, 0, 0});
 
-/// Users with 1 to 20 campaigns of 1 to 5 entries; `tail` entries at most.
+// Users with 1 to 20 campaigns of 1 to 5 entries; `tail` entries at most.
 std::vector<std::string> mixed_records(std::size_t tail) {
   std::mt19937_64 random(1);
   std::vector<std::string> records;

@@ -35,7 +35,7 @@ double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-/// A line of /proc/self/status, in MB.
+// A line of /proc/self/status, in MB.
 double status_megabytes(const std::string& field) {
   std::ifstream status("/proc/self/status");
   for (std::string word; status >> word;) {
@@ -68,7 +68,7 @@ fcap::RuleSetSpec spec_of(int rules) {
   return spec;
 }
 
-/// A process's rules, and when they arrived.
+// A process's rules, and when they arrived.
 class Process {
  public:
   explicit Process(fcap::RuleSourceOptions options)
@@ -81,7 +81,7 @@ class Process {
             },
             nullptr) {}
 
-  /// False: no rules arrived.
+  // False: no rules arrived.
   bool wait_for(std::uint64_t version) {
     std::unique_lock lock(mutex_);
     return arrived_.wait_for(lock, std::chrono::minutes{1},
@@ -123,7 +123,7 @@ int make(const std::string& file, int rules) {
   return EXIT_SUCCESS;
 }
 
-/// Publishes the rules again, with one in `every` changed.
+// Publishes the rules again, with one in `every` changed.
 fcap::Status change_snapshot(const std::string& file, std::size_t every) {
   auto snapshot = fcap::rule_text::load_snapshot(file);
   if (!snapshot.ok()) return snapshot.status();

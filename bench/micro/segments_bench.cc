@@ -32,7 +32,7 @@ using namespace fcap;
 
 constexpr std::uint64_t kMembers = 10'000'000;
 constexpr std::size_t kAsked = 1U << 16U;
-/// A length of time instead would make the segment several times.
+// A length of time instead would make the segment several times.
 constexpr std::int64_t kAskedTimes = 4'000'000;
 
 std::uint64_t mixed(std::uint64_t value) {
@@ -43,7 +43,7 @@ std::uint64_t mixed(std::uint64_t value) {
   return value ^ value >> 31U;
 }
 
-/// Ids with an even number are members.
+// Ids with an even number are members.
 std::string sequential(std::uint64_t number) {
   return std::to_string(number);
 }
@@ -70,7 +70,7 @@ std::string uuid(std::uint64_t number) {
 
 using IdOf = std::string (*)(std::uint64_t);
 
-/// What the process holds, after it gave back what it could.
+// What the process holds, after it gave back what it could.
 double resident_bytes() {
   (void)::malloc_trim(0);
   std::ifstream statm("/proc/self/statm");
@@ -86,7 +86,7 @@ std::uint64_t number_of(std::string_view id) {
   return number;
 }
 
-/// Times `is_member`, which gets an id, and reports what its set takes.
+// Times `is_member`, which gets an id, and reports what its set takes.
 template <class IsMember>
 void ask(benchmark::State& state, IdOf id_of, double bytes, double resident, IsMember is_member) {
   std::mt19937_64 random(1);

@@ -49,12 +49,12 @@ long gave_up_core() {
   return usage.ru_nvcsw;
 }
 
-/// The longest of what was measured, in microseconds, by the table's columns.
+// The longest of what was measured, in microseconds, by the table's columns.
 void take(Numbers& longest, const Numbers& other) {
   for (const auto& [key, value] : other) longest[key] = std::max(longest[key], value);
 }
 
-/// Runs `check` over and over for so long, beside a lone timer. `walls`: each one's wall time.
+// Runs `check` over and over for so long, beside a lone timer. `walls`: each one's wall time.
 template <typename Check>
 Numbers measure(Clock::duration time, Check check, fcap::bench::Durations& walls) {
   const auto until = Clock::now() + time;

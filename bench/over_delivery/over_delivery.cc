@@ -55,7 +55,7 @@ const std::vector<bench::PartResult::Column> ways = {
     {"four_servers", "four servers %", 2},
     {"four_servers_sticky", "four servers, sticky %", 2}};
 
-/// A slot to be filled: everything that chance decides, so that it is the same in every way.
+// A slot to be filled: everything that chance decides, so that it is the same in every way.
 struct Request {
   std::int64_t at_ms;
   std::int64_t beacon_ms;        // how long it takes
@@ -159,8 +159,8 @@ class Simulation {
     return way == Way::kFourServersSticky ? request.session_server : 0;
   }
 
-  /// Makes the ledger what a check on this server sees: what has arrived and, with note_shown, what
-  /// the server itself has shown lately. Of one event id, the union holds one.
+  // Makes the ledger what a check on this server sees: what has arrived and, with note_shown, what
+  // the server itself has shown lately. Of one event id, the union holds one.
   void see(std::int64_t now_ms, std::uint32_t server, bool notes) {
     ledger_.clear();
     for (const Shown& shown : shown_) {
@@ -208,7 +208,7 @@ std::array<Tally, 4> simulate(std::size_t users, std::uint64_t seed, const Pace&
   return tallies;
 }
 
-/// The shares, in percent, of each pace.
+// The shares, in percent, of each pace.
 void report(bench::PartResult& result, std::size_t users, std::uint64_t seed) {
   result.table(
       "over_delivery", "Impressions beyond the cap, percent",

@@ -18,17 +18,17 @@ constexpr Instant kMonthBegins = instant_from_ms(1'767'225'600'000);
 constexpr auto kMonthAge = kNow - kMonthBegins;
 
 struct Event {
-  std::size_t campaign;           ///< "c-1" or "c-2"
-  std::chrono::milliseconds age;  ///< at kNow
-  std::uint32_t fingerprint = 0;  ///< 0: of its own
+  std::size_t campaign;           // "c-1" or "c-2"
+  std::chrono::milliseconds age;  // at kNow
+  std::uint32_t fingerprint = 0;  // 0: of its own
   std::size_t user = 0;
 };
 
 struct Case {
   std::string_view name;
-  std::vector<Event> events;  ///< in the order of recording
+  std::vector<Event> events;  // in the order of recording
   std::array<std::uint32_t, 2> expected;
-  std::optional<WindowKind> window = {};  ///< none: of every window
+  std::optional<WindowKind> window = {};  // none: of every window
   std::chrono::milliseconds asked_after = {};
   bool needs_counting_once = false;
   bool needs_late = false;

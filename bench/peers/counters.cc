@@ -5,7 +5,7 @@
 namespace fcap::bench {
 namespace {
 
-/// The month of an instant, UTC, as 202601.
+// The month of an instant, UTC, as 202601.
 std::int64_t month_of(Instant time) noexcept {
   const std::chrono::year_month_day date{std::chrono::floor<std::chrono::days>(time)};
   return static_cast<std::int64_t>(static_cast<int>(date.year())) * 100 +
@@ -16,8 +16,8 @@ bool same_month(Instant first, Instant other) noexcept {
   return month_of(first) == month_of(other);
 }
 
-/// Reads the number at the beginning of `text`. Returns where it ends; null if `text` does not
-/// begin with a number.
+// Reads the number at the beginning of `text`. Returns where it ends; null if `text` does not
+// begin with a number.
 template <typename Number>
 const char* read_number(std::string_view text, Number& number) noexcept {
   const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -40,8 +40,8 @@ class MonthCounters : public Layout {
   std::string key_;
 };
 
-/// One hash per user, a field per campaign and month: the user's counters lie together, so the
-/// key's overhead is paid once.
+// One hash per user, a field per campaign and month: the user's counters lie together, so the
+// key's overhead is paid once.
 class CalendarHash final : public MonthCounters {
  public:
   CalendarHash()
@@ -84,8 +84,8 @@ constexpr Script kCountByKey(
     "if n == tonumber(ARGV[1]) then redis.call('EXPIRE', KEYS[1], ARGV[2]) end "
     "return n");
 
-/// Each counter is a key of its own: a script counts and sets the expiry with the first event (two
-/// commands would leave a key without one when the writer dies between them).
+// Each counter is a key of its own: a script counts and sets the expiry with the first event (two
+// commands would leave a key without one when the writer dies between them).
 class CounterKeys final : public MonthCounters {
  public:
   CounterKeys()
@@ -136,9 +136,9 @@ std::int64_t second_of(Instant time) noexcept {
   return std::chrono::floor<std::chrono::seconds>(time).time_since_epoch().count();
 }
 
-/// One hash per user, a field per campaign that holds "count:opened" of one fixed window: what a
-/// hash with an expiry per field (EXHASH, HEXPIRE) gives, on a server without one. The leanest
-/// layout there is, and the one that can answer least: one window, no history.
+// One hash per user, a field per campaign that holds "count:opened" of one fixed window: what a
+// hash with an expiry per field (EXHASH, HEXPIRE) gives, on a server without one. The leanest
+// layout there is, and the one that can answer least: one window, no history.
 class WindowHash final : public Layout {
  public:
   WindowHash()

@@ -16,8 +16,8 @@ namespace {
 constexpr std::size_t kInFlight = 64;
 constexpr std::size_t kCandidates = 10;
 
-/// `count` campaign rules, dealt to the candidates in turn; each window is of another length, so
-/// that none can be counted together.
+// `count` campaign rules, dealt to the candidates in turn; each window is of another length, so
+// that none can be counted together.
 std::shared_ptr<const RuleSet> rules_on_candidates(std::size_t count) {
   RuleSetSpec spec;
   for (std::size_t i = 0; i < count; ++i) {
@@ -103,7 +103,7 @@ class ScalingPart {
     }
   }
 
-  /// `change` makes the workload of a step from the usual one.
+  // `change` makes the workload of a step from the usual one.
   template <typename Change>
   void series(const std::string& table, const std::string& title, const std::string& note,
               const std::vector<std::size_t>& all, Change change) {

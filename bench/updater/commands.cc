@@ -24,7 +24,7 @@ tcp::socket connected(asio::io_context& context, const std::string& address) {
   return socket;
 }
 
-/// Gives `take` what arrives, until the connection has ended, hastily or not.
+// Gives `take` what arrives, until the connection has ended, hastily or not.
 template <typename Take>
 void read_all(tcp::socket& from, Take take) {
   std::string bytes(std::size_t{256} << 10U, '\0');
@@ -37,7 +37,7 @@ void pass_on(tcp::socket& to, std::string_view bytes) {
   asio::write(to, asio::buffer(bytes), gone);
 }
 
-/// Stands between a client and Redis, for one connection, until either side closes it.
+// Stands between a client and Redis, for one connection, until either side closes it.
 std::string record(tcp::acceptor& listener, const std::string& redis_address) {
   asio::io_context context;
   tcp::socket client = listener.accept(context);

@@ -32,7 +32,7 @@ struct Probe {
   steady_clock::time_point due;
 };
 
-/// Asks for probes on a thread of its own.
+// Asks for probes on a thread of its own.
 class Watcher {
  public:
   explicit Watcher(const PartRedis& redis)
@@ -43,7 +43,7 @@ class Watcher {
     const std::lock_guard lock(mutex_);
     added_.push_back(std::move(probe));
   }
-  /// Waits for what is still to come.
+  // Waits for what is still to come.
   Numbers finish() {
     thread_.request_stop();
     thread_.join();
@@ -70,7 +70,7 @@ class Watcher {
     }
   }
 
-  /// MGET of all that is being waited for; leaves what is still missing.
+  // MGET of all that is being waited for; leaves what is still missing.
   void look_for(std::vector<Probe>& open) {
     std::string wire;
     begin_command(wire, {"MGET"}, open.size());

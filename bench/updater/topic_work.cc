@@ -35,8 +35,8 @@ constexpr std::chrono::milliseconds kMoreWait{5};  // the updater's batch_wait
 constexpr std::chrono::days kWindow{30};
 constexpr std::string_view kExpirySeconds = "2592000";
 
-/// The updater's own consumer, with the updater's settings, from the beginning of the topic. Throws
-/// when it cannot start or nothing comes.
+// The updater's own consumer, with the updater's settings, from the beginning of the topic. Throws
+// when it cannot start or nothing comes.
 class TopicReader {
  public:
   TopicReader(const Servers& servers, std::size_t batch_messages_max) : batch_(batch_messages_max) {
@@ -55,7 +55,7 @@ class TopicReader {
     if (!assigned.ok()) throw std::runtime_error(assigned.text());
   }
 
-  /// The next messages; valid until the next call.
+  // The next messages; valid until the next call.
   std::span<rd_kafka_message_t* const> read() {
     const auto until = steady_clock::now() + kAnswer;
     // A poll may give nothing but the news that some partition has ended.
@@ -69,14 +69,14 @@ class TopicReader {
     return batch_.messages();
   }
 
-  /// Commits what read() has given so far, without waiting.
+  // Commits what read() has given so far, without waiting.
   void commit() {
     std::vector<kafka::PartitionOffset> known = next_;
     std::erase_if(known, [](const kafka::PartitionOffset& at) { return at.offset <= 0; });
     consumer_->commit_async(known);
   }
 
-  /// Whether it is an event; then intake() has it.
+  // Whether it is an event; then intake() has it.
   bool decode(const rd_kafka_message_t& message, Instant now) {
     const std::string_view text(static_cast<const char*>(message.payload), message.len);
     return intake_.classify(text, {now, now}) == Intake::Fate::kWrite;
@@ -91,7 +91,7 @@ class TopicReader {
   Intake intake_{*decoder_, {}};
 };
 
-/// A batch of commands on its way; used again and again.
+// A batch of commands on its way; used again and again.
 class WriteBatch final : public redis::Request {
  public:
   void add(const events::Event& event) {
@@ -107,7 +107,7 @@ class WriteBatch final : public redis::Request {
     deadline = steady_clock::now() + kAnswer;
     client.submit(*this);
   }
-  /// Waits for it, and empties it; how many events it was.
+  // Waits for it, and empties it; how many events it was.
   std::size_t wait() {
     if (events_ == 0) return 0;
     done_.wait(false);

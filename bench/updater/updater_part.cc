@@ -76,7 +76,7 @@ class UpdaterPart {
   [[nodiscard]] bool wanted(const std::string& name) const {
     return more_.only.empty() || std::ranges::count(more_.only, name) > 0;
   }
-  /// More would take minutes.
+  // More would take minutes.
   [[nodiscard]] std::uint64_t slow_events() const {
     return std::min<std::uint64_t>(more_.events, 200'000);
   }
@@ -85,7 +85,7 @@ class UpdaterPart {
     return console_.number("memory", "used_memory") / (static_cast<double>(more_.events) / 10);
   }
 
-  /// What `measure` finds on an empty Redis, and what Redis received meanwhile.
+  // What `measure` finds on an empty Redis, and what Redis received meanwhile.
   template <typename Measure>
   Numbers with_traffic(std::uint64_t events, Measure measure) {
     const auto received = [&] {
@@ -231,7 +231,7 @@ class UpdaterPart {
     updater.end(SIGTERM);
   }
 
-  /// A row of everything that was measured under `prefix` + `name`, if anything was.
+  // A row of everything that was measured under `prefix` + `name`, if anything was.
   void row(const std::string& table, const std::string& prefix, const std::string& name,
            const std::string& title) {
     if (!measured_.has(prefix + name)) return;

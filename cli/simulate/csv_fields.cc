@@ -18,8 +18,8 @@ void CsvFields::read(std::string_view line) {
   }
 }
 
-/// Fields in double quotes may hold commas; two double quotes in them are one. Fields that span
-/// several lines are not supported: an unclosed quote is kept as it is.
+// Fields in double quotes may hold commas; two double quotes in them are one. Fields that span
+// several lines are not supported: an unclosed quote is kept as it is.
 void CsvFields::read_quoted(std::string_view line) {
   fields_.clear();
   unquoted_.clear();

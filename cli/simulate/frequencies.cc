@@ -10,7 +10,7 @@
 namespace fcap::cli {
 namespace {
 
-/// A user with more (most likely a robot) is counted as having exactly this many.
+// A user with more (most likely a robot) is counted as having exactly this many.
 constexpr std::uint64_t kImpressionsMax = 1'000'000;
 
 }  // namespace

@@ -49,7 +49,7 @@ void ImpressionLog::add(const events::Event& event) {
   rows_.push_back(row);
 }
 
-/// Of the row that comes next.
+// Of the row that comes next.
 void ImpressionLog::add_user(std::string_view user) {
   const std::size_t row = rows_.size();
   if (row == numbered_rows_ + kUsersAhead) number_user();
@@ -63,13 +63,13 @@ void ImpressionLog::add_user(std::string_view user) {
   }
 }
 
-/// Of the first row whose user waits.
+// Of the first row whose user waits.
 void ImpressionLog::number_user() {
   const WaitingUser& user = waiting_users_[numbered_rows_ % kUsersAhead];
   rows_[numbered_rows_++].user = users_.number_of(user.id, user.hash);
 }
 
-/// A counting sort: stable, and without a comparison.
+// A counting sort: stable, and without a comparison.
 void ImpressionLog::group_by_user() {
   begins_.assign(users_.size() + 1, 0);
   for (const LogRow& row : rows_) ++begins_[row.user + 1];

@@ -35,7 +35,7 @@ Result<std::unique_ptr<LineSource>> LineSource::open(const std::string& path) {
   return std::unique_ptr<LineSource>(new LineSource(path, file, error ? 0 : size));
 }
 
-/// Moves what is left of the block to its front and reads behind it.
+// Moves what is left of the block to its front and reads behind it.
 bool LineSource::fill() {
   if (at_end_) return false;
   std::memmove(block_.data(), block_.data() + begin_, end_ - begin_);

@@ -12,7 +12,7 @@
 namespace fcap::cli {
 namespace {
 
-/// The clock is asked once in so many events.
+// The clock is asked once in so many events.
 constexpr std::size_t kReportEvery = 4096;
 
 std::string text_of(const events::Rejected& rejected) {

@@ -29,8 +29,8 @@ std::vector<std::uint64_t> hashes_of(const Interner& names) {
   return hashes;
 }
 
-/// The ledger of one user at a time, kept small: of heavy users, who would make each step
-/// dearer than the one before, entries that no rule can need any more are left out now and then.
+// The ledger of one user at a time, kept small: of heavy users, who would make each step
+// dearer than the one before, entries that no rule can need any more are left out now and then.
 class SimulatedLedger {
  public:
   explicit SimulatedLedger(std::shared_ptr<const RuleSet> rules)
@@ -54,9 +54,9 @@ class SimulatedLedger {
  private:
   static constexpr std::size_t kTrimMin = 512;
 
-  /// Windows end at `now` or later and reach no further than the retention. Beyond the newest
-  /// limit + 1 of a scope no verdict changes either, except with fixed windows: there an entry says
-  /// when a window opened.
+  // Windows end at `now` or later and reach no further than the retention. Beyond the newest
+  // limit + 1 of a scope no verdict changes either, except with fixed windows: there an entry says
+  // when a window opened.
   void trim(Instant now) {
     keep_.assign(ledger_.size(), has_fixed_);
     if (!has_fixed_) needed_.mark_needed(ledger_, keep_);
@@ -75,7 +75,7 @@ class SimulatedLedger {
   std::vector<bool> keep_;
 };
 
-/// Whether some rule can apply to a campaign or creative of the log.
+// Whether some rule can apply to a campaign or creative of the log.
 bool any_rule_fits(const ImpressionLog& log, const RuleSet& rules) {
   const auto names_of = [](const Interner& ids) {
     std::set<std::string, std::less<>> names;

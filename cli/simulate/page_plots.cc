@@ -14,8 +14,8 @@ double part_of(std::uint64_t value, std::uint64_t most) {
   return most == 0 ? 0.0 : 100 * static_cast<double>(value) / static_cast<double>(most);
 }
 
-/// A row of two bars, before and after, beside their label and numbers. A small value stays
-/// visible.
+// A row of two bars, before and after, beside their label and numbers. A small value stays
+// visible.
 std::string pair_of_bars(const std::string& label, std::uint64_t before, std::uint64_t after,
                          std::uint64_t most, std::string_view title) {
   const auto bar = [&](std::uint64_t value, std::string_view css) {
@@ -28,7 +28,7 @@ std::string pair_of_bars(const std::string& label, std::uint64_t before, std::ui
                      grouped(before), grouped(after));
 }
 
-/// The length in bytes of the UTF-8 character at `at`; 0 if the bytes there are not valid UTF-8.
+// The length in bytes of the UTF-8 character at `at`; 0 if the bytes there are not valid UTF-8.
 std::size_t utf8_length(std::string_view text, std::size_t at) {
   const auto byte = [&](std::size_t i) {
     return i < text.size() ? static_cast<unsigned>(static_cast<unsigned char>(text[i])) : 0U;
@@ -48,7 +48,7 @@ std::size_t utf8_length(std::string_view text, std::size_t at) {
   return overlong || outside ? 0 : length;
 }
 
-/// One curve of a sweep, about as large as it is shown, so that its text keeps its size.
+// One curve of a sweep, about as large as it is shown, so that its text keeps its size.
 std::string curve(const Simulation& simulation, std::string_view title,
                   const std::function<double(const Outcome&)>& value,
                   const std::function<std::string(double)>& text, double logged) {

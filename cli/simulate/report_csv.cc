@@ -6,8 +6,8 @@
 namespace fcap::cli {
 namespace {
 
-/// In quotes where it has to be. A leading sign of a formula is left: the ids are data, and other
-/// programs must find them as they are.
+// In quotes where it has to be. A leading sign of a formula is left: the ids are data, and other
+// programs must find them as they are.
 std::string field(const std::string& text) {
   if (text.find_first_of(",;\"\r\n\t") == std::string::npos) return text;
   std::string quoted = "\"";

@@ -27,14 +27,14 @@ std::string row(std::string_view tag, const std::vector<std::string>& cells) {
   return html + "</tr>";
 }
 
-/// Cells, and one more where impressions have a price.
+// Cells, and one more where impressions have a price.
 std::vector<std::string> with_worth(const Simulation& simulation, std::vector<std::string> cells,
                                     std::string worth_cell) {
   if (simulation.cpm) cells.push_back(std::move(worth_cell));
   return cells;
 }
 
-/// A row per rule set, so that many of them fit.
+// A row per rule set, so that many of them fit.
 std::string comparison(const Simulation& simulation) {
   std::string html = R"(<section><h2>Side by side</h2>)";
   if (simulation.outcomes.front().sweep_limit) html += sweep_plots(simulation);
@@ -67,7 +67,7 @@ std::string tile(const std::string& number, const char* words) {
                      words);
 }
 
-/// Of campaigns or advertisers.
+// Of campaigns or advertisers.
 template <typename Item>
 std::string items_table(const Simulation& simulation, std::string_view title, std::string_view what,
                         const std::vector<Item>& items) {
@@ -153,7 +153,7 @@ std::string section_of(const Simulation& simulation, const Outcome& outcome) {
   return html + "</section>\n";
 }
 
-/// Without their directories, which are of no use to those who are shown the page.
+// Without their directories, which are of no use to those who are shown the page.
 std::string source_names(const Simulation& simulation) {
   std::string names;
   for (const std::string& source : simulation.sources) {

@@ -15,15 +15,15 @@ constexpr std::size_t kCampaignsShown = 10;
 
 using Table = std::vector<std::vector<std::string>>;
 
-/// How many characters a UTF-8 text has; good enough for columns.
+// How many characters a UTF-8 text has; good enough for columns.
 std::size_t width_of(const std::string& text) {
   return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char byte) {
     return (static_cast<unsigned>(byte) & 0xC0U) != 0x80U;
   }));
 }
 
-/// The first column, and those after the first `numbers` columns, are aligned left; numbers are
-/// aligned right.
+// The first column, and those after the first `numbers` columns, are aligned left; numbers are
+// aligned right.
 void print_table(const Table& rows, std::ostream& out, std::size_t numbers = SIZE_MAX) {
   std::vector<std::size_t> widths(rows.front().size(), 0);
   for (const auto& row : rows) {
@@ -112,7 +112,7 @@ void print_reach(const Simulation& simulation, std::ostream& out) {
   print_table(table, out);
 }
 
-/// One line per rule set: what the curve of a sweep is drawn from.
+// One line per rule set: what the curve of a sweep is drawn from.
 void print_sweep(const Simulation& simulation, std::ostream& out) {
   Table table{{"", "shown", "blocked", "blocked, share", "users reached", "per user",
                "per user and campaign"}};

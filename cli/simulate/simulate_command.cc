@@ -25,8 +25,8 @@
 namespace fcap::cli {
 namespace {
 
-/// Rule sets are named by the name that they contain, or by their file's; where two are equal, by
-/// the whole path.
+// Rule sets are named by the name that they contain, or by their file's; where two are equal, by
+// the whole path.
 Result<std::vector<NamedRules>> load_all(const Settings& settings) {
   std::vector<NamedRules> all;
   std::set<std::string> names;
@@ -48,7 +48,7 @@ Result<std::vector<NamedRules>> load_all(const Settings& settings) {
   return all;
 }
 
-/// For all rule sets alike; from PostgreSQL only where the rules are from there.
+// For all rule sets alike; from PostgreSQL only where the rules are from there.
 Result<StoredSegments> load_segments_of(const Settings& settings) {
   AccessSettings access = settings.access;
   if (!settings.simulate.rules_files.empty()) {
@@ -57,7 +57,7 @@ Result<StoredSegments> load_segments_of(const Settings& settings) {
   return load_segments(access);
 }
 
-/// None: no topic is read.
+// None: no topic is read.
 Result<std::optional<KafkaSource>> kafka_source_of(const Settings& settings) {
   const auto timeout = parse_duration(settings.access.timeout, "--timeout");
   if (!timeout.ok()) return timeout.status();
@@ -70,7 +70,7 @@ Result<std::optional<KafkaSource>> kafka_source_of(const Settings& settings) {
                                    .answer_within = timeout.value()});
 }
 
-/// Of --column NAME=COLUMN.
+// Of --column NAME=COLUMN.
 Result<CsvLog::ColumnNames> columns_of(const SimulateSettings& simulate) {
   constexpr std::array<std::string_view, 7> kNames{
       "user_id", "campaign_id", "creative_id", "timestamp", "type", "imp_id", "event_id"};

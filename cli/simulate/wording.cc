@@ -16,7 +16,7 @@ std::string counted(std::uint64_t number, std::string_view one) {
   return fmt::format("{} {}{}", grouped(number), one, number == 1 ? "" : "s");
 }
 
-/// "24 hours", "7 days": what planners say, not "1d".
+// "24 hours", "7 days": what planners say, not "1d".
 std::string length_text(std::chrono::milliseconds length) {
   if (length % std::chrono::days{1} == std::chrono::days{0} && length > std::chrono::days{1}) {
     return counted(static_cast<std::uint64_t>(length / std::chrono::days{1}), "day");
@@ -77,7 +77,7 @@ std::string grouped(std::uint64_t number) {
   return text;
 }
 
-/// Rounded half up, in whole numbers: 27.395 has no exact binary fraction.
+// Rounded half up, in whole numbers: 27.395 has no exact binary fraction.
 std::string percent(std::uint64_t part, std::uint64_t whole) {
   const std::uint64_t hundredths = whole == 0 ? 0 : (part * 20'000 + whole) / (2 * whole);
   return fmt::format("{}.{:02} %", hundredths / 100, hundredths % 100);

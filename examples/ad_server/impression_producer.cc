@@ -10,7 +10,7 @@
 namespace ad_server {
 namespace {
 
-/// Ids come from a log file or this program; only what JSON needs is escaped.
+// Ids come from a log file or this program; only what JSON needs is escaped.
 void append_json_string(std::string& out, std::string_view text) {
   out.push_back('"');
   for (const char character : text) {

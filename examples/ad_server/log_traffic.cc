@@ -21,7 +21,7 @@ struct Row {
   std::size_t position = 0;
 };
 
-/// Reads lines of a file that may be gzip-compressed.
+// Reads lines of a file that may be gzip-compressed.
 class LineReader {
  public:
   explicit LineReader(const std::string& path) : path_(path), file_(gzopen(path.c_str(), "rb")) {

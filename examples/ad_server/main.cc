@@ -143,7 +143,7 @@ std::unique_ptr<Traffic> make_traffic(const Flags& flags, const std::string& use
                                  .campaigns = std::move(campaigns)});
 }
 
-/// Waits until the updater has committed everything; false when it has not in time.
+// Waits until the updater has committed everything; false when it has not in time.
 bool drain(ConsumerLag& lag, LiveView& view, const Flags& flags) {
   const auto give_up = steady_clock::now() + std::chrono::seconds(flags.drain_seconds);
   while (steady_clock::now() < give_up && !interrupted.load()) {

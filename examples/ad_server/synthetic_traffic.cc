@@ -39,8 +39,8 @@ class SyntheticTraffic final : public Traffic {
     std::int64_t sent;
   };
 
-  /// The square of a uniform number: a tenth of the users has about a third of the page views. A
-  /// user belongs to one worker, so that his impressions are published in the order of his checks.
+  // The square of a uniform number: a tenth of the users has about a third of the page views. A
+  // user belongs to one worker, so that his impressions are published in the order of his checks.
   std::string user_of(Worker& self, std::size_t worker) {
     std::uniform_real_distribution<double> uniform(0.0, 1.0);
     const double draw = uniform(self.random);

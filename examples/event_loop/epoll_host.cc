@@ -40,7 +40,7 @@ class Mailbox {
 
   [[nodiscard]] int fd() const { return wake_; }
 
-  /// From any thread.
+  // From any thread.
   void put(Answer answer) {
     {
       const std::lock_guard lock(mutex_);
@@ -50,7 +50,7 @@ class Mailbox {
     [[maybe_unused]] const auto written = ::write(wake_, &one, sizeof one);
   }
 
-  /// On the loop's thread.
+  // On the loop's thread.
   std::vector<Answer> take_all() {
     std::uint64_t count = 0;
     [[maybe_unused]] const auto read = ::read(wake_, &count, sizeof count);
@@ -68,7 +68,7 @@ class Host {
  public:
   explicit Host(fcap::Checker& checker, Mailbox& mailbox) : checker_(checker), mailbox_(mailbox) {}
 
-  /// Starts a check for each whole line. False: the input has ended.
+  // Starts a check for each whole line. False: the input has ended.
   bool read_questions() {
     char bytes[4096];
     const auto count = ::read(STDIN_FILENO, bytes, sizeof bytes);

@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::size_t kNameBytesMax = 15;  // the kernel's bound
 
-/// Blocks signals while threads are started. A new thread inherits the mask, so no signal can reach
-/// it before it could set its own.
+// Blocks signals while threads are started. A new thread inherits the mask, so no signal can reach
+// it before it could set its own.
 class ThreadMask {
  public:
   ThreadMask() {

@@ -25,7 +25,7 @@ constexpr Instant kFirstInstant{std::chrono::sys_days{std::chrono::year{0} / 1 /
 constexpr Instant kLastInstant{std::chrono::sys_days{std::chrono::year{10000} / 1 / 1} -
                                milliseconds{1}};
 
-/// Reads fixed-width numbers and literal characters off the front of a text.
+// Reads fixed-width numbers and literal characters off the front of a text.
 class Reader {
  public:
   explicit Reader(std::string_view text) : rest_(text) {}
@@ -95,7 +95,7 @@ std::optional<milliseconds> read_time_of_day(Reader& reader) {
          *fraction;
 }
 
-/// East of Greenwich is positive.
+// East of Greenwich is positive.
 std::optional<milliseconds> read_offset(Reader& reader) {
   if (reader.literal('Z') || reader.literal('z')) return milliseconds{0};
   const bool east = reader.literal('+');

@@ -18,9 +18,9 @@ namespace {
 // store were slow.
 constexpr std::chrono::milliseconds kSlowCallback{5};
 
-/// Costs a fifth of what the precise clock costs, twice per check. Its steps are a few
-/// milliseconds: a short callback counts as nothing, or now and then as one step, so that totals
-/// come out right.
+// Costs a fifth of what the precise clock costs, twice per check. Its steps are a few
+// milliseconds: a short callback counts as nothing, or now and then as one step, so that totals
+// come out right.
 std::chrono::nanoseconds coarse_now() noexcept {
   timespec now{};
   ::clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
@@ -31,7 +31,7 @@ std::chrono::nanoseconds coarse_now() noexcept {
 constexpr std::uint32_t kListAndHandle = 2;
 constexpr std::uint32_t kListHandleAndStore = 3;
 
-/// A share of a read, as an executor's copyable task.
+// A share of a read, as an executor's copyable task.
 class SharedRead {
  public:
   explicit SharedRead(AsyncRead& read) noexcept : read_(&read) { read_->add_reference(); }
@@ -117,7 +117,7 @@ AsyncStart Async::check_or_async(std::string_view user, std::span<const Candidat
   return start;
 }
 
-/// Null: no memory, or a forked child.
+// Null: no memory, or a forked child.
 AsyncRead* Async::prepared_read(std::string_view user, std::span<const Candidate> candidates,
                                 const CheckOptions& options) noexcept {
   const bool timed = parts_.counters.add(Counter::checks) % Latency::kOneIn == 0;
@@ -148,7 +148,7 @@ AsyncRead* Async::prepared_read(std::string_view user, std::span<const Candidate
   return read;
 }
 
-/// Whether the store need not be asked; the read's result is then the answer.
+// Whether the store need not be asked; the read's result is then the answer.
 bool Async::knows_answer(AsyncRead& read, std::size_t user_bytes,
                          std::span<const Candidate> candidates, const CheckOptions& options) {
   CheckOptions copied = options;
@@ -167,8 +167,8 @@ bool Async::knows_answer(AsyncRead& read, std::size_t user_bytes,
   return true;
 }
 
-/// True: the outcome is there already, and the caller's to deal with. The caller's CheckHandle
-/// keeps the read, which may have been answered by the time get() returns.
+// True: the outcome is there already, and the caller's to deal with. The caller's CheckHandle
+// keeps the read, which may have been answered by the time get() returns.
 bool Async::submit(AsyncRead& read, const CheckOptions& options) noexcept {
   parts_.store.get(read.key, read.begun + parts_.judgement.deadline_of(options), read);
   return read.leave_submit();
@@ -211,13 +211,13 @@ void Async::judge(AsyncRead& read, Reason reason, std::string_view record) noexc
   }
 }
 
-/// Takes no memory: prepared_read() has seen to it.
+// Takes no memory: prepared_read() has seen to it.
 void Async::refuse(AsyncRead& read, std::size_t candidate_count, Reason reason) noexcept {
   if (read.result.verdicts.capacity() < candidate_count) read.result.verdicts.swap(read.spare);
   parts_.judgement.refuse(candidate_count, reason, read.result);
 }
 
-/// Of a read that the caller has claimed: the answer, without the callback.
+// Of a read that the caller has claimed: the answer, without the callback.
 CheckResult Async::take_answer(AsyncRead& read) noexcept {
   if (read.timed) parts_.check_latency.add(Clock::now() - read.begun);
   CheckResult result = std::move(read.result);

@@ -31,7 +31,7 @@ ReadAnswer answer_of(const ReadGroup::Read& read, Counters& counters) noexcept {
 
 }  // namespace
 
-/// One call, from its beginning.
+// One call, from its beginning.
 struct Blocking::Call {
   Call(const Parts& parts, std::size_t user_count, const CheckOptions& asked) noexcept
       : inside(parts.counters),
@@ -204,7 +204,7 @@ std::vector<CheckResult> Blocking::check_batch(std::span<const UserCandidates> u
   return results;
 }
 
-/// Answers kOverloaded where `judge` throws, so that one user of a batch is no other's trouble.
+// Answers kOverloaded where `judge` throws, so that one user of a batch is no other's trouble.
 template <typename Judge>
 bool Blocking::guarded(std::size_t candidate_count, CheckResult& result, const Judge& judge) {
   try {
@@ -215,7 +215,7 @@ bool Blocking::guarded(std::size_t candidate_count, CheckResult& result, const J
   }
 }
 
-/// As many users as a batch may have under way. `last`: no more follow.
+// As many users as a batch may have under way. `last`: no more follow.
 void Blocking::check_some(Call& call, std::span<const UserCandidates> users,
                           std::span<CheckResult> results, bool last) {
   // Before anything that takes a lock: in a child, its holder may be a thread that is not there.
@@ -258,7 +258,7 @@ void Blocking::check_some(Call& call, std::span<const UserCandidates> users,
   judge_arriving(call, *group, results);
 }
 
-/// Judges as answers arrive, until the deadline.
+// Judges as answers arrive, until the deadline.
 void Blocking::judge_arriving(const Call& call, ReadGroup& group, std::span<CheckResult> results) {
   std::vector<std::size_t> waiting(group.asked.size());
   for (std::size_t i = 0; i < waiting.size(); ++i) waiting[i] = i;

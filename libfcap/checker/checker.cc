@@ -22,10 +22,10 @@ constexpr std::chrono::milliseconds kReadyPoll{5};
 
 }  // namespace
 
-/// The parts of a Checker, in the order in which they need each other.
+// The parts of a Checker, in the order in which they need each other.
 class Checker::Impl {
  public:
-  /// Throws std::bad_alloc and std::system_error. `store` is not null.
+  // Throws std::bad_alloc and std::system_error. `store` is not null.
   Impl(CheckerOptions given, std::shared_ptr<Store> store, bool owns_store)
       : options(std::move(given)),
         gate(options),
@@ -41,8 +41,8 @@ class Checker::Impl {
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
-  /// Whether destroying it would hang or harm: in a forked child its threads do not exist and its
-  /// sockets are shared with the parent; inside a callback it would wait for itself.
+  // Whether destroying it would hang or harm: in a forked child its threads do not exist and its
+  // sockets are shared with the parent; inside a callback it would wait for itself.
   [[nodiscard]] bool must_leak() const noexcept {
     return gate.in_child() || gate.inside_callback();
   }

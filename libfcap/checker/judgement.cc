@@ -16,8 +16,8 @@ constexpr Instant kCacheFrom = instant_from_ms(0);
 constexpr Instant kCacheUntil = instant_from_ms(std::int64_t{1} << 59);
 constexpr std::chrono::seconds kDeadlineMax{60};
 
-/// A cached verdict does not record how far back its count reaches, so while events are missing it
-/// is never called complete.
+// A cached verdict does not record how far back its count reaches, so while events are missing it
+// is never called complete.
 void doubt_kept(const Question& question, Verdict& verdict) noexcept {
   if (question.missing_before && verdict.limit > 0) verdict.complete = false;
 }
@@ -88,7 +88,7 @@ bool Judgement::answer_unread(const Question& question, CheckResult& result) {
   return true;
 }
 
-/// Whether every candidate has a kept cap; `result` then has them.
+// Whether every candidate has a kept cap; `result` then has them.
 bool Judgement::all_kept(const Question& question, CheckResult& result) const {
   if (cache_ == nullptr || question.candidates.empty()) return false;
   const Clock::time_point clock_now = Clock::now();
@@ -134,7 +134,7 @@ void Judgement::add_shown(Scratch& scratch, std::string_view user) {
   counters_.add(Counter::shown_confirmed, merged.confirmed);
 }
 
-/// After judging by a record: only what it confirms, not what this process believes.
+// After judging by a record: only what it confirms, not what this process believes.
 void Judgement::keep_caps(const Scratch& scratch, const Question& question,
                           const CheckResult& result) noexcept {
   if (cache_ == nullptr || scratch.unconfirmed > 0) return;
@@ -148,8 +148,8 @@ void Judgement::keep_caps(const Scratch& scratch, const Question& question,
   }
 }
 
-/// Where the history could not be had: what is capped for certain, by what this process has shown,
-/// by what it has read before, or by a limit of 0, is capped all the same.
+// Where the history could not be had: what is capped for certain, by what this process has shown,
+// by what it has read before, or by a limit of 0, is capped all the same.
 void Judgement::answer_without(Scratch& scratch, const Question& question, Reason reason,
                                CheckResult& result) {
   refuse(question.candidates.size(), reason, result);
@@ -188,7 +188,7 @@ bool Judgement::allows(Reason reason) const noexcept {
 
 namespace {
 
-/// The first `k` that are allowed, where each is as it is whatever else is shown.
+// The first `k` that are allowed, where each is as it is whatever else is shown.
 void first_of(const std::vector<Verdict>& verdicts, std::size_t k, Picks& picks) {
   picks.picked.clear();
   picks.judged = 0;

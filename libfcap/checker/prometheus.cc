@@ -12,15 +12,15 @@ constexpr std::string_view kPrefix = "fcap_checker_";
 
 enum class MetricKind : std::uint8_t { kCounter, kGauge, kHistogram };
 
-/// What one scrape shows.
+// What one scrape shows.
 struct Scrape {
   CheckerStats stats;
   CheckerHealth health;
   std::vector<ShadowCount> shadows;
 };
 
-/// A counter of CheckerStats. `label` is `reason="timeout"` and so on; metrics of one name that
-/// differ in it follow each other.
+// A counter of CheckerStats. `label` is `reason="timeout"` and so on; metrics of one name that
+// differ in it follow each other.
 struct CountedMetric {
   std::string_view name;
   std::string_view help;
@@ -133,7 +133,7 @@ constexpr std::array kCountedMetrics = {
 };
 #undef FCAP_FIELD
 
-/// A value that is worked out; nullopt: unknown, and so without a sample.
+// A value that is worked out; nullopt: unknown, and so without a sample.
 struct WorkedOutMetric {
   std::string_view name;
   std::string_view help;
@@ -242,7 +242,7 @@ constexpr std::string_view kind_name(MetricKind kind) {
   return "untyped";
 }
 
-/// Writes the text format. Label values are escaped as it demands.
+// Writes the text format. Label values are escaped as it demands.
 class MetricsWriter {
  public:
   explicit MetricsWriter(const PrometheusLabels& labels) {

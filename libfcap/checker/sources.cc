@@ -92,7 +92,7 @@ std::shared_ptr<const SegmentSet> Sources::segments() const noexcept {
   return gate_.in_child() ? nullptr : current_.segments();
 }
 
-/// Logs, once per swap, the segments that rules reference but no source provides.
+// Logs, once per swap, the segments that rules reference but no source provides.
 void Sources::warn_of_segments() const noexcept {
   const std::shared_ptr<const RuleSet> rules = current_.get();
   const std::shared_ptr<const SegmentSet> segments = current_.segments();

@@ -10,7 +10,7 @@ namespace {
 static_assert(kThreadSlots == 64, "one word has a bit for each");
 constinit std::atomic<std::uint64_t> taken{0};
 
-/// Gives the slot back when the thread ends.
+// Gives the slot back when the thread ends.
 class Return {
  public:
   Return() = default;
@@ -25,7 +25,7 @@ class Return {
   Return(const Return&) = delete;
   Return& operator=(const Return&) = delete;
 
-  /// Makes the object, if this is the first use of it.
+  // Makes the object, if this is the first use of it.
   void touch() const noexcept {}
 };
 

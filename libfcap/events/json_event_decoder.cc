@@ -34,7 +34,7 @@ constexpr std::array<std::string_view, kMembers> kNames = {
 enum class Held : std::uint8_t { kNothing, kNull, kText, kNumber, kOther };
 struct Slot {
   Held held = Held::kNothing;
-  std::string_view text = {};  ///< a text's value, a number's token
+  std::string_view text = {};  // a text's value, a number's token
 };
 using Slots = std::array<Slot, kMembers>;
 
@@ -44,7 +44,7 @@ Member member_named(std::string_view name) noexcept {
   return static_cast<Member>(member);
 }
 
-/// A scalar's token reaches up to the next one, with the white space between.
+// A scalar's token reaches up to the next one, with the white space between.
 std::string_view trimmed(std::string_view token) noexcept {
   const std::size_t last = token.find_last_not_of(" \t\r\n");
   return token.substr(0, last == std::string_view::npos ? 0 : last + 1);
@@ -113,12 +113,12 @@ bool read_value(ondemand::value value, int depth, Slot& slot) noexcept {
   return false;
 }
 
-/// Whether nothing but white space follows what was read.
+// Whether nothing but white space follows what was read.
 bool at_end(ondemand::document& document) noexcept {
   return document.current_location().error() == simdjson::OUT_OF_BOUNDS;
 }
 
-/// A document that is no object: whether it is JSON all the same. `end` is the message's.
+// A document that is no object: whether it is JSON all the same. `end` is the message's.
 bool is_other_json(ondemand::document& document, const char* end) noexcept {
   ondemand::json_type type{};
   if (document.type().get(type) != simdjson::SUCCESS) return false;
@@ -138,7 +138,7 @@ bool is_other_json(ondemand::document& document, const char* end) noexcept {
   return is_json_number(trimmed(token)) || is_literal(trimmed(token));
 }
 
-/// Judges a text member. `slot.text` is empty when it is absent.
+// Judges a text member. `slot.text` is empty when it is absent.
 std::optional<Rejected> check_text(Slots& slots, Member member) noexcept {
   Slot& slot = slots[member];
   if (slot.held == Held::kNumber || slot.held == Held::kOther) {

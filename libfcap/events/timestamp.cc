@@ -11,7 +11,7 @@ constexpr bool is_digit(char c) noexcept {
   return c >= '0' && c <= '9';
 }
 
-/// A number by the grammar: -?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?
+// A number by the grammar: -?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?
 struct Number {
   bool negative = false;
   std::string_view whole;
@@ -60,7 +60,7 @@ std::optional<Number> parse_number(std::string_view text) noexcept {
   return number;
 }
 
-/// The significant digits of a number: 0.d1d2d3… × 10^point, d1 not zero.
+// The significant digits of a number: 0.d1d2d3… × 10^point, d1 not zero.
 class Digits {
  public:
   explicit Digits(const Number& number) noexcept
@@ -73,7 +73,7 @@ class Digits {
   [[nodiscard]] bool zero() const noexcept { return first_ == size_; }
   [[nodiscard]] std::int64_t point() const noexcept { return point_; }
 
-  /// Whether it is above 10^(point - 1), the smallest number with this point.
+  // Whether it is above 10^(point - 1), the smallest number with this point.
   [[nodiscard]] bool above_power_of_ten() const noexcept {
     if (at(first_) > 1) return true;
     for (std::size_t i = first_ + 1; i < size_; ++i) {
@@ -82,7 +82,7 @@ class Digits {
     return false;
   }
 
-  /// The number made of the first `count` significant digits, at most 18.
+  // The number made of the first `count` significant digits, at most 18.
   [[nodiscard]] std::int64_t leading(std::int64_t count) const noexcept {
     std::int64_t value = 0;
     for (std::int64_t i = 0; i < count; ++i) {

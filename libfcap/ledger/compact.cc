@@ -14,14 +14,14 @@ using std::chrono::milliseconds;
 constexpr std::size_t kRecordBytesFloor = 64;
 constexpr std::size_t kFoldedFrameBytes = 2 + format::kFoldedPayloadBytes;
 
-/// Entries at or before this are out of every window's reach.
+// Entries at or before this are out of every window's reach.
 Instant horizon_of(const CompactOptions& options) noexcept {
   const auto now = to_ms(format::representable(options.trim_now));
   const auto retention = std::clamp(options.retention.count(), std::int64_t{0}, format::kTimeMsMax);
   return instant_from_ms(now - retention);
 }
 
-/// The unknown frames in their order, as many of the last ones as fit.
+// The unknown frames in their order, as many of the last ones as fit.
 std::vector<std::string_view> unknown_frames(std::string_view original, std::size_t bytes_max,
                                              std::size_t& dropped) {
   std::vector<std::string_view> frames;
@@ -40,12 +40,12 @@ std::vector<std::string_view> unknown_frames(std::string_view original, std::siz
   return frames;
 }
 
-/// Whoever reserves gives a reservation at most so long.
+// Whoever reserves gives a reservation at most so long.
 constexpr std::chrono::hours kReservedAtMost{24};
-/// By how much the clocks of those who reserve and release may differ.
+// By how much the clocks of those who reserve and release may differ.
 constexpr std::chrono::minutes kClocksDiffer{5};
 
-/// A released one is remembered until every copy that can still arrive has expired.
+// A released one is remembered until every copy that can still arrive has expired.
 bool can_go(const Reservation& reservation, Instant now) noexcept {
   const Instant until =
       reservation.released
@@ -54,8 +54,8 @@ bool can_go(const Reservation& reservation, Instant now) noexcept {
   return until <= now;
 }
 
-/// Appends the reservations that are not over, in their order: of those that do not fit all, the
-/// ones that expire last.
+// Appends the reservations that are not over, in their order: of those that do not fit all, the
+// ones that expire last.
 void append_reservations(const Ledger& ledger, Instant now, std::size_t bytes_max,
                          Compacted& result) {
   std::vector<const Reservation*> live;
@@ -78,8 +78,8 @@ void append_reservations(const Ledger& ledger, Instant now, std::size_t bytes_ma
   }
 }
 
-/// Finds the entries that stay when not all fit. Its order of preference is a total one, so that
-/// the outcome does not depend on how the ledger came about.
+// Finds the entries that stay when not all fit. Its order of preference is a total one, so that
+// the outcome does not depend on how the ledger came about.
 class SizeTrim {
  public:
   SizeTrim(const Ledger& ledger, const KeepPolicy* policy) : ledger_(ledger) {
@@ -87,7 +87,7 @@ class SizeTrim {
     number_creatives();
   }
 
-  /// The largest number of preferred entries whose frame fits.
+  // The largest number of preferred entries whose frame fits.
   [[nodiscard]] std::size_t fitting(std::size_t frame_bytes_max) {
     std::size_t fits = 0;
     std::size_t too_many = ledger_.size() + 1;
@@ -119,7 +119,7 @@ class SizeTrim {
     for (std::uint32_t i = 0; i < order.size(); ++i) rank_[order[i]] = i;
   }
 
-  /// A creative costs its hash once, with the most preferred entry that has it.
+  // A creative costs its hash once, with the most preferred entry that has it.
   void number_creatives() {
     std::vector<std::tuple<std::uint64_t, std::uint32_t>> by_creative;
     for (std::size_t i = 0; i < ledger_.size(); ++i) {
@@ -152,8 +152,8 @@ class SizeTrim {
   }
 
   const Ledger& ledger_;
-  std::vector<std::uint32_t> rank_;            ///< per entry: how many are preferred to it
-  std::vector<std::uint32_t> creative_ranks_;  ///< ascending
+  std::vector<std::uint32_t> rank_;            // per entry: how many are preferred to it
+  std::vector<std::uint32_t> creative_ranks_;  // ascending
 };
 
 Instant newest_dropped(const Ledger& ledger, const std::vector<bool>& keep) noexcept {

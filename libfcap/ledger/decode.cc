@@ -7,19 +7,19 @@
 namespace fcap::ledger {
 namespace {
 
-/// What a runs frame says before its columns, and where those are.
+// What a runs frame says before its columns, and where those are.
 struct RunsLayout {
   std::uint8_t flags = 0;
   std::size_t time_bytes = 0;
   std::int64_t base_ms = 0;
   std::uint32_t runs = 0;
-  const char* lengths = nullptr;  ///< nibbles
-  const char* types = nullptr;    ///< two bits each, when mixed
-  const char* escapes = nullptr;  ///< varints of the long runs, then the columns
+  const char* lengths = nullptr;  // nibbles
+  const char* types = nullptr;    // two bits each, when mixed
+  const char* escapes = nullptr;  // varints of the long runs, then the columns
   const char* end = nullptr;
 };
 
-/// Whether the last byte of a column of `count` values has bits set behind the last value.
+// Whether the last byte of a column of `count` values has bits set behind the last value.
 bool has_padding(const char* column, std::size_t bytes, std::size_t count, unsigned bits) noexcept {
   const std::size_t used = count * bits % 8;
   return used != 0 && (static_cast<std::uint8_t>(column[bytes - 1]) >> used) != 0;
@@ -53,8 +53,8 @@ bool read_layout(std::string_view payload, RunsLayout& layout) noexcept {
          !has_padding(layout.types, type_bytes, mixed ? runs : 0, 2);
 }
 
-/// Fills in the runs' lengths as [begin, end), counted from `first`, and moves escapes behind the
-/// last varint. False when there are more entries than the frame has bytes for.
+// Fills in the runs' lengths as [begin, end), counted from `first`, and moves escapes behind the
+// last varint. False when there are more entries than the frame has bytes for.
 bool read_lengths(RunsLayout& layout, std::uint32_t first, std::span<Run> runs) noexcept {
   std::uint64_t position = first;
   const auto bytes_left = static_cast<std::uint64_t>(layout.end - layout.escapes);
@@ -114,7 +114,7 @@ bool read_indexed(const char* dictionary, std::uint32_t dictionary_size, const c
   return true;
 }
 
-/// The dictionary and the indices fill the rest of the frame, to the byte.
+// The dictionary and the indices fill the rest of the frame, to the byte.
 bool read_creatives(const char* at, const char* end, std::span<std::uint64_t> creatives) noexcept {
   std::uint32_t count = 0;
   if (format::load_varint(at, end, count) != format::VarintCode::kOk || count == 0) return false;
@@ -129,8 +129,8 @@ bool read_creatives(const char* at, const char* end, std::span<std::uint64_t> cr
   return read_indexed<4>(at, count, indices, creatives);
 }
 
-/// Whether an entry stands behind one that it should come before, in the same run or not. Written
-/// without branches: which entries do is as random as times are.
+// Whether an entry stands behind one that it should come before, in the same run or not. Written
+// without branches: which entries do is as random as times are.
 std::uint32_t is_descent(std::span<const Instant> times, std::span<const std::uint32_t> prints,
                          std::size_t i) noexcept {
   const bool earlier = times[i] < times[i - 1];
@@ -140,7 +140,7 @@ std::uint32_t is_descent(std::span<const Instant> times, std::span<const std::ui
          (static_cast<std::uint32_t>(tie) & static_cast<std::uint32_t>(not_above));
 }
 
-/// Whether some fingerprint equals the one `distance` entries before it, in the same run or not.
+// Whether some fingerprint equals the one `distance` entries before it, in the same run or not.
 bool any_repeat(std::span<const std::uint32_t> prints, std::size_t distance) noexcept {
   std::uint32_t repeats = 0;
   for (std::size_t i = distance; i < prints.size(); ++i) {
@@ -156,7 +156,7 @@ bool has_duplicate_pairwise(std::span<const std::uint32_t> prints) noexcept {
   return false;
 }
 
-/// For long runs: a bit per value first. Fingerprints are hashes themselves.
+// For long runs: a bit per value first. Fingerprints are hashes themselves.
 bool has_duplicate_hashed(std::span<const std::uint32_t> prints) noexcept {
   constexpr std::size_t kBitsMax = 1U << 17U;
   const std::size_t bits = std::min(kBitsMax, std::bit_ceil(prints.size() * 64));
@@ -177,7 +177,7 @@ bool has_duplicate_hashed(std::span<const std::uint32_t> prints) noexcept {
   return false;
 }
 
-/// Whether some run holds an identity twice, or may hold it.
+// Whether some run holds an identity twice, or may hold it.
 bool has_duplicate(std::span<const Run> runs, std::span<const std::uint32_t> prints,
                    std::size_t longest) noexcept {
   // The usual record has short runs. One pass over all of them for each distance needs no branch

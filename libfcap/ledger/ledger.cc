@@ -9,7 +9,7 @@
 namespace fcap::ledger {
 namespace {
 
-/// What a record can hold of an entry, so that a ledger and its record never differ.
+// What a record can hold of an entry, so that a ledger and its record never differ.
 Entry representable(Entry entry) noexcept {
   assert(static_cast<std::uint8_t>(entry.type) <= format::kTypeMask);
   entry.time = format::representable(entry.time);

@@ -9,7 +9,7 @@
 namespace fcap::ledger {
 namespace {
 
-/// Up to this many entries are put into the columns one by one.
+// Up to this many entries are put into the columns one by one.
 constexpr std::size_t kInsertionsMax = 16;
 
 bool identity_first_then_winner(const Entry& a, const Entry& b) noexcept {
@@ -75,14 +75,14 @@ void Ledger::erase_column_values(std::size_t position) {
   fingerprints_.erase(fingerprints_.begin() + offset);
 }
 
-/// Leaves the winner of each identity among the loose entries, in column order.
+// Leaves the winner of each identity among the loose entries, in column order.
 void Ledger::settle_loose() {
   std::sort(loose_.begin(), loose_.end(), identity_first_then_winner);
   loose_.erase(std::unique(loose_.begin(), loose_.end(), same_identity), loose_.end());
   std::sort(loose_.begin(), loose_.end(), column_order);
 }
 
-/// Moves the loose entries into the columns, which are canonical before and after.
+// Moves the loose entries into the columns, which are canonical before and after.
 void Ledger::merge_loose() {
   if (loose_.size() <= kInsertionsMax) {
     for (const Entry& entry : loose_) insert(entry);
@@ -96,8 +96,8 @@ void Ledger::merge_loose() {
   loose_.clear();
 }
 
-/// Moves settled entries into the columns, whatever identities they share with them. From the back,
-/// so that nothing is overwritten and what stands before the first of them does not move.
+// Moves settled entries into the columns, whatever identities they share with them. From the back,
+// so that nothing is overwritten and what stands before the first of them does not move.
 void Ledger::interleave_loose() {
   std::size_t new_runs = 0;
   auto known = runs_.begin();
@@ -146,7 +146,7 @@ void Ledger::interleave_loose() {
   loose_.clear();
 }
 
-/// Rebuilds the columns from whatever they and the loose entries hold.
+// Rebuilds the columns from whatever they and the loose entries hold.
 void Ledger::rebuild_with_loose() {
   for (const Run& run : runs_) {
     for (std::uint32_t i = run.begin; i < run.end; ++i) loose_.push_back(entry(run, i));

@@ -74,7 +74,7 @@ void Ledger::merge_expected(const Ledger& other) {
   }
 }
 
-/// Merges copies of one identity, whatever their order and number.
+// Merges copies of one identity, whatever their order and number.
 void Ledger::settle_reservations() {
   std::sort(reservations_.begin(), reservations_.end(),
             [](const auto& a, const auto& b) { return identity_of(a) < identity_of(b); });

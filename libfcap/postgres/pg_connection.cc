@@ -35,7 +35,7 @@ Status pg_error(StatusCode code, std::string_view text, bool retryable) {
   return Status::error(code, std::move(line), retryable);
 }
 
-/// Waits until the connection's socket is ready for what it is waiting for.
+// Waits until the connection's socket is ready for what it is waiting for.
 Status wait_for_socket(int fd, short events, const PgWait& wait) {
   while (true) {
     const auto left = std::chrono::ceil<milliseconds>(wait.deadline - steady_clock::now());
@@ -53,7 +53,7 @@ Status wait_for_socket(int fd, short events, const PgWait& wait) {
   }
 }
 
-/// The status that says what the statement's failure means for the caller.
+// The status that says what the statement's failure means for the caller.
 Status statement_error(const PGresult* result) {
   const char* field = PQresultErrorField(result, PG_DIAG_SQLSTATE);
   const std::string_view state = field == nullptr ? std::string_view{} : field;

@@ -15,7 +15,7 @@ Status unexpected() {
   return Status::error(StatusCode::kInternal, "PostgreSQL: unexpected bytes in binary COPY");
 }
 
-/// False: there are too few bytes.
+// False: there are too few bytes.
 template <typename T>
 bool take_number(std::string_view& rest, std::int64_t& value) {
   if (rest.size() < sizeof(T)) return false;

@@ -169,7 +169,7 @@ class Client::Impl {
     shared_.sentinels = sentinels_.get();
   }
 
-  /// On the thread of the files.
+  // On the thread of the files.
   void on_credentials(const std::string& problem) {
     if (problem.empty()) {
       shared_.log(LogLevel::kInfo,

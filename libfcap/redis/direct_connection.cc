@@ -16,7 +16,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kErrorBytesMax = 256;
 
-/// False: not by the deadline.
+// False: not by the deadline.
 bool wait_readable(int fd, Clock::time_point deadline) noexcept {
   pollfd polled{.fd = fd, .events = POLLIN, .revents = 0};
   for (;;) {
@@ -79,7 +79,7 @@ bool DirectConnection::read(std::string_view key, TimePoint deadline,
   return outcome != Outcome::kNone;
 }
 
-/// Sets `outcome` as soon as it is certain, because memory may be missing later.
+// Sets `outcome` as soon as it is certain, because memory may be missing later.
 void DirectConnection::exchange(std::string_view key, TimePoint deadline, StoreCompletion& done,
                                 Outcome& outcome) {
   bool asked = false;

@@ -15,7 +15,7 @@ namespace fcap {
 
 namespace {
 
-/// One append of a list, for stores without an operation for lists.
+// One append of a list, for stores without an operation for lists.
 class ListedAppend final : public StoreCompletion {
  public:
   ListedAppend(StoreListCompletion& list, std::size_t index) : list_(list), index_(index) {}

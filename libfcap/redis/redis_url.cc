@@ -35,7 +35,7 @@ Status wrong(std::string why, std::string_view form = {}) {
   return Status::error(StatusCode::kInvalidArgument, "redis URL: " + std::move(why));
 }
 
-/// "%40" is "@".
+// "%40" is "@".
 std::optional<std::string> unescaped(std::string_view text) {
   std::string plain;
   for (std::size_t i = 0; i < text.size(); ++i) {

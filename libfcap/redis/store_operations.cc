@@ -44,7 +44,7 @@ constexpr std::string_view kScript = kShrinkingScript.substr(kShrinkingScript.fi
 constexpr auto kSha = sha1_hex(kScript);
 constexpr auto kShrinkingSha = sha1_hex(kShrinkingScript);
 
-/// The command's words: its name, the script, the number of keys, the key, five arguments.
+// The command's words: its name, the script, the number of keys, the key, five arguments.
 constexpr std::size_t kWords = 9;
 
 }  // namespace

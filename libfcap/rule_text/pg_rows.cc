@@ -19,7 +19,7 @@ using std::chrono::milliseconds;
 
 constexpr std::string_view kCampaignRulePrefix = "campaign:";
 
-/// Takes one row's cells by the column's name, and reports what is wrong with them.
+// Takes one row's cells by the column's name, and reports what is wrong with them.
 class RowReader {
  public:
   RowReader(std::string_view table, std::span<const std::string_view> columns,
@@ -69,7 +69,7 @@ class RowReader {
     return value;
   }
 
-  /// Seconds with up to three decimals.
+  // Seconds with up to three decimals.
   milliseconds seconds(std::string_view column) {
     const Cell given = cell(column);
     if (!given) {
@@ -148,8 +148,8 @@ void read_window(RowReader& row, Window& window) {
   }
 }
 
-/// The id of a campaign's own rule. A rule's id may be no longer than any other id, so a campaign
-/// with nearly the longest id there is goes by its hash.
+// The id of a campaign's own rule. A rule's id may be no longer than any other id, so a campaign
+// with nearly the longest id there is goes by its hash.
 std::string campaign_rule_id(std::string_view campaign_id) {
   std::string id(kCampaignRulePrefix);
   if (id.size() + campaign_id.size() <= kIdBytesMax) return id.append(campaign_id);

@@ -20,10 +20,10 @@ namespace {
 using ledger::kIdBytesMax;
 using nlohmann::json;
 
-/// The format needs four levels; more is refused before it costs memory.
+// The format needs four levels; more is refused before it costs memory.
 constexpr int kDepthMax = 8;
 
-/// Takes the members of one object, and reports what is wrong with them, and those nobody took.
+// Takes the members of one object, and reports what is wrong with them, and those nobody took.
 class ObjectReader {
  public:
   ObjectReader(const json& object, std::string place, base::Mistakes& mistakes)
@@ -33,7 +33,7 @@ class ObjectReader {
     mistakes_.add(place_ + "." + std::string(name) + ": " + std::string(what));
   }
 
-  /// The member, if it is there and not null.
+  // The member, if it is there and not null.
   const json* take(std::string_view name) {
     taken_.push_back(name);
     const auto found = object_.find(name);
@@ -128,7 +128,7 @@ void read_window_length(ObjectReader& reader, Window& window) {
   }
 }
 
-/// Units other than weeks have no use for it.
+// Units other than weeks have no use for it.
 void read_week_start(ObjectReader& reader, Window& window) {
   std::chrono::weekday week_start = window.week_start;
   reader.word("week_start", kWeekdayWords, week_start);
@@ -160,7 +160,7 @@ void read_window(ObjectReader& rule_reader, base::Mistakes& mistakes, Window& wi
   reader.refuse_others();
 }
 
-/// "rules[3]", with the id where there is one, since nobody counts to 3000.
+// "rules[3]", with the id where there is one, since nobody counts to 3000.
 std::string place_of(std::string_view list, std::size_t index, const json& element) {
   std::string place = std::string(list) + "[" + std::to_string(index) + "]";
   const auto id = element.find("id");
@@ -170,7 +170,7 @@ std::string place_of(std::string_view list, std::size_t index, const json& eleme
   return place;
 }
 
-/// None: what it is for cannot be told; anything else that is wrong with it is reported only.
+// None: what it is for cannot be told; anything else that is wrong with it is reported only.
 std::optional<Rule> read_rule(const json& element, std::size_t index, base::Mistakes& mistakes) {
   ObjectReader reader(element, place_of("rules", index, element), mistakes);
   const std::size_t before = mistakes.count();
@@ -217,15 +217,15 @@ Campaign read_campaign(const json& element, std::size_t index, base::Mistakes& m
   return campaign;
 }
 
-/// Follows the parser and turns each rule and campaign into its struct as soon as it is complete,
-/// so that a million of them never stand in memory as JSON values.
+// Follows the parser and turns each rule and campaign into its struct as soon as it is complete,
+// so that a million of them never stand in memory as JSON values.
 class RuleSetReader {
  public:
   explicit RuleSetReader(base::Mistakes& mistakes) : mistakes_(mistakes) {}
 
   RuleSetSpec spec;
 
-  /// The parser's callback; false: the value is not kept.
+  // The parser's callback; false: the value is not kept.
   bool on_event(int depth, json::parse_event_t event, json& value) {
     switch (event) {
       case json::parse_event_t::object_start:
@@ -308,7 +308,7 @@ class RuleSetReader {
     return list_ == List::kNone ? "" : section_ + "[" + std::to_string(index_) + "]";
   }
 
-  /// Longer lists of names are strange enough to be reported anyway.
+  // Longer lists of names are strange enough to be reported anyway.
   static constexpr std::size_t kNamesMax = 32;
 
   base::Mistakes& mistakes_;
@@ -319,7 +319,7 @@ class RuleSetReader {
   bool too_deep_ = false;
 };
 
-/// nlohmann's text without its exception's number.
+// nlohmann's text without its exception's number.
 std::string_view plain_text(std::string_view what) {
   const std::size_t end = what.find("] ");
   return end == std::string_view::npos ? what : what.substr(end + 2);

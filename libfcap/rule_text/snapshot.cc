@@ -25,9 +25,9 @@ namespace {
 
 constexpr std::string_view kJsonMagic = "fcap-rules 1 ";
 constexpr std::string_view kBinaryMagic = "fcap-rules 2 ";
-/// Of either format. That of format 2 always has the same length, so that it can be filled in last.
+// Of either format. That of format 2 always has the same length, so that it can be filled in last.
 constexpr std::size_t kHeaderBytesMax = 64;
-/// Far above a million rules; keeps a wrong path from filling the memory.
+// Far above a million rules; keeps a wrong path from filling the memory.
 constexpr std::size_t kFileBytesMax = std::size_t{2} << 30;
 
 Status file_error(std::string_view what, const std::string& path, int error) {
@@ -73,15 +73,15 @@ bool write_all(int fd, std::string_view bytes) {
   return true;
 }
 
-/// The header that a file with these rules has. Serialises them, which is much cheaper than writing
-/// them to a disk.
+// The header that a file with these rules has. Serialises them, which is much cheaper than writing
+// them to a disk.
 std::string header_of(const SnapshotView& rules) {
   SnapshotOutput output([](std::string_view) { return true; });
   write_rules(rules, output);
   return binary_header(output.bytes(), output.hash());
 }
 
-/// 0, or the error.
+// 0, or the error.
 int write_file(int fd, const SnapshotView& rules) {
   if (!write_all(fd, binary_header(0, 0))) return errno;
   int error = 0;
@@ -99,7 +99,7 @@ int write_file(int fd, const SnapshotView& rules) {
   return ::fsync(fd) == 0 ? 0 : errno;
 }
 
-/// A rename survives a crash only once its directory is on disk.
+// A rename survives a crash only once its directory is on disk.
 void sync_directory_of(const std::string& path) {
   const std::size_t slash = path.rfind('/');
   const std::string directory = slash == std::string::npos ? "." : path.substr(0, slash + 1);
@@ -116,7 +116,7 @@ Status not_whole() {
   return corrupt("is incomplete or damaged: its length or checksum is not what its header says");
 }
 
-/// Format 1.
+// Format 1.
 Result<SnapshotHead> parse_json(std::string_view bytes, rules::SpecSink& sink) {
   const std::string_view header = snapshot_header(bytes);
   const std::string_view payload = bytes.substr(std::min(header.size() + 1, bytes.size()));
@@ -131,7 +131,7 @@ Result<SnapshotHead> parse_json(std::string_view bytes, rules::SpecSink& sink) {
   return SnapshotHead{.version = spec.value().version};
 }
 
-/// Format 2, header and payload, of which `give_piece` gives one piece after the other.
+// Format 2, header and payload, of which `give_piece` gives one piece after the other.
 Result<SnapshotHead> parse(std::uint64_t bytes, const SnapshotInput::GivePiece& give_piece,
                            rules::SpecSink& sink) {
   if (bytes == 0) return corrupt("is empty");
@@ -155,7 +155,7 @@ Result<SnapshotHead> parse(std::uint64_t bytes, const SnapshotInput::GivePiece& 
   return head;
 }
 
-/// A plain spec, to be written.
+// A plain spec, to be written.
 class SpecView {
  public:
   explicit SpecView(const RuleSetSpec& spec) : version_(spec.version) {
@@ -253,7 +253,7 @@ Result<SnapshotFile> SnapshotFile::open(const std::string& path) {
   return SnapshotFile(path, std::move(file), static_cast<std::uint64_t>(about.st_size));
 }
 
-/// A file that cannot be read on ends there; its checksum tells.
+// A file that cannot be read on ends there; its checksum tells.
 std::size_t SnapshotFile::give(char* to, std::size_t room) {
   while (true) {
     const ssize_t got = ::pread(file_.fd(), to, room, static_cast<off_t>(at_));

@@ -8,7 +8,7 @@ namespace fcap::rule_text {
 namespace {
 
 constexpr std::size_t kPieceBytes = std::size_t{256} << 10;
-/// Far above any id or zone.
+// Far above any id or zone.
 constexpr std::size_t kTextBytesMax = 0xFFFF;
 constexpr std::size_t kTextLengthBytes = 2;
 constexpr std::size_t kCountBytes = 4;
@@ -140,7 +140,7 @@ void read_campaign(SnapshotInput& input, Campaign& campaign) {
   for (std::string& group : campaign.groups) group = input.text();
 }
 
-/// How many items follow, each of at least `bytes_min`; more than there can be: malformed.
+// How many items follow, each of at least `bytes_min`; more than there can be: malformed.
 std::size_t read_count(SnapshotInput& input, std::size_t bytes_min) {
   const std::uint64_t count = input.number(kCountBytes);
   if (count <= input.left() / bytes_min) return static_cast<std::size_t>(count);

@@ -30,7 +30,7 @@ void Membership::begin(const Evaluator::Question& question) {
   }
 }
 
-/// Names are compared here, once after a swap, and not in a check.
+// Names are compared here, once after a swap, and not in a check.
 void Membership::bind(const CompiledRules& rules, const SegmentSet* stored) {
   rules_serial_ = 0;  // should memory run out below, the next check must come here again
   known_.assign(rules.segments.size(), 0);

@@ -14,14 +14,14 @@ namespace {
 
 constexpr std::string_view kDefaultTarget = "*";
 
-/// A rule on its way into CompiledRules::rules, with what it is sorted by.
+// A rule on its way into CompiledRules::rules, with what it is sorted by.
 struct Placed {
   Scope scope = Scope::kUser;
   bool is_default = false;
-  std::uint64_t target = 0;  ///< hash (campaign, creative) or index (advertiser, group)
+  std::uint64_t target = 0;  // hash (campaign, creative) or index (advertiser, group)
   CompiledRule rule;
 
-  /// Scope, default or not, and target as one number, since most comparisons end there.
+  // Scope, default or not, and target as one number, since most comparisons end there.
   [[nodiscard]] std::uint64_t order() const noexcept {
     constexpr unsigned kTargetBits = 48;
     return (static_cast<std::uint64_t>(scope) * 2 + (is_default ? 1 : 0)) << kTargetBits | target;

@@ -8,8 +8,8 @@
 namespace fcap::rules {
 namespace {
 
-/// Collects the accounts of one candidate's rules. Reads the state that the check has worked out;
-/// unlike the verdict's path it may allocate.
+// Collects the accounts of one candidate's rules. Reads the state that the check has worked out;
+// unlike the verdict's path it may allocate.
 class Explainer {
  public:
   Explainer(Check& check, const Candidate& candidate) : check_(check), candidate_(candidate) {}
@@ -49,7 +49,7 @@ std::string Explainer::target_name(const Target& target) const {
   return {};
 }
 
-/// The rule of a key that replaces the others for this user; null: none does.
+// The rule of a key that replaces the others for this user; null: none does.
 const CompiledRule* Explainer::winner(Rules key) const {
   for (const CompiledRule& rule : key) {
     if (rule.segment == kNone) break;
@@ -58,8 +58,8 @@ const CompiledRule* Explainer::winner(Rules key) const {
   return nullptr;
 }
 
-/// What puts a default aside for a target: of several, the one with the smallest id that is not
-/// replaced itself.
+// What puts a default aside for a target: of several, the one with the smallest id that is not
+// replaced itself.
 const CompiledRule* Explainer::naming_rule(const Target& target, const CompiledRule& rule) const {
   if (target.rules == nullptr) return nullptr;
   const CompiledRule* smallest = nullptr;

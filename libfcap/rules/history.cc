@@ -113,7 +113,7 @@ void History::gather(std::size_t campaigns) {
   if (asked_creatives_) gather_creatives();
 }
 
-/// Calls visit(std::span<const Instant>) for each ascending piece.
+// Calls visit(std::span<const Instant>) for each ascending piece.
 template <typename Visit>
 void History::for_each_piece(const Timeline& timeline, Visit&& visit) const {
   const std::span<const Instant> times = ledger_->times();

@@ -5,13 +5,13 @@
 namespace fcap::rules {
 namespace {
 
-/// Each step passes a rule's start or end, or an entry's leaving of a window.
+// Each step passes a rule's start or end, or an entry's leaving of a window.
 constexpr std::size_t kPassingStepsMax = std::size_t{1} << 16;
 
 }  // namespace
 
-/// Visits the rules of one target that apply at an instant: of each key the segment rule with the
-/// smallest limit, or all general ones.
+// Visits the rules of one target that apply at an instant: of each key the segment rule with the
+// smallest limit, or all general ones.
 template <typename Visit>
 void Check::visit_keys(std::span<const CompiledRule> rules, std::int64_t at_ms, Visit&& visit) {
   for (std::size_t begin = 0; begin < rules.size();) {
@@ -25,8 +25,8 @@ void Check::visit_keys(std::span<const CompiledRule> rules, std::int64_t at_ms, 
   }
 }
 
-/// The kinds (type and mode) for which a rule that names the target applies, so that defaults do
-/// not.
+// The kinds (type and mode) for which a rule that names the target applies, so that defaults do
+// not.
 std::uint8_t Check::named_kinds(const TargetRules* named, std::int64_t at_ms) const noexcept {
   if (named == nullptr) return 0;
   std::uint8_t kinds = named->always;
@@ -80,8 +80,8 @@ void Check::judge_rule(const Target& target, const Applying& applying, std::int6
   add(obstacle, judgement);
 }
 
-/// Whether a rule that stands in the way goes on doing so when more is recorded. The window of a
-/// fixed one may turn out to have opened earlier; a lifetime's edge is the retention's.
+// Whether a rule that stands in the way goes on doing so when more is recorded. The window of a
+// fixed one may turn out to have opened earlier; a lifetime's edge is the retention's.
 bool Check::only_grows(const CompiledRule& rule) const noexcept {
   if (rule.limit == 0) return true;
   const Window::Kind kind = rules_->windows[rule.window].kind;
@@ -128,9 +128,9 @@ bool Check::is_settled(const Resolved& candidate) noexcept {
   return settled;
 }
 
-/// The first instant, `at_ms` or later, at which no enforced rule of a target stands in the way.
-/// Until the last obstacle of an instant clears the target cannot pass, so the search may go on
-/// from there; then another rule may have started, or a fixed window's chain have changed.
+// The first instant, `at_ms` or later, at which no enforced rule of a target stands in the way.
+// Until the last obstacle of an instant clears the target cannot pass, so the search may go on
+// from there; then another rule may have started, or a fixed window's chain have changed.
 std::int64_t Check::find_passing(const Target& target, std::int64_t at_ms) {
   for (std::size_t step = 0; step < kPassingStepsMax && at_ms != kNever; ++step) {
     Judgement judgement;
@@ -141,8 +141,8 @@ std::int64_t Check::find_passing(const Target& target, std::int64_t at_ms) {
   return at_ms;
 }
 
-/// The same, worked out once for all candidates that share the target. A thousand candidates would
-/// otherwise each follow the user's whole history.
+// The same, worked out once for all candidates that share the target. A thousand candidates would
+// otherwise each follow the user's whole history.
 std::int64_t Check::target_passes_at(const Target& target, std::int64_t at_ms) {
   const bool is_campaign = target.gathered == kNone;
   if (is_campaign && passing_campaign_ != target.campaign) {
@@ -158,7 +158,7 @@ std::int64_t Check::target_passes_at(const Target& target, std::int64_t at_ms) {
   return passes_ms;
 }
 
-/// The first instant, `at_ms` or later, at which no enforced rule of any target stands in the way.
+// The first instant, `at_ms` or later, at which no enforced rule of any target stands in the way.
 std::int64_t Check::passes_at(const Resolved& candidate, std::int64_t at_ms) {
   for (std::size_t step = 0; step < kPassingStepsMax && at_ms != kNever; ++step) {
     const std::int64_t before_ms = at_ms;
@@ -170,8 +170,8 @@ std::int64_t Check::passes_at(const Resolved& candidate, std::int64_t at_ms) {
   return at_ms;
 }
 
-/// Whether no rule of a target stands in the way, where that is seen at once: all its rules apply,
-/// no default does. False says nothing.
+// Whether no rule of a target stands in the way, where that is seen at once: all its rules apply,
+// no default does. False says nothing.
 bool Check::is_plainly_clear(const Target& target) {
   if (rules_->defaults_of(target.scope).count > 0) return false;
   if (target.rules == nullptr) return true;
@@ -182,7 +182,7 @@ bool Check::is_plainly_clear(const Target& target) {
   return true;
 }
 
-/// Most candidates pass, and most of them by plain rules: they need no account of obstacles.
+// Most candidates pass, and most of them by plain rules: they need no account of obstacles.
 bool Check::passes_plainly(const Resolved& candidate) {
   if (trimmed_) return false;
   bool clear = true;

@@ -11,8 +11,8 @@
 namespace fcap::rules {
 namespace {
 
-/// The largest limit of each type's rules; -1: no rule counts it. Rules that are not in force now
-/// or not for this user count too: they may be tomorrow, and the record must still answer them.
+// The largest limit of each type's rules; -1: no rule counts it. Rules that are not in force now
+// or not for this user count too: they may be tomorrow, and the record must still answer them.
 struct LargestLimits {
   std::int64_t of_type[kEventTypeCount] = {-1, -1, -1, -1};
 
@@ -25,7 +25,7 @@ struct LargestLimits {
   }
 };
 
-/// Marks the newest limit + 1 entries of one target and type after another.
+// Marks the newest limit + 1 entries of one target and type after another.
 class Marker {
  public:
   Marker(const CompiledRules& rules, const ledger::Ledger& ledger, std::vector<bool>& keep)

@@ -7,16 +7,16 @@
 namespace fcap::rules {
 namespace {
 
-/// The day and local time of a change in any year.
+// The day and local time of a change in any year.
 struct YearlyChange {
   enum class Form : std::uint8_t { kMonthWeekDay, kJulianNoLeap, kZeroBased };
   Form form = Form::kMonthWeekDay;
-  std::int64_t month = 1, week = 1, weekday = 0;  ///< kMonthWeekDay; week 5 is the last
-  std::int64_t day = 0;                           ///< the other forms
+  std::int64_t month = 1, week = 1, weekday = 0;  // kMonthWeekDay; week 5 is the last
+  std::int64_t day = 0;                           // the other forms
   std::int64_t time_s = std::int64_t{2} * 3600;
 };
 
-/// Reads a POSIX TZ string from left to right; each function says whether it succeeded.
+// Reads a POSIX TZ string from left to right; each function says whether it succeeded.
 class Reader {
  public:
   explicit Reader(std::string_view text) : left_(text) {}
@@ -52,7 +52,7 @@ class Reader {
     return length > 0;
   }
 
-  /// [+-]hh[:mm[:ss]]
+  // [+-]hh[:mm[:ss]]
   bool time(std::int64_t& seconds) {
     const bool negative = accept('-');
     if (!negative) accept('+');

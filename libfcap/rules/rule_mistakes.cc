@@ -27,7 +27,7 @@ std::string quoted(std::string_view text) {
   return out;
 }
 
-/// As a rule would have it written: "32d", "745h", "1500ms".
+// As a rule would have it written: "32d", "745h", "1500ms".
 std::string length_text(std::int64_t ms) {
   struct Unit {
     std::int64_t ms;
@@ -41,7 +41,7 @@ std::string length_text(std::int64_t ms) {
   return std::to_string(ms) + "ms";
 }
 
-/// Where a mistake is. Its text is made only where there is one: a million rules have none.
+// Where a mistake is. Its text is made only where there is one: a million rules have none.
 struct Place {
   std::string_view kind;
   std::string_view id;
@@ -51,7 +51,7 @@ struct Place {
   }
 };
 
-/// Ids of one kind by their hash in the record, so that equal ones become neighbours.
+// Ids of one kind by their hash in the record, so that equal ones become neighbours.
 class HashedIds {
  public:
   explicit HashedIds(std::string_view kind) : kind_(kind) {}
@@ -59,14 +59,14 @@ class HashedIds {
   void reserve(std::size_t count) { ids_.reserve(count); }
   void add(std::string_view id) { ids_.push_back({ledger::id_hash(id), id}); }
 
-  /// Hashes are numbers, which sort many times faster than ids.
+  // Hashes are numbers, which sort many times faster than ids.
   void sort() {
     std::sort(ids_.begin(), ids_.end(), [](const Hashed& a, const Hashed& b) {
       return a.hash != b.hash ? a.hash < b.hash : a.id < b.id;
     });
   }
 
-  /// Ids that have been added more than once, each named once.
+  // Ids that have been added more than once, each named once.
   void report_duplicates(Texts& mistakes) const {
     for (std::size_t i = 1; i < ids_.size(); ++i) {
       if (ids_[i].id != ids_[i - 1].id || (i > 1 && ids_[i].id == ids_[i - 2].id)) continue;
@@ -75,7 +75,7 @@ class HashedIds {
     }
   }
 
-  /// Different ids with one hash.
+  // Different ids with one hash.
   void report_collisions(Texts& mistakes) const {
     for (std::size_t i = 1; i < ids_.size(); ++i) {
       if (ids_[i].hash != ids_[i - 1].hash || ids_[i].id == ids_[i - 1].id) continue;
@@ -186,7 +186,7 @@ void check_campaign(const Campaign& campaign, Texts& mistakes) {
   for (const std::string& group : campaign.groups) check_name(place, "group", group, mistakes);
 }
 
-/// Looks up each time zone once.
+// Looks up each time zone once.
 class KnownZones {
  public:
   void check(const Rule& rule, Texts& mistakes) {
@@ -201,7 +201,7 @@ class KnownZones {
   }
 
  private:
-  std::map<std::string, std::string> why_not_;  ///< empty: the zone is known
+  std::map<std::string, std::string> why_not_;  // empty: the zone is known
 };
 
 std::string in_one_line(const std::vector<std::string>& texts) {
@@ -210,8 +210,8 @@ std::string in_one_line(const std::vector<std::string>& texts) {
   return line;
 }
 
-/// The indices of the items in which `check` finds a mistake, in order; adds to `why` what is wrong
-/// with each.
+// The indices of the items in which `check` finds a mistake, in order; adds to `why` what is wrong
+// with each.
 template <typename Item, typename Check>
 std::vector<std::size_t> wrong_ones(const SharedList<Item>& items, std::vector<std::string>& why,
                                     Check check) {
@@ -227,8 +227,8 @@ std::vector<std::size_t> wrong_ones(const SharedList<Item>& items, std::vector<s
   return wrong;
 }
 
-/// `items` but for the wrong ones. Blocks in which nothing is wrong stay shared with whoever has
-/// them.
+// `items` but for the wrong ones. Blocks in which nothing is wrong stay shared with whoever has
+// them.
 template <typename Item>
 SharedList<Item> without(const SharedList<Item>& items, const std::vector<std::size_t>& wrong) {
   SharedListBuilder<Item> rest(items);

@@ -30,7 +30,7 @@ std::string joined(const std::vector<std::string>& lines) {
 struct RuleSet::Parts {
   rules::SharedSpec spec;
   Options options;
-  rules::CompiledRules compiled;  ///< has views into `spec`
+  rules::CompiledRules compiled;  // has views into `spec`
   std::vector<std::string> warnings;
   std::vector<std::string> quarantined;
 };

@@ -8,7 +8,7 @@
 namespace fcap::rules {
 namespace {
 
-/// Whether every event that `narrow` counts is counted by `wide` too, at any instant.
+// Whether every event that `narrow` counts is counted by `wide` too, at any instant.
 bool covers(const CompiledRules& compiled, std::uint32_t wide_index, std::uint32_t narrow_index) {
   if (wide_index == narrow_index) return true;
   const CompiledWindow& wide = compiled.windows[wide_index];
@@ -31,8 +31,8 @@ bool covers(const CompiledRules& compiled, std::uint32_t wide_index, std::uint32
   return long_one.zone == short_one.zone && nested;
 }
 
-/// Looks for rules that cannot make a difference. Only rules that hold always and for everybody are
-/// compared: of the others it is often the point that they differ for a time or for some.
+// Looks for rules that cannot make a difference. Only rules that hold always and for everybody are
+// compared: of the others it is often the point that they differ for a time or for some.
 class Warner {
  public:
   Warner(const SharedSpec& spec, const CompiledRules& compiled)
@@ -62,7 +62,7 @@ class Warner {
   [[nodiscard]] bool always_caps(const CompiledRule& rule) const {
     return rule.life == kNone && rule.segment == kNone && !rule.unlimited && !rule.shadow;
   }
-  /// Whether `tighter` stands in the way whenever `rule` does.
+  // Whether `tighter` stands in the way whenever `rule` does.
   [[nodiscard]] bool makes_redundant(const CompiledRule& tighter, const CompiledRule& rule) const;
   [[nodiscard]] std::string text(const Finding& finding) const;
   void find(const CompiledRule& rule, Kind kind, std::uint32_t other = kNone) {

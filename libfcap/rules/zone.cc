@@ -19,7 +19,7 @@ constexpr std::int64_t kBeginningOfTime = std::numeric_limits<std::int64_t>::min
 constexpr std::int64_t kSecondsPerDay = kMsPerDay / kMsPerSecond;
 constexpr const char* kZoneDirectory = "/usr/share/zoneinfo/";
 
-/// The POSIX TZ string between the last two line feeds of a zone file; empty when there is none.
+// The POSIX TZ string between the last two line feeds of a zone file; empty when there is none.
 std::string footer_of(const std::string& name) {
   std::ifstream file(kZoneDirectory + name, std::ios::binary);
   constexpr std::streamoff kFooterBytesMax = 128;
@@ -34,8 +34,8 @@ std::string footer_of(const std::string& name) {
   return tail.substr(previous + 1, tail.size() - previous - 2);
 }
 
-/// The changes that the library lists. It ends where the zone file's table ends, which may be 2037
-/// or, in the slim form of these files, decades ago.
+// The changes that the library lists. It ends where the zone file's table ends, which may be 2037
+// or, in the slim form of these files, decades ago.
 std::vector<OffsetChange> listed_changes(const date::time_zone& zone) {
   std::vector<OffsetChange> changes;
   const date::sys_seconds end{

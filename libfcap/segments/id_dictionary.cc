@@ -36,8 +36,8 @@ std::string_view IdDictionary::id_of(const char* record) noexcept {
   return {record + kHeadBytes, read_at<std::uint16_t>(record + kNumberBytes)};
 }
 
-/// The slot that holds the id, or the free one where it belongs. Ends: a third of the slots are
-/// free.
+// The slot that holds the id, or the free one where it belongs. Ends: a third of the slots are
+// free.
 std::size_t IdDictionary::slot_of(std::string_view id, std::uint64_t hash) const noexcept {
   const std::size_t mask = slots_.size() - 1;
   for (std::size_t slot = hash & mask;; slot = (slot + 1) & mask) {

@@ -8,7 +8,7 @@
 namespace fcap::segments {
 namespace {
 
-/// With fewer members among 65,536 numbers, a container costs more than so many strays.
+// With fewer members among 65,536 numbers, a container costs more than so many strays.
 constexpr std::size_t kNeighboursMin = 8;
 
 std::uint32_t high_of(std::uint64_t number) noexcept {
@@ -41,7 +41,7 @@ Status NumberSet::add_bitmap(std::string_view bytes) {
   return reader.status();
 }
 
-/// Moves what has neighbours into bitmaps; the rest stays pending, sorted, each number once.
+// Moves what has neighbours into bitmaps; the rest stays pending, sorted, each number once.
 void NumberSet::settle() {
   std::sort(pending_.begin(), pending_.end());
   pending_.erase(std::unique(pending_.begin(), pending_.end()), pending_.end());

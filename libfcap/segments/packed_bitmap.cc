@@ -7,8 +7,8 @@ namespace {
 
 constexpr std::size_t kBitsetWords = 4096;
 constexpr std::size_t kWordBits = 16;
-/// Members of an array that is spread evenly lie this close to where they would lie if it were
-/// perfectly even: for 150 members more than twice the standard deviation, at most sqrt(150) / 2.
+// Members of an array that is spread evenly lie this close to where they would lie if it were
+// perfectly even: for 150 members more than twice the standard deviation, at most sqrt(150) / 2.
 constexpr std::size_t kWindow = 16;
 
 std::uint16_t high_of(std::uint32_t number) noexcept {
@@ -18,8 +18,8 @@ std::uint16_t low_of(std::uint32_t number) noexcept {
   return static_cast<std::uint16_t>(number);
 }
 
-/// How many of the sorted numbers are at most `low`, if at least one is; else 1. Without branches
-/// that depend on the numbers.
+// How many of the sorted numbers are at most `low`, if at least one is; else 1. Without branches
+// that depend on the numbers.
 std::size_t count_up_to(const std::uint16_t* numbers, std::size_t count,
                         std::uint16_t low) noexcept {
   const std::uint16_t* begin = numbers;
@@ -71,7 +71,7 @@ PackedBitmap::PackedBitmap(const Roaring& bitmap) {
   words_.shrink_to_fit();
 }
 
-/// In the kind of container that is the smallest.
+// In the kind of container that is the smallest.
 void PackedBitmap::append(std::uint16_t key, const std::vector<std::uint16_t>& members) {
   if (members.empty()) return;
   size_ += members.size();

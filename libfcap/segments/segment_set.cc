@@ -24,7 +24,7 @@ struct Segment {
   SegmentSet::Memory memory;
 };
 
-/// While it is collected.
+// While it is collected.
 struct Collected {
   segments::NumberSet numbers;
   Roaring names;
@@ -52,7 +52,7 @@ struct SegmentSet::Parts {
   std::map<std::string, Collected, std::less<>> collected;
   std::map<std::string, Collected, std::less<>>::iterator last = collected.end();
 
-  /// Members mostly come segment by segment.
+  // Members mostly come segment by segment.
   Collected& segment(std::string_view name) {
     if (last != collected.end() && last->first == name) return last->second;
     last = collected.find(name);

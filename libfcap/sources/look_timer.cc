@@ -14,9 +14,9 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kListenTimeout{5'000};
-/// Between two looks, however many changes are announced.
+// Between two looks, however many changes are announced.
 constexpr milliseconds kLookGap{100};
-/// poll() takes no more than an int of them.
+// poll() takes no more than an int of them.
 constexpr milliseconds kWaitMax{3'600'000};
 
 }  // namespace

@@ -30,7 +30,7 @@ std::string select_statement(const std::array<std::string_view, kColumns>& colum
   return sql.append(" FROM ").append(rest);
 }
 
-/// Hands every row of a query to `take`, one at a time: no more than one is held as text.
+// Hands every row of a query to `take`, one at a time: no more than one is held as text.
 template <std::size_t kColumns, typename Take>
 Status for_each_row(postgres::PgConnection& connection, const postgres::PgWait& wait,
                     const std::string& select, Take take) {
@@ -42,8 +42,8 @@ Status for_each_row(postgres::PgConnection& connection, const postgres::PgWait& 
                              [&rows](std::string_view message) { return rows.take(message); });
 }
 
-/// Which campaigns are in which groups, in the order of the campaigns' ids, as one text: there may
-/// be many, and all are held until the campaigns have been read.
+// Which campaigns are in which groups, in the order of the campaigns' ids, as one text: there may
+// be many, and all are held until the campaigns have been read.
 class Memberships {
  public:
   void add(std::string_view campaign_id, std::string_view group_id) {
@@ -77,7 +77,7 @@ class Memberships {
   std::size_t at_ = 0;
 };
 
-/// Reads the tables, in an order that depends on the ids alone.
+// Reads the tables, in an order that depends on the ids alone.
 class TableReader {
  public:
   TableReader(postgres::PgConnection& connection, const postgres::PgWait& wait,
@@ -103,7 +103,7 @@ class TableReader {
   }
 
  private:
-  /// Vectors that grow would hold half as much again, for a moment.
+  // Vectors that grow would hold half as much again, for a moment.
   Status tell_counts() {
     Result<postgres::PgRows> rows = connection_.query(
         "SELECT count(*)::text, (count(cap_limit) + (SELECT count(*) FROM cap_rules))::text"
@@ -140,7 +140,7 @@ class TableReader {
     return status;
   }
 
-  /// Both tables come in the order of the campaigns' ids.
+  // Both tables come in the order of the campaigns' ids.
   void add_groups(Campaign& campaign) {
     refuse_memberships_before(campaign.id);
     for (; !memberships_.at_end() && memberships_.campaign_id() == campaign.id;
@@ -149,7 +149,7 @@ class TableReader {
     }
   }
 
-  /// Those of campaigns that are not there.
+  // Those of campaigns that are not there.
   void refuse_memberships_before(const std::optional<std::string_view>& campaign_id) {
     for (; !memberships_.at_end() && (!campaign_id || memberships_.campaign_id() < *campaign_id);
          memberships_.next()) {
@@ -188,7 +188,7 @@ class TableReader {
     sink_.add(std::move(rule));
   }
 
-  /// Of one row; remembers a bad one.
+  // Of one row; remembers a bad one.
   bool is_good(const base::Mistakes& mistakes) {
     if (mistakes.empty()) return true;
     bad_rows_.push_back(mistakes.one_line());

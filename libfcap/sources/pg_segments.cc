@@ -14,7 +14,7 @@ Status in_row(std::string_view table, postgres::Cell id, const Status& status) {
       std::string(table) + " \"" + std::string(id.value_or("NULL")) + "\": " + status.text());
 }
 
-/// Reads the tables row by row, so that no more than one row is held beside the segments.
+// Reads the tables row by row, so that no more than one row is held beside the segments.
 class SegmentReader {
  public:
   SegmentReader(postgres::PgConnection& connection, const postgres::PgWait& wait)

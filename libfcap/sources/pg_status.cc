@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::chrono::minutes kToldEvery{5};
 
-/// program@host:pid
+// program@host:pid
 std::string name_of_process() {
   std::array<char, 256> host{};
   if (::gethostname(host.data(), host.size() - 1) != 0) host[0] = '?';
@@ -20,7 +20,7 @@ std::string name_of_process() {
          std::to_string(::getpid());
 }
 
-/// Text as an SQL expression: in hexadecimal, so that no encoding makes anything else of it.
+// Text as an SQL expression: in hexadecimal, so that no encoding makes anything else of it.
 std::string text_expression(std::string_view text) {
   constexpr std::string_view kDigits = "0123456789abcdef";
   if (text.empty()) return "NULL";

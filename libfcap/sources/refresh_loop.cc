@@ -12,12 +12,12 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// A whole load, a million rules included.
+// A whole load, a million rules included.
 constexpr milliseconds kLoadTimeout{30'000};
 constexpr std::size_t kWarningsLoggedMax = 20;
 constexpr milliseconds kReportTimeout{5'000};
-/// From here on reading the tables takes so long that a start does not wait for it when it has the
-/// snapshot's rules.
+// From here on reading the tables takes so long that a start does not wait for it when it has the
+// snapshot's rules.
 constexpr std::size_t kSlowFromRules = 50'000;
 
 bool no_answer(const Status& status) {
@@ -83,7 +83,7 @@ void RefreshLoop::run(milliseconds first_wait) {
   }
 }
 
-/// Tells the database which version is in use, for whoever has changed the rules and wonders.
+// Tells the database which version is in use, for whoever has changed the rules and wonders.
 void RefreshLoop::report() {
   if (!from_postgres() || timer_.stopping()) return;
   try {
@@ -125,8 +125,8 @@ void RefreshLoop::end_first_round() {
   first_round_over_.notify_all();
 }
 
-/// The last good rule set, as it was when somebody last had it: what a first load is compared with,
-/// so that a restart does not let in what a reload would refuse.
+// The last good rule set, as it was when somebody last had it: what a first load is compared with,
+// so that a restart does not let in what a reload would refuse.
 void RefreshLoop::build_fallback() {
   try {
     Result<std::optional<OfferedRules>> offered = file_.look(nullptr);

@@ -15,7 +15,7 @@ std::string fewer(std::size_t next, std::size_t last, std::string_view what) {
          std::to_string(last);
 }
 
-/// Whether somebody accepted, at the source, what came between two versions.
+// Whether somebody accepted, at the source, what came between two versions.
 bool accepted_between(std::uint64_t last, std::uint64_t next, std::uint64_t accepted) {
   return accepted != 0 && (accepted == next || (last < accepted && accepted < next));
 }

@@ -24,21 +24,21 @@ constexpr std::string_view kIdsSuffix = ".ids";
 constexpr std::string_view kRoaringSuffix = ".roaring64";
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 constexpr std::size_t kBlockBytes = std::size_t{1} << 20U;
-/// Of a bitmap, which is read as a whole; far above what a segment of all people needs.
+// Of a bitmap, which is read as a whole; far above what a segment of all people needs.
 constexpr std::uint64_t kBitmapBytesMax = std::uint64_t{4} << 30U;
 
 struct SegmentFile {
   std::string name;
   std::string segment;
   bool is_bitmap = false;
-  /// Changes whenever the file is replaced or rewritten.
+  // Changes whenever the file is replaced or rewritten.
   std::string identity;
   std::uint64_t bytes = 0;
   std::int64_t modified_ms = 0;
 };
 
 struct Listing {
-  std::vector<SegmentFile> files;  ///< by name
+  std::vector<SegmentFile> files;  // by name
   std::vector<std::string> remarks;
 
   [[nodiscard]] std::string identity() const {
@@ -62,7 +62,7 @@ void describe(const struct stat& about, SegmentFile& file) {
                   std::to_string(nanoseconds) + '\n';
 }
 
-/// The segment and kind that a file's name says. False: neither.
+// The segment and kind that a file's name says. False: neither.
 bool read_name(SegmentFile& file) {
   for (const std::string_view suffix : {kIdsSuffix, kRoaringSuffix}) {
     if (file.name.size() <= suffix.size() || !file.name.ends_with(suffix)) continue;
@@ -73,8 +73,8 @@ bool read_name(SegmentFile& file) {
   return false;
 }
 
-/// One look into a directory. It is opened once, so that all files are of the same one even when
-/// its name is given to another meanwhile.
+// One look into a directory. It is opened once, so that all files are of the same one even when
+// its name is given to another meanwhile.
 class DirectoryReader {
  public:
   DirectoryReader(const std::string& path, const postgres::PgWait& wait)
@@ -141,7 +141,7 @@ class DirectoryReader {
     listing.files.push_back(std::move(file));
   }
 
-  /// Reads up to `size` bytes; fewer only at the file's end.
+  // Reads up to `size` bytes; fewer only at the file's end.
   Result<std::size_t> fill(int fd, char* bytes, std::size_t size) const {
     std::size_t length = 0;
     while (length < size) {

@@ -16,7 +16,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-/// A whole load, a hundred million members included.
+// A whole load, a hundred million members included.
 constexpr milliseconds kLoadTimeout{300'000};
 
 std::unique_ptr<SegmentSource> make_source(const SegmentSourceOptions& segments,
@@ -161,7 +161,7 @@ class SegmentRefresher::Impl {
   // Of the thread in run() alone.
   LookTimer timer_;
   std::shared_ptr<const SegmentSet> current_;
-  Status refusal_;  ///< of what the source has now
+  Status refusal_;  // of what the source has now
 
   mutable std::mutex mutex_;
   std::condition_variable first_look_over_;

@@ -37,7 +37,7 @@ std::string address_text(const ASN1_OCTET_STRING* bytes) {
   return room;
 }
 
-/// The names and addresses that a certificate is for.
+// The names and addresses that a certificate is for.
 std::string names(X509* certificate) {
   auto* const all = static_cast<GENERAL_NAMES*>(
       X509_get_ext_d2i(certificate, NID_subject_alt_name, nullptr, nullptr));

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kReceiveBytes = std::size_t{64} << 10U;
 
-/// In OpenSSL's words, of the error that came first.
+// In OpenSSL's words, of the error that came first.
 std::string reason() {
   const unsigned long code = ERR_peek_error();
   if (ERR_GET_LIB(code) == ERR_LIB_SYS) {

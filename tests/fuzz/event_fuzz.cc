@@ -25,7 +25,7 @@ void require(bool condition, std::string_view what) {
   std::abort();
 }
 
-/// A DOM that keeps each number's text, since timestamps are judged exactly, and the depth.
+// A DOM that keeps each number's text, since timestamps are judged exactly, and the depth.
 class Oracle final : public nlohmann::json_sax<nlohmann::json> {
  public:
   struct Member {

@@ -54,7 +54,7 @@ bool equal(const Ledger& a, const Ledger& b) {
   return true;
 }
 
-/// Times of 1970 are over by the fuzzer's clock.
+// Times of 1970 are over by the fuzzer's clock.
 bool equal_rare(const Ledger& a, const Ledger& b) {
   std::vector<Reservation> of_a;
   std::vector<Reservation> of_b;

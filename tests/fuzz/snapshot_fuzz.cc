@@ -19,7 +19,7 @@ std::string with_header(const char* form, std::string_view payload) {
   return std::string(header.data()).append(payload);
 }
 
-/// What can be read can be written, and is then read as the same.
+// What can be read can be written, and is then read as the same.
 void check(const std::string& bytes) {
   const auto parsed = fcap::rule_text::parse_snapshot(bytes);
   if (!parsed.ok()) {

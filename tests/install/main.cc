@@ -34,7 +34,7 @@ std::shared_ptr<const fcap::RuleSet> rules() {
   return built.value();
 }
 
-/// Whether a Checker with these options lets c1 and c2 pass.
+// Whether a Checker with these options lets c1 and c2 pass.
 bool judges(fcap::CheckerOptions options, bool c1, bool c2, fcap::Reason reason) {
   auto made = fcap::Checker::create(std::move(options));
   if (!made.ok()) {

@@ -17,8 +17,8 @@ using testing::wait_until;
 
 class CheckerAnswers : public testing::CheckerBothWaysTest {
  protected:
-  /// Whether it takes one read. The Checker reads the updater's configuration every few seconds, so
-  /// this looks more than once.
+  // Whether it takes one read. The Checker reads the updater's configuration every few seconds, so
+  // this looks more than once.
   template <typename Ask>
   bool takes_one_read(Ask ask) {
     for (int i = 0; i < 5; ++i) {
@@ -29,7 +29,7 @@ class CheckerAnswers : public testing::CheckerBothWaysTest {
     return false;
   }
 
-  /// How many reads Redis has served since the last CONFIG RESETSTAT.
+  // How many reads Redis has served since the last CONFIG RESETSTAT.
   long long reads() {
     long long calls = 0;
     const std::string stats = world_->redis.command({"INFO", "commandstats"});

@@ -25,7 +25,7 @@ class CheckerDirect : public testing::CheckerTest {
     return !result.verdicts.front().allowed;
   }
 
-  /// The ids of the clients that Redis has, but for the one that asks.
+  // The ids of the clients that Redis has, but for the one that asks.
   [[nodiscard]] std::vector<std::string> client_ids() const {
     std::vector<std::string> ids;
     const std::string list = world_->redis.command({"CLIENT", "LIST"});
@@ -40,7 +40,7 @@ class CheckerDirect : public testing::CheckerTest {
     return ids;
   }
 
-  /// Whether checks are answered directly, from now on.
+  // Whether checks are answered directly, from now on.
   static bool reads_directly(Checker& checker) {
     const auto before = CheckerWorld::direct_reads(checker);
     return wait_until([&] {

@@ -18,11 +18,11 @@ using testing::wait_until;
 
 class CheckerFaults : public testing::CheckerBothWaysTest {
  protected:
-  /// Far more failures than open the breaker, and few enough for a slow server to answer in time
-  /// once a slow callback is over.
+  // Far more failures than open the breaker, and few enough for a slow server to answer in time
+  // once a slow callback is over.
   static constexpr int kWaitingMax = 500;
 
-  /// Whether checks come to be answered for that reason.
+  // Whether checks come to be answered for that reason.
   static bool comes_to(Checker& checker, Reason reason) {
     return wait_until([&] { return CheckerWorld::reason(checker, "u", 2ms) == reason; });
   }
@@ -123,8 +123,8 @@ TEST_P(CheckerFaults, UndecodableRecordFailsOpenAndIsCounted) {
   EXPECT_EQ(checker->check("other", candidates).reason, Reason::kPassed);
 }
 
-/// One SET by mistake, or a broken writer. It must not cost those who share the connection
-/// anything.
+// One SET by mistake, or a broken writer. It must not cost those who share the connection
+// anything.
 TEST_P(CheckerFaults, AnOversizedRecordHurtsOnlyItsOwnUser) {
   constexpr std::size_t kBytes = std::size_t{70} << 20U;
   world_->record("u", 1);
@@ -154,7 +154,7 @@ TEST_P(CheckerFaults, AnOversizedRecordHurtsOnlyItsOwnUser) {
   EXPECT_EQ(checker->stats().reasons.undecodable, 2U);
 }
 
-/// A host whose callbacks take long holds up its own thread; the server is not to blame.
+// A host whose callbacks take long holds up its own thread; the server is not to blame.
 TEST_P(CheckerFaults, ASlowCallbackDoesNotLookLikeADeadRedis) {
   std::mutex mutex;
   std::string logged;
@@ -196,7 +196,7 @@ TEST_P(CheckerFaults, ASlowCallbackDoesNotLookLikeADeadRedis) {
   EXPECT_THAT(logged, HasSubstr("a callback that takes long"));
 }
 
-/// The callbacks of checks that timed out hold up the thread as well as those that were answered.
+// The callbacks of checks that timed out hold up the thread as well as those that were answered.
 TEST_P(CheckerFaults, ASlowCallbackOfATimeoutDoesNotLookLikeADeadRedis) {
   const auto checker = CheckerWorld::connected(world_->options());
   const Candidate candidates[] = {{"c1"}};
@@ -226,7 +226,7 @@ TEST_P(CheckerFaults, ASlowCallbackOfATimeoutDoesNotLookLikeADeadRedis) {
   EXPECT_EQ(checker->health().store.breaker_openings, 0U);
 }
 
-/// A reply that nobody could read is not overdue: the connection stays.
+// A reply that nobody could read is not overdue: the connection stays.
 TEST_P(CheckerFaults, ACallbackThatTakesVeryLongDoesNotCostTheConnection) {
   testing::TcpProxy proxy(world_->redis.port());
   CheckerOptions options = world_->options();
@@ -250,8 +250,8 @@ TEST_P(CheckerFaults, ACallbackThatTakesVeryLongDoesNotCostTheConnection) {
   EXPECT_EQ(checker->health().store.reconnects, 0U);
 }
 
-/// Checks from many threads with deadlines that some replies miss. Every user's record holds as
-/// many events as the user's number, so an answer tells whose it is.
+// Checks from many threads with deadlines that some replies miss. Every user's record holds as
+// many events as the user's number, so an answer tells whose it is.
 class NumberedUsers {
  public:
   explicit NumberedUsers(CheckerWorld& world) {

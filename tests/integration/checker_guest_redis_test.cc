@@ -37,7 +37,7 @@ std::set<std::string> entries_of(const std::string& directory) {
   return names;
 }
 
-/// The signals that a thread blocks, as the bits of /proc's SigBlk; empty: it has ended.
+// The signals that a thread blocks, as the bits of /proc's SigBlk; empty: it has ended.
 std::optional<std::uint64_t> blocked_signals(const std::string& thread) {
   std::ifstream status("/proc/self/task/" + thread + "/status");
   std::string line;
@@ -71,8 +71,8 @@ TEST_P(CheckerGuest, PeerThatClosesUnderLoadRaisesNoSigpipe) {
   load.stop();
 }
 
-/// The signals that a fault raises on its own thread, and that of profilers: the host's handlers
-/// must be called for them.
+// The signals that a fault raises on its own thread, and that of profilers: the host's handlers
+// must be called for them.
 bool must_stay_open(int signal) {
   static const std::set<int> open = {SIGSEGV, SIGBUS, SIGFPE,  SIGILL,
                                      SIGTRAP, SIGSYS, SIGABRT, SIGPROF};

@@ -18,7 +18,7 @@ using testing::CheckerWorld;
 using testing::RedisServer;
 using testing::wait_until;
 
-/// A Checker with what it logs.
+// A Checker with what it logs.
 class WatchedChecker {
  public:
   explicit WatchedChecker(CheckerOptions options) {
@@ -37,7 +37,7 @@ class WatchedChecker {
 
   [[nodiscard]] StoreHealth health() const { return checker_->health().store; }
   [[nodiscard]] CheckerStats stats() const { return checker_->stats(); }
-  /// What Checker::health() says is wrong, a line each.
+  // What Checker::health() says is wrong, a line each.
   [[nodiscard]] std::string problems() const {
     std::string lines;
     for (const std::string& problem : checker_->health().problems) lines += problem + '\n';
@@ -67,7 +67,7 @@ class MisconfiguredChecker : public ::testing::Test {
     if (!RedisServer::available()) GTEST_SKIP() << "redis-server or redis-cli is missing";
   }
 
-  /// A Redis as the updater leaves it: the user has reached the cap.
+  // A Redis as the updater leaves it: the user has reached the cap.
   CheckerWorld& world(const std::vector<std::string>& arguments = {}) {
     world_.emplace(arguments);
     world_->record("u", 3);
@@ -78,7 +78,7 @@ class MisconfiguredChecker : public ::testing::Test {
     world_->redis.command({"SET", redis::config_key("fcap"), redis::encode_config(record)});
     return *world_;
   }
-  /// An ACL user that the Checker connects as.
+  // An ACL user that the Checker connects as.
   CheckerOptions as_user(const std::vector<std::string>& rules) {
     CheckerWorld& made = world();
     std::vector<std::string> words = {"ACL", "SETUSER", "ads", "on", ">secret"};
@@ -106,7 +106,7 @@ class MisconfiguredChecker : public ::testing::Test {
     EXPECT_TRUE(watched.health().last_error_at.has_value());
     EXPECT_TRUE(wait_until([&] { return watched.logged(named); })) << watched.log();
   }
-  /// Checks pass since nothing is found, and the statistics tell.
+  // Checks pass since nothing is found, and the statistics tell.
   static void expect_no_records(WatchedChecker& watched) {
     EXPECT_TRUE(wait_until([&] { return watched.ask() == Reason::kPassed; }));
     EXPECT_GT(watched.stats().reads.missing, 0U);

@@ -17,7 +17,7 @@ using testing::wait_until;
 
 constexpr Candidate kCandidates[] = {{"c1"}};
 constexpr auto kPatience = 60s;
-/// The longest that create() may take when nothing answers is 5 s; a slow machine gets more.
+// The longest that create() may take when nothing answers is 5 s; a slow machine gets more.
 constexpr auto kHang = 30s;
 
 class CheckerRules : public testing::PostgresTest {
@@ -57,7 +57,7 @@ class CheckerRules : public testing::PostgresTest {
     EXPECT_TRUE(made.ok()) << made.status().text();
     return made.ok() ? std::move(made).value() : nullptr;
   }
-  /// Whether checks come to be answered from rules and history.
+  // Whether checks come to be answered from rules and history.
   static bool comes_to_cap(Checker& checker) {
     return wait_until(
         [&] {
@@ -66,7 +66,7 @@ class CheckerRules : public testing::PostgresTest {
         },
         kPatience);
   }
-  /// What a check answers while there are no rules; nothing is waited for.
+  // What a check answers while there are no rules; nothing is waited for.
   static void expect_no_rules(Checker& checker, bool allowed) {
     const CheckResult result = checker.check("u", kCandidates);
     EXPECT_EQ(result.reason, Reason::kNoRules);

@@ -50,7 +50,7 @@ class CliCommands : public testing::CheckerTest {
                          .input = input});
   }
 
-  /// kCheckedAt, for --at.
+  // kCheckedAt, for --at.
   const std::string at_ = std::to_string(to_ms(kCheckedAt));
   testing::TemporaryDirectory directory_;
   std::string rules_;

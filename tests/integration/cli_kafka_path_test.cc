@@ -43,8 +43,8 @@ Message message(int number, const std::string& user, const std::string& type) {
                       user, number % 3, number % 2, kFirstMs + number * kStepMs, type, number)};
 }
 
-/// Impressions of several users, two of them twice, a click, an erasure, somebody unknown, and what
-/// is not an event.
+// Impressions of several users, two of them twice, a click, an erasure, somebody unknown, and what
+// is not an event.
 std::vector<Message> some_events() {
   std::vector<Message> messages;
   messages.reserve(kImpressions);
@@ -100,7 +100,7 @@ class CliKafka : public testing::KafkaTest {
     return simulate(words);
   }
 
-  /// Without where the events came from.
+  // Without where the events came from.
   static json report(const Finished& finished) {
     EXPECT_EQ(finished.exit_code, 0) << finished.errors;
     json report = json::parse(finished.output, nullptr, /*allow_exceptions=*/false);

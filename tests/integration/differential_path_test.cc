@@ -27,7 +27,7 @@ constexpr std::size_t kAdvertisers = 3;
 constexpr int kEvents = 900;
 constexpr int kChecks = 150;
 
-/// A random catalog with rules, in PostgreSQL and in the reference.
+// A random catalog with rules, in PostgreSQL and in the reference.
 class World {
  public:
   World(WholePath& path, std::uint64_t seed) : path_(path), random_(seed) {}

@@ -35,7 +35,7 @@ class Erase : public testing::WholePathTest {
     servers->producer.flush();
   }
 
-  /// `fcap erase` with these words, at this path's broker.
+  // `fcap erase` with these words, at this path's broker.
   static Finished erase(std::vector<std::string> words) {
     words.insert(words.begin(), "erase");
     words.insert(words.end(), {"--brokers", servers->kafka.brokers(), "--topic", WholePath::kTopic,
@@ -49,7 +49,7 @@ class Erase : public testing::WholePathTest {
     return json::parse(finished.output);
   }
 
-  /// Waits until the user's record has so many entries, and is erased up to this instant.
+  // Waits until the user's record has so many entries, and is erased up to this instant.
   [[nodiscard]] bool comes_to(std::size_t entries, const json& erased_until) const {
     return wait_until(
         [&] {

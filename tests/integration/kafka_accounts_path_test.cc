@@ -56,7 +56,7 @@ std::vector<std::string> cells_of(const std::string& row) {
   return cells;
 }
 
-/// The rows of docs/operations.md, "Accounts", of this account at Kafka.
+// The rows of docs/operations.md, "Accounts", of this account at Kafka.
 std::vector<Right> documented_rights(const std::string& account) {
   std::ifstream page(std::string(FCAP_SOURCE_DIR) + "/docs/operations.md");
   std::vector<Right> rights;
@@ -135,7 +135,7 @@ class KafkaAccounts : public ::testing::Test {
     }
     return false;
   }
-  /// The doctor's lines that begin with these levels and hold these parts, once the broker obeys.
+  // The doctor's lines that begin with these levels and hold these parts, once the broker obeys.
   void expect_findings(const std::vector<Line>& all) const {
     std::string output;
     EXPECT_TRUE(wait_until(

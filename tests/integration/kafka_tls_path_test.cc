@@ -42,7 +42,7 @@ class KafkaTls : public ::testing::Test {
     other_.emplace("another authority");
     redis_ = std::make_unique<RedisServer>();
   }
-  /// With `protocol` on the listener for accounts, whose account "updater" may do everything.
+  // With `protocol` on the listener for accounts, whose account "updater" may do everything.
   void start_broker(const std::string& protocol, const std::vector<std::string>& more) {
     const Certificate server = authority_->issue("broker", "IP:127.0.0.1");
     const std::string both = (authority_->directory() / "broker-both.pem").string();

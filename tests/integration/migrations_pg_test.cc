@@ -58,7 +58,7 @@ TEST_F(Migrations, StatusOfAnEmptyDatabaseLeavesItEmpty) {
             "0");
 }
 
-/// The SQL blocks below a heading of docs/rules-sql.md.
+// The SQL blocks below a heading of docs/rules-sql.md.
 std::vector<std::string> sql_blocks(const std::string& heading) {
   std::ifstream page(FCAP_SOURCE_DIR "/docs/rules-sql.md");
   std::vector<std::string> blocks;

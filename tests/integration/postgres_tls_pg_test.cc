@@ -36,7 +36,7 @@ class PostgresTls : public ::testing::Test {
   [[nodiscard]] std::string verified(const std::string& ca_file) const {
     return database_ + " sslmode=verify-full sslrootcert=" + ca_file;
   }
-  /// Whether its connection is encrypted, or why it could not be made.
+  // Whether its connection is encrypted, or why it could not be made.
   static std::string outcome(const std::string& conninfo) {
     const postgres::PgWait wait{std::chrono::steady_clock::now() + std::chrono::seconds(60)};
     auto connection = postgres::PgConnection::connect(conninfo, wait);
@@ -46,7 +46,7 @@ class PostgresTls : public ::testing::Test {
     if (!rows.ok()) return rows.status().text();
     return rows.value().cell(0, 0) == "t" ? "encrypted" : "plain";
   }
-  /// The server takes a new certificate a moment after it was told to.
+  // The server takes a new certificate a moment after it was told to.
   static void expect_soon(const std::string& conninfo, const std::string& part) {
     std::string last;
     EXPECT_TRUE(testing::wait_until([&] {

@@ -17,7 +17,7 @@ namespace {
 
 using testing::SeenEvent;
 
-/// The log's rows in its order, shifted so that the last is a minute ago.
+// The log's rows in its order, shifted so that the last is a minute ago.
 std::vector<SeenEvent> shifted(const std::vector<test_log::LogRow>& log,
                                const std::string& user_prefix) {
   std::vector<SeenEvent> rows;
@@ -35,8 +35,8 @@ std::vector<SeenEvent> shifted(const std::vector<test_log::LogRow>& log,
   return rows;
 }
 
-/// The n-th rows of each (user, campaign) together: with caps on campaigns only, a row's answer
-/// hangs on the earlier rows of its own user and campaign, and on nothing else.
+// The n-th rows of each (user, campaign) together: with caps on campaigns only, a row's answer
+// hangs on the earlier rows of its own user and campaign, and on nothing else.
 std::vector<std::vector<const SeenEvent*>> rounds_of(const std::vector<SeenEvent>& rows) {
   std::map<std::pair<std::string, std::string>, std::size_t> seen;
   std::vector<std::vector<const SeenEvent*>> rounds;
@@ -50,7 +50,7 @@ std::vector<std::vector<const SeenEvent*>> rounds_of(const std::vector<SeenEvent
 
 class RealLog : public testing::WholePathTest {
  protected:
-  /// Plays the log; how many of its rows were over the cap when they came.
+  // Plays the log; how many of its rows were over the cap when they came.
   std::size_t over_cap(const std::string& user_prefix, bool count_only_admitted) {
     const std::vector<SeenEvent> rows = shifted(log, user_prefix);
     EXPECT_EQ(rows.size(), 40'000U);

@@ -18,7 +18,7 @@ namespace {
 using testing::PostgresServer;
 using testing::RecipeBlock;
 
-/// The rule set as text, whatever its version and the order of its rows.
+// The rule set as text, whatever its version and the order of its rows.
 std::string told(RuleSetSpec spec) {
   spec.version = 0;
   std::ranges::sort(spec.rules, {}, &Rule::id);

@@ -20,7 +20,7 @@ using testing::wait_until;
 constexpr std::size_t kMiB = std::size_t{1} << 20U;
 constexpr std::chrono::seconds kPatience{60};
 
-/// Remembers how a read went, and how long what it read was.
+// Remembers how a read went, and how long what it read was.
 class Read final : public StoreCompletion {
  public:
   explicit Read(std::latch& left) : left_(&left) {}

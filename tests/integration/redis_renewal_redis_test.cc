@@ -30,7 +30,7 @@ class RedisRenewal : public testing::RedisTest {
     proxy_.emplace(redis_->port());
   }
 
-  /// By a name, or by an address, which needs no lookup.
+  // By a name, or by an address, which needs no lookup.
   [[nodiscard]] RedisOptions options(const std::string& host = "127.0.0.1") const {
     RedisOptions options = quick_options(host + ":" + std::to_string(proxy_->port()));
     options.stale_reset = 30s;

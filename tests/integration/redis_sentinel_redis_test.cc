@@ -33,12 +33,12 @@ class RedisBehindSentinels : public ::testing::Test {
     return parse_redis_url(servers_->url(), testing::quick_options({})).value();
   }
 
-  /// Writes until that succeeds; whether it does.
+  // Writes until that succeeds; whether it does.
   static bool writes(Client& client, std::string_view key, std::string_view value) {
     return wait_until([&] { return RedisCall({"SET", key, value}).on(client).text == "OK"; });
   }
 
-  /// Whether an attempt to connect fails with this.
+  // Whether an attempt to connect fails with this.
   static ::testing::AssertionResult is_refused(const RedisOptions& options, const char* why) {
     auto client = Client::create(options);
     if (!client.ok()) return ::testing::AssertionFailure() << client.status().text();

@@ -77,7 +77,7 @@ TEST_F(RedisStore, AppendGivesAnExpiryToARecordThatWasLeftWithoutOne) {
   EXPECT_EQ(expiry_of("k"), ms(at));
 }
 
-/// Waits for all of a list's appends.
+// Waits for all of a list's appends.
 class ListOutcome final : public StoreListCompletion {
  public:
   explicit ListOutcome(std::size_t appends)

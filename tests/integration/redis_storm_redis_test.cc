@@ -26,7 +26,7 @@ constexpr std::size_t kClients = 200;
 constexpr std::size_t kClients = 1'000;
 #endif
 
-/// How many connections Redis has accepted since it was started.
+// How many connections Redis has accepted since it was started.
 long long accepted(const RedisServer& redis) {
   const std::string stats = redis.command({"INFO", "stats"});
   constexpr std::string_view kName = "total_connections_received:";

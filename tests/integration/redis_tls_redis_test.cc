@@ -46,7 +46,7 @@ class RedisTlsTest : public ::testing::Test {
     return options;
   }
 
-  /// What a client says that cannot connect.
+  // What a client says that cannot connect.
   static std::string refusal(const RedisOptions& options) {
     auto client = redis::Client::create(options);
     if (!client.ok()) return "not made: " + client.status().text();

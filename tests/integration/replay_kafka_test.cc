@@ -104,15 +104,15 @@ class ReplayTest : public testing::KafkaTest {
   std::vector<updater::ReplayProgress> progress_;
 };
 
-/// Keys in Redis at some moment between two readings of the clock.
+// Keys in Redis at some moment between two readings of the clock.
 struct KeyCount {
   std::chrono::steady_clock::time_point from;
   std::chrono::steady_clock::time_point to;
   double keys = 0;
 };
 
-/// Live checks share Redis with a replay: a burst at full speed followed by a pause would be the
-/// same rate on average.
+// Live checks share Redis with a replay: a burst at full speed followed by a pause would be the
+// same rate on average.
 TEST_F(ReplayTest, WritesNoFasterThanItsRateAtAnyTime) {
   constexpr double kRate = 2'000;
   constexpr int kEvents = 6'000;

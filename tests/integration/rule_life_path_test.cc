@@ -16,7 +16,7 @@ using std::chrono::hours;
 using std::chrono::milliseconds;
 using testing::wait_until;
 
-/// All tests share the servers and one Checker, and have users, campaigns and rules of their own.
+// All tests share the servers and one Checker, and have users, campaigns and rules of their own.
 class RuleLife : public testing::WholePathTest {
  protected:
   static void SetUpTestSuite() {
@@ -54,14 +54,14 @@ class RuleLife : public testing::WholePathTest {
     servers->postgres.sql(servers->conninfo, statements);
   }
 
-  /// A campaign of this test; its advertiser is `advertiser` of this test.
+  // A campaign of this test; its advertiser is `advertiser` of this test.
   void add_campaign(const std::string& campaign, const std::string& cap,
                     const std::string& advertiser = "a") {
     sql("INSERT INTO campaigns (id, advertiser_id, cap_limit, window_seconds) VALUES ('" +
         own(campaign) + "', '" + own(advertiser) + "', " + cap + ")");
   }
 
-  /// An impression of this test's user, so long before base, counted in Redis.
+  // An impression of this test's user, so long before base, counted in Redis.
   void record(const std::string& campaign, std::initializer_list<milliseconds> ages) {
     for (const milliseconds age : ages) {
       servers->produce({name_, own(campaign), "i" + std::to_string(next_event++), base - age});
@@ -69,7 +69,7 @@ class RuleLife : public testing::WholePathTest {
     ASSERT_TRUE(servers->drain()) << servers->updater_log();
   }
 
-  /// Changes rows, and waits until the Checker uses them.
+  // Changes rows, and waits until the Checker uses them.
   static void change(const std::string& statements) {
     sql(statements);
     await_rules();
@@ -104,20 +104,20 @@ class RuleLife : public testing::WholePathTest {
   }
 
   [[nodiscard]] std::string own(const std::string& id) const { return name_ + "-" + id; }
-  /// The same in quotes.
+  // The same in quotes.
   [[nodiscard]] std::string row(const std::string& id) const { return "'" + own(id) + "'"; }
   [[nodiscard]] std::string campaign_rule(const std::string& id) const {
     return "campaign:" + own(id);
   }
-  /// An instant as PostgreSQL reads it.
+  // An instant as PostgreSQL reads it.
   [[nodiscard]] std::string at(milliseconds later) const {
     return "'" + base::format_instant(base + later) + "'";
   }
 
   static inline std::unique_ptr<Checker> shared_checker;
   static inline int next_event = 0;
-  /// Yesterday noon in UTC: every window of these tests lies in the past, at a known place in its
-  /// day.
+  // Yesterday noon in UTC: every window of these tests lies in the past, at a known place in its
+  // day.
   static inline const Instant base =
       std::chrono::floor<days>(std::chrono::system_clock::now()) - hours{12};
   std::string name_;
@@ -275,7 +275,7 @@ TEST_F(RuleLife, RuleIsInForceFromItsStartUntilItsEnd) {
   expect_capped(ask("c", hours{2}), own("r"), 2, 2, hours{22});
 }
 
-/// The daemon records how it is set, and Checkers compare.
+// The daemon records how it is set, and Checkers compare.
 TEST_F(RuleLife, TheUpdatersOwnConfigurationIsComparedByCheckers) {
   EXPECT_TRUE(
       wait_until([] { return shared_checker->health().store.config_state == ConfigState::kAgrees; },

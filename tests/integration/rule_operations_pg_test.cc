@@ -33,7 +33,7 @@ class RuleOperations : public testing::PostgresTest {
   SqlAnswer as(const std::string& role, const std::string& statements) {
     return server->try_sql(database_ + " options='-c role=" + role + "'", statements);
   }
-  /// One line of the history each, newest last, of what came after `after`.
+  // One line of the history each, newest last, of what came after `after`.
   [[nodiscard]] std::string history(const std::string& after) const {
     return value(
         "SELECT coalesce(string_agg(version || ' ' || operation || ' ' || table_name || ' ' ||"

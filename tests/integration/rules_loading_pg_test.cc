@@ -24,7 +24,7 @@ using std::chrono::steady_clock;
 using ::testing::HasSubstr;
 using testing::migrate;
 
-/// Far longer than anything takes: a test that waits this long has found a bug.
+// Far longer than anything takes: a test that waits this long has found a bug.
 constexpr seconds kPatience{60};
 
 class RulesLoading : public testing::PostgresTest {
@@ -37,7 +37,7 @@ class RulesLoading : public testing::PostgresTest {
 
   Status failure() { return sources::load_from_postgres(database_, kPatience).status(); }
 
-  /// Loads after statements that make the tables wrong, and expects to be told where.
+  // Loads after statements that make the tables wrong, and expects to be told where.
   void expect_refused(const std::string& statements, const std::vector<std::string>& said) {
     sql(statements);
     const Status status = failure();

@@ -66,7 +66,7 @@ std::string campaign(const std::string& columns, const std::string& values) {
   return "INSERT INTO campaigns (" + columns + ") VALUES (" + values + ")";
 }
 
-/// A rule for all users with these columns on top.
+// A rule for all users with these columns on top.
 std::string user_rule(const std::string& columns, const std::string& values) {
   return "INSERT INTO cap_rules (id, scope, " + columns + ") VALUES ('r', 'user', " + values + ")";
 }
@@ -177,7 +177,7 @@ const std::vector<Nonsense>& rule_nonsense() {
   return all;
 }
 
-/// All in one database: what is refused leaves nothing behind.
+// All in one database: what is refused leaves nothing behind.
 class RefusedByTheSchema : public RulesSchema, public ::testing::WithParamInterface<Nonsense> {
  protected:
   void SetUp() override {

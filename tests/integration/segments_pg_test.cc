@@ -33,7 +33,7 @@ using testing::wait_until;
 constexpr seconds kPatience{60};
 constexpr milliseconds kNever = std::chrono::hours{1};
 
-/// A portable roaring bitmap as SQL writes bytes.
+// A portable roaring bitmap as SQL writes bytes.
 std::string bitmap(std::initializer_list<std::uint64_t> numbers) {
   Roaring64Map map;
   for (const std::uint64_t number : numbers) map.add(number);
@@ -70,7 +70,7 @@ class SegmentsPg : public testing::PostgresTest {
   }
 };
 
-/// A refresher, and the segments that it handed out last.
+// A refresher, and the segments that it handed out last.
 class Following {
  public:
   explicit Following(const RuleSourceOptions& rules)

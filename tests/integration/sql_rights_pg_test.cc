@@ -27,7 +27,7 @@ std::string roles_sql() {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-/// A database as the documentation has it made: the owner's role migrates.
+// A database as the documentation has it made: the owner's role migrates.
 class SqlRights : public testing::PostgresTest {
  protected:
   std::string make_database() override { return server->new_empty_database(); }
@@ -54,8 +54,8 @@ class SqlRights : public testing::PostgresTest {
   std::string version() { return value("SELECT version FROM rule_set_version"); }
 };
 
-/// A trigger function that runs with its owner's rights, attached to a table of one's own, wrote to
-/// another table of one's own, whose trigger then ran with those rights.
+// A trigger function that runs with its owner's rights, attached to a table of one's own, wrote to
+// another table of one's own, whose trigger then ran with those rights.
 std::string takeover(const std::string& function, const std::string& version_table) {
   return "CREATE TEMP TABLE t (x int);"
          "CREATE TEMP TABLE " +

@@ -15,7 +15,7 @@ std::atomic<rd_kafka_t*> last_subscriber{nullptr};  // the updater's: nobody els
 
 }  // namespace
 
-/// In front of librdkafka's own: it tells the tests which client the updater reads with.
+// In front of librdkafka's own: it tells the tests which client the updater reads with.
 extern "C" rd_kafka_resp_err_t rd_kafka_subscribe(rd_kafka_t* client,
                                                   const rd_kafka_topic_partition_list_t* topics) {
   static const auto real =
@@ -43,7 +43,7 @@ class UpdaterAssignment : public testing::UpdaterPipeline {
     return start_updater(options);
   }
 
-  /// The group gives the partitions up for lost, because no broker answers.
+  // The group gives the partitions up for lost, because no broker answers.
   void lose_the_assignment(const RunningUpdater& updater) {
     kafka->freeze();
     EXPECT_TRUE(
@@ -52,7 +52,7 @@ class UpdaterAssignment : public testing::UpdaterPipeline {
     kafka->thaw();
   }
 
-  /// Kafka's client stops reading a partition, and nobody is told.
+  // Kafka's client stops reading a partition, and nobody is told.
   void stop_reading(int partition) {
     const kafka::Ptr<rd_kafka_topic_partition_list_t> list(rd_kafka_topic_partition_list_new(1));
     rd_kafka_topic_partition_list_add(list.get(), topic_.c_str(), partition);

@@ -16,7 +16,7 @@ namespace {
 using testing::MadeEvent;
 using testing::wait_until;
 
-/// A JSON event per line. What has the key "late" cannot be decoded before it is told so.
+// A JSON event per line. What has the key "late" cannot be decoded before it is told so.
 class LineDecoder final : public events::EventDecoder {
  public:
   events::Decoded decode(const events::Message& message, std::vector<events::Event>& events,

@@ -97,12 +97,12 @@ class Doctor : public ::testing::Test {
     all.insert(all.end(), more_environment.begin(), more_environment.end());
     return testing::run(words, {.environment = all, .input = {}});
   }
-  /// By a clock that is ahead of the servers'.
+  // By a clock that is ahead of the servers'.
   Finished examine_ahead(std::chrono::milliseconds ahead) {
     return examine({}, {std::string("LD_PRELOAD=") + FCAP_SHIFTED_CLOCK,
                         "FCAP_PRELOADED_CLOCK_AHEAD_MS=" + std::to_string(ahead.count())});
   }
-  /// Exit code 1, and a line that holds all of these.
+  // Exit code 1, and a line that holds all of these.
   void expect_error(const std::vector<std::string>& parts) {
     const Finished done = examine();
     EXPECT_EQ(done.exit_code, 1) << done.output << done.errors;

@@ -51,7 +51,7 @@ class UpdaterFaults : public testing::KafkaTest {
     write_config("");
   }
 
-  /// `more`: further sections, each behind a comma.
+  // `more`: further sections, each behind a comma.
   void write_config(const std::string& more) {
     config_ = (files_.path() / "updater.json").string();
     std::ofstream(config_) << fmt::format(
@@ -257,7 +257,7 @@ TEST_F(UpdaterFaults, PostgresGoneBeforeTheStartAndDuringStopsNoCounting) {
   expect_orderly_end(*updater);
 }
 
-/// A figure of /proc/PID/status, in bytes.
+// A figure of /proc/PID/status, in bytes.
 long long memory_of(const Process& process, const std::string& name) {
   std::ifstream status("/proc/" + std::to_string(process.pid()) + "/status");
   for (std::string line; std::getline(status, line);) {

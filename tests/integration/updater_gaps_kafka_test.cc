@@ -14,7 +14,7 @@ using testing::wait_until;
 
 class UpdaterGaps : public testing::UpdaterPipeline {
  protected:
-  /// A loss of a thousand messages is a gap.
+  // A loss of a thousand messages is a gap.
   static updater::UpdaterOptions with_gaps() {
     updater::UpdaterOptions options;
     options.mark.gap_min = 1'000;

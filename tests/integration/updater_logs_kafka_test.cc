@@ -16,7 +16,7 @@ using testing::wait_until;
 
 class UpdaterLogs : public testing::UpdaterPipeline {
  protected:
-  /// Looks at the logs every second.
+  // Looks at the logs every second.
   static updater::UpdaterOptions watchful() {
     updater::UpdaterOptions options;
     options.mark.log_interval = milliseconds{1'000};
@@ -24,7 +24,7 @@ class UpdaterLogs : public testing::UpdaterPipeline {
     return options;
   }
 
-  /// Deletes the topic and makes it again; what was produced so far is in Redis and stays there.
+  // Deletes the topic and makes it again; what was produced so far is in Redis and stays there.
   void recreate() {
     kafka->delete_topic(topic_);
     // Kafka deletes in the background.

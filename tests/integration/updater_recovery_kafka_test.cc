@@ -23,7 +23,7 @@ using testing::wait_until;
 
 class UpdaterRecovery : public testing::UpdaterPipeline {
  protected:
-  /// Events that are gone before anybody has read them.
+  // Events that are gone before anybody has read them.
   void produce_and_delete(std::size_t count) {
     EventMaker others(test_seed(kSeed) + 1, 50);
     for (std::size_t i = 0; i < count; ++i) {
@@ -40,7 +40,7 @@ class UpdaterRecovery : public testing::UpdaterPipeline {
         << updater.log();
   }
 
-  /// That the offsets of every partition had expired unread.
+  // That the offsets of every partition had expired unread.
   static void expect_resets_said(RunningUpdater& updater) {
     const auto& resets = updater.metrics().offset_resets;
     EXPECT_TRUE(wait_until([&] { return resets.value() == kPartitions; }, kPatience))
@@ -88,7 +88,7 @@ TEST_F(UpdaterRecovery, OffsetsThatExpireWhileRedisHoldsItUpAreSaidAndPassedOver
   EXPECT_EQ(committed(), kafka->end_sum(topic_, kPartitions));
 }
 
-/// What this process has received from that port over the connections that stand.
+// What this process has received from that port over the connections that stand.
 std::uint64_t bytes_received_from(int port) {
   std::uint64_t sum = 0;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
@@ -141,8 +141,8 @@ TEST_F(UpdaterRecovery, ABlockedRedisPausesItAndLittleIsFetchedAgain) {
   EXPECT_LE(updater->metrics().messages.value(), 61'000U + rewound) << "taken in twice";
 }
 
-/// A master with a replica, and the address at which the updater finds whichever of them is in
-/// charge.
+// A master with a replica, and the address at which the updater finds whichever of them is in
+// charge.
 class UpdaterFailover : public UpdaterRecovery {
  protected:
   void SetUp() override {
@@ -162,8 +162,8 @@ class UpdaterFailover : public UpdaterRecovery {
            std::string::npos;
   }
 
-  std::unique_ptr<TcpProxy> front_;  ///< between the updater and whom it takes for the master
-  std::unique_ptr<TcpProxy> link_;   ///< between the replica and its master
+  std::unique_ptr<TcpProxy> front_;  // between the updater and whom it takes for the master
+  std::unique_ptr<TcpProxy> link_;   // between the replica and its master
   std::unique_ptr<RedisServer> replica_;
 };
 

@@ -20,7 +20,7 @@ class UpdaterBehindSentinels : public testing::UpdaterPipeline {
     redis_address_ = servers_->url();
   }
 
-  /// What is written from now on is in the master alone.
+  // What is written from now on is in the master alone.
   void hold_replicas_back(int master) {
     for (int node = 0; node < RedisSentinels::kServers; ++node) {
       if (node != master) servers_->freeze(node);
@@ -29,7 +29,7 @@ class UpdaterBehindSentinels : public testing::UpdaterPipeline {
     servers_->command(master, {"CLIENT", "KILL", "TYPE", "replica"});
   }
 
-  /// Kills the master while events are written; the one that took over.
+  // Kills the master while events are written; the one that took over.
   int fail_over(int master) {
     produce(5'000);
     servers_->kill(master);

@@ -21,7 +21,7 @@ using std::chrono::milliseconds;
 using testing::Process;
 using Clock = std::chrono::steady_clock;
 
-/// systemd's end of NOTIFY_SOCKET.
+// systemd's end of NOTIFY_SOCKET.
 class NotifySocket {
  public:
   NotifySocket() : fd_(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {
@@ -39,12 +39,12 @@ class NotifySocket {
 
   struct Said {
     Clock::time_point at;
-    std::string text;  ///< lines of NAME=value
+    std::string text;  // lines of NAME=value
     [[nodiscard]] bool has(const std::string& line) const {
       return ("\n" + text + "\n").find("\n" + line + "\n") != std::string::npos;
     }
   };
-  /// Collects what is said until this line comes; whether it has within a minute.
+  // Collects what is said until this line comes; whether it has within a minute.
   bool hear(const std::string& line) {
     const auto until = Clock::now() + std::chrono::minutes{1};
     while (Clock::now() < until) {

@@ -20,7 +20,7 @@ class UpdaterSlowRedis : public testing::UpdaterPipeline {
     constexpr std::string_view kName = "process_id:";
     return std::stoi(info.substr(info.find(kName) + kName.size()));
   }
-  /// How often a command was executed.
+  // How often a command was executed.
   long long calls(const std::string& command) const {
     const std::string stats = redis_->command({"INFO", "commandstats"});
     const std::string name = "cmdstat_" + command + ":calls=";
@@ -36,7 +36,7 @@ class UpdaterSlowRedis : public testing::UpdaterPipeline {
     const auto written = [&] { return updater.metrics().events_written.value(); };
     EXPECT_TRUE(wait_until([&] { return written() >= events; }, 5 * kPatience)) << written();
   }
-  /// Hardly more appends than were needed.
+  // Hardly more appends than were needed.
   void expect_written_once(RunningUpdater& updater) {
     const auto appends = calls("append");
     const auto needed = static_cast<long long>(updater.metrics().records_written.value());

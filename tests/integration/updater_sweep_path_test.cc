@@ -38,7 +38,7 @@ class UpdaterSweep : public testing::RedisTest {
     store_ = testing::connected_store(*redis_);
   }
 
-  /// An entry of its own in the user's record, as the updater appends it.
+  // An entry of its own in the user's record, as the updater appends it.
   void append(const MadeEvent& event) {
     const ledger::Entry entry{.time = event.time,
                               .campaign = ledger::id_hash(event.campaign_id),

@@ -21,7 +21,7 @@ class UpdaterOfTwoTopics : public testing::UpdaterPipeline {
     kafka->create_topic(second_, kPartitions);
     more_topics_ = {second_};
   }
-  /// Three of four into the first topic, so that equal offsets mean different things.
+  // Three of four into the first topic, so that equal offsets mean different things.
   void produce_into_both(std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) {
       const testing::MadeEvent event = maker_.next();

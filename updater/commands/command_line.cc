@@ -33,7 +33,7 @@ constexpr const char* kExitCodes =
     "Exit codes: 0 done, 1 it could not start or continue, 2 wrong command line or configuration,\n"
     "3 replay or sweep ended by a signal, 4 replay stopped because of Redis' memory.";
 
-/// The values that settings are given on the command line, by field name.
+// The values that settings are given on the command line, by field name.
 using FlagValues = std::map<std::string, std::vector<std::string>>;
 using Mistakes = std::vector<std::string>;
 
@@ -143,7 +143,7 @@ std::vector<std::string_view> split_at_commas(std::string_view text) {
   }
 }
 
-/// "1200" for every partition, or "0:1200,3:950".
+// "1200" for every partition, or "0:1200,3:950".
 OffsetFlag offset_flag(std::string_view flag, std::string_view text, Mistakes& mistakes) {
   OffsetFlag offset;
   if (text.empty()) return offset;
@@ -197,7 +197,7 @@ void finish_replay(const RawReplay& raw, ReplayFlags& flags, Mistakes& mistakes)
   }
 }
 
-/// Settings are checked where they are loaded, so that all mistakes are reported at once.
+// Settings are checked where they are loaded, so that all mistakes are reported at once.
 void take_unexpected(const CLI::App& app, SettingSources& sources) {
   for (const command_line::Unexpected& argument : command_line::unexpected(app)) {
     const std::string name =

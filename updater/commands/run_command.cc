@@ -37,12 +37,12 @@ namespace {
 constexpr std::chrono::seconds kFirstRulesWait{5};
 constexpr std::chrono::seconds kStatusInterval{2};
 
-/// The running daemon: its parts, in the order in which they need each other.
+// The running daemon: its parts, in the order in which they need each other.
 class Daemon {
  public:
   explicit Daemon(const Settings& settings)
       : settings_(settings), health_(settings.http.stalled_after) {}
-  /// Compaction's thread asks the updater for the time, so it ends before the updater does.
+  // Compaction's thread asks the updater for the time, so it ends before the updater does.
   ~Daemon() {
     if (compactor_) compactor_->stop();
   }

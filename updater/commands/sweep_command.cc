@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::chrono::seconds kRulesWait{10};
 
-/// The rules as they are now; null when there is no source or it has none.
+// The rules as they are now; null when there is no source or it has none.
 std::shared_ptr<const RuleSet> load_rules(const Settings& settings) {
   if (!has_rule_source(settings)) return nullptr;
   std::mutex mutex;

@@ -7,11 +7,11 @@
 namespace fcap::updater {
 namespace {
 
-/// How often the table is looked at when nothing is under way.
+// How often the table is looked at when nothing is under way.
 constexpr std::chrono::milliseconds kTurn{50};
 
-/// While writes wait for a slow Redis, one record is compacted per this many that are written. It
-/// costs Redis as much as 15 to 20 appends, so that compaction takes a twentieth of its time.
+// While writes wait for a slow Redis, one record is compacted per this many that are written. It
+// costs Redis as much as 15 to 20 appends, so that compaction takes a twentieth of its time.
 constexpr std::size_t kWrittenPerCompaction = 300;
 constexpr std::size_t kWrittenMax = 20 * kWrittenPerCompaction;  // that are saved up
 

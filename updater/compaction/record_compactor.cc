@@ -9,7 +9,7 @@
 namespace fcap::updater {
 namespace {
 
-/// How many times its bound a record may have while it is not known what rules need of it.
+// How many times its bound a record may have while it is not known what rules need of it.
 constexpr std::size_t kUntrimmedFactor = 16;
 
 }  // namespace

@@ -44,7 +44,7 @@ class KafkaDoctor {
   void say(Level level, std::string text) {
     findings_.push_back({level, "kafka", std::move(text)});
   }
-  /// A topic, and what to do where it is missing or the account may not see it.
+  // A topic, and what to do where it is missing or the account may not see it.
   struct Needed {
     std::string_view setting;
     const std::string& topic;

@@ -34,7 +34,7 @@ constexpr std::chrono::seconds kSkewMax{1};
 constexpr std::chrono::minutes kSkewFatal{1};
 constexpr std::chrono::minutes kProbeLife{1};
 
-/// A reply that outlives its call.
+// A reply that outlives its call.
 struct Answer {
   redis::Reply::Kind kind = redis::Reply::Kind::kNil;
   std::string text;

@@ -34,7 +34,7 @@ LogPoint point_of(const rd_kafka_message_t& message) {
 
 }  // namespace
 
-/// What the prober and its thread share.
+// What the prober and its thread share.
 struct LogProber::State {
   explicit State(std::unique_ptr<kafka::LoneConsumer> made) : consumer(std::move(made)) {}
 
@@ -45,7 +45,7 @@ struct LogProber::State {
   void read_messages(std::size_t turn, const std::vector<Question>& asked,
                      std::vector<Answer>& found);
 
-  /// The answers that wait for a message, by partition, with the message's offset.
+  // The answers that wait for a message, by partition, with the message's offset.
   struct Awaited {
     Answer* answer;
     std::int64_t offset;

@@ -15,7 +15,7 @@ constexpr std::size_t kMarkBytesMax = 1024;
 constexpr std::size_t kClusterBytesMax = 64;
 constexpr int kHexBase = 16;
 
-/// Takes the text before the next separator, and the separator.
+// Takes the text before the next separator, and the separator.
 std::string_view next_part(std::string_view& rest, char separator) {
   const std::size_t end = rest.find(separator);
   const std::string_view part = rest.substr(0, end);
@@ -66,7 +66,7 @@ bool point_holds(const std::optional<LogPoint>& point, std::int64_t below) noexc
   return !point || (point->offset >= 0 && point->offset < below && point->timestamp_ms >= -1);
 }
 
-/// Whether a mark is as described at MarkValue.
+// Whether a mark is as described at MarkValue.
 bool holds(const MarkValue& mark) noexcept {
   if (mark.position < 0 || mark.gaps.size() > MarkValue::kGapsMax) return false;
   if (!is_cluster_word(mark.log.cluster)) return false;

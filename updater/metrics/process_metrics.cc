@@ -22,7 +22,7 @@ using prometheus::MetricType;
 
 constexpr double kMicroseconds = 1e6;
 
-/// Field `number` of /proc/self/stat, counted from 1 as in proc(5).
+// Field `number` of /proc/self/stat, counted from 1 as in proc(5).
 std::optional<double> stat_field(int number) {
   std::ifstream file("/proc/self/stat");
   std::string text(std::istreambuf_iterator<char>(file), {});

@@ -8,7 +8,7 @@
 namespace fcap::updater {
 namespace {
 
-/// The mistakes in many rules are many lines; each note is one.
+// The mistakes in many rules are many lines; each note is one.
 std::string on_one_line(std::string text) {
   std::replace(text.begin(), text.end(), '\n', ' ');
   return text;

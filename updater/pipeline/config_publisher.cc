@@ -21,7 +21,7 @@ constexpr std::chrono::hours kExtendEvery{24};
 
 }  // namespace
 
-/// One operation. It keeps itself alive until it is complete.
+// One operation. It keeps itself alive until it is complete.
 class ConfigPublisher::Call final : public StoreCompletion {
  public:
   static std::shared_ptr<Call> make() {
@@ -110,9 +110,9 @@ std::chrono::milliseconds ConfigPublisher::store_ahead() const {
   return ahead.value_or(milliseconds{0});
 }
 
-/// Replaces the recorded gaps of this updater's partitions by the present ones, and removes those
-/// that no window reaches any more. Statements about other partitions stay, even if no updater has
-/// them at present: the updater that takes one over knows whether its gap is still open.
+// Replaces the recorded gaps of this updater's partitions by the present ones, and removes those
+// that no window reaches any more. Statements about other partitions stay, even if no updater has
+// them at present: the updater that takes one over knows whether its gap is still open.
 ConfigPublisher::Missing ConfigPublisher::missing_now(Missing recorded, Detail detail) const {
   std::map<kafka::TopicIndex, std::string> latest;
   for (const auto& [partition, before] : gaps_.missing_before) {

@@ -19,7 +19,7 @@ constexpr std::size_t kLookupsMax = 2;
 
 }  // namespace
 
-/// A chunk of messages by user, and the users' records as they are being read.
+// A chunk of messages by user, and the users' records as they are being read.
 class GapFiller::Lookup {
  public:
   explicit Lookup(const Coalescer::Options& records) : events(records) {}
@@ -35,7 +35,7 @@ class GapFiller::Lookup {
   [[nodiscard]] bool ended() const noexcept {
     return pending_.load(std::memory_order_acquire) == 0;
   }
-  /// A user's record; empty: it does not exist or could not be read.
+  // A user's record; empty: it does not exist or could not be read.
   [[nodiscard]] std::string_view record(std::size_t user) const noexcept {
     return records_[user]->bytes;
   }

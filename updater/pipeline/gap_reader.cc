@@ -29,8 +29,8 @@ constexpr std::chrono::seconds kReaderEndsWithin{1};
 using kafka::MessagePtr;
 using Polled = kafka::LoneConsumer::Polled;
 
-/// Lowers the priority of the calling thread and of the threads that it starts from now on: on a
-/// busy machine, live messages go first.
+// Lowers the priority of the calling thread and of the threads that it starts from now on: on a
+// busy machine, live messages go first.
 void lower_priority() noexcept {
   errno = 0;
   const int nice = ::getpriority(PRIO_PROCESS, 0);
@@ -39,7 +39,7 @@ void lower_priority() noexcept {
 
 }  // namespace
 
-/// What the reader and its thread share.
+// What the reader and its thread share.
 struct GapReader::State {
   explicit State(Options o) : options(std::move(o)) {}
 
@@ -51,7 +51,7 @@ struct GapReader::State {
   using Stretches = std::map<kafka::TopicPartition, Stretch>;
 
   void run();
-  /// False when there can be none now.
+  // False when there can be none now.
   bool make_consumer();
   void fail_all(const std::string& why);
   void assign();

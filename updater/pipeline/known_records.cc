@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::int64_t kMsPerSecond = 1000;
 
-/// Whole seconds, rounded down: never later than it is.
+// Whole seconds, rounded down: never later than it is.
 std::uint32_t earlier_s(Instant time) noexcept {
   return static_cast<std::uint32_t>(
       std::clamp<std::int64_t>(to_ms(time) / kMsPerSecond, 0, UINT32_MAX));

@@ -11,7 +11,7 @@
 namespace fcap::updater {
 namespace {
 
-/// Why a partition is read again, for people.
+// Why a partition is read again, for people.
 std::string why_again(const std::optional<Claim>& found, const std::optional<Claim>& written) {
   if (!written) return "Redis was reconnected before it had confirmed a mark";
   if (!found) {

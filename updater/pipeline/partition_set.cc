@@ -12,7 +12,7 @@ namespace fcap::updater {
 namespace {
 
 constexpr std::chrono::milliseconds kWaitStep{1};
-/// The newest event that a mark vouches for may be a little ahead of the clock.
+// The newest event that a mark vouches for may be a little ahead of the clock.
 constexpr std::chrono::hours kMarkOutlives{1};
 
 }  // namespace

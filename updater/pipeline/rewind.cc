@@ -5,7 +5,7 @@
 namespace fcap::updater {
 namespace {
 
-/// What both claim.
+// What both claim.
 Claim common_claim(const Claim& one, const Claim& other) {
   Claim both{std::min(one.position, other.position), one.gaps};
   for (const Gap& gap : other.gaps) both.gaps = gaps_with(both.gaps, gap);

@@ -308,7 +308,7 @@ bool Updater::take_message(TopicPartition partition, const rd_kafka_message_t& m
   }
 }
 
-/// Later messages wait with this one: hold_waiting() sets the partition back to it.
+// Later messages wait with this one: hold_waiting() sets the partition back to it.
 void Updater::let_wait(TopicPartition partition) {
   undecoded_[partition] = Clock::now() + kAskDecoderAgain;
 }

@@ -78,7 +78,7 @@ void Updater::report_partitions(Clock::time_point now) {
   parts_.health->set_trouble(Health::Trouble::kPartitions, lines);
 }
 
-/// Returns how many of the topic's partitions cannot be read.
+// Returns how many of the topic's partitions cannot be read.
 std::size_t Updater::report_topic(kafka::TopicIndex index, const TopicWatch::Look& topic,
                                   std::string& lines) {
   // The watch reports what it has found out about the topic; this adds the consumer's other errors.

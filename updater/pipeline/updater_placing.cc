@@ -73,8 +73,8 @@ void Updater::resume_reading(Clock::time_point now) {
   place_partitions(now);
 }
 
-/// Partitions that cannot be placed now are retried, while the others are read and Kafka's
-/// callbacks are served: a callback may take the partition away.
+// Partitions that cannot be placed now are retried, while the others are read and Kafka's
+// callbacks are served: a callback may take the partition away.
 void Updater::place_partitions(Clock::time_point now) {
   partitions_.to_place(offsets_);
   if (offsets_.empty() || now < place_due_) return;
@@ -92,7 +92,7 @@ void Updater::place_partitions(Clock::time_point now) {
   place_due_ = failed_.empty() ? Clock::time_point{} : now + kPlaceAgain;
 }
 
-/// Assigns the partitions once more, each where its reading is.
+// Assigns the partitions once more, each where its reading is.
 void Updater::place_from_scratch() {
   assign_again_ = false;
   // All of them: a partition that is not assigned together with the others is no longer read.
@@ -109,7 +109,7 @@ void Updater::place_from_scratch() {
   }
 }
 
-/// librdkafka may stop fetching a partition without reporting an error.
+// librdkafka may stop fetching a partition without reporting an error.
 void Updater::look_for_silence(Clock::time_point now) {
   std::vector<SilenceBook::Reading> reading;
   if (!paused_) {

@@ -12,7 +12,7 @@ bool is_upper(char c) noexcept {
   return c >= 'A' && c <= 'Z';
 }
 
-/// The number behind the first `word` that has one.
+// The number behind the first `word` that has one.
 std::optional<std::int64_t> number_behind(std::string_view text, std::string_view word) noexcept {
   for (std::size_t at = text.find(word); at != std::string_view::npos; at = text.find(word, at)) {
     const bool is_word = at == 0 || text[at - 1] == ' ' || text[at - 1] == '(';

@@ -82,7 +82,7 @@ class EscapedText final : public spdlog::custom_flag_formatter {
   Append append_;
 };
 
-/// The members that a JSON line has besides its text, each with a comma in front.
+// The members that a JSON line has besides its text, each with a comma in front.
 class JsonMembers final : public spdlog::custom_flag_formatter {
  public:
   void format(const spdlog::details::log_msg& message, const std::tm& /*time*/,
@@ -98,7 +98,7 @@ class JsonMembers final : public spdlog::custom_flag_formatter {
   }
 };
 
-/// The priority in front of a line, as sd-daemon(3) has it.
+// The priority in front of a line, as sd-daemon(3) has it.
 class JournalPriority final : public spdlog::custom_flag_formatter {
  public:
   void format(const spdlog::details::log_msg& message, const std::tm& /*time*/,
@@ -114,7 +114,7 @@ class JournalPriority final : public spdlog::custom_flag_formatter {
   }
 };
 
-/// Whether standard error goes to the journal: systemd says to which file it has connected it.
+// Whether standard error goes to the journal: systemd says to which file it has connected it.
 bool goes_to_journal() noexcept {
   const char* const stream = std::getenv("JOURNAL_STREAM");  // NOLINT(concurrency-mt-unsafe)
   struct stat about = {};

@@ -27,7 +27,7 @@ void add(ReplayCounts& sum, const ReplayCounts& more) {
   sum.records_unreadable += more.records_unreadable;
 }
 
-/// Sleeps for `time` or until `stop`.
+// Sleeps for `time` or until `stop`.
 void nap(std::chrono::milliseconds time, const std::stop_token& stop) {
   const auto end = std::chrono::steady_clock::now() + time;
   while (!stop.stop_requested() && std::chrono::steady_clock::now() < end) {

@@ -22,12 +22,12 @@ namespace fcap::updater {
 namespace {
 
 constexpr std::string_view kVariablePrefix = "FCAP_UPDATER_";
-/// Where the file is, which the command line has looked at.
+// Where the file is, which the command line has looked at.
 constexpr std::string_view kFileVariable = "FCAP_UPDATER_CONFIG";
 constexpr std::string_view kFileSuffix = "_file";
 constexpr std::size_t kFileBytesMax = std::size_t{1} << 20;
 
-/// Bounded, so that a device or a log named by mistake does not fill the memory.
+// Bounded, so that a device or a log named by mistake does not fill the memory.
 Result<std::string> read_file(const std::string& path) {
   errno = 0;
   std::ifstream file(path, std::ios::binary);
@@ -49,7 +49,7 @@ const Field* secret_of_file_name(std::string_view name) {
   return field != nullptr && std::holds_alternative<SecretKind>(field->kind) ? field : nullptr;
 }
 
-/// Whether settings are named "<name>.…", as "redis.tls.enabled" is in "redis.tls".
+// Whether settings are named "<name>.…", as "redis.tls.enabled" is in "redis.tls".
 bool is_group(const std::string& name) {
   return std::ranges::any_of(
       fields(), [&](const Field& field) { return field.name.starts_with(name + "."); });
@@ -67,7 +67,7 @@ ValueMistake set_secret_from_file(const Field& field, const std::string& path, S
   return mistake;
 }
 
-/// What was given instead, where that is a number or a word: texts may hold passwords.
+// What was given instead, where that is a number or a word: texts may hold passwords.
 std::string not_this(const Field& field, const std::string& value) {
   constexpr std::size_t kShownBytesMax = 60;
   const bool is_text = std::holds_alternative<TextKind>(field.kind) ||
@@ -122,7 +122,7 @@ std::vector<std::string> known_names(std::string_view section = {}) {
   return names;
 }
 
-/// Parses with comments; a member given twice is a mistake, since either could be meant.
+// Parses with comments; a member given twice is a mistake, since either could be meant.
 nlohmann::json parse_with_comments(std::string_view json, std::vector<std::string>& mistakes) {
   std::vector<std::set<std::string>> open;
   const auto watch = [&](int /*depth*/, nlohmann::json::parse_event_t event,

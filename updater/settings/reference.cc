@@ -55,7 +55,7 @@ const SecretKind* secret_kind(const Field& field) {
   return std::get_if<SecretKind>(&field.kind);
 }
 
-/// A table cell: a bar would end it.
+// A table cell: a bar would end it.
 std::string cell(std::string_view text) {
   std::string escaped;
   for (const char c : text) {
@@ -74,7 +74,7 @@ std::string reference_row(const Field& field, const Settings& defaults) {
                      value_as_json(field, defaults).dump(), cell(field.text));
 }
 
-/// `text` as comment lines of at most 100 columns.
+// `text` as comment lines of at most 100 columns.
 std::string comment_lines(std::string_view text, std::string_view indent) {
   constexpr std::size_t kColumns = 100;
   std::string out;
@@ -154,8 +154,8 @@ std::string sample_configuration() {
 
 namespace {
 
-/// "redis://user:password@host" has its password masked. A password with a comma has become two
-/// items of a variable's list.
+// "redis://user:password@host" has its password masked. A password with a comma has become two
+// items of a variable's list.
 void mask_url(std::vector<std::string>& addresses) {
   const std::size_t scheme = addresses.front().find("://");
   if (scheme == std::string::npos) return;

@@ -47,7 +47,7 @@ bool is_host(std::string_view text) {
                               "XYZ0123456789-._") == std::string_view::npos;
 }
 
-/// "host:port" as librdkafka reads it: a protocol may precede it, and the port may be left out.
+// "host:port" as librdkafka reads it: a protocol may precede it, and the port may be left out.
 bool is_broker(std::string_view text) {
   const std::size_t protocol = text.find("://");
   if (protocol != std::string_view::npos) text.remove_prefix(protocol + 3);
@@ -60,7 +60,7 @@ bool is_broker(std::string_view text) {
          is_host(text.substr(0, colon));
 }
 
-/// The names that a broker accepts.
+// The names that a broker accepts.
 bool is_topic(std::string_view name) {
   constexpr std::size_t kNameBytesMax = 249;
   return name.size() <= kNameBytesMax && name != "." && name != ".." &&

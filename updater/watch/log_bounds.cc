@@ -10,9 +10,9 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// Broker timestamps may be the producers'; an event's own time may be later than its message's.
+// Broker timestamps may be the producers'; an event's own time may be later than its message's.
 constexpr std::chrono::hours kTimestampSlack{1};
-/// By which factor the search for the log's newest message widens.
+// By which factor the search for the log's newest message widens.
 constexpr int kWider = 4;
 
 using BoundsByPartition = std::map<std::int32_t, Result<LogBounds>>;
@@ -42,8 +42,8 @@ class BoundsSearch {
   }
 
  private:
-  /// The offsets of the partitions with an answer. The others are settled: they are not queried any
-  /// more.
+  // The offsets of the partitions with an answer. The others are settled: they are not queried any
+  // more.
   kafka::Offsets settle(const Result<kafka::PartitionAnswers>& answers) {
     if (!answers.ok()) {
       for (const std::int32_t partition : open_) answers_.emplace(partition, answers.status());

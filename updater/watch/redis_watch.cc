@@ -12,7 +12,7 @@ constexpr std::chrono::seconds kInfoWithin{2};
 
 }  // namespace
 
-/// It keeps itself alive until it is complete.
+// It keeps itself alive until it is complete.
 class RedisWatch::Question final : public redis::Request {
  public:
   static std::shared_ptr<Question> make() {

@@ -30,7 +30,7 @@ std::set<std::int32_t> numbers_of(const std::set<kafka::TopicPartition>& partiti
   return numbers;
 }
 
-/// Kafka's answers about partitions of a topic, by partition instead of by number.
+// Kafka's answers about partitions of a topic, by partition instead of by number.
 template <typename Answer>
 std::map<kafka::TopicPartition, Answer> of_topic(kafka::TopicIndex topic,
                                                  std::map<std::int32_t, Answer> answers) {

@@ -52,8 +52,8 @@ void check(rd_kafka_resp_err_t code, const char* doing) {
   }
 }
 
-/// Asks until the broker answers without an error. A broker refuses for a moment what it is about
-/// to be able to do: it has just started, a coordinator moves, a topic is a second old.
+// Asks until the broker answers without an error. A broker refuses for a moment what it is about
+// to be able to do: it has just started, a coordinator moves, a topic is a second old.
 template <typename Ask>
 void ask(const char* doing, Ask ask_once) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(kTimeoutMs);
@@ -75,7 +75,7 @@ std::int64_t end_of(rd_kafka_t* handle, const std::string& topic, int partition)
   return high;
 }
 
-/// Sends an administrative request until it is answered without an error.
+// Sends an administrative request until it is answered without an error.
 template <typename Send>
 void ask_admin(const char* doing, rd_kafka_t* client, Send send) {
   ask(doing, [&] {

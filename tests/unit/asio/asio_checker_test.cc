@@ -22,7 +22,7 @@ using namespace std::chrono_literals;
 
 constexpr Candidate kNever[] = {{"never"}, {"other"}};
 
-/// A Checker over an empty store in memory, where campaign "never" is shown to nobody.
+// A Checker over an empty store in memory, where campaign "never" is shown to nobody.
 class AsioCheckerTest : public ::testing::Test {
  protected:
   static std::unique_ptr<Checker> make_checker() {

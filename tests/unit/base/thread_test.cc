@@ -21,7 +21,7 @@ namespace {
 
 constexpr int kHandlerRan = 42;
 
-/// What `body` sees on a thread of its own.
+// What `body` sees on a thread of its own.
 void on_thread(std::string_view name, std::function<void()> body, ThreadHook hook = {}) {
   auto started = start_thread(name, std::move(body), std::move(hook));
   ASSERT_TRUE(started.ok()) << started.status().text();

@@ -261,7 +261,7 @@ TEST(CheckAsync, SlowCallbackIsMeasuredAndSaid) {
   EXPECT_THAT(lines[0], testing::HasSubstr("callback"));
 }
 
-/// An event loop's queue.
+// An event loop's queue.
 class Loop {
  public:
   void post(std::function<void()> task) {

@@ -14,7 +14,7 @@ namespace {
 
 constexpr Candidate kCandidates[] = {{"c1"}, {"c2"}};
 
-/// An event-loop host: each answer starts the next check, until the Checker shuts down.
+// An event-loop host: each answer starts the next check, until the Checker shuts down.
 class Chain {
  public:
   explicit Chain(Checker& checker) : checker_(checker) {}

@@ -15,7 +15,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-/// A store that says of itself what the test says.
+// A store that says of itself what the test says.
 class ToldStore final : public Store {
  public:
   void get(std::string_view, Deadline, StoreCompletion& done) noexcept override {

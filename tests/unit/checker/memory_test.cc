@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::ptrdiff_t kAll = std::numeric_limits<std::ptrdiff_t>::max();
 
-/// 200 candidates of one user who is at the cap of the first.
+// 200 candidates of one user who is at the cap of the first.
 class OutOfMemory : public testing::TestWithParam<std::ptrdiff_t> {
  protected:
   OutOfMemory() {
@@ -30,7 +30,7 @@ class OutOfMemory : public testing::TestWithParam<std::ptrdiff_t> {
     rules_ = rule_set(std::move(rules));
   }
 
-  /// A Checker that has not been used yet, so that much has to be allocated.
+  // A Checker that has not been used yet, so that much has to be allocated.
   [[nodiscard]] ScriptedChecker world(bool fail_open) const {
     CheckerOptions options;
     options.fail_open = fail_open;
@@ -56,7 +56,7 @@ class OutOfMemory : public testing::TestWithParam<std::ptrdiff_t> {
     }
   }
 
-  /// Calls body() with one more allocation that succeeds each time, until none fails.
+  // Calls body() with one more allocation that succeeds each time, until none fails.
   template <typename Body>
   void with_each_allocation_failing(const Body& body) const {
     bool failed = true;

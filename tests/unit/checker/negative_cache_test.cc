@@ -78,7 +78,7 @@ TEST_F(NegativeCacheTest, StaysWithinItsBound) {
   EXPECT_GT(cache_.size(), 1000U);
 }
 
-/// Not the next power of two: each verdict costs memory that was counted on.
+// Not the next power of two: each verdict costs memory that was counted on.
 TEST_F(NegativeCacheTest, StaysWithinABoundThatIsNoPowerOfTwo) {
   NegativeCache cache({.verdicts_max = 600, .kept_for = 60s});
   const auto subject = cache.subject("u1", {}, 1);

@@ -16,7 +16,7 @@ using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::Not;
 
-/// A Checker that has answered: one user under the cap, one over it, one without an id.
+// A Checker that has answered: one user under the cap, one over it, one without an id.
 struct Scene {
   ScriptedChecker world;
 

@@ -16,7 +16,7 @@ namespace {
 
 constexpr Candidate kCandidates[] = {{"c1"}};
 
-/// Where it ended, once it has.
+// Where it ended, once it has.
 class Witness {
  public:
   template <typename T>
@@ -54,7 +54,7 @@ TEST(ReplacedRules, EndOnAThreadOfTheCheckerEvenWhereAResultIsTheLastToHoldThem)
   EXPECT_NE(ended_on, std::this_thread::get_id());
 }
 
-/// Each reload of a million rules would otherwise cost half a gigabyte.
+// Each reload of a million rules would otherwise cost half a gigabyte.
 TEST(ReplacedRules, EndWhereverTheyCameFrom) {
   const TemporaryDirectory directory;
   const std::string path = directory.file("rules.snapshot");

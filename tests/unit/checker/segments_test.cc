@@ -27,7 +27,7 @@ std::shared_ptr<const SegmentSet> stored(
   return std::move(builder).finish(version);
 }
 
-/// At most 1 of c1 a day; members of "vip" 5.
+// At most 1 of c1 a day; members of "vip" 5.
 std::shared_ptr<const RuleSet> one_a_day_vips_five() {
   Rule vip = sliding_rule("vip", "c1", 5);
   vip.segment = "vip";

@@ -21,7 +21,7 @@ ledger::Entry impression(std::uint32_t fingerprint, Instant time = kNow) {
           .fingerprint = fingerprint};
 }
 
-/// How many entries a user's empty ledger gets.
+// How many entries a user's empty ledger gets.
 std::size_t remembered(ShownEvents& shown, std::string_view user,
                        ShownEvents::Clock::time_point now = kStart) {
   ledger::Ledger ledger;

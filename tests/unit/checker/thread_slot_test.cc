@@ -44,7 +44,7 @@ TEST(ThreadSlot, IsUsedAgainWhenItsThreadHasEnded) {
   }
 }
 
-/// A destructor of the host's may run after the slot was given back, and check.
+// A destructor of the host's may run after the slot was given back, and check.
 TEST(ThreadSlot, AThreadThatEndsHasNone) {
   struct AsksAtTheEnd {
     std::size_t* seen = nullptr;
@@ -61,7 +61,7 @@ TEST(ThreadSlot, AThreadThatEndsHasNone) {
   EXPECT_EQ(seen, kNoSlot);
 }
 
-/// Threads with a slot, threads without one, and threads that take over a slot.
+// Threads with a slot, threads without one, and threads that take over a slot.
 TEST(Counters, LoseNothing) {
   constexpr int kRounds = 3;
   constexpr std::uint64_t kEach = 2'000;

@@ -20,7 +20,7 @@ Rule scoped_rule(Scope scope, std::string target, std::optional<std::uint32_t> l
   return rule;
 }
 
-/// Whether a check of one candidate, c1 with creative x, asks the store.
+// Whether a check of one candidate, c1 with creative x, asks the store.
 bool reads(std::vector<Rule> rules) {
   ScriptedChecker world;
   world.store->answer_at_once = StoreCode::kNotFound;

@@ -35,7 +35,7 @@ not an event
 {"user_id":"u1","campaign_id":"c1","timestamp":1700000000,"imp_id":"i1"}
 )";
 
-/// What the answer's first candidate says of one rule.
+// What the answer's first candidate says of one rule.
 json rule_of(const json& answer, const std::string& id) {
   for (const json& rule : answer["verdicts"][0]["rules"]) {
     if (rule["id"] == id) return rule;

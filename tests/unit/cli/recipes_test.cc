@@ -24,7 +24,7 @@ std::vector<json> json_lines(const std::string& text) {
   return lines;
 }
 
-/// Whether `actual` says everything that `expected` says; objects may say more.
+// Whether `actual` says everything that `expected` says; objects may say more.
 bool says(const json& actual, const json& expected) {
   if (expected.is_object()) {
     if (!actual.is_object()) return false;
@@ -43,7 +43,7 @@ bool says(const json& actual, const json& expected) {
   return actual == expected;
 }
 
-/// What a recipe has said so far: an answers block is about the latest of each.
+// What a recipe has said so far: an answers block is about the latest of each.
 struct Recipe {
   std::string rules;
   std::string events;

@@ -45,7 +45,7 @@ class CliSegments : public testing::Test {
     arguments.insert(arguments.end(), {"--segments", directory_.path()});
     return run(arguments, input);
   }
-  /// Whether c1 may be shown to the user, who has seen it once.
+  // Whether c1 may be shown to the user, who has seen it once.
   bool allowed(const std::string& user, const std::string& more = {}) const {
     const Ran ran =
         fcap({"check", "--rules", rules_.path(), "--events", events_.path()},

@@ -128,7 +128,7 @@ TEST(Printable, ControlCharactersDoNotReachTheTerminal) {
   EXPECT_EQ(cli::printable("caf\xC3\xA9 \xC2\x9B"), "caf\xC3\xA9 \\xc2\\x9b");
 }
 
-/// The settings that a command line gives.
+// The settings that a command line gives.
 cli::Settings settings_of(std::vector<const char*> words) {
   words.insert(words.begin(), "fcap");
   cli::Settings settings;

@@ -334,7 +334,7 @@ TEST(Simulate, PageThatCannotBeWrittenIsAnError) {
   EXPECT_THAT(ran.err, HasSubstr("--html: /nowhere/page.html"));
 }
 
-/// Heavy users' ledgers are trimmed on the way. Against a model that forgets nothing.
+// Heavy users' ledgers are trimmed on the way. Against a model that forgets nothing.
 TEST(Simulate, HeavyUsersAreJudgedAsIfNothingWereTrimmed) {
   const std::uint64_t seed = test_seed();
   SCOPED_TRACE("FCAP_TEST_SEED=" + std::to_string(seed));

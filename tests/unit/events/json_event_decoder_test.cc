@@ -11,7 +11,7 @@ namespace {
 
 class JsonEvent : public testing::Test {
  protected:
-  /// "ok", or the rejection and its member.
+  // "ok", or the rejection and its member.
   std::string decode(std::string_view message) {
     // An own allocation of just this size, so that a read beyond it is seen by ASan.
     const std::unique_ptr<char[]> exact(new char[message.size()]);
@@ -24,7 +24,7 @@ class JsonEvent : public testing::Test {
     return text;
   }
 
-  /// A message with these members besides, or instead of, the usual ones.
+  // A message with these members besides, or instead of, the usual ones.
   static std::string with(const std::string& members) {
     return R"({"user_id":"u1","campaign_id":"c1","timestamp":1700000000,"imp_id":"i1",)" + members +
            "}";

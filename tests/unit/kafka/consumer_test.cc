@@ -14,7 +14,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-/// Takes what it is given, and says nothing of where to begin.
+// Takes what it is given, and says nothing of where to begin.
 struct Undecided final : AssignmentListener {
   void on_assigning(std::vector<PartitionOffset>& partitions) override {
     assigned = !partitions.empty();

@@ -27,14 +27,14 @@ CompactOptions as_of(Instant now) {
   return {.retention = days{32}, .trim_now = now};
 }
 
-/// As many entries as asked for, an hour apart, the newest an hour ago.
+// As many entries as asked for, an hour apart, the newest an hour ago.
 std::vector<Entry> hourly(std::uint32_t count) {
   std::vector<Entry> entries;
   for (std::uint32_t i = 1; i <= count; ++i) entries.push_back(at(hours{i}, i));
   return entries;
 }
 
-/// Marks entries by their fingerprints.
+// Marks entries by their fingerprints.
 class Marks final : public KeepPolicy {
  public:
   explicit Marks(std::set<std::uint32_t> prints) : prints_(std::move(prints)) {}

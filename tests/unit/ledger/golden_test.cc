@@ -41,7 +41,7 @@ std::vector<Entry> mixed_history() {
           event("c457", "", EventType::kConversion, "imp-3", days{30})};
 }
 
-/// Twenty entries of one campaign, a millisecond apart.
+// Twenty entries of one campaign, a millisecond apart.
 std::vector<Entry> long_run() {
   std::vector<Entry> entries;
   for (std::uint32_t i = 0; i < 20; ++i) {
@@ -56,8 +56,8 @@ std::vector<Entry> long_run() {
 struct Golden {
   const char* what;
   std::vector<Entry> entries;
-  const char* appended;   ///< empty: not shown
-  const char* compacted;  ///< as much of it as is shown
+  const char* appended;   // empty: not shown
+  const char* compacted;  // as much of it as is shown
   std::size_t compacted_bytes;
 };
 

@@ -17,7 +17,7 @@ std::string compacted(const Ledger& ledger) {
   return compact(ledger, {}, {}).record;
 }
 
-/// Delivers a history in a random order, some of it again, and compacts whenever it feels like it.
+// Delivers a history in a random order, some of it again, and compacts whenever it feels like it.
 std::string delivered(std::mt19937_64& random, std::vector<Entry> history) {
   std::shuffle(history.begin(), history.end(), random);
   std::string record;
@@ -93,7 +93,7 @@ TEST(LedgerHistory, ErasureAppliesHoweverLateAnEntryArrives) {
   }
 }
 
-/// A ledger of random contents: entries, sometimes an erasure, sometimes a mark of a size trim.
+// A ledger of random contents: entries, sometimes an erasure, sometimes a mark of a size trim.
 Ledger random_ledger(std::mt19937_64& random, const testing::HistoryShape& shape) {
   std::string record = testing::tail_of(random_history(random, shape));
   const auto random_time = [&] {

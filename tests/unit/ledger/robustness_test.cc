@@ -12,7 +12,7 @@ using testing::decoded;
 using testing::entries_of;
 using testing::from_hex;
 
-/// Decodes bytes of any kind; what can be read must mean the same after compaction.
+// Decodes bytes of any kind; what can be read must mean the same after compaction.
 DecodeCode decode_and_check(std::string_view record) {
   Ledger ledger;
   const DecodeCode code = ledger.decode(record);

@@ -29,7 +29,7 @@ namespace {
 
 constexpr const char* kSlowName = "slow.invalid";
 
-/// A name service that answers for kSlowName once it is let.
+// A name service that answers for kSlowName once it is let.
 class SlowNames {
  public:
   void wait() {

@@ -27,7 +27,7 @@ TEST_F(StallWatchTest, WorkThatTakesLongIsSeenAtOnce) {
   EXPECT_EQ(watch_.cause(kStart + milliseconds{5}), Cause::kBusy);
 }
 
-/// What it kept waiting is found only in the round after it.
+// What it kept waiting is found only in the round after it.
 TEST_F(StallWatchTest, WorkThatTookLongIsRememberedForOneRound) {
   const TimePoint asleep = kStart + milliseconds{300};
   watch_.woke(asleep, TimePoint::min(), asleep);

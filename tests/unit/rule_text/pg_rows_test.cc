@@ -15,7 +15,7 @@ using std::chrono::hours;
 using std::chrono::milliseconds;
 using testing::HasSubstr;
 
-/// Changes to a row, by column.
+// Changes to a row, by column.
 using Changes = std::map<std::string_view, Cell>;
 
 template <std::size_t kColumns>

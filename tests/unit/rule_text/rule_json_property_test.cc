@@ -35,7 +35,7 @@ TEST(SnapshotProperty, EveryRuleSetIsReadBackAsItWasWritten) {
   }
 }
 
-/// A checksum can be right by intent; then the bytes below it may be anything.
+// A checksum can be right by intent; then the bytes below it may be anything.
 TEST(SnapshotProperty, AnyBytesUnderARightChecksumAreSafe) {
   RandomSpecs specs(test_seed());
   for (int round = 0; round < 2000; ++round) {

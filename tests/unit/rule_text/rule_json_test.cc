@@ -19,7 +19,7 @@ std::string failure_of(std::string_view json) {
   return parsed.status().text();
 }
 
-/// A file with one rule that has these members besides an id.
+// A file with one rule that has these members besides an id.
 std::string with_rule(const std::string& members) {
   return R"({"rules": [{"id": "r", )" + members + "}]}";
 }

@@ -102,7 +102,7 @@ TEST(Snapshot, KnowsWhichStateOfTheTablesItHolds) {
   EXPECT_EQ(read.value().changed_at, view.changed_at);
 }
 
-/// More than one piece of the file, and records that lie across the pieces.
+// More than one piece of the file, and records that lie across the pieces.
 TEST(Snapshot, ALargeOneIsReadBackAsItWasWritten) {
   const TemporaryDirectory directory;
   const std::string path = directory.file("rules.snapshot");

@@ -6,7 +6,7 @@
 
 #include "tests/unit/rules/rules_fixture.h"
 
-/// Counts every allocation of this test binary, and fails those that a test wants to fail.
+// Counts every allocation of this test binary, and fails those that a test wants to fail.
 namespace {
 std::atomic<std::size_t> allocations{0};
 std::atomic<std::ptrdiff_t> allowed{-1};  // how many more succeed; below zero: all
@@ -42,7 +42,7 @@ using namespace std::chrono_literals;  // NOLINT: durations read as in the rules
 
 constexpr std::string_view kUser = "a user with a long name, not a number";
 
-/// A scene in which every kind of memory is needed: all scopes, windows, segments and lives.
+// A scene in which every kind of memory is needed: all scopes, windows, segments and lives.
 class BusyScene {
  public:
   BusyScene() {

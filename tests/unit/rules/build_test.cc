@@ -6,7 +6,7 @@
 #include "rules/compiled_rules.h"
 #include "tests/unit/rules/rules_fixture.h"
 
-/// What RuleSet::build() refuses, warns of and stands.
+// What RuleSet::build() refuses, warns of and stands.
 namespace fcap::rules {
 namespace {
 

@@ -27,8 +27,8 @@ std::int64_t ms(Utc at) {
       .count();
 }
 
-/// Starts of units: that `start` is one, that `next` is the one after it, and both edges to the
-/// millisecond.
+// Starts of units: that `start` is one, that `next` is the one after it, and both edges to the
+// millisecond.
 void expect_unit(const Window& window, Utc start, Utc next) {
   SCOPED_TRACE(window.time_zone + " " + std::to_string(start.year) + "-" +
                std::to_string(start.month) + "-" + std::to_string(start.day));
@@ -163,7 +163,7 @@ TEST(CalendarZone, UnknownNameIsNotFound) {
   }
 }
 
-/// The table of one zone against the library itself, at random instants and at every change.
+// The table of one zone against the library itself, at random instants and at every change.
 TEST(CalendarZone, HoursAndDaysAgreeWithTheLibraryInEveryStretch) {
   const std::uint64_t seed = test_seed();
   std::cout << "FCAP_TEST_SEED=" << seed << "\n";

@@ -86,7 +86,7 @@ TEST(KeepNeeded, UnlimitedRulesNeedNothing) {
   EXPECT_EQ(kept_times(scene), Times{});
 }
 
-/// The size-trimmed record of a busy user, through the real compaction.
+// The size-trimmed record of a busy user, through the real compaction.
 class TrimmedRecord : public ::testing::Test {
  protected:
   void trim(Scene& scene, std::size_t record_bytes_max) {

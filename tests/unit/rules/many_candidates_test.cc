@@ -11,7 +11,7 @@ namespace {
 
 using namespace std::chrono_literals;  // NOLINT: durations read as in the rules
 
-/// 300 campaigns of as many advertisers, and a history over all of them.
+// 300 campaigns of as many advertisers, and a history over all of them.
 class ManyCandidates : public ::testing::Test {
  protected:
   static constexpr int kCampaigns = 300;
@@ -112,7 +112,7 @@ TEST_F(ManyCandidates, AnEvaluatorThatChangesRuleSetsAndUsersCarriesNothingOver)
   EXPECT_TRUE(judge(evaluator, keys)[0].allowed);
 }
 
-/// Candidates share what has been worked out for their advertisers, groups and user.
+// Candidates share what has been worked out for their advertisers, groups and user.
 TEST_F(ManyCandidates, WithFixedWindowsAreEligibleAtTheSameInstantTogetherAsAlone) {
   spec_.rules = {
       {.id = "a", .scope = Scope::kAdvertiser, .target = "*", .limit = 2, .window = fixed(10s)},

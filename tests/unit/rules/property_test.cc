@@ -10,9 +10,9 @@
 #include "tests/unit/rules/reference.h"
 #include "tests/unit/rules/rules_fixture.h"
 
-/// Random rule sets, histories and instants, compared with the reference. The world is small, so
-/// that rules meet: few campaigns, few windows, limits around the counts there are, and instants
-/// at the edges of windows. Re-run one with FCAP_TEST_SEED.
+// Random rule sets, histories and instants, compared with the reference. The world is small, so
+// that rules meet: few campaigns, few windows, limits around the counts there are, and instants
+// at the edges of windows. Re-run one with FCAP_TEST_SEED.
 namespace fcap::rules {
 namespace {
 
@@ -45,7 +45,7 @@ class RandomWorld {
   Window window();
   Rule rule(int number);
 
-  /// 2026-03-29T01:00Z, when Berlin's clocks go forward, give or take a few weeks.
+  // 2026-03-29T01:00Z, when Berlin's clocks go forward, give or take a few weeks.
   std::int64_t centre_ms_ = 1'774'746'000'000;
   std::mt19937_64 random_;
   reference::World world_;
@@ -114,7 +114,7 @@ Rule RandomWorld::rule(int number) {
   return rule;
 }
 
-/// Mostly close to the centre, sometimes exactly an edge of some entry's window.
+// Mostly close to the centre, sometimes exactly an edge of some entry's window.
 std::int64_t RandomWorld::instant() {
   if (!world_.events.empty() && one_in(2)) {
     const auto& event = world_.events[static_cast<std::size_t>(
@@ -195,8 +195,8 @@ void expect_same(const Explanation& explanation, const reference::Answer& expect
 
 constexpr std::string_view kUser = "u1";
 
-/// Who is in which segment, told in the two ways there are: some by the caller, some are stored,
-/// some both.
+// Who is in which segment, told in the two ways there are: some by the caller, some are stored,
+// some both.
 struct Told {
   std::vector<std::string_view> by_caller;
   std::shared_ptr<const SegmentSet> stored;
@@ -217,7 +217,7 @@ Told tell(const reference::World& world, std::mt19937_64& random) {
   return told;
 }
 
-/// One world, some instants, all candidates.
+// One world, some instants, all candidates.
 void compare_one(std::uint64_t seed) {
   SCOPED_TRACE("FCAP_TEST_SEED=" + std::to_string(seed));
   RandomWorld random(seed);

@@ -17,7 +17,7 @@ struct LocalMinute {
   std::int64_t local_minutes = 0;
 };
 
-/// Every minute of the tests' time with the local time that clocks show.
+// Every minute of the tests' time with the local time that clocks show.
 const std::vector<LocalMinute>& minutes_of(const std::string& zone_name) {
   static std::map<std::string, std::vector<LocalMinute>> zones;
   std::vector<LocalMinute>& minutes = zones[zone_name];
@@ -157,7 +157,7 @@ bool limit_ranks_before(const Rule& a, const Rule& b) {
   return limit_a != limit_b ? limit_a < limit_b : a.id < b.id;
 }
 
-/// Every rule that applies to the candidate at an instant.
+// Every rule that applies to the candidate at an instant.
 std::vector<Applied> applying(const World& world, const Candidate& candidate, std::int64_t at_ms) {
   std::vector<const Rule*> in_force;
   for (const Rule& rule : world.spec.rules) {
@@ -194,7 +194,7 @@ bool stands(const World& world, const Applied& applied, std::int64_t at_ms) {
   return applied.rule->limit && count_of(world, applied, at_ms) >= *applied.rule->limit;
 }
 
-/// All instants from `now` on at which an answer can change.
+// All instants from `now` on at which an answer can change.
 std::vector<std::int64_t> instants(const World& world, std::int64_t now_ms) {
   std::set<std::int64_t> all{now_ms};
   std::int64_t last_ms = now_ms;

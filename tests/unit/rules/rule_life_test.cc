@@ -2,7 +2,7 @@
 
 #include "tests/unit/rules/rules_fixture.h"
 
-/// Segments, defaults, starts and ends, fixed windows and incomplete records, one decision a test.
+// Segments, defaults, starts and ends, fixed windows and incomplete records, one decision a test.
 namespace fcap::rules {
 namespace {
 

@@ -18,7 +18,7 @@ std::shared_ptr<const SegmentSet> stored(const Members& members) {
   return std::move(builder).finish(1);
 }
 
-/// At most 1 of c1 an hour, 3 for "vip", 2 for "press"; two have been shown.
+// At most 1 of c1 an hour, 3 for "vip", 2 for "press"; two have been shown.
 class TwoShown : public Scene {
  public:
   TwoShown() {

@@ -37,7 +37,7 @@ std::vector<Campaign> items_of(const SharedList<Campaign>& list) {
   return {list.begin(), list.end()};
 }
 
-/// How many items of `list` are the very objects that `basis` holds.
+// How many items of `list` are the very objects that `basis` holds.
 std::size_t shared_items(const SharedList<Campaign>& list, const SharedList<Campaign>& basis) {
   std::vector<const Campaign*> held(basis.data(), basis.data() + basis.size());
   std::sort(held.begin(), held.end());
@@ -85,7 +85,7 @@ TEST(SharedList, ItemsThatComeAndGoUnshareTheirBlocksAlone) {
   EXPECT_GE(shared_items(second, first), items.size() - 3 * 64);
 }
 
-/// Whatever happens to the items, a list is what was put in, and outlives the one it shares with.
+// Whatever happens to the items, a list is what was put in, and outlives the one it shares with.
 TEST(SharedList, IsWhatWasPutInWhateverChanged) {
   std::mt19937_64 random(test_seed());
   const auto below = [&random](std::size_t bound) { return random() % bound; };

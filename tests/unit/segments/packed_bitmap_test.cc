@@ -14,7 +14,7 @@
 namespace fcap::segments {
 namespace {
 
-/// Asks about every number near a member or a boundary, and about some elsewhere.
+// Asks about every number near a member or a boundary, and about some elsewhere.
 void expect_same(const Roaring& reference, std::mt19937& random) {
   const PackedBitmap packed(reference);
   ASSERT_EQ(packed.size(), reference.cardinality());

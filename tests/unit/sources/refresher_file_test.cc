@@ -115,7 +115,7 @@ TEST_F(RefresherOnAFile, FollowsAReplacedFile) {
   EXPECT_TRUE(soon([&] { return current()->version() == 4; }));
 }
 
-/// A receiver that waits for its own reference to be the last one must get there.
+// A receiver that waits for its own reference to be the last one must get there.
 TEST_F(RefresherOnAFile, KeepsNoFormerSet) {
   publish(3, 2);
   ASSERT_TRUE(make(std::chrono::hours{1}).start(kPatience).ok());
@@ -126,8 +126,8 @@ TEST_F(RefresherOnAFile, KeepsNoFormerSet) {
   EXPECT_TRUE(soon([&] { return former.use_count() == 1; }));
 }
 
-/// Both sets are held at once while checks change over, so that a reload would take twice the
-/// memory.
+// Both sets are held at once while checks change over, so that a reload would take twice the
+// memory.
 TEST_F(RefresherOnAFile, AReloadSharesWhatHasNotChanged) {
   publish(3, 1000);
   ASSERT_TRUE(make(std::chrono::hours{1}).start(kPatience).ok());

@@ -267,7 +267,7 @@ class Compaction : public ::testing::Test {
     }
     return false;
   }
-  /// As the write path does it.
+  // As the write path does it.
   void write(Compactor& compactor, const std::string& key, std::uint32_t number) {
     struct Waiting final : StoreCompletion {
       void complete(const StoreOutcome& outcome) noexcept override {

@@ -12,7 +12,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// A topic that takes letters up to a size, or none.
+// A topic that takes letters up to a size, or none.
 class ScriptedTopic final : public DeadLetterSink {
  public:
   void send(const DeadLetter& letter, DeadLetterCompletion& done) noexcept override {

@@ -15,7 +15,7 @@ class Loop {
  public:
   Loop(Clock::duration others, Clock::duration step) : others_(others), step_(step) {}
 
-  /// The share of the time that is filled in; `each_turn` says what is live.
+  // The share of the time that is filled in; `each_turn` says what is live.
   template <typename EachTurn>
   double share_filled(Clock::duration time, EachTurn&& each_turn) {
     const Clock::time_point until = now_ + time;

@@ -17,7 +17,7 @@ using testing::FaultStore;
 
 constexpr Instant kNewest = instant_from_ms(1'700'000'000'000);
 
-/// A log that gives what it is told to.
+// A log that gives what it is told to.
 class ToldLog final : public GapLog {
  public:
   void read(std::uint64_t ticket, TopicPartition, std::int64_t from, std::int64_t to) override {
@@ -32,7 +32,7 @@ class ToldLog final : public GapLog {
     chunk.ticket = ticket_;
     return chunk;
   }
-  /// One message for each payload, from offset 10 on; the last ones of the stretch.
+  // One message for each payload, from offset 10 on; the last ones of the stretch.
   void tell(const std::vector<std::string>& payloads) {
     auto owner = std::make_shared<std::vector<std::string>>(payloads);
     Chunk chunk{.owner = owner, .end = true};

@@ -71,7 +71,7 @@ TEST_F(IntakeTest, HandsTheDecodersReasonOn) {
   EXPECT_EQ(intake_.classify("", clocks_), Fate::kReject);
 }
 
-/// Says what it was told to, whatever the message.
+// Says what it was told to, whatever the message.
 class ToldDecoder final : public events::EventDecoder {
  public:
   events::Decoded decode(const events::Message& message, std::vector<events::Event>& events,

@@ -9,7 +9,7 @@ LogPoint point(std::int64_t offset) {
   return {offset, -1, static_cast<std::uint64_t>(offset) * 1000};
 }
 
-/// Has found its message 6 again; what follows may be of any log.
+// Has found its message 6 again; what follows may be of any log.
 LogWatch looked_at() {
   LogWatch watch;
   watch.begin({.cluster = "c", .last = point(5)}, 6);

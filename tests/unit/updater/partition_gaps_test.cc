@@ -56,7 +56,7 @@ class PartitionGaps : public testing::PartitionSetFixture {
     partitions_->list_segments(all);
     return all;
   }
-  /// Fills the newest segment, which must be this one.
+  // Fills the newest segment, which must be this one.
   void fill(std::int64_t from, std::int64_t to) {
     ASSERT_EQ(segments().size(), 1U);
     const GapSegment segment = segments().front();

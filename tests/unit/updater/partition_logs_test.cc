@@ -6,7 +6,7 @@
 namespace fcap::updater {
 namespace {
 
-/// Logs that may be looked at; message n of a log named x has the payload "x<n>".
+// Logs that may be looked at; message n of a log named x has the payload "x<n>".
 class FakeLooks final : public LogLooks {
  public:
   void ask(Question question) override {
@@ -49,7 +49,7 @@ class PartitionLogs : public testing::PartitionSetFixture {
  protected:
   PartitionLogs() { set_.set_log_looks(&looks_); }
 
-  /// A mark of the log as it is now.
+  // A mark of the log as it is now.
   void set_known_mark(std::int64_t position) {
     MarkValue mark{.position = position, .log = {.cluster = looks_.cluster}};
     mark.log.last = looks_.point(position - 1);

@@ -26,7 +26,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-/// A directory of its own, removed at the end.
+// A directory of its own, removed at the end.
 class Directory {
  public:
   Directory() {
