@@ -59,6 +59,8 @@ struct RedisOptions {
   /// ACL user and password on the Sentinels, which have their own; empty: no AUTH is sent to them.
   std::string sentinel_user = {};
   std::string sentinel_password = {};
+  /// A file that holds it, instead of `sentinel_password`; may change as `password_file` may.
+  std::string sentinel_password_file = {};
   /// Refuse a server that is a replica; a process that writes sets this. With kSentinel a replica
   /// is always refused.
   bool master_only = false;

@@ -163,9 +163,9 @@ class Client::Impl {
     const auto changed = [this] {
       for (auto& thread : threads_) thread->wake();
     };
-    const auto tls = [this] { return shared_.credentials.current().tls; };
-    sentinels_ =
-        std::make_unique<Sentinels>(shared_.options, std::move(addresses), tls, report, changed);
+    const auto credentials = [this] { return shared_.credentials.current(); };
+    sentinels_ = std::make_unique<Sentinels>(shared_.options, std::move(addresses), credentials,
+                                             report, changed);
     shared_.sentinels = sentinels_.get();
   }
 

@@ -18,10 +18,11 @@ namespace {
 constexpr std::chrono::milliseconds kFilesEvery{5'000};
 constexpr std::size_t kPasswordBytesMax = 65'536;
 
-Result<std::string> read_password(const std::string& path) {
-  const auto unusable = [&path](const std::string& why) {
+// Of the option of that name, whose file this is.
+Result<std::string> read_password(const std::string& option, const std::string& path) {
+  const auto unusable = [&option, &path](const std::string& why) {
     return Status::error(StatusCode::kInvalidArgument,
-                         "redis password_file: \"" + path + "\": " + why);
+                         "redis " + option + ": \"" + path + "\": " + why);
   };
   std::ifstream file(path, std::ios::binary);
   if (!file) return unusable(std::generic_category().message(errno));
@@ -39,7 +40,8 @@ Status Credentials::start(const RedisOptions& options, OnLook on_look) {
   on_look_ = std::move(on_look);
   const RedisTls& tls = options.tls;
   for (const std::string& path :
-       {options.password_file, tls.ca_file, tls.ca_directory, tls.certificate_file, tls.key_file}) {
+       {options.password_file, options.sentinel_password_file, tls.ca_file, tls.ca_directory,
+        tls.certificate_file, tls.key_file}) {
     if (!path.empty()) files_.push_back(path);
   }
   stamps_ = stamps();
@@ -52,9 +54,15 @@ Status Credentials::start(const RedisOptions& options, OnLook on_look) {
 Status Credentials::read(Current& current) const {
   current.password = options_->password;
   if (!options_->password_file.empty()) {
-    auto password = read_password(options_->password_file);
+    auto password = read_password("password_file", options_->password_file);
     if (!password.ok()) return password.status();
     current.password = std::move(password).value();
+  }
+  current.sentinel_password = options_->sentinel_password;
+  if (!options_->sentinel_password_file.empty()) {
+    auto password = read_password("sentinel_password_file", options_->sentinel_password_file);
+    if (!password.ok()) return password.status();
+    current.sentinel_password = std::move(password).value();
   }
   if (!options_->tls.enabled) return {};
   auto context = tls::Context::create(options_->tls);
@@ -102,8 +110,9 @@ void Credentials::look() {
   stamps_ = std::move(found);
   {
     const std::lock_guard lock(mutex_);
-    if (!next.tls && next.password == current_.password) return;
+    const bool same = !next.tls && next.password == current_.password;
     current_ = std::move(next);
+    if (same) return;
   }
   generation_.fetch_add(1, std::memory_order_release);
   on_look_({});

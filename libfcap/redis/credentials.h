@@ -15,7 +15,7 @@
 
 namespace fcap::redis {
 
-/// What connections are made with: the password and the certificates. Those that come from files
+/// What connections are made with: the passwords and the certificates. Those that come from files
 /// are read again on a thread of their own when the files change.
 ///
 /// Thread safety: current(), generation() and look_soon() from any thread.
@@ -23,6 +23,7 @@ class Credentials {
  public:
   struct Current {
     std::string password;
+    std::string sentinel_password;
     std::shared_ptr<tls::Context> tls;  // null: plain
   };
   /// Something has changed (generation()), or, with a text, cannot be read: then what was read
@@ -40,7 +41,8 @@ class Credentials {
     const std::lock_guard lock(mutex_);
     return current_;
   }
-  /// Grows when current() changes.
+  /// Grows when current() changes, but for the password of Sentinels: a connection to one of them
+  /// is used as long as it lasts.
   [[nodiscard]] std::uint64_t generation() const noexcept {
     return generation_.load(std::memory_order_acquire);
   }

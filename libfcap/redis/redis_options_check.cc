@@ -79,8 +79,12 @@ Status check_accounts(const RedisOptions& options) {
   if (!options.password.empty() && !options.password_file.empty()) {
     return invalid("password and password_file: give one of them");
   }
-  if (!options.sentinel_user.empty() && options.sentinel_password.empty()) {
+  if (!options.sentinel_user.empty() && options.sentinel_password.empty() &&
+      options.sentinel_password_file.empty()) {
     return invalid("sentinel_user: is of no use without sentinel_password");
+  }
+  if (!options.sentinel_password.empty() && !options.sentinel_password_file.empty()) {
+    return invalid("sentinel_password and sentinel_password_file: give one of them");
   }
   return {};
 }

@@ -66,7 +66,8 @@ Status SentinelSession::open(const Endpoints& endpoints, const std::string& host
 
 Status SentinelSession::connect(const Endpoint& endpoint, const std::string& host,
                                 TimePoint until) {
-  if (Status opened = connection_.open(endpoint, tls_(), host); !opened.ok()) return opened;
+  if (Status opened = connection_.open(endpoint, credentials_().tls, host); !opened.ok())
+    return opened;
   bool output = true;
   for (bool connected = false; !connected; output = connection_.has_output()) {
     if (!wait(output, until).ok()) return unavailable(connection_.overdue());
@@ -78,12 +79,14 @@ Status SentinelSession::connect(const Endpoint& endpoint, const std::string& hos
 Result<Address> SentinelSession::ask_master(TimePoint until) {
   std::size_t replies = 1;
   std::string& output = connection_.output();
-  if (!std::exchange(greeted_, true) && !options_.sentinel_password.empty()) {
+  const std::string password =
+      std::exchange(greeted_, true) ? std::string() : credentials_().sentinel_password;
+  if (!password.empty()) {
     ++replies;
     if (options_.sentinel_user.empty()) {
-      append_command(output, {"AUTH", options_.sentinel_password});
+      append_command(output, {"AUTH", password});
     } else {
-      append_command(output, {"AUTH", options_.sentinel_user, options_.sentinel_password});
+      append_command(output, {"AUTH", options_.sentinel_user, password});
     }
   }
   append_command(output, {"SENTINEL", "GET-MASTER-ADDR-BY-NAME", options_.sentinel_master});

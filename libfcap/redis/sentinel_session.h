@@ -12,9 +12,9 @@
 #include <fcap/status.h>
 
 #include "redis/connection.h"
+#include "redis/credentials.h"
 #include "redis/reply.h"
 #include "redis/resolver.h"
-#include "tls/context.h"
 
 namespace fcap::redis {
 
@@ -29,12 +29,12 @@ namespace fcap::redis {
 class SentinelSession {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
-  /// What the next connection uses; null for a plain one.
-  using TlsNow = std::function<std::shared_ptr<tls::Context>()>;
+  /// What the next connection uses.
+  using CredentialsNow = std::function<Credentials::Current()>;
 
   /// Waits end at once when `stop_fd` is readable.
-  SentinelSession(const RedisOptions& options, TlsNow tls, int stop_fd)
-      : options_(options), tls_(std::move(tls)), stop_fd_(stop_fd) {}
+  SentinelSession(const RedisOptions& options, CredentialsNow credentials, int stop_fd)
+      : options_(options), credentials_(std::move(credentials)), stop_fd_(stop_fd) {}
 
   [[nodiscard]] bool is_open() const noexcept { return connection_.fd() >= 0; }
   /// Connects to the first of `endpoints` that takes a connection. By TLS, its certificate must be
@@ -53,7 +53,7 @@ class SentinelSession {
   [[nodiscard]] Status exchange(TimePoint until, std::size_t replies_expected);
 
   const RedisOptions& options_;
-  const TlsNow tls_;
+  const CredentialsNow credentials_;
   const int stop_fd_;
   bool greeted_ = false;
   Connection connection_{std::size_t{64} << 10U};

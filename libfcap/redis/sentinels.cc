@@ -26,7 +26,8 @@ std::string text_of(const Endpoints& endpoints) {
 }  // namespace
 
 Sentinels::Sentinels(const RedisOptions& options, std::vector<Address> sentinels,
-                     SentinelSession::TlsNow tls, Report report, std::function<void()> changed)
+                     SentinelSession::CredentialsNow credentials, Report report,
+                     std::function<void()> changed)
     : options_(options),
       sentinels_(std::move(sentinels)),
       report_(std::move(report)),
@@ -35,7 +36,7 @@ Sentinels::Sentinels(const RedisOptions& options, std::vector<Address> sentinels
           Clock::now().time_since_epoch().count() ^
           static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(this))))),
       stop_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-      session_(options, std::move(tls), stop_fd_),
+      session_(options, std::move(credentials), stop_fd_),
       resolver_(options.thread_started) {}
 
 Sentinels::~Sentinels() {

@@ -41,9 +41,10 @@ class Sentinels {
   using Report = std::function<void(LogLevel, const std::string&)>;
 
   /// `changed` is called on the thread when the Sentinels name another master than before.
-  /// `options` must outlive this. `tls` gives null where connections are plain.
+  /// `options` must outlive this.
   Sentinels(const RedisOptions& options, std::vector<Address> sentinels,
-            SentinelSession::TlsNow tls, Report report, std::function<void()> changed);
+            SentinelSession::CredentialsNow credentials, Report report,
+            std::function<void()> changed);
   /// Ends the thread promptly; no callback is called afterwards.
   ~Sentinels();
   Sentinels(const Sentinels&) = delete;

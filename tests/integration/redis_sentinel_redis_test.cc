@@ -1,4 +1,5 @@
 // A store that finds its master through Sentinels: real ones, with two replicas.
+#include <fstream>
 #include <thread>
 
 #include <gmock/gmock.h>
@@ -169,6 +170,40 @@ TEST_F(RedisBehindSentinels, SentinelsHaveTheirOwnAccounts) {
   asker.sentinel_password = "s";
   const auto client = connected(asker);
   EXPECT_TRUE(writes(*client, "k", "v"));
+}
+
+TEST_F(RedisBehindSentinels, AChangedPasswordOfTheSentinelsIsReadFromItsFile) {
+  const auto set_user = [&](const std::vector<std::string>& rules) {
+    for (int node = RedisSentinels::kFirstSentinel; node < RedisSentinels::kNodes; ++node) {
+      std::vector<std::string> words = {"ACL", "SETUSER", "asker"};
+      words.insert(words.end(), rules.begin(), rules.end());
+      EXPECT_EQ(servers_->command(node, words), "OK");
+    }
+  };
+  const testing::TemporaryDirectory directory;
+  RedisOptions asker = options();
+  asker.sentinel_user = "asker";
+  asker.sentinel_password_file = (directory.path() / "password").string();
+  const auto write = [&](const std::string& password) {
+    std::ofstream(asker.sentinel_password_file) << password << "\n";
+  };
+  set_user({"on", ">one", "+sentinel|get-master-addr-by-name"});
+  write("one");
+  const auto client = connected(asker);
+  EXPECT_TRUE(writes(*client, "k", "v"));
+
+  // Their connections end with the password that they were made with.
+  write("two");
+  set_user({">two", "<one"});
+  int ended = 0;
+  for (int node = RedisSentinels::kFirstSentinel; node < RedisSentinels::kNodes; ++node) {
+    ended += std::stoi(servers_->command(node, {"CLIENT", "KILL", "USER", "asker"}));
+  }
+  EXPECT_GE(ended, 1);
+  const int former = servers_->master();
+  servers_->kill(former);
+  ASSERT_GE(servers_->wait_for_other_master(former), 0);
+  EXPECT_TRUE(writes(*client, "k", "w"));
 }
 
 TEST_F(RedisBehindSentinels, AClientIsDestroyedWhileNoSentinelAnswers) {

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 
 #include "support/redis_clients.h"
 #include "support/redis_server.h"
@@ -19,13 +18,6 @@ using redis::Client;
 using testing::RedisServer;
 using testing::wait_until;
 
-// Each client has a thread of its own, of which ThreadSanitizer has its own opinion.
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-constexpr std::size_t kClients = 200;
-#else
-constexpr std::size_t kClients = 1'000;
-#endif
-
 // How many connections Redis has accepted since it was started.
 long long accepted(const RedisServer& redis) {
   const std::string stats = redis.command({"INFO", "stats"});
@@ -35,10 +27,8 @@ long long accepted(const RedisServer& redis) {
 
 TEST(RedisStorm, AThousandClientsComeBackAfterARestart) {
   if (!RedisServer::available()) GTEST_SKIP() << "redis-server or redis-cli is missing";
-  rlimit files = {};
-  getrlimit(RLIMIT_NOFILE, &files);
-  files.rlim_cur = files.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &files);
+  constexpr std::size_t kClients = testing::kClientsOfAStorm;
+  testing::allow_all_descriptors();
   RedisServer redis;
   RedisOptions options;
   options.addresses = {redis.address()};

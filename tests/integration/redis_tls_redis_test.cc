@@ -193,11 +193,13 @@ TEST_F(RedisTlsTest, ThreadsOfOneClientShareTheirSessions) {
   EXPECT_EQ(count(*client, "tls_resumed"), before + 4) << before;
 }
 
-TEST_F(RedisTlsTest, ManyClientsComeBackWithTheirSessions) {
-  constexpr std::size_t kClients = 200;
+TEST_F(RedisTlsTest, AThousandClientsComeBackWithTheirSessions) {
+  testing::allow_all_descriptors();
+  constexpr std::size_t kClients = testing::kClientsOfAStorm;
   std::vector<std::unique_ptr<redis::Client>> clients;
   for (std::size_t i = 0; i < kClients; ++i) clients.push_back(connected(options()));
   redis_->server().command({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"});
+  EXPECT_EQ(redis_->server().command({"PING"}), "PONG");
   for (const auto& client : clients) {
     ASSERT_TRUE(wait_until([&] { return count(*client, "tls_handshakes") >= 2; }));
     ASSERT_TRUE(wait_until([&] { return client->connected(); })) << client->last_error();

@@ -17,10 +17,15 @@ RedisOptions redis_options(const Settings& settings, LogCallback log) {
   // Compaction mends records that have grown beyond what a check would read.
   options.value_bytes_max = std::size_t{64} << 20U;
   options.io_threads = static_cast<std::size_t>(settings.redis.io_threads);
-  const auto file = settings.secret_files.find("redis.password");
-  if (file != settings.secret_files.end() && options.password == settings.redis.password) {
+  const auto& files = settings.secret_files;
+  const auto file = files.find("redis.password");
+  if (file != files.end() && options.password == settings.redis.password) {
     options.password.clear();
     options.password_file = file->second;
+  }
+  if (const auto found = files.find("redis.sentinel_password"); found != files.end()) {
+    options.sentinel_password.clear();
+    options.sentinel_password_file = found->second;
   }
   options.log = std::move(log);
   // A slow Redis is not a dead one. Closing a connection loses the answers to what Redis has

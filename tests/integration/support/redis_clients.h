@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <fcap/redis_options.h>
 
@@ -56,6 +57,22 @@ class RedisCall final : public redis::Request {
  private:
   std::binary_semaphore done_{0};
 };
+
+/// How many clients come back at once. Each has a thread of its own, of which the sanitizers cannot
+/// carry as many.
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+inline constexpr std::size_t kClientsOfAStorm = 200;
+#else
+inline constexpr std::size_t kClientsOfAStorm = 1'000;
+#endif
+
+/// As many open files as the system allows this process.
+inline void allow_all_descriptors() {
+  rlimit files = {};
+  getrlimit(RLIMIT_NOFILE, &files);
+  files.rlim_cur = files.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &files);
+}
 
 /// Options under which recoveries come quickly. The timeouts are for a busy machine: where a test
 /// is about one of them, it sets it.
