@@ -94,7 +94,7 @@ void DirectConnection::exchange(std::string_view key, TimePoint deadline, StoreC
   };
   returned_.broken = true;
   // What has come unasked must not be taken for the answer.
-  if (!connection_.receive(on_reply).ok()) return;
+  if (!connection_.receive(on_reply).ok() || !connection_.nothing_left().ok()) return;
   append_command(connection_.output(), {"GET", key});
   asked = true;
   if (!connection_.flush().ok() || connection_.has_output()) return;

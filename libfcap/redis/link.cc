@@ -256,7 +256,7 @@ void Link::on_event(bool readable, bool writable, TimePoint now) {
 bool Link::receive(TimePoint now) {
   std::size_t answered_then = pipeline_.answered();
   pipeline_.note_progress(now);
-  const Status received = connection_.receive([&](const Reply& reply) {
+  Status received = connection_.receive([&](const Reply& reply) {
     const bool expected = pipeline_.on_reply(reply);
     if (expected && pipeline_.answered() - answered_then >= kAnswersBeforeSending) {
       answered_then = pipeline_.answered();
@@ -264,6 +264,7 @@ bool Link::receive(TimePoint now) {
     }
     return expected;
   });
+  if (received.ok() && pipeline_.in_flight() == 0) received = connection_.nothing_left();
   if (!after_replies(now)) return false;
   if (!received.ok()) fail_connection(received.text(), now);
   return received.ok();

@@ -1,8 +1,13 @@
 // The transport against peers that are no Redis. It tells, drops them, and goes on.
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <functional>
+#include <optional>
 #include <random>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -66,6 +71,9 @@ void say(int fd, std::string_view text) {
 constexpr std::string_view kGreeted =
     "*1\r\n$6\r\nmaster\r\n-ERR This instance has cluster support disabled\r\n+PONG\r\n";
 
+// Its clock, for TIME, is nobody's concern here.
+constexpr std::string_view kLooked = "*1\r\n$6\r\nmaster\r\n*2\r\n$1\r\n1\r\n$1\r\n0\r\n";
+
 // Waits until something has arrived; whether the other side has not closed.
 bool hear(int fd) {
   char bytes[4096];
@@ -119,6 +127,108 @@ TEST(RedisHostilePeer, RandomBytesNeverCrashIt) {
     Call({"GET", "k"}, milliseconds{5}).on(*client.value());
     return peer.accepted >= 40;
   })) << peer.accepted;
+}
+
+// Treats each connection on a thread of its own; gives its number, from 0 on. The first one is the
+// I/O thread's, the others are callers'.
+class CrowdedPeer {
+ public:
+  explicit CrowdedPeer(std::function<void(int, int)> treat)
+      : listener_(testing::listen_on_loopback()), treat_(std::move(treat)) {
+    thread_ = std::thread([this] {
+      for (int number = 0;; ++number) {
+        const int fd = ::accept4(listener_.fd, nullptr, nullptr, SOCK_CLOEXEC);
+        if (fd < 0) return;
+        ++accepted;
+        treating_.emplace_back([this, fd, number] {
+          treat_(fd, number);
+          ::close(fd);
+        });
+      }
+    });
+  }
+  /// After the client has gone, and its connections with it.
+  ~CrowdedPeer() {
+    ::shutdown(listener_.fd, SHUT_RDWR);
+    thread_.join();
+    treating_.clear();
+    ::close(listener_.fd);
+  }
+  CrowdedPeer(const CrowdedPeer&) = delete;
+  CrowdedPeer& operator=(const CrowdedPeer&) = delete;
+
+  [[nodiscard]] std::string address() const {
+    return "127.0.0.1:" + std::to_string(listener_.port);
+  }
+  std::atomic<int> accepted{0};
+
+ private:
+  testing::Listener listener_;
+  std::function<void(int, int)> treat_;
+  std::vector<std::jthread> treating_;
+  std::thread thread_;
+};
+
+void behave_as_a_link_expects(int fd) {
+  hear(fd);
+  say(fd, kGreeted);
+  hear(fd);
+  say(fd, kLooked);
+  while (hear(fd)) continue;
+}
+
+struct ReadNow final : StoreCompletion {
+  void complete(const StoreOutcome& outcome) noexcept override {
+    code = outcome.code;
+    record = outcome.record;
+  }
+  std::optional<StoreCode> code;
+  std::string record;
+};
+
+bool read(Client& client, ReadNow& done, milliseconds time) {
+  return client.read("k", std::chrono::steady_clock::now() + time, done);
+}
+
+constexpr std::string_view kHalf = "$5\r\nfir";
+constexpr std::string_view kOtherHalfAndAnAnswer = "st\r\n$6\r\nsecond\r\n";
+
+TEST(RedisHostilePeer, HalfAReplyThatNobodyAskedForIsNoCallersAnswer) {
+  CrowdedPeer peer([](int fd, int number) {
+    if (number == 0) return behave_as_a_link_expects(fd);
+    hear(fd);
+    say(fd, std::string(kGreeted) + std::string(kHalf));
+    if (hear(fd)) say(fd, kOtherHalfAndAnAnswer);
+    while (hear(fd)) continue;
+  });
+  const auto client = testing::connected(quick_options(peer.address()));
+  std::vector<std::string> given;
+  EXPECT_TRUE(wait_until([&] {
+    ReadNow done;
+    if (read(*client, done, milliseconds{30'000})) given.push_back(done.record);
+    return peer.accepted >= 10;
+  })) << peer.accepted;
+  EXPECT_TRUE(given.empty()) << given.front();
+}
+
+TEST(RedisHostilePeer, HalfAReplyThatNobodyAskedForIsNoRequestsAnswer) {
+  FakePeer peer([](int fd) {
+    hear(fd);
+    say(fd, std::string(kGreeted) + std::string(kHalf));
+    if (hear(fd)) say(fd, kOtherHalfAndAnAnswer);
+    while (hear(fd)) continue;
+  });
+  RedisOptions options = quick_options(peer.address());
+  options.stale_reset = std::chrono::minutes{5};
+  const auto client = Client::create(options);
+  ASSERT_TRUE(client.ok());
+  std::vector<std::string> given;
+  EXPECT_TRUE(wait_until([&] {
+    Call call({"GET", "k"}, milliseconds{20});
+    if (call.on(*client.value()).code == TransportCode::kOk) given.push_back(call.text);
+    return peer.accepted >= 10;
+  })) << peer.accepted;
+  EXPECT_TRUE(given.empty()) << given.front();
 }
 
 TEST(RedisHostilePeer, APeerThatNeverAnswersCostsTheConnectTimeoutOnly) {
