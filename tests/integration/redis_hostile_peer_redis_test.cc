@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -18,6 +19,20 @@
 #include "redis/client.h"
 #include "support/redis_clients.h"
 #include "support/tcp_proxy.h"
+
+namespace {
+
+// How long this thread is held up before it sends.
+thread_local std::chrono::milliseconds held_up_for{0};
+
+}  // namespace
+
+// In place of the C library's, for all of this program.
+extern "C" ssize_t send(int fd, const void* bytes, std::size_t count, int flags) {
+  std::this_thread::sleep_for(held_up_for);
+  static auto* const real = reinterpret_cast<decltype(::send)*>(::dlsym(RTLD_NEXT, "send"));
+  return real(fd, bytes, count, flags);
+}
 
 namespace fcap {
 namespace {
@@ -229,6 +244,33 @@ TEST(RedisHostilePeer, HalfAReplyThatNobodyAskedForIsNoRequestsAnswer) {
     return peer.accepted >= 10;
   })) << peer.accepted;
   EXPECT_TRUE(given.empty()) << given.front();
+}
+
+TEST(RedisHostilePeer, ACallerThatWasHeldUpBlamesNoServer) {
+  CrowdedPeer peer([](int fd, int number) {
+    if (number == 0) return behave_as_a_link_expects(fd);
+    hear(fd);
+    say(fd, kGreeted);
+    while (hear(fd)) continue;
+  });
+  RedisOptions options = quick_options(peer.address());
+  options.direct_connections = 1;
+  options.breaker_failures = 1;
+  options.stale_reset = milliseconds{10};
+  const auto client = testing::connected(options);
+  const auto read_late = [&](milliseconds time) {
+    ReadNow done;
+    EXPECT_TRUE(wait_until([&] { return read(*client, done, time); }));
+    EXPECT_EQ(done.code, StoreCode::kTimeout);
+  };
+  held_up_for = milliseconds{200};
+  read_late(milliseconds{100});
+  held_up_for = milliseconds{0};
+  // The I/O thread has taken the connection back, and made another in its place.
+  EXPECT_TRUE(wait_until([&] { return peer.accepted >= 3; }));
+  EXPECT_EQ(client->health().breaker_openings, 0U) << client->last_error();
+  read_late(milliseconds{100});
+  EXPECT_TRUE(wait_until([&] { return client->health().breaker_openings == 1; }));
 }
 
 TEST(RedisHostilePeer, APeerThatNeverAnswersCostsTheConnectTimeoutOnly) {
