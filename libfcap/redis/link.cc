@@ -378,7 +378,8 @@ void Link::note_failures(std::size_t count, TimePoint now) {
 void Link::serve_direct(TimePoint now) {
   if (!direct_) return;
   const DirectConnections::Met met = direct_->service(now);
-  if (met.answers != 0) {
+  // What was answered before the breaker opened says nothing of the server as it is now.
+  if (met.answers != 0 && breaker_.state() == Breaker::State::kClosed) {
     breaker_.on_success(met.answers, now);
     update_gate();
   }

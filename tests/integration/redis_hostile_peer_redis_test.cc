@@ -273,6 +273,36 @@ TEST(RedisHostilePeer, ACallerThatWasHeldUpBlamesNoServer) {
   EXPECT_TRUE(wait_until([&] { return client->health().breaker_openings == 1; }));
 }
 
+TEST(RedisHostilePeer, WhatWasAnsweredBeforeTheBreakerOpenedDoesNotCloseIt) {
+  std::atomic<int> heard{0};
+  CrowdedPeer peer([&](int fd, int number) {
+    hear(fd);
+    say(fd, kGreeted);
+    if (number == 0 && hear(fd)) say(fd, kLooked);
+    while (hear(fd)) {
+      if (number == 0) {
+        ++heard;
+      } else {
+        say(fd, "$1\r\nv\r\n");
+      }
+    }
+  });
+  RedisOptions options = quick_options(peer.address());
+  options.breaker_failures = 1;
+  options.stale_reset = std::chrono::minutes{5};
+  const auto client = testing::connected(options);
+  ReadNow done;
+  EXPECT_TRUE(wait_until([&] { return read(*client, done, milliseconds{30'000}); }));
+  Call unanswered({"GET", "k"}, milliseconds{20});
+  client->submit(unanswered);
+  for (int i = 0; i < 5; ++i) (void)read(*client, done, milliseconds{30'000});
+  EXPECT_EQ(unanswered.wait().code, TransportCode::kTimeout);
+  // The PINGs by which an open breaker asks.
+  EXPECT_TRUE(wait_until([&] { return heard >= 10; })) << heard;
+  EXPECT_TRUE(client->health().breaker_open);
+  EXPECT_EQ(client->health().breaker_openings, 1U);
+}
+
 TEST(RedisHostilePeer, APeerThatNeverAnswersCostsTheConnectTimeoutOnly) {
   FakePeer peer([](int fd) {
     while (hear(fd)) continue;
