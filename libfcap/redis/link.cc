@@ -114,6 +114,7 @@ Link::TimePoint Link::next_time() const noexcept {
 
 void Link::shut_down() {
   close_connection();
+  if (direct_) direct_->shut_down(std::chrono::steady_clock::now());
   state_ = State::kResting;
   state_until_ = TimePoint::max();
   pipeline_.abandon_sent(TransportCode::kUnavailable);
