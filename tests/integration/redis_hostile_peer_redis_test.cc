@@ -17,6 +17,7 @@
 #include <fcap/redis_options.h>
 
 #include "redis/client.h"
+#include "redis/sentinel_session.h"
 #include "support/redis_clients.h"
 #include "support/tcp_proxy.h"
 
@@ -70,6 +71,7 @@ class FakePeer {
   [[nodiscard]] std::string address() const {
     return "127.0.0.1:" + std::to_string(listener_.port);
   }
+  [[nodiscard]] int port() const { return listener_.port; }
   std::atomic<int> accepted{0};
 
  private:
@@ -301,6 +303,41 @@ TEST(RedisHostilePeer, WhatWasAnsweredBeforeTheBreakerOpenedDoesNotCloseIt) {
   EXPECT_TRUE(wait_until([&] { return heard >= 10; })) << heard;
   EXPECT_TRUE(client->health().breaker_open);
   EXPECT_EQ(client->health().breaker_openings, 1U);
+}
+
+// A name may have an address that nothing comes back from.
+TEST(RedisHostilePeer, ASentinelsAddressThatDoesNotAnswerLeavesTimeForTheNext) {
+  const auto endpoint_of = [](int port) {
+    return redis::numeric_endpoints({.text = {},
+                                     .host = "127.0.0.1",
+                                     .port = static_cast<std::uint16_t>(port),
+                                     .path = {}})
+        .front();
+  };
+  // With one connection that nobody accepts, its queue is full.
+  const testing::Listener silent = testing::listen_on_loopback();
+  ASSERT_EQ(::listen(silent.fd, 0), 0);
+  const redis::Endpoint nowhere = endpoint_of(silent.port);
+  const int first = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  ASSERT_EQ(
+      ::connect(first, reinterpret_cast<const sockaddr*>(&nowhere.storage), nowhere.length_bytes),
+      0);
+  FakePeer sentinel([](int fd) {
+    hear(fd);
+    say(fd, "*2\r\n$9\r\n127.0.0.1\r\n$4\r\n6379\r\n");
+  });
+  const RedisOptions options;
+  redis::SentinelSession session(
+      options, [] { return nullptr; }, -1);
+  const auto within = [](milliseconds time) { return std::chrono::steady_clock::now() + time; };
+  EXPECT_FALSE(session.open({nowhere}, "", within(milliseconds{100})).ok());
+  const auto until = within(milliseconds{6'000});
+  const Status opened = session.open({nowhere, endpoint_of(sentinel.port())}, "", until);
+  EXPECT_TRUE(opened.ok()) << opened.text();
+  const auto master = session.ask_master(until);
+  EXPECT_TRUE(master.ok()) << master.status().text();
+  session.close();
+  for (const int fd : {first, silent.fd}) ::close(fd);
 }
 
 TEST(RedisHostilePeer, APeerThatNeverAnswersCostsTheConnectTimeoutOnly) {
