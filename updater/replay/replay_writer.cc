@@ -46,7 +46,11 @@ ReplayWriter::ReplayWriter(Store& store, const ReplayWriteOptions& options, LogC
 
 void ReplayWriter::Task::complete(const StoreOutcome& outcome) noexcept {
   code = outcome.code;
-  if (!writing) record.assign(outcome.record);
+  if (!writing) {
+    record.assign(outcome.record);
+    foreign = code == StoreCode::kTooLarge ||
+              (code == StoreCode::kServerError && outcome.text.starts_with("WRONGTYPE"));
+  }
   writer->one_ended(*this, outcome);
 }
 
@@ -124,6 +128,8 @@ void ReplayWriter::go_on(Task& task, Instant trim_now, ReplayCounts& counts) {
     was_written(task, counts);
   } else if (task.code == StoreCode::kOk || task.code == StoreCode::kNotFound) {
     was_read(task, trim_now, counts);
+  } else if (task.foreign) {
+    done(task, {.records_unreadable = 1}, counts);
   } else {
     failed(task, counts);
   }

@@ -75,6 +75,8 @@ class ReplayWriter {
     bool writing = false;
     // A write whose outcome is unknown may have added these.
     bool maybe_added = false;
+    // What was read is no record, and will not become one by reading it again.
+    bool foreign = false;
     StoreCode code = StoreCode::kOk;
     std::string record;
     std::string desired;
