@@ -186,6 +186,22 @@ TEST_F(ReplayWriterTest, AKeyThatHoldsNoRecordIsNotWaitedFor) {
   write_both();
 }
 
+TEST_F(ReplayWriterTest, ABotsRecordStaysWithinABound) {
+  constexpr int kEvents = 60'000;
+  constexpr std::size_t kBytesMax = 16 * kDefaultRecordBytesMax;
+  for (int i = 0; i < kEvents; ++i) add("bot", "i" + std::to_string(i), kNowMs - kEvents + i);
+  (void)write();
+  const std::string once = store_.records().at("p:{bot}").bytes;
+  EXPECT_LE(once.size(), kBytesMax);
+  ledger::Ledger found;
+  ASSERT_EQ(found.decode(once), ledger::DecodeCode::kOk);
+  EXPECT_EQ(found.newest(), instant_from_ms(kNowMs - 1));
+  EXPECT_TRUE(found.complete_since().has_value());
+  for (int i = 0; i < kEvents; ++i) add("bot", "i" + std::to_string(i), kNowMs - kEvents + i);
+  EXPECT_EQ(write().records_changed, 0U);
+  EXPECT_EQ(store_.records().at("p:{bot}").bytes, once);
+}
+
 TEST_F(ReplayWriterTest, FaultsAreTriedAgainAndCountedOnce) {
   SCOPED_TRACE(::testing::Message() << "FCAP_TEST_SEED=" << test_seed(kSeed));
   std::mt19937_64 random(test_seed(kSeed));
