@@ -74,6 +74,12 @@ class Connection {
     return {};
   }
 
+  /// Between receive() and the next request, when every answer has come: fails if there is part of
+  /// a reply, which would become the beginning of the next answer.
+  [[nodiscard]] Status nothing_left() const {
+    return unparsed().empty() ? Status{} : unexpected_reply();
+  }
+
  private:
   static constexpr int kRoundsMax = 16;  // so that deadlines are checked in between
   static constexpr std::size_t kInputBytesMin = std::size_t{64} << 10U;

@@ -53,9 +53,8 @@ bool DirectConnection::try_take() noexcept {
 
 bool DirectConnection::read(std::string_view key, TimePoint deadline,
                             StoreCompletion& done) noexcept {
-  const auto begun = Clock::now();
   // If it begins to stop after this, interrupt() finds the connection taken.
-  if (shared_.direct_stopping.load() || begun >= deadline) {
+  if (shared_.direct_stopping.load() || Clock::now() >= deadline) {
     give_back(true);
     return false;
   }
@@ -71,7 +70,6 @@ bool DirectConnection::read(std::string_view key, TimePoint deadline,
   } else if (outcome == Outcome::kLate) {
     shared_.timeouts.fetch_add(1, std::memory_order_relaxed);
     returned_.late = true;
-    returned_.failed = deadline - begun >= Pipeline::kFairTime;
   }
   give_back(outcome == Outcome::kAnswered && !returned_.broken && returned_.error.empty());
   if (outcome == Outcome::kLate) done.complete({.code = StoreCode::kTimeout});
@@ -94,10 +92,11 @@ void DirectConnection::exchange(std::string_view key, TimePoint deadline, StoreC
   };
   returned_.broken = true;
   // What has come unasked must not be taken for the answer.
-  if (!connection_.receive(on_reply).ok()) return;
+  if (!connection_.receive(on_reply).ok() || !connection_.nothing_left().ok()) return;
   append_command(connection_.output(), {"GET", key});
   asked = true;
   if (!connection_.flush().ok() || connection_.has_output()) return;
+  const TimePoint asked_at = Clock::now();
   bool in_time = true;
   bool received = true;
   while (received && in_time && outcome == Outcome::kNone) {
@@ -105,7 +104,11 @@ void DirectConnection::exchange(std::string_view key, TimePoint deadline, StoreC
     // After the deadline too: this thread may have been kept from what has been there in time.
     received = connection_.receive(on_reply).ok();
   }
-  if (received && outcome == Outcome::kNone) outcome = Outcome::kLate;
+  if (received && outcome == Outcome::kNone) {
+    outcome = Outcome::kLate;
+    // Not if this thread was held up before it could ask.
+    returned_.failed = deadline - asked_at >= Pipeline::kFairTime;
+  }
   returned_.broken = !received;
 }
 

@@ -50,6 +50,11 @@ class alignas(64) DirectConnection final : public EventHandler {
   void retire(TimePoint now);
   /// Wakes up a caller who has it. After retire().
   void interrupt() noexcept;
+  /// At the end, when no caller has it: closes it, though its last one may not have been seen off.
+  void shut_down(TimePoint now) {
+    endpoint_.reset();
+    close(now);
+  }
   /// Does what is due. Returns how many failures of the server callers have met.
   [[nodiscard]] std::size_t service(TimePoint now);
   [[nodiscard]] TimePoint next_time() const noexcept;

@@ -78,6 +78,10 @@ DirectConnections::TimePoint DirectConnections::next_time() const noexcept {
   return next;
 }
 
+void DirectConnections::shut_down(TimePoint now) {
+  for (const auto& connection : connections_) connection->shut_down(now);
+}
+
 void DirectConnections::close_descriptors() noexcept {
   for (const auto& connection : connections_) connection->close_descriptor();
 }

@@ -38,6 +38,8 @@ class DirectConnections {
   };
   [[nodiscard]] Met service(TimePoint now);
   [[nodiscard]] TimePoint next_time() const noexcept;
+  /// At the end, when no caller has one any more.
+  void shut_down(TimePoint now);
   void close_descriptors() noexcept;
 
  private:

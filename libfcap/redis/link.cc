@@ -114,6 +114,7 @@ Link::TimePoint Link::next_time() const noexcept {
 
 void Link::shut_down() {
   close_connection();
+  if (direct_) direct_->shut_down(std::chrono::steady_clock::now());
   state_ = State::kResting;
   state_until_ = TimePoint::max();
   pipeline_.abandon_sent(TransportCode::kUnavailable);
@@ -256,7 +257,7 @@ void Link::on_event(bool readable, bool writable, TimePoint now) {
 bool Link::receive(TimePoint now) {
   std::size_t answered_then = pipeline_.answered();
   pipeline_.note_progress(now);
-  const Status received = connection_.receive([&](const Reply& reply) {
+  Status received = connection_.receive([&](const Reply& reply) {
     const bool expected = pipeline_.on_reply(reply);
     if (expected && pipeline_.answered() - answered_then >= kAnswersBeforeSending) {
       answered_then = pipeline_.answered();
@@ -264,6 +265,7 @@ bool Link::receive(TimePoint now) {
     }
     return expected;
   });
+  if (received.ok() && pipeline_.in_flight() == 0) received = connection_.nothing_left();
   if (!after_replies(now)) return false;
   if (!received.ok()) fail_connection(received.text(), now);
   return received.ok();
@@ -377,7 +379,8 @@ void Link::note_failures(std::size_t count, TimePoint now) {
 void Link::serve_direct(TimePoint now) {
   if (!direct_) return;
   const DirectConnections::Met met = direct_->service(now);
-  if (met.answers != 0) {
+  // What was answered before the breaker opened says nothing of the server as it is now.
+  if (met.answers != 0 && breaker_.state() == Breaker::State::kClosed) {
     breaker_.on_success(met.answers, now);
     update_gate();
   }

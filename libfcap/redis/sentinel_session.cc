@@ -55,8 +55,11 @@ Result<Address> read_master_address(const Reply& reply, std::string_view master)
 
 Status SentinelSession::open(const Endpoints& endpoints, const std::string& host, TimePoint until) {
   Status last = unavailable("the name has no address");
+  auto left = static_cast<TimePoint::rep>(endpoints.size());
   for (const Endpoint& endpoint : endpoints) {
-    last = connect(endpoint, host, until);
+    // The first may not answer: the remaining time is divided among the remaining ones.
+    const TimePoint now = std::chrono::steady_clock::now();
+    last = connect(endpoint, host, now + (until - now) / left--);
     if (last.ok()) break;
     close();
   }

@@ -1,16 +1,38 @@
 // TLS towards a real Redis, with certificates that the test makes: what works, and what each
 // mistake is called.
+#include <atomic>
 #include <cerrno>
 #include <csignal>
+#include <semaphore>
 #include <thread>
 
+#include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <openssl/err.h>
+#include <openssl/ssl.h>
 
 #include "support/redis_clients.h"
 #include "support/tcp_proxy.h"
 #include "support/tls_redis.h"
+
+namespace {
+
+std::atomic<int> streams{0};
+
+}  // namespace
+
+// In place of OpenSSL's, for all of this program: they count.
+extern "C" SSL* SSL_new(SSL_CTX* context) {
+  ++streams;
+  static auto* const real = reinterpret_cast<decltype(::SSL_new)*>(::dlsym(RTLD_NEXT, "SSL_new"));
+  return real(context);
+}
+extern "C" void SSL_free(SSL* ssl) {
+  if (ssl != nullptr) --streams;
+  static auto* const real = reinterpret_cast<decltype(::SSL_free)*>(::dlsym(RTLD_NEXT, "SSL_free"));
+  real(ssl);
+}
 
 namespace fcap {
 namespace {
@@ -93,6 +115,44 @@ TEST_F(RedisTlsTest, ManyRequestsAtATimeComeBackInOrder) {
   }
   callers.clear();
   EXPECT_EQ(wrong, 0);
+}
+
+// Keeps the I/O thread in its callback.
+class HoldingCall final : public redis::Request {
+ public:
+  HoldingCall() {
+    redis::append_command(wire, {"PING"});
+    deadline = std::chrono::steady_clock::now() + 30s;
+  }
+  void on_reply(std::uint32_t /*index*/, const redis::Reply& /*reply*/) noexcept override {}
+  void on_done(redis::TransportCode /*code*/) noexcept override {
+    begun.release();
+    go_on.acquire();
+  }
+  std::binary_semaphore begun{0};
+  std::binary_semaphore go_on{0};
+};
+
+TEST_F(RedisTlsTest, NothingStaysOfADirectConnectionThatComesBackAtTheEnd) {
+  struct Ignored final : StoreCompletion {
+    void complete(const StoreOutcome& /*outcome*/) noexcept override {}
+  } done;
+  redis_->server().command({"LPUSH", "k", "an error is for the I/O thread to tell"});
+  const int before = streams;
+  auto client = connected(options());
+  const auto read = [&] { return client->read("k", std::chrono::steady_clock::now() + 30s, done); };
+  EXPECT_TRUE(wait_until([&] { return read(); }));
+  EXPECT_EQ(Call({"PING"}).on(*client).text, "PONG");  // and it is idle again
+  HoldingCall held;
+  client->submit(held);
+  held.begun.acquire();
+  EXPECT_TRUE(read());
+  std::jthread releasing([&] {
+    std::this_thread::sleep_for(100ms);
+    held.go_on.release();
+  });
+  client.reset();
+  EXPECT_EQ(streams, before);
 }
 
 TEST_F(RedisTlsTest, NamesAndAddressesAreVerified) {

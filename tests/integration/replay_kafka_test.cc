@@ -1,6 +1,7 @@
 // Replay from a real Kafka into a real Redis: complete, repeatable, and gentle.
 #include <chrono>
 #include <cstdlib>
+#include <future>
 #include <sstream>
 #include <stop_token>
 #include <string>
@@ -62,7 +63,7 @@ class ReplayTest : public testing::KafkaTest {
     return made;
   }
 
-  ReplaySummary replay(const ReplayOptions& wanted) {
+  ReplaySummary replay(const ReplayOptions& wanted, const std::stop_token& stop = {}) {
     updater::ReplayParts parts;
     parts.store = store_.get();
     parts.decoder = decoder_.get();
@@ -70,7 +71,7 @@ class ReplayTest : public testing::KafkaTest {
     parts.progress = [this](const updater::ReplayProgress& p) { progress_.push_back(p); };
     auto made = Replay::create(wanted, parts);
     EXPECT_TRUE(made.ok()) << made.status().text();
-    auto summary = made.value()->run({});
+    auto summary = made.value()->run(stop);
     EXPECT_TRUE(summary.ok()) << summary.status().text();
     return summary.ok() ? summary.value() : ReplaySummary{};
   }
@@ -214,6 +215,29 @@ TEST_F(ReplayTest, KeepsToItsRangeAndPartitions) {
   ReplayOptions unknown = options();
   unknown.partitions = {kPartitions};
   EXPECT_EQ(failure_of(unknown), StatusCode::kInvalidArgument);
+}
+
+// A partition's last offset is a mark of its transaction, so that only its end tells that there is
+// nothing more to come; the end is told once, between messages of the other partitions.
+TEST_F(ReplayTest, APartitionThatEndsWhileOthersGoOnHasEnded) {
+  producer_ = std::make_unique<KafkaProducer>(kafka->brokers(), topic_);
+  producer_->begin_transaction();
+  produce(20, 0);
+  produce(20, 1);
+  produce(40'000, 2);
+  producer_->commit_transaction();
+  // The broker ends a transaction a little later than it says.
+  ASSERT_TRUE(
+      testing::wait_until([&] { return kafka->end_sum(topic_, kPartitions) == 40'040 + 3; }));
+  ReplayOptions wanted = options();
+  wanted.batch_messages_max = 20;
+  std::stop_source stop;
+  auto replayed = std::async(std::launch::async, [&] { return replay(wanted, stop.get_token()); });
+  if (replayed.wait_for(std::chrono::seconds{60}) != std::future_status::ready) stop.request_stop();
+  const ReplaySummary summary = replayed.get();
+  EXPECT_EQ(summary.end, ReplaySummary::End::kComplete);
+  EXPECT_EQ(summary.messages_read, 40'040U);
+  EXPECT_TRUE(expected_.compare(*store_).none());
 }
 
 TEST_F(ReplayTest, StopsAboveTheMemoryMarkAndGoesOnFromThere) {

@@ -7,12 +7,6 @@
 #include "rules/keep_needed.h"
 
 namespace fcap::updater {
-namespace {
-
-// How many times its bound a record may have while it is not known what rules need of it.
-constexpr std::size_t kUntrimmedFactor = 16;
-
-}  // namespace
 
 RecordCompactor::RecordCompactor(Store& store, const Options& options,
                                  std::function<std::optional<Instant>()> trim_now, Metrics& metrics,
@@ -108,11 +102,8 @@ void RecordCompactor::rewrite(Job& job) {
   options.trim_now = trim_now_().value_or(Instant{});
   const bool trim_size = rules_ != nullptr || options_.trim_without_rules;
   // While rules have not come, it is not known what must stay; but not without any bound.
-  options.record_bytes_max = options_.record_bytes_max;
-  if (!trim_size) {
-    options.record_bytes_max =
-        kUntrimmedFactor * std::min(options_.record_bytes_max, SIZE_MAX / kUntrimmedFactor);
-  }
+  options.record_bytes_max =
+      trim_size ? options_.record_bytes_max : untrimmed_bytes_max(options_.record_bytes_max);
   std::optional<rules::KeepNeeded> keep;
   if (rules_) options.keep = &keep.emplace(rules_);
   ledger::Compacted compacted = ledger::compact(ledger_, job.record, options);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
@@ -21,6 +22,13 @@
 #include "updater/metrics/metrics.h"
 
 namespace fcap::updater {
+
+/// How long a record may become while it is not known what rules need of it, where compaction would
+/// leave `record_bytes_max`.
+[[nodiscard]] constexpr std::size_t untrimmed_bytes_max(std::size_t record_bytes_max) noexcept {
+  constexpr std::size_t kFactor = 16;
+  return kFactor * std::min(record_bytes_max, SIZE_MAX / kFactor);
+}
 
 /// Rewrites records: reads one, merges and trims it, and puts it back if nothing but appends has
 /// changed it meanwhile. Several at a time, none waits for another. It knows no queue; its callers

@@ -112,6 +112,7 @@ ReplayOptions replay_options(const Settings& settings, const ReplayFlags& flags)
   options.consumer.group_instance_id.clear();
   options.intake = std::move(live.intake);
   options.write.retention = settings.ledger.retention;
+  options.write.record_bytes_max = static_cast<std::size_t>(settings.ledger.record_bytes_max);
   options.write.deadline = settings.pipeline.redis_deadline;
   options.write.backoff_min = settings.pipeline.retry_backoff_min;
   options.write.backoff_max = settings.pipeline.retry_backoff_max;

@@ -232,7 +232,6 @@ bool Replay::step(const std::stop_token& stop) {
   const bool enough = coalescer_.events() >= options_.collected_events_max;
   if (!enough && more_wait && options_.messages_per_second <= 0) return true;
   if (!write_collected(stop)) return false;
-  note_ends();
   finish_partitions();
   return true;
 }
@@ -254,6 +253,12 @@ bool Replay::collect(const std::stop_token& stop) {
     }
     if (!take(*message, clocks, stop)) return false;
     collected_to_[message->partition] = message->offset + 1;
+  }
+  // The last offsets of a range may not exist (compaction, transaction markers): then the end of
+  // the partition tells that there is nothing more to come. It is told once.
+  for (const auto& [partition, end] : consumer_->ends_reached()) {
+    const Span& span = spans_.at(partition.number);
+    if (end >= span.end) collected_to_[partition.number] = span.end;
   }
   return true;
 }
@@ -295,15 +300,6 @@ bool Replay::take(const rd_kafka_message_t& message, const IntakeClocks& clocks,
     }
     if (!intake_.more()) return true;
     fate = intake_.classify_next(clocks);
-  }
-}
-
-void Replay::note_ends() {
-  // The last offsets of a range may not exist (compaction, transaction markers): then the end of
-  // the partition tells that there is nothing more to come.
-  for (const auto& [partition, end] : consumer_->ends_reached()) {
-    Span& span = spans_[partition.number];
-    if (end >= span.end) span.next = std::max(span.next, span.end);
   }
 }
 

@@ -138,7 +138,6 @@ class Replay {
   bool begin_again();
   bool take(const rd_kafka_message_t& message, const IntakeClocks& clocks,
             const std::stop_token& stop);
-  void note_ends();
   void finish_partitions();
   [[nodiscard]] bool all_done() const;
   void throttle(const std::stop_token& stop);

@@ -1,7 +1,6 @@
 #include "updater/replay/replay_writer.h"
 
 #include <algorithm>
-#include <limits>
 #include <thread>
 #include <utility>
 
@@ -9,6 +8,7 @@
 
 #include "base/time_text.h"
 #include "ledger/encode.h"
+#include "updater/compaction/record_compactor.h"
 #include "updater/pipeline/store_failure.h"
 
 namespace fcap::updater {
@@ -46,7 +46,11 @@ ReplayWriter::ReplayWriter(Store& store, const ReplayWriteOptions& options, LogC
 
 void ReplayWriter::Task::complete(const StoreOutcome& outcome) noexcept {
   code = outcome.code;
-  if (!writing) record.assign(outcome.record);
+  if (!writing) {
+    record.assign(outcome.record);
+    foreign = code == StoreCode::kTooLarge ||
+              (code == StoreCode::kServerError && outcome.text.starts_with("WRONGTYPE"));
+  }
   writer->one_ended(*this, outcome);
 }
 
@@ -124,6 +128,8 @@ void ReplayWriter::go_on(Task& task, Instant trim_now, ReplayCounts& counts) {
     was_written(task, counts);
   } else if (task.code == StoreCode::kOk || task.code == StoreCode::kNotFound) {
     was_read(task, trim_now, counts);
+  } else if (task.foreign) {
+    done(task, {.records_unreadable = 1}, counts);
   } else {
     failed(task, counts);
   }
@@ -193,15 +199,15 @@ void ReplayWriter::was_read(Task& task, Instant trim_now, ReplayCounts& counts) 
   ReplayCounts found;
   const std::string tail = missing_of(task, found);
   if (tail.empty()) return done(task, found, counts);
-  // Compact from the start: a replay fills records that may not be written again for weeks. Nothing
-  // is trimmed for size here; compaction does that, because it knows what rules need.
+  // Compact from the start: a replay fills records that may not be written again for weeks. What
+  // rules need is known to compaction only, which trims to the size wanted.
   std::string whole(record);
   whole += tail;
   (void)ledger_.decode(whole);  // what was decoded, and what this version encoded
   ledger::CompactOptions compact;
   compact.retention = options_.retention;
   compact.trim_now = trim_now;
-  compact.record_bytes_max = std::numeric_limits<std::size_t>::max();
+  compact.record_bytes_max = untrimmed_bytes_max(options_.record_bytes_max);
   task.desired = ledger::compact(ledger_, whole, compact).record;
   if (task.desired.empty()) return done(task, found, counts);
   task.counts = found;

@@ -42,6 +42,8 @@ struct ReplayCounts {
 
 struct ReplayWriteOptions {
   std::chrono::milliseconds retention = kDefaultRetention;
+  /// What compaction leaves of a record; a replay leaves more (untrimmed_bytes_max()).
+  std::size_t record_bytes_max = kDefaultRecordBytesMax;
   std::chrono::milliseconds deadline{2000};
   std::chrono::milliseconds backoff_min{20};
   std::chrono::milliseconds backoff_max{2000};
@@ -75,6 +77,8 @@ class ReplayWriter {
     bool writing = false;
     // A write whose outcome is unknown may have added these.
     bool maybe_added = false;
+    // What was read is no record, and will not become one by reading it again.
+    bool foreign = false;
     StoreCode code = StoreCode::kOk;
     std::string record;
     std::string desired;

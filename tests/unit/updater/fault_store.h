@@ -29,6 +29,7 @@ class FaultStore final : public Store {
 
   void get(std::string_view key, Deadline, StoreCompletion& done) noexcept override {
     enqueue([this, key = std::string(key), &done](Fault fault) {
+      if (key == unreadable_key) return done.complete({unreadable_code, {}, 0, refusal});
       if (fault != Fault::kNone) return done.complete({code_of(fault), {}, 0, text_of(fault)});
       const auto found = records_.find(key);
       if (found == records_.end()) return done.complete({StoreCode::kNotFound, {}, 0, {}});
@@ -156,6 +157,9 @@ class FaultStore final : public Store {
   /// Appends to this key are answered with this error.
   std::string refused_key;
   std::string refusal;
+  /// Reads of this key are answered with this code, and with `refusal`.
+  std::string unreadable_key;
+  StoreCode unreadable_code = StoreCode::kServerError;
 
  private:
   using Operation = std::function<void(Fault)>;

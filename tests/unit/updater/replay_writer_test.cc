@@ -161,6 +161,47 @@ TEST_F(ReplayWriterTest, AnUnreadableRecordIsLeftAlone) {
   EXPECT_EQ(store_.records()["p:{u}"].bytes, "\x01\x7f");
 }
 
+TEST_F(ReplayWriterTest, AKeyThatHoldsNoRecordIsNotWaitedFor) {
+  store_.unreadable_key = "p:{u}";
+  const auto write_both = [this] {
+    add("u", "i", kNowMs);
+    add("another", "i", kNowMs);
+    std::stop_source stop;
+    // Where it is read again and again, this is what ends it.
+    std::size_t reads = 0;
+    store_.next_fault = [stop, reads]() mutable {
+      if (++reads == 30) stop.request_stop();
+      return Fault::kNone;
+    };
+    ReplayCounts counts;
+    EXPECT_TRUE(writer_.write(coalescer_, instant_from_ms(kNowMs), stop.get_token(), counts));
+    EXPECT_EQ(counts.records_unreadable, 1U);
+    EXPECT_EQ(counts.added + counts.already_there, 1U);
+    EXPECT_EQ(counts.retries, 0U);
+  };
+  store_.refusal = "WRONGTYPE Operation against a key holding the wrong kind of value";
+  write_both();
+  store_.unreadable_code = StoreCode::kTooLarge;
+  store_.refusal = "GET: the value is longer than this client reads";
+  write_both();
+}
+
+TEST_F(ReplayWriterTest, ABotsRecordStaysWithinABound) {
+  constexpr int kEvents = 60'000;
+  constexpr std::size_t kBytesMax = 16 * kDefaultRecordBytesMax;
+  for (int i = 0; i < kEvents; ++i) add("bot", "i" + std::to_string(i), kNowMs - kEvents + i);
+  (void)write();
+  const std::string once = store_.records().at("p:{bot}").bytes;
+  EXPECT_LE(once.size(), kBytesMax);
+  ledger::Ledger found;
+  ASSERT_EQ(found.decode(once), ledger::DecodeCode::kOk);
+  EXPECT_EQ(found.newest(), instant_from_ms(kNowMs - 1));
+  EXPECT_TRUE(found.complete_since().has_value());
+  for (int i = 0; i < kEvents; ++i) add("bot", "i" + std::to_string(i), kNowMs - kEvents + i);
+  EXPECT_EQ(write().records_changed, 0U);
+  EXPECT_EQ(store_.records().at("p:{bot}").bytes, once);
+}
+
 TEST_F(ReplayWriterTest, FaultsAreTriedAgainAndCountedOnce) {
   SCOPED_TRACE(::testing::Message() << "FCAP_TEST_SEED=" << test_seed(kSeed));
   std::mt19937_64 random(test_seed(kSeed));
