@@ -57,23 +57,33 @@ void Pipeline::write(std::string& wire) {
   }
 }
 
-// The GETs at the front of the queue, as one command.
+// The GETs at the front of the queue, as one command. Reads of one key that follow each other, as
+// those of a page with several slots do, become one: it has not been sent, so what it finds is no
+// older than what each of them would find. Only neighbours are compared, since looking for a key
+// among all of a group costs more than most reads save.
 void Pipeline::write_gets(std::string& wire) {
   const std::size_t first = sent_.size();
-  while (!waiting_.empty() && sent_.size() - first < options_.mget_keys_max) {
-    const Entry entry = waiting_.front();
-    if (entry.request != nullptr && entry.request->form != Request::Form::kGetKey) break;
+  std::size_t keys = 0;
+  while (!waiting_.empty()) {
+    Entry entry = waiting_.front();
+    if (entry.request != nullptr) {
+      if (entry.request->form != Request::Form::kGetKey) break;
+      entry.joins = keys != 0 && entry.request->wire == sent_[sent_.size() - 1].request->wire;
+      if (!entry.joins && keys == options_.mget_keys_max) break;
+      keys += entry.joins ? 0 : 1;
+      sent_.push_back(entry);
+    }
     waiting_.pop_front();
-    if (entry.request != nullptr) sent_.push_back(entry);
   }
-  const std::size_t keys = sent_.size() - first;
   if (keys == 1) {
     append_command(wire, {"GET", sent_[first].request->wire});
     return;
   }
   append_word_count(wire, keys + 1);
   append_word(wire, "MGET");
-  for (std::size_t i = first; i < sent_.size(); ++i) append_word(wire, sent_[i].request->wire);
+  for (std::size_t i = first; i < sent_.size(); ++i) {
+    if (!sent_[i].joins) append_word(wire, sent_[i].request->wire);
+  }
   sent_[first].mget_keys = static_cast<std::uint32_t>(keys);
 }
 
@@ -81,7 +91,7 @@ bool Pipeline::on_reply(const Reply& reply) {
   if (sent_.empty()) return false;
   if (sent_.front().mget_keys > 1) return on_mget_reply(reply);
   if (!sent_.front().is_own) note_error(reply);
-  on_entry_reply(reply);
+  on_get_reply(reply);
   return true;
 }
 
@@ -96,7 +106,9 @@ bool Pipeline::on_mget_reply(const Reply& reply) {
     } else {
       note_error(reply);
     }
-    for (std::size_t i = 0; i < keys; ++i) {
+    std::size_t keys_left = keys;
+    while (keys_left != 0 || (!sent_.empty() && sent_.front().joins)) {
+      if (!sent_.front().joins) --keys_left;
       if (refused && sent_.front().request != nullptr) {
         waiting_.push_back(sent_.front());
         waiting_[waiting_.size() - 1].mget_keys = 1;
@@ -108,8 +120,15 @@ bool Pipeline::on_mget_reply(const Reply& reply) {
     return true;
   }
   if (reply.kind != Reply::Kind::kArray || reply.elements.size() != keys) return false;
-  for (const Reply& element : reply.elements) on_entry_reply(element);
+  for (const Reply& element : reply.elements) on_get_reply(element);
   return true;
+}
+
+// One reply for the entry at the front and for those that have joined its read.
+void Pipeline::on_get_reply(const Reply& reply) {
+  do {
+    on_entry_reply(reply);
+  } while (!sent_.empty() && sent_.front().joins);
 }
 
 // One reply for the entry at the front.

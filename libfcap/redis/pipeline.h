@@ -109,7 +109,8 @@ class Pipeline {
     TimePoint deadline;
     std::uint32_t commands = 0;
     std::uint32_t commands_left = 0;
-    std::uint32_t mget_keys = 1;  // of a group's first entry: how many entries share the reply
+    std::uint32_t mget_keys = 1;  // of a group's first entry: how many keys the command has
+    bool joins = false;           // it takes the answer to the read of the entry before it
     bool is_own = false;
     bool is_patient = false;
     bool is_fair = true;  // whether the server is to blame when it expires
@@ -117,6 +118,7 @@ class Pipeline {
 
   void write_gets(std::string& wire);
   bool on_mget_reply(const Reply& reply);
+  void on_get_reply(const Reply& reply);
   void on_entry_reply(const Reply& reply);
   void note_error(const Reply& reply);
   void finish(const Entry& entry, TransportCode code);

@@ -345,6 +345,57 @@ TEST_F(MgetPipelineTest, NoMoreKeysThanAllowedShareACommand) {
   EXPECT_TRUE(wire.ends_with("*2\r\n$3\r\nGET\r\n$1\r\n6\r\n")) << wire;
 }
 
+TEST_F(MgetPipelineTest, NeighbouringReadsOfOneKeyAreOneRead) {
+  Recorder a = get("a");
+  Recorder late = get("b", milliseconds{1});
+  Recorder b = get("b");
+  Recorder again = get("b");
+  Recorder c = get("c");
+  Recorder d = get("d");
+  for (Recorder* request : {&a, &late, &b, &again, &c, &d}) add(*request);
+  EXPECT_EQ(written(),
+            "*4\r\n$4\r\nMGET\r\n$1\r\na\r\n$1\r\nb\r\n$1\r\nc\r\n"
+            "*2\r\n$3\r\nGET\r\n$1\r\nd\r\n");
+  pipeline_.expire(kStart + milliseconds{1});
+  const std::vector<Reply> values = {text("A"), text("B"), text("C")};
+  EXPECT_TRUE(pipeline_.on_reply({Reply::Kind::kArray, 0, {}, values}));
+  EXPECT_TRUE(late.replies.empty());
+  for (const Recorder* request : {&b, &again}) {
+    EXPECT_EQ(request->replies, Texts{"B"});
+    EXPECT_EQ(request->done, done_ok);
+  }
+  EXPECT_EQ(c.replies, Texts{"C"});
+  EXPECT_TRUE(d.replies.empty());
+  EXPECT_TRUE(pipeline_.on_reply(text("D")));
+  EXPECT_EQ(d.replies, Texts{"D"});
+  EXPECT_EQ(operations_, 0U);
+}
+
+TEST_F(MgetPipelineTest, AReadDoesNotJoinOneThatIsOnItsWay) {
+  Recorder before = get("a");
+  Recorder joined = get("a");
+  add(before);
+  add(joined);
+  EXPECT_EQ(written(), "*2\r\n$3\r\nGET\r\n$1\r\na\r\n");
+  Recorder after = get("a");
+  add(after);
+  EXPECT_EQ(written(), "*2\r\n$3\r\nGET\r\n$1\r\na\r\n");
+  EXPECT_TRUE(pipeline_.on_reply(text("old")));
+  EXPECT_EQ(before.replies, Texts{"old"});
+  EXPECT_EQ(joined.replies, Texts{"old"});
+  EXPECT_TRUE(after.replies.empty());
+  EXPECT_TRUE(pipeline_.on_reply(text("new")));
+  EXPECT_EQ(after.replies, Texts{"new"});
+}
+
+TEST_F(MgetPipelineTest, AReadDoesNotJoinOneAcrossAWrite) {
+  Recorder before = get("a");
+  Recorder write("<append>");
+  Recorder after = get("a");
+  for (Recorder* request : {&before, &write, &after}) add(*request);
+  EXPECT_EQ(written(), "*2\r\n$3\r\nGET\r\n$1\r\na\r\n<append>*2\r\n$3\r\nGET\r\n$1\r\na\r\n");
+}
+
 TEST_F(MgetPipelineTest, ATombstoneInsideAGroupSwallowsItsElementOnly) {
   Recorder a = get("a");
   Recorder late = get("late", milliseconds{1});
@@ -401,6 +452,22 @@ TEST_F(MgetPipelineTest, AServerThatRefusesMgetGetsPlainGetsFromThenOn) {
     EXPECT_EQ(a.replies, Texts{"A"});
     EXPECT_EQ(c.replies, Texts{"C"});
   }
+}
+
+TEST_F(MgetPipelineTest, ReadsThatHadJoinedAreSentAgainWhenMgetIsRefused) {
+  Recorder a = get("a");
+  Recorder b = get("b");
+  Recorder again = get("b");
+  for (Recorder* request : {&a, &b, &again}) add(*request);
+  written();
+  EXPECT_TRUE(pipeline_.on_reply(error("CROSSSLOT Keys don't hash")));
+  EXPECT_EQ(written(), "*2\r\n$3\r\nGET\r\n$1\r\na\r\n*2\r\n$3\r\nGET\r\n$1\r\nb\r\n");
+  EXPECT_TRUE(pipeline_.on_reply(text("A")));
+  EXPECT_TRUE(pipeline_.on_reply(text("B")));
+  EXPECT_EQ(a.replies, Texts{"A"});
+  EXPECT_EQ(b.replies, Texts{"B"});
+  EXPECT_EQ(again.replies, Texts{"B"});
+  EXPECT_EQ(operations_, 0U);
 }
 
 TEST_F(MgetPipelineTest, AnAnswerOfTheWrongShapeIsRefused) {
