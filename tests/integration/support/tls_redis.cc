@@ -8,7 +8,6 @@
 #include "base/file_handle.h"
 
 namespace fcap::testing {
-namespace {
 
 int free_port() {
   const base::FileHandle socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -22,8 +21,6 @@ int free_port() {
   }
   return ntohs(address.sin_port);
 }
-
-}  // namespace
 
 TlsRedis::TlsRedis(const std::string& ca_file, const Certificate& certificate) {
   // Another process may take the port before Redis does.

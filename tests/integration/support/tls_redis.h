@@ -7,6 +7,9 @@
 
 namespace fcap::testing {
 
+/// A port that nobody listens on, for now.
+int free_port();
+
 /// A Redis that listens for TLS, too, on a port of its own. Its plain port stays, for tests to look
 /// behind the scenes.
 class TlsRedis {
