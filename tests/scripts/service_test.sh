@@ -11,7 +11,7 @@ passed=0 failed=0
 
 cleanup() {
   local kind
-  for kind in redis postgres kafka redis-cluster redis-sentinel; do
+  for kind in redis postgres kafka redis-sentinel; do
     if [[ -d $WORK/$kind ]]; then "$SERVICE" "$kind" kill --dir "$WORK" || true; fi
   done
   rm -rf "$WORK"
@@ -191,15 +191,6 @@ kafka_survives_a_crash() {
   equal "$(kcat -b "$brokers" -C -t events -p 2 -e -q)" hello
 }
 
-cluster_forms_and_loses_a_node() {
-  local port
-  port=$("$SERVICE" redis-cluster start --dir "$WORK" --port 0 | value port)
-  equal "$(redis-cli -c -p "$port" set key value)" OK
-  "$SERVICE" redis-cluster kill --dir "$WORK" --node 1
-  equal "$("$SERVICE" redis-cluster status --dir "$WORK" | grep -c '^state=stopped')" 1
-  equal "$("$SERVICE" redis-cluster start --dir "$WORK" | value started)" yes
-}
-
 sentinels_replace_a_killed_master() {
   local text port sentinel tries=0
   text=$("$SERVICE" redis-sentinel start --dir "$WORK" --port 0)
@@ -264,7 +255,6 @@ check "servers started at once get ports of their own" starts_at_once_share_no_p
 check "PostgreSQL can be frozen, killed and started again" postgres_survives_a_crash
 check "migrations are applied once, whole, and never changed" migrations_apply_once
 check "Kafka can be killed and started again, topics and messages kept" kafka_survives_a_crash
-check "a Redis Cluster forms, and again after a node was killed" cluster_forms_and_loses_a_node
 check "sentinels replace a killed master, which comes back as a replica" sentinels_replace_a_killed_master
 check "a missing tool is named at once, and how to get it" missing_tool_is_named
 check "wrong use is told by exit code 2" wrong_use_is_told
