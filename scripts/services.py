@@ -1,5 +1,6 @@
 """Real servers on loopback for development and tests, each in a directory of its own (README.md). The kinds are in the files
 *_server.py; `service` is the command."""
+import contextlib
 import fcntl
 import importlib
 import json
@@ -96,14 +97,12 @@ class Server:
 
     def running(self):
         """Every process of a server has inherited this lock, so it is free once the last of them has ended."""
-        try:
-            with open(f"{self.home}/running", encoding="utf-8") as file:
+        with contextlib.suppress(FileNotFoundError), open(f"{self.home}/running", encoding="utf-8") as file:
+            try:
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-                return False
-        except FileNotFoundError:
-            return False
-        except BlockingIOError:
-            return True
+            except BlockingIOError:
+                return True
+        return False
 
     def describe(self):
         return {"kind": self.kind, "port": self.port, "pid": self.pid, "dir": self.home, "log": self.log,
