@@ -16,7 +16,7 @@ import urllib.request
 
 from processes import contained, ignore_signals, read, wait_until
 from servers import DEV_DIR, REDIS, Servers, must
-from services import ROOT, Failure, choose_port, say, write
+from services import ROOT, Failure, Server, say, write
 
 DIR = f"{DEV_DIR}/demo"
 SERVED, AUDITED = f"{DIR}/served.json", f"{DIR}/audited.json"  # said by the ad server; by Kafka and Redis
@@ -77,30 +77,27 @@ def build():
     return f"{ROOT}/build/{preset}"
 
 
-@contextlib.contextmanager
-def running_updater(program, servers):
-    config, log, port = f"{DIR}/updater.json", f"{DIR}/updater.log", choose_port(1, DIR)
-    write(config, json.dumps({
-        "kafka": {"brokers": [servers.brokers], "topic": "impressions", "dead_letter_topic": "impressions.dead"},
-        "redis": {"addresses": [servers.redis_address]}, "postgres": {"conninfo": servers.conninfo},
-        "rules": {"snapshot_file": f"{DIR}/rules.snapshot"}, "http": {"port": port}}, indent=2))
-    with open(log, "w", encoding="utf-8") as output:
-        updater = subprocess.Popen([program, "run", "--config", config], stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+class Updater(Server):
+    kind = "updater"
 
-    def ready():
-        with contextlib.suppress(OSError):
-            return urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=2).status == 200
+    def __init__(self, program, servers):
+        super().__init__(DIR)
+        self.program, self.servers = program, servers
 
-    try:
-        if not wait_until(lambda: updater.poll() is not None or ready(), 30) or updater.poll() is not None:
-            raise Failure(f"{read(log)}fcap-updater ended, or was not ready within 30 s (see above; {log})")
-        say(f"updater   http://127.0.0.1:{port}/metrics  log {log}")
-        yield
-    finally:
-        # It drains into Redis, which must run meanwhile.
-        ignore_signals()
-        updater.terminate()
-        updater.wait(30)
+    def prepare(self):
+        write(f"{self.home}/updater.json", json.dumps({
+            "kafka": {"brokers": [self.servers.brokers], "topic": "impressions", "dead_letter_topic": "impressions.dead"},
+            "redis": {"addresses": [self.servers.redis_address]}, "postgres": {"conninfo": self.servers.conninfo},
+            "rules": {"snapshot_file": f"{self.home}/rules.snapshot"}, "http": {"port": self.port}}, indent=2))
+
+    def command(self):
+        return [self.program, "run", "--config", f"{self.home}/updater.json"]
+
+    def ready(self):
+        try:
+            return urllib.request.urlopen(f"http://{self.address()}/readyz", timeout=2).status == 200
+        except OSError:
+            return False
 
 
 def load_log_campaigns(path, conninfo):
@@ -163,6 +160,7 @@ def serve(build_dir, servers, given):
         code = ad_server.wait()
     finally:
         ad_server.terminate()
+        ad_server.wait(30)  # the servers must not go before it
     if not read(SERVED):
         raise Failure("the ad server did not finish (see above)", code or 1)
     return code if audit(f"{build_dir}/cli/fcap", servers) else 1
@@ -174,15 +172,17 @@ def main(given):
     os.makedirs(DIR, exist_ok=True)
     write(SERVED, "")
     servers = Servers(given.redis)
+    updater = Updater(f"{build_dir}/updater/fcap-updater", servers)
     try:
         servers.up()
         say(servers.text())
         must(f"{ROOT}/scripts/migrate", servers.conninfo, "--sample")
-        with running_updater(f"{build_dir}/updater/fcap-updater", servers):
-            if given.log:
-                load_log_campaigns(given.log, servers.conninfo)
-            say(f"serving, {time.monotonic() - began:.0f} s after the start")
-            code = serve(build_dir, servers, given)
+        updater.start()
+        say(f"updater   http://{updater.address()}/metrics  log {updater.log}")
+        if given.log:
+            load_log_campaigns(given.log, servers.conninfo)
+        say(f"serving, {time.monotonic() - began:.0f} s after the start")
+        code = serve(build_dir, servers, given)
         if not read(AUDITED):
             raise Failure("the audit did not finish (see above)")
         summary(given.json)
@@ -192,6 +192,7 @@ def main(given):
         return failure.code
     finally:
         ignore_signals()
+        updater.stop()  # before the servers, since it drains into Redis
         servers.down()
 
 

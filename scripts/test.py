@@ -11,7 +11,7 @@ import tempfile
 import time
 
 from processes import contained, read, survivors, wait_until
-from services import ROOT, choose_port
+from services import ROOT
 
 SCRIPTS = f"{ROOT}/scripts"
 # What the sanitizer builds make and run. TSan: only what more than one thread runs through. The programs themselves
@@ -106,9 +106,8 @@ class Steps:
 
     def demo(self, directory, *arguments):
         """The main job as a user runs it, for a few seconds; it fails if anything is lost or counted twice."""
-        port = choose_port(9, directory)
-        return self.run(f"{SCRIPTS}/demo.py", *arguments, FCAP_DEV_DIR=f"{directory}/demo", FCAP_REDIS_PORT=str(port),
-                        FCAP_PG_PORT=str(port + 6), FCAP_KAFKA_PORT=str(port + 7))
+        return self.run(f"{SCRIPTS}/demo.py", *arguments, FCAP_DEV_DIR=f"{directory}/demo", FCAP_REDIS_PORT="0", FCAP_PG_PORT="0",
+                        FCAP_KAFKA_PORT="0")
 
     def benches(self, directory):
         """That all benches run and give their numbers; not what the numbers are."""
