@@ -4,7 +4,6 @@ compares what Kafka holds with what Redis counts. Ends all that it started.
 
 Exit codes: 0 all is counted once, 1 something failed or is lost or counted twice, 2 wrong use."""
 import argparse
-import contextlib
 import csv
 import itertools
 import json
@@ -20,6 +19,12 @@ from services import ROOT, Failure, Server, say, write
 
 DIR = f"{DEV_DIR}/demo"
 SERVED, AUDITED = f"{DIR}/served.json", f"{DIR}/audited.json"  # said by the ad server; by Kafka and Redis
+NUMBERS = {  # options of the ad server
+    "seconds": (1, 86400, "how long to serve (20)"),
+    "rate": (1, 1000000, "synthetic page views per second (4000)"),
+    "users": (1, 100000000, "synthetic users (2000)"),
+    "threads": (1, 256, "worker threads (2)"),
+    "drain-seconds": (0, 3600, "how long to wait at the end for the updater to catch up (60)")}
 SUMMARY = """
 What Kafka holds, against what Redis counts
   produced   {produced} impressions
@@ -32,13 +37,12 @@ What the ad server saw
   visible    a check sees an impression after {propagation_p50_ms} ms (p50), {propagation_p99_ms} ms (p99)"""
 
 
-def number(low, high, kind=int):
+def number(low, high):
     """For argparse: a number in this range."""
     def parsed(text):
-        with contextlib.suppress(ValueError):
-            if low <= kind(text) <= high:
-                return kind(text)
-        raise argparse.ArgumentTypeError(f'"{text}" is not a number from {low} to {high}')
+        if not text.isdecimal() or not low <= int(text) <= high:
+            raise argparse.ArgumentTypeError(f'"{text}" is not a number from {low} to {high}')
+        return int(text)
     return parsed
 
 
@@ -53,14 +57,11 @@ def parse():
     parser = argparse.ArgumentParser(prog="./dev demo", description=__doc__, allow_abbrev=False,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
-    add("--seconds", metavar="N", type=number(1, 86400), default=20, help="how long to serve (20)")
+    for name, (low, high, text) in NUMBERS.items():
+        add(f"--{name}", dest=name, metavar="N", type=number(low, high), help=text)
     add("--log", metavar="FILE", type=file("r"), help="serve this impression log (CSV, plain or gzip) instead of synthetic "
         "traffic")
     add("--json", metavar="FILE", type=file("a"), help="also write the summary to this file")
-    add("--rate", metavar="N", type=number(1, 1000000, float), help="synthetic page views per second (4000)")
-    add("--users", metavar="N", type=number(1, 100000000), help="synthetic users (2000)")
-    add("--threads", metavar="N", type=number(1, 256), help="worker threads (2)")
-    add("--drain-seconds", metavar="N", type=number(0, 3600), help="how long to wait at the end for the updater to catch up (60)")
     add("--redis", choices=REDIS, default="single", help="one Redis, or a master with two replicas and three sentinels (single)")
     add("--failover", action="store_true", help="kill the master halfway (with --redis sentinel)")
     given = parser.parse_args()
@@ -147,14 +148,13 @@ def fail_over(redis):
 
 def serve(build_dir, servers, given):
     """0 if all is counted once. The ad server runs in the background, so that Ctrl-C ends it in an orderly way."""
-    options = [f"--{name.replace('_', '-')}={value}" for name, value in vars(given).items()
-               if value is not None and name in ("seconds", "log", "rate", "users", "threads", "drain_seconds")]
+    options = [f"--{name}={value}" for name, value in vars(given).items() if value is not None and name in (*NUMBERS, "log")]
     program = f"{build_dir}/examples/ad_server/fcap-example-ad-server"
     ad_server = subprocess.Popen([program, *where(servers), "--json", SERVED, *options], stdin=subprocess.DEVNULL)
     try:
         if given.failover:
             try:
-                ad_server.wait(given.seconds / 2)
+                ad_server.wait((given.seconds or 20) / 2)
             except subprocess.TimeoutExpired:
                 fail_over(servers.redis)
         code = ad_server.wait()

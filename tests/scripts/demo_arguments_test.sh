@@ -28,7 +28,7 @@ refused "unrecognized arguments: stray" --seconds 5 stray
 refused '--seconds: "abc" is not a number from 1 to 86400' --seconds abc
 refused '--seconds: "0" is not a number' --seconds=0
 refused "--seconds: expected one argument" --seconds
-refused '--rate: "nan" is not a number' --rate nan
+refused '--rate: "1e3" is not a number' --rate 1e3
 refused "--redis: invalid choice: 'double'" --redis double
 refused "--failover needs --redis sentinel" --failover
 refused "--log: can't open '/nonexistent'" --log /nonexistent
