@@ -209,6 +209,26 @@ sentinels_replace_a_killed_master() {
   equal "$("$SERVICE" redis-sentinel status --dir "$WORK" | grep -c '^state=stopped')" 6
 }
 
+# Sentinel ends the connections of a server that it makes a replica.
+reset_connection_is_no_answer() {
+  PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$FCAP_ROOT/scripts python3 - "$WORK" <<'PYTHON'
+import socket, struct, sys, threading
+from redis_server import Redis
+
+def reset():
+    connection = listener.accept()[0]
+    connection.recv(100)
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    connection.close()
+
+listener = socket.create_server(("127.0.0.1", 0))
+threading.Thread(target=reset).start()
+server = Redis(sys.argv[1])
+server.port = listener.getsockname()[1]
+assert server.ask("INFO replication") == ""
+PYTHON
+}
+
 # Programs of the machine, but for one.
 programs_without() {
   local missing=$1 directory=$WORK/without-$1 program
@@ -256,6 +276,7 @@ check "PostgreSQL can be frozen, killed and started again" postgres_survives_a_c
 check "migrations are applied once, whole, and never changed" migrations_apply_once
 check "Kafka can be killed and started again, topics and messages kept" kafka_survives_a_crash
 check "sentinels replace a killed master, which comes back as a replica" sentinels_replace_a_killed_master
+check "a connection that is reset while Redis is asked is no answer" reset_connection_is_no_answer
 check "a missing tool is named at once, and how to get it" missing_tool_is_named
 check "wrong use is told by exit code 2" wrong_use_is_told
 echo "$passed passed, $failed failed"
