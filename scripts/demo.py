@@ -10,16 +10,21 @@ import json
 import os
 import subprocess
 import sys
-import threading
 import time
 import urllib.request
 
 from processes import contained, ignore_signals, read, wait_until
 from servers import DEV_DIR, REDIS, Servers, must
-from services import ROOT, Failure, choose_port, number, write
+from services import ROOT, Failure, Server, say, write
 
 DIR = f"{DEV_DIR}/demo"
 SERVED, AUDITED = f"{DIR}/served.json", f"{DIR}/audited.json"  # said by the ad server; by Kafka and Redis
+NUMBERS = {  # options of the ad server
+    "seconds": (1, 86400, "how long to serve (20)"),
+    "rate": (1, 1000000, "synthetic page views per second (4000)"),
+    "users": (1, 100000000, "synthetic users (2000)"),
+    "threads": (1, 256, "worker threads (2)"),
+    "drain-seconds": (0, 3600, "how long to wait at the end for the updater to catch up (60)")}
 SUMMARY = """
 What Kafka holds, against what Redis counts
   produced   {produced} impressions
@@ -32,8 +37,13 @@ What the ad server saw
   visible    a check sees an impression after {propagation_p50_ms} ms (p50), {propagation_p99_ms} ms (p99)"""
 
 
-def die(text):
-    sys.exit(f"error: {text}")
+def number(low, high):
+    """For argparse: a number in this range."""
+    def parsed(text):
+        if not text.isdecimal() or not low <= int(text) <= high:
+            raise argparse.ArgumentTypeError(f'"{text}" is not a number from {low} to {high}')
+        return int(text)
+    return parsed
 
 
 def file(mode):
@@ -43,35 +53,21 @@ def file(mode):
 
 
 def parse():
-    """Everything is checked before anything is built or started. What is not for this program is for the ad server."""
+    """Everything is checked before anything is built or started."""
     parser = argparse.ArgumentParser(prog="./dev demo", description=__doc__, allow_abbrev=False,
-                                     argument_default=argparse.SUPPRESS, formatter_class=argparse.RawDescriptionHelpFormatter)
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
-    add("--seconds", metavar="N", type=number(1, 86400), help="how long to serve (20)")
+    for name, (low, high, text) in NUMBERS.items():
+        add(f"--{name}", dest=name, metavar="N", type=number(low, high), help=text)
     add("--log", metavar="FILE", type=file("r"), help="serve this impression log (CSV, plain or gzip) instead of synthetic "
         "traffic")
-    add("--json", metavar="FILE", type=file("a"), default=None, help="also write the summary to this file")
-    add("--rate", metavar="N", type=number(1, 1000000, r"\d+(\.\d+)?"), help="synthetic page views per second (4000)")
-    add("--users", metavar="N", type=number(1, 100000000), help="synthetic users (2000)")
-    add("--threads", metavar="N", type=number(1, 256), help="worker threads (2)")
-    add("--drain-seconds", metavar="N", type=number(0, 3600), help="how long to wait at the end for the updater to catch up (60)")
-    add("--probe-campaign", metavar="ID", help="a campaign capped at 1, to measure the delay by; empty: do not (demo-probe)")
-    add("--group", metavar="ID", help="the updater's consumer group (fcap-updater)")
+    add("--json", metavar="FILE", type=file("a"), help="also write the summary to this file")
     add("--redis", choices=REDIS, default="single", help="one Redis, or a master with two replicas and three sentinels (single)")
-    add("--failover", action="store_true", default=False, help="kill the master halfway (with --redis sentinel)")
-    add("--note-shown", action=argparse.BooleanOptionalAction,
-        help="whether what was just shown counts before it has come back through Kafka (it does)")
-    given = vars(parser.parse_args())
-    if given["failover"] and given["redis"] != "sentinel":
+    add("--failover", action="store_true", help="kill the master halfway (with --redis sentinel)")
+    given = parser.parse_args()
+    if given.failover and given.redis != "sentinel":
         parser.error("--failover needs --redis sentinel: nothing replaces a single Redis")
     return given
-
-
-def as_arguments(given):
-    """The options as the ad server takes them, under the same names."""
-    for name, value in given.items():
-        option = name.replace("_", "-")
-        yield from ([f"--{option}" if value else f"--no-{option}"] if isinstance(value, bool) else [f"--{option}", value])
 
 
 def build():
@@ -82,27 +78,27 @@ def build():
     return f"{ROOT}/build/{preset}"
 
 
-def start_updater(program, servers):
-    config, log, port = f"{DIR}/updater.json", f"{DIR}/updater.log", choose_port(1, DIR)
-    write(config, json.dumps({
-        "kafka": {"brokers": [servers.brokers], "topic": "impressions", "dead_letter_topic": "impressions.dead"},
-        "redis": {"addresses": [servers.redis_address]}, "postgres": {"conninfo": servers.conninfo},
-        "rules": {"snapshot_file": f"{DIR}/rules.snapshot"}, "http": {"port": port}}, indent=2))
-    with open(log, "w", encoding="utf-8") as output:
-        updater = subprocess.Popen([program, "run", "--config", config], stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+class Updater(Server):
+    kind = "updater"
 
-    def ready():
-        if updater.poll() is not None:
-            die(f"{read(log)}fcap-updater ended at once (see above; {log})")
+    def __init__(self, program, servers):
+        super().__init__(DIR)
+        self.program, self.servers = program, servers
+
+    def prepare(self):
+        write(f"{self.home}/updater.json", json.dumps({
+            "kafka": {"brokers": [self.servers.brokers], "topic": "impressions", "dead_letter_topic": "impressions.dead"},
+            "redis": {"addresses": [self.servers.redis_address]}, "postgres": {"conninfo": self.servers.conninfo},
+            "rules": {"snapshot_file": f"{self.home}/rules.snapshot"}, "http": {"port": self.port}}, indent=2))
+
+    def command(self):
+        return [self.program, "run", "--config", f"{self.home}/updater.json"]
+
+    def ready(self):
         try:
-            return urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=2).status == 200
+            return urllib.request.urlopen(f"http://{self.address()}/readyz", timeout=2).status == 200
         except OSError:
             return False
-
-    if not wait_until(ready, 30):
-        die(f"{read(log)}fcap-updater was not ready within 30 s (see above)")
-    print(f"updater   http://127.0.0.1:{port}/metrics  log {log}", file=sys.stderr)
-    return updater
 
 
 def load_log_campaigns(path, conninfo):
@@ -141,66 +137,62 @@ def summary(json_file):
 def fail_over(redis):
     """Kills the master, and starts it again as soon as another one has taken its place."""
     master = redis.master()
-    print(f"killing the master, {master.address()}", file=sys.stderr)
+    say(f"killing the master, {master.address()}")
     began = time.monotonic()
     master.kill()
     if not wait_until(redis.master, 60):
-        print("error: no replica became the master within 60 s", file=sys.stderr)
-        return
-    print(f"{redis.master().address()} is the master, {time.monotonic() - began:.1f} s later", file=sys.stderr)
+        raise Failure("no replica became the master within 60 s")
+    say(f"{redis.master().address()} is the master, {time.monotonic() - began:.1f} s later")
     master.start()
 
 
 def serve(build_dir, servers, given):
     """0 if all is counted once. The ad server runs in the background, so that Ctrl-C ends it in an orderly way."""
+    options = [f"--{name}={value}" for name, value in vars(given).items() if value is not None and name in (*NUMBERS, "log")]
     program = f"{build_dir}/examples/ad_server/fcap-example-ad-server"
-    ad_server = subprocess.Popen([program, *where(servers), "--json", SERVED, *as_arguments(given)], stdin=subprocess.DEVNULL)
+    ad_server = subprocess.Popen([program, *where(servers), "--json", SERVED, *options], stdin=subprocess.DEVNULL)
     try:
+        if given.failover:
+            try:
+                ad_server.wait((given.seconds or 20) / 2)
+            except subprocess.TimeoutExpired:
+                fail_over(servers.redis)
         code = ad_server.wait()
     finally:
         ad_server.terminate()
+        ad_server.wait(30)  # the servers must not go before it
     if not read(SERVED):
-        sys.exit(code or 1)
+        raise Failure("the ad server did not finish (see above)", code or 1)
     return code if audit(f"{build_dir}/cli/fcap", servers) else 1
 
 
 def main(given):
-    json_file, redis, failover = given.pop("json"), given.pop("redis"), given.pop("failover")
     began = time.monotonic()
     build_dir = build()
     os.makedirs(DIR, exist_ok=True)
     write(SERVED, "")
-    updater, servers = None, Servers(redis)
-    kill = threading.Timer(float(given.get("seconds", 20)) / 2, fail_over, [servers.redis])
+    servers = Servers(given.redis)
+    updater = Updater(f"{build_dir}/updater/fcap-updater", servers)
     try:
         servers.up()
-        print(servers.text(), file=sys.stderr)
+        say(servers.text())
         must(f"{ROOT}/scripts/migrate", servers.conninfo, "--sample")
-        updater = start_updater(f"{build_dir}/updater/fcap-updater", servers)
-        if "log" in given:
-            load_log_campaigns(given["log"], servers.conninfo)
-        print(f"serving, {time.monotonic() - began:.0f} s after the start", file=sys.stderr)
-        if failover:
-            kill.start()
+        updater.start()
+        say(f"updater   http://{updater.address()}/metrics  log {updater.log}")
+        if given.log:
+            load_log_campaigns(given.log, servers.conninfo)
+        say(f"serving, {time.monotonic() - began:.0f} s after the start")
         code = serve(build_dir, servers, given)
         if not read(AUDITED):
-            die("the audit did not finish (see above)")
-        summary(json_file)
+            raise Failure("the audit did not finish (see above)")
+        summary(given.json)
         return code
     except Failure as failure:
-        die(failure)
+        say(f"error: {failure}")
+        return failure.code
     finally:
-        # The updater first, since it drains into Redis; then the servers that this run has started.
         ignore_signals()
-        kill.cancel()
-        if kill.is_alive():
-            kill.join()
-        if updater:
-            updater.terminate()
-            try:
-                updater.wait(30)
-            except subprocess.TimeoutExpired:
-                updater.kill()
+        updater.stop()  # before the servers, since it drains into Redis
         servers.down()
 
 

@@ -4,14 +4,12 @@
 FCAP_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 source "$FCAP_ROOT/scripts/lib/common.sh"
 
-SOURCE_LINES_MAX=500 # STYLE: about 400
-PUBLIC_HEADER_LINES_MAX=250
-
 [[ $# == 0 || $* == --quick ]] || die_usage "scripts/lint.sh [--quick]"
 quick=$#
 cd "$FCAP_ROOT"
 failed=0 passed=0
 
+# check NAME COMMAND…: what the command says is shown when it fails.
 check() {
   local name=$1 output
   shift
@@ -24,62 +22,36 @@ check() {
   fi
 }
 
-# Files of the project, committed or about to be; a deleted one is still listed by git.
-project_files() {
-  local file
-  while IFS= read -r -d '' file; do
-    if [[ -f $file ]]; then printf '%s\0' "$file"; fi
-  done < <(git ls-files -z -co --exclude-standard -- "$@")
-}
+# Files of the project, committed or about to be; one that was deleted is still listed by git.
+project_files() { git ls-files -co --exclude-standard -- "$@" | xargs ls -d 2>/dev/null || true; }
 
-formatted() { project_files '*.cc' '*.h' | xargs -0r clang-format-14 --dry-run -Werror; }
-
-scripts_clean() {
-  local file scripts=()
-  while IFS= read -r -d '' file; do
-    if [[ $(head -c 64 "$file" | head -n 1) == '#!'*bash* || $file == scripts/lib/*.sh ]]; then scripts+=("$file"); fi
-  done < <(project_files dev .ci scripts tests examples bench)
-  shellcheck "${scripts[@]}"
-}
-
-# lines_over MAX PATTERN…: the files with more lines.
-lines_over() {
+# at_most LINES FILES…
+at_most() {
   local max=$1
   shift
-  project_files "$@" | xargs -0r wc -l | awk -v max="$max" '$2 != "total" && $1 > max {print $2 ": " $1 " lines, at most " max}'
+  project_files "$@" | xargs wc -l | awk -v max="$max" '$2 != "total" && $1 > max {print; bad = 1} END {exit bad}'
 }
 
-# The width of lines is clang-format's affair.
-sizes() { ! { lines_over "$PUBLIC_HEADER_LINES_MAX" 'include/fcap/*.h' && lines_over "$SOURCE_LINES_MAX" '*.cc' '*.h'; } | grep .; }
-
-# Unfinished work, paths of the machine it was written on, and names that say nothing.
-words() {
-  local bad=0 unfinished='TO''DO|FIX''ME|X''XX|HA''CK' machine='(^|[^[:alnum:]_.-])/(wo''rk|ho''me)/[[:alnum:]]|/bash''_jobs'
-  if project_files '*.cc' '*.h' '*.sh' '*.sql' '*.py' '*.cmake' '*CMakeLists.txt' '*.md' dev scripts .ci |
-    xargs -0r grep -nEw "$unfinished"; then bad=1; fi
-  if project_files | xargs -0r grep -nEI "$machine"; then bad=1; fi
-  if project_files '*.cc' '*.h' | tr '\0' '\n' | grep -E '(^|[/_])(util|utils|helper|helpers|manager)[_.]'; then bad=1; fi
-  return "$bad"
+# absent PATTERN FILES…: nothing in these files matches.
+absent() {
+  local pattern=$1
+  shift
+  ! git grep --untracked -nEI "$pattern" -- "$@"
 }
 
-# Plain English: "again", "permanently" and "must be one of", and "per" for a rate.
-english() {
-  local unit='second|line|candidate|element|row|check|swap|message|batch'
-  local worst="\\b(anew|for ever|is none of|oftener|not to be had|come round)\\b|\\b(once|one) an? ($unit)\\b"
-  ! project_files '*.cc' '*.h' '*.md' '*.service' '*.sample' |
-    xargs -0r grep -nE "$worst|\\b(events|checks|requests|messages|bytes|views|pages|candidates|rules|µs) an? ($unit|user|request|minute)\\b"
-}
+formatted() { project_files '*.cc' '*.h' | xargs clang-format-14 --dry-run -Werror; }
 
-# A library does not know which command line it is used from.
-no_flags_in_libraries() { ! project_files 'libfcap/*' 'kafka/*' | xargs -0r grep -nE '"[^"]*--[a-z][^"]*"'; }
+shell_scripts() { project_files dev .ci scripts tests examples bench | xargs awk 'FNR == 1 && /^#.*bash/ {print FILENAME}'; }
+scripts_clean() { shell_scripts | xargs shellcheck; }
+
+telling_names() { ! project_files '*.cc' '*.h' | grep -E '(^|[/_])(util|utils|helper|helpers|manager)[_.]'; }
 
 # Tables, code and what is indented may be wider, as may the pages that a program writes.
 prose_is_wrapped() {
   local file
-  ! while IFS= read -r -d '' file; do
-    if grep -q '^<!-- Generated' "$file"; then continue; fi
+  ! for file in $(project_files '*.md' | xargs grep -L '^<!-- Generated'); do
     sed "/^ *\`\`\`/,/^ *\`\`\`/d" "$file" | LC_ALL=C.UTF-8 grep -E '^[^| <].{100}' | sed "s|^|$file: |" || true
-  done < <(project_files '*.md') | grep .
+  done | grep .
 }
 
 tidy() {
@@ -90,13 +62,23 @@ tidy() {
 
 generated_pages() { ctest --test-dir build/dev --output-on-failure --no-tests=error -L docs; }
 
+texts=('*.cc' '*.h' '*.md' '*.service' '*.sample')
+rated='events|checks|requests|messages|bytes|views|pages|candidates|rules|µs'
+unit='second|line|candidate|element|row|check|swap|message|batch'
+
 ((quick)) && "$FCAP_ROOT/scripts/packages" test || "$FCAP_ROOT/scripts/packages" build test lint
 check "formatting (clang-format-14)" formatted
 check "scripts (shellcheck)" scripts_clean
-check "sizes of files" sizes
-check "words" words
-check "plain English" english
-check "libraries name no command-line flags" no_flags_in_libraries
+check "sizes of sources" at_most 500 '*.cc' '*.h' # STYLE: about 400; how wide lines are is clang-format's affair
+check "sizes of public headers" at_most 250 'include/fcap/*.h'
+check "names of files" telling_names
+check "no unfinished work" absent '\b(TO''DO|FIX''ME|X''XX|HA''CK)\b' '*.cc' '*.h' '*.sh' '*.sql' '*.py' '*.cmake' '*CMakeLists.txt' '*.md' dev scripts .ci
+check "no paths of one machine" absent '(^|[^[:alnum:]_.-])/(wo''rk|ho''me)/[[:alnum:]]|/bash''_jobs'
+# "again", "permanently" and "must be one of", and "per" for a rate.
+check "plain English" absent '\b(anew|for ever|is none of|oftener|not to be had|come round)\b' "${texts[@]}"
+check "rates in plain English" absent "\\b((once|one) an? ($unit)|($rated) an? ($unit|user|request|minute))\\b" "${texts[@]}"
+# A library does not know which command line it is used from.
+check "libraries name no command-line flags" absent '"[^"]*--[a-z][^"]*"' 'libfcap/*' 'kafka/*'
 check "prose wrapped at 100 columns" prose_is_wrapped
 if ((!quick)); then
   "$FCAP_ROOT/scripts/build.sh" dev

@@ -1,5 +1,6 @@
 """PostgreSQL for services.py: Debian's packaged server in a cluster of its own, with a database fcap, without passwords and
 without fsync: for development and tests, never for data that matters."""
+import contextlib
 import glob
 import os
 import shutil
@@ -26,17 +27,17 @@ class Postgres(Server):
         self.binaries = os.path.dirname(found[-1])
         self.account = self.as_account()
         data = f"{self.home}/data"
+        # What a killed server leaves behind: its pid is known to be dead here.
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(f"{data}/postmaster.pid")
         if os.path.exists(f"{data}/PG_VERSION"):
-            # What a killed server leaves behind: its pid is known to be dead here.
-            if os.path.exists(f"{data}/postmaster.pid"):
-                os.remove(f"{data}/postmaster.pid")
             return
         shutil.rmtree(data, ignore_errors=True)
         os.mkdir(data, 0o700)
         if os.geteuid() == 0:
             shutil.chown(data, "postgres", "postgres")
-        if not self.logged(*self.account, f"{self.binaries}/initdb", "-D", data, "-U", "postgres", "--auth=trust", "--encoding=UTF8",
-                           "--locale=C.UTF-8", "--no-sync", "--no-instructions"):
+        if self.launch(*self.account, f"{self.binaries}/initdb", "-D", data, "-U", "postgres", "--auth=trust", "--encoding=UTF8",
+                       "--locale=C.UTF-8", "--no-sync", "--no-instructions").wait() != 0:
             shutil.rmtree(data, ignore_errors=True)
             raise self.failed("initdb failed")
 

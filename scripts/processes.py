@@ -2,6 +2,7 @@
 """Processes, and runs that leave none behind. As a program:
 processes.py COMMAND [ARGUMENTS] runs the command and ends whatever it has left running;
 processes.py --watch PID OWNER kills a process when its owner has ended, however it ended."""
+import contextlib
 import ctypes
 import glob
 import os
@@ -10,7 +11,6 @@ import signal
 import sys
 import time
 
-ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 
 
@@ -48,10 +48,8 @@ def descendants(pid):
 
 def send(number, *pids):
     for pid in pids:
-        try:
+        with contextlib.suppress(ProcessLookupError):
             os.kill(pid, number)
-        except ProcessLookupError:
-            pass
 
 
 def freeze_tree(pid):
@@ -71,16 +69,19 @@ def kill_tree(pid):
     send(signal.SIGKILL, pid, *descendants(pid))
 
 
+def on_ending_signals(action):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, action)
+
+
 def exit_on_signals():
     """Whoever interrupts this process gets an exception (SystemExit), so that `with` and `finally` clean up."""
-    for number in ENDING_SIGNALS:
-        signal.signal(number, lambda number, _: sys.exit(128 + number))
+    on_ending_signals(lambda number, _: sys.exit(128 + number))
 
 
 def ignore_signals():
     """For the clean-up itself."""
-    for number in ENDING_SIGNALS:
-        signal.signal(number, signal.SIG_IGN)
+    on_ending_signals(signal.SIG_IGN)
 
 
 def contained(action):
@@ -95,8 +96,7 @@ def contained(action):
         prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
         exit_on_signals()
         sys.exit(action())
-    for number in ENDING_SIGNALS:
-        signal.signal(number, lambda *_: send(signal.SIGTERM, child))
+    on_ending_signals(lambda *_: send(signal.SIGTERM, child))
     while (ended := os.wait())[0] != child:
         pass
     end_children()
@@ -114,9 +114,8 @@ def end_children():
             return True
 
     for number, patience in ((signal.SIGTERM, 5), (signal.SIGKILL, 5)):
-        for pid in descendants(os.getpid()):
-            send(number, pid)
-            send(signal.SIGCONT, pid)
+        send(number, *descendants(os.getpid()))
+        send(signal.SIGCONT, *descendants(os.getpid()))
         if wait_until(none_left, patience):
             return
 
@@ -127,12 +126,10 @@ def survivors():
 
 
 def watch(pid, owner):
-    try:
+    with contextlib.suppress(ProcessLookupError):  # one of them has ended already
         server, owners = os.pidfd_open(pid), os.pidfd_open(owner)
         if server in select.select([server, owners], [], [])[0]:
             return
-    except ProcessLookupError:
-        pass  # one of them has ended already
     kill_tree(pid)
 
 

@@ -11,7 +11,7 @@ from services import ROOT, Failure, make, say
 
 REDIS = {"single": "redis", "sentinel": "redis-sentinel"}
 DEV_DIR = os.environ.get("FCAP_DEV_DIR", f"{ROOT}/.dev")
-TOPICS = (("impressions", 4), ("impressions.dead", 1))
+TOPICS = {"impressions": 4, "impressions.dead": 1}
 
 
 def server(kind, port_setting, port):
@@ -36,14 +36,13 @@ class Servers:
         self.all, self.started = [self.redis, self.kafka, self.postgres], []
 
     def up(self):
-        os.makedirs(DEV_DIR, exist_ok=True)
         try:
             with ThreadPoolExecutor() as pool:
                 starts = [pool.submit(self.start, one) for one in self.all]
             for start in starts:
                 start.result()
             self.redis_address, self.brokers, self.conninfo = (one.address() for one in self.all)
-            for topic, partitions in TOPICS:
+            for topic, partitions in TOPICS.items():
                 self.kafka.create_topic(topic, partitions)
             must(f"{ROOT}/scripts/migrate", self.conninfo)
         except BaseException:
@@ -60,38 +59,34 @@ class Servers:
         self.started = []
 
     def text(self):
-        topics = ", ".join(topic for topic, _ in TOPICS)
-        return f"redis     {self.redis_address}\nkafka     {self.brokers}  topics {topics}\npostgres  {self.conninfo}"
-
-
-def status(servers):
-    states = [one.state() for one in servers]
-    for one, state in zip(servers, states):
-        print(f"{one.kind:<14} {state:<14} port {one.port or '':<6} {one.log}")
-    return 0 if set(states) == {"running"} else 3
+        return (f"redis     {self.redis_address}\nkafka     {self.brokers}  topics {', '.join(TOPICS)}\n"
+                f"postgres  {self.conninfo}")
 
 
 def main(action, redis):
-    if not redis:
-        redis = "single" if action == "up" or Servers("sentinel").redis.state() == "stopped" else "sentinel"
-    servers = Servers(redis)
-    if action == "status":
-        return status(servers.all)
     exit_on_signals()
-    if action == "down":
-        servers.down(servers.all)
-    else:
+    if action != "up" and Servers("sentinel").redis.state() != "stopped":
+        redis = "sentinel"
+    servers = Servers(redis)
+    if action == "up":
         servers.up()
         print(f"{servers.text()}\n\nexport FCAP_REDIS={servers.redis_address} FCAP_BROKERS={servers.brokers} "
               f"FCAP_POSTGRES='{servers.conninfo}'")
+    elif action == "down":
+        servers.down(servers.all)
+    else:
+        states = [one.state() for one in servers.all]
+        for one, state in zip(servers.all, states):
+            print(f"{one.kind:<14} {state:<14} port {one.port or '':<6} {one.log}")
+        return 0 if set(states) == {"running"} else 3
     return 0
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("action", choices=["up", "down", "status"])
-    parser.add_argument("--redis", choices=REDIS, help="up: one Redis (the default), or a master with two replicas and three sentinels; "
-                        "else the one that runs")
+    parser.add_argument("--redis", choices=REDIS, default="single",
+                        help="up: one Redis (the default), or a master with two replicas and three sentinels")
     try:
         sys.exit(main(**vars(parser.parse_args())))
     except Failure as failure:

@@ -11,7 +11,7 @@ passed=0 failed=0
 
 cleanup() {
   local kind
-  for kind in redis postgres kafka redis-cluster redis-sentinel; do
+  for kind in redis postgres kafka redis-sentinel; do
     if [[ -d $WORK/$kind ]]; then "$SERVICE" "$kind" kill --dir "$WORK" || true; fi
   done
   rm -rf "$WORK"
@@ -191,15 +191,6 @@ kafka_survives_a_crash() {
   equal "$(kcat -b "$brokers" -C -t events -p 2 -e -q)" hello
 }
 
-cluster_forms_and_loses_a_node() {
-  local port
-  port=$("$SERVICE" redis-cluster start --dir "$WORK" --port 0 | value port)
-  equal "$(redis-cli -c -p "$port" set key value)" OK
-  "$SERVICE" redis-cluster kill --dir "$WORK" --node 1
-  equal "$("$SERVICE" redis-cluster status --dir "$WORK" | grep -c '^state=stopped')" 1
-  equal "$("$SERVICE" redis-cluster start --dir "$WORK" | value started)" yes
-}
-
 sentinels_replace_a_killed_master() {
   local text port sentinel tries=0
   text=$("$SERVICE" redis-sentinel start --dir "$WORK" --port 0)
@@ -216,6 +207,26 @@ sentinels_replace_a_killed_master() {
   equal "$(redis-cli -p "$port" role | head -n 1)" slave
   "$SERVICE" redis-sentinel stop --dir "$WORK"
   equal "$("$SERVICE" redis-sentinel status --dir "$WORK" | grep -c '^state=stopped')" 6
+}
+
+# Sentinel ends the connections of a server that it makes a replica.
+reset_connection_is_no_answer() {
+  PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$FCAP_ROOT/scripts python3 - "$WORK" <<'PYTHON'
+import socket, struct, sys, threading
+from redis_server import Redis
+
+def reset():
+    connection = listener.accept()[0]
+    connection.recv(100)
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    connection.close()
+
+listener = socket.create_server(("127.0.0.1", 0))
+threading.Thread(target=reset).start()
+server = Redis(sys.argv[1])
+server.port = listener.getsockname()[1]
+assert server.ask("INFO replication") == ""
+PYTHON
 }
 
 # Programs of the machine, but for one.
@@ -264,8 +275,8 @@ check "servers started at once get ports of their own" starts_at_once_share_no_p
 check "PostgreSQL can be frozen, killed and started again" postgres_survives_a_crash
 check "migrations are applied once, whole, and never changed" migrations_apply_once
 check "Kafka can be killed and started again, topics and messages kept" kafka_survives_a_crash
-check "a Redis Cluster forms, and again after a node was killed" cluster_forms_and_loses_a_node
 check "sentinels replace a killed master, which comes back as a replica" sentinels_replace_a_killed_master
+check "a connection that is reset while Redis is asked is no answer" reset_connection_is_no_answer
 check "a missing tool is named at once, and how to get it" missing_tool_is_named
 check "wrong use is told by exit code 2" wrong_use_is_told
 echo "$passed passed, $failed failed"
