@@ -14,7 +14,11 @@
 
 namespace fcap::redis {
 
+namespace {
+
 using Clock = std::chrono::steady_clock;
+
+}  // namespace
 
 Result<std::unique_ptr<IoThread>> IoThread::create(SharedState& shared, Resolver& resolver,
                                                    const Address& address) {
