@@ -1,4 +1,5 @@
 // What a library owes the process that it lives in.
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <csignal>
@@ -8,6 +9,7 @@
 #include <mutex>
 #include <optional>
 #include <set>
+#include <thread>
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -87,6 +89,7 @@ TEST_P(CheckerGuest, ItsThreadsLeaveTheHostsSignalsToTheHostAndTheCallersMaskSta
           .ok());
   sigset_t before;
   ASSERT_EQ(::pthread_sigmask(SIG_SETMASK, nullptr, &before), 0);
+  std::thread([] {}).join();  // with the first one, ThreadSanitizer starts a thread of its own
   const std::set<std::string> known = entries_of("/proc/self/task");
 
   CheckerOptions options = world_->options();
@@ -122,8 +125,9 @@ TEST_P(CheckerGuest, ItsThreadsLeaveTheHostsSignalsToTheHostAndTheCallersMaskSta
   }
   made.value().reset();
   // The kernel shows a thread for a moment after it has been joined.
-  EXPECT_TRUE(wait_until([&] { return entries_of("/proc/self/task") == known; }))
-      << "threads are left behind";
+  EXPECT_TRUE(wait_until([&] {
+    return std::ranges::includes(known, entries_of("/proc/self/task"));
+  })) << "threads are left behind";
 }
 
 TEST_P(CheckerGuest, AFaultInACallbackReachesTheHostsHandler) {

@@ -16,6 +16,7 @@
 #include "support/expected_ledgers.h"
 #include "support/kafka_test.h"
 #include "support/redis_server.h"
+#include "support/running_updater.h"
 #include "tests/seed.h"
 #include "updater/replay/replay.h"
 
@@ -238,6 +239,46 @@ TEST_F(ReplayTest, APartitionThatEndsWhileOthersGoOnHasEnded) {
   EXPECT_EQ(summary.end, ReplaySummary::End::kComplete);
   EXPECT_EQ(summary.messages_read, 40'040U);
   EXPECT_TRUE(expected_.compare(*store_).none());
+}
+
+TEST_F(ReplayTest, BesideTheUpdaterWhateverHappensToRedisMeanwhile) {
+  produce(5'000);
+  testing::RunningUpdater::Options live;
+  live.brokers = kafka->brokers();
+  live.redis_address = redis_->address();
+  live.topic = topic_;
+  live.group_id = topic_;
+  testing::RunningUpdater updater(live);
+  std::jthread mishaps([&](const std::stop_token& stop) {
+    for (int i = 0; !stop.stop_requested(); ++i) {
+      if (i % 3 == 0) redis_->command({"SCRIPT", "FLUSH"});
+      if (i % 5 == 0) redis_->command({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"});
+      if (i % 20 == 7) redis_->command({"FLUSHALL"});
+      std::this_thread::sleep_for(std::chrono::milliseconds{20});
+    }
+  });
+  for (int round = 0; round < 5; ++round) {
+    std::stop_source done;
+    std::jthread again([&, stop = done.get_token()] {
+      while (!stop.stop_requested())
+        EXPECT_EQ(replay(options()).end, ReplaySummary::End::kComplete);
+    });
+    produce(3'000);
+    done.request_stop();
+  }
+  mishaps.request_stop();
+  mishaps.join();
+  ExpectedLedgers::Difference found;
+  EXPECT_TRUE(testing::wait_until(
+      [&] {
+        found = expected_.compare(*store_);
+        return found.none();
+      },
+      std::chrono::seconds{60}))
+      << found.missing << " missing, " << found.surplus << " surplus\n"
+      << updater.log();
+  updater.stop();
+  EXPECT_EQ(expected_.wrong_expiries(*redis_, kDefaultRetention), "");
 }
 
 TEST_F(ReplayTest, StopsAboveTheMemoryMarkAndGoesOnFromThere) {
