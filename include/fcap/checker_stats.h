@@ -47,6 +47,7 @@ struct CheckerStats {
   std::uint64_t records_found = 0;
   std::uint64_t records_missing = 0;  ///< users of whom nothing is recorded
   std::uint64_t server_errors = 0;    ///< the server answered with an error
+  std::uint64_t stale_reads = 0;      ///< answered by a replica (RedisOptions::replica_reads)
   std::uint64_t unread_checks = 0;    ///< checks for whose candidates no rule counts anything
   // --- Asynchronous checks.
   std::uint64_t canceled = 0;
