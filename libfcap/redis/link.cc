@@ -118,7 +118,10 @@ Link::TimePoint Link::next_time() const noexcept {
     next = std::min(next, state_until_);
   if (state_ == State::kReady) {
     next = std::min({next, breaker_.probe_at(), look_at_});
-    if (renewal_ == Renewal::kNone) next = std::min(next, renew_at_);
+    if (renewal_ == Renewal::kNone) {
+      next = std::min(next, renew_at_);
+      if (replica_) next = std::min(next, replica_->next_question_for_master());
+    }
     if (renewal_ == Renewal::kDraining) next = std::min(next, drain_until_);
     next = std::min(next, stale_at());
   }

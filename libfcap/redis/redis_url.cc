@@ -184,7 +184,8 @@ Status take_url(std::string_view rest, const Scheme& scheme, RedisOptions& optio
   }
   if (hosts.find_first_of("?#") != std::string_view::npos ||
       path.find('#') != std::string_view::npos) {
-    return wrong("a \"#\" is not supported, and a \"?\" only at its end", scheme.form);
+    return wrong("parameters (after \"?\") are supported at its end only, and a \"#\" is not",
+                 scheme.form);
   }
   if (const auto mark = path.find('?'); mark != std::string_view::npos) {
     if (Status taken = take_parameters(path.substr(mark + 1), scheme, options); !taken.ok()) {

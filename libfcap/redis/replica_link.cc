@@ -96,9 +96,12 @@ ReplicaLink::TimePoint ReplicaLink::next_time() const noexcept {
   if (ended_) return TimePoint::max();
   TimePoint next = std::min(pipeline_.next_deadline(), stale_at());
   next = std::min(next, state_ == State::kReady ? ask_at_ : until_);
-  if (takes_reads()) next = std::min(next, watch_.until());
-  // Asked by the link, which is ready only while there is a master.
-  return watch_.master_lost() ? next : std::min(next, ask_master_at_);
+  return takes_reads() ? std::min(next, watch_.until()) : next;
+}
+
+ReplicaLink::TimePoint ReplicaLink::next_question_for_master() const noexcept {
+  return master_question_.outcome == RoleQuestion::Outcome::kPending ? TimePoint::max()
+                                                                     : ask_master_at_;
 }
 
 void ReplicaLink::shut_down() {
@@ -181,7 +184,7 @@ void ReplicaLink::drop(const std::string& why, TimePoint now) {
   until_ = returns_ ? now : now + backoff_.next();
   if (!returns_) ++choice_;
   decide(now);
-  report(LogLevel::kWarning, "the connection to the replica " + name_ + " has failed: " + why);
+  report(LogLevel::kWarning, "the connection to the replica " + name_ + " is given up: " + why);
   tell(name_ + ", not connected: " + why);
   shared_.failures.fetch_add(pipeline_.abandon_sent(TransportCode::kUnavailable),
                              std::memory_order_relaxed);
@@ -207,7 +210,9 @@ void ReplicaLink::take_answers(TimePoint now) {
     watch_.note_master(master_question_.answer);
     ask_at_ = now;  // while both answers mean the same moment
   }
-  if (question_.outcome == Outcome::kPending) return;
+  if (question_.outcome == Outcome::kPending) {
+    return watch_.note_replica_silent(question_.answer.asked_at, now);
+  }
   if (std::exchange(question_.outcome, Outcome::kNone) == Outcome::kAnswered) on_role(now);
 }
 

@@ -50,6 +50,8 @@ class ReplicaLink final : public EventHandler {
   void on_master(bool is_there, TimePoint now);
   /// A question that is to be sent to the master now; null: none.
   [[nodiscard]] Request* question_for_master(TimePoint now);
+  /// When there will be one.
+  [[nodiscard]] TimePoint next_question_for_master() const noexcept;
 
   /// Does what is due and sends waiting requests.
   void service(TimePoint now);

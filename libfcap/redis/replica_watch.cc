@@ -55,6 +55,11 @@ void ReplicaWatch::note_master_silent(TimePoint asked_at, TimePoint now) {
   compare_times();
 }
 
+void ReplicaWatch::note_replica_silent(TimePoint asked_at, TimePoint now) {
+  if (replica_time_) replica_time_ = std::max(*replica_time_, now - asked_at);
+  compare_times();
+}
+
 void ReplicaWatch::forget_replica() noexcept {
   reached_at_.reset();
   link_down_at_.reset();

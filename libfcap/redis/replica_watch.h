@@ -38,8 +38,9 @@ class ReplicaWatch {
 
   void note_master(const Answer& answer);
   void note_replica(const Answer& answer);
-  /// The master was asked then, and has not answered yet or never will.
+  /// It was asked then, and has not answered yet.
   void note_master_silent(TimePoint asked_at, TimePoint now);
+  void note_replica_silent(TimePoint asked_at, TimePoint now);
   /// Another replica follows, or none.
   void forget_replica() noexcept;
 

@@ -171,6 +171,8 @@ TEST_F(Replica, IsNearerThanAMasterThatDoesNotAnswer) {
   EXPECT_FALSE(watch.may_read(now));
   watch.note_master_silent(now, now + 100ms);
   EXPECT_TRUE(watch.may_read(now));
+  watch.note_replica_silent(now, now + 200ms);
+  EXPECT_FALSE(watch.may_read(now));
 }
 
 TEST_F(Replica, ThatIsFartherIsReadOnlyWhenTheMasterFails) {
