@@ -88,14 +88,15 @@ Answer answer(const Question& question, ledger::Ledger& history, const JudgedBy&
   const std::vector<std::string_view> segments(question.segments.begin(), question.segments.end());
   rules::Evaluator evaluator;
   for (const CandidateText& candidate : question.candidates) {
-    result.explanations.push_back(evaluator.explain({.rules = *by.rules,
-                                                     .ledger = history,
-                                                     .now = result.at,
-                                                     .segments = segments,
-                                                     .stored = by.segments.get(),
-                                                     .user = question.user,
-                                                     .missing_before = by.missing_before},
-                                                    candidate.view()));
+    result.explanations.push_back(
+        evaluator.explain({.rules = *by.rules,
+                           .ledger = history,
+                           .now = result.at,
+                           .segments = segments,
+                           .stored = by.segments.get(),
+                           .user = question.user,
+                           .missing_before = by.stale ? result.at : by.missing_before},
+                          candidate.view()));
   }
   return result;
 }
@@ -128,6 +129,7 @@ std::string to_json_line(const Answer& answer) {
   json["reason"] = to_string(answer.reason);
   if (answer.complete_since) json["complete_since"] = to_ms(*answer.complete_since);
   if (answer.by.missing_before) json["missing_before"] = to_ms(*answer.by.missing_before);
+  if (answer.by.stale) json["stale"] = true;
   json["verdicts"] = ordered_json::array();
   for (std::size_t i = 0; i < answer.explanations.size(); ++i) {
     json["verdicts"].push_back(

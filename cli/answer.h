@@ -25,6 +25,8 @@ struct JudgedBy {
   std::shared_ptr<const SegmentSet> segments;  ///< stored ones; null: none
   /// Events before it may be missing; nullopt: no event is known to be missing.
   std::optional<Instant> missing_before;
+  /// Read from a replica, which may lack the latest events.
+  bool stale = false;
 };
 
 /// A question, judged: everything that the output may tell.

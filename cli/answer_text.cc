@@ -108,10 +108,16 @@ std::string verdict_text(const rules::Explanation& explanation, Instant at,
                      until_text(verdict.eligible_at, at, local));
 }
 
+void print_stale(const Answer& answer, std::ostream& out) {
+  if (!answer.by.stale) return;
+  out << "  read from a replica, which may lack the latest events: counts are lower bounds\n";
+}
+
 }  // namespace
 
 void print_verdicts(const Answer& answer, const LocalTime& local, std::ostream& out) {
   out << head_text(answer, local) << "\n";
+  print_stale(answer, out);
   std::size_t width = 0;
   for (const CandidateText& candidate : answer.question.candidates) {
     width = std::max(width, printable(candidate.text()).size());
@@ -125,6 +131,7 @@ void print_verdicts(const Answer& answer, const LocalTime& local, std::ostream& 
 void print_explanations(const Answer& answer, const LocalTime& local, std::ostream& out) {
   out << fmt::format("{}, time-zone data {}\n", head_text(answer, local),
                      answer.by.rules->compiled().zone_data_version);
+  print_stale(answer, out);
   if (answer.complete_since) {
     out << fmt::format(
         "  the record was trimmed for size: what is older than {} may be missing, and counts that "

@@ -13,18 +13,19 @@ class Waiting final : public StoreCompletion {
     code_ = outcome.code;
     record_.assign(outcome.record);
     text_.assign(outcome.text);
+    stale_ = outcome.stale;
     done_ = true;
     changed_.notify_one();
   }
 
-  Result<std::optional<std::string>> wait() {
+  Result<CheckedRecord> wait() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return done_; });
     switch (code_) {
       case StoreCode::kOk:
-        return std::optional<std::string>(std::move(record_));
+        return CheckedRecord{std::move(record_), stale_};
       case StoreCode::kNotFound:
-        return std::optional<std::string>();
+        return CheckedRecord{std::nullopt, stale_};
       case StoreCode::kTimeout:
         return Status::error(StatusCode::kDeadlineExceeded, "Redis did not answer in time", true);
       case StoreCode::kServerError:
@@ -44,6 +45,7 @@ class Waiting final : public StoreCompletion {
   StoreCode code_ = StoreCode::kUnavailable;
   std::string record_;
   std::string text_;
+  bool stale_ = false;
 };
 
 }  // namespace
@@ -52,6 +54,15 @@ Result<std::optional<std::string>> blocking_get(Store& store, std::string_view k
                                                 std::chrono::milliseconds timeout) {
   Waiting waiting;
   store.get(key, std::chrono::steady_clock::now() + timeout, waiting);
+  Result<CheckedRecord> record = waiting.wait();
+  if (!record.ok()) return record.status();
+  return std::move(record).value().bytes;
+}
+
+Result<CheckedRecord> blocking_get_maybe_stale(Store& store, std::string_view key,
+                                               std::chrono::milliseconds timeout) {
+  Waiting waiting;
+  store.get_maybe_stale(key, std::chrono::steady_clock::now() + timeout, waiting);
   return waiting.wait();
 }
 

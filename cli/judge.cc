@@ -70,20 +70,22 @@ Result<Answer> Judge::answer(const Question& question) {
   if (question.user.size() > ledger::kIdBytesMax) {
     return Status::error(StatusCode::kInvalidArgument, "the user id has more than 256 bytes");
   }
-  if (Status status = decode(question.user); !status.ok()) return status;
   JudgedBy by{rules_, segments_, {}};
+  if (Status status = decode(question.user, by.stale); !status.ok()) return status;
   if (reader_ != nullptr) by.missing_before = reader_->missing_before();
   return cli::answer(question, ledger_, by, now);
 }
 
-Status Judge::decode(const std::string& user) {
+Status Judge::decode(const std::string& user, bool& stale) {
   ledger::DecodeCode code = ledger::DecodeCode::kOk;
   if (reader_ == nullptr) {
     code = ledger_.decode(events_.record(user));
   } else {
-    const Result<std::optional<std::string>> record = reader_->read(user);
+    const Result<CheckedRecord> record = reader_->read_for_check(user);
     if (!record.ok()) return record.status();
-    code = ledger_.decode(record.value() ? std::string_view(*record.value()) : std::string_view());
+    const std::optional<std::string>& bytes = record.value().bytes;
+    code = ledger_.decode(bytes ? std::string_view(*bytes) : std::string_view());
+    stale = record.value().stale;
   }
   if (code == ledger::DecodeCode::kOk) return {};
   return Status::error(StatusCode::kCorrupt, "the record of user " + user + " cannot be decoded");

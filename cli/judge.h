@@ -35,7 +35,7 @@ class Judge {
  private:
   explicit Judge(const AccessSettings& access);
   Status load(const AccessSettings& access);
-  Status decode(const std::string& user);
+  Status decode(const std::string& user, bool& stale);
 
   std::set<std::string, std::less<>> null_user_ids_;
   std::shared_ptr<const RuleSet> rules_;

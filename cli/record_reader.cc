@@ -5,7 +5,6 @@
 #include <thread>
 #include <utility>
 
-#include "cli/blocking_get.h"
 #include "cli/instants.h"
 #include "cli/redis_access.h"
 #include "ledger/user_key.h"
@@ -122,6 +121,12 @@ std::string RecordReader::key_of(const std::string& user) const {
 
 Result<std::optional<std::string>> RecordReader::read(const std::string& user) {
   Result<std::optional<std::string>> record = blocking_get(*store_, key_of(user), timeout_);
+  if (!record.ok()) return explain(record.status());
+  return record;
+}
+
+Result<CheckedRecord> RecordReader::read_for_check(const std::string& user) {
+  Result<CheckedRecord> record = blocking_get_maybe_stale(*store_, key_of(user), timeout_);
   if (!record.ok()) return explain(record.status());
   return record;
 }

@@ -9,6 +9,7 @@
 #include <fcap/store.h>
 #include <fcap/time.h>
 
+#include "cli/blocking_get.h"
 #include "cli/cli_settings.h"
 #include "redis/client.h"
 
@@ -30,6 +31,9 @@ class RecordReader {
 
   /// nullopt: there is no record.
   Result<std::optional<std::string>> read(const std::string& user);
+
+  /// The same for a check, which a replica may answer.
+  Result<CheckedRecord> read_for_check(const std::string& user);
 
   /// Until the record expires; nullopt: it never expires, or there is no record.
   Result<std::optional<std::chrono::milliseconds>> time_to_live(const std::string& user);

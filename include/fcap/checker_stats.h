@@ -53,6 +53,7 @@ struct CheckerStats {
     std::uint64_t found = 0;           ///< users with a record
     std::uint64_t missing = 0;         ///< users of whom nothing is recorded
     std::uint64_t server_errors = 0;   ///< the server answered with an error
+    std::uint64_t stale = 0;           ///< answered by a replica (RedisOptions::replica_reads)
     std::uint64_t unneeded = 0;        ///< checks for whose candidates no rule counts anything
     std::uint64_t unknown_frames = 0;  ///< frames skipped in records of a newer version
   } reads = {};

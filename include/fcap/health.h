@@ -47,6 +47,9 @@ struct StoreHealth {
   std::uint64_t reconnects = 0;        ///< connections that were lost after they had been ready
   std::uint64_t breaker_openings = 0;  ///< times that a breaker opened
 
+  /// Whether checks are read from a replica now (RedisOptions::replica_reads).
+  bool reads_replica = false;
+
   // --- Failed operations. A read that finds no record is not one of them.
 
   std::uint64_t server_errors = 0;  ///< replies in which the server answered with an error

@@ -45,6 +45,14 @@ enum class RedisTopology : std::uint8_t {
   kCluster,   ///< seed nodes of a cluster (not supported yet: refused with a clear status)
 };
 
+/// Whether a check may read from a replica, whose copy may lack the latest events. Verdicts given
+/// by one say so (Verdict::stale). Nothing is ever written to a replica.
+enum class RedisReplicaReads : std::uint8_t {
+  kNever,            ///< from the master only
+  kWhenMasterFails,  ///< for up to 60 s after the master was lost
+  kNearest,          ///< from whichever of the two answers faster, and when the master fails
+};
+
 /// How to reach Redis. parse_redis_url() in <fcap/redis_url.h> fills it from a URL.
 struct RedisOptions {
   // --- Address and account.
@@ -102,6 +110,18 @@ struct RedisOptions {
   /// How long an open breaker waits before its first probe; doubles, with jitter, to the second.
   std::chrono::milliseconds breaker_backoff_min{50};
   std::chrono::milliseconds breaker_backoff_max{2000};
+
+  // --- Replicas.
+
+  /// Only with kSentinel, and not with `master_only`. One replica, chosen at random, is connected
+  /// to and asked about its state every second, as the master is, for which the account needs the
+  /// command ROLE and that on the Sentinels `sentinel|replicas`.
+  RedisReplicaReads replica_reads = RedisReplicaReads::kNever;
+  /// A replica is read only if its link to the master was up when it was last asked and it had then
+  /// reached a position in the master's stream of writes that the master had at most this long ago
+  /// (before the loss, once the master is lost). Positions are compared once per second, so a
+  /// replica that keeps up appears to be about 1 s behind. 2 s to 60 s.
+  std::chrono::milliseconds replica_lag_max{std::chrono::seconds{10}};
 
   // --- Performance.
 

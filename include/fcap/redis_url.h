@@ -11,8 +11,10 @@ namespace fcap {
 /// Reads where Redis is from one text, as applications usually keep it:
 ///
 ///     redis://[user[:password]@]host[:port][/database]
-///     redis-sentinel://[user[:password]@]host[:port],host[:port]/master-name[/database]
+///     redis-sentinel://[user[:password]@]host[:port],host[:port]/master-name[/database][?parameters]
 ///
+/// The parameters are RedisOptions::replica_reads and replica_lag_max:
+/// "replica_reads=when_master_fails&replica_lag_max=10s", with never, when_master_fails or nearest.
 /// The schemes rediss:// and rediss-sentinel:// set RedisTls::enabled, which with Sentinels is for
 /// connections to them, too. User and password are those of the
 /// Redis servers; the Sentinels' own are RedisOptions::sentinel_user and sentinel_password. In

@@ -39,6 +39,8 @@ struct StoreOutcome {
   /// kServerError: the server's text. kTooLarge: which bound. Otherwise empty: why a store is not
   /// available is in Store::health(), and not copied for each operation that fails.
   std::string_view text = {};
+  /// A read that a replica has answered: the latest writes may be missing.
+  bool stale = false;
 };
 
 /// Receives one outcome. The caller owns it and keeps it alive until complete() has been called.
@@ -106,6 +108,11 @@ class FCAP_EXPORT Store {
 
   /// Reads a record.
   virtual void get(std::string_view key, Deadline deadline, StoreCompletion& done) noexcept = 0;
+
+  /// get() for checks, to whom an older copy of the record is better than none or than waiting: a
+  /// store may answer from a replica, and then says so (StoreOutcome::stale).
+  virtual void get_maybe_stale(std::string_view key, Deadline deadline,
+                               StoreCompletion& done) noexcept;
 
   /// Adds bytes to the end of a record, making it if there is none, and extends its expiry to
   /// `expire_at` if that is later. kOk means that both have happened.

@@ -46,8 +46,12 @@ enum class Reason : std::uint8_t {
 struct Verdict {
   bool allowed = true;
   Reason reason = Reason::kPassed;
-  /// False when the counts may be too low: the record was trimmed, not read, or lacks lost events.
+  /// False when the counts may be too low: the record was trimmed, not read, or lacks events that
+  /// were lost, or that a replica does not have yet.
   bool complete = true;
+  /// Read from a replica (RedisOptions::replica_reads), which may lack the latest events: where
+  /// events were counted, `complete` is false. A candidate that it says is capped is capped.
+  bool stale = false;
   /// Given by the negative cache, without reading: capped for certain by `rule_id`, at least until
   /// `eligible_at`. A read could find a higher count, a later instant, and another rule.
   bool cached = false;
@@ -72,6 +76,8 @@ struct PickResult {
   std::vector<std::size_t> picked;
   /// kPassed when the choice rests on the history; otherwise why it was made without it.
   Reason reason = Reason::kPassed;
+  /// As Verdict::stale: the history was read from a replica.
+  bool stale = false;
 };
 
 /// The verdicts of one check, in the order of its candidates.

@@ -109,7 +109,7 @@ AsyncStart Async::check_or_async(std::string_view user, std::span<const Candidat
   AsyncStart start{.answer = std::nullopt, .handle = CheckHandle(read)};
   remember(*read);
   if (submit(*read, options) && read->claim()) {
-    judge(*read, read->reason, read->record);
+    judge(*read, {.reason = read->reason, .record = read->record, .stale = read->stale});
     start.answer = take_answer(*read);
     start.handle = {};
     count_answer(*start.answer);
@@ -170,12 +170,12 @@ bool Async::knows_answer(AsyncRead& read, std::size_t user_bytes,
 // True: the outcome is there already, and the caller's to deal with. The caller's CheckHandle
 // keeps the read, which may have been answered by the time get() returns.
 bool Async::submit(AsyncRead& read, const CheckOptions& options) noexcept {
-  parts_.store.get(read.key, read.begun + parts_.judgement.deadline_of(options), read);
+  parts_.store.get_maybe_stale(read.key, read.begun + parts_.judgement.deadline_of(options), read);
   return read.leave_submit();
 }
 
-void Async::note_outcome(const AsyncRead& read, StoreCode code) noexcept {
-  count_read(parts_.counters, code);
+void Async::note_outcome(const AsyncRead& read, const StoreOutcome& outcome) noexcept {
+  count_read(parts_.counters, outcome.code, outcome.stale);
   if (read.timed) parts_.store_latency.add(Clock::now() - read.begun);
 }
 
@@ -196,16 +196,16 @@ void Async::hand_over(AsyncRead& read) noexcept {
   read.drop_reference();
 }
 
-void Async::answer(AsyncRead& read, Reason reason, std::string_view record) noexcept {
-  if (!read.answered) judge(read, reason, record);
+void Async::answer(AsyncRead& read, const ReadOutcome& outcome) noexcept {
+  if (!read.answered) judge(read, outcome);
   if (read.timed) parts_.check_latency.add(Clock::now() - read.begun);
   run_callback(read.callback, std::move(read.result));
   read.end();
 }
 
-void Async::judge(AsyncRead& read, Reason reason, std::string_view record) noexcept {
+void Async::judge(AsyncRead& read, const ReadOutcome& outcome) noexcept {
   try {
-    parts_.judgement.answer(read.question, reason, record, read.result);
+    parts_.judgement.answer(read.question, outcome, read.result);
   } catch (...) {
     refuse(read, read.question.candidates.size(), Reason::kOverloaded);
   }
@@ -328,7 +328,7 @@ void Async::answer_pending() noexcept {
   }
   while (claimed != nullptr) {
     AsyncRead* const read = std::exchange(claimed, claimed->next_waiting);
-    answer(*read, Reason::kShutdown, {});
+    answer(*read, {.reason = Reason::kShutdown});
     read->drop_reference();
   }
 }

@@ -46,11 +46,11 @@ class Async {
   // --- For AsyncRead.
 
   [[nodiscard]] bool has_executor() const noexcept { return parts_.options.executor != nullptr; }
-  void note_outcome(const AsyncRead& read, StoreCode code) noexcept;
+  void note_outcome(const AsyncRead& read, const StoreOutcome& outcome) noexcept;
   /// Has the read answered by the executor, or else the answer queue.
   void hand_over(AsyncRead& read) noexcept;
   /// Judges where that is still to do, and runs the callback.
-  void answer(AsyncRead& read, Reason reason, std::string_view record) noexcept;
+  void answer(AsyncRead& read, const ReadOutcome& outcome) noexcept;
   /// Takes the read off the list of pending ones.
   void forget(AsyncRead& read) noexcept;
   void note_canceled() noexcept;
@@ -70,7 +70,7 @@ class Async {
                                   std::span<const Candidate> candidates,
                                   const CheckOptions& options);
   [[nodiscard]] bool submit(AsyncRead& read, const CheckOptions& options) noexcept;
-  void judge(AsyncRead& read, Reason reason, std::string_view record) noexcept;
+  void judge(AsyncRead& read, const ReadOutcome& outcome) noexcept;
   void refuse(AsyncRead& read, std::size_t candidate_count, Reason reason) noexcept;
   [[nodiscard]] CheckResult take_answer(AsyncRead& read) noexcept;
   [[nodiscard]] CheckResult answer_here(Reason reason, std::size_t candidate_count) noexcept;

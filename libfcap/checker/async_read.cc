@@ -11,7 +11,7 @@ void AsyncRead::prepare(Async& owner) noexcept {
   owner_ = &owner;
   by_executor_ = owner.has_executor();
   reason = Reason::kPassed;
-  answered = false;
+  answered = stale = false;
   result.verdicts.clear();
   result.rules = nullptr;
   phase_.store(0, std::memory_order_relaxed);
@@ -25,8 +25,8 @@ void AsyncRead::complete(const StoreOutcome& outcome) noexcept {
     // take kLeft for granted.
     const auto before = phase_.fetch_or(kTaken | kClaimed | kLeft, std::memory_order_acq_rel);
     if ((before & kClaimed) == 0) {
-      owner_->note_outcome(*this, outcome.code);
-      owner_->answer(*this, reason_of(outcome.code), outcome.record);
+      owner_->note_outcome(*this, outcome);
+      owner_->answer(*this, read_outcome(outcome));
     }
   } else {
     complete_early(outcome);
@@ -37,7 +37,7 @@ void AsyncRead::complete(const StoreOutcome& outcome) noexcept {
 void AsyncRead::complete_early(const StoreOutcome& outcome) noexcept {
   const auto before = phase_.fetch_or(kTaken, std::memory_order_acq_rel);
   if ((before & kClaimed) == 0) {
-    owner_->note_outcome(*this, outcome.code);
+    owner_->note_outcome(*this, outcome);
     // While the call that asked is still under way, this may be its very stack: then it deals with
     // the outcome when it has left the store, outside all of the store's calls.
     bool mine = (before & kSubmitted) != 0;
@@ -50,7 +50,7 @@ void AsyncRead::complete_early(const StoreOutcome& outcome) noexcept {
         run();
       }
     } else if (claim()) {
-      owner_->answer(*this, reason_of(outcome.code), outcome.record);
+      owner_->answer(*this, read_outcome(outcome));
     }
     leave();
   }
@@ -63,6 +63,7 @@ void AsyncRead::keep(std::span<const std::string_view> asked) {
 
 void AsyncRead::keep(const StoreOutcome& outcome) noexcept {
   reason = reason_of(outcome.code);
+  stale = outcome.stale;
   try {
     record.assign(outcome.record);
   } catch (const std::bad_alloc&) {
@@ -75,7 +76,7 @@ bool AsyncRead::leave_submit() noexcept {
 }
 
 void AsyncRead::run() noexcept {
-  if (claim()) owner_->answer(*this, reason, record);
+  if (claim()) owner_->answer(*this, {.reason = reason, .record = record, .stale = stale});
 }
 
 bool AsyncRead::claim() noexcept {

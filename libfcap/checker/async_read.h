@@ -81,6 +81,7 @@ class AsyncRead final : public StoreCompletion, public PoolNode<AsyncRead> {
   /// What the store has said; kPassed: judge by `record`.
   Reason reason = Reason::kPassed;
   std::string record;
+  bool stale = false;
 
   /// Its place in the AnswerQueue.
   AsyncRead* next_waiting = nullptr;

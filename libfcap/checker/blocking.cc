@@ -17,16 +17,11 @@ constexpr std::size_t kBatchReadsMin = 64;
 // A batch is woken when so many answers wait, or a sixteenth of what is left.
 constexpr std::size_t kJudgedTogether = 32;
 
-struct ReadAnswer {
-  Reason reason;
-  std::string_view record;
-};
-
 // Looked at once: an answer that arrives between two looks would be half a timeout, half a record.
-ReadAnswer answer_of(const ReadGroup::Read& read, Counters& counters) noexcept {
-  if (!read.answered()) return {Reason::kTimeout, {}};
-  count_read(counters, read.code());
-  return {reason_of(read.code()), read.record()};
+ReadOutcome answer_of(const ReadGroup::Read& read, Counters& counters) noexcept {
+  if (!read.answered()) return {.reason = Reason::kTimeout};
+  count_read(counters, read.code(), read.stale());
+  return {.reason = reason_of(read.code()), .record = read.record(), .stale = read.stale()};
 }
 
 }  // namespace
@@ -115,8 +110,8 @@ void Blocking::check_one(Call& call, std::string_view user, std::span<const Cand
     return parts_.judgement.refuse(candidates.size(), reason, result);
   }
   if (parts_.judgement.answer_unread(question, result)) return;
-  const ReadAnswer answer = answer_of(read_one(call, user, *group), parts_.counters);
-  parts_.judgement.answer(question, answer.reason, answer.record, result);
+  const ReadOutcome outcome = answer_of(read_one(call, user, *group), parts_.counters);
+  parts_.judgement.answer(question, outcome, result);
 }
 
 PickResult Blocking::first_allowed(std::string_view user, std::span<const Candidate> ranked,
@@ -141,7 +136,7 @@ PickResult Blocking::first_allowed(std::string_view user, std::span<const Candid
   count_reason(counters, reason);
   if (call.timed) parts_.check_latency.add(Clock::now() - call.begun);
   counters.add(Counter::checks_answered);
-  return {.picked = std::move(picks.picked), .reason = reason};
+  return {.picked = std::move(picks.picked), .reason = reason, .stale = picks.stale};
 }
 
 Reason Blocking::pick(Call& call, std::string_view user, std::span<const Candidate> ranked,
@@ -159,8 +154,8 @@ Reason Blocking::pick(Call& call, std::string_view user, std::span<const Candida
     return reason;
   }
   if (parts_.judgement.pick_unread(question, k, picks)) return Reason::kPassed;
-  const ReadAnswer answer = answer_of(read_one(call, user, *group), parts_.counters);
-  return parts_.judgement.pick_by_record(question, k, answer.reason, answer.record, picks);
+  const ReadOutcome outcome = answer_of(read_one(call, user, *group), parts_.counters);
+  return parts_.judgement.pick_by_record(question, k, outcome, picks);
 }
 
 std::vector<CheckResult> Blocking::check_batch(std::span<const UserCandidates> users,
@@ -241,7 +236,7 @@ void Blocking::check_some(Call& call, std::span<const UserCandidates> users,
         return true;
       }
       if (parts_.judgement.answer_unread(question, results[i])) return true;
-      if (late) parts_.judgement.answer(question, Reason::kTimeout, {}, results[i]);
+      if (late) parts_.judgement.answer(question, {.reason = Reason::kTimeout}, results[i]);
       return late;
     });
     if (!answered) group->asked.push_back(i);
@@ -262,11 +257,11 @@ void Blocking::check_some(Call& call, std::span<const UserCandidates> users,
 void Blocking::judge_arriving(const Call& call, ReadGroup& group, std::span<CheckResult> results) {
   std::vector<std::size_t> waiting(group.asked.size());
   for (std::size_t i = 0; i < waiting.size(); ++i) waiting[i] = i;
-  const auto answer = [&](std::size_t read, const ReadAnswer& given) {
+  const auto answer = [&](std::size_t read, const ReadOutcome& given) {
     const std::size_t user = group.asked[read];
     const Question& question = group.questions[user];
     (void)guarded(question.candidates.size(), results[user], [&] {
-      parts_.judgement.answer(question, given.reason, given.record, results[user]);
+      parts_.judgement.answer(question, given, results[user]);
       return true;
     });
   };
@@ -290,7 +285,7 @@ void Blocking::judge_arriving(const Call& call, ReadGroup& group, std::span<Chec
     }
     waiting.resize(kept);
   }
-  for (const std::size_t read : waiting) answer(read, {Reason::kTimeout, {}});
+  for (const std::size_t read : waiting) answer(read, {.reason = Reason::kTimeout});
 }
 
 void Blocking::let_go_of_rules() noexcept {

@@ -62,10 +62,11 @@ void count_result(Counters& counters, const CheckResult& result) noexcept {
   if (invalid && result.reason != Reason::kInvalid) counters.add(Counter::invalid);
 }
 
-void count_read(Counters& counters, StoreCode code) noexcept {
+void count_read(Counters& counters, StoreCode code, bool stale) noexcept {
   if (code == StoreCode::kOk) counters.add(Counter::records_found);
   if (code == StoreCode::kNotFound) counters.add(Counter::records_missing);
   if (code == StoreCode::kServerError) counters.add(Counter::server_errors);
+  if (stale) counters.add(Counter::stale_reads);
 }
 
 }  // namespace fcap::checker

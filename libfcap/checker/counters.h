@@ -34,6 +34,7 @@ namespace fcap::checker {
   COUNTER(records_found, reads.found)           \
   COUNTER(records_missing, reads.missing)       \
   COUNTER(server_errors, reads.server_errors)   \
+  COUNTER(stale_reads, reads.stale)             \
   COUNTER(unread_checks, reads.unneeded)        \
   COUNTER(canceled, async.canceled)             \
   COUNTER(unknown_frames, reads.unknown_frames) \
@@ -171,6 +172,6 @@ void count_reason(Counters& counters, Reason reason) noexcept;
 /// A check's verdicts and its reason.
 void count_result(Counters& counters, const CheckResult& result) noexcept;
 /// How a read ended.
-void count_read(Counters& counters, StoreCode code) noexcept;
+void count_read(Counters& counters, StoreCode code, bool stale) noexcept;
 
 }  // namespace fcap::checker

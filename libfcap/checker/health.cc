@@ -25,6 +25,9 @@ void judge_health(CheckerHealth& health) {
     add("the segments could not be refreshed", health.segments_error);
   }
   if (!store.connected) add("the store is not connected", store.last_error);
+  if (store.reads_replica && (!store.connected || store.breaker_open)) {
+    add("checks read from a replica meanwhile, which may lack the latest events");
+  }
   if (store.breaker_open)
     add("the store failed repeatedly; requests fail at once until it recovers", store.last_error);
   if (store.role == ServerRole::kSentinel) {

@@ -81,7 +81,7 @@ bool Judgement::answer_unread(const Question& question, CheckResult& result) {
   }
   if (needs_history(question)) return false;
   const Scratches::Held scratch(scratches_);
-  scratch->ledger.clear();
+  scratch->clear();
   counters_.add(Counter::shadow_capped,
                 judge(*scratch, question, options_.fail_open, shadows_, result));
   counters_.add(Counter::unread_checks);
@@ -103,21 +103,35 @@ bool Judgement::all_kept(const Question& question, CheckResult& result) const {
   return true;
 }
 
-void Judgement::answer(const Question& question, Reason reason, std::string_view record,
-                       CheckResult& result) {
+void Judgement::answer(const Question& question, const ReadOutcome& outcome, CheckResult& result) {
   const Scratches::Held scratch(scratches_);
-  reason = load(*scratch, question, reason, record);
+  const Reason reason = load(*scratch, question, outcome);
   if (reason != Reason::kPassed) return answer_without(*scratch, question, reason, result);
   counters_.add(Counter::shadow_capped,
                 judge(*scratch, question, options_.fail_open, shadows_, result));
+  if (outcome.stale) return finish_stale(question, result);
   keep_caps(*scratch, question, result);
 }
 
-Reason Judgement::load(Scratch& scratch, const Question& question, Reason reason,
-                       std::string_view record) {
-  if (reason == Reason::kUnavailable && gate_.closing()) return Reason::kShutdown;
-  if (reason != Reason::kPassed) return reason;
-  if (scratch.ledger.decode(record) != ledger::DecodeCode::kOk) {
+// After judging by a replica's record, which may be older than what this process knows: a cap that
+// it has read from the master stands, and none is replaced by what the replica says.
+void Judgement::finish_stale(const Question& question, CheckResult& result) {
+  CheckResult kept;
+  kept.verdicts.resize(result.verdicts.size());
+  put_kept_caps(question, kept);
+  for (std::size_t i = 0; i < result.verdicts.size(); ++i) {
+    Verdict& verdict = result.verdicts[i];
+    if (verdict.reason == Reason::kInvalid) continue;
+    verdict.stale = true;
+    if (verdict.allowed && kept.verdicts[i].cached) verdict = kept.verdicts[i];
+  }
+}
+
+Reason Judgement::load(Scratch& scratch, const Question& question, const ReadOutcome& outcome) {
+  if (outcome.reason == Reason::kUnavailable && gate_.closing()) return Reason::kShutdown;
+  if (outcome.reason != Reason::kPassed) return outcome.reason;
+  scratch.stale = outcome.stale;
+  if (scratch.ledger.decode(outcome.record) != ledger::DecodeCode::kOk) {
     note_undecodable();
     return Reason::kUndecodable;
   }
@@ -154,7 +168,7 @@ void Judgement::answer_without(Scratch& scratch, const Question& question, Reaso
                                CheckResult& result) {
   refuse(question.candidates.size(), reason, result);
   if (reason == Reason::kShutdown || question.held.rules == nullptr) return;
-  scratch.ledger.clear();
+  scratch.clear();
   add_shown(scratch, question.user);
   counters_.add(Counter::certain_verdicts, cap_certain(scratch, question, result));
   put_kept_caps(question, result);
@@ -209,19 +223,25 @@ bool Judgement::pick_unread(const Question& question, std::size_t k, Picks& pick
   }
   if (needs_history(question)) return false;
   const Scratches::Held scratch(scratches_);
-  scratch->ledger.clear();
+  scratch->clear();
   pick(*scratch, question, k, options_.fail_open, shadows_, picks);
   counters_.add(Counter::shadow_capped, picks.shadow_capped);
   counters_.add(Counter::unread_checks);
   return true;
 }
 
-Reason Judgement::pick_by_record(const Question& question, std::size_t k, Reason reason,
-                                 std::string_view record, Picks& picks) {
+Reason Judgement::pick_by_record(const Question& question, std::size_t k,
+                                 const ReadOutcome& outcome, Picks& picks) {
   const Scratches::Held scratch(scratches_);
-  reason = load(*scratch, question, reason, record);
+  const Reason reason = load(*scratch, question, outcome);
   if (reason == Reason::kPassed) {
-    pick(*scratch, question, k, options_.fail_open, shadows_, picks);
+    CheckResult kept;
+    if (outcome.stale) {
+      kept.verdicts.resize(question.candidates.size());
+      put_kept_caps(question, kept);
+    }
+    picks.stale = outcome.stale;
+    pick(*scratch, question, k, options_.fail_open, shadows_, picks, kept.verdicts);
     counters_.add(Counter::shadow_capped, picks.shadow_capped);
     return reason;
   }

@@ -45,18 +45,17 @@ class Judgement {
   /// anything for them. `result` then has the verdicts. Throws std::bad_alloc.
   [[nodiscard]] bool answer_unread(const Question& question, CheckResult& result);
 
-  /// Judges by a record. Any `reason` other than kPassed means that there is no record. Throws
+  /// Judges by a record. Any reason other than kPassed means that there is no record. Throws
   /// std::bad_alloc.
-  void answer(const Question& question, Reason reason, std::string_view record,
-              CheckResult& result);
+  void answer(const Question& question, const ReadOutcome& outcome, CheckResult& result);
 
   /// Gives all candidates the same answer. Does not throw where `result.verdicts` has the room.
   void refuse(std::size_t candidate_count, Reason reason, CheckResult& result) const;
 
   /// For first_allowed(), as answer_unread() and answer(). `picks` has room for `k` of them.
   [[nodiscard]] bool pick_unread(const Question& question, std::size_t k, Picks& picks);
-  [[nodiscard]] Reason pick_by_record(const Question& question, std::size_t k, Reason reason,
-                                      std::string_view record, Picks& picks);
+  [[nodiscard]] Reason pick_by_record(const Question& question, std::size_t k,
+                                      const ReadOutcome& outcome, Picks& picks);
   /// The first `k` where the history is not available.
   void pick_refused(std::size_t candidate_count, std::size_t k, Reason reason, Picks& picks) const;
 
@@ -75,14 +74,14 @@ class Judgement {
                                                          const Candidate& shown,
                                                          std::string_view event_id) const noexcept;
   [[nodiscard]] bool all_kept(const Question& question, CheckResult& result) const;
-  [[nodiscard]] Reason load(Scratch& scratch, const Question& question, Reason reason,
-                            std::string_view record);
+  [[nodiscard]] Reason load(Scratch& scratch, const Question& question, const ReadOutcome& outcome);
   void add_shown(Scratch& scratch, std::string_view user);
   void keep_caps(const Scratch& scratch, const Question& question,
                  const CheckResult& result) noexcept;
   void answer_without(Scratch& scratch, const Question& question, Reason reason,
                       CheckResult& result);
   void put_kept_caps(const Question& question, CheckResult& result);
+  void finish_stale(const Question& question, CheckResult& result);
   void note_undecodable() noexcept;
   [[nodiscard]] bool allows(Reason reason) const noexcept;
 

@@ -74,6 +74,8 @@ constexpr std::array kCountedMetrics = {
                   "result=\"missing\""},
     CountedMetric{"reads_total", kReadsHelp, kCount, FCAP_FIELD(reads.server_errors),
                   "result=\"server_error\""},
+    CountedMetric{"stale_reads_total", "Of these, answered by a replica.", kCount,
+                  FCAP_FIELD(reads.stale)},
     CountedMetric{
         "unread_checks_total",
         "Checks that needed no read, because no rule counts anything for their candidates.", kCount,
@@ -170,6 +172,9 @@ constexpr std::array kWorkedOutMetrics = {
     WorkedOutMetric{
         "store_breaker_open", "1 if the breaker is open, so that checks fail at once.", kLevel,
         [](const Scrape& s) { return std::optional(s.health.store.breaker_open ? 1.0 : 0.0); }},
+    WorkedOutMetric{
+        "store_reads_replica", "1 while checks are read from a replica.", kLevel,
+        [](const Scrape& s) { return std::optional(s.health.store.reads_replica ? 1.0 : 0.0); }},
     WorkedOutMetric{"store_breaker_openings_total", "Times that the breaker opened.", kCount,
                     [](const Scrape& s) {
                       return std::optional(static_cast<double>(s.health.store.breaker_openings));

@@ -53,7 +53,7 @@ void ReadGroup::prepare(std::size_t read_count) {
 
 void ReadGroup::start(Store& store, std::size_t index, std::string_view read_key,
                       Store::Deadline deadline) {
-  store.get(read_key, deadline, reads_[index]);
+  store.get_maybe_stale(read_key, deadline, reads_[index]);
 }
 
 bool ReadGroup::read_directly(redis::DirectReads* direct, std::size_t index,
@@ -65,6 +65,7 @@ void ReadGroup::Read::complete(const StoreOutcome& outcome) noexcept {
   ReadGroup& group = *group_;
   if (!group.abandoned_.load(std::memory_order_relaxed)) {
     code_ = outcome.code;
+    stale_ = outcome.stale;
     try {
       record_.assign(outcome.record);
     } catch (const std::bad_alloc&) {

@@ -31,12 +31,14 @@ class ReadGroup : public PoolNode<ReadGroup> {
     [[nodiscard]] bool answered() const noexcept { return done_.load(std::memory_order_acquire); }
     [[nodiscard]] StoreCode code() const noexcept { return code_; }
     [[nodiscard]] std::string_view record() const noexcept { return record_; }
+    [[nodiscard]] bool stale() const noexcept { return stale_; }
 
    private:
     friend class ReadGroup;
     ReadGroup* group_ = nullptr;
     std::string record_;
     StoreCode code_ = StoreCode::kOk;
+    bool stale_ = false;
     std::atomic<bool> done_{false};
   };
 

@@ -16,8 +16,16 @@ namespace fcap::checker {
 struct Scratch : PoolNode<Scratch> {
   ledger::Ledger ledger;
   rules::Evaluator evaluator;
+  /// Whether the ledger is a replica's.
+  bool stale = false;
   /// How many entries of the ledger only this process knows of yet.
   std::size_t unconfirmed = 0;
+
+  /// An empty history.
+  void clear() {
+    ledger.clear();
+    stale = false;
+  }
 };
 
 /// A Scratch per thread slot, and a pool for whoever finds none free.

@@ -36,7 +36,8 @@ rules::Evaluator::Question to_evaluate(const Scratch& scratch, const Question& q
           .segments = question.segments,
           .stored = question.held.segments.get(),
           .user = question.user,
-          .missing_before = question.missing_before};
+          // What a replica lacks are the latest events, so that no window is complete.
+          .missing_before = scratch.stale ? question.now : question.missing_before};
 }
 
 }  // namespace
@@ -121,7 +122,7 @@ std::uint32_t cap_certain(Scratch& scratch, const Question& question, CheckResul
 }
 
 void pick(Scratch& scratch, const Question& question, std::size_t k, bool fail_open,
-          ShadowCounts& shadows, Picks& picks) {
+          ShadowCounts& shadows, Picks& picks, std::span<const Verdict> known) {
   // Judged a few at a time: most searches end early. A pick changes the verdicts of what comes
   // after it, so the next look is at one candidate, and twice as many each time that none passes.
   std::array<Verdict, 16> verdicts;
@@ -141,6 +142,7 @@ void pick(Scratch& scratch, const Question& question, std::size_t k, bool fail_o
         shadows.add(scratch.evaluator.shadow_rule(at)->id);
       }
       if (!(invalid ? fail_open : verdicts[at].allowed)) continue;
+      if (!known.empty() && !known[next - 1].allowed) continue;
       picks.picked.push_back(next - 1);
       if (picks.picked.size() == k) break;
       if (invalid) continue;

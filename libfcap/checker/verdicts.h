@@ -18,6 +18,17 @@ namespace fcap::checker {
 /// and kNotFound.
 [[nodiscard]] Reason reason_of(StoreCode code) noexcept;
 
+/// What a read has given.
+struct ReadOutcome {
+  Reason reason = Reason::kPassed;  ///< kPassed: judge by the record
+  std::string_view record = {};
+  bool stale = false;  ///< a replica's
+};
+
+[[nodiscard]] inline ReadOutcome read_outcome(const StoreOutcome& outcome) noexcept {
+  return {.reason = reason_of(outcome.code), .record = outcome.record, .stale = outcome.stale};
+}
+
 /// Gives every candidate the same answer. Throws std::bad_alloc.
 void answer_alike(std::size_t candidate_count, Reason reason, bool allowed, CheckResult& result);
 
@@ -37,12 +48,14 @@ std::uint32_t cap_certain(Scratch& scratch, const Question& question, CheckResul
 struct Picks {
   std::vector<std::size_t> picked;  ///< indices, ascending
   std::size_t judged = 0;           ///< how many candidates were looked at
+  bool stale = false;               ///< by a replica's record
   std::uint64_t shadow_capped = 0;  ///< of those, how many a shadow rule would have capped
 };
 
 /// Picks up to `k` candidates that may be shown together: each pick is added to scratch.ledger as
-/// shown at `now`. `picks.picked` has room for them. Throws std::bad_alloc.
+/// shown at `now`. `picks.picked` has room for them. None is picked that `known`, if not empty,
+/// does not allow. Throws std::bad_alloc.
 void pick(Scratch& scratch, const Question& question, std::size_t k, bool fail_open,
-          ShadowCounts& shadows, Picks& picks);
+          ShadowCounts& shadows, Picks& picks, std::span<const Verdict> known = {});
 
 }  // namespace fcap::checker

@@ -59,7 +59,9 @@ class Client::Impl {
   void submit(Request& request) noexcept {
     // By slot, so that requests about one key keep their order.
     IoThread& thread = *threads_[request.slot % threads_.size()];
-    if (const auto refusal = thread.link(request.slot).refusal()) {
+    const Link& link = thread.link(request.slot);
+    const auto refusal = link.refusal();
+    if (refusal && !(request.may_be_stale && link.reads_replica())) {
       request.on_done(*refusal);
       return;
     }
@@ -78,7 +80,7 @@ class Client::Impl {
     // With several under way, the I/O thread is awake, and gathers them into fewer commands.
     const std::size_t others = shared_.operations.load(std::memory_order_relaxed);
     return link.direct() != nullptr && others < shared_.options.direct_connections &&
-           !link.refusal() && link.direct()->read(key, deadline, done);
+           !link.refusal() && !link.reads_replica() && link.direct()->read(key, deadline, done);
   }
   void stop_reads() noexcept {
     shared_.direct_stopping.store(true);
@@ -88,6 +90,9 @@ class Client::Impl {
   [[nodiscard]] std::size_t lanes() const noexcept { return threads_.size(); }
   [[nodiscard]] std::size_t operations_max() const noexcept {
     return shared_.options.queue_operations_max;
+  }
+  [[nodiscard]] bool may_read_replicas() const noexcept {
+    return shared_.options.replica_reads != RedisReplicaReads::kNever;
   }
   [[nodiscard]] std::uint64_t epoch() const noexcept {
     return shared_.epoch.load(std::memory_order_acquire);
@@ -112,6 +117,7 @@ class Client::Impl {
     health.reconnects = value(shared_.reconnects);
     health.breaker_openings = value(shared_.breaker_openings);
     health.server_errors = value(shared_.server_errors);
+    health.reads_replica = value(shared_.replicas_read) != 0;
     health.timeouts = value(shared_.timeouts);
     health.failures = value(shared_.failures);
     const std::lock_guard lock(shared_.error_mutex);
@@ -127,6 +133,10 @@ class Client::Impl {
     if (sentinels_ != nullptr) {
       health.more.emplace_back("master", sentinels_->master_text());
       health.more.emplace_back("sentinel", sentinels_->sentinel_text());
+    }
+    if (may_read_replicas()) {
+      health.more.emplace_back("replica", shared_.replica_text);
+      health.more.emplace_back("replica_reads", std::to_string(value(shared_.replica_reads)));
     }
     if (const auto tls = shared_.credentials.current().tls) {
       health.more.emplace_back("tls_handshakes", std::to_string(tls->handshakes()));
@@ -230,6 +240,10 @@ void Client::stop_reads() noexcept {
 
 std::size_t Client::lanes() const noexcept {
   return impl_->lanes();
+}
+
+bool Client::may_read_replicas() const noexcept {
+  return impl_->may_read_replicas();
 }
 
 std::size_t Client::operations_max() const noexcept {

@@ -51,6 +51,9 @@ class Request {
   /// Whether the deadline means "no progress": while the server answers others on the connection,
   /// the request waits on (Pipeline::kPatience).
   bool patient = false;
+  /// Whether it may go to a replica: for reads whose callers are told that.
+  bool may_be_stale = false;
+  bool by_replica = false;  ///< the client's own: it went to one
   /// If set, the request is sent only while connection_epoch() is this, and otherwise refused with
   /// kUnavailable.
   std::optional<std::uint64_t> epoch;
@@ -95,6 +98,9 @@ class Client {
   /// How many connections there are to each node. A request goes to one of them by the slot of its
   /// key; keys whose slots are equal modulo this number may share a request.
   [[nodiscard]] std::size_t lanes() const noexcept;
+
+  /// Whether the option replica_reads allows Request::may_be_stale.
+  [[nodiscard]] bool may_read_replicas() const noexcept;
 
   /// The option queue_operations_max.
   [[nodiscard]] std::size_t operations_max() const noexcept;

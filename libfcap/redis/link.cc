@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "redis/direct_connections.h"
+#include "redis/replica_link.h"
 
 namespace fcap::redis {
 namespace {
@@ -41,7 +42,11 @@ Link::Link(SharedState& shared, Poller& poller, Resolver& resolver, const Addres
       pipeline_({.mget_keys_max = shared.options.mget_keys_max}, shared.operations),
       direct_(looks_ && shared.options.direct_connections != 0
                   ? std::make_unique<DirectConnections>(shared, poller, address_, jitter_)
-                  : nullptr) {
+                  : nullptr),
+      replica_(
+          shared.options.replica_reads != RedisReplicaReads::kNever
+              ? std::make_unique<ReplicaLink>(shared, poller, place_, looks_, make_jitter(this))
+              : nullptr) {
   probe_.ask(OwnRequest::Question::kOther, {"PING"}, "PING");
 }
 
@@ -60,11 +65,18 @@ std::optional<TransportCode> Link::refusal() const noexcept {
   return TransportCode::kUnavailable;
 }
 
+bool Link::reads_replica() const noexcept {
+  return replica_ && replica_->takes_reads() && !shared_.stopping.load(std::memory_order_relaxed);
+}
+
 void Link::start(TimePoint now) {
   begin_attempt(now);
 }
 
 void Link::admit(Request& request, TimePoint now) {
+  if (request.may_be_stale && request.deadline > now && reads_replica()) {
+    return replica_->admit(request, now);
+  }
   std::optional<TransportCode> ended = refusal();
   if (!ended && request.deadline <= now && !request.patient) ended = TransportCode::kTimeout;
   // Waiting requests are abandoned with their connection, so this holds until the request is sent.
@@ -95,6 +107,7 @@ void Link::service(TimePoint now) {
   follow_master(now);
   renew(now);
   look(now);
+  serve_replica(now);
   send(now);
   serve_direct(now);
 }
@@ -105,14 +118,19 @@ Link::TimePoint Link::next_time() const noexcept {
     next = std::min(next, state_until_);
   if (state_ == State::kReady) {
     next = std::min({next, breaker_.probe_at(), look_at_});
-    if (renewal_ == Renewal::kNone) next = std::min(next, renew_at_);
+    if (renewal_ == Renewal::kNone) {
+      next = std::min(next, renew_at_);
+      if (replica_) next = std::min(next, replica_->next_question_for_master());
+    }
     if (renewal_ == Renewal::kDraining) next = std::min(next, drain_until_);
     next = std::min(next, stale_at());
   }
+  if (replica_) next = std::min(next, replica_->next_time());
   return direct_ ? std::min(next, direct_->next_time()) : next;
 }
 
 void Link::shut_down() {
+  if (replica_) replica_->shut_down();
   close_connection();
   if (direct_) direct_->shut_down(std::chrono::steady_clock::now());
   state_ = State::kResting;
@@ -124,6 +142,7 @@ void Link::shut_down() {
 void Link::close_descriptor() noexcept {
   connection_.abandon();
   if (direct_) direct_->close_descriptors();
+  if (replica_) replica_->close_descriptor();
 }
 
 // --- Connecting.
@@ -387,6 +406,15 @@ void Link::serve_direct(TimePoint now) {
   note_failures(met.failures, now);
 }
 
+void Link::serve_replica(TimePoint now) {
+  if (!replica_) return;
+  if (state_ == State::kReady && renewal_ == Renewal::kNone) {
+    Request* const question = replica_->question_for_master(now);
+    if (question != nullptr) pipeline_.write_own(*question, connection_.output());
+  }
+  replica_->service(now);
+}
+
 void Link::check_probe(TimePoint now) {
   // A server that is loading answers with an error.
   const bool answered = probe_.outcome == OwnRequest::Outcome::kAnswered;
@@ -417,6 +445,7 @@ void Link::update_gate() {
     gate = Gate::kTake;
   }
   gate_.store(gate, std::memory_order_relaxed);
+  if (replica_) replica_->on_master(gate == Gate::kTake, std::chrono::steady_clock::now());
   if (closed != breaker_reported_closed_) {
     breaker_reported_closed_ = closed;
     if (closed) {

@@ -24,12 +24,13 @@
 namespace fcap::redis {
 
 class DirectConnections;
+class ReplicaLink;
 
 /// One I/O thread's connection to one node: re-establishes it when it is lost, and decides whether
 /// requests are accepted.
 ///
-/// Thread safety: refusal() and direct() from any thread; all else on the I/O thread (shut_down()
-/// also after it).
+/// Thread safety: refusal(), reads_replica() and direct() from any thread; all else on the I/O
+/// thread (shut_down() also after it).
 class Link final : public EventHandler {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
@@ -41,6 +42,8 @@ class Link final : public EventHandler {
 
   /// Why a request would be refused now.
   [[nodiscard]] std::optional<TransportCode> refusal() const noexcept;
+  /// Whether reads that may be stale go to a replica now.
+  [[nodiscard]] bool reads_replica() const noexcept;
   /// Null: not this link's.
   [[nodiscard]] DirectConnections* direct() const noexcept { return direct_.get(); }
 
@@ -62,6 +65,7 @@ class Link final : public EventHandler {
 
  private:
   friend class DirectConnection;
+  friend class ReplicaLink;
   enum class State : std::uint8_t { kResting, kResolving, kConnecting, kGreeting, kReady };
   enum class Gate : std::uint8_t { kTake, kDown, kBreakerOpen };
   /// The renewal of a connection that has become too old: its name is looked up again, pending
@@ -145,6 +149,7 @@ class Link final : public EventHandler {
   [[nodiscard]] bool after_replies(TimePoint now);
   void note_failures(std::size_t count, TimePoint now);
   void serve_direct(TimePoint now);
+  void serve_replica(TimePoint now);
   void update_gate();
   void report(LogLevel level, const std::string& text);
 
@@ -192,6 +197,7 @@ class Link final : public EventHandler {
   OwnRequest probe_;
   Pipeline pipeline_;
   const std::unique_ptr<DirectConnections> direct_;
+  const std::unique_ptr<ReplicaLink> replica_;  // null with RedisReplicaReads::kNever
 
   std::mutex resolved_mutex_;
   std::atomic<bool> has_resolved_{false};

@@ -43,6 +43,11 @@ std::optional<Instant> Store::missing_before() const noexcept {
   return std::nullopt;
 }
 
+void Store::get_maybe_stale(std::string_view key, Deadline deadline,
+                            StoreCompletion& done) noexcept {
+  get(key, deadline, done);
+}
+
 void Store::append_all(std::span<const Append> appends, Deadline deadline,
                        StoreListCompletion& done) noexcept {
   for (std::size_t i = 0; i < appends.size(); ++i) {

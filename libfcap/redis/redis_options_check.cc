@@ -11,6 +11,8 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr std::size_t kDirectConnectionsMax = 64;
+constexpr std::chrono::seconds kReplicaLagMin{2};
+constexpr std::chrono::seconds kReplicaLagMax{60};
 
 Status invalid(const std::string& text) {
   return Status::error(StatusCode::kInvalidArgument, "redis " + text);
@@ -70,6 +72,21 @@ Status check_topology(const RedisOptions& options) {
   }
   if (options.sentinel_master.empty()) return {};
   return invalid("sentinel_master: is used with topology sentinel only");
+}
+
+Status check_replica_reads(const RedisOptions& options) {
+  if (options.replica_lag_max < kReplicaLagMin || options.replica_lag_max > kReplicaLagMax) {
+    return invalid("replica_lag_max: must be from 2 s to 60 s");
+  }
+  if (options.replica_reads == RedisReplicaReads::kNever) return {};
+  if (options.master_only) {
+    return invalid(
+        "replica_reads: must be never for a process that needs the master (master_only)");
+  }
+  if (options.topology == RedisTopology::kSentinel) return {};
+  return invalid(
+      "replica_reads: needs topology sentinel, because Sentinels know where the replicas are; with "
+      "topology single it must be never");
 }
 
 Status check_accounts(const RedisOptions& options) {
@@ -132,6 +149,7 @@ Result<std::vector<Address>> check_options(const RedisOptions& options) {
            check_wait("stale_reset", options.stale_reset),
            check_age(options.connection_max_age),
            check_tls(options.tls),
+           check_replica_reads(options),
            check_pause("reconnect_backoff", options.reconnect_backoff_min,
                        options.reconnect_backoff_max),
            check_pause("breaker_backoff", options.breaker_backoff_min, options.breaker_backoff_max),

@@ -22,6 +22,14 @@ class RedisStore final : public Store, public DirectReads {
     operation.start(key, deadline, done);
   }
 
+  void get_maybe_stale(std::string_view key, Deadline deadline,
+                       StoreCompletion& done) noexcept override {
+    if (!client_.may_read_replicas()) return get(key, deadline, done);
+    GetOperation& operation = pooled(pools_.gets);
+    operation.patient = patient_;
+    operation.start_maybe_stale(key, deadline, done);
+  }
+
   [[nodiscard]] bool read(std::string_view key, Deadline deadline,
                           StoreCompletion& done) noexcept override {
     return client_.read(key, deadline, done);

@@ -5,6 +5,7 @@
 
 #include <fcap/redis_url.h>
 
+#include "base/time_text.h"
 #include "redis/address.h"
 
 namespace fcap {
@@ -20,7 +21,8 @@ struct Scheme {
 
 constexpr std::string_view kSingleForm = "redis://[user[:password]@]host[:port][/database]";
 constexpr std::string_view kSentinelForm =
-    "redis-sentinel://[user[:password]@]host[:port],host[:port]/master-name[/database]";
+    "redis-sentinel://[user[:password]@]host[:port],host[:port]/master-name[/database]"
+    "[?replica_reads=when_master_fails&replica_lag_max=10s]";
 constexpr std::string_view kRedisPort = "6379";
 constexpr std::string_view kSentinelPort = "26379";
 constexpr Scheme kSchemes[] = {
@@ -28,6 +30,12 @@ constexpr Scheme kSchemes[] = {
     {"rediss://", RedisTopology::kSingle, true, kRedisPort, kSingleForm},
     {"redis-sentinel://", RedisTopology::kSentinel, false, kSentinelPort, kSentinelForm},
     {"rediss-sentinel://", RedisTopology::kSentinel, true, kSentinelPort, kSentinelForm},
+};
+
+constexpr std::pair<std::string_view, RedisReplicaReads> kReplicaReads[] = {
+    {"never", RedisReplicaReads::kNever},
+    {"when_master_fails", RedisReplicaReads::kWhenMasterFails},
+    {"nearest", RedisReplicaReads::kNearest},
 };
 
 Status wrong(std::string why, std::string_view form = {}) {
@@ -122,6 +130,45 @@ Status take_path(std::string_view path, const Scheme& scheme, RedisOptions& opti
   return take_database(path, scheme, options);
 }
 
+Status take_replica_reads(std::string_view value, RedisOptions& options) {
+  for (const auto& [word, reads] : kReplicaReads) {
+    if (value != word) continue;
+    options.replica_reads = reads;
+    return {};
+  }
+  return wrong("replica_reads must be one of never, when_master_fails, nearest");
+}
+
+Status take_replica_lag(std::string_view value, RedisOptions& options) {
+  const auto length = base::parse_length(value);
+  if (!length || *length < std::chrono::seconds{2} || *length > std::chrono::seconds{60}) {
+    return wrong("replica_lag_max must be from 2s to 60s");
+  }
+  options.replica_lag_max = *length;
+  return {};
+}
+
+// "name=value&name=value".
+Status take_parameters(std::string_view text, const Scheme& scheme, RedisOptions& options) {
+  if (scheme.topology != RedisTopology::kSentinel) {
+    return wrong("parameters (after \"?\") are supported with redis-sentinel:// only", scheme.form);
+  }
+  for (std::string_view rest = text; !rest.empty();) {
+    const auto end = rest.find('&');
+    const std::string_view parameter = rest.substr(0, end);
+    const auto equals = parameter.find('=');
+    const std::string_view name = parameter.substr(0, equals);
+    const std::string_view value =
+        equals == std::string_view::npos ? "" : parameter.substr(equals + 1);
+    Status taken = wrong("the parameter \"" + std::string(name) + "\" is not known", scheme.form);
+    if (name == "replica_reads") taken = take_replica_reads(value, options);
+    if (name == "replica_lag_max") taken = take_replica_lag(value, options);
+    if (!taken.ok()) return taken;
+    rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
+  }
+  return {};
+}
+
 Status take_url(std::string_view rest, const Scheme& scheme, RedisOptions& options) {
   if (scheme.is_encrypted) options.tls.enabled = true;
   options.topology = scheme.topology;
@@ -136,8 +183,15 @@ Status take_url(std::string_view rest, const Scheme& scheme, RedisOptions& optio
     hosts.remove_prefix(at + 1);
   }
   if (hosts.find_first_of("?#") != std::string_view::npos ||
-      path.find_first_of("?#") != std::string_view::npos) {
-    return wrong("parameters (after \"?\" or \"#\") are not supported", scheme.form);
+      path.find('#') != std::string_view::npos) {
+    return wrong("parameters (after \"?\") are supported at its end only, and a \"#\" is not",
+                 scheme.form);
+  }
+  if (const auto mark = path.find('?'); mark != std::string_view::npos) {
+    if (Status taken = take_parameters(path.substr(mark + 1), scheme, options); !taken.ok()) {
+      return taken;
+    }
+    path = path.substr(0, mark);
   }
   if (Status taken = take_hosts(hosts, scheme, options); !taken.ok()) return taken;
   return take_path(path, scheme, options);

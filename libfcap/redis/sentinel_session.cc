@@ -8,6 +8,7 @@
 #include <poll.h>
 
 #include "redis/client.h"
+#include "redis/replica_list.h"
 
 namespace fcap::redis {
 namespace {
@@ -94,17 +95,32 @@ Result<Address> SentinelSession::ask_master(TimePoint until) {
   }
   append_command(output, {"SENTINEL", "GET-MASTER-ADDR-BY-NAME", options_.sentinel_master});
   error_.clear();
-  master_.reset();
-  Status answered = exchange(until, replies);
+  std::optional<Result<Address>> master;
+  Status answered = exchange(until, replies, [&](const Reply& reply) {
+    master = read_master_address(reply, options_.sentinel_master);
+  });
   if (answered.ok() && !error_.empty()) answered = unavailable(error_ + hint_for(error_));
   if (!answered.ok()) {
     close();
     return answered;
   }
-  return *master_;
+  return *master;
 }
 
-Status SentinelSession::exchange(TimePoint until, std::size_t replies_expected) {
+Result<std::vector<Address>> SentinelSession::ask_replicas(TimePoint until) {
+  append_command(connection_.output(), {"SENTINEL", "REPLICAS", options_.sentinel_master});
+  std::optional<Result<std::vector<Address>>> replicas;
+  const Status answered =
+      exchange(until, 1, [&](const Reply& reply) { replicas = read_replica_addresses(reply); });
+  if (!answered.ok()) {
+    close();
+    return answered;
+  }
+  return *std::move(replicas);
+}
+
+Status SentinelSession::exchange(TimePoint until, std::size_t replies_expected,
+                                 const std::function<void(const Reply&)>& take_last) {
   std::size_t left = replies_expected;
   while (left != 0) {
     if (Status sent = connection_.flush(); !sent.ok()) return sent;
@@ -112,7 +128,7 @@ Status SentinelSession::exchange(TimePoint until, std::size_t replies_expected) 
     Status received = connection_.receive([&](const Reply& reply) {
       if (left == 0) return false;
       if (--left == 0) {
-        master_ = read_master_address(reply, options_.sentinel_master);
+        take_last(reply);
       } else if (reply.kind == Reply::Kind::kError && error_.empty()) {
         error_.assign(reply.text);
       }

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <fcap/redis_options.h>
 #include <fcap/status.h>
@@ -42,6 +43,8 @@ class SentinelSession {
   [[nodiscard]] Status open(const Endpoints& endpoints, const std::string& host, TimePoint until);
   /// Asks the Sentinel, which is connected, where the master is.
   [[nodiscard]] Result<Address> ask_master(TimePoint until);
+  /// Asks the Sentinel, which has just answered ask_master(), where the replicas are.
+  [[nodiscard]] Result<std::vector<Address>> ask_replicas(TimePoint until);
   void close() noexcept { connection_.close(); }
   /// For a forked child.
   void abandon() noexcept { connection_.abandon(); }
@@ -50,16 +53,16 @@ class SentinelSession {
   [[nodiscard]] Status connect(const Endpoint& endpoint, const std::string& host, TimePoint until);
   /// Until the socket is readable, or also writable if `output` is set.
   [[nodiscard]] Status wait(bool output, TimePoint until);
-  [[nodiscard]] Status exchange(TimePoint until, std::size_t replies_expected);
+  /// `take_last` gets the last reply; refusals among those before it are noted in error_.
+  [[nodiscard]] Status exchange(TimePoint until, std::size_t replies_expected,
+                                const std::function<void(const Reply&)>& take_last);
 
   const RedisOptions& options_;
   const CredentialsNow credentials_;
   const int stop_fd_;
   bool greeted_ = false;
   Connection connection_{std::size_t{64} << 10U};
-  // The first refusal among the replies, and what the last one says.
   std::string error_;
-  std::optional<Result<Address>> master_;
 };
 
 }  // namespace fcap::redis

@@ -112,6 +112,11 @@ void Sentinels::run() {
     if (stopping_) return;
     // Under the mutex, so that the destructor knows that none is running.
     for (const Callback& callback : waiting) callback(found);
+    if (options_.replica_reads != RedisReplicaReads::kNever) {
+      lock.unlock();
+      ask_replicas();
+      lock.lock();
+    }
     wake_.wait_for(lock, pause, [this] { return stopping_ || !waiting_.empty(); });
   }
 }
@@ -179,6 +184,28 @@ Result<Endpoints> Sentinels::look_up(const Address& address, TimePoint until) {
   }
   lookups_.erase(address.text);
   return *pending->endpoints;
+}
+
+std::vector<Sentinels::Replica> Sentinels::replicas() const {
+  const std::lock_guard lock(mutex_);
+  return replicas_;
+}
+
+void Sentinels::ask_replicas() {
+  if (!session_.is_open()) return;
+  const TimePoint until = Clock::now() + options_.connect_timeout;
+  const auto named = session_.ask_replicas(until);
+  if (!named.ok()) {
+    if (!is_stopping()) report_(LogLevel::kWarning, named.status().text());
+    return;
+  }
+  std::vector<Replica> replicas;
+  for (const Address& address : named.value()) {
+    const auto endpoints = look_up(address, until);
+    if (endpoints.ok()) replicas.push_back({endpoints.value().front(), address.host});
+  }
+  const std::lock_guard lock(mutex_);
+  replicas_ = std::move(replicas);
 }
 
 bool Sentinels::is_stopping() const {

@@ -66,6 +66,13 @@ class Sentinels {
   [[nodiscard]] std::string sentinel_text() const;
   /// The master's host as it was named last: a name or a number.
   [[nodiscard]] std::string master_host() const;
+  /// A replica that no Sentinel takes to be down, and its host as it was named.
+  struct Replica {
+    Endpoint endpoint;
+    std::string host;
+  };
+  /// Those that were named last; always none with RedisReplicaReads::kNever.
+  [[nodiscard]] std::vector<Replica> replicas() const;
   /// For a forked child, where the thread does not exist.
   void close_descriptors() noexcept;
 
@@ -83,6 +90,7 @@ class Sentinels {
   [[nodiscard]] Result<Address> ask(std::size_t index);
   [[nodiscard]] Result<Endpoints> look_up(const Address& address, TimePoint until);
   void take(const Result<Endpoints>& found);
+  void ask_replicas();
   [[nodiscard]] bool is_stopping() const;
 
   const RedisOptions& options_;
@@ -99,6 +107,7 @@ class Sentinels {
   Endpoints master_;               // guarded by mutex_
   std::string master_host_;        // guarded by mutex_
   std::string sentinel_;           // guarded by mutex_
+  std::vector<Replica> replicas_;  // guarded by mutex_
   std::atomic<std::uint64_t> changes_{0};
   std::atomic<bool> doubted_{false};
 

@@ -72,6 +72,8 @@ struct SharedState {
   std::atomic<std::uint64_t> timeouts{0};
   std::atomic<std::uint64_t> failures{0};
   std::atomic<std::uint64_t> own_stalls{0};
+  std::atomic<std::uint64_t> replica_reads{0};
+  std::atomic<std::size_t> replicas_read{0};  // links whose reads go to a replica now
   std::atomic<bool> stopping{false};
   std::atomic<bool> direct_stopping{false};
   std::atomic<std::size_t> links_made{0};
@@ -85,6 +87,7 @@ struct SharedState {
   std::string last_error;                  // guarded by error_mutex
   std::string latest_error;                // guarded by error_mutex
   std::optional<Instant> latest_error_at;  // guarded by error_mutex
+  std::string replica_text = "none";       // guarded by error_mutex
   Occurrences occurrences;                 // guarded by error_mutex
   ServerFacts facts;                       // guarded by error_mutex
   ConfigWatch config;                      // guarded by error_mutex

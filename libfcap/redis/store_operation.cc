@@ -20,12 +20,12 @@ StoreCode store_code(TransportCode code) noexcept {
   return StoreCode::kUnavailable;
 }
 
-void complete_get(const Reply& reply, StoreCompletion& done) noexcept {
+void complete_get(const Reply& reply, StoreCompletion& done, bool stale) noexcept {
   switch (reply.kind) {
     case Reply::Kind::kString:
-      return done.complete({.code = StoreCode::kOk, .record = reply.text});
+      return done.complete({.code = StoreCode::kOk, .record = reply.text, .stale = stale});
     case Reply::Kind::kNil:
-      return done.complete({.code = StoreCode::kNotFound});
+      return done.complete({.code = StoreCode::kNotFound, .stale = stale});
     case Reply::Kind::kError:
       return done.complete({.code = StoreCode::kServerError, .text = reply.text});
     case Reply::Kind::kOversized:

@@ -13,7 +13,7 @@ class StorePools;
 [[nodiscard]] StoreCode store_code(TransportCode code) noexcept;
 
 /// The outcome of a GET by its reply.
-void complete_get(const Reply& reply, StoreCompletion& done) noexcept;
+void complete_get(const Reply& reply, StoreCompletion& done, bool stale = false) noexcept;
 
 /// What all operations for one caller have in common. An operation is created once and used many
 /// times, so that its strings keep their memory.

@@ -44,6 +44,10 @@ constexpr std::string_view kScript = kShrinkingScript.substr(kShrinkingScript.fi
 constexpr auto kSha = sha1_hex(kScript);
 constexpr auto kShrinkingSha = sha1_hex(kShrinkingScript);
 
+// How often a read goes elsewhere: from the master to a replica, to that one once more when the
+// Sentinels close its connections, and back to the next master.
+constexpr int kRepeatsMax = 3;
+
 // The command's words: its name, the script, the number of keys, the key, five arguments.
 constexpr std::size_t kWords = 9;
 
@@ -60,6 +64,20 @@ std::string_view compare_and_set_sha() noexcept {
 // --- GET.
 
 void GetOperation::start(std::string_view key, Store::Deadline deadline_at, StoreCompletion& done) {
+  may_be_stale = false;
+  submit(key, deadline_at, done);
+}
+
+void GetOperation::start_maybe_stale(std::string_view key, Store::Deadline deadline_at,
+                                     StoreCompletion& done) {
+  may_be_stale = true;
+  repeats_left_ = kRepeatsMax;
+  submit(key, deadline_at, done);
+}
+
+void GetOperation::submit(std::string_view key, Store::Deadline deadline_at,
+                          StoreCompletion& done) {
+  by_replica = false;
   done_ = &done;
   form = Form::kGetKey;
   wire = key;
@@ -70,10 +88,15 @@ void GetOperation::start(std::string_view key, Store::Deadline deadline_at, Stor
 
 // The view of the record ends with this call, so it completes here rather than in on_done().
 void GetOperation::on_reply(std::uint32_t /*index*/, const Reply& reply) noexcept {
-  complete_get(reply, *std::exchange(done_, nullptr));
+  complete_get(reply, *std::exchange(done_, nullptr), by_replica);
 }
 
 void GetOperation::on_done(TransportCode code) noexcept {
+  // What was lost with its connection can still be had elsewhere.
+  if (may_be_stale && code == TransportCode::kUnavailable && repeats_left_-- > 0) {
+    by_replica = false;
+    return client_.submit(*this);
+  }
   if (code != TransportCode::kOk) complete_failed(code);
   pools_.gets.give(this);
 }

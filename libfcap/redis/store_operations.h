@@ -19,8 +19,15 @@ class GetOperation final : public StoreOperation {
  public:
   using StoreOperation::StoreOperation;
   void start(std::string_view key, Store::Deadline deadline, StoreCompletion& done);
+  /// start() for a reader who may get what a replica has.
+  void start_maybe_stale(std::string_view key, Store::Deadline deadline, StoreCompletion& done);
   void on_reply(std::uint32_t index, const Reply& reply) noexcept override;
   void on_done(TransportCode code) noexcept override;
+
+ private:
+  void submit(std::string_view key, Store::Deadline deadline, StoreCompletion& done);
+
+  int repeats_left_ = 0;
 };
 
 /// The script that compares and stores; SET with NX where there must be no record.

@@ -19,7 +19,7 @@ using testing::RedisServer;
 using testing::wait_until;
 using Words = std::vector<std::string>;
 
-/// One server and its port for TLS. The plain one stays, for the test itself.
+// One server and its port for TLS. The plain one stays, for the test itself.
 class Node {
  public:
   Node(const Certificates& authority, const Certificate& certificate, const Words& more = {})

@@ -28,6 +28,8 @@ class ScriptedStore final : public Store {
 
   /// Answer within get() with this; none: hold reads back.
   std::optional<StoreCode> answer_at_once;
+  /// Whether checks are answered as by a replica.
+  bool stale = false;
   /// What kOk answers give, by key.
   std::map<std::string, std::string> records;
 
@@ -69,7 +71,7 @@ class ScriptedStore final : public Store {
   }
 
   void answer(const Held& held, StoreCode code) {
-    StoreOutcome outcome{.code = code};
+    StoreOutcome outcome{.code = code, .stale = stale};
     const auto record = records.find(held.key);
     if (code == StoreCode::kOk && record != records.end()) outcome.record = record->second;
     if (code == StoreCode::kServerError) outcome.text = "ERR of the test";

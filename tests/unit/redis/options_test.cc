@@ -79,6 +79,20 @@ TEST(RedisOptions, ARefusalNamesTheOption) {
                   }),
                   "addresses"),
             "");
+  EXPECT_EQ(names(refusal([](auto& o) { o.replica_reads = RedisReplicaReads::kWhenMasterFails; }),
+                  "replica_reads"),
+            "");
+  EXPECT_EQ(
+      names(refusal([](auto& o) { o.replica_lag_max = milliseconds{1999}; }), "replica_lag_max"),
+      "");
+  EXPECT_EQ(names(refusal([](auto& o) {
+                    o.topology = RedisTopology::kSentinel;
+                    o.sentinel_master = "m";
+                    o.replica_reads = RedisReplicaReads::kNearest;
+                    o.master_only = true;
+                  }),
+                  "replica_reads"),
+            "");
   EXPECT_EQ(names(refusal([](auto& o) { o.database = -1; }), "database"), "");
   EXPECT_EQ(names(refusal([](auto& o) { o.connect_timeout = milliseconds{0}; }), "connect_timeout"),
             "");

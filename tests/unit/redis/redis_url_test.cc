@@ -71,6 +71,19 @@ TEST(RedisUrl, TheSchemesWithADoubleSAskForTls) {
   EXPECT_FALSE(read("redis://h").tls.enabled);
 }
 
+TEST(RedisUrl, ParametersSayWhetherReplicasAreRead) {
+  EXPECT_EQ(read("redis-sentinel://h/m?").replica_reads, RedisReplicaReads::kNever);
+  const RedisOptions options =
+      read("redis-sentinel://h/m/2?replica_reads=when_master_fails&replica_lag_max=30s");
+  EXPECT_EQ(options.replica_reads, RedisReplicaReads::kWhenMasterFails);
+  EXPECT_EQ(options.replica_lag_max, std::chrono::seconds{30});
+  EXPECT_EQ(options.database, 2);
+  EXPECT_EQ(read("redis-sentinel://h/m?replica_reads=nearest").replica_reads,
+            RedisReplicaReads::kNearest);
+  EXPECT_EQ(read("redis-sentinel://h/m?replica_reads=never", options).replica_reads,
+            RedisReplicaReads::kNever);
+}
+
 TEST(RedisUrl, AnAddressIsTakenToo) {
   EXPECT_THAT(read("cache1").addresses, ElementsAre("cache1:6379"));
   EXPECT_THAT(read("cache1:7000").addresses, ElementsAre("cache1:7000"));
@@ -85,6 +98,11 @@ TEST(RedisUrl, ARefusalSaysWhatIsWrong) {
   EXPECT_THAT(refusal("redis://h:0"), HasSubstr("\"h:0\""));
   EXPECT_THAT(refusal("redis://h1,h2"), HasSubstr("redis-sentinel://"));
   EXPECT_THAT(refusal("redis://h?x=1"), HasSubstr("parameters"));
+  EXPECT_THAT(refusal("redis://h/1?replica_reads=nearest"), HasSubstr("redis-sentinel:// only"));
+  EXPECT_THAT(refusal("redis-sentinel://h/m?x=1"), HasSubstr("the parameter \"x\""));
+  EXPECT_THAT(refusal("redis-sentinel://h/m?replica_reads"), HasSubstr("must be one of never"));
+  EXPECT_THAT(refusal("redis-sentinel://h/m?replica_lag_max=1s"), HasSubstr("from 2s to 60s"));
+  EXPECT_THAT(refusal("redis-sentinel://h/m#x"), HasSubstr("\"#\""));
   EXPECT_THAT(refusal("redis-sentinel://h1,h2"), HasSubstr("does not name the master"));
   EXPECT_THAT(refusal("redis-sentinel://h1,h2//1"), HasSubstr("does not name the master"));
   EXPECT_THAT(refusal("redis-sentinel://h1,,h2/m"), HasSubstr("\"\" is not host"));
