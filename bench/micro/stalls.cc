@@ -169,42 +169,51 @@ void add_hot(Checker& checker, std::string_view user, HotResult& result) {
   busy.join();
 }
 
-void measure_stalls(bool quick, fcap::bench::PartResult& result) {
-  result.table("stalls", "The longest stall of a thread that checks",
-               "One check, µs: wall time; its own CPU time; wall time of those that gave up the "
-               "core, as for a lock; the lateness of a lone timer meanwhile. A swap replaces "
-               "1,000,000 rules, then segments of 2,000,000 members; the host holds its last 64 "
-               "results.",
-               {{"wall", "wall"}, {"cpu", "CPU"}, {"waiting", "waiting"}, {"timer", "lone timer"}});
-  const SwapResult swaps =
-      quick ? measure_swaps(20'000, 20'000, 1) : measure_swaps(1'000'000, 2'000'000, 5);
-  const auto checker = make_checker(1'000'000);
-  checker->set_rules(rules(1000));
-  for (int i = 0; i < 20'000; ++i) {
-    checker->note_shown("hot", kCandidates[0], "i" + std::to_string(i));
+class Stalls {
+ public:
+  Stalls(const fcap::bench::PartFlags& flags, fcap::bench::PartResult& result)
+      : quick_(flags.quick), result_(result) {}
+
+  void run() {
+    result_.table(
+        "stalls", "The longest stall of a thread that checks",
+        "One check, µs: wall time; its own CPU time; wall time of those that gave up the "
+        "core, as for a lock; the lateness of a lone timer meanwhile. A swap replaces "
+        "1,000,000 rules, then segments of 2,000,000 members; the host holds its last 64 "
+        "results.",
+        {{"wall", "wall"}, {"cpu", "CPU"}, {"waiting", "waiting"}, {"timer", "lone timer"}});
+    const SwapResult swaps =
+        quick_ ? measure_swaps(20'000, 20'000, 1) : measure_swaps(1'000'000, 2'000'000, 5);
+    const auto checker = make_checker(1'000'000);
+    checker->set_rules(rules(1000));
+    for (int i = 0; i < 20'000; ++i) {
+      checker->note_shown("hot", kCandidates[0], "i" + std::to_string(i));
+    }
+    HotResult usual;
+    HotResult hot;
+    for (int round = 0; round < (quick_ ? 1 : 4); ++round) {
+      checker->note_shown("quiet", kCandidates[0], "i");
+      add_hot(*checker, "quiet" + std::to_string(round), usual);
+      add_hot(*checker, "hot", hot);
+    }
+    result_.row("stalls", "calm", "no swap", swaps.calm);
+    result_.row("stalls", "swapped", "rules and segments are swapped", swaps.swapped);
+    result_.row("stalls", "usual", "others beside a user without impressions", usual.longest);
+    result_.row("stalls", "hot", "others beside a user with 20,000 unconfirmed", hot.longest);
+    result_.number("rules_swap_longest_stall_us",
+                   std::max(swaps.swapped.at("cpu"), swaps.swapped.at("waiting")));
+    result_.number(
+        "hot_user_cost_to_others_us",
+        std::max(0.0, hot.walls.percentile_us(0.999) - usual.walls.percentile_us(0.999)));
   }
-  HotResult usual;
-  HotResult hot;
-  for (int round = 0; round < (quick ? 1 : 4); ++round) {
-    checker->note_shown("quiet", kCandidates[0], "i");
-    add_hot(*checker, "quiet" + std::to_string(round), usual);
-    add_hot(*checker, "hot", hot);
-  }
-  result.row("stalls", "calm", "no swap", swaps.calm);
-  result.row("stalls", "swapped", "rules and segments are swapped", swaps.swapped);
-  result.row("stalls", "usual", "others beside a user without impressions", usual.longest);
-  result.row("stalls", "hot", "others beside a user with 20,000 unconfirmed", hot.longest);
-  result.number("rules_swap_longest_stall_us",
-                std::max(swaps.swapped.at("cpu"), swaps.swapped.at("waiting")));
-  result.number("hot_user_cost_to_others_us",
-                std::max(0.0, hot.walls.percentile_us(0.999) - usual.walls.percentile_us(0.999)));
-}
+
+ private:
+  const bool quick_;
+  fcap::bench::PartResult& result_;
+};
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  fcap::bench::PartFlags flags;
-  CLI::App app("How long a checking thread stands still.", "bench_stalls");
-  return run_part(app, argc, argv, flags,
-                  [&](fcap::bench::PartResult& result) { measure_stalls(flags.quick, result); });
+  return fcap::bench::run_part<Stalls>(argc, argv, "How long a checking thread stands still.");
 }

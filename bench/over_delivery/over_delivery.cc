@@ -22,7 +22,6 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include <fcap/rule_set.h>
@@ -37,6 +36,7 @@ namespace {
 
 using namespace fcap;
 
+constexpr std::uint64_t kSeed = 1;
 constexpr std::int64_t kStartMs = 1'774'746'000'000;
 constexpr std::int64_t kDayMs = 86'400'000;
 constexpr std::int64_t kNotedMs = 60'000;
@@ -49,7 +49,7 @@ constexpr int kPagesMax = 20;
 constexpr std::int64_t kBetweenSlotsMs = 50;
 
 enum class Way : std::uint8_t { kNothing, kOneServer, kFourServers, kFourServersSticky };
-const std::vector<bench::PartResult::Column> ways = {
+const std::vector<bench::PartResult::Column> kWays = {
     {"nothing", "nothing %", 2},
     {"one_server", "one server %", 2},
     {"four_servers", "four servers %", 2},
@@ -196,11 +196,11 @@ class Simulation {
   std::vector<Shown> shown_;
 };
 
-std::array<Tally, 4> simulate(std::size_t users, std::uint64_t seed, const Pace& pace) {
+std::array<Tally, 4> simulate(std::size_t users, const Pace& pace) {
   Simulation simulation;
   std::array<Tally, 4> tallies;
   for (std::size_t i = 0; i < users; ++i) {
-    const User user = make_user(seed * 1'000'003 + i, pace);
+    const User user = make_user(kSeed * 1'000'003 + i, pace);
     for (std::size_t way = 0; way < tallies.size(); ++way) {
       simulation.run(user, static_cast<Way>(way), tallies[way]);
     }
@@ -208,39 +208,44 @@ std::array<Tally, 4> simulate(std::size_t users, std::uint64_t seed, const Pace&
   return tallies;
 }
 
-/// The shares, in percent, of each pace.
-void report(bench::PartResult& result, std::size_t users, std::uint64_t seed) {
-  result.table(
-      "over_delivery", "Impressions beyond the cap, percent",
-      fmt::format("Cap {} per 24 h; {} people, seed {}; beacons of median 1 s, p99 30 s, a "
-                  "minute at worst. Nothing: checks see the ledger alone; else with "
-                  "note_shown.",
-                  kCap, users, seed),
-      ways);
-  for (const Pace& pace : kPaces) {
-    const auto tallies = simulate(users, seed, pace);
-    bench::Numbers percents;
-    for (std::size_t way = 0; way < tallies.size(); ++way) {
-      percents[ways[way].key] = 100 * tallies[way].share();
-      if (&pace == &kPaces[kUsualPace]) {
-        result.number("over_delivery_" + ways[way].key, tallies[way].share());
+class OverDelivery {
+ public:
+  OverDelivery(const bench::PartFlags& flags, bench::PartResult& result)
+      : users_(flags.users), result_(result) {}
+
+  /// The shares, in percent, of each pace.
+  void run() {
+    result_.table(
+        "over_delivery", "Impressions beyond the cap, percent",
+        fmt::format("Cap {} per 24 h; {} people, seed {}; beacons of median 1 s, p99 30 s, a "
+                    "minute at worst. Nothing: checks see the ledger alone; else with "
+                    "note_shown.",
+                    kCap, users_, kSeed),
+        kWays);
+    for (const Pace& pace : kPaces) {
+      const auto tallies = simulate(users_, pace);
+      bench::Numbers percents;
+      for (std::size_t way = 0; way < tallies.size(); ++way) {
+        percents[kWays[way].key] = 100 * tallies[way].share();
+        if (&pace == &kPaces[kUsualPace]) {
+          result_.number("over_delivery_" + kWays[way].key, tallies[way].share());
+        }
       }
+      const auto& [pages, slots] = pace;
+      result_.row(
+          "over_delivery", fmt::format("{}_pages_{}_slots", pages, slots),
+          fmt::format("{} pages per minute, {} slot{}", pages, slots, slots == 1 ? "" : "s"),
+          percents);
     }
-    result.row("over_delivery", fmt::format("{}_pages_{}_slots", pace.pages_per_minute, pace.slots),
-               fmt::format("{} pages per minute, {} {}", pace.pages_per_minute, pace.slots,
-                           pace.slots == 1 ? "slot" : "slots"),
-               percents);
   }
-}
+
+ private:
+  const std::size_t users_;
+  bench::PartResult& result_;
+};
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  bench::PartFlags flags;
-  flags.users = 20'000;
-  std::uint64_t seed = 1;
-  CLI::App app("Simulates impressions beyond a cap.", "over_delivery");
-  app.add_option("--seed", seed, "Of everything that chance decides");
-  return run_part(app, argc, argv, flags,
-                  [&](bench::PartResult& result) { report(result, flags.users, seed); });
+  return bench::run_part<OverDelivery>(argc, argv, "Simulates impressions beyond a cap.");
 }

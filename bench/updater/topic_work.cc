@@ -170,7 +170,7 @@ Numbers measure_reading(const Servers& servers, std::uint64_t events, Stage stag
 }
 
 Numbers measure_zset_writer(const Servers& servers, std::uint64_t events, std::size_t in_flight) {
-  RedisConsole console(servers.redis);
+  RedisConsole console(servers.redis.address());
   TopicReader reader(servers, kWriteBatch);
   std::deque<WriteBatch> batches(in_flight);
   std::uint64_t read = 0;
