@@ -208,44 +208,34 @@ std::array<Tally, 4> simulate(std::size_t users, const Pace& pace) {
   return tallies;
 }
 
-class OverDelivery {
- public:
-  OverDelivery(const bench::PartFlags& flags, bench::PartResult& result)
-      : users_(flags.users), result_(result) {}
-
-  /// The shares, in percent, of each pace.
-  void run() {
-    result_.table(
-        "over_delivery", "Impressions beyond the cap, percent",
-        fmt::format("Cap {} per 24 h; {} people, seed {}; beacons of median 1 s, p99 30 s, a "
-                    "minute at worst. Nothing: checks see the ledger alone; else with "
-                    "note_shown.",
-                    kCap, users_, kSeed),
-        kWays);
-    for (const Pace& pace : kPaces) {
-      const auto tallies = simulate(users_, pace);
-      bench::Numbers percents;
-      for (std::size_t way = 0; way < tallies.size(); ++way) {
-        percents[kWays[way].key] = 100 * tallies[way].share();
-        if (&pace == &kPaces[kUsualPace]) {
-          result_.number("over_delivery_" + kWays[way].key, tallies[way].share());
-        }
+/// The shares, in percent, of each pace.
+void report(std::size_t users, bench::PartResult& result) {
+  result.table("over_delivery", "Impressions beyond the cap, percent",
+               fmt::format("Cap {} per 24 h; {} people, seed {}; beacons of median 1 s, p99 30 s, "
+                           "a minute at worst. Nothing: checks see the ledger alone; else with "
+                           "note_shown.",
+                           kCap, users, kSeed),
+               kWays);
+  for (const Pace& pace : kPaces) {
+    const auto tallies = simulate(users, pace);
+    bench::Numbers percents;
+    for (std::size_t way = 0; way < tallies.size(); ++way) {
+      percents[kWays[way].key] = 100 * tallies[way].share();
+      if (&pace == &kPaces[kUsualPace]) {
+        result.number("over_delivery_" + kWays[way].key, tallies[way].share());
       }
-      const auto& [pages, slots] = pace;
-      result_.row(
-          "over_delivery", fmt::format("{}_pages_{}_slots", pages, slots),
-          fmt::format("{} pages per minute, {} slot{}", pages, slots, slots == 1 ? "" : "s"),
-          percents);
     }
+    const auto& [pages, slots] = pace;
+    result.row("over_delivery", fmt::format("{}_pages_{}_slots", pages, slots),
+               fmt::format("{} pages per minute, {} slot{}", pages, slots, slots == 1 ? "" : "s"),
+               percents);
   }
-
- private:
-  const std::size_t users_;
-  bench::PartResult& result_;
-};
+}
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  return bench::run_part<OverDelivery>(argc, argv, "Simulates impressions beyond a cap.");
+  bench::PartFlags flags;
+  return bench::run_part(argc, argv, "Simulates impressions beyond a cap.", flags,
+                         [&](bench::PartResult& result) { report(flags.users, result); });
 }
