@@ -1,5 +1,3 @@
-#include "updater/propagation.h"
-
 #include <algorithm>
 #include <chrono>
 #include <iterator>
@@ -14,6 +12,7 @@
 #include "redis/command.h"
 #include "support/kafka_broker.h"
 #include "updater/arrivals.h"
+#include "updater/measuring.h"
 
 namespace fcap::bench {
 namespace {

@@ -1,5 +1,3 @@
-#include "updater/topic_work.h"
-
 #include <atomic>
 #include <chrono>
 #include <deque>
@@ -18,6 +16,7 @@
 #include "kafka/consumer.h"
 #include "support/kafka_broker.h"
 #include "updater/arrivals.h"
+#include "updater/measuring.h"
 #include "updater/pipeline/coalescer.h"
 #include "updater/pipeline/intake.h"
 

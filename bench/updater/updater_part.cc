@@ -15,9 +15,7 @@
 #include "harness/part.h"
 #include "support/slow_redis.h"
 #include "test_paths.h"
-#include "updater/commands.h"
-#include "updater/propagation.h"
-#include "updater/topic_work.h"
+#include "updater/measuring.h"
 
 namespace fcap::bench {
 namespace {
