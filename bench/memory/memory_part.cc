@@ -67,9 +67,10 @@ class MemoryPart final : public RedisPart {
     const auto lived = flags_.quick ? std::chrono::hours(6) : std::chrono::hours(kLifeLength);
     const std::size_t all = Population{}.campaigns * Population{}.impressions;
     SteadyState state;
+    const double fresh = recorded(*layout, flags_.users);
     const double steady = bytes_per_pair(
         flags_.users, [&] { state = live_to_steady_state(console_, flags_.users, lived); });
-    const Numbers states = {{"fresh", recorded(*layout, flags_.users)},
+    const Numbers states = {{"fresh", fresh},
                             {"steady", steady},
                             {"active", recorded(*layout, flags_.users, all - kSessionImpressions)},
                             {"compacted", compacted(flags_.users)}};
