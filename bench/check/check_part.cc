@@ -116,9 +116,9 @@ class CheckPart final : public RedisPart {
       add<AsyncChecks>("check_layouts", name, title, console_.options(), workload_, in_flight,
                        mget_keys_max);
     };
-    checks("ledger_mget", "ledger, GETs coalesced into MGET", kInFlight, kUsualMgetKeysMax);
+    checks("ledger_mget", "ledger, GETs coalesced into MGET", kInFlight, usual_mget_keys_max());
     checks("ledger_get", "ledger, plain GET", kInFlight, 1);
-    checks("ledger_256", "ledger, 256 in flight", kManyInFlight, kUsualMgetKeysMax);
+    checks("ledger_256", "ledger, 256 in flight", kManyInFlight, usual_mget_keys_max());
     keys_ = coalesced_keys(*turns_.front().requests, console_, flags_.seconds / 2);
   }
 

@@ -49,7 +49,7 @@ constexpr int kPagesMax = 20;
 constexpr std::int64_t kBetweenSlotsMs = 50;
 
 enum class Way : std::uint8_t { kNothing, kOneServer, kFourServers, kFourServersSticky };
-const std::vector<bench::PartResult::Column> kWays = {
+const std::vector<bench::PartResult::Column> ways = {
     {"nothing", "nothing %", 2},
     {"one_server", "one server %", 2},
     {"four_servers", "four servers %", 2},
@@ -215,14 +215,14 @@ void report(std::size_t users, bench::PartResult& result) {
                            "a minute at worst. Nothing: checks see the ledger alone; else with "
                            "note_shown.",
                            kCap, users, kSeed),
-               kWays);
+               ways);
   for (const Pace& pace : kPaces) {
     const auto tallies = simulate(users, pace);
     bench::Numbers percents;
     for (std::size_t way = 0; way < tallies.size(); ++way) {
-      percents[kWays[way].key] = 100 * tallies[way].share();
+      percents[ways[way].key] = 100 * tallies[way].share();
       if (&pace == &kPaces[kUsualPace]) {
-        result.number("over_delivery_" + kWays[way].key, tallies[way].share());
+        result.number("over_delivery_" + ways[way].key, tallies[way].share());
       }
     }
     const auto& [pages, slots] = pace;

@@ -37,18 +37,20 @@ std::vector<std::string> users_in_turn(std::size_t users);
 CheckWorkload usual_workload(std::size_t users);
 
 /// As a host gets it that changes nothing.
-inline const std::size_t kUsualMgetKeysMax = RedisOptions{}.mget_keys_max;
+inline std::size_t usual_mget_keys_max() {
+  return RedisOptions{}.mget_keys_max;
+}
 
 /// A Checker that is connected, with the workload's rules and a deadline that only a broken bench
 /// exceeds.
 std::unique_ptr<Checker> make_checker(RedisOptions redis, const CheckWorkload& workload,
-                                      std::size_t mget_keys_max = kUsualMgetKeysMax);
+                                      std::size_t mget_keys_max = usual_mget_keys_max());
 
 /// check_async(): so many checks always in flight; each answer starts the next.
 class AsyncChecks final : public Load {
  public:
   AsyncChecks(const RedisOptions& redis, const CheckWorkload& workload, std::size_t in_flight,
-              std::size_t mget_keys_max = kUsualMgetKeysMax);
+              std::size_t mget_keys_max = usual_mget_keys_max());
 
  private:
   void start() override;

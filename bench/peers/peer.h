@@ -111,7 +111,7 @@ class Peer final : public Layout {
   }
 
  private:
-  std::string& value(char name) { return values_[static_cast<std::size_t>(name)]; }
+  std::string& value(char name) { return values_[static_cast<unsigned char>(name)]; }
   void set(char name, std::int64_t number) { value(name) = fmt::format_int(number).c_str(); }
 
   void set_times(Instant time) {

@@ -74,7 +74,7 @@ class ScalingPart final : public RedisPart {
     result_.table("check_callers", "Checks per second, by callers",
                   "Blocking: check() from as many threads. In flight: check_async().",
                   throughput_columns());
-    for (const std::size_t mget : {kUsualMgetKeysMax, std::size_t{1}}) {
+    for (const std::size_t mget : {usual_mget_keys_max(), std::size_t{1}}) {
       const char* const suffix = mget > 1 ? "mget" : "get";
       const char* const how = mget > 1 ? "coalesced" : "plain GET";
       const auto checker = make_checker(console_.options(), usual_, mget);
