@@ -4,14 +4,16 @@
 // which is what its layout is for.
 //
 //   ledger        libfcap's Checker, completion form: GETs coalesced into MGETs, and not
-//   peers         bench/peers, each over the same transport as the Checker; --verify: only their
-//                 cases of correctness, which a measured run begins with too
+//   peers         bench/peers, each over the same transport as the Checker; first of all, their
+//                 cases of correctness
 //   limits        redis-benchmark, one connection, same values: GET; MGET of as many keys as were
 //                 coalesced; SET
+//   TLS           the ledger over TLS 1.3 and over plain TCP, on a server that listens for both
 #include <algorithm>
 #include <cmath>
 #include <list>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 
 #include <fmt/format.h>
@@ -21,6 +23,7 @@
 #include "ledger/user_key.h"
 #include "path/check_load.h"
 #include "peers/correctness.h"
+#include "support/tls_redis.h"
 
 namespace fcap::bench {
 namespace {
@@ -30,22 +33,11 @@ constexpr std::size_t kManyInFlight = 256;
 constexpr int kVerifyDatabase = 15;
 constexpr int kWrittenDatabase = 14;
 constexpr const char* kRate = "requests_per_second";
-
-std::string name_of(WindowKind window) {
-  switch (window) {
-    case WindowKind::kSliding:
-      return "sliding";
-    case WindowKind::kCalendar:
-      return "calendar";
-    case WindowKind::kFixed:
-      return "fixed";
-  }
-  return {};
-}
+constexpr const char* kWindowNames[] = {"sliding", "calendar", "fixed"};
 
 // Throws if a layout counts wrongly: then nothing is measured.
 void verify(PartResult& result, const PartRedis& redis) {
-  RedisConsole console(redis, kVerifyDatabase);
+  RedisConsole console(redis.address(), kVerifyDatabase);
   result.table("correctness", "Cases of correctness",
                "Each layout on the cases that its semantics allow, before anything is measured.",
                {{"passed", "passed"}, {"failed", "failed"}, {"skipped", "not applicable"}});
@@ -55,32 +47,26 @@ void verify(PartResult& result, const PartRedis& redis) {
   }
   for (const auto& layout : layouts) {
     const Numbers cases = check_correctness(*layout, console);
-    const auto& [name, title, kind, counts_once, takes_late, scripts] = layout->traits();
-    const std::string window = name_of(kind);
-    result.row("correctness", name == "ledger" ? fmt::format("{}_{}", name, window) : name,
-               fmt::format("{} ({} window)", title, window), cases);
+    const LayoutTraits& traits = layout->traits();
+    const std::string window = kWindowNames[static_cast<int>(traits.window)];
+    result.row("correctness", traits.name == "ledger" ? "ledger_" + window : traits.name,
+               fmt::format("{} ({} window)", traits.title, window), cases);
     if (cases.at("failed") > 0 || cases.at("passed") == 0) {
-      throw std::runtime_error(name + " counts wrongly: nothing is measured");
+      throw std::runtime_error(traits.name + " counts wrongly: nothing is measured");
     }
   }
 }
 
-// A layout in a database of its own, so that each has the server's tables to itself.
-struct Peer {
-  std::unique_ptr<Layout> layout;
-  RedisConsole console;
-  std::list<LayoutRequests> loads;
-};
-
 // How many keys an MGET of the coalescing Checker has, on average.
-double coalesced_keys(Load& load, RedisConsole& console, double seconds) {
+double coalesced_keys(Requests& checks, RedisConsole& console, double seconds) {
   console.call({"CONFIG", "RESETSTAT"});
-  (void)load.measure(console.redis().pid(), seconds);
+  (void)checks.measure(console.pid(), seconds);
   const std::string calls = console.info("commandstats", "cmdstat_mget");
   if (calls.empty()) return 1;
   return console.number("stats", "keyspace_hits") / std::stod(calls.substr(calls.find('=') + 1));
 }
 
+// A user's key, at random, as redis-benchmark writes that.
 std::string key_pattern() {
   const std::string id = user_id(0);
   std::string key;
@@ -88,96 +74,126 @@ std::string key_pattern() {
   return key;
 }
 
-class CheckPart {
- public:
-  CheckPart(const PartFlags& flags, PartResult& result) : flags_(flags), result_(result) {}
+// What takes turns with the others, and its row.
+struct Turn {
+  std::string table;
+  std::string name;
+  std::string title;
+  std::unique_ptr<Requests> requests;
+  int redis_pid;
+  std::size_t keys = 1;  // of a request; the row is in keys
+};
 
-  void run(bool verify_only) {
+class CheckPart final : public RedisPart {
+ public:
+  using RedisPart::RedisPart;
+
+  void run() {
     verify(result_, redis_);
-    if (verify_only) return;
     add_checkers();
     add_peers();
     add_limits();
+    add_tls();
     for (std::size_t round = 0; round < flags_.rounds; ++round) {
-      for (auto& [name, load] : loads_) {
-        measured_.keep(name, load->measure(redis_.pid(), flags_.seconds));
+      for (const Turn& turn : turns_) {
+        measured_.keep(turn.name, turn.requests->measure(turn.redis_pid, flags_.seconds));
       }
-      for (auto& [name, limit] : limits_) measured_.keep(name, limit.run(flags_.seconds));
     }
     report();
   }
 
  private:
+  template <typename Made, typename... From>
+  void add(const char* table, const std::string& name, const std::string& title, From&&... from) {
+    turns_.push_back(
+        {table, name, title, std::make_unique<Made>(std::forward<From>(from)...), redis_.pid()});
+  }
+
   void add_checkers() {
     populate_compacted(console_, {.users = flags_.users});
-    const auto add = [&](const char* name, const char* title, std::size_t in_flight,
-                         std::size_t mget_keys_max) {
-      loads_[name] = &checks_.emplace_back(console_, workload_, in_flight, mget_keys_max);
-      titles_.emplace_back(name, title);
+    const auto checks = [&](const char* name, const char* title, std::size_t in_flight,
+                            std::size_t mget_keys_max) {
+      add<AsyncChecks>("check_layouts", name, title, console_.options(), workload_, in_flight,
+                       mget_keys_max);
     };
-    add("ledger_mget", "ledger, GETs coalesced into MGET", kInFlight, usual_mget_keys_max());
-    add("ledger_get", "ledger, plain GET", kInFlight, 1);
-    add("ledger_256", "ledger, 256 in flight", kManyInFlight, usual_mget_keys_max());
-    keys_ = coalesced_keys(checks_.front(), console_, flags_.seconds / 2);
+    checks("ledger_mget", "ledger, GETs coalesced into MGET", kInFlight, usual_mget_keys_max());
+    checks("ledger_get", "ledger, plain GET", kInFlight, 1);
+    checks("ledger_256", "ledger, 256 in flight", kManyInFlight, usual_mget_keys_max());
+    keys_ = coalesced_keys(*turns_.front().requests, console_, flags_.seconds / 2);
   }
 
+  // Each layout in a database of its own, so that it has the server's tables to itself.
   void add_peers() {
-    for (auto& layout : make_peers()) {
-      const int database = static_cast<int>(peers_.size()) + 1;
-      Peer& peer = peers_.emplace_back(Peer{std::move(layout), RedisConsole(redis_, database), {}});
-      populate(peer.console, *peer.layout, {.users = flags_.users});
-      add_load(peer, peer.layout->traits().name, peer.layout->traits().title, kInFlight);
+    for (const auto& peer : peers_) {
+      RedisConsole& console =
+          consoles_.emplace_back(redis_.address(), static_cast<int>(consoles_.size()) + 1);
+      populate(console, *peer, {.users = flags_.users});
+      add<LayoutRequests>("check_layouts", peer->traits().name, peer->traits().title, console,
+                          *peer, workload_, kInFlight);
     }
-    add_load(peers_.front(), "zset_256", "ZSET per user+campaign, 256 in flight", kManyInFlight);
-  }
-
-  void add_load(Peer& peer, const std::string& name, const std::string& title,
-                std::size_t in_flight) {
-    loads_[name] = &peer.loads.emplace_back(peer.console, *peer.layout, workload_, in_flight);
-    titles_.emplace_back(name, title);
+    add<LayoutRequests>("check_layouts", "zset_256", "ZSET per user+campaign, 256 in flight",
+                        consoles_.front(), *peers_.front(), workload_, kManyInFlight);
   }
 
   void add_limits() {
-    const Population population{.users = flags_.users};
-    const auto campaigns = campaign_ids(population.campaigns);
-    record_bytes_ = compacted_record(impressions_of(population, campaigns, 0)).size();
     mget_keys_ = std::max<std::size_t>(1, static_cast<std::size_t>(std::lround(keys_)));
     std::vector<std::string> mget(1 + mget_keys_, key_pattern());
     mget.front() = "MGET";
-    const auto add = [&](const char* name, const RedisConsole& console,
-                         const std::vector<std::string>& command, std::size_t pipeline) {
-      limits_.emplace(name, RedisBenchmark(console, command, pipeline, flags_.users));
+    RedisOptions written = console_.options();
+    written.database = kWrittenDatabase;
+    const auto limit = [&](const char* name, const char* title, const RedisOptions& redis,
+                           const std::vector<std::string>& command, std::size_t keys) {
+      add<RedisBenchmark>("check_limits", name, title, redis, command,
+                          std::max<std::size_t>(1, kInFlight / keys), flags_.users);
+      turns_.back().keys = keys;
     };
-    add("limit_get", console_, {"GET", key_pattern()}, kInFlight);
-    add("limit_mget", console_, mget, std::max<std::size_t>(1, kInFlight / mget_keys_));
-    add("limit_set", RedisConsole(redis_, kWrittenDatabase),
-        {"SET", key_pattern(), std::string(record_bytes_, 'x')}, kInFlight);
+    limit("limit_get", "GET -P 64", console_.options(), {"GET", key_pattern()}, 1);
+    limit("limit_mget", "MGET, keys", console_.options(), mget, mget_keys_);
+    limit("limit_set", "SET -P 64", written,
+          {"SET", key_pattern(), std::string(record_bytes_, 'x')}, 1);
+  }
+
+  void add_tls() try {
+    authority_.emplace("fcap bench");
+    tls_redis_.emplace(authority_->ca_file(), authority_->issue("redis", "IP:127.0.0.1"));
+    RedisConsole console(tls_redis_->server().address());
+    pin(console.pid(), kRedisCore);
+    populate_compacted(console, {.users = flags_.users});
+    RedisOptions tls = console.options();
+    tls.addresses = {tls_redis_->address()};
+    tls.tls = {.enabled = true, .ca_file = authority_->ca_file()};
+    for (const bool encrypted : {true, false}) {
+      add<AsyncChecks>("check_tls", encrypted ? "tls" : "plain", encrypted ? "TLS" : "plain TCP",
+                       encrypted ? tls : console.options(), workload_, kInFlight);
+      turns_.back().redis_pid = console.pid();
+    }
+  } catch (const std::runtime_error& error) {
+    result_.missing("check_tls_vs_plain", error.what());
   }
 
   void report() {
-    result_.table("check_layouts", "Checks per second, by layout",
-                  "10 candidates per request, 64 in flight but where it says 256, " +
-                      std::to_string(flags_.users) + " users; medians of " +
-                      std::to_string(flags_.rounds) +
-                      " turns. A request of the ledger evaluates two rules per candidate, one of a "
-                      "peer one.",
-                  throughput_columns());
-    for (const auto& [name, title] : titles_) row("check_layouts", name, title, 1);
+    result_.table(
+        "check_layouts", "Checks per second, by layout",
+        fmt::format("10 candidates per request, 64 in flight but where it says 256, {} users; "
+                    "medians of {} turns. A request of the ledger evaluates two rules per "
+                    "candidate, one of a peer one.",
+                    flags_.users, flags_.rounds),
+        throughput_columns());
     result_.table("check_limits", "Limits: redis-benchmark, one connection",
-                  "Values of " + std::to_string(record_bytes_) +
-                      " bytes, 64 keys in flight. MGET of " + std::to_string(mget_keys_) +
-                      " keys: as many as the Checker coalesced; its row is in keys.",
+                  fmt::format("Values of {} bytes, 64 keys in flight. MGET of {} keys: as many as "
+                              "the Checker coalesced; its row is in keys.",
+                              record_bytes_, mget_keys_),
                   throughput_columns());
-    const auto keys = static_cast<double>(mget_keys_);
-    row("check_limits", "limit_get", "GET -P 64", 1);
-    row("check_limits", "limit_mget", "MGET, keys", keys);
-    row("check_limits", "limit_set", "SET -P 64", 1);
+    result_.table("check_tls", "Checks per second, over TLS",
+                  "64 in flight; one server that listens for both, in turns.",
+                  throughput_columns());
+    for (const Turn& turn : turns_) row(turn);
 
     const auto ratio = [this](const std::string& name, const std::string& to) {
       return measured_.ratio(name, to, kRate);
     };
-    for (const Peer& peer : peers_) {
-      const std::string& name = peer.layout->traits().name;
+    for (const auto& peer : peers_) {
+      const std::string& name = peer->traits().name;
       result_.number("check_vs_" + name, ratio("ledger_mget", name));
     }
     result_.number("check_vs_zcount", ratio("ledger_mget", "zset"));
@@ -185,44 +201,37 @@ class CheckPart {
     result_.number("check_vs_zcount_256_in_flight", ratio("ledger_256", "zset_256"));
     result_.number("check_vs_get", ratio("ledger_mget", "limit_get"));
     result_.number("check_plain_get_vs_get", ratio("ledger_get", "limit_get"));
-    result_.number("check_vs_mget", ratio("ledger_mget", "limit_mget") / keys);
+    result_.number("check_vs_mget",
+                   ratio("ledger_mget", "limit_mget") / static_cast<double>(mget_keys_));
+    if (measured_.has("tls")) result_.number("check_tls_vs_plain", ratio("tls", "plain"));
     result_.number("mget_keys_coalesced", keys_);
     result_.number("record_bytes", static_cast<double>(record_bytes_));
   }
 
-  // `keys`: how many a request of what was measured has.
-  void row(const char* table, const std::string& name, const std::string& title, double keys) {
-    Numbers numbers = measured_.medians(name);
+  void row(const Turn& turn) {
+    const auto keys = static_cast<double>(turn.keys);
+    Numbers numbers = measured_.medians(turn.name);
     for (auto& [key, number] : numbers) number = key == kRate ? number * keys : number / keys;
-    numbers["failed"] = measured_.sum(name, "failed");
-    result_.row(table, name, title, numbers);
+    numbers["failed"] = measured_.sum(turn.name, "failed");
+    result_.row(turn.table, turn.name, turn.title, numbers);
   }
 
-  const PartFlags& flags_;
-  PartResult& result_;
   const CheckWorkload workload_ = usual_workload(flags_.users);
-  PartRedis redis_;
-  RedisConsole console_{redis_};
-  std::list<Peer> peers_;
-  std::list<AsyncChecks> checks_;
-  std::map<std::string, Load*> loads_;
-  std::map<std::string, RedisBenchmark> limits_;
-  std::vector<std::pair<std::string, std::string>> titles_;
+  const std::size_t record_bytes_ = usual_record().size();
+  const std::vector<std::unique_ptr<Layout>> peers_ = make_peers();
+  std::list<RedisConsole> consoles_;  // of the peers
+  std::optional<testing::Certificates> authority_;
+  std::optional<testing::TlsRedis> tls_redis_;
+  std::vector<Turn> turns_;
   Measured measured_;
   double keys_ = 1;
   std::size_t mget_keys_ = 1;
-  std::size_t record_bytes_ = 0;
 };
 
 }  // namespace
 }  // namespace fcap::bench
 
 int main(int argc, char** argv) {
-  fcap::bench::PartFlags flags;
-  bool verify_only = false;
-  CLI::App app("Checks per second, beside the peers and the limits.", "bench_check");
-  app.add_flag("--verify", verify_only, "Only the peers' cases of correctness");
-  return run_part(app, argc, argv, flags, [&](fcap::bench::PartResult& result) {
-    fcap::bench::CheckPart(flags, result).run(verify_only);
-  });
+  return fcap::bench::run_part<fcap::bench::CheckPart>(
+      argc, argv, "Checks per second, beside the peers and the limits.");
 }

@@ -16,6 +16,7 @@ class Durations {
   void record(std::chrono::nanoseconds duration) {
     us_.push_back(static_cast<double>(duration.count()) / 1e3);
   }
+  void add(const Durations& other) { us_.insert(us_.end(), other.us_.begin(), other.us_.end()); }
   [[nodiscard]] std::size_t count() const noexcept { return us_.size(); }
 
   /// The duration that `share` (0 to 1) of the recorded ones do not exceed; NaN if none was

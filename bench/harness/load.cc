@@ -1,6 +1,8 @@
 #include "harness/load.h"
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 
 #include <unistd.h>
 
@@ -15,7 +17,9 @@ Numbers Load::measure(int redis_pid, double seconds) {
 
   const Meter meter({{"client_cpu_us", getpid()}, {"redis_cpu_us", redis_pid}});
   const std::uint64_t done_before = done_;
+  measuring_ = true;
   std::this_thread::sleep_for(Seconds(seconds));
+  measuring_ = false;
   Numbers found =
       meter.per("requests", std::max(1.0, static_cast<double>(done_.load() - done_before)));
 

@@ -1,26 +1,32 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <thread>
 
 #include "harness/processes.h"
 
 namespace fcap::bench {
 
-/// Requests that are asked over and over, as fast as the answers come, until told to stop.
-class Load {
+/// Requests whose cost can be measured.
+class Requests {
  public:
-  Load() = default;
-  virtual ~Load() = default;
-  Load(const Load&) = delete;
-  Load& operator=(const Load&) = delete;
+  Requests() = default;
+  virtual ~Requests() = default;
+  Requests(const Requests&) = delete;
+  Requests& operator=(const Requests&) = delete;
 
-  /// Runs for `seconds` after a warm-up of a tenth of that. What a request took: throughput, CPU
-  /// time of this process and of Redis; and how many requests failed.
-  Numbers measure(int redis_pid, double seconds);
+  /// Asks for about so long. What a request took: throughput, CPU time of client and Redis; and how
+  /// many requests failed.
+  virtual Numbers measure(int redis_pid, double seconds) = 0;
+};
+
+/// Requests of this process that are asked over and over, as fast as the answers come, until told
+/// to stop.
+class Load : public Requests {
+ public:
+  /// After a warm-up of a tenth of the time.
+  Numbers measure(int redis_pid, double seconds) override;
 
  protected:
   /// Sets running_, and goes on until should_stop().
@@ -28,12 +34,15 @@ class Load {
   virtual void stopped() {}
 
   [[nodiscard]] bool should_stop() const { return stop_.load(std::memory_order_relaxed); }
+  /// Neither warming up nor ending.
+  [[nodiscard]] bool measuring() const { return measuring_.load(std::memory_order_relaxed); }
   void count(bool passed) { (passed ? done_ : failed_).fetch_add(1, std::memory_order_relaxed); }
 
   std::atomic<std::size_t> running_{0};
 
  private:
   std::atomic<bool> stop_{false};
+  std::atomic<bool> measuring_{false};
   std::atomic<std::uint64_t> done_{0};
   std::atomic<std::uint64_t> failed_{0};
 };

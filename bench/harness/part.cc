@@ -7,11 +7,8 @@
 #include <stdexcept>
 
 namespace fcap::bench {
-namespace {
 
 using Json = nlohmann::ordered_json;
-
-}  // namespace
 
 void PartResult::number(const std::string& key, double value) {
   if (!std::isfinite(value)) return missing(key, "measured nothing");
@@ -55,25 +52,30 @@ std::vector<PartResult::Column> throughput_columns() {
           {"redis_cpu_us", "Redis CPU µs/request", 2}};
 }
 
-int run_part(CLI::App& app, int argc, char** argv, PartFlags& flags,
-             const std::function<void(PartResult&)>& part) {
+void PartFlags::add_to(CLI::App& app) {
+  app.add_option("--json", json, "Where the result goes");
+  app.add_option("--users", users, "Users in Redis")->check(CLI::Range(500, 10'000'000));
+  app.add_option("--seconds", seconds, "Of each measurement")->check(CLI::Range(0.05, 600.0));
+  app.add_option("--rounds", rounds, "Turns that each of those compared takes")
+      ->check(CLI::Range(1, 1000));
+  app.add_flag("--quick", quick, "Fewer steps of each series: shows that it runs");
+}
+
+int run_part(int argc, char** argv, const std::string& what, PartFlags& flags,
+             const std::function<void(PartResult&)>& run) {
+  CLI::App app(what);
   // bench/run puts its own choice before its caller's.
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   app.option_defaults()->always_capture_default();
-  app.add_option("--json", flags.json, "Where the result goes");
-  app.add_option("--users", flags.users, "Users in Redis")->check(CLI::Range(500, 10'000'000));
-  app.add_option("--seconds", flags.seconds, "Of each measurement")->check(CLI::Range(0.05, 600.0));
-  app.add_option("--rounds", flags.rounds, "Turns that each of those compared takes")
-      ->check(CLI::Range(1, 1000));
-  app.add_flag("--quick", flags.quick, "Fewer steps of each series: shows that it runs");
+  flags.add_to(app);
   CLI11_PARSE(app, argc, argv);
   try {
     PartResult result;
-    part(result);
+    run(result);
     result.write(flags.json);
     return 0;
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "%s: %s\n", app.get_name().c_str(), error.what());
+    std::fprintf(stderr, "%s: %s\n", argv[0], error.what());
     return 1;
   }
 }

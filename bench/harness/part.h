@@ -9,11 +9,15 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/measured.h"
+#include "harness/redis_console.h"
 
 namespace fcap::bench {
 
-/// What every part is told.
+/// What every part is told; a part with more to be told derives from it.
 struct PartFlags {
+  virtual ~PartFlags() = default;
+  virtual void add_to(CLI::App& app);
+
   std::string json = "/dev/stdout";
   std::size_t users = 100'000;
   double seconds = 2;      ///< of each measurement
@@ -52,9 +56,29 @@ class PartResult {
 /// Columns of what Load::measure() finds.
 std::vector<PartResult::Column> throughput_columns();
 
-/// Adds the flags, parses, lets `part` fill the result and writes it. What it throws becomes a
-/// message and an exit code.
-int run_part(CLI::App& app, int argc, char** argv, PartFlags& flags,
-             const std::function<void(PartResult&)>& part);
+/// A part over a Redis of its own.
+class RedisPart {
+ public:
+  RedisPart(const PartFlags& flags, PartResult& result) : flags_(flags), result_(result) {}
+
+ protected:
+  const PartFlags& flags_;
+  PartResult& result_;
+  PartRedis redis_;
+  RedisConsole console_{redis_.address()};
+};
+
+/// Parses the flags, lets `run` fill the result and writes it. What it throws becomes a message and
+/// an exit code.
+int run_part(int argc, char** argv, const std::string& what, PartFlags& flags,
+             const std::function<void(PartResult&)>& run);
+
+/// The same for Part(flags, result).run().
+template <typename Part, typename Flags = PartFlags>
+int run_part(int argc, char** argv, const std::string& what) {
+  Flags flags;
+  return run_part(argc, argv, what, flags,
+                  [&flags](PartResult& result) { Part(flags, result).run(); });
+}
 
 }  // namespace fcap::bench

@@ -2,6 +2,7 @@
 
 #include <stdexcept>
 
+#include <fmt/format.h>
 #include <sys/resource.h>
 
 #include "support/process.h"
@@ -31,28 +32,25 @@ double requests_per_second_of(const testing::Finished& finished) {
 
 }  // namespace
 
-RedisBenchmark::RedisBenchmark(const RedisConsole& console, const std::vector<std::string>& command,
+RedisBenchmark::RedisBenchmark(const RedisOptions& redis, const std::vector<std::string>& command,
                                std::size_t pipeline, std::size_t random_below)
-    : redis_pid_(console.redis().pid()) {
-  const std::string& address = console.redis().address();
-  const std::size_t colon = address.rfind(':');
-  line_ = {"redis-benchmark", "-h", address.substr(0, colon), "-p", address.substr(colon + 1)};
-  line_.insert(line_.end(), {"--dbnum", std::to_string(console.database()), "-c", "1", "--csv"});
-  line_.insert(line_.end(),
-               {"-P", std::to_string(pipeline), "-r", std::to_string(random_below), "-n", ""});
-  requests_ = line_.size() - 1;
+    : line_({"redis-benchmark", "-u",
+             fmt::format("redis://{}/{}", redis.addresses.front(), redis.database), "-c", "1",
+             "--csv", "-P", std::to_string(pipeline), "-r", std::to_string(random_below), "-n",
+             ""}),
+      requests_(line_.size() - 1) {
   line_.insert(line_.end(), command.begin(), command.end());
 }
 
-Numbers RedisBenchmark::run(double seconds) {
-  if (expected_per_second_ == 0) run_requests(kTrialRequests);
-  return run_requests(static_cast<std::size_t>(expected_per_second_ * seconds) + 1);
+Numbers RedisBenchmark::measure(int redis_pid, double seconds) {
+  if (expected_per_second_ == 0) (void)run(redis_pid, kTrialRequests);
+  return run(redis_pid, static_cast<std::size_t>(expected_per_second_ * seconds) + 1);
 }
 
-Numbers RedisBenchmark::run_requests(std::size_t requests) {
+Numbers RedisBenchmark::run(int redis_pid, std::size_t requests) {
   line_[requests_] = std::to_string(requests);
   const auto count = static_cast<double>(requests);
-  const Meter meter({{"redis_cpu_us", redis_pid_}});
+  const Meter meter({{"redis_cpu_us", redis_pid}});
   const double client_before = children_cpu_us();
   expected_per_second_ = requests_per_second_of(testing::run(line_));
   Numbers found = meter.per("requests", count);

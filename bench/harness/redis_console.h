@@ -35,14 +35,10 @@ class RedisConsole {
  public:
   using OnReply = std::function<void(std::uint32_t index, const redis::Reply& reply)>;
 
-  explicit RedisConsole(const PartRedis& redis, int database = 0);
+  explicit RedisConsole(const std::string& address, int database = 0);
 
-  /// An answer that outlives its reply.
-  struct Answer {
-    std::int64_t integer = 0;
-    std::string text;
-  };
-  Answer call(std::initializer_list<std::string_view> words);
+  /// What a command answers; a number as text.
+  std::string call(std::initializer_list<std::string_view> words);
 
   /// Sends commands together and waits for all replies. An error reply throws.
   void run(std::string wire, std::uint32_t command_count, const OnReply& on_reply = {});
@@ -60,8 +56,8 @@ class RedisConsole {
   /// used_memory, once it no longer changes: a growing hash table is there twice for a while.
   double settled_memory_bytes();
 
-  [[nodiscard]] const PartRedis& redis() const noexcept { return redis_; }
-  [[nodiscard]] int database() const noexcept { return options_.database; }
+  /// The server's.
+  [[nodiscard]] int pid() { return std::stoi(info("server", "process_id")); }
   /// How the console reaches it.
   [[nodiscard]] const RedisOptions& options() const noexcept { return options_; }
   [[nodiscard]] redis::Client& client() noexcept { return *client_; }
@@ -69,7 +65,6 @@ class RedisConsole {
  private:
   void finish_rehashing();
 
-  const PartRedis& redis_;
   RedisOptions options_;
   std::unique_ptr<redis::Client> client_;
 };

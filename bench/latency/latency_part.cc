@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "harness/part.h"
 #include "latency/open_loop.h"
 
@@ -24,12 +26,27 @@ Numbers percentiles(Durations& durations) {
           {"max_us", durations.percentile_us(1)}};
 }
 
+// How late a thread wakes up that waits for a timer and has its core to itself: what the machine
+// adds to anything that waits, however little there is to do.
+Durations timer_lateness(double seconds) {
+  using Clock = std::chrono::steady_clock;
+  Durations lateness;
+  prctl(PR_SET_TIMERSLACK, 1UL);
+  const auto end = Clock::now() + std::chrono::duration<double>(seconds);
+  for (auto due = Clock::now(); due < end; due = Clock::now()) {
+    due += std::chrono::microseconds(200);
+    std::this_thread::sleep_until(due);
+    lateness.record(Clock::now() - due);
+  }
+  return lateness;
+}
+
 // Of several runs, the one whose p99 is the median one.
 Numbers median_run(Checker& checker, const CheckWorkload& workload, double rate,
                    const PartFlags& flags) {
   std::vector<Numbers> runs;
   for (std::size_t round = 0; round < flags.rounds; ++round) {
-    OpenLoopResult run = run_open_loop(checker, workload, rate, flags.seconds);
+    OpenLoopResult run = OpenLoop(checker, workload, rate).run(flags.seconds);
     Numbers& numbers = runs.emplace_back(percentiles(run.latency));
     numbers["answered_per_second"] = run.answered_per_second;
     numbers["failed"] = run.failed;
@@ -39,56 +56,59 @@ Numbers median_run(Checker& checker, const CheckWorkload& workload, double rate,
   return runs[(runs.size() - 1) / 2];
 }
 
-void measure_latency(const PartFlags& flags, PartResult& result) {
-  const PartRedis redis;
-  RedisConsole console(redis);
-  populate_compacted(console, {.users = flags.users});
-  const CheckWorkload workload = usual_workload(flags.users);
-  const auto checker = make_checker(console, workload, usual_mget_keys_max());
-  result.table("check_latency", "Latency of a check at a fixed rate",
-               "Open loop, from the intended start; of " + std::to_string(flags.rounds) +
-                   " runs the one of median p99. First, how late a timer is that waits alone.",
-               {{"answered_per_second", "answered/s", 0},
-                {"p50_us", "p50 µs", 1},
-                {"p99_us", "p99 µs", 1},
-                {"p999_us", "p99.9 µs", 1},
-                {"max_us", "max µs", 1},
-                {"failed", "failed", 0},
-                {"sustained", "kept up", 0}});
-  Durations lateness = timer_lateness(flags.seconds);
-  result.row("check_latency", "timer", "a timer, no check", percentiles(lateness));
-  result.number("timer_p99_us", lateness.percentile_us(0.99));
-  double sustained_rate = 0;
-  int unsustained = 0;
-  for (const double rate : kRates) {
-    if (unsustained == kUnsustainedMax) break;
-    if (flags.quick && rate != kHeadlineRate) continue;
-    const Numbers run = median_run(*checker, workload, rate, flags);
-    const std::string per_second = std::to_string(static_cast<int>(rate));
-    result.row("check_latency", per_second, per_second + "/s", run);
-    const bool sustained = run.at("sustained") > 0;
-    unsustained = sustained ? 0 : unsustained + 1;
-    if (sustained) sustained_rate = rate;
-    if (rate != kHeadlineRate) continue;
-    if (sustained) {
-      result.number("p99_us_at_100k", run.at("p99_us"));
-      result.number("p999_us_at_100k", run.at("p999_us"));
-    } else {
-      for (const char* key : {"p99_us_at_100k", "p999_us_at_100k"}) {
-        result.missing(key, "the machine could not keep up 100,000 checks/s");
+class LatencyPart final : public RedisPart {
+ public:
+  using RedisPart::RedisPart;
+
+  void run() {
+    populate_compacted(console_, {.users = flags_.users});
+    const CheckWorkload workload = usual_workload(flags_.users);
+    const auto checker = make_checker(console_.options(), workload);
+    result_.table("check_latency", "Latency of a check at a fixed rate",
+                  fmt::format("Open loop, from the intended start; of {} runs the one of median "
+                              "p99. First, how late a timer is that waits alone.",
+                              flags_.rounds),
+                  {{"answered_per_second", "answered/s", 0},
+                   {"p50_us", "p50 µs", 1},
+                   {"p99_us", "p99 µs", 1},
+                   {"p999_us", "p99.9 µs", 1},
+                   {"max_us", "max µs", 1},
+                   {"failed", "failed", 0},
+                   {"sustained", "kept up", 0}});
+    Durations lateness = timer_lateness(flags_.seconds);
+    result_.row("check_latency", "timer", "a timer, no check", percentiles(lateness));
+    result_.number("timer_p99_us", lateness.percentile_us(0.99));
+    double sustained_rate = 0;
+    int unsustained = 0;
+    for (const double rate : kRates) {
+      if (unsustained == kUnsustainedMax) break;
+      if (flags_.quick && rate != kHeadlineRate) continue;
+      const Numbers run = median_run(*checker, workload, rate, flags_);
+      result_.row("check_latency", fmt::format("{:.0f}", rate), fmt::format("{:.0f}/s", rate), run);
+      const bool sustained = run.at("sustained") > 0;
+      unsustained = sustained ? 0 : unsustained + 1;
+      if (sustained) sustained_rate = rate;
+      if (rate == kHeadlineRate) headline(run, sustained);
+    }
+    result_.number("sustained_checks_per_second", sustained_rate);
+  }
+
+ private:
+  void headline(const Numbers& run, bool sustained) {
+    for (const std::string percentile : {"p99_us", "p999_us"}) {
+      if (sustained) {
+        result_.number(percentile + "_at_100k", run.at(percentile));
+      } else {
+        result_.missing(percentile + "_at_100k", "the machine could not keep up 100,000 checks/s");
       }
     }
   }
-  result.number("sustained_checks_per_second", sustained_rate);
-}
+};
 
 }  // namespace
 }  // namespace fcap::bench
 
 int main(int argc, char** argv) {
-  fcap::bench::PartFlags flags;
-  CLI::App app("How long a check takes at a fixed rate.", "bench_latency");
-  return run_part(app, argc, argv, flags, [&](fcap::bench::PartResult& result) {
-    fcap::bench::measure_latency(flags, result);
-  });
+  return fcap::bench::run_part<fcap::bench::LatencyPart>(argc, argv,
+                                                         "How long a check takes at a fixed rate.");
 }

@@ -7,9 +7,10 @@
 //   compacted   every record compact
 //
 // The peers have one state: what their writers leave.
-#include <algorithm>
 #include <memory>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include "harness/part.h"
 #include "memory/steady_state.h"
@@ -20,46 +21,21 @@ namespace {
 
 constexpr std::size_t kSessionImpressions = 6;
 
-std::vector<Impression> by_time(const Population& population,
-                                const std::vector<std::string>& campaigns, std::size_t user) {
-  std::vector<Impression> impressions = impressions_of(population, campaigns, user);
-  std::ranges::sort(impressions, {}, &Impression::time);
-  return impressions;
-}
-
-// Every event in commands of its own, as a writer sees them; but of each user the first
-// `compacted` in one record.
-void record_one_by_one(RedisConsole& console, Layout& layout, std::size_t users,
-                       std::size_t compacted = 0) {
-  const Population population{.users = users};
-  const auto campaigns = campaign_ids(population.campaigns);
-  send_users(console, users, [&](std::string& wire, std::size_t user) {
-    auto impressions = by_time(population, campaigns, user);
-    const auto rest = impressions.begin() + static_cast<std::ptrdiff_t>(compacted);
-    std::uint32_t commands = append_record(wire, population.key_prefix, user,
-                                           compacted_record({impressions.begin(), rest}));
-    for (auto event = rest; event != impressions.end(); ++event) {
-      commands += layout.record(wire, user_id(user), {&*event, 1});
-    }
-    return commands;
-  });
-}
-
-class MemoryPart {
+class MemoryPart final : public RedisPart {
  public:
-  MemoryPart(const PartFlags& flags, PartResult& result) : flags_(flags), result_(result) {}
+  using RedisPart::RedisPart;
 
   void run() {
     result_.table("memory", "Memory by layout, bytes per (user, campaign)",
-                  std::to_string(flags_.users) +
-                      " users; used_memory, everything included. A peer has one state: what its "
-                      "writer leaves.",
+                  fmt::format("{} users; used_memory, everything included. A peer has one state: "
+                              "what its writer leaves.",
+                              flags_.users),
                   {{"fresh", "fresh", 1},
                    {"steady", "steady", 1},
                    {"active", "all users active", 1},
                    {"compacted", "compacted", 1}});
     ledger_states();
-    for (const auto& peer : make_peers()) {
+    for (const auto& peer : peers_) {
       const double bytes = recorded(*peer, flags_.users);
       result_.row("memory", peer->traits().name, peer->traits().title, {{"fresh", bytes}});
       result_.number("bytes_per_pair_" + peer->traits().name, bytes);
@@ -77,9 +53,9 @@ class MemoryPart {
            static_cast<double>(users * Population{}.campaigns);
   }
 
-  double recorded(Layout& layout, std::size_t users) {
-    console_.load(layout.traits().scripts);
-    return bytes_per_pair(users, [&] { record_one_by_one(console_, layout, users); });
+  // Of each user, the first `compacted` impressions in one record.
+  double recorded(Layout& layout, std::size_t users, std::size_t compacted = 0) {
+    return bytes_per_pair(users, [&] { populate(console_, layout, {.users = users}, compacted); });
   }
 
   double compacted(std::size_t users) {
@@ -88,20 +64,16 @@ class MemoryPart {
 
   void ledger_states() {
     const auto layout = make_ledger_layout();
-    SteadyState state;
     const auto lived = flags_.quick ? std::chrono::hours(6) : std::chrono::hours(kLifeLength);
     const std::size_t all = Population{}.campaigns * Population{}.impressions;
-    const Numbers states = {
-        {"fresh", recorded(*layout, flags_.users)},
-        {"steady",
-         bytes_per_pair(flags_.users,
-                        [&] { state = live_to_steady_state(console_, flags_.users, lived); })},
-        {"active", bytes_per_pair(flags_.users,
-                                  [&] {
-                                    record_one_by_one(console_, *layout, flags_.users,
-                                                      all - kSessionImpressions);
-                                  })},
-        {"compacted", compacted(flags_.users)}};
+    SteadyState state;
+    const double fresh = recorded(*layout, flags_.users);
+    const double steady = bytes_per_pair(
+        flags_.users, [&] { state = live_to_steady_state(console_, flags_.users, lived); });
+    const Numbers states = {{"fresh", fresh},
+                            {"steady", steady},
+                            {"active", recorded(*layout, flags_.users, all - kSessionImpressions)},
+                            {"compacted", compacted(flags_.users)}};
     result_.row("memory", "ledger", layout->traits().title, states);
     for (const auto& [name, bytes] : states) {
       result_.number("bytes_per_pair_" + (name == "active" ? "all_active" : name), bytes);
@@ -118,27 +90,20 @@ class MemoryPart {
     result_.table("memory_users", "Memory by number of users, bytes per (user, campaign)",
                   "Compacted records, and sorted sets as written.",
                   {{"ledger", "ledger, compacted", 1}, {"zset", "ZSET per user+campaign", 1}});
-    const auto sets = make_zset_layout();
     for (const std::size_t divisor : {100U, 30U, 10U, 3U, 1U}) {
       const std::size_t users = flags_.users / divisor;
       result_.row("memory_users", std::to_string(users), std::to_string(users) + " users",
-                  {{"ledger", compacted(users)}, {"zset", recorded(*sets, users)}});
+                  {{"ledger", compacted(users)}, {"zset", recorded(*peers_.front(), users)}});
     }
   }
 
-  const PartFlags& flags_;
-  PartResult& result_;
-  PartRedis redis_;
-  RedisConsole console_{redis_};
+  const std::vector<std::unique_ptr<Layout>> peers_ = make_peers();
 };
 
 }  // namespace
 }  // namespace fcap::bench
 
 int main(int argc, char** argv) {
-  fcap::bench::PartFlags flags;
-  CLI::App app("Bytes of Redis per user and campaign, by layout.", "bench_memory");
-  return run_part(app, argc, argv, flags, [&](fcap::bench::PartResult& result) {
-    fcap::bench::MemoryPart(flags, result).run();
-  });
+  return fcap::bench::run_part<fcap::bench::MemoryPart>(
+      argc, argv, "Bytes of Redis per user and campaign, by layout.");
 }

@@ -15,10 +15,8 @@
 
 #include "base/clock.h"
 #include "ledger/encode.h"
-#include "ledger/ids.h"
 #include "ledger/user_key.h"
 #include "path/population.h"
-#include "peers/command_words.h"
 #include "support/store_calls.h"
 #include "updater/compaction/record_compactor.h"
 #include "updater/compaction/written_users.h"
@@ -41,7 +39,7 @@ struct LifeEvent {
   milliseconds time;  // since the life's begin
   std::size_t user = 0;
   std::uint32_t fingerprint = 0;
-  std::uint8_t campaign = 0;
+  std::size_t campaign = 0;
 };
 
 // Ordered by time. What a session has left when the days end lies at their begin, so that at any
@@ -56,10 +54,8 @@ std::vector<LifeEvent> session_life(std::size_t users) {
   events.reserve(users * kImpressions);
   for (std::size_t user = 0; user < users; ++user) {
     std::mt19937_64 random(user);
-    std::array<std::uint8_t, kImpressions> campaigns{};
-    for (std::size_t i = 0; i < kImpressions; ++i) {
-      campaigns[i] = static_cast<std::uint8_t>(i % Population{}.campaigns);
-    }
+    std::array<std::size_t, kImpressions> campaigns{};
+    for (std::size_t i = 0; i < kImpressions; ++i) campaigns[i] = i % Population{}.campaigns;
     std::ranges::shuffle(campaigns, random);
     milliseconds time{};
     for (std::size_t i = 0; i < kImpressions; ++i) {
@@ -86,7 +82,9 @@ class SteadyLife {
         store_(make_redis_store(console.options()).value()),
         compactor_(
             *store_, {}, [this] { return now_; }, metrics_,
-            [this](const RecordCompactor::Done& done) { compacted(done); }) {}
+            [this](const RecordCompactor::Done& done) {
+              if (done.outcome == RecordCompactor::Outcome::kCompacted) ++state_.compactions;
+            }) {}
 
   SteadyState run(std::chrono::hours lived) {
     const std::vector<LifeEvent> events = session_life(users_);
@@ -113,18 +111,14 @@ class SteadyLife {
   }
 
   [[nodiscard]] ledger::Entry entry_of(const LifeEvent& event) const {
-    return {.time = begin_ + event.time,
-            .campaign = ledger::id_hash(campaign_id(event.campaign)),
-            .creative = 0,
-            .type = EventType::kImpression,
-            .fingerprint = event.fingerprint};
+    return bench::entry_of({begin_ + event.time, campaigns_[event.campaign], event.fingerprint});
   }
 
   void write_compacted(std::span<const LifeEvent> events) {
     std::map<std::size_t, ledger::Ledger> ledgers;
     for (const LifeEvent& event : events) ledgers[event.user].merge(entry_of(event));
     send_users(console_, users_, [&](std::string& wire, std::size_t user) {
-      return append_record(wire, "fcap", user, ledger::compact(ledgers[user], {}, {}).record);
+      return append_record(wire, "fcap", user, compacted_record(ledgers[user]));
     });
   }
 
@@ -164,16 +158,13 @@ class SteadyLife {
     }
   }
 
-  void compacted(const RecordCompactor::Done& done) {
-    if (done.outcome == RecordCompactor::Outcome::kCompacted) ++state_.compactions;
-  }
-
   static std::chrono::steady_clock::time_point deadline() {
     return std::chrono::steady_clock::now() + kPatience;
   }
 
   RedisConsole& console_;
   const std::size_t users_;
+  const std::vector<std::string> campaigns_ = campaign_ids(Population{}.campaigns);
   // The store's expiries are real, so the life ends now.
   const Instant begin_ = base::wall_now() - kLifeLength;
   Instant now_;

@@ -11,7 +11,6 @@
 // Beside them the lateness of a lone timer at the same time.
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <ctime>
@@ -49,38 +48,37 @@ long gave_up_core() {
   return usage.ru_nvcsw;
 }
 
-// The longest of what was measured, in microseconds, by the table's columns.
-void take(Numbers& longest, const Numbers& other) {
-  for (const auto& [key, value] : other) longest[key] = std::max(longest[key], value);
-}
+struct Felt {
+  void note(const char* key, double us) { longest[key] = std::max(longest[key], us); }
 
-// Runs `check` over and over for so long, beside a lone timer. `walls`: each one's wall time.
+  Numbers longest;  // by the table's columns, µs
+  fcap::bench::Durations walls;
+};
+
+// Runs `check` over and over for so long, beside a lone timer, and notes the longest of each.
 template <typename Check>
-Numbers measure(Clock::duration time, Check check, fcap::bench::Durations& walls) {
+void measure(Clock::duration time, Check check, Felt& felt) {
   const auto until = Clock::now() + time;
   double timer = 0;
-  std::thread lone([&] {
+  std::jthread lone([&] {
     for (auto due = Clock::now() + 1ms; due < until; due = Clock::now() + 1ms) {
       std::this_thread::sleep_until(due);
       timer = std::max(timer, micros(Clock::now() - due));
     }
   });
-  double wall_max = 0;
-  double cpu_max = 0;
-  double waiting_max = 0;
   while (Clock::now() < until) {
     const long core = gave_up_core();
     const double cpu = cpu_us();
     const auto begin = Clock::now();
     check();
     const auto wall = Clock::now() - begin;
-    cpu_max = std::max(cpu_max, cpu_us() - cpu);
-    wall_max = std::max(wall_max, micros(wall));
-    if (gave_up_core() != core) waiting_max = std::max(waiting_max, micros(wall));
-    walls.record(wall);
+    felt.note("cpu", cpu_us() - cpu);
+    felt.note("wall", micros(wall));
+    felt.note("waiting", gave_up_core() != core ? micros(wall) : 0);
+    felt.walls.record(wall);
   }
   lone.join();
-  return {{"wall", wall_max}, {"cpu", cpu_max}, {"waiting", waiting_max}, {"timer", timer}};
+  felt.note("timer", timer);
 }
 
 std::shared_ptr<const fcap::RuleSet> rules(std::size_t count) {
@@ -117,94 +115,92 @@ std::string user_of(std::uint64_t i) {
   return "u" + std::to_string(i * 0x9E3779B97F4A7C15U >> 52U);
 }
 
-struct SwapResult {
-  Numbers calm;
-  Numbers swapped;
-};
+class Stalls {
+ public:
+  Stalls(const fcap::bench::PartFlags& flags, fcap::bench::PartResult& result)
+      : quick_(flags.quick), result_(result) {}
 
-SwapResult measure_swaps(std::size_t rule_count, std::size_t members, int rounds) {
-  const auto checker = make_checker(0);
-  checker->set_rules(rules(rule_count));
-  checker->set_segments(segments(members));
-  std::vector<fcap::CheckResult> held(64);
-  std::uint64_t i = 0;
-  const auto check = [&] {
-    held[i % held.size()] = checker->check(user_of(i), kCandidates);
-    ++i;
-  };
-  SwapResult result;
-  fcap::bench::Durations walls;
-  for (int round = 0; round < rounds; ++round) {
-    auto next_rules = rules(rule_count);
-    auto next_segments = segments(members);
-    take(result.calm, measure(800ms, check, walls));
-    std::jthread swapper([&] {
-      std::this_thread::sleep_for(100ms);
-      checker->set_rules(std::move(next_rules));
-      std::this_thread::sleep_for(300ms);
-      checker->set_segments(std::move(next_segments));
-    });
-    take(result.swapped, measure(800ms, check, walls));
+  void run() {
+    result_.table(
+        "stalls", "The longest stall of a thread that checks",
+        "One check, µs: wall time; its own CPU time; wall time of those that gave up the core, as "
+        "for a lock; the lateness of a lone timer meanwhile. A swap replaces 1,000,000 rules, then "
+        "segments of 2,000,000 members; the host holds its last 64 results.",
+        {{"wall", "wall"}, {"cpu", "CPU"}, {"waiting", "waiting"}, {"timer", "lone timer"}});
+    measure_swaps(quick_ ? 20'000 : 1'000'000, quick_ ? 20'000 : 2'000'000, quick_ ? 1 : 5);
+    measure_hot_user(quick_ ? 1 : 4);
   }
-  return result;
-}
 
-struct HotResult {
-  Numbers longest;
-  fcap::bench::Durations walls;
-};
-
-void add_hot(Checker& checker, std::string_view user, HotResult& result) {
-  std::atomic<bool> done{false};
-  std::thread busy([&] {
-    for (std::uint64_t i = 0; !done; ++i) {
-      (void)checker.check(user, kCandidates);
-      checker.note_shown(user, kCandidates[i % 10], "again" + std::to_string(i % 20'000));
+ private:
+  void measure_swaps(std::size_t rule_count, std::size_t members, int rounds) {
+    const auto checker = make_checker(0);
+    checker->set_rules(rules(rule_count));
+    checker->set_segments(segments(members));
+    std::vector<fcap::CheckResult> held(64);
+    std::uint64_t i = 0;
+    const auto check = [&] {
+      held[i % held.size()] = checker->check(user_of(i), kCandidates);
+      ++i;
+    };
+    Felt calm;
+    Felt swapped;
+    for (int round = 0; round < rounds; ++round) {
+      auto next_rules = rules(rule_count);
+      auto next_segments = segments(members);
+      measure(800ms, check, calm);
+      std::jthread swapper([&] {
+        std::this_thread::sleep_for(100ms);
+        checker->set_rules(std::move(next_rules));
+        std::this_thread::sleep_for(300ms);
+        checker->set_segments(std::move(next_segments));
+      });
+      measure(800ms, check, swapped);
     }
-  });
-  std::uint64_t i = 0;
-  const auto check = [&] { (void)checker.check(user_of(i++), kCandidates); };
-  take(result.longest, measure(700ms, check, result.walls));
-  done = true;
-  busy.join();
-}
+    result_.row("stalls", "calm", "no swap", calm.longest);
+    result_.row("stalls", "swapped", "rules and segments are swapped", swapped.longest);
+    result_.number("rules_swap_longest_stall_us",
+                   std::max(swapped.longest.at("cpu"), swapped.longest.at("waiting")));
+  }
 
-void measure_stalls(bool quick, fcap::bench::PartResult& result) {
-  result.table("stalls", "The longest stall of a thread that checks",
-               "One check, µs: wall time; its own CPU time; wall time of those that gave up the "
-               "core, as for a lock; the lateness of a lone timer meanwhile. A swap replaces "
-               "1,000,000 rules, then segments of 2,000,000 members; the host holds its last 64 "
-               "results.",
-               {{"wall", "wall"}, {"cpu", "CPU"}, {"waiting", "waiting"}, {"timer", "lone timer"}});
-  const SwapResult swaps =
-      quick ? measure_swaps(20'000, 20'000, 1) : measure_swaps(1'000'000, 2'000'000, 5);
-  const auto checker = make_checker(1'000'000);
-  checker->set_rules(rules(1000));
-  for (int i = 0; i < 20'000; ++i) {
-    checker->note_shown("hot", kCandidates[0], "i" + std::to_string(i));
+  void measure_hot_user(int rounds) {
+    const auto checker = make_checker(1'000'000);
+    checker->set_rules(rules(1000));
+    for (int i = 0; i < 20'000; ++i) {
+      checker->note_shown("hot", kCandidates[0], "i" + std::to_string(i));
+    }
+    Felt usual;
+    Felt hot;
+    for (int round = 0; round < rounds; ++round) {
+      checker->note_shown("quiet", kCandidates[0], "i");
+      measure_beside(*checker, "quiet" + std::to_string(round), usual);
+      measure_beside(*checker, "hot", hot);
+    }
+    result_.row("stalls", "usual", "others beside a user without impressions", usual.longest);
+    result_.row("stalls", "hot", "others beside a user with 20,000 unconfirmed", hot.longest);
+    result_.number(
+        "hot_user_cost_to_others_us",
+        std::max(0.0, hot.walls.percentile_us(0.999) - usual.walls.percentile_us(0.999)));
   }
-  HotResult usual;
-  HotResult hot;
-  for (int round = 0; round < (quick ? 1 : 4); ++round) {
-    checker->note_shown("quiet", kCandidates[0], "i");
-    add_hot(*checker, "quiet" + std::to_string(round), usual);
-    add_hot(*checker, "hot", hot);
+
+  // Checks of others, while a thread checks and notes this user.
+  static void measure_beside(Checker& checker, const std::string& user, Felt& felt) {
+    std::jthread busy([&](const std::stop_token& stop) {
+      for (std::uint64_t i = 0; !stop.stop_requested(); ++i) {
+        (void)checker.check(user, kCandidates);
+        checker.note_shown(user, kCandidates[i % 10], "again" + std::to_string(i % 20'000));
+      }
+    });
+    std::uint64_t i = 0;
+    measure(
+        700ms, [&] { (void)checker.check(user_of(i++), kCandidates); }, felt);
   }
-  result.row("stalls", "calm", "no swap", swaps.calm);
-  result.row("stalls", "swapped", "rules and segments are swapped", swaps.swapped);
-  result.row("stalls", "usual", "others beside a user without impressions", usual.longest);
-  result.row("stalls", "hot", "others beside a user with 20,000 unconfirmed", hot.longest);
-  result.number("rules_swap_longest_stall_us",
-                std::max(swaps.swapped.at("cpu"), swaps.swapped.at("waiting")));
-  result.number("hot_user_cost_to_others_us",
-                std::max(0.0, hot.walls.percentile_us(0.999) - usual.walls.percentile_us(0.999)));
-}
+
+  const bool quick_;
+  fcap::bench::PartResult& result_;
+};
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  fcap::bench::PartFlags flags;
-  CLI::App app("How long a checking thread stands still.", "bench_stalls");
-  return run_part(app, argc, argv, flags,
-                  [&](fcap::bench::PartResult& result) { measure_stalls(flags.quick, result); });
+  return fcap::bench::run_part<Stalls>(argc, argv, "How long a checking thread stands still.");
 }

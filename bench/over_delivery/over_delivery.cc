@@ -22,7 +22,6 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include <fcap/rule_set.h>
@@ -37,6 +36,7 @@ namespace {
 
 using namespace fcap;
 
+constexpr std::uint64_t kSeed = 1;
 constexpr std::int64_t kStartMs = 1'774'746'000'000;
 constexpr std::int64_t kDayMs = 86'400'000;
 constexpr std::int64_t kNotedMs = 60'000;
@@ -196,11 +196,11 @@ class Simulation {
   std::vector<Shown> shown_;
 };
 
-std::array<Tally, 4> simulate(std::size_t users, std::uint64_t seed, const Pace& pace) {
+std::array<Tally, 4> simulate(std::size_t users, const Pace& pace) {
   Simulation simulation;
   std::array<Tally, 4> tallies;
   for (std::size_t i = 0; i < users; ++i) {
-    const User user = make_user(seed * 1'000'003 + i, pace);
+    const User user = make_user(kSeed * 1'000'003 + i, pace);
     for (std::size_t way = 0; way < tallies.size(); ++way) {
       simulation.run(user, static_cast<Way>(way), tallies[way]);
     }
@@ -209,16 +209,15 @@ std::array<Tally, 4> simulate(std::size_t users, std::uint64_t seed, const Pace&
 }
 
 // The shares, in percent, of each pace.
-void report(bench::PartResult& result, std::size_t users, std::uint64_t seed) {
-  result.table(
-      "over_delivery", "Impressions beyond the cap, percent",
-      fmt::format("Cap {} per 24 h; {} people, seed {}; beacons of median 1 s, p99 30 s, a "
-                  "minute at worst. Nothing: checks see the ledger alone; else with "
-                  "note_shown.",
-                  kCap, users, seed),
-      ways);
+void report(std::size_t users, bench::PartResult& result) {
+  result.table("over_delivery", "Impressions beyond the cap, percent",
+               fmt::format("Cap {} per 24 h; {} people, seed {}; beacons of median 1 s, p99 30 s, "
+                           "a minute at worst. Nothing: checks see the ledger alone; else with "
+                           "note_shown.",
+                           kCap, users, kSeed),
+               ways);
   for (const Pace& pace : kPaces) {
-    const auto tallies = simulate(users, seed, pace);
+    const auto tallies = simulate(users, pace);
     bench::Numbers percents;
     for (std::size_t way = 0; way < tallies.size(); ++way) {
       percents[ways[way].key] = 100 * tallies[way].share();
@@ -226,9 +225,9 @@ void report(bench::PartResult& result, std::size_t users, std::uint64_t seed) {
         result.number("over_delivery_" + ways[way].key, tallies[way].share());
       }
     }
-    result.row("over_delivery", fmt::format("{}_pages_{}_slots", pace.pages_per_minute, pace.slots),
-               fmt::format("{} pages per minute, {} {}", pace.pages_per_minute, pace.slots,
-                           pace.slots == 1 ? "slot" : "slots"),
+    const auto& [pages, slots] = pace;
+    result.row("over_delivery", fmt::format("{}_pages_{}_slots", pages, slots),
+               fmt::format("{} pages per minute, {} slot{}", pages, slots, slots == 1 ? "" : "s"),
                percents);
   }
 }
@@ -237,10 +236,6 @@ void report(bench::PartResult& result, std::size_t users, std::uint64_t seed) {
 
 int main(int argc, char** argv) {
   bench::PartFlags flags;
-  flags.users = 20'000;
-  std::uint64_t seed = 1;
-  CLI::App app("Simulates impressions beyond a cap.", "over_delivery");
-  app.add_option("--seed", seed, "Of everything that chance decides");
-  return run_part(app, argc, argv, flags,
-                  [&](bench::PartResult& result) { report(result, flags.users, seed); });
+  return bench::run_part(argc, argv, "Simulates impressions beyond a cap.", flags,
+                         [&](bench::PartResult& result) { report(flags.users, result); });
 }

@@ -32,11 +32,16 @@ CheckWorkload usual_workload(std::size_t users) {
           .rules = make_rules(population.campaigns)};
 }
 
-std::unique_ptr<Checker> make_checker(const RedisConsole& console, const CheckWorkload& workload,
-                                      std::size_t mget_keys_max, std::size_t direct_connections) {
+std::vector<Candidate> CheckWorkload::candidates() const {
+  std::vector<Candidate> candidates;
+  for (const std::string& id : campaigns) candidates.push_back({id, {}});
+  return candidates;
+}
+
+std::unique_ptr<Checker> make_checker(RedisOptions redis, const CheckWorkload& workload,
+                                      std::size_t mget_keys_max) {
   CheckerOptions options;
-  options.redis = console.options();
-  options.redis.direct_connections = direct_connections;
+  options.redis = std::move(redis);
   options.redis.mget_keys_max = mget_keys_max;
   options.key_prefix = workload.key_prefix;
   options.deadline = kDeadline;
@@ -46,37 +51,30 @@ std::unique_ptr<Checker> make_checker(const RedisConsole& console, const CheckWo
   if (!made.ok()) throw std::runtime_error(made.status().text());
   std::unique_ptr<Checker> checker = std::move(made).value();
   checker->set_rules(workload.rules);
-  const Candidate any{workload.campaigns.front(), {}};
-  const auto reads = [&] {
-    return checker->check(workload.users.front(), {&any, 1}).reason == Reason::kPassed;
-  };
-  if (!testing::wait_until(reads)) throw std::runtime_error("the Checker does not reach Redis");
+  const Ask check = blocking_check(*checker, workload);
+  if (!testing::wait_until([&] { return check(workload.users.front()); })) {
+    throw std::runtime_error("the Checker does not reach Redis");
+  }
   return checker;
 }
 
-std::vector<Candidate> candidates_of(const CheckWorkload& workload) {
-  std::vector<Candidate> candidates;
-  for (const std::string& id : workload.campaigns) candidates.push_back({id, {}});
-  return candidates;
-}
-
-CheckLoad::CheckLoad(const RedisConsole& console, const CheckWorkload& workload,
-                     std::size_t callers, std::size_t mget_keys_max)
+AsyncChecks::AsyncChecks(const RedisOptions& redis, const CheckWorkload& workload,
+                         std::size_t in_flight, std::size_t mget_keys_max)
     : workload_(workload),
-      callers_(callers),
-      candidates_(candidates_of(workload)),
-      checker_(make_checker(console, workload, mget_keys_max)) {}
+      candidates_(workload.candidates()),
+      in_flight_(in_flight),
+      checker_(make_checker(redis, workload, mget_keys_max)) {}
 
 void AsyncChecks::start() {
   // Chosen before the first answer chooses.
   const std::size_t first = turn_;
-  turn_ += callers_;
-  running_ = callers_;
-  for (std::size_t i = 0; i < callers_; ++i) submit(first + i);
+  turn_ += in_flight_;
+  running_ = in_flight_;
+  for (std::size_t i = 0; i < in_flight_; ++i) submit(first + i);
 }
 
 void AsyncChecks::submit(std::size_t turn) {
-  checker_->check_async(user(turn), candidates_, {}, [this](const CheckResult& result) {
+  checker_->check_async(workload_.user(turn), candidates_, {}, [this](const CheckResult& result) {
     count(result.reason == Reason::kPassed);
     if (should_stop()) {
       running_.fetch_sub(1);
@@ -86,16 +84,36 @@ void AsyncChecks::submit(std::size_t turn) {
   });
 }
 
-void BlockingChecks::start() {
-  running_ = callers_;
-  for (std::size_t i = 0; i < callers_; ++i) {
-    threads_.emplace_back([this, i] { call(i * workload_.users.size() / callers_); });
+Ask blocking_check(Checker& checker, const CheckWorkload& workload) {
+  return [&checker, candidates = workload.candidates()](const std::string& user) {
+    return checker.check(user, candidates).reason == Reason::kPassed;
+  };
+}
+
+Numbers BlockingCallers::measure(int redis_pid, double seconds) {
+  durations_.assign(callers_.size(), {});
+  Numbers found = Load::measure(redis_pid, seconds);
+  Durations all;
+  for (const Durations& some : durations_) all.add(some);
+  found["p50_us"] = all.percentile_us(0.5);
+  return found;
+}
+
+void BlockingCallers::start() {
+  running_ = callers_.size();
+  for (std::size_t i = 0; i < callers_.size(); ++i) {
+    threads_.emplace_back([this, i] { call(i); });
   }
 }
 
-void BlockingChecks::call(std::size_t turn) {
-  while (!should_stop()) {
-    count(checker_->check(user(turn++), candidates_).reason == Reason::kPassed);
+void BlockingCallers::call(std::size_t caller) {
+  using Clock = std::chrono::steady_clock;
+  std::size_t turn = caller * workload_.users.size() / callers_.size();
+  for (auto begin = Clock::now(); !should_stop();) {
+    count(callers_[caller](workload_.user(turn++)));
+    const auto end = Clock::now();
+    if (measuring()) durations_[caller].record(end - begin);
+    begin = end;
   }
   running_.fetch_sub(1);
 }
@@ -106,8 +124,7 @@ class LayoutRequests::OneRequest final : public redis::Request {
       : load_(load), counts_(load.workload_.campaigns.size()) {}
 
   void prepare() {
-    const std::size_t user = load_.turn_++ % load_.workload_.users.size();
-    question_ = {load_.workload_.users[user], load_.workload_.campaigns, kBenchNow};
+    question_ = {load_.workload_.user(load_.turn_++), load_.workload_.campaigns, kBenchNow};
     wire.clear();
     command_count = load_.layout_.ask(wire, question_);
     std::fill(counts_.begin(), counts_.end(), 0);

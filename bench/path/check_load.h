@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -8,6 +9,7 @@
 
 #include <fcap/checker.h>
 
+#include "harness/durations.h"
 #include "harness/load.h"
 #include "path/population.h"
 
@@ -15,6 +17,11 @@ namespace fcap::bench {
 
 /// What is asked, over and over, each time about a random user.
 struct CheckWorkload {
+  [[nodiscard]] const std::string& user(std::size_t turn) const {
+    return users[turn % users.size()];
+  }
+  [[nodiscard]] std::vector<Candidate> candidates() const;
+
   std::vector<std::string> users;
   std::vector<std::string> campaigns;  ///< the candidates
   std::shared_ptr<const RuleSet> rules;
@@ -34,53 +41,50 @@ inline std::size_t usual_mget_keys_max() {
   return RedisOptions{}.mget_keys_max;
 }
 
-/// A Checker on the console's Redis, connected, with the workload's rules and a deadline that only
-/// a broken bench exceeds.
-std::unique_ptr<Checker> make_checker(const RedisConsole& console, const CheckWorkload& workload,
-                                      std::size_t mget_keys_max,
-                                      std::size_t direct_connections = 2);
+/// A Checker that is connected, with the workload's rules and a deadline that only a broken bench
+/// exceeds.
+std::unique_ptr<Checker> make_checker(RedisOptions redis, const CheckWorkload& workload,
+                                      std::size_t mget_keys_max = usual_mget_keys_max());
 
-std::vector<Candidate> candidates_of(const CheckWorkload& workload);
-
-/// Checks by `callers`, through a Checker that coalesces up to `mget_keys_max` keys.
-class CheckLoad : public Load {
+/// check_async(): so many checks always in flight; each answer starts the next.
+class AsyncChecks final : public Load {
  public:
-  CheckLoad(const RedisConsole& console, const CheckWorkload& workload, std::size_t callers,
-            std::size_t mget_keys_max);
-
- protected:
-  [[nodiscard]] const std::string& user(std::size_t turn) const {
-    return workload_.users[turn % workload_.users.size()];
-  }
-
-  const CheckWorkload& workload_;
-  std::size_t callers_;
-  std::vector<Candidate> candidates_;
-  std::unique_ptr<Checker> checker_;
-};
-
-/// check_async(): as many checks as callers always in flight; each answer starts the next.
-class AsyncChecks final : public CheckLoad {
- public:
-  using CheckLoad::CheckLoad;
+  AsyncChecks(const RedisOptions& redis, const CheckWorkload& workload, std::size_t in_flight,
+              std::size_t mget_keys_max = usual_mget_keys_max());
 
  private:
   void start() override;
   void submit(std::size_t turn);
 
+  const CheckWorkload& workload_;
+  const std::vector<Candidate> candidates_;
+  const std::size_t in_flight_;
   std::size_t turn_ = 0;  // the I/O thread's, once answers come
+  std::unique_ptr<Checker> checker_;
 };
 
-/// check(): as many threads as callers.
-class BlockingChecks final : public CheckLoad {
+/// Asks about a user and waits; false: no answer.
+using Ask = std::function<bool(const std::string& user)>;
+/// check(). All of one Checker's callers may use the same.
+Ask blocking_check(Checker& checker, const CheckWorkload& workload);
+
+/// A thread for each Ask, which asks one question after the other.
+class BlockingCallers final : public Load {
  public:
-  using CheckLoad::CheckLoad;
+  BlockingCallers(const CheckWorkload& workload, std::vector<Ask> callers)
+      : workload_(workload), callers_(std::move(callers)) {}
+
+  /// Adds p50_us.
+  Numbers measure(int redis_pid, double seconds) override;
 
  private:
   void start() override;
   void stopped() override { threads_.clear(); }
-  void call(std::size_t turn);
+  void call(std::size_t caller);
 
+  const CheckWorkload& workload_;
+  const std::vector<Ask> callers_;
+  std::vector<Durations> durations_;  // by caller
   std::vector<std::jthread> threads_;
 };
 

@@ -9,9 +9,35 @@
 #include "ledger/encode.h"
 #include "ledger/ids.h"
 #include "ledger/user_key.h"
-#include "peers/command_words.h"
+#include "redis/client.h"
 
 namespace fcap::bench {
+namespace {
+
+// One user's impressions by time, the same in every layout. Views into `campaigns`.
+std::vector<Impression> impressions_of(const Population& population,
+                                       const std::vector<std::string>& campaigns,
+                                       std::size_t user) {
+  constexpr std::int64_t kMonthMs = std::int64_t{30} * 86'400'000;
+  std::mt19937_64 random(user);
+  std::vector<Impression> impressions;
+  for (std::size_t i = 0; i < population.campaigns * population.impressions; ++i) {
+    const auto age_ms = static_cast<std::int64_t>(random() % kMonthMs);
+    impressions.push_back({.time = kBenchNow - std::chrono::milliseconds(age_ms),
+                           .campaign = campaigns[i / population.impressions],
+                           .fingerprint = static_cast<std::uint32_t>(random())});
+  }
+  std::ranges::sort(impressions, {}, &Impression::time);
+  return impressions;
+}
+
+std::string record_of(std::span<const Impression> impressions) {
+  ledger::Ledger ledger;
+  for (const Impression& impression : impressions) ledger.merge(entry_of(impression));
+  return compacted_record(ledger);
+}
+
+}  // namespace
 
 std::string user_id(std::size_t i) {
   return fmt::format("00000000-0000-4000-8000-{:012}", i);
@@ -27,40 +53,18 @@ std::vector<std::string> campaign_ids(std::size_t campaigns) {
   return ids;
 }
 
-std::vector<Impression> impressions_of(const Population& population,
-                                       const std::vector<std::string>& campaigns,
-                                       std::size_t user) {
-  constexpr std::int64_t kMonthMs = std::int64_t{30} * 86'400'000;
-  std::mt19937_64 random(user);
-  std::vector<Impression> impressions;
-  for (std::size_t c = 0; c < population.campaigns; ++c) {
-    const auto begin = static_cast<std::ptrdiff_t>(impressions.size());
-    for (std::size_t i = 0; i < population.impressions; ++i) {
-      const auto age_ms = static_cast<std::int64_t>(random() % kMonthMs);
-      impressions.push_back({.time = kBenchNow - std::chrono::milliseconds(age_ms),
-                             .campaign = campaigns[c],
-                             .fingerprint = static_cast<std::uint32_t>(random())});
-    }
-    std::ranges::sort(impressions.begin() + begin, impressions.end(), {}, &Impression::time);
-  }
-  return impressions;
-}
-
-std::string compacted_record(const std::vector<Impression>& impressions) {
-  ledger::Ledger ledger;
-  for (const Impression& impression : impressions) {
-    ledger.merge({.time = impression.time,
-                  .campaign = ledger::id_hash(impression.campaign),
-                  .creative = 0,
-                  .type = EventType::kImpression,
-                  .fingerprint = impression.fingerprint});
-  }
+std::string compacted_record(const ledger::Ledger& ledger) {
   // The largest ledgers of the series are above the usual bound, to see how the cost goes on.
   constexpr std::size_t kRecordBytesMax = std::size_t{1} << 20U;
   return ledger::compact(
              ledger, {},
-             {.retention = kRetention, .trim_now = kBenchNow, .record_bytes_max = kRecordBytesMax})
+             {.retention = kRetention, .trim_now = {}, .record_bytes_max = kRecordBytesMax})
       .record;
+}
+
+std::string usual_record() {
+  const auto campaigns = campaign_ids(Population{}.campaigns);
+  return record_of(impressions_of({}, campaigns, 0));
 }
 
 std::uint32_t append_record(std::string& wire, const std::string& key_prefix, std::size_t user,
@@ -84,19 +88,27 @@ void send_users(RedisConsole& console, std::size_t users, const AppendUser& appe
   }
 }
 
-void populate(RedisConsole& console, Layout& layout, const Population& population) {
-  console.load(layout.traits().scripts);
-  const auto campaigns = campaign_ids(population.campaigns);
-  send_users(console, population.users, [&](std::string& wire, std::size_t user) {
-    return layout.record(wire, user_id(user), impressions_of(population, campaigns, user));
-  });
-}
-
 void populate_compacted(RedisConsole& console, const Population& population) {
   const auto campaigns = campaign_ids(population.campaigns);
   send_users(console, population.users, [&](std::string& wire, std::size_t user) {
     return append_record(wire, population.key_prefix, user,
-                         compacted_record(impressions_of(population, campaigns, user)));
+                         record_of(impressions_of(population, campaigns, user)));
+  });
+}
+
+void populate(RedisConsole& console, Layout& layout, const Population& population,
+              std::size_t compacted) {
+  console.load(layout.traits().scripts);
+  const auto campaigns = campaign_ids(population.campaigns);
+  send_users(console, population.users, [&](std::string& wire, std::size_t user) {
+    const std::vector<Impression> all = impressions_of(population, campaigns, user);
+    const auto impressions = std::span(all);
+    std::uint32_t commands =
+        append_record(wire, population.key_prefix, user, record_of(impressions.first(compacted)));
+    for (const Impression& impression : impressions.subspan(compacted)) {
+      commands += layout.record(wire, user_id(user), impression);
+    }
+    return commands;
   });
 }
 

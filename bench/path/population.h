@@ -34,13 +34,10 @@ std::string campaign_id(std::size_t i);
 /// For views into them.
 std::vector<std::string> campaign_ids(std::size_t campaigns);
 
-/// One user's impressions, the same in every layout: campaign by campaign, each ascending by time.
-/// Views into `campaigns`.
-std::vector<Impression> impressions_of(const Population& population,
-                                       const std::vector<std::string>& campaigns, std::size_t user);
-
-/// The user's record as compaction leaves it.
-std::string compacted_record(const std::vector<Impression>& impressions);
+/// A user's record as compaction leaves it.
+std::string compacted_record(const ledger::Ledger& ledger);
+/// That of the population's users: much the same for each.
+std::string usual_record();
 /// Appends the command that writes a record, if there is one; how many commands.
 std::uint32_t append_record(std::string& wire, const std::string& key_prefix, std::size_t user,
                             const std::string& record);
@@ -49,10 +46,12 @@ std::uint32_t append_record(std::string& wire, const std::string& key_prefix, st
 using AppendUser = std::function<std::uint32_t(std::string& wire, std::size_t user)>;
 void send_users(RedisConsole& console, std::size_t users, const AppendUser& append);
 
-/// Writes the population as the layout's writers would leave it.
-void populate(RedisConsole& console, Layout& layout, const Population& population);
 /// Writes the population as compacted records.
 void populate_compacted(RedisConsole& console, const Population& population);
+/// Writes the population as the layout's writers leave it, which get one event after the other. Of
+/// each user the first `compacted` impressions are in one record already.
+void populate(RedisConsole& console, Layout& layout, const Population& population,
+              std::size_t compacted = 0);
 
 /// Two rules per campaign: 3 per 24 h for the campaign, 100 per 7 days for its advertiser.
 std::shared_ptr<const RuleSet> make_rules(std::size_t campaigns);

@@ -97,7 +97,7 @@ bool passes(Layout& layout, RedisConsole& console, const Case& item) {
     std::string wire;
     const Impression impression{kNow - event.age, campaigns[event.campaign],
                                 event.fingerprint > 0 ? event.fingerprint : ++number};
-    const std::uint32_t commands = layout.record(wire, users[event.user], {&impression, 1});
+    const std::uint32_t commands = layout.record(wire, users[event.user], impression);
     console.run(std::move(wire), commands);
   }
   const Question question{users[0], campaigns, kNow + item.asked_after};

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -10,9 +11,16 @@
 
 #include <fcap/time.h>
 
+#include "ledger/ledger.h"
 #include "redis/reply.h"
 
 namespace fcap::bench {
+
+inline constexpr std::chrono::hours kSlidingWindow{24};
+inline constexpr std::chrono::days kFixedWindow{30};
+inline constexpr std::chrono::days kRetention{32};
+/// kRetention for EXPIRE.
+inline constexpr std::string_view kRetentionS = "2764800";
 
 /// The one rule that a layout is set up to answer.
 enum class WindowKind : std::uint8_t {
@@ -26,6 +34,7 @@ struct Impression {
   std::string_view campaign;
   std::uint32_t fingerprint = 0;  ///< of the event's id
 };
+ledger::Entry entry_of(const Impression& impression);
 
 /// How often has `user` seen each of these, as of `now`?
 struct Question {
@@ -36,7 +45,7 @@ struct Question {
 
 /// What a layout is and can do.
 struct LayoutTraits {
-  std::string name;   ///< as in flags and JSON
+  std::string name;   ///< as in JSON
   std::string title;  ///< as in tables
   WindowKind window = WindowKind::kSliding;
   bool counts_once = true;  ///< an event that is recorded again still counts once
@@ -58,10 +67,9 @@ class Layout {
 
   [[nodiscard]] const LayoutTraits& traits() const noexcept { return traits_; }
 
-  /// Appends the commands that record impressions of one user, those of one campaign side by side
-  /// and ascending by time. Returns how many commands.
+  /// Appends the commands that record an impression. Returns how many commands.
   virtual std::uint32_t record(std::string& wire, std::string_view user,
-                               std::span<const Impression> impressions) = 0;
+                               const Impression& impression) = 0;
   /// Appends the commands that ask. Returns how many.
   virtual std::uint32_t ask(std::string& wire, const Question& question) = 0;
   /// Reads the reply to the `index`-th command of ask() into `counts`, one per campaign, zero at
@@ -74,10 +82,8 @@ class Layout {
 };
 
 std::unique_ptr<Layout> make_ledger_layout(WindowKind window = WindowKind::kSliding);
-std::unique_ptr<Layout> make_zset_layout();
-std::unique_ptr<Layout> make_lua_log_layout();
 
-/// All but the ledger.
+/// All but the ledger; the sorted sets first.
 std::vector<std::unique_ptr<Layout>> make_peers();
 
 }  // namespace fcap::bench

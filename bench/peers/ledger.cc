@@ -8,7 +8,8 @@
 #include "ledger/encode.h"
 #include "ledger/ids.h"
 #include "ledger/user_key.h"
-#include "peers/command_words.h"
+#include "peers/layout.h"
+#include "redis/client.h"
 #include "rules/evaluate.h"
 
 namespace fcap::bench {
@@ -37,19 +38,12 @@ class LedgerLayout final : public Layout {
   }
 
   std::uint32_t record(std::string& wire, std::string_view user,
-                       std::span<const Impression> impressions) override {
-    entries_.clear();
-    for (const Impression& event : impressions) {
-      entries_.push_back({.time = event.time,
-                          .campaign = ledger::id_hash(event.campaign),
-                          .creative = 0,
-                          .type = EventType::kImpression,
-                          .fingerprint = event.fingerprint});
-    }
-    bytes_.clear();
-    ledger::append_entries(entries_, bytes_);
+                       const Impression& impression) override {
+    const ledger::Entry entry = entry_of(impression);
+    std::string bytes;
+    ledger::append_entries({&entry, 1}, bytes);
     ledger::user_key("fcap", user, key_);
-    redis::append_command(wire, {"APPEND", key_, bytes_});
+    redis::append_command(wire, {"APPEND", key_, bytes});
     redis::append_command(wire, {"EXPIRE", key_, kRetentionS});
     return 2;
   }
@@ -62,31 +56,34 @@ class LedgerLayout final : public Layout {
 
   bool read(const Question& question, std::uint32_t /*index*/, const redis::Reply& reply,
             std::span<std::uint32_t> counts) override {
-    if (ledger_.decode(reply.text) != ledger::DecodeCode::kOk) return false;
-    candidates_.clear();
+    ledger::Ledger ledger;
+    if (ledger.decode(reply.text) != ledger::DecodeCode::kOk) return false;
+    std::vector<rules::CandidateKey> candidates;
     for (const std::string& campaign : question.campaigns) {
-      candidates_.push_back({.campaign = ledger::id_hash(campaign), .creative = 0});
+      candidates.push_back({.campaign = ledger::id_hash(campaign), .creative = 0});
     }
-    verdicts_.resize(candidates_.size());
-    evaluator_.evaluate({*rules_, ledger_, question.now, {}}, candidates_, verdicts_);
+    std::vector<Verdict> verdicts(candidates.size());
+    rules::Evaluator().evaluate({*rules_, ledger, question.now, {}}, candidates, verdicts);
     for (std::size_t i = 0; i < counts.size(); ++i) {
-      counts[i] = verdicts_[i].allowed ? 0 : verdicts_[i].count;
+      counts[i] = verdicts[i].allowed ? 0 : verdicts[i].count;
     }
     return true;
   }
 
  private:
   std::shared_ptr<const RuleSet> rules_;
-  rules::Evaluator evaluator_;
-  ledger::Ledger ledger_;
-  std::vector<ledger::Entry> entries_;
-  std::vector<rules::CandidateKey> candidates_;
-  std::vector<Verdict> verdicts_;
-  std::string bytes_;
   std::string key_;
 };
 
 }  // namespace
+
+ledger::Entry entry_of(const Impression& impression) {
+  return {.time = impression.time,
+          .campaign = ledger::id_hash(impression.campaign),
+          .creative = 0,
+          .type = EventType::kImpression,
+          .fingerprint = impression.fingerprint};
+}
 
 std::unique_ptr<Layout> make_ledger_layout(WindowKind window) {
   return std::make_unique<LedgerLayout>(window);

@@ -4,8 +4,9 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
-#include <utility>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include "harness/part.h"
 #include "path/check_load.h"
@@ -29,9 +30,9 @@ std::shared_ptr<const RuleSet> rules_on_candidates(std::size_t count) {
   return RuleSet::build(std::move(spec), {}).value();
 }
 
-class ScalingPart {
+class ScalingPart final : public RedisPart {
  public:
-  ScalingPart(const PartFlags& flags, PartResult& result) : flags_(flags), result_(result) {}
+  using RedisPart::RedisPart;
 
   void run() {
     populate_compacted(console_, {.users = flags_.users});
@@ -74,17 +75,18 @@ class ScalingPart {
                   "Blocking: check() from as many threads. In flight: check_async().",
                   throughput_columns());
     for (const std::size_t mget : {usual_mget_keys_max(), std::size_t{1}}) {
-      const std::string suffix = mget > 1 ? "_mget" : "_get";
-      const std::string how = mget > 1 ? ", coalesced" : ", plain GET";
+      const char* const suffix = mget > 1 ? "mget" : "get";
+      const char* const how = mget > 1 ? "coalesced" : "plain GET";
+      const auto checker = make_checker(console_.options(), usual_, mget);
       for (const std::size_t callers : steps({1, 8, 64})) {
-        BlockingChecks load(console_, usual_, callers, mget);
-        row("check_callers", "blocking_" + std::to_string(callers) + suffix,
-            std::to_string(callers) + (callers == 1 ? " caller" : " callers") + how, load);
+        BlockingCallers load(usual_, std::vector<Ask>(callers, blocking_check(*checker, usual_)));
+        row("check_callers", fmt::format("blocking_{}_{}", callers, suffix),
+            fmt::format("{} caller{}, {}", callers, callers == 1 ? "" : "s", how), load);
       }
       for (const std::size_t in_flight : steps({64, 256})) {
-        AsyncChecks load(console_, usual_, in_flight, mget);
-        row("check_callers", "in_flight_" + std::to_string(in_flight) + suffix,
-            std::to_string(in_flight) + " in flight" + how, load);
+        AsyncChecks load(console_.options(), usual_, in_flight, mget);
+        row("check_callers", fmt::format("in_flight_{}_{}", in_flight, suffix),
+            fmt::format("{} in flight, {}", in_flight, how), load);
       }
     }
   }
@@ -94,11 +96,10 @@ class ScalingPart {
     result_.table("check_mget", "Checks per second, by GETs that may travel as one MGET",
                   "1: plain GET. As many as were waiting, up to this.", throughput_columns());
     for (const std::size_t in_flight : {64U, 256U}) {
-      const std::string many = std::to_string(in_flight);
       for (const std::size_t keys : steps({1, 4, 8, 16, 32, 64})) {
-        AsyncChecks load(console_, usual_, in_flight, keys);
-        row("check_mget", "in_flight_" + many + "_mget_" + std::to_string(keys),
-            many + " in flight, up to " + std::to_string(keys), load);
+        AsyncChecks load(console_.options(), usual_, in_flight, keys);
+        row("check_mget", fmt::format("in_flight_{}_mget_{}", in_flight, keys),
+            fmt::format("{} in flight, up to {}", in_flight, keys), load);
       }
     }
   }
@@ -111,7 +112,7 @@ class ScalingPart {
     for (const std::size_t step : steps(all)) {
       CheckWorkload workload = usual_;
       change(workload, step);
-      AsyncChecks load(console_, workload, kInFlight, usual_mget_keys_max());
+      AsyncChecks load(console_.options(), workload, kInFlight);
       row(table, std::to_string(step), std::to_string(step), load);
     }
   }
@@ -126,20 +127,13 @@ class ScalingPart {
     result_.row(table, name, title, measured.medians(name));
   }
 
-  const PartFlags& flags_;
-  PartResult& result_;
   const CheckWorkload usual_ = usual_workload(flags_.users);
-  PartRedis redis_;
-  RedisConsole console_{redis_};
 };
 
 }  // namespace
 }  // namespace fcap::bench
 
 int main(int argc, char** argv) {
-  fcap::bench::PartFlags flags;
-  CLI::App app("How the cost of a check grows.", "bench_scaling");
-  return run_part(app, argc, argv, flags, [&](fcap::bench::PartResult& result) {
-    fcap::bench::ScalingPart(flags, result).run();
-  });
+  return fcap::bench::run_part<fcap::bench::ScalingPart>(argc, argv,
+                                                         "How the cost of a check grows.");
 }

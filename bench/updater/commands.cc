@@ -1,5 +1,3 @@
-#include "updater/commands.h"
-
 #include <csignal>
 #include <future>
 #include <system_error>
@@ -9,6 +7,8 @@
 #include <asio/ip/tcp.hpp>
 #include <asio/write.hpp>
 #include <unistd.h>
+
+#include "updater/measuring.h"
 
 namespace fcap::bench {
 namespace {

@@ -1,5 +1,3 @@
-#include "updater/propagation.h"
-
 #include <algorithm>
 #include <chrono>
 #include <iterator>
@@ -11,9 +9,10 @@
 
 #include "harness/durations.h"
 #include "ledger/user_key.h"
-#include "peers/command_words.h"
+#include "redis/command.h"
 #include "support/kafka_broker.h"
 #include "updater/arrivals.h"
+#include "updater/measuring.h"
 
 namespace fcap::bench {
 namespace {
@@ -36,7 +35,7 @@ struct Probe {
 class Watcher {
  public:
   explicit Watcher(const PartRedis& redis)
-      : console_(redis), thread_([this](const std::stop_token& stop) { watch(stop); }) {}
+      : console_(redis.address()), thread_([this](const std::stop_token& stop) { watch(stop); }) {}
   void add(const std::string& user, steady_clock::time_point due) {
     Probe probe{.key = {}, .due = due};
     ledger::user_key("fcap", user, probe.key);
@@ -73,7 +72,8 @@ class Watcher {
   // MGET of all that is being waited for; leaves what is still missing.
   void look_for(std::vector<Probe>& open) {
     std::string wire;
-    begin_command(wire, {"MGET"}, open.size());
+    redis::append_word_count(wire, 1 + open.size());
+    redis::append_word(wire, "MGET");
     for (const Probe& probe : open) redis::append_word(wire, probe.key);
     std::vector<bool> present;
     console_.run(std::move(wire), 1, [&](std::uint32_t, const redis::Reply& reply) {

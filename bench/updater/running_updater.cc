@@ -1,6 +1,5 @@
 #include "updater/running_updater.h"
 
-#include <cstdlib>
 #include <fstream>
 #include <optional>
 #include <regex>
@@ -12,6 +11,7 @@
 #include <asio/read.hpp>
 #include <asio/write.hpp>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "test_paths.h"
 
@@ -27,7 +27,9 @@ constexpr std::chrono::milliseconds kBetweenSamples{25};
 }  // namespace
 
 PartKafka::PartKafka() {
+  pin(getpid(), -1);  // the broker inherits it, and asks how many cores there are
   service_.start();
+  pin(getpid(), kClientCore);
   for (const char* topic : {kFilled, kLive, kSlow}) service_.act("create-topic", {topic, "4"});
 }
 
@@ -66,30 +68,16 @@ RunningUpdater::RunningUpdater(const Servers& servers, const std::string& topic,
   pin(process_.pid(), kClientCore);
 }
 
-std::string RunningUpdater::get(const std::string& path) const {
+double RunningUpdater::metric(const std::string& name) const {
   asio::io_context context;
   tcp::socket socket(context);
   asio::connect(socket, tcp::resolver(context).resolve("127.0.0.1", port_));
-  asio::write(socket,
-              asio::buffer(fmt::format(
-                  "GET {} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", path)));
-  std::string answer;
+  asio::write(socket, asio::buffer(std::string("GET /metrics HTTP/1.0\r\n\r\n")));
+  std::string page;
   std::error_code ended;
-  asio::read(socket, asio::dynamic_buffer(answer), ended);
-  return answer;
-}
-
-void RunningUpdater::wait_until_ready() const {
-  if (!testing::wait_until([this] { return get("/readyz").find(" 200 ") != std::string::npos; })) {
-    throw std::runtime_error("fcap-updater is not ready");
-  }
-}
-
-double RunningUpdater::metric(const std::string& name) const {
-  const std::string page = get("/metrics");
+  asio::read(socket, asio::dynamic_buffer(page), ended);
   const std::size_t at = page.find("\n" + name + " ");
-  if (at == std::string::npos) return 0;
-  return std::strtod(page.c_str() + at + name.size() + 2, nullptr);
+  return at == std::string::npos ? 0 : std::stod(page.substr(at + name.size() + 2, 40));
 }
 
 Numbers RunningUpdater::drain(std::uint64_t events) const {

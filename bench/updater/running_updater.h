@@ -8,7 +8,7 @@
 
 namespace fcap::bench {
 
-/// A Kafka of the part's own, with three topics of four partitions.
+/// A Kafka of the part's own, with three topics of four partitions. It runs where there is room.
 class PartKafka {
  public:
   static constexpr const char* kFilled = "impressions";
@@ -25,8 +25,8 @@ class PartKafka {
 };
 
 struct Servers {
-  PartKafka kafka;  // before the other, which leaves this process one core
-  PartRedis redis;
+  const PartRedis& redis;
+  PartKafka kafka;
   testing::TemporaryDirectory directory;  ///< for files of the run
 
   /// The CPU time of a process and of both servers.
@@ -48,15 +48,11 @@ class RunningUpdater {
   /// Watches it until Redis has acknowledged so many events, by its metrics page and by /proc: from
   /// the first acknowledged event seen to the last.
   [[nodiscard]] Numbers drain(std::uint64_t events) const;
-  void wait_until_ready() const;
   /// Of its metrics page; 0 if it is not there.
   [[nodiscard]] double metric(const std::string& name) const;
   void end(int signal);
 
  private:
-  /// The answer of its HTTP server.
-  [[nodiscard]] std::string get(const std::string& path) const;
-
   const Servers& servers_;
   testing::Process process_;
   std::string port_;

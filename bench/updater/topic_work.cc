@@ -1,5 +1,3 @@
-#include "updater/topic_work.h"
-
 #include <atomic>
 #include <chrono>
 #include <deque>
@@ -18,6 +16,7 @@
 #include "kafka/consumer.h"
 #include "support/kafka_broker.h"
 #include "updater/arrivals.h"
+#include "updater/measuring.h"
 #include "updater/pipeline/coalescer.h"
 #include "updater/pipeline/intake.h"
 
@@ -170,7 +169,7 @@ Numbers measure_reading(const Servers& servers, std::uint64_t events, Stage stag
 }
 
 Numbers measure_zset_writer(const Servers& servers, std::uint64_t events, std::size_t in_flight) {
-  RedisConsole console(servers.redis);
+  RedisConsole console(servers.redis.address());
   TopicReader reader(servers, kWriteBatch);
   std::deque<WriteBatch> batches(in_flight);
   std::uint64_t read = 0;

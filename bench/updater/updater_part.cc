@@ -15,46 +15,53 @@
 #include "harness/part.h"
 #include "support/slow_redis.h"
 #include "test_paths.h"
-#include "updater/commands.h"
-#include "updater/propagation.h"
-#include "updater/topic_work.h"
+#include "updater/measuring.h"
 
 namespace fcap::bench {
 namespace {
 
 constexpr double kLiveBesideGap = 5'000;  // events per second
 
-struct UpdaterFlags {
+struct UpdaterFlags final : PartFlags {
+  void add_to(CLI::App& app) override {
+    PartFlags::add_to(app);
+    app.add_option("--events", events, "How many the topic is filled with")
+        ->check(CLI::Range(1'000, 1'000'000'000));
+    app.add_option("--only", only,
+                   "updater, zset, redis_limit, read, replay, slow, propagation, gap")
+        ->delimiter(',');
+    app.add_option("--propagation-seconds", propagation_seconds, "At each of the three rates");
+    app.add_option("--live-step", live_step, "Of the search for the live rate; 0: 20,000/s");
+  }
+
   std::uint64_t events = 1'000'000;
   std::vector<std::string> only;
   double propagation_seconds = 20;
   double live_step = 20'000;  // 0: the rate is not looked for
 };
 
-template <typename... Arguments>
-void say(fmt::format_string<Arguments...> text, Arguments&&... arguments) {
-  fmt::print(stderr, text, std::forward<Arguments>(arguments)...);
-  fmt::print(stderr, "\n");
+void say(const std::string& what) {
+  fmt::print(stderr, "{} …\n", what);
 }
 
-class UpdaterPart {
+class UpdaterPart final : public RedisPart {
  public:
-  UpdaterPart(const PartFlags& flags, const UpdaterFlags& more, PartResult& result)
-      : flags_(flags), more_(more), result_(result) {}
+  UpdaterPart(const UpdaterFlags& flags, PartResult& result)
+      : RedisPart(flags, result), more_(flags) {}
 
   void run() {
-    say("filling a topic with {} events …", more_.events);
+    say(fmt::format("filling a topic with {} events", more_.events));
     message_bytes_ = fill_topic(servers_, PartKafka::kFilled, more_.events);
     std::string commands;
     if (wanted("redis_limit")) {
-      say("recording the updater's commands …");
+      say("recording the updater's commands");
       empty_redis();
       commands = record_commands(servers_, PartKafka::kFilled, more_.events);
     }
     // Takes nothing from Redis' core while Redis is what decides.
     pin(servers_.kafka.pid(), kClientCore);
     for (std::size_t round = 1; round <= flags_.rounds; ++round) {
-      say("round {} of {} …", round, flags_.rounds);
+      say(fmt::format("round {} of {}", round, flags_.rounds));
       measure_round(commands);
     }
     if (wanted("replay")) {
@@ -122,8 +129,8 @@ class UpdaterPart {
   // The drain; then the updater stops, which compacts every record as if its user had gone quiet.
   void measure_updater() {
     empty_redis();
-    const Meter all({{"redis_cpu_us", servers_.redis.pid()}});
-    RunningUpdater updater(servers_, PartKafka::kFilled, servers_.redis.address());
+    const Meter all({{"redis_cpu_us", redis_.pid()}});
+    RunningUpdater updater(servers_, PartKafka::kFilled, redis_.address());
     Numbers found = updater.drain(more_.events);
     found["memory_bytes_per_user"] = memory_per_user();
     updater.end(SIGTERM);
@@ -142,7 +149,7 @@ class UpdaterPart {
 
   // Over what is there already nothing is restored; over nothing, everything is.
   void measure_replay(const std::string& name) {
-    const auto config = write_config(servers_, PartKafka::kFilled, servers_.redis.address());
+    const auto config = write_config(servers_, PartKafka::kFilled, redis_.address());
     const Meter meter({});
     const auto replay = testing::run({FCAP_UPDATER_BINARY, "replay", "--config", config, "--json"});
     if (replay.exit_code != 0) throw std::runtime_error("fcap-updater replay: " + replay.errors);
@@ -153,18 +160,18 @@ class UpdaterPart {
   // take hardly longer than Redis needs for that.
   void measure_slow() {
     const std::uint64_t events = slow_events();
-    say("{} events over a Redis that is stopped most of the time …", events);
+    say(fmt::format("{} events over a Redis that is stopped most of the time", events));
     (void)fill_topic(servers_, PartKafka::kSlow, events);
     empty_redis();
     const std::string commands = record_commands(servers_, PartKafka::kSlow, events);
     measured_.keep("slow_limit", with_traffic(events, [&] {
-                     const testing::SlowRedis slow(servers_.redis.pid());
+                     const testing::SlowRedis slow(redis_.pid());
                      return measure_commands(servers_, commands, events);
                    }));
     measured_.keep(
         "slow_updater", with_traffic(events, [&] {
-          const testing::SlowRedis slow(servers_.redis.pid());
-          return RunningUpdater(servers_, PartKafka::kSlow, servers_.redis.address()).drain(events);
+          const testing::SlowRedis slow(redis_.pid());
+          return RunningUpdater(servers_, PartKafka::kSlow, redis_.address()).drain(events);
         }));
   }
 
@@ -181,7 +188,7 @@ class UpdaterPart {
   double find_live_rate() {
     constexpr double kRateMax = 400'000;
     if (more_.live_step == 0) return 20'000;
-    say("propagation: looking for the rate that the whole path keeps up with …");
+    say("propagation: looking for the rate that the whole path keeps up with");
     double kept_up = more_.live_step;
     for (int step = 1; step * more_.live_step <= kRateMax; ++step) {
       const double rate = step * more_.live_step;
@@ -194,10 +201,12 @@ class UpdaterPart {
 
   void measure_live() {
     empty_redis();
-    RunningUpdater updater(servers_, PartKafka::kLive, servers_.redis.address());
-    updater.wait_until_ready();
+    RunningUpdater updater(servers_, PartKafka::kLive, redis_.address());
+    if (!testing::wait_until([&] { return updater.metric("fcap_updater_ready") == 1; })) {
+      throw std::runtime_error("fcap-updater is not ready");
+    }
     live_rate_ = find_live_rate();
-    say("propagation at 25, 50 and 90 % of {}/s …", live_rate_);
+    say(fmt::format("propagation at 25, 50 and 90 % of {}/s", live_rate_));
     for (const int share : {25, 50, 90}) {
       const double seconds = more_.propagation_seconds;
       measured_.keep(fmt::format("propagation_{}", share),
@@ -211,14 +220,13 @@ class UpdaterPart {
   // live events flow. The same live events, before the loss and beside the gap.
   void measure_gap() {
     empty_redis();
-    RunningUpdater updater(servers_, PartKafka::kFilled, servers_.redis.address(),
-                           more_.events / 10);
+    RunningUpdater updater(servers_, PartKafka::kFilled, redis_.address(), more_.events / 10);
     (void)updater.drain(more_.events);
     const auto live = [&] {
       return propagation(PartKafka::kFilled, kLiveBesideGap, more_.propagation_seconds / 2, 1);
     };
     const auto left = [&] { return updater.metric("fcap_updater_gap_offsets"); };
-    say("propagation at {}/s before a loss, and while it is filled …", kLiveBesideGap);
+    say(fmt::format("propagation at {}/s before a loss, and while it is filled", kLiveBesideGap));
     measured_.keep("gap_before", live());
     empty_redis();
     if (!testing::wait_until([&] { return left() > 0; })) {
@@ -332,11 +340,8 @@ class UpdaterPart {
     }
   }
 
-  const PartFlags& flags_;
   const UpdaterFlags& more_;
-  PartResult& result_;
-  Servers servers_;
-  RedisConsole console_{servers_.redis};
+  Servers servers_{redis_, {}, {}};
   double message_bytes_ = 0;
   double live_rate_ = std::nan("");
   Measured measured_;
@@ -346,18 +351,7 @@ class UpdaterPart {
 }  // namespace fcap::bench
 
 int main(int argc, char** argv) {
-  fcap::bench::PartFlags flags;
-  fcap::bench::UpdaterFlags more;
-  CLI::App app("Events per second from Kafka to Redis, beside a peer and the limits.",
-               "bench_updater");
-  app.add_option("--events", more.events, "How many the topic is filled with")
-      ->check(CLI::Range(1'000, 1'000'000'000));
-  app.add_option("--only", more.only,
-                 "updater, zset, redis_limit, read, replay, slow, propagation, gap")
-      ->delimiter(',');
-  app.add_option("--propagation-seconds", more.propagation_seconds, "At each of the three rates");
-  app.add_option("--live-step", more.live_step, "Of the search for the live rate; 0: 20,000/s");
-  return run_part(app, argc, argv, flags, [&](fcap::bench::PartResult& result) {
-    fcap::bench::UpdaterPart(flags, more, result).run();
-  });
+  using namespace fcap::bench;
+  return run_part<UpdaterPart, UpdaterFlags>(
+      argc, argv, "Events per second from Kafka to Redis, beside a peer and the limits.");
 }

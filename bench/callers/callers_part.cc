@@ -1,0 +1,121 @@
+// bench_callers: threads that each wait for one answer at a time, as in a server with a thread per
+// request: check() beside a hiredis connection per thread that GETs the same records. 10 candidates
+// of two rules each. What is compared takes turns.
+//
+//   apart     Redis and the callers on a core of their own each
+//   together  all on one core
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <fmt/format.h>
+#include <hiredis/hiredis.h>
+#include <unistd.h>
+
+#include "harness/part.h"
+#include "ledger/user_key.h"
+#include "path/check_load.h"
+
+namespace fcap::bench {
+namespace {
+
+constexpr std::size_t kManyCallers = 64;
+
+struct Free {
+  void operator()(redisContext* context) const { redisFree(context); }
+  void operator()(redisReply* reply) const { freeReplyObject(reply); }
+};
+
+// GETs a user's record over a connection of its own.
+Ask blocking_get(const std::string& address, const CheckWorkload& workload) {
+  const std::size_t colon = address.rfind(':');
+  const std::shared_ptr<redisContext> connection(
+      redisConnect(address.substr(0, colon).c_str(), std::stoi(address.substr(colon + 1))), Free());
+  if (connection == nullptr || connection->err != 0) {
+    throw std::runtime_error("hiredis does not reach Redis");
+  }
+  return [connection, prefix = workload.key_prefix](const std::string& user) {
+    std::string key;
+    ledger::user_key(prefix, user, key);
+    const char* words[] = {"GET", key.data()};
+    const std::size_t lengths[] = {3, key.size()};
+    const std::unique_ptr<redisReply, Free> reply(
+        static_cast<redisReply*>(redisCommandArgv(connection.get(), 2, words, lengths)));
+    return reply != nullptr && reply->type == REDIS_REPLY_STRING;
+  };
+}
+
+class CallersPart final : public RedisPart {
+ public:
+  using RedisPart::RedisPart;
+
+  void run() {
+    populate_compacted(console_, {.users = flags_.users});
+    auto columns = throughput_columns();
+    columns.push_back({"cpu_us", "both, CPU µs", 2});
+    columns.push_back({"p50_us", "p50 µs", 1});
+    result_.table("blocking", "Blocking callers",
+                  fmt::format("A thread each. hiredis: a connection each, GET of the record, which "
+                              "is not evaluated. Medians of {} turns.",
+                              flags_.rounds),
+                  columns);
+    if (std::thread::hardware_concurrency() > 1) {
+      compare("apart", 1);
+      compare("apart", kManyCallers);
+    }
+    pin(getpid(), kRedisCore);
+    compare("together", 1);
+    compare("together", kManyCallers);
+
+    number("caller_p50_vs_hiredis", "apart_1", "p50_us");
+    number("caller_p50_vs_hiredis_on_one_core", "together_1", "p50_us");
+    number("callers_64_vs_hiredis", "apart_64", "requests_per_second");
+    number("callers_64_cpu_vs_hiredis", "apart_64", "cpu_us");
+  }
+
+ private:
+  void compare(const std::string& where, std::size_t count) {
+    const std::string name = fmt::format("{}_{}", where, count);
+    const auto checker = make_checker(console_.options(), workload_);
+    std::vector<Ask> gets;
+    for (std::size_t i = 0; i < count; ++i) {
+      gets.push_back(blocking_get(redis_.address(), workload_));
+    }
+    BlockingCallers check(workload_, std::vector<Ask>(count, blocking_check(*checker, workload_)));
+    BlockingCallers get(workload_, gets);
+    for (std::size_t round = 0; round < flags_.rounds; ++round) {
+      keep(name + "_check", check);
+      keep(name + "_hiredis", get);
+    }
+    const std::string title = fmt::format("{} caller{} {}", count, count == 1 ? "" : "s", where);
+    result_.row("blocking", name + "_check", title + ", check()",
+                measured_.medians(name + "_check"));
+    result_.row("blocking", name + "_hiredis", title + ", hiredis",
+                measured_.medians(name + "_hiredis"));
+  }
+
+  void keep(const std::string& name, BlockingCallers& callers) {
+    Numbers found = callers.measure(redis_.pid(), flags_.seconds);
+    if (found.at("failed") > 0) throw std::runtime_error(name + ": requests failed");
+    found["cpu_us"] = found.at("client_cpu_us") + found.at("redis_cpu_us");
+    measured_.keep(name, found);
+  }
+
+  // `key` of check() by that of hiredis.
+  void number(const std::string& number, const std::string& name, const std::string& key) {
+    result_.number(number, measured_.ratio(name + "_check", name + "_hiredis", key));
+  }
+
+  const CheckWorkload workload_ = usual_workload(flags_.users);
+  Measured measured_;
+};
+
+}  // namespace
+}  // namespace fcap::bench
+
+int main(int argc, char** argv) {
+  return fcap::bench::run_part<fcap::bench::CallersPart>(argc, argv,
+                                                         "Threads that wait, beside hiredis.");
+}
