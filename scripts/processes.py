@@ -133,8 +133,14 @@ def watch(pid, owner):
     kill_tree(pid)
 
 
+def become(command):
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, and the program would inherit that
+        signal.signal(number, signal.SIG_DFL)
+    os.execvp(command[0], command)
+
+
 if __name__ == "__main__":
     if sys.argv[1] == "--watch":
         watch(int(sys.argv[2]), int(sys.argv[3]))
     else:
-        sys.exit(contained(lambda: os.execvp(sys.argv[1], sys.argv[1:])))
+        sys.exit(contained(lambda: become(sys.argv[1:])))

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstring>
 #include <system_error>
+#include <utility>
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -89,9 +90,10 @@ void Connection::close() noexcept {
   parser_ = RespParser{value_bytes_max_};
 }
 
+// Nothing else is touched: the parent may have been changing it when it forked.
 void Connection::abandon() noexcept {
   [[maybe_unused]] const tls::Stream* leaked = tls_.release();
-  close();
+  if (fd_ >= 0) ::close(std::exchange(fd_, -1));
 }
 
 Status Connection::flush() {
