@@ -1,6 +1,6 @@
-"""The part `micro`: evaluation, the ledger's own work, segments, loading rules, and stalls of checking threads.
-Workloads: micro/evaluate_bench.cc, ledger_bench.cc, segments_bench.cc (ten million members), rules_loading.cc (a million
-rules; needs PostgreSQL), stalls.cc. Segments and loading not with --quick."""
+"""The part `micro`: evaluation, the ledger's own work, signed ids, segments, loading rules, and stalls of checking threads.
+Workloads: micro/evaluate_bench.cc, ledger_bench.cc, signing_bench.cc, segments_bench.cc (ten million members),
+rules_loading.cc (a million rules; needs PostgreSQL), stalls.cc. Segments and loading not with --quick."""
 import json
 import os
 import re
@@ -8,7 +8,8 @@ import shutil
 import statistics
 import subprocess
 
-from service import BUILD, ROOT, Service
+from service import BUILD, ROOT, running
+from services import make
 
 RULES = 1_000_000
 FILL = f"""INSERT INTO campaigns (id, advertiser_id, cap_limit, window_seconds)
@@ -53,8 +54,8 @@ def loading(directory):
     result = {"rules_from_snapshot_s": snapshot["start_s"], "rules_reload_peak_by_set": snapshot["reload_peak_mb"] / snapshot["set_mb"]}
     if shutil.which("psql"):
         os.chmod(directory, 0o755)  # the server has an account of its own
-        with Service("postgres", directory) as postgres:
-            conninfo = postgres["conninfo"]
+        with running(make("postgres", directory)) as postgres:
+            conninfo = postgres.address()
             subprocess.run([f"{ROOT}/scripts/migrate", conninfo], stdout=subprocess.DEVNULL, check=True)
             subprocess.run(["psql", "-Xq", conninfo, "-c", FILL], check=True)
             tables = run("rows", conninfo, "100")
@@ -101,7 +102,10 @@ def in_process(quick):
         ledger = ["--benchmark_min_time=0.01", "--benchmark_filter=Mixed|Compact"]
     evaluations = repeated("evaluate_bench", *evaluate)
     headline = next(row for row in evaluations if row["name"] == "Headline")
-    return {"eval_ns": headline["ns"], "eval_allocs": headline["allocs"], "tables": {
+    signing = repeated("signing_bench", f"--benchmark_min_time={0.01 if quick else 0.2}")
+    genuine = next(row for row in signing if row["name"] == "VerifyGenuine")
+    return {"eval_ns": headline["ns"], "eval_allocs": headline["allocs"], "verify_signed_id_ns": genuine["ns"], "tables": {
+        "signing": table("Signed impression ids, in-process", "CPU time of one id, median of 5.", [("ns", "ns", 0)], signing),
         "evaluation": table("Evaluation, in-process", "CPU time of one, median of 5; decoding not included.",
                             [("ns", "ns", 0), ("allocs", "allocations", 2)], evaluations),
         "ledger": table("The ledger, in-process", "CPU time of one, median of 5.", [("ns", "ns", 0)],

@@ -3,55 +3,36 @@ delivered, with its default settings, over real servers that are frozen, killed,
 
 Each row waits until everything that is true of its outage is shown at once: lag, connection, readiness with its reason; then,
 where the outage can end, until the updater is ready again and lags behind by nothing."""
-import contextlib
 import json
-import re
 import subprocess
 import sys
 import time
-import urllib.error
-import urllib.request
 
-from service import BUILD, Service
+from service import BUILD, running
+from services import Failure, Server, make
+from updater_server import Updater
 
 PATIENCE = 90  # seconds; whatever takes longer is a failure, not a measurement
 PARTITIONS = 4
 POLL = 0.1
 BOUND = 10
-LAG, OLDEST = "fcap_updater_lag_messages", "fcap_updater_oldest_unacknowledged_event_timestamp_seconds"
-EVENT = '{{"event_id":"e{0}","type":"impression","user_id":"u{0}","campaign_id":"c","timestamp":{1}}}'
-
-
-class NotShown(Exception):
-    """A failure of what is measured; it says what was shown instead."""
+LAG, PARTITION_LAG = "fcap_updater_lag_messages", "fcap_updater_partition_lag_messages"
+OLDEST = "fcap_updater_oldest_unacknowledged_event_timestamp_seconds"
 
 
 class Shown:
     """What an updater shows at one moment."""
 
-    def __init__(self, url):
+    def __init__(self, updater):
         self.at = time.monotonic()
-        self.why = self.page(f"{url}/readyz")
+        self.why = updater.page("readyz")
         # Samples by name and labels; one that is missing is not 0 here.
-        self.samples = dict(line.rsplit(" ", 1) for line in self.page(f"{url}/metrics").splitlines() if not line.startswith("#"))
+        self.samples = dict(line.rsplit(" ", 1) for line in updater.page("metrics").splitlines() if not line.startswith("#"))
 
-    @staticmethod
-    def page(url):
-        try:
-            with urllib.request.urlopen(url, timeout=5) as answer:
-                return answer.read().decode()
-        except urllib.error.HTTPError as refusal:  # 503: what it says is the reason
-            return refusal.read().decode()
-
-    def value(self, name):
-        """The sum over labels; None: there is no sample."""
-        found = [float(value) for key, value in self.samples.items() if key == name or key.startswith(name + "{")]
+    def value(self, name, label=""):
+        """The sum over labels, or over those with this one; None: there is no sample."""
+        found = [float(value) for key, value in self.samples.items() if key.partition("{")[0] == name and label in key]
         return sum(found) if found else None
-
-    def partition_lag(self, partition):
-        found = [float(value) for key, value in self.samples.items()
-                 if key.startswith("fcap_updater_partition_lag_messages") and f'partition="{partition}"' in key]
-        return found[0] if found else None
 
     def ready(self):
         return self.value("fcap_updater_ready") == 1
@@ -66,6 +47,42 @@ class Shown:
                 and not self.ready() and "no broker has answered" in self.why)
 
 
+class Watched(Updater):
+    """The updater of one row."""
+
+    def start(self):
+        self.began = time.monotonic()
+        return super().start()
+
+    def ready(self):
+        """That it serves its pages, whatever they say."""
+        try:
+            return bool(self.page("readyz"))
+        except OSError:
+            return False
+
+    def seconds(self, condition, since):
+        """From then until it shows this."""
+        while True:
+            shown = Shown(self)
+            if condition(shown):
+                return shown.at - since
+            if shown.at - since > PATIENCE:
+                raise Failure(f"not shown within {PATIENCE} s; it shows lag {shown.value(LAG)} and: {shown.why}")
+            time.sleep(POLL)
+
+    def settled(self):
+        return self.seconds(lambda shown: shown.ready() and shown.value(LAG) == 0, time.monotonic())
+
+    def holds(self, condition, seconds):
+        """That it goes on to show this."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            if not condition(shown := Shown(self)):
+                raise Failure(f"no longer shown; it shows lag {shown.value(LAG)} and: {shown.why}")
+            time.sleep(POLL)
+
+
 class World:
     """The servers, and the updater of one row at a time."""
 
@@ -77,80 +94,29 @@ class World:
     def new_topic(self, dead_letters=True):
         self.row += 1
         topic = f"impressions{self.row}"
-        self.kafka("create-topic", topic, str(PARTITIONS))
+        self.kafka.create_topic(topic, PARTITIONS)
         if dead_letters:
-            self.kafka("create-topic", f"{topic}.dead", "1")
+            self.kafka.create_topic(f"{topic}.dead", 1)
         return topic
 
     def produce(self, topic, count, *options):
         now = int(time.time() * 1000)
-        lines = "".join(f"u{n}|{EVENT.format(n, now)}\n" for n in range(self.events, self.events + count))
+        lines = ""
+        for n in range(self.events, self.events + count):
+            event = {"event_id": f"e{n}", "type": "impression", "user_id": f"u{n}", "campaign_id": "c", "timestamp": now}
+            lines += f"u{n}|{json.dumps(event)}\n"
         self.events += count
         self.send(topic, lines, "-K", "|", *options)
 
     def send(self, topic, lines, *options):
-        subprocess.run(["kcat", "-q", "-P", "-b", self.kafka["brokers"], "-t", topic, *options], input=lines, text=True, check=True)
+        subprocess.run(["kcat", "-q", "-P", "-b", self.kafka.address(), "-t", topic, *options], input=lines, text=True, check=True)
 
-    @contextlib.contextmanager
     def updater(self, topic, *, reads=None, redis=None, brokers=None):
-        """Gives what it shows, when it began, and how to look at it."""
-        config, log = f"{self.directory}/updater{self.row}.json", f"{self.directory}/updater{self.row}.log"
-        with open(config, "w", encoding="utf-8") as file:
-            json.dump({"kafka": {"brokers": [brokers or self.kafka["brokers"]], "topic": reads or topic,
-                                 "dead_letter_topic": f"{topic}.dead", "group_id": topic},
-                       "redis": {"addresses": [redis or self.redis["address"]]}, "http": {"port": 0}}, file)
-        with open(log, "w", encoding="utf-8") as file:
-            process = subprocess.Popen([f"{BUILD}/updater/fcap-updater", "run", "--config", config], stdin=subprocess.DEVNULL,
-                                       stdout=file, stderr=file)
-        try:
-            yield Watched(process, log)
-        finally:
-            process.terminate()
-            try:
-                process.wait(60)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-
-
-class Watched:
-    def __init__(self, process, log):
-        self.process, self.log = process, log
-        self.began = time.monotonic()
-        self.url = self.wait(self.find_url, "it serves /metrics")
-
-    def find_url(self):
-        with open(self.log, encoding="utf-8") as file:
-            found = re.search(r"http://[0-9.]+:[0-9]+", file.read())
-        return found and found[0]
-
-    def wait(self, condition, what):
-        while time.monotonic() - self.began < 10 * PATIENCE and self.process.poll() is None:
-            if found := condition():
-                return found
-            time.sleep(0.02)
-        raise NotShown(f"fcap-updater has ended before {what}: {self.log}")
-
-    def seconds(self, condition, since):
-        """From then until it shows this."""
-        while True:
-            shown = Shown(self.url)
-            if condition(shown):
-                return shown.at - since
-            if shown.at - since > PATIENCE:
-                raise NotShown(f"not shown within {PATIENCE} s; it shows lag {shown.value(LAG)} and: {shown.why}")
-            time.sleep(POLL)
-
-    def settled(self):
-        return self.seconds(lambda shown: shown.ready() and shown.value(LAG) == 0, time.monotonic())
-
-    def holds(self, condition, seconds):
-        """That it goes on to show this."""
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            if not condition(shown := Shown(self.url)):
-                raise NotShown(f"no longer shown; it shows lag {shown.value(LAG)} and: {shown.why}")
-            time.sleep(POLL)
+        updater = Watched(f"{self.directory}/{topic}", f"{BUILD}/updater/fcap-updater")
+        updater.settings = {"kafka": {"brokers": [brokers or self.kafka.address()], "topic": reads or topic,
+                                      "dead_letter_topic": f"{topic}.dead", "group_id": topic},
+                            "redis": {"addresses": [redis or self.redis.address()]}}
+        return running(updater)
 
 
 # The rows: each gives the seconds until the outage was shown, and those until its end was; None: it has none.
@@ -159,13 +125,13 @@ def redis_frozen(world):
     topic = world.new_topic()
     with world.updater(topic) as updater:
         updater.settled()
-        world.redis("freeze")
+        world.redis.freeze()
         world.produce(topic, 20)
         first = updater.seconds(lambda shown: shown.lags(20) and "redis" in shown.why.lower(), time.monotonic())
         world.produce(topic, 1000)
         second = updater.seconds(lambda shown: shown.lags(1020) and "redis" in shown.why.lower(), time.monotonic())
         updater.holds(lambda shown: shown.lags(1020), 5)
-        world.redis("thaw")
+        world.redis.thaw()
         return max(first, second), updater.settled()
 
 
@@ -197,9 +163,10 @@ def dead_letters_missing(world):
         began = time.monotonic()
         world.send(topic, "poison\n", "-p", "1")
         world.produce(topic, 2, "-p", "1")
-        shown = updater.seconds(lambda shown: shown.lags(3) and shown.partition_lag(1) == 3 and "partition 1 waits" in shown.why
-                                and f"the topic {topic}.dead does not exist" in shown.why, began)
-        world.kafka("create-topic", f"{topic}.dead", "1")
+        shown = updater.seconds(
+            lambda shown: shown.lags(3) and shown.value(PARTITION_LAG, 'partition="1"') == 3 and "partition 1 waits" in shown.why
+            and f"the topic {topic}.dead does not exist" in shown.why, began)
+        world.kafka.create_topic(f"{topic}.dead", 1)
         return shown, updater.settled()
 
 
@@ -207,10 +174,10 @@ def broker_away(world, away, seconds, back):
     topic = world.new_topic()
     with world.updater(topic) as updater:
         updater.settled()
-        world.kafka(away)
+        away(world.kafka)
         shown = updater.seconds(Shown.kafka_unknown, time.monotonic())
         updater.holds(Shown.kafka_unknown, seconds)
-        world.kafka(back)
+        back(world.kafka)
         return shown, updater.settled()
 
 
@@ -219,15 +186,15 @@ ROWS = [("redis_frozen", "Redis frozen, 20 produced, then 1,000 more", redis_fro
         ("topic_wrong", "the topic's name wrong from the start", topic_wrong),
         ("dead_letters_missing", "dead-letter topic missing, 3 messages wait in one partition", dead_letters_missing),
         ("broker_wrong", "the broker's address wrong from the start", broker_wrong),
-        ("broker_frozen", "broker frozen", lambda world: broker_away(world, "freeze", 5, "thaw")),
+        ("broker_frozen", "broker frozen", lambda world: broker_away(world, Server.freeze, 5, Server.thaw)),
         # Beyond the session timeout, when the member has lost its partitions.
-        ("broker_killed", "broker killed", lambda world: broker_away(world, "kill", 50, "start"))]
+        ("broker_killed", "broker killed", lambda world: broker_away(world, Server.kill, 50, Server.start))]
 QUICK = ("redis_wrong", "topic_wrong")
 
 
 def run(quick, directory):
     rows = []
-    with Service("redis", directory) as redis, Service("kafka", directory) as kafka:
+    with running(make("redis", directory)) as redis, running(make("kafka", directory)) as kafka:
         world = World(directory, redis, kafka)
         for name, title, measure in ROWS:
             if quick and name not in QUICK:

@@ -90,6 +90,10 @@ class Audit {
   [[nodiscard]] bool too_large(std::string_view message) const noexcept {
     return message.size() > options_.message_bytes_max;
   }
+  /// Whether the updater looks at the event further: it skips those without a user.
+  [[nodiscard]] bool of_somebody(const events::Event& event) const noexcept {
+    return !is_null_user(event.user_id);
+  }
 
   /// Reads the record of every user seen. Fails when `read` does.
   Result<AuditReport> compare(const ReadRecord& read, const Clock& now);

@@ -18,6 +18,7 @@
 #include "cli/rule_loading.h"
 #include "events/event_decoder.h"
 #include "kafka/range_reader.h"
+#include "updater/options/signatures.h"
 
 namespace fcap::cli {
 namespace {
@@ -75,10 +76,15 @@ Status read_topic(const AuditSettings& settings, const kafka::Connection& connec
   auto spans = reader.value()->whole_topic();
   if (!spans.ok()) return spans.status();
   if (Status status = narrow(spans.value(), settings); !status.ok()) return status;
+  const auto signatures = updater::make_signature_check(settings.signatures, {});
+  if (!signatures.ok()) {
+    return Status::error(StatusCode::kInvalidArgument, "--config: " + signatures.status().text());
+  }
   const auto decoder = events::make_json_event_decoder();
   return reader.value()->read(spans.value(), [&](const kafka::Message& message) {
     events::Event event;
-    if (audit.too_large(message.value) || decoder->decode_one(message.value, event)) {
+    if (audit.too_large(message.value) || decoder->decode_one(message.value, event) ||
+        (signatures.value() && audit.of_somebody(event) && signatures.value()->judge(event))) {
       audit.add_rejected();
     } else {
       audit.add(event, message.timestamp, !message.reason.empty());

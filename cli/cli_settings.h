@@ -10,6 +10,8 @@
 #include <fcap/defaults.h>
 #include <fcap/redis_options.h>
 
+#include "updater/settings/settings.h"
+
 namespace fcap::cli {
 
 /// How to reach the servers and read what they hold; the same for every subcommand.
@@ -79,6 +81,7 @@ struct AuditSettings {
   int propagation_ms = 1000;
   std::string allowed_future = "5m";
   std::size_t message_bytes_max = std::size_t{64} * 1024;  ///< as the updater's
+  updater::SignatureSettings signatures;                   ///< the updater's
 };
 
 struct EraseSettings {

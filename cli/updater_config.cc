@@ -82,6 +82,7 @@ Status take_updater_config(const std::string& path, const Given& given, Settings
     const auto allowed = std::max(file.ledger.allowed_future, std::chrono::milliseconds{1});
     settings.audit.allowed_future = base::format_length(allowed);
   }
+  settings.audit.signatures = file.signatures;
   settings.audit.message_bytes_max = static_cast<std::size_t>(file.pipeline.message_bytes_max);
   return {};
 }

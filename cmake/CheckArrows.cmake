@@ -25,6 +25,7 @@ room(libfcap/events events KNOWS ledger)
 room(libfcap/rule_text rule_text KNOWS base ledger rules)
 # Transports, each wrapped once.
 room(libfcap/tls tls WRAPS openssl)
+room(libfcap/signing signing KNOWS base WRAPS openssl)
 room(libfcap/redis redis KNOWS base tls)
 room(libfcap/postgres postgres KNOWS base WRAPS libpq-fe)
 room(kafka kafka KNOWS base WRAPS librdkafka)
@@ -47,7 +48,7 @@ room(updater/pipeline updater/pipeline
 room(updater/replay updater/replay KNOWS base kafka ledger redis rule_text updater/compaction updater/pipeline)
 # Every mapping of settings to options.
 room(updater/options updater/options
-     KNOWS kafka postgres updater/compaction updater/pipeline updater/replay updater/settings updater/watch)
+     KNOWS events kafka postgres updater/compaction updater/pipeline updater/replay updater/settings updater/watch)
 room(updater/doctor updater/doctor
      KNOWS base kafka ledger postgres redis sources updater/compaction updater/options updater/pipeline
            updater/settings updater/watch)

@@ -8,16 +8,18 @@ import csv
 import itertools
 import json
 import os
+import secrets
 import subprocess
 import sys
 import time
-import urllib.request
 
 from processes import contained, ignore_signals, read, wait_until
-from servers import DEV_DIR, REDIS, Servers, must
-from services import ROOT, Failure, Server, say, write
+from servers import DEV_DIR, Servers, must
+from services import ROOT, Failure, say, write
+from updater_server import Updater
 
 DIR = f"{DEV_DIR}/demo"
+SIGNING_KEYS = f"{DIR}/signing-keys.json"
 SERVED, AUDITED = f"{DIR}/served.json", f"{DIR}/audited.json"  # said by the ad server; by Kafka and Redis
 NUMBERS = {  # options of the ad server
     "seconds": (1, 86400, "how long to serve (20)"),
@@ -62,7 +64,8 @@ def parse():
     add("--log", metavar="FILE", type=file("r"), help="serve this impression log (CSV, plain or gzip) instead of synthetic "
         "traffic")
     add("--json", metavar="FILE", type=file("a"), help="also write the summary to this file")
-    add("--redis", choices=REDIS, default="single", help="one Redis, or a master with two replicas and three sentinels (single)")
+    add("--redis", choices=["single", "sentinel"], default="single",
+        help="one Redis, or a master with two replicas and three sentinels (single)")
     add("--failover", action="store_true", help="kill the master halfway (with --redis sentinel)")
     given = parser.parse_args()
     if given.failover and given.redis != "sentinel":
@@ -78,29 +81,6 @@ def build():
     return f"{ROOT}/build/{preset}"
 
 
-class Updater(Server):
-    kind = "updater"
-
-    def __init__(self, program, servers):
-        super().__init__(DIR)
-        self.program, self.servers = program, servers
-
-    def prepare(self):
-        write(f"{self.home}/updater.json", json.dumps({
-            "kafka": {"brokers": [self.servers.brokers], "topic": "impressions", "dead_letter_topic": "impressions.dead"},
-            "redis": {"addresses": [self.servers.redis_address]}, "postgres": {"conninfo": self.servers.conninfo},
-            "rules": {"snapshot_file": f"{self.home}/rules.snapshot"}, "http": {"port": self.port}}, indent=2))
-
-    def command(self):
-        return [self.program, "run", "--config", f"{self.home}/updater.json"]
-
-    def ready(self):
-        try:
-            return urllib.request.urlopen(f"http://{self.address()}/readyz", timeout=2).status == 200
-        except OSError:
-            return False
-
-
 def load_log_campaigns(path, conninfo):
     """The campaigns of a log, three times in 24 hours each, so that there is something to cap."""
     with subprocess.Popen(["zcat", "-f", path], stdout=subprocess.PIPE, text=True) as log:
@@ -108,6 +88,23 @@ def load_log_campaigns(path, conninfo):
     copy = "CREATE TEMP TABLE names (id text);\n\\copy names FROM pstdin\n" + "".join(f"{name}\n" for name in names) + """\\.
       INSERT INTO campaigns (id, cap_limit, window_seconds) SELECT id, 3, 86400 FROM names ON CONFLICT (id) DO NOTHING;"""
     subprocess.run(["psql", "-qX", "-v", "ON_ERROR_STOP=1", conninfo, "-f", "-"], input=copy, text=True, check=True)
+
+
+def make_signing_keys():
+    """The key that the ad server signs with. It stays, so that a later run can read the events of this one again."""
+    if os.path.exists(SIGNING_KEYS):
+        return
+    key = {"id": "demo", "secret": secrets.token_hex(32), "from": "1970-01-01T00:00:00Z"}
+    with open(os.open(SIGNING_KEYS, os.O_CREAT | os.O_WRONLY, 0o600), "w", encoding="utf-8") as file:
+        json.dump({"keys": [key]}, file)
+
+
+def settings(updater, servers):
+    """The updater's."""
+    return {"kafka": {"brokers": [servers.brokers], "topic": "impressions", "dead_letter_topic": "impressions.dead"},
+            "redis": {"addresses": [servers.redis_address]}, "postgres": {"conninfo": servers.conninfo},
+            "rules": {"snapshot_file": f"{updater.home}/rules.snapshot"},
+            "signatures": {"key_file": SIGNING_KEYS}}
 
 
 def where(servers):
@@ -150,7 +147,8 @@ def serve(build_dir, servers, given):
     """0 if all is counted once. The ad server runs in the background, so that Ctrl-C ends it in an orderly way."""
     options = [f"--{name}={value}" for name, value in vars(given).items() if value is not None and name in (*NUMBERS, "log")]
     program = f"{build_dir}/examples/ad_server/fcap-example-ad-server"
-    ad_server = subprocess.Popen([program, *where(servers), "--json", SERVED, *options], stdin=subprocess.DEVNULL)
+    ad_server = subprocess.Popen([program, *where(servers), "--json", SERVED, "--signing-keys", SIGNING_KEYS,
+                                  *options], stdin=subprocess.DEVNULL)
     try:
         if given.failover:
             try:
@@ -171,12 +169,14 @@ def main(given):
     build_dir = build()
     os.makedirs(DIR, exist_ok=True)
     write(SERVED, "")
+    make_signing_keys()
     servers = Servers(given.redis)
-    updater = Updater(f"{build_dir}/updater/fcap-updater", servers)
+    updater = Updater(DIR, f"{build_dir}/updater/fcap-updater")
     try:
         servers.up()
         say(servers.text())
         must(f"{ROOT}/scripts/migrate", servers.conninfo, "--sample")
+        updater.settings = settings(updater, servers)
         updater.start()
         say(f"updater   http://{updater.address()}/metrics  log {updater.log}")
         if given.log:

@@ -1,4 +1,4 @@
-"""Redis for services.py: one alone, and a master with replicas behind Sentinel."""
+"""Redis for services.py: one alone, and a master with replicas behind Sentinel. redis_cluster_server.py has the cluster."""
 import os
 import socket
 
@@ -22,16 +22,19 @@ class Redis(Server):
         return ["redis-server", f"{self.home}/data/redis.conf",
                 *f"--bind 127.0.0.1 --port {self.port} --daemonize no --supervised no --appendonly no --tcp-backlog 128 "
                 "--ignore-warnings ARM64-COW-BUG".split(),
-                "--dir", f"{self.home}/data", "--logfile", "", "--save", "", *self.extra]
+                "--dir", f"{self.home}/data", "--logfile", "", "--save", "", *self.options(), *self.extra]
+
+    def options(self):
+        return []
 
     def ask(self, command):
-        """The reply to a command that needs no quoting; an error's begins with "-". Empty: no answer, as while Sentinel makes
-        the server a replica, which ends its connections."""
+        """The reply to a command that needs no quoting, as the protocol has it. Empty: no answer, as while Sentinel makes the
+        server a replica, which ends its connections."""
         try:
-            with socket.create_connection(("127.0.0.1", self.port), 2) as connection, connection.makefile("rb") as replies:
+            with socket.create_connection(("127.0.0.1", self.port), 2) as connection, connection.makefile("rb") as reply:
                 connection.sendall(f"{command}\r\n".encode())
-                line = replies.readline().decode().strip()
-                return replies.read(int(line[1:])).decode() if line.startswith("$") else line
+                connection.shutdown(socket.SHUT_WR)
+                return reply.read().decode()
         except OSError:
             return ""
 
@@ -40,18 +43,21 @@ class Redis(Server):
         return self.ask("PING").startswith(("+PONG", "-NOAUTH"))
 
 
-class RedisSentinel(Server):
-    """Node 0 is the first master, 1 and 2 are its replicas, 3 to 5 the sentinels, which call it "fcap". Node N is in
-    DIR/KIND/node-N, on PORT + N. Arguments behind -- go to the first three. Who is the master is in each node's redis.conf,
-    which Sentinel keeps up to date."""
+class RedisGroup(Server):
+    """Several servers, node N in DIR/KIND/node-N and on PORT + N. A kind defines place(), which says where and how they are
+    to start, and formed(), whether they have found each other."""
 
-    kind, ports, address_name = "redis-sentinel", 6, "url"
+    address_name = "url"
+    members = 6  # nodes that start with the group
 
     def __init__(self, *arguments, **options):
         super().__init__(*arguments, **options)
         self.log = f"{self.home}/node-*/redis/server.log"
-        self.nodes = [Redis(f"{self.home}/node-{n}", owner=self.owner) for n in range(self.ports)]
+        self.nodes = self.make_nodes()
         self.port = self.wanted_port or self.nodes[0].port
+
+    def make_nodes(self):
+        return [Redis(f"{self.home}/node-{n}", owner=self.owner) for n in range(self.members)]
 
     def start(self):
         os.makedirs(self.home, exist_ok=True)
@@ -59,12 +65,30 @@ class RedisSentinel(Server):
             self.port = self.port or choose_port(self.ports, self.home)
             for n, node in enumerate(self.nodes):
                 node.wanted_port, node.port_setting = self.port + n, self.port_setting
-                node.configuration = self.configuration_of(n)
-                node.given_extra = self.given_extra if n < 3 else ["--sentinel"]
-            started = [node.start() for node in self.nodes]
+                self.place(n, node)
+            started = [node.start() for node in self.nodes[:self.members]]
             if not wait_until(self.formed, 60):
                 raise Failure(f"{self.kind} in {self.home}: the servers did not find each other")
             return any(started)
+
+    def stop(self):
+        for node in reversed(self.nodes):
+            node.stop()
+
+    def state(self):
+        states = {node.state() for node in self.nodes[:self.members]}
+        return states.pop() if len(states) == 1 else "incomplete"
+
+
+class RedisSentinel(RedisGroup):
+    """Node 0 is the first master, 1 and 2 are its replicas, 3 to 5 the sentinels, which call it "fcap". Arguments behind --
+    go to the first three. Who is the master is in each node's redis.conf, which Sentinel keeps up to date."""
+
+    kind, ports = "redis-sentinel", 6
+
+    def place(self, n, node):
+        node.configuration = self.configuration_of(n)
+        node.given_extra = self.given_extra if n < 3 else ["--sentinel"]
 
     def configuration_of(self, n):
         if n < 3:
@@ -76,14 +100,6 @@ class RedisSentinel(Server):
     def formed(self):
         return (any("connected_slaves:2" in node.ask("INFO replication") for node in self.nodes[:3]) and
                 all("slaves=2,sentinels=3" in node.ask("INFO sentinel") for node in self.nodes[3:]))
-
-    def stop(self):
-        for node in reversed(self.nodes):
-            node.stop()
-
-    def state(self):
-        states = {node.state() for node in self.nodes}
-        return states.pop() if len(states) == 1 else "incomplete"
 
     def master(self):
         """The node that says so itself; None during a failover."""

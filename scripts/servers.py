@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -E
-"""scripts/servers.py up|down|status [--redis single|sentinel]: the developer's own Redis, Kafka and PostgreSQL, in .dev/."""
+"""scripts/servers.py up|down|status [--redis single|sentinel|cluster]: the developer's own Redis, Kafka and PostgreSQL, in .dev/."""
 import argparse
 import os
 import subprocess
@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from processes import exit_on_signals
 from services import ROOT, Failure, make, say
 
-REDIS = {"single": "redis", "sentinel": "redis-sentinel"}
+REDIS = {"single": "redis", "sentinel": "redis-sentinel", "cluster": "redis-cluster"}
 DEV_DIR = os.environ.get("FCAP_DEV_DIR", f"{ROOT}/.dev")
 TOPICS = {"impressions": 4, "impressions.dead": 1}
 
@@ -30,7 +30,7 @@ class Servers:
     that were running before stay."""
 
     def __init__(self, redis="single"):
-        self.redis = server(REDIS[redis], "FCAP_REDIS_PORT", 16379)  # and five more for replicas and sentinels
+        self.redis = server(REDIS[redis], "FCAP_REDIS_PORT", 16379)  # and more ports for the others of a group
         self.kafka = server("kafka", "FCAP_KAFKA_PORT", 19092)  # and the next port, for Kafka's controller
         self.postgres = server("postgres", "FCAP_PG_PORT", 15432)
         self.all, self.started = [self.redis, self.kafka, self.postgres], []
@@ -65,8 +65,8 @@ class Servers:
 
 def main(action, redis):
     exit_on_signals()
-    if action != "up" and Servers("sentinel").redis.state() != "stopped":
-        redis = "sentinel"
+    if action != "up":
+        redis = next((name for name in REDIS if Servers(name).redis.state() != "stopped"), redis)
     servers = Servers(redis)
     if action == "up":
         servers.up()
@@ -86,7 +86,8 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("action", choices=["up", "down", "status"])
     parser.add_argument("--redis", choices=REDIS, default="single",
-                        help="up: one Redis (the default), or a master with two replicas and three sentinels")
+                        help="up: one Redis (the default), a master with two replicas and three sentinels, or a cluster of three "
+                        "masters with a replica each")
     try:
         sys.exit(main(**vars(parser.parse_args())))
     except Failure as failure:

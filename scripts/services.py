@@ -17,6 +17,7 @@ from processes import freeze_tree, frozen, kill_tree, read, send, thaw_tree, wai
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 STOP_SECONDS = 15
 KINDS = {"redis": ("redis_server", "Redis"), "redis-sentinel": ("redis_server", "RedisSentinel"),
+         "redis-cluster": ("redis_cluster_server", "RedisCluster"),
          "kafka": ("kafka_server", "Kafka"), "postgres": ("postgres_server", "Postgres")}
 
 

@@ -14,6 +14,7 @@
 #include "updater/process/process_log.h"
 #include "updater/process/stop_signals.h"
 #include "updater/settings/load_settings.h"
+#include "updater/settings/redis_target.h"
 #include "updater/settings/reference.h"
 #include "updater/settings/updater_man_page.h"
 
@@ -28,19 +29,23 @@ int print_reference(const std::string& page) {
   return kExitOk;
 }
 
+int refuse(const Status& mistakes) {
+  fmt::print(stderr, "fcap-updater: the configuration has mistakes:\n{}\n", mistakes.text());
+  return kExitUsage;
+}
+
 int work(const CommandLine& line) {
   using Command = CommandLine::Command;
   if (line.command == Command::kReference) return print_reference(line.page);
   const auto loaded = load_settings(line.sources);
-  if (!loaded.ok()) {
-    fmt::print(stderr, "fcap-updater: the configuration has mistakes:\n{}\n",
-               loaded.status().text());
-    return kExitUsage;
-  }
+  if (!loaded.ok()) return refuse(loaded.status());
   if (line.command == Command::kCheckConfig) {
     return check_command(loaded.value(), line);
   }
   const Settings& settings = loaded.value().settings;
+  if (line.command != Command::kSweep) {
+    if (const Status fits = check_place_of_marks(settings.redis); !fits.ok()) return refuse(fits);
+  }
   configure_logging(settings.log);
   const StopSignals signals;
   switch (line.command) {

@@ -18,11 +18,12 @@
 
 #include <fmt/format.h>
 
+#include "check/correctness.h"
+#include "check/layout_requests.h"
+#include "check/redis_benchmark.h"
 #include "harness/part.h"
-#include "harness/redis_benchmark.h"
 #include "ledger/user_key.h"
 #include "path/check_load.h"
-#include "peers/correctness.h"
 #include "support/tls_redis.h"
 
 namespace fcap::bench {
@@ -36,7 +37,7 @@ constexpr const char* kRate = "requests_per_second";
 constexpr const char* kWindowNames[] = {"sliding", "calendar", "fixed"};
 
 // Throws if a layout counts wrongly: then nothing is measured.
-void verify(PartResult& result, const PartRedis& redis) {
+void verify(PartResult& result, const PartServer& redis) {
   RedisConsole console(redis.address(), kVerifyDatabase);
   result.table("correctness", "Cases of correctness",
                "Each layout on the cases that its semantics allow, before anything is measured.",

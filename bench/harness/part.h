@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/measured.h"
+#include "harness/processes.h"
 #include "harness/redis_console.h"
 
 namespace fcap::bench {
@@ -64,7 +65,7 @@ class RedisPart {
  protected:
   const PartFlags& flags_;
   PartResult& result_;
-  PartRedis redis_;
+  PartServer redis_{"redis", "address", kRedisCore};
   RedisConsole console_{redis_.address()};
 };
 

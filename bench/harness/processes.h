@@ -1,31 +1,99 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
 #include <map>
 #include <string>
+#include <system_error>
+#include <utility>
+
+#include <sched.h>
+#include <unistd.h>
 
 #include "harness/measured.h"
+#include "support/process.h"
+#include "support/service.h"
 
 namespace fcap::bench {
 
 /// Where the work of Redis, and of what is measured, goes.
 inline constexpr int kRedisCore = 0;
 inline constexpr int kClientCore = 1;
+inline constexpr int kAnyCore = -1;
 
-/// Binds all threads of a process, and those that they start, to a core; -1: to none. A machine of
-/// one core is left as it is.
-void pin(int pid, int core);
+inline std::filesystem::directory_iterator threads_of(int pid) {
+  std::error_code gone;
+  return {"/proc/" + std::to_string(pid) + "/task", gone};
+}
+
+/// Binds all threads of a process, and those that they start, to a core. A machine of one core is
+/// left as it is.
+inline void pin(int pid, int core) {
+  const auto cores = static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
+  if (cores == 1) return;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (int i = 0; i < cores; ++i) {
+    if (core == kAnyCore || i == core) CPU_SET(static_cast<std::size_t>(i), &set);
+  }
+  for (const auto& thread : threads_of(pid)) {
+    ::sched_setaffinity(std::stoi(thread.path().filename()), sizeof set, &set);
+  }
+}
+
+/// A server of the part's own, on a core of its own: from now on this process has another.
+class PartServer {
+ public:
+  /// `kind`: as scripts/service calls it; `address`: what it calls the server's address.
+  PartServer(const std::string& kind, std::string address, int core)
+      : address_(std::move(address)), service_(kind, directory_.path()) {
+    pin(getpid(),
+        core);  // which the server inherits; a JVM asks at its start how many cores it has
+    service_.start();
+    pin(getpid(), kClientCore);
+  }
+  [[nodiscard]] const std::string& address() const { return service_.value(address_); }
+  [[nodiscard]] int pid() const { return std::stoi(service_.value("pid")); }
+  [[nodiscard]] testing::Service& service() { return service_; }
+
+ private:
+  const std::string address_;
+  testing::TemporaryDirectory directory_;
+  testing::Service service_;
+};
 
 /// Time, and CPU time of processes, since it was made.
 class Meter {
  public:
   /// `processes`: by the key of the column, such as {"redis_cpu_us", pid}.
-  explicit Meter(std::map<std::string, int> processes);
+  explicit Meter(std::map<std::string, int> processes)
+      : processes_(std::move(processes)), before_(cpu_seconds()) {}
+
   /// `what`_per_second, and µs of CPU time for one of so many.
-  [[nodiscard]] Numbers per(const std::string& what, double count) const;
+  [[nodiscard]] Numbers per(const std::string& what, double count) const {
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - started_;
+    Numbers numbers = {{what + "_per_second", count / took.count()}};
+    for (const auto& [key, seconds] : cpu_seconds()) {
+      numbers[key] = 1e6 * (seconds - before_.at(key)) / count;
+    }
+    return numbers;
+  }
 
  private:
-  [[nodiscard]] Numbers cpu_seconds() const;
+  [[nodiscard]] Numbers cpu_seconds() const {
+    Numbers seconds;
+    for (const auto& [key, pid] : processes_) {
+      for (const auto& thread : threads_of(pid)) {
+        // The first number is the time on a processor in nanoseconds.
+        std::uint64_t ran_ns = 0;
+        std::ifstream(thread.path() / "schedstat") >> ran_ns;
+        seconds[key] += static_cast<double>(ran_ns) / 1e9;
+      }
+    }
+    return seconds;
+  }
 
   std::map<std::string, int> processes_;
   std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();

@@ -2,60 +2,21 @@
 
 #include <chrono>
 #include <cmath>
-#include <semaphore>
 #include <stdexcept>
 #include <thread>
 #include <utility>
 
-#include <unistd.h>
+#include "support/process.h"
 
 namespace fcap::bench {
 namespace {
 
-using std::chrono::steady_clock;
-
-constexpr std::chrono::seconds kReplyWait{60};
 constexpr std::chrono::milliseconds kMemoryPoll{250};
 constexpr int kMemoryPolls = 40;
 // Buffers of connections come and go.
 constexpr double kMemoryNoiseBytes = 16'384;
 
-// Commands that go out together.
-class Batch final : public redis::Request {
- public:
-  Batch(std::string commands, std::uint32_t count, const RedisConsole::OnReply& on_reply)
-      : on_reply_(on_reply) {
-    wire = std::move(commands);
-    command_count = count;
-    deadline = steady_clock::now() + kReplyWait;
-  }
-
-  void on_reply(std::uint32_t index, const redis::Reply& reply) noexcept override {
-    if (reply.kind == redis::Reply::Kind::kError) {
-      failure = reply.text;
-    } else if (on_reply_) {
-      on_reply_(index, reply);
-    }
-  }
-  void on_done(redis::TransportCode code) noexcept override {
-    if (code != redis::TransportCode::kOk && failure.empty()) failure = "no answer";
-    done.release();
-  }
-
-  std::string failure;
-  std::binary_semaphore done{0};
-
- private:
-  const RedisConsole::OnReply& on_reply_;
-};
-
 }  // namespace
-
-PartRedis::PartRedis() {
-  service_.start();
-  pin(pid(), kRedisCore);
-  pin(getpid(), kClientCore);
-}
 
 RedisConsole::RedisConsole(const std::string& address, int database) {
   options_.addresses = {address};
@@ -70,10 +31,11 @@ RedisConsole::RedisConsole(const std::string& address, int database) {
 
 void RedisConsole::run(std::string wire, std::uint32_t command_count, const OnReply& on_reply) {
   if (command_count == 0) return;
-  Batch batch(std::move(wire), command_count, on_reply);
-  client_->submit(batch);
-  batch.done.acquire();
-  if (!batch.failure.empty()) throw std::runtime_error("Redis: " + batch.failure);
+  CommandBatch batch(on_reply);
+  batch.wire = std::move(wire);
+  batch.command_count = command_count;
+  batch.send(*client_);
+  batch.wait();
 }
 
 std::string RedisConsole::call(std::initializer_list<std::string_view> words) {

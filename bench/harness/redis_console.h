@@ -1,30 +1,59 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
 #include <memory>
+#include <semaphore>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 
-#include "harness/processes.h"
 #include "redis/client.h"
-#include "support/process.h"
-#include "support/service.h"
 
 namespace fcap::bench {
 
-/// A Redis of the part's own that has a core to itself: from now on this process has another.
-class PartRedis {
+using OnReply = std::function<void(std::uint32_t index, const redis::Reply& reply)>;
+
+/// Commands that go out together: append them to `wire`, count them in `command_count`. Can be used
+/// again and again. Not thread-safe.
+class CommandBatch final : public redis::Request {
  public:
-  PartRedis();
-  [[nodiscard]] const std::string& address() const { return service_.value("address"); }
-  [[nodiscard]] int pid() const { return std::stoi(service_.value("pid")); }
+  explicit CommandBatch(OnReply on_reply = {}) : on_reply_(std::move(on_reply)) {
+    command_count = 0;
+  }
+
+  void send(redis::Client& client) {
+    deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    client.submit(*this);
+  }
+  /// Waits for all replies, and empties it. Throws std::runtime_error if one is an error.
+  void wait() {
+    done_.acquire();
+    if (!failure_.empty()) throw std::runtime_error("Redis: " + failure_);
+    wire.clear();
+    command_count = 0;
+  }
+
+  void on_reply(std::uint32_t index, const redis::Reply& reply) noexcept override {
+    if (reply.kind == redis::Reply::Kind::kError) {
+      failure_ = reply.text;
+    } else if (on_reply_) {
+      on_reply_(index, reply);
+    }
+  }
+  void on_done(redis::TransportCode code) noexcept override {
+    if (code != redis::TransportCode::kOk && failure_.empty()) failure_ = "no answer";
+    done_.release();
+  }
 
  private:
-  testing::TemporaryDirectory directory_;
-  testing::Service service_{"redis", directory_.path()};
+  const OnReply on_reply_;
+  std::string failure_;
+  std::binary_semaphore done_{0};
 };
 
 /// Asks a Redis and waits: for setting benches up and for reading the server's own numbers. Every
@@ -33,8 +62,6 @@ class PartRedis {
 /// Not thread-safe.
 class RedisConsole {
  public:
-  using OnReply = std::function<void(std::uint32_t index, const redis::Reply& reply)>;
-
   explicit RedisConsole(const std::string& address, int database = 0);
 
   /// What a command answers; a number as text.

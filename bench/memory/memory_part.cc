@@ -69,7 +69,7 @@ class MemoryPart final : public RedisPart {
     SteadyState state;
     const double fresh = recorded(*layout, flags_.users);
     const double steady = bytes_per_pair(
-        flags_.users, [&] { state = live_to_steady_state(console_, flags_.users, lived); });
+        flags_.users, [&] { state = SteadyLife(console_, flags_.users).run(lived); });
     const Numbers states = {{"fresh", fresh},
                             {"steady", steady},
                             {"active", recorded(*layout, flags_.users, all - kSessionImpressions)},

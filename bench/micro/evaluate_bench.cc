@@ -19,22 +19,19 @@
 
 #include "ledger/ids.h"
 #include "ledger/ledger.h"
+#include "path/population.h"
 #include "rules/evaluate.h"
 #include "unit/ledger/counting_new.h"
 
 namespace {
 
 using namespace fcap;
+using bench::advertiser_id;
+using bench::campaign_id;
 
 constexpr std::int64_t kNowMs = 1'774'746'000'000;
 constexpr std::int64_t kHourMs = 3'600'000;
 
-std::string campaign_id(std::int64_t number) {
-  return "campaign-" + std::to_string(number);
-}
-std::string advertiser_id(std::int64_t number) {
-  return "advertiser-" + std::to_string(number);
-}
 Window sliding_hours(int hours) {
   return {.kind = Window::Kind::kSliding, .length = std::chrono::hours{hours}};
 }
@@ -49,14 +46,8 @@ void add_rule(RuleSetSpec& spec, Scope scope, std::string target, std::uint32_t 
 }
 
 // Campaigns of as many advertisers, each with a rule of its own.
-RuleSetSpec campaign_rules(std::int64_t campaigns, std::uint32_t limit,
-                           const Window& window = sliding_hours(24)) {
-  RuleSetSpec spec;
-  for (std::int64_t i = 0; i < campaigns; ++i) {
-    spec.campaigns.push_back({.id = campaign_id(i), .advertiser_id = advertiser_id(i)});
-    add_rule(spec, Scope::kCampaign, campaign_id(i), limit, window);
-  }
-  return spec;
+RuleSetSpec campaign_rules(std::size_t campaigns, std::uint32_t limit) {
+  return bench::campaign_rules(campaigns, limit, campaigns);
 }
 
 RuleSetSpec with_user_rule(std::uint32_t limit, RuleSetSpec spec, int hours = 24) {
@@ -68,11 +59,10 @@ std::shared_ptr<const RuleSet> build(RuleSetSpec spec) {
   return RuleSet::build(std::move(spec), {}).value();
 }
 
-ledger::Ledger ledger_of(std::int64_t entries, std::int64_t first_campaign,
-                         std::int64_t campaigns) {
+ledger::Ledger ledger_of(std::size_t entries, std::size_t first_campaign, std::size_t campaigns) {
   ledger::Ledger ledger;
-  for (std::int64_t i = 0; i < entries; ++i) {
-    ledger.merge({.time = instant_from_ms(kNowMs - (i + 1) * kHourMs / 7),
+  for (std::size_t i = 0; i < entries; ++i) {
+    ledger.merge({.time = instant_from_ms(kNowMs - static_cast<std::int64_t>(i + 1) * kHourMs / 7),
                   .campaign = ledger::id_hash(campaign_id(first_campaign + i % campaigns)),
                   .creative = 0,
                   .type = EventType::kImpression,
@@ -81,17 +71,17 @@ ledger::Ledger ledger_of(std::int64_t entries, std::int64_t first_campaign,
   return ledger;
 }
 
-std::vector<rules::CandidateKey> candidates_of(std::int64_t first, std::int64_t count) {
+std::vector<rules::CandidateKey> candidates_of(std::size_t first, std::size_t count) {
   std::vector<rules::CandidateKey> keys;
-  for (std::int64_t i = 0; i < count; ++i) {
+  for (std::size_t i = 0; i < count; ++i) {
     const std::string id = campaign_id(first + i);
     keys.push_back(rules::candidate_key({.campaign = id, .creative = {}}));
   }
   return keys;
 }
 
-void run(benchmark::State& state, RuleSetSpec spec, std::int64_t candidates = 10,
-         std::int64_t entries = 30) {
+void run(benchmark::State& state, RuleSetSpec spec, std::size_t candidates = 10,
+         std::size_t entries = 30) {
   const auto rules = build(std::move(spec));
   const ledger::Ledger ledger = ledger_of(entries, 0, 10);
   const auto keys = candidates_of(0, candidates);
@@ -122,15 +112,18 @@ BENCHMARK(BM_UserCounted);
 
 void BM_Advertisers(benchmark::State& state) {
   RuleSetSpec spec = campaign_rules(10, 4);
-  for (int i = 0; i < 10; ++i) add_rule(spec, Scope::kAdvertiser, advertiser_id(i), 4);
+  for (std::size_t i = 0; i < 10; ++i) add_rule(spec, Scope::kAdvertiser, advertiser_id(i), 4);
   run(state, std::move(spec));
 }
 BENCHMARK(BM_Advertisers);
 
 void BM_Calendar(benchmark::State& state) {
-  const Window day = {
-      .kind = Window::Kind::kCalendar, .unit = CalendarUnit::kDay, .time_zone = "Europe/Berlin"};
-  run(state, with_user_rule(100, campaign_rules(10, 3, day)));
+  RuleSetSpec spec = campaign_rules(10, 3);
+  for (Rule& rule : spec.rules) {
+    rule.window = {
+        .kind = Window::Kind::kCalendar, .unit = CalendarUnit::kDay, .time_zone = "Europe/Berlin"};
+  }
+  run(state, with_user_rule(100, std::move(spec)));
 }
 BENCHMARK(BM_Calendar);
 
@@ -141,29 +134,30 @@ BENCHMARK(BM_Capped);
 
 void BM_Candidates(benchmark::State& state) {
   RuleSetSpec spec = with_user_rule(500, campaign_rules(1000, 4));
-  for (int i = 0; i < 1000; ++i) {
+  for (std::size_t i = 0; i < 1000; ++i) {
     add_rule(spec, Scope::kCampaign, campaign_id(i), 9, sliding_hours(240));
     add_rule(spec, Scope::kAdvertiser, advertiser_id(i), 4);
     add_rule(spec, Scope::kAdvertiser, advertiser_id(i), 9, sliding_hours(240));
   }
-  run(state, std::move(spec), state.range(0));
+  run(state, std::move(spec), static_cast<std::size_t>(state.range(0)));
 }
 BENCHMARK(BM_Candidates)->Arg(1)->Arg(10)->Arg(100)->Arg(1000);
 
 void BM_Entries(benchmark::State& state) {
-  run(state, with_user_rule(100, campaign_rules(10, 10'000)), 10, state.range(0));
+  run(state, with_user_rule(100, campaign_rules(10, 10'000)), 10,
+      static_cast<std::size_t>(state.range(0)));
 }
 BENCHMARK(BM_Entries)->Arg(0)->Arg(30)->Arg(300)->Arg(2000);
 
 void BM_RulesLoaded(benchmark::State& state) {
-  const std::int64_t campaigns = state.range(0);
+  const auto campaigns = static_cast<std::size_t>(state.range(0));
   const auto rules = build(with_user_rule(100, campaign_rules(campaigns, 4)));
   // Other users see other campaigns: what is looked up is not in the cache.
-  constexpr std::int64_t kUsers = 4096;
+  constexpr std::size_t kUsers = 4096;
   std::vector<ledger::Ledger> ledgers;
   std::vector<std::vector<rules::CandidateKey>> candidates;
-  for (std::int64_t user = 0; user < kUsers; ++user) {
-    const std::int64_t first = user * 7919 % campaigns;
+  for (std::size_t user = 0; user < kUsers; ++user) {
+    const std::size_t first = user * 7919 % campaigns;
     ledgers.push_back(ledger_of(30, first, 10));
     candidates.push_back(candidates_of(first, 10));
   }

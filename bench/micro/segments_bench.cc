@@ -24,6 +24,7 @@
 
 #include <fcap/segment_set.h>
 
+#include "path/ids.h"
 #include "segments/huge_pages.h"
 
 namespace {
@@ -34,14 +35,6 @@ constexpr std::uint64_t kMembers = 10'000'000;
 constexpr std::size_t kAsked = 1U << 16U;
 // A length of time instead would make the segment several times.
 constexpr std::int64_t kAskedTimes = 4'000'000;
-
-std::uint64_t mixed(std::uint64_t value) {
-  value ^= value >> 30U;
-  value *= 0xBF58476D1CE4E5B9U;
-  value ^= value >> 27U;
-  value *= 0x94D049BB133111EBU;
-  return value ^ value >> 31U;
-}
 
 // Ids with an even number are members.
 std::string sequential(std::uint64_t number) {
@@ -54,18 +47,10 @@ std::string random32(std::uint64_t number) {
   return std::to_string(value ^ value >> 13U);
 }
 std::string random64(std::uint64_t number) {
-  return std::to_string(mixed(number));
+  return std::to_string(bench::mixed(number));
 }
 std::string uuid(std::uint64_t number) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string id = "00000000-0000-4000-8000-000000000000";
-  std::uint64_t bits = mixed(number);
-  for (std::size_t i = 0; i < id.size(); ++i) {
-    if (id[i] == '-') continue;
-    id[i] = kDigits[bits & 15U];
-    bits = i == 17 ? mixed(bits + number) : bits >> 4U;
-  }
-  return id;
+  return bench::uuid(bench::kUserIds, number);
 }
 
 using IdOf = std::string (*)(std::uint64_t);
@@ -145,11 +130,11 @@ void BM_Memory(benchmark::State& state) {
   using segments::HugePageAllocator;
   constexpr std::size_t kNumbers = (std::size_t{128} << 20U) / sizeof(std::uint64_t);
   std::vector<std::uint64_t, HugePageAllocator<std::uint64_t>> numbers(kNumbers);
-  for (std::size_t i = 0; i < kNumbers; ++i) numbers[i] = mixed(i);
+  for (std::size_t i = 0; i < kNumbers; ++i) numbers[i] = bench::mixed(i);
   std::uint64_t last = 1;
   std::uint64_t count = 0;
   for (auto _ : state) {  // NOLINT(clang-analyzer-deadcode.DeadStores): the library's idiom
-    last = numbers[mixed(last + ++count) % kNumbers];
+    last = numbers[bench::mixed(last + ++count) % kNumbers];
   }
   benchmark::DoNotOptimize(last);
 }

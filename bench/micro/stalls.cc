@@ -10,7 +10,6 @@
 // show there), and the wall time of those in which the thread gave up its core, as for a lock.
 // Beside them the lateness of a lone timer at the same time.
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstdint>
 #include <ctime>
@@ -25,14 +24,13 @@
 
 #include "harness/durations.h"
 #include "harness/part.h"
+#include "path/check_load.h"
 
+namespace fcap::bench {
 namespace {
 
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
-using fcap::Candidate;
-using fcap::Checker;
-using fcap::bench::Numbers;
 
 double micros(Clock::duration duration) {
   return std::chrono::duration<double, std::micro>(duration).count();
@@ -52,7 +50,7 @@ struct Felt {
   void note(const char* key, double us) { longest[key] = std::max(longest[key], us); }
 
   Numbers longest;  // by the table's columns, µs
-  fcap::bench::Durations walls;
+  Durations walls;
 };
 
 // Runs `check` over and over for so long, beside a lone timer, and notes the longest of each.
@@ -81,35 +79,25 @@ void measure(Clock::duration time, Check check, Felt& felt) {
   felt.note("timer", timer);
 }
 
-std::shared_ptr<const fcap::RuleSet> rules(std::size_t count) {
-  fcap::RuleSetSpec spec{.version = 1};
-  for (std::size_t i = 0; i < count; ++i) {
-    const std::string id = "c" + std::to_string(i);
-    spec.campaigns.push_back({.id = id, .advertiser_id = "a" + std::to_string(i / 50)});
-    spec.rules.push_back(
-        {.id = "campaign:" + id, .target = id, .limit = 3, .window = {.length = 24h}});
-  }
-  return fcap::RuleSet::build(std::move(spec), {}).value();
+std::shared_ptr<const RuleSet> rules(std::size_t count) {
+  return RuleSet::build(campaign_rules(count, 3, count / 50), {}).value();
 }
 
-std::shared_ptr<const fcap::SegmentSet> segments(std::size_t members) {
-  fcap::SegmentSetBuilder builder;
+std::shared_ptr<const SegmentSet> segments(std::size_t members) {
+  SegmentSetBuilder builder;
   for (std::size_t i = 0; i < members; ++i) {
     (void)builder.add("s" + std::to_string(i % 4), "user-" + std::to_string(i));
   }
   return std::move(builder).finish(1);
 }
 
-std::unique_ptr<Checker> make_checker(std::size_t shown_max) {
-  fcap::CheckerOptions options;
-  options.store = fcap::make_memory_store();
+std::unique_ptr<Checker> memory_checker(std::size_t shown_max) {
+  CheckerOptions options;
+  options.store = make_memory_store();
   options.local.shown_max = shown_max;
   options.local.shown_for = 1h;
   return Checker::create(std::move(options)).value();
 }
-
-constexpr std::array<Candidate, 10> kCandidates{
-    {{"c1"}, {"c2"}, {"c3"}, {"c4"}, {"c5"}, {"c6"}, {"c7"}, {"c8"}, {"c9"}, {"c10"}}};
 
 std::string user_of(std::uint64_t i) {
   return "u" + std::to_string(i * 0x9E3779B97F4A7C15U >> 52U);
@@ -117,8 +105,7 @@ std::string user_of(std::uint64_t i) {
 
 class Stalls {
  public:
-  Stalls(const fcap::bench::PartFlags& flags, fcap::bench::PartResult& result)
-      : quick_(flags.quick), result_(result) {}
+  Stalls(const PartFlags& flags, PartResult& result) : quick_(flags.quick), result_(result) {}
 
   void run() {
     result_.table(
@@ -133,13 +120,13 @@ class Stalls {
 
  private:
   void measure_swaps(std::size_t rule_count, std::size_t members, int rounds) {
-    const auto checker = make_checker(0);
+    const auto checker = memory_checker(0);
     checker->set_rules(rules(rule_count));
     checker->set_segments(segments(members));
-    std::vector<fcap::CheckResult> held(64);
+    std::vector<CheckResult> held(64);
     std::uint64_t i = 0;
     const auto check = [&] {
-      held[i % held.size()] = checker->check(user_of(i), kCandidates);
+      held[i % held.size()] = checker->check(user_of(i), candidates_);
       ++i;
     };
     Felt calm;
@@ -163,15 +150,15 @@ class Stalls {
   }
 
   void measure_hot_user(int rounds) {
-    const auto checker = make_checker(1'000'000);
+    const auto checker = memory_checker(1'000'000);
     checker->set_rules(rules(1000));
     for (int i = 0; i < 20'000; ++i) {
-      checker->note_shown("hot", kCandidates[0], "i" + std::to_string(i));
+      checker->note_shown("hot", candidates_[0], "i" + std::to_string(i));
     }
     Felt usual;
     Felt hot;
     for (int round = 0; round < rounds; ++round) {
-      checker->note_shown("quiet", kCandidates[0], "i");
+      checker->note_shown("quiet", candidates_[0], "i");
       measure_beside(*checker, "quiet" + std::to_string(round), usual);
       measure_beside(*checker, "hot", hot);
     }
@@ -183,24 +170,28 @@ class Stalls {
   }
 
   // Checks of others, while a thread checks and notes this user.
-  static void measure_beside(Checker& checker, const std::string& user, Felt& felt) {
+  void measure_beside(Checker& checker, const std::string& user, Felt& felt) {
     std::jthread busy([&](const std::stop_token& stop) {
       for (std::uint64_t i = 0; !stop.stop_requested(); ++i) {
-        (void)checker.check(user, kCandidates);
-        checker.note_shown(user, kCandidates[i % 10], "again" + std::to_string(i % 20'000));
+        (void)checker.check(user, candidates_);
+        checker.note_shown(user, candidates_[i % 10], "again" + std::to_string(i % 20'000));
       }
     });
     std::uint64_t i = 0;
     measure(
-        700ms, [&] { (void)checker.check(user_of(i++), kCandidates); }, felt);
+        700ms, [&] { (void)checker.check(user_of(i++), candidates_); }, felt);
   }
 
   const bool quick_;
-  fcap::bench::PartResult& result_;
+  const CheckWorkload workload_ = usual_workload(1);
+  const std::vector<Candidate> candidates_ = workload_.candidates();
+  PartResult& result_;
 };
 
 }  // namespace
+}  // namespace fcap::bench
 
 int main(int argc, char** argv) {
-  return fcap::bench::run_part<Stalls>(argc, argv, "How long a checking thread stands still.");
+  return fcap::bench::run_part<fcap::bench::Stalls>(argc, argv,
+                                                    "How long a checking thread stands still.");
 }

@@ -1,5 +1,5 @@
 // How many impressions go beyond a cap because impressions are counted only once their beacons have
-// arrived; simulated, the same for the same seed, judged by libfcap's own evaluator.
+// arrived; simulated, the same for the same seed.
 //
 //   people    sessions of 1 to 20 pages, at 2, 4 and 8 pages per minute, 1 or 2 slots per page; 3
 //             sessions a day; each is wanted by 1 to 5 campaigns, of which the first that is
@@ -24,17 +24,10 @@
 
 #include <fmt/format.h>
 
-#include <fcap/rule_set.h>
-
 #include "harness/part.h"
-#include "ledger/ids.h"
-#include "ledger/ledger.h"
-#include "path/population.h"
-#include "rules/evaluate.h"
 
+namespace fcap::bench {
 namespace {
-
-using namespace fcap;
 
 constexpr std::uint64_t kSeed = 1;
 constexpr std::int64_t kStartMs = 1'774'746'000'000;
@@ -42,18 +35,17 @@ constexpr std::int64_t kDayMs = 86'400'000;
 constexpr std::int64_t kNotedMs = 60'000;
 constexpr std::int64_t kPathMs = 20;
 constexpr std::size_t kCampaigns = 5;
-constexpr std::uint32_t kCap = 3;
+constexpr std::ptrdiff_t kCap = 3;
 constexpr std::uint32_t kServers = 4;
 constexpr int kSessions = 3;
 constexpr int kPagesMax = 20;
 constexpr std::int64_t kBetweenSlotsMs = 50;
 
 enum class Way : std::uint8_t { kNothing, kOneServer, kFourServers, kFourServersSticky };
-const std::vector<bench::PartResult::Column> ways = {
-    {"nothing", "nothing %", 2},
-    {"one_server", "one server %", 2},
-    {"four_servers", "four servers %", 2},
-    {"four_servers_sticky", "four servers, sticky %", 2}};
+const std::vector<PartResult::Column> ways = {{"nothing", "nothing %", 2},
+                                              {"one_server", "one server %", 2},
+                                              {"four_servers", "four servers %", 2},
+                                              {"four_servers_sticky", "four servers, sticky %", 2}};
 
 // A slot to be filled: everything that chance decides, so that it is the same in every way.
 struct Request {
@@ -79,7 +71,6 @@ struct Shown {
   std::int64_t at_ms;
   std::int64_t counted_ms;  // when the ledger has it
   std::uint32_t campaign;
-  std::uint32_t fingerprint;
   std::uint32_t server;
 };
 
@@ -116,100 +107,53 @@ User make_user(std::uint64_t seed, const Pace& pace) {
   return user;
 }
 
-std::shared_ptr<const RuleSet> make_rules() {
-  RuleSetSpec spec{.version = 1};
-  for (std::size_t i = 0; i < kCampaigns; ++i) {
-    spec.rules.push_back({.id = "cap-" + std::to_string(i),
-                          .target = bench::campaign_id(i),
-                          .limit = kCap,
-                          .window = {.length = std::chrono::hours(24)}});
-  }
-  return RuleSet::build(std::move(spec), {}).value();
+std::uint32_t server_of(const Request& request, Way way) noexcept {
+  if (way == Way::kFourServers) return request.server;
+  return way == Way::kFourServersSticky ? request.session_server : 0;
 }
 
-class Simulation {
- public:
-  Simulation() : rules_(make_rules()) {
-    for (std::size_t i = 0; i < kCampaigns; ++i) {
-      candidates_.push_back({.campaign = ledger::id_hash(bench::campaign_id(i)), .creative = 0});
-    }
-    verdicts_.resize(kCampaigns);
-  }
-
-  void run(const User& user, Way way, Tally& tally) {
-    shown_.clear();
-    for (const Request& request : user.requests) {
-      const std::uint32_t server = server_of(request, way);
-      see(request.at_ms, server, way != Way::kNothing);
-      const auto wanted = std::span(candidates_).first(user.campaigns);
-      evaluator_.evaluate(
-          {.rules = *rules_, .ledger = ledger_, .now = instant_from_ms(request.at_ms)}, wanted,
-          std::span(verdicts_).first(user.campaigns));
-      for (std::uint32_t i = 0; i < user.campaigns; ++i) {
-        if (!verdicts_[i].allowed) continue;
-        show(request, i, server, tally);
-        break;
-      }
-    }
-  }
-
- private:
-  static std::uint32_t server_of(const Request& request, Way way) noexcept {
-    if (way == Way::kFourServers) return request.server;
-    return way == Way::kFourServersSticky ? request.session_server : 0;
-  }
-
-  // Makes the ledger what a check on this server sees: what has arrived and, with note_shown, what
-  // the server itself has shown lately. Of one event id, the union holds one.
-  void see(std::int64_t now_ms, std::uint32_t server, bool notes) {
-    ledger_.clear();
-    for (const Shown& shown : shown_) {
-      const bool counted = shown.counted_ms <= now_ms;
-      const bool noted = notes && shown.server == server && now_ms - shown.at_ms < kNotedMs;
-      if (!counted && !noted) continue;
-      ledger_.merge({.time = instant_from_ms(shown.at_ms),
-                     .campaign = candidates_[shown.campaign].campaign,
-                     .creative = 0,
-                     .type = EventType::kImpression,
-                     .fingerprint = shown.fingerprint});
-    }
-  }
-
-  void show(const Request& request, std::uint32_t campaign, std::uint32_t server, Tally& tally) {
-    const auto before = std::ranges::count_if(shown_, [&](const Shown& shown) {
-      return shown.campaign == campaign && request.at_ms - shown.at_ms < kDayMs;
-    });
+void simulate(const User& user, Way way, Tally& tally) {
+  std::vector<Shown> all;
+  for (const Request& request : user.requests) {
+    const std::uint32_t server = server_of(request, way);
+    // What a check on this server sees: what has arrived and, with note_shown, what the server
+    // itself has shown lately.
+    const auto seen = [&](const Shown& shown) {
+      const bool noted =
+          way != Way::kNothing && shown.server == server && request.at_ms - shown.at_ms < kNotedMs;
+      return noted || shown.counted_ms <= request.at_ms;
+    };
+    const auto capped = [&](std::uint32_t campaign, auto counts) {
+      return kCap <= std::ranges::count_if(all, [&](const Shown& shown) {
+               return shown.campaign == campaign && request.at_ms - shown.at_ms < kDayMs &&
+                      counts(shown);
+             });
+    };
+    std::uint32_t campaign = 0;
+    while (campaign < user.campaigns && capped(campaign, seen)) ++campaign;
+    if (campaign == user.campaigns) continue;
     ++tally.shown;
-    if (before >= kCap) ++tally.beyond;
-    shown_.push_back({.at_ms = request.at_ms,
-                      .counted_ms = request.at_ms + request.beacon_ms + kPathMs,
-                      .campaign = campaign,
-                      .fingerprint = static_cast<std::uint32_t>(shown_.size()),
-                      .server = server});
+    if (capped(campaign, [](const Shown&) { return true; })) ++tally.beyond;
+    all.push_back({.at_ms = request.at_ms,
+                   .counted_ms = request.at_ms + request.beacon_ms + kPathMs,
+                   .campaign = campaign,
+                   .server = server});
   }
-
-  std::shared_ptr<const RuleSet> rules_;
-  std::vector<rules::CandidateKey> candidates_;
-  std::vector<Verdict> verdicts_;
-  rules::Evaluator evaluator_;
-  ledger::Ledger ledger_;
-  std::vector<Shown> shown_;
-};
+}
 
 std::array<Tally, 4> simulate(std::size_t users, const Pace& pace) {
-  Simulation simulation;
   std::array<Tally, 4> tallies;
   for (std::size_t i = 0; i < users; ++i) {
     const User user = make_user(kSeed * 1'000'003 + i, pace);
     for (std::size_t way = 0; way < tallies.size(); ++way) {
-      simulation.run(user, static_cast<Way>(way), tallies[way]);
+      simulate(user, static_cast<Way>(way), tallies[way]);
     }
   }
   return tallies;
 }
 
 // The shares, in percent, of each pace.
-void report(std::size_t users, bench::PartResult& result) {
+void report(std::size_t users, PartResult& result) {
   result.table("over_delivery", "Impressions beyond the cap, percent",
                fmt::format("Cap {} per 24 h; {} people, seed {}; beacons of median 1 s, p99 30 s, "
                            "a minute at worst. Nothing: checks see the ledger alone; else with "
@@ -218,7 +162,7 @@ void report(std::size_t users, bench::PartResult& result) {
                ways);
   for (const Pace& pace : kPaces) {
     const auto tallies = simulate(users, pace);
-    bench::Numbers percents;
+    Numbers percents;
     for (std::size_t way = 0; way < tallies.size(); ++way) {
       percents[ways[way].key] = 100 * tallies[way].share();
       if (&pace == &kPaces[kUsualPace]) {
@@ -233,9 +177,11 @@ void report(std::size_t users, bench::PartResult& result) {
 }
 
 }  // namespace
+}  // namespace fcap::bench
 
 int main(int argc, char** argv) {
-  bench::PartFlags flags;
-  return bench::run_part(argc, argv, "Simulates impressions beyond a cap.", flags,
-                         [&](bench::PartResult& result) { report(flags.users, result); });
+  using namespace fcap::bench;
+  PartFlags flags;
+  return run_part(argc, argv, "Simulates impressions beyond a cap.", flags,
+                  [&](PartResult& result) { report(flags.users, result); });
 }

@@ -6,14 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "redis/client.h"
-
 namespace fcap::bench {
-namespace {
-
-constexpr std::chrono::seconds kDeadline{2};
-
-}  // namespace
 
 std::vector<std::string> users_in_turn(std::size_t users) {
   std::vector<std::size_t> order(users);
@@ -116,58 +109,6 @@ void BlockingCallers::call(std::size_t caller) {
     begin = end;
   }
   running_.fetch_sub(1);
-}
-
-class LayoutRequests::OneRequest final : public redis::Request {
- public:
-  explicit OneRequest(LayoutRequests& load)
-      : load_(load), counts_(load.workload_.campaigns.size()) {}
-
-  void prepare() {
-    question_ = {load_.workload_.user(load_.turn_++), load_.workload_.campaigns, kBenchNow};
-    wire.clear();
-    command_count = load_.layout_.ask(wire, question_);
-    std::fill(counts_.begin(), counts_.end(), 0);
-    readable_ = true;
-  }
-  void submit() {
-    deadline = std::chrono::steady_clock::now() + kDeadline;
-    load_.console_.client().submit(*this);
-  }
-  void on_reply(std::uint32_t index, const redis::Reply& reply) noexcept override {
-    readable_ = load_.layout_.read(question_, index, reply, counts_) && readable_;
-  }
-  void on_done(redis::TransportCode code) noexcept override {
-    load_.count(code == redis::TransportCode::kOk && readable_);
-    if (load_.should_stop()) {
-      load_.running_.fetch_sub(1);
-    } else {
-      prepare();
-      submit();
-    }
-  }
-
- private:
-  LayoutRequests& load_;
-  Question question_;
-  std::vector<std::uint32_t> counts_;
-  bool readable_ = true;
-};
-
-LayoutRequests::LayoutRequests(RedisConsole& console, Layout& layout, const CheckWorkload& workload,
-                               std::size_t in_flight)
-    : console_(console), layout_(layout), workload_(workload) {
-  for (std::size_t i = 0; i < in_flight; ++i) {
-    requests_.push_back(std::make_unique<OneRequest>(*this));
-  }
-}
-
-LayoutRequests::~LayoutRequests() = default;
-
-void LayoutRequests::start() {
-  running_ = requests_.size();
-  for (auto& request : requests_) request->prepare();
-  for (auto& request : requests_) request->submit();
 }
 
 }  // namespace fcap::bench

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -41,8 +42,10 @@ inline std::size_t usual_mget_keys_max() {
   return RedisOptions{}.mget_keys_max;
 }
 
-/// A Checker that is connected, with the workload's rules and a deadline that only a broken bench
-/// exceeds.
+/// Only a broken bench exceeds it.
+inline constexpr std::chrono::seconds kDeadline{2};
+
+/// A Checker that is connected, with the workload's rules.
 std::unique_ptr<Checker> make_checker(RedisOptions redis, const CheckWorkload& workload,
                                       std::size_t mget_keys_max = usual_mget_keys_max());
 
@@ -86,24 +89,6 @@ class BlockingCallers final : public Load {
   const std::vector<Ask> callers_;
   std::vector<Durations> durations_;  // by caller
   std::vector<std::jthread> threads_;
-};
-
-/// A layout's requests: a number of them always in flight over one connection.
-class LayoutRequests final : public Load {
- public:
-  LayoutRequests(RedisConsole& console, Layout& layout, const CheckWorkload& workload,
-                 std::size_t in_flight);
-  ~LayoutRequests() override;
-
- private:
-  class OneRequest;
-  void start() override;
-
-  RedisConsole& console_;
-  Layout& layout_;  // the I/O thread's, once answers come, like turn_
-  const CheckWorkload& workload_;
-  std::size_t turn_ = 0;
-  std::vector<std::unique_ptr<OneRequest>> requests_;
 };
 
 }  // namespace fcap::bench

@@ -47,6 +47,10 @@ std::string campaign_id(std::size_t i) {
   return "campaign-" + std::to_string(i);
 }
 
+std::string advertiser_id(std::size_t i) {
+  return "advertiser-" + std::to_string(i);
+}
+
 std::vector<std::string> campaign_ids(std::size_t campaigns) {
   std::vector<std::string> ids;
   for (std::size_t i = 0; i < campaigns; ++i) ids.push_back(campaign_id(i));
@@ -88,14 +92,6 @@ void send_users(RedisConsole& console, std::size_t users, const AppendUser& appe
   }
 }
 
-void populate_compacted(RedisConsole& console, const Population& population) {
-  const auto campaigns = campaign_ids(population.campaigns);
-  send_users(console, population.users, [&](std::string& wire, std::size_t user) {
-    return append_record(wire, population.key_prefix, user,
-                         record_of(impressions_of(population, campaigns, user)));
-  });
-}
-
 void populate(RedisConsole& console, Layout& layout, const Population& population,
               std::size_t compacted) {
   console.load(layout.traits().scripts);
@@ -112,22 +108,31 @@ void populate(RedisConsole& console, Layout& layout, const Population& populatio
   });
 }
 
-std::shared_ptr<const RuleSet> make_rules(std::size_t campaigns) {
-  constexpr std::size_t kAdvertisers = 3;
+void populate_compacted(RedisConsole& console, const Population& population) {
+  populate(console, *make_ledger_layout(), population,
+           population.campaigns * population.impressions);
+}
+
+RuleSetSpec campaign_rules(std::size_t campaigns, std::uint32_t limit, std::size_t advertisers) {
   RuleSetSpec spec{.version = 1};
-  const auto advertiser = [](std::size_t i) { return "advertiser-" + std::to_string(i); };
-  for (std::size_t c = 0; c < campaigns; ++c) {
-    spec.campaigns.push_back({.id = campaign_id(c), .advertiser_id = advertiser(c % kAdvertisers)});
-    spec.rules.push_back({.id = "cap-" + campaign_id(c),
-                          .scope = Scope::kCampaign,
-                          .target = campaign_id(c),
-                          .limit = 3,
+  for (std::size_t i = 0; i < campaigns; ++i) {
+    spec.campaigns.push_back(
+        {.id = campaign_id(i), .advertiser_id = advertiser_id(i % advertisers)});
+    spec.rules.push_back({.id = "cap-" + campaign_id(i),
+                          .target = campaign_id(i),
+                          .limit = limit,
                           .window = {.length = std::chrono::hours(24)}});
   }
-  for (std::size_t a = 0; a < std::min(kAdvertisers, campaigns); ++a) {
-    spec.rules.push_back({.id = "cap-" + advertiser(a),
+  return spec;
+}
+
+std::shared_ptr<const RuleSet> make_rules(std::size_t campaigns) {
+  constexpr std::size_t kAdvertisers = 3;
+  RuleSetSpec spec = campaign_rules(campaigns, 3, kAdvertisers);
+  for (std::size_t i = 0; i < std::min(kAdvertisers, campaigns); ++i) {
+    spec.rules.push_back({.id = "cap-" + advertiser_id(i),
                           .scope = Scope::kAdvertiser,
-                          .target = advertiser(a),
+                          .target = advertiser_id(i),
                           .limit = 100,
                           .window = {.length = std::chrono::days(7)}});
   }

@@ -31,6 +31,7 @@ struct Population {
 /// "00000000-0000-4000-8000-000000000042".
 std::string user_id(std::size_t i);
 std::string campaign_id(std::size_t i);
+std::string advertiser_id(std::size_t i);
 /// For views into them.
 std::vector<std::string> campaign_ids(std::size_t campaigns);
 
@@ -53,6 +54,8 @@ void populate_compacted(RedisConsole& console, const Population& population);
 void populate(RedisConsole& console, Layout& layout, const Population& population,
               std::size_t compacted = 0);
 
+/// A rule per campaign: so many per 24 h. A campaign has one of so many advertisers.
+RuleSetSpec campaign_rules(std::size_t campaigns, std::uint32_t limit, std::size_t advertisers);
 /// Two rules per campaign: 3 per 24 h for the campaign, 100 per 7 days for its advertiser.
 std::shared_ptr<const RuleSet> make_rules(std::size_t campaigns);
 

@@ -11,7 +11,7 @@
 
 namespace fcap::bench {
 
-/// Reads one count. False: that is none.
+/// Reads one count. Returns false if the text is not a count.
 using ReadCount = bool (*)(const redis::Reply& reply, Instant now, std::uint32_t& count);
 
 /// Commands as texts. In their words stand for a value:

@@ -24,13 +24,6 @@ constexpr std::int64_t kPageMinMs = 5'000;
 constexpr std::int64_t kPageMaxMs = 30'000;
 constexpr double kSessionMaxMs = (kPagesMax + 2) * kPageMaxMs;
 
-std::uint64_t mixed(std::uint64_t x) noexcept {
-  x += 0x9E3779B97F4A7C15U;
-  x = (x ^ (x >> 30U)) * 0xBF58476D1CE4E5B9U;
-  x = (x ^ (x >> 27U)) * 0x94D049BB133111EBU;
-  return x ^ (x >> 31U);
-}
-
 }  // namespace
 
 std::vector<Arrival> make_arrivals(std::size_t count, std::size_t users) {
@@ -66,13 +59,6 @@ std::vector<Arrival> make_arrivals(std::size_t count, std::size_t users) {
   std::ranges::sort(arrivals, {}, &Arrival::arrived_ms);
   arrivals.resize(count);
   return arrivals;
-}
-
-std::string uuid(std::uint64_t kind, std::uint64_t number) {
-  const std::uint64_t high = mixed(number * 16 + kind * 2);
-  const std::uint64_t low = mixed(number * 16 + kind * 2 + 1);
-  return fmt::format("{:08x}-{:04x}-4{:03x}-8{:03x}-{:012x}", high >> 32U, (high >> 16U) & 0xFFFFU,
-                     high & 0xFFFU, low >> 52U, low & 0xFFFFFFFFFFFFU);
 }
 
 std::string message_of(const Arrival& arrival, std::string_view user_id, std::uint64_t number) {

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include <fcap/time.h>
+#include "path/ids.h"
 
 namespace fcap::bench {
 
@@ -25,12 +25,6 @@ struct Arrival {
 /// with sessions of all ages under way. One impression is much like another; what matters to a
 /// writer is how near each other a user's events lie.
 std::vector<Arrival> make_arrivals(std::size_t count, std::size_t users);
-
-/// A user id of 36 characters, from a number of a kind: equal pairs give equal ids.
-[[nodiscard]] std::string uuid(std::uint64_t kind, std::uint64_t number);
-inline constexpr std::uint64_t kUserIds = 1;
-inline constexpr std::uint64_t kImpressionIds = 2;
-inline constexpr std::uint64_t kProbeIds = 3;
 
 /// The impression as a message of the topic. `number`: unique within it.
 [[nodiscard]] std::string message_of(const Arrival& arrival, std::string_view user_id,

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "harness/durations.h"
+#include "harness/redis_console.h"
 #include "ledger/user_key.h"
 #include "redis/command.h"
 #include "support/kafka_broker.h"
@@ -34,7 +35,7 @@ struct Probe {
 // Asks for probes on a thread of its own.
 class Watcher {
  public:
-  explicit Watcher(const PartRedis& redis)
+  explicit Watcher(const PartServer& redis)
       : console_(redis.address()), thread_([this](const std::stop_token& stop) { watch(stop); }) {}
   void add(const std::string& user, steady_clock::time_point due) {
     Probe probe{.key = {}, .due = due};
@@ -111,7 +112,7 @@ steady_clock::duration of_seconds(double seconds) {
 
 Numbers measure_propagation(const Servers& servers, const PropagationOptions& options) {
   const std::vector<Arrival> arrivals = make_arrivals(kArrivals, options.users);
-  testing::KafkaProducer producer(servers.kafka.brokers());
+  testing::KafkaProducer producer(servers.kafka.address());
   Watcher watcher(servers.redis);
   // Users that no run before has made.
   const auto first_probe = static_cast<std::uint64_t>(

@@ -26,11 +26,10 @@ constexpr std::chrono::milliseconds kBetweenSamples{25};
 
 }  // namespace
 
-PartKafka::PartKafka() {
-  pin(getpid(), -1);  // the broker inherits it, and asks how many cores there are
-  service_.start();
-  pin(getpid(), kClientCore);
-  for (const char* topic : {kFilled, kLive, kSlow}) service_.act("create-topic", {topic, "4"});
+Servers::Servers(const PartServer& part_redis) : redis(part_redis) {
+  for (const char* topic : {kFilledTopic, kLiveTopic, kSlowTopic}) {
+    kafka.service().act("create-topic", {topic, "4"});
+  }
 }
 
 Meter Servers::meter(int client_pid) const {
@@ -48,7 +47,7 @@ std::string write_config(const Servers& servers, const std::string& topic, const
       R"("dead_letter_topic": ""}}, "redis": {{"addresses": ["{}"]}}, )"
       R"("pipeline": {{"gap_messages_min": {}}}, )"
       R"("compaction": {{"drain_timeout": "60s"}}, "http": {{"port": 0}}}})",
-      servers.kafka.brokers(), topic, ++groups, redis, gap_messages_min);
+      servers.kafka.address(), topic, ++groups, redis, gap_messages_min);
   return file;
 }
 

@@ -4,33 +4,23 @@
 #include <cstdint>
 #include <string>
 
-#include "harness/redis_console.h"
+#include "harness/processes.h"
 
 namespace fcap::bench {
 
-/// A Kafka of the part's own, with three topics of four partitions. It runs where there is room.
-class PartKafka {
- public:
-  static constexpr const char* kFilled = "impressions";
-  static constexpr const char* kLive = "live";
-  static constexpr const char* kSlow = "slow";
-
-  PartKafka();
-  [[nodiscard]] const std::string& brokers() const { return service_.value("brokers"); }
-  [[nodiscard]] int pid() const { return std::stoi(service_.value("pid")); }
-
- private:
-  testing::TemporaryDirectory directory_;
-  testing::Service service_{"kafka", directory_.path()};
-};
+/// Topics of four partitions.
+inline constexpr const char* kFilledTopic = "impressions";
+inline constexpr const char* kLiveTopic = "live";
+inline constexpr const char* kSlowTopic = "slow";
 
 struct Servers {
-  const PartRedis& redis;
-  PartKafka kafka;
-  testing::TemporaryDirectory directory;  ///< for files of the run
-
+  explicit Servers(const PartServer& part_redis);
   /// The CPU time of a process and of both servers.
   [[nodiscard]] Meter meter(int client_pid) const;
+
+  const PartServer& redis;
+  PartServer kafka{"kafka", "brokers", kAnyCore};
+  testing::TemporaryDirectory directory;  ///< for files of the run
 };
 
 /// Writes a configuration of fcap-updater for a group of its own, so that it starts at the topic's
@@ -55,7 +45,7 @@ class RunningUpdater {
  private:
   const Servers& servers_;
   testing::Process process_;
-  std::string port_;
+  std::string port_;  // of its metrics
 };
 
 }  // namespace fcap::bench

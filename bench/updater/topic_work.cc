@@ -1,4 +1,3 @@
-#include <atomic>
 #include <chrono>
 #include <deque>
 #include <memory>
@@ -13,6 +12,7 @@
 
 #include "base/clock.h"
 #include "events/event_decoder.h"
+#include "harness/redis_console.h"
 #include "kafka/consumer.h"
 #include "support/kafka_broker.h"
 #include "updater/arrivals.h"
@@ -40,8 +40,8 @@ class TopicReader {
  public:
   TopicReader(const Servers& servers, std::size_t batch_messages_max) : batch_(batch_messages_max) {
     kafka::ConsumerOptions options;
-    options.connection.brokers = servers.kafka.brokers();
-    options.topics = {PartKafka::kFilled};
+    options.connection.brokers = servers.kafka.address();
+    options.topics = {kFilledTopic};
     options.group_id = "bench-reader";
     auto made = kafka::Consumer::create(options, {}, {});
     if (!made.ok()) throw std::runtime_error(made.status().text());
@@ -90,43 +90,28 @@ class TopicReader {
   Intake intake_{*decoder_, {}};
 };
 
-// A batch of commands on its way; used again and again.
-class WriteBatch final : public redis::Request {
+// What is written for some events; used again and again.
+class WriteBatch {
  public:
   void add(const events::Event& event) {
+    std::string& wire = commands_.wire;
     key_.assign("z:{").append(event.user_id).append("}:").append(event.campaign_id);
     redis::append_command(wire, {"ZADD", key_, std::to_string(to_ms(event.time)), event.event_id});
     redis::append_command(
         wire, {"ZREMRANGEBYSCORE", key_, "-inf", fmt::format("({}", to_ms(event.time - kWindow))});
     redis::append_command(wire, {"EXPIRE", key_, kExpirySeconds});
+    commands_.command_count += 3;
     ++events_;
   }
-  void send(redis::Client& client) {
-    command_count = static_cast<std::uint32_t>(3 * events_);
-    deadline = steady_clock::now() + kAnswer;
-    client.submit(*this);
-  }
-  // Waits for it, and empties it; how many events it was.
+  void send(redis::Client& client) { commands_.send(client); }
+  // How many events it was.
   std::size_t wait() {
-    if (events_ == 0) return 0;
-    done_.wait(false);
-    if (failed_) throw std::runtime_error("Redis did not take a batch");
-    done_ = false;
-    wire.clear();
+    if (events_ > 0) commands_.wait();
     return std::exchange(events_, 0);
-  }
-  void on_reply(std::uint32_t, const redis::Reply& reply) noexcept override {
-    if (reply.kind == redis::Reply::Kind::kError) failed_ = true;
-  }
-  void on_done(redis::TransportCode code) noexcept override {
-    if (code != redis::TransportCode::kOk) failed_ = true;
-    done_ = true;
-    done_.notify_one();
   }
 
  private:
-  std::atomic<bool> done_{false};
-  bool failed_ = false;
+  CommandBatch commands_;
   std::size_t events_ = 0;
   std::string key_;
 };
@@ -135,7 +120,7 @@ class WriteBatch final : public redis::Request {
 
 double fill_topic(const Servers& servers, const std::string& topic, std::uint64_t events) {
   const std::vector<Arrival> arrivals = make_arrivals(events, events / 10);
-  testing::KafkaProducer producer(servers.kafka.brokers());
+  testing::KafkaProducer producer(servers.kafka.address());
   std::uint64_t bytes = 0;
   for (std::uint64_t i = 0; i < events; ++i) {
     const std::string user = uuid(kUserIds, arrivals[i].user);

@@ -51,12 +51,12 @@ class UpdaterPart final : public RedisPart {
 
   void run() {
     say(fmt::format("filling a topic with {} events", more_.events));
-    message_bytes_ = fill_topic(servers_, PartKafka::kFilled, more_.events);
+    message_bytes_ = fill_topic(servers_, kFilledTopic, more_.events);
     std::string commands;
     if (wanted("redis_limit")) {
       say("recording the updater's commands");
       empty_redis();
-      commands = record_commands(servers_, PartKafka::kFilled, more_.events);
+      commands = record_commands(servers_, kFilledTopic, more_.events);
     }
     // Takes nothing from Redis' core while Redis is what decides.
     pin(servers_.kafka.pid(), kClientCore);
@@ -71,8 +71,8 @@ class UpdaterPart final : public RedisPart {
     }
     if (wanted("slow")) measure_slow();
     // Live events are produced where there is room, as the broker then is.
-    pin(servers_.kafka.pid(), -1);
-    pin(getpid(), -1);
+    pin(servers_.kafka.pid(), kAnyCore);
+    pin(getpid(), kAnyCore);
     if (wanted("propagation")) measure_live();
     if (wanted("gap")) measure_gap();
     report();
@@ -130,7 +130,7 @@ class UpdaterPart final : public RedisPart {
   void measure_updater() {
     empty_redis();
     const Meter all({{"redis_cpu_us", redis_.pid()}});
-    RunningUpdater updater(servers_, PartKafka::kFilled, redis_.address());
+    RunningUpdater updater(servers_, kFilledTopic, redis_.address());
     Numbers found = updater.drain(more_.events);
     found["memory_bytes_per_user"] = memory_per_user();
     updater.end(SIGTERM);
@@ -149,7 +149,7 @@ class UpdaterPart final : public RedisPart {
 
   // Over what is there already nothing is restored; over nothing, everything is.
   void measure_replay(const std::string& name) {
-    const auto config = write_config(servers_, PartKafka::kFilled, redis_.address());
+    const auto config = write_config(servers_, kFilledTopic, redis_.address());
     const Meter meter({});
     const auto replay = testing::run({FCAP_UPDATER_BINARY, "replay", "--config", config, "--json"});
     if (replay.exit_code != 0) throw std::runtime_error("fcap-updater replay: " + replay.errors);
@@ -161,18 +161,17 @@ class UpdaterPart final : public RedisPart {
   void measure_slow() {
     const std::uint64_t events = slow_events();
     say(fmt::format("{} events over a Redis that is stopped most of the time", events));
-    (void)fill_topic(servers_, PartKafka::kSlow, events);
+    (void)fill_topic(servers_, kSlowTopic, events);
     empty_redis();
-    const std::string commands = record_commands(servers_, PartKafka::kSlow, events);
+    const std::string commands = record_commands(servers_, kSlowTopic, events);
     measured_.keep("slow_limit", with_traffic(events, [&] {
                      const testing::SlowRedis slow(redis_.pid());
                      return measure_commands(servers_, commands, events);
                    }));
-    measured_.keep(
-        "slow_updater", with_traffic(events, [&] {
-          const testing::SlowRedis slow(redis_.pid());
-          return RunningUpdater(servers_, PartKafka::kSlow, redis_.address()).drain(events);
-        }));
+    measured_.keep("slow_updater", with_traffic(events, [&] {
+                     const testing::SlowRedis slow(redis_.pid());
+                     return RunningUpdater(servers_, kSlowTopic, redis_.address()).drain(events);
+                   }));
   }
 
   Numbers propagation(const char* topic, double rate, double seconds, double warm_up_seconds) {
@@ -192,7 +191,7 @@ class UpdaterPart final : public RedisPart {
     double kept_up = more_.live_step;
     for (int step = 1; step * more_.live_step <= kRateMax; ++step) {
       const double rate = step * more_.live_step;
-      const Numbers found = propagation(PartKafka::kLive, rate, 8, 4);
+      const Numbers found = propagation(kLiveTopic, rate, 8, 4);
       if (found.at("unseen") > 0 || !(found.at("p50_ms") <= 100)) break;
       kept_up = rate;
     }
@@ -201,7 +200,7 @@ class UpdaterPart final : public RedisPart {
 
   void measure_live() {
     empty_redis();
-    RunningUpdater updater(servers_, PartKafka::kLive, redis_.address());
+    RunningUpdater updater(servers_, kLiveTopic, redis_.address());
     if (!testing::wait_until([&] { return updater.metric("fcap_updater_ready") == 1; })) {
       throw std::runtime_error("fcap-updater is not ready");
     }
@@ -210,7 +209,7 @@ class UpdaterPart final : public RedisPart {
     for (const int share : {25, 50, 90}) {
       const double seconds = more_.propagation_seconds;
       measured_.keep(fmt::format("propagation_{}", share),
-                     propagation(PartKafka::kLive, std::floor(live_rate_ * share / 100), seconds,
+                     propagation(kLiveTopic, std::floor(live_rate_ * share / 100), seconds,
                                  std::floor(seconds / 2)));
     }
     updater.end(SIGTERM);
@@ -220,10 +219,10 @@ class UpdaterPart final : public RedisPart {
   // live events flow. The same live events, before the loss and beside the gap.
   void measure_gap() {
     empty_redis();
-    RunningUpdater updater(servers_, PartKafka::kFilled, redis_.address(), more_.events / 10);
+    RunningUpdater updater(servers_, kFilledTopic, redis_.address(), more_.events / 10);
     (void)updater.drain(more_.events);
     const auto live = [&] {
-      return propagation(PartKafka::kFilled, kLiveBesideGap, more_.propagation_seconds / 2, 1);
+      return propagation(kFilledTopic, kLiveBesideGap, more_.propagation_seconds / 2, 1);
     };
     const auto left = [&] { return updater.metric("fcap_updater_gap_offsets"); };
     say(fmt::format("propagation at {}/s before a loss, and while it is filled", kLiveBesideGap));
@@ -330,6 +329,7 @@ class UpdaterPart final : public RedisPart {
               median("updater", "redis_cpu_all_us") / median("zset", "redis_cpu_us")},
              {"read_decode_group_per_second", median("group", "events_per_second")},
              {"replay_per_second", median("replay_again", "events_per_second")},
+             {"replay_into_nothing_vs_live", ratio("replay_into_nothing", "updater")},
              {"slow_time_vs_needed", ratio("slow_limit", "slow_updater")},
              {"slow_bytes_vs_needed", ratio("slow_updater", "slow_limit", "bytes_per_event")},
              {"gap_p99_vs_before", ratio("gap_open", "gap_before", "p99_ms")},
@@ -341,7 +341,7 @@ class UpdaterPart final : public RedisPart {
   }
 
   const UpdaterFlags& more_;
-  Servers servers_{redis_, {}, {}};
+  Servers servers_{redis_};
   double message_bytes_ = 0;
   double live_rate_ = std::nan("");
   Measured measured_;

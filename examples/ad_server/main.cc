@@ -19,6 +19,7 @@
 #include <fcap/redis_url.h>
 
 #include "consumer_lag.h"
+#include "impression_ids.h"
 #include "impression_producer.h"
 #include "live_counters.h"
 #include "live_view.h"
@@ -54,6 +55,7 @@ struct Flags {
   int drain_seconds = 60;
   int metrics_port = 0;
   bool note_shown = true;
+  std::string signing_keys;
 };
 
 void add_flags(CLI::App& app, Flags& flags) {
@@ -96,6 +98,9 @@ void add_flags(CLI::App& app, Flags& flags) {
                  "Serve the Checker's metrics and health at http://127.0.0.1:PORT; 0: do not")
       ->check(CLI::Range(0, 65'535))
       ->capture_default_str();
+  app.add_option("--signing-keys", flags.signing_keys,
+                 "Sign the ids of impressions with the keys in this file (docs/signed-ids.md)")
+      ->check(CLI::ExistingFile);
   app.add_flag("--note-shown,!--no-note-shown", flags.note_shown,
                "Count what was just shown before it has come back through Kafka (the default)");
 }
@@ -161,6 +166,7 @@ int run(const Flags& flags) {
       "r" + std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(started).count());
   Summary summary{.user_prefix = run_id + "-", .topic = flags.topic};
 
+  const ImpressionIds ids(flags.signing_keys);
   const auto checker = make_checker(flags);
   std::optional<MetricsEndpoint> endpoint;
   if (flags.metrics_port > 0) endpoint.emplace(*checker, flags.metrics_port);
@@ -173,8 +179,9 @@ int run(const Flags& flags) {
   }
   const auto traffic = make_traffic(flags, summary.user_prefix, *checker->rules());
   LiveCounters counters;
-  Server server({*checker, producer, *traffic, counters, flags.note_shown}, run_id);
-  PropagationProbe probe(*checker, producer, counters, {summary.user_prefix, flags.probe_campaign});
+  Server server({*checker, producer, *traffic, counters, ids, flags.note_shown}, run_id);
+  PropagationProbe probe(*checker, producer, counters, ids,
+                         {summary.user_prefix, flags.probe_campaign});
   LiveView view(counters, stdout);
 
   const auto begin = steady_clock::now();

@@ -23,10 +23,12 @@ void PropagationProbe::probe(const std::string& user, const std::atomic<bool>& s
   const auto begin = steady_clock::now();
   const auto shown_at =
       std::chrono::time_point_cast<std::chrono::milliseconds>(std::chrono::system_clock::now());
+  const auto id = ids_.make({.user_id = user, .campaign_id = options_.campaign}, shown_at, user);
+  if (!id) return;
   if (!producer_.publish({.user = user,
                           .campaign = options_.campaign,
                           .creative = {},
-                          .id = user,
+                          .id = *id,
                           .at = shown_at})) {
     return;
   }

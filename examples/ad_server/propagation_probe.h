@@ -5,6 +5,7 @@
 
 #include <fcap/checker.h>
 
+#include "impression_ids.h"
 #include "impression_producer.h"
 #include "live_counters.h"
 
@@ -22,8 +23,12 @@ class PropagationProbe {
   };
 
   PropagationProbe(fcap::Checker& checker, ImpressionProducer& producer, LiveCounters& counters,
-                   Options options)
-      : checker_(checker), producer_(producer), counters_(counters), options_(std::move(options)) {}
+                   const ImpressionIds& ids, Options options)
+      : checker_(checker),
+        producer_(producer),
+        counters_(counters),
+        ids_(ids),
+        options_(std::move(options)) {}
 
   /// About ten probes a second until `stop` is set.
   void run(const std::atomic<bool>& stop);
@@ -34,6 +39,7 @@ class PropagationProbe {
   fcap::Checker& checker_;
   ImpressionProducer& producer_;
   LiveCounters& counters_;
+  const ImpressionIds& ids_;
   Options options_;
 };
 

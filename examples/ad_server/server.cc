@@ -25,7 +25,7 @@ void Server::serve(std::size_t worker, const std::atomic<bool>& stop) {
   }
 }
 
-void Server::answer(const AdRequest& request, const std::string& impression_id) {
+void Server::answer(const AdRequest& request, const std::string& plain_id) {
   std::vector<fcap::Candidate> candidates;
   candidates.reserve(request.offers.size());
   for (const AdOffer& offer : request.offers)
@@ -52,9 +52,16 @@ void Server::answer(const AdRequest& request, const std::string& impression_id) 
   if (chosen == nullptr) return;  // every ad is capped: a house ad, say, which has no cap
 
   const fcap::Instant at = request.at.value_or(now());
+  const auto impression_id = parts_.ids.make(
+      {.user_id = request.user, .campaign_id = chosen->campaign, .creative_id = chosen->creative},
+      at, plain_id);
+  if (!impression_id) {  // it would not be counted
+    counters.not_published.fetch_add(1, std::memory_order_relaxed);
+    return;
+  }
   // Counts for our own next check at once, not only when it has come back through Kafka.
   if (parts_.note_shown) {
-    parts_.checker.note_shown(request.user, {chosen->campaign, chosen->creative}, impression_id,
+    parts_.checker.note_shown(request.user, {chosen->campaign, chosen->creative}, *impression_id,
                               at);
   }
   const bool unread = result.reason != fcap::Reason::kPassed;
@@ -62,13 +69,13 @@ void Server::answer(const AdRequest& request, const std::string& impression_id) 
       parts_.producer.publish({.user = request.user,
                                .campaign = chosen->campaign,
                                .creative = chosen->creative,
-                               .id = impression_id,
+                               .id = *impression_id,
                                .at = at,
                                .reason = unread ? to_string(result.reason) : std::string_view()});
   // Otherwise the user would be capped for an impression that nobody has heard of.
   if (!published && parts_.note_shown) {
     parts_.checker.take_back_shown(request.user, {chosen->campaign, chosen->creative},
-                                   impression_id);
+                                   *impression_id);
   }
   (published ? counters.shown : counters.not_published).fetch_add(1, std::memory_order_relaxed);
   if (published && unread) {

@@ -6,6 +6,7 @@
 
 #include <fcap/checker.h>
 
+#include "impression_ids.h"
 #include "impression_producer.h"
 #include "live_counters.h"
 #include "traffic.h"
@@ -21,6 +22,7 @@ class Server {
     ImpressionProducer& producer;
     Traffic& traffic;
     LiveCounters& counters;
+    const ImpressionIds& ids;
     bool note_shown = true;
   };
 
@@ -30,7 +32,7 @@ class Server {
   void serve(std::size_t worker, const std::atomic<bool>& stop);
 
  private:
-  void answer(const AdRequest& request, const std::string& impression_id);
+  void answer(const AdRequest& request, const std::string& plain_id);
 
   Parts parts_;
   std::string run_id_;

@@ -42,7 +42,7 @@ struct RedisTls {
 enum class RedisTopology : std::uint8_t {
   kSingle,    ///< one address: the server itself
   kSentinel,  ///< the addresses of Sentinels, which know where the master is
-  kCluster,   ///< seed nodes of a cluster (not supported yet: refused with a clear status)
+  kCluster,   ///< nodes of a Redis Cluster, which tell where all others are
 };
 
 /// Whether a check may read from a replica, whose copy may lack the latest events. Verdicts given
@@ -113,9 +113,9 @@ struct RedisOptions {
 
   // --- Replicas.
 
-  /// Only with kSentinel, and not with `master_only`. One replica, chosen at random, is connected
-  /// to and asked about its state every second, as the master is, for which the account needs the
-  /// command ROLE and that on the Sentinels `sentinel|replicas`.
+  /// Not with kSingle, and not with `master_only`. One replica of each master, chosen at random, is
+  /// connected to and asked about its state every second, as the master is, for which the account
+  /// needs the command ROLE, that on the Sentinels `sentinel|replicas`, and in a cluster READONLY.
   RedisReplicaReads replica_reads = RedisReplicaReads::kNever;
   /// A replica is read only if its link to the master was up when it was last asked and it had then
   /// reached a position in the master's stream of writes that the master had at most this long ago
@@ -133,7 +133,9 @@ struct RedisOptions {
   /// are under way there. They are made when the first blocking check asks for one. 0: none; up to
   /// 64.
   std::size_t direct_connections = 2;
-  /// Operations waiting or in flight, over all threads; further ones fail at once (kOverloaded).
+  /// Operations waiting or in flight, over all threads; further ones fail at once (kOverloaded). In
+  /// a cluster one node has a quarter of them at most (a third or half where there are only three
+  /// or two), so that one which is frozen leaves the others their share.
   std::size_t queue_operations_max = 65'536;
   /// GETs that wait together go out as one MGET of up to this many keys; 1: never.
   std::size_t mget_keys_max = 16;

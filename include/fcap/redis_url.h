@@ -12,11 +12,12 @@ namespace fcap {
 ///
 ///     redis://[user[:password]@]host[:port][/database]
 ///     redis-sentinel://[user[:password]@]host[:port],host[:port]/master-name[/database][?parameters]
+///     redis-cluster://[user[:password]@]host[:port],host[:port][?parameters]
 ///
 /// The parameters are RedisOptions::replica_reads and replica_lag_max:
 /// "replica_reads=when_master_fails&replica_lag_max=10s", with never, when_master_fails or nearest.
-/// The schemes rediss:// and rediss-sentinel:// set RedisTls::enabled, which with Sentinels is for
-/// connections to them, too. User and password are those of the
+/// The schemes rediss://, rediss-sentinel:// and rediss-cluster:// set RedisTls::enabled, which
+/// with Sentinels is for connections to them, too. User and password are those of the
 /// Redis servers; the Sentinels' own are RedisOptions::sentinel_user and sentinel_password. In
 /// user, password and the master's name "%40" stands for "@", as in every URL. The default ports
 /// are 6379 and 26379. A text without "://" is an address, as in RedisOptions::addresses, with port

@@ -41,6 +41,9 @@ struct StoreOutcome {
   std::string_view text = {};
   /// A read that a replica has answered: the latest writes may be missing.
   bool stale = false;
+  /// An append in a cluster: over which connection the node that executed it has said so, as
+  /// CompareAndSet::connection_epoch names it; 0 elsewhere.
+  std::uint64_t connection_epoch = 0;
 };
 
 /// Receives one outcome. The caller owns it and keeps it alive until complete() has been called.

@@ -50,4 +50,9 @@ void BackgroundThread::wake() noexcept {
   signal_event(wake_.fd());
 }
 
+void BackgroundThread::close_descriptors() noexcept {
+  stop_.close();
+  wake_.close();
+}
+
 }  // namespace fcap::base

@@ -35,6 +35,8 @@ class BackgroundThread {
   /// Stops the thread and waits for its end; again is nothing.
   void stop() noexcept;
   void wake() noexcept;
+  /// For a forked child, where the thread does not exist.
+  void close_descriptors() noexcept;
   [[nodiscard]] LoopEvents events() const noexcept { return {stop_.fd(), wake_.fd()}; }
 
  private:

@@ -74,7 +74,8 @@ constexpr std::array kCountedMetrics = {
                   "result=\"missing\""},
     CountedMetric{"reads_total", kReadsHelp, kCount, FCAP_FIELD(reads.server_errors),
                   "result=\"server_error\""},
-    CountedMetric{"stale_reads_total", "Of these, answered by a replica.", kCount,
+    CountedMetric{"stale_reads_total",
+                  "Reads that a replica answered; they may lack the latest events.", kCount,
                   FCAP_FIELD(reads.stale)},
     CountedMetric{
         "unread_checks_total",

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -24,9 +25,17 @@ enum class Rejection : std::uint8_t {
   kBadTimestamp,
   kUnknownType,
   kTooLarge,
-  kInFuture,  ///< judged by the updater, which knows the time
-  kRefused,   ///< Redis takes nothing for this user; judged by the updater, after it was tried
+  kInFuture,          ///< judged by the updater, which knows the time
+  kSignatureMissing,  ///< these are judged by a SignatureCheck
+  kSignatureMalformed,
+  kSignatureUnknownKey,
+  kSignatureForged,
+  kSignatureForeign,
+  kSignatureKeyNotInForce,
+  kSignatureExpired,
+  kRefused,  ///< Redis takes nothing for this user; judged by the updater, after it was tried
 };
+inline constexpr std::size_t kRejections = static_cast<std::size_t>(Rejection::kRefused) + 1;
 [[nodiscard]] std::string_view to_string(Rejection reason) noexcept;
 
 /// Why decode() rejected a message.

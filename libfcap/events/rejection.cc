@@ -22,6 +22,20 @@ std::string_view to_string(Rejection reason) noexcept {
       return "too_large";
     case Rejection::kInFuture:
       return "in_future";
+    case Rejection::kSignatureMissing:
+      return "signature_missing";
+    case Rejection::kSignatureMalformed:
+      return "signature_malformed";
+    case Rejection::kSignatureUnknownKey:
+      return "signature_unknown_key";
+    case Rejection::kSignatureForged:
+      return "signature_forged";
+    case Rejection::kSignatureForeign:
+      return "signature_foreign";
+    case Rejection::kSignatureKeyNotInForce:
+      return "signature_key_not_in_force";
+    case Rejection::kSignatureExpired:
+      return "signature_expired";
     case Rejection::kRefused:
       return "refused";
   }

@@ -3,9 +3,16 @@
 #include <charconv>
 
 #include "redis/command.h"
+#include "redis/redirects.h"
 #include "redis/store_operations.h"
 
 namespace fcap::redis {
+namespace {
+
+// How often one append is repeated because its record was moved.
+constexpr int kRepeatsMax = 3;
+
+}  // namespace
 
 void AppendsOperation::begin(StoreCompletion* one, StoreListCompletion* list) {
   one_ = one;
@@ -13,6 +20,8 @@ void AppendsOperation::begin(StoreCompletion* one, StoreListCompletion* list) {
   patient = list != nullptr;
   items_.clear();
   at_ = 0;
+  appended_ = false;
+  repeats_ = 0;
   wire.clear();
   command_count = 0;
 }
@@ -24,6 +33,7 @@ void AppendsOperation::add(const Store::Append& append, std::size_t index) {
           .appended_bytes = append.bytes.size(),
           .length_bytes = 0,
           .expire_at_ms = to_ms(append.expire_at),
+          .epoch = 0,
           .key_offset = 0,
           .key_bytes = static_cast<std::uint32_t>(append.key.size()),
           .step = Step::kAppend};
@@ -35,18 +45,29 @@ void AppendsOperation::add(const Store::Append& append, std::size_t index) {
   ++command_count;
 }
 
-// `key` must not point into `to`.
-void AppendsOperation::add_expire(std::string& to, Item& item, std::string_view key,
-                                  std::string_view flag) {
+std::string_view AppendsOperation::key_of(const Item& item) const noexcept {
+  return std::string_view(appended_ ? appends_ : wire).substr(item.key_offset, item.key_bytes);
+}
+
+// What stands behind the key: "\r\n$", how many bytes there are, "\r\n", and the bytes.
+std::string_view AppendsOperation::bytes_of(const Item& item) const noexcept {
+  const std::string_view all = appended_ ? appends_ : wire;
+  const auto count_at = item.key_offset + item.key_bytes + 2;
+  return all.substr(all.find('\n', count_at) + 1, item.appended_bytes);
+}
+
+void AppendsOperation::add_next(const Item& item) {
+  ++command_count;
+  if (item.step == Step::kCheckExpiry) {
+    append_command(wire, {"PEXPIRETIME", key_of(item)});
+    return;
+  }
   char text[24];
   const auto end = std::to_chars(text, text + sizeof text, item.expire_at_ms).ptr;
-  append_word_count(to, 4);
-  append_word(to, "PEXPIREAT");
-  append_word(to, key);
-  item.key_offset = static_cast<std::uint32_t>(to.size() - key.size() - 2);
-  append_word(to, {text, static_cast<std::size_t>(end - text)});
-  append_word(to, flag);
-  ++command_count;
+  append_command(wire, {"PEXPIREAT",
+                        key_of(item),
+                        {text, static_cast<std::size_t>(end - text)},
+                        item.step == Step::kExpireNew ? "NX" : "GT"});
 }
 
 void AppendsOperation::start(std::uint16_t slot_of_all, Store::Deadline deadline_at) {
@@ -73,6 +94,7 @@ AppendsOperation::Step AppendsOperation::after_append(const Item& item) noexcept
 }
 
 void AppendsOperation::on_item_reply(Item& item, const Reply& reply) {
+  if (client_.is_cluster() && is_redirect(reply)) return repeat(item);
   if (reply.kind != Reply::Kind::kInteger) {
     const bool is_error = reply.kind == Reply::Kind::kError;
     item.step = Step::kOver;
@@ -84,33 +106,70 @@ void AppendsOperation::on_item_reply(Item& item, const Reply& reply) {
   switch (item.step) {
     case Step::kAppend:
       item.length_bytes = static_cast<std::size_t>(reply.integer);
+      item.epoch = answered_epoch;
       item.step = after_append(item);
       break;
     case Step::kExpireLater:
       item.step = expiry_set ? Step::kOver : Step::kExpireNew;
       break;
     case Step::kExpireNew:
-      item.step = expiry_set ? Step::kOver : Step::kExpireAgain;
+      item.step = expiry_set             ? Step::kOver
+                  : client_.is_cluster() ? Step::kCheckExpiry
+                                         : Step::kExpireAgain;
       break;
+    case Step::kCheckExpiry:
+      return on_expiry(item, reply.integer);
     case Step::kExpireAgain:
     case Step::kOver:
       item.step = Step::kOver;
       break;
   }
   if (item.step == Step::kOver) {
-    complete(item, {.code = StoreCode::kOk, .length_bytes = item.length_bytes});
+    complete(item, {.code = StoreCode::kOk,
+                    .length_bytes = item.length_bytes,
+                    .connection_epoch = item.epoch});
   }
 }
 
+// The record's expiry, which was there already. PEXPIRETIME gives -2 if there is no record, and -1
+// if it has no expiry.
+void AppendsOperation::on_expiry(Item& item, std::int64_t expire_at_ms) {
+  if (expire_at_ms == -2) return repeat(item);
+  if (expire_at_ms < item.expire_at_ms) {
+    item.step = expire_at_ms == -1 ? Step::kExpireNew : Step::kExpireAgain;
+    return;
+  }
+  item.step = Step::kOver;
+  complete(
+      item,
+      {.code = StoreCode::kOk, .length_bytes = item.length_bytes, .connection_epoch = item.epoch});
+}
+
+// Appends once more, by an operation of its own, whose commands are redirected one by one.
+void AppendsOperation::repeat(Item& item) {
+  item.step = Step::kOver;
+  if (repeats_ == kRepeatsMax) return complete(item, {.code = StoreCode::kUnavailable});
+  AppendsOperation* operation = pools_.appends.take();
+  if (operation == nullptr) operation = new AppendsOperation(client_, pools_);
+  operation->begin(one_, list_);
+  operation->patient = patient;
+  operation->repeats_ = repeats_ + 1;
+  operation->add({.key = key_of(item),
+                  .bytes = bytes_of(item),
+                  .expire_at = instant_from_ms(item.expire_at_ms)},
+                 item.index);
+  operation->start(slot_of(key_of(item)), deadline);
+}
+
 bool AppendsOperation::expire_the_rest() {
-  next_wire_.clear();
+  if (!appended_) appends_.swap(wire);
+  appended_ = true;
+  wire.clear();
   command_count = 0;
-  for (Item& item : items_) {
-    if (item.step == Step::kOver) continue;
-    add_expire(next_wire_, item, key_of(item), item.step == Step::kExpireNew ? "NX" : "GT");
+  for (const Item& item : items_) {
+    if (item.step != Step::kOver) add_next(item);
   }
   if (command_count == 0) return false;
-  wire.swap(next_wire_);
   at_ = 0;
   skip_over();
   client_.submit(*this);

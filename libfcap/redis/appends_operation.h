@@ -20,6 +20,11 @@ class StorePools;
 /// none; then NX follows. NX returns 0 when another writer has set one meanwhile; then GT follows
 /// once more, so that the later of the two expiries remains.
 ///
+/// In a cluster, where a key may have moved between two commands, and without its latest bytes if
+/// its master died, PEXPIRETIME takes the place of that last GT: if the record is not there, or if
+/// a command was redirected, its append is repeated on its own. A record that has an event twice
+/// means what it means with it once.
+///
 /// Used again and again with its buffers: warm, it does not allocate.
 class AppendsOperation final : public Request {
  public:
@@ -32,6 +37,7 @@ class AppendsOperation final : public Request {
   void begin(StoreCompletion* one, StoreListCompletion* list);
   void add(const Store::Append& append, std::size_t index);
   [[nodiscard]] bool full() const noexcept { return items_.size() >= kAppendsMax; }
+  /// `slot_of_all`: that of one of them; the others' go the same way.
   void start(std::uint16_t slot_of_all, Store::Deadline deadline_at);
 
   void on_reply(std::uint32_t index, const Reply& reply) noexcept override;
@@ -44,6 +50,7 @@ class AppendsOperation final : public Request {
     kExpireLater,
     kExpireNew,
     kExpireAgain,
+    kCheckExpiry,
     kOver,
   };
   static constexpr std::size_t kNothing = SIZE_MAX;
@@ -53,17 +60,19 @@ class AppendsOperation final : public Request {
     std::size_t appended_bytes;
     std::size_t length_bytes;  // afterwards
     std::int64_t expire_at_ms;
-    std::uint32_t key_offset;  // in wire
+    std::uint64_t epoch;       // StoreOutcome::connection_epoch
+    std::uint32_t key_offset;  // in the wire of the appends
     std::uint32_t key_bytes;
     Step step;
   };
 
-  [[nodiscard]] std::string_view key_of(const Item& item) const noexcept {
-    return std::string_view(wire).substr(item.key_offset, item.key_bytes);
-  }
-  void add_expire(std::string& to, Item& item, std::string_view key, std::string_view flag);
+  [[nodiscard]] std::string_view key_of(const Item& item) const noexcept;
+  [[nodiscard]] std::string_view bytes_of(const Item& item) const noexcept;
+  void add_next(const Item& item);
   [[nodiscard]] static Step after_append(const Item& item) noexcept;
   void on_item_reply(Item& item, const Reply& reply);
+  void on_expiry(Item& item, std::int64_t expire_at_ms);
+  void repeat(Item& item);
   void skip_over() noexcept;
   bool expire_the_rest();
   void complete(Item& item, const StoreOutcome& outcome) noexcept;
@@ -74,7 +83,9 @@ class AppendsOperation final : public Request {
   StoreListCompletion* list_ = nullptr;
   std::vector<Item> items_;
   std::size_t at_ = 0;  // the item that the next reply is for
-  std::string next_wire_;
+  bool appended_ = false;
+  std::string appends_;  // the wire of the appends, once they have been answered
+  int repeats_ = 0;
 };
 
 }  // namespace fcap::redis

@@ -5,6 +5,7 @@
 
 #include <unistd.h>
 
+#include "redis/cluster_client.h"
 #include "redis/direct_connections.h"
 #include "redis/io_thread.h"
 #include "redis/redis_options_check.h"
@@ -24,9 +25,12 @@ class Client::Impl {
       address = {};
       address.text = shared_.options.sentinel_master;
       make_sentinels(std::move(addresses));
+    } else if (shared_.options.topology == RedisTopology::kCluster) {
+      cluster_ =
+          std::make_unique<ClusterClient>(shared_, resolver_, threads_, std::move(addresses));
     }
     for (std::size_t i = 0; i < shared_.options.io_threads; ++i) {
-      auto made = IoThread::create(shared_, resolver_, address);
+      auto made = IoThread::create(shared_, resolver_, address, i == 0);
       if (!made.ok()) return made.status();
       threads_.push_back(std::move(made).value());
     }
@@ -35,6 +39,9 @@ class Client::Impl {
     if (!read.ok()) return read;
     if (sentinels_ != nullptr) {
       if (Status started = sentinels_->start(); !started.ok()) return started;
+    }
+    if (cluster_ != nullptr) {
+      if (Status started = cluster_->start(); !started.ok()) return started;
     }
     for (std::size_t i = 0; i < threads_.size(); ++i) {
       if (Status started = threads_[i]->start(i); !started.ok()) return started;
@@ -49,17 +56,20 @@ class Client::Impl {
     for (auto& thread : threads_) thread->join();
     // A callback on one thread may have submitted to another that had ended already.
     for (auto& thread : threads_) thread->drain();
+    if (cluster_ != nullptr) cluster_->stop();
   }
 
   void close_descriptors() noexcept {
     if (sentinels_ != nullptr) sentinels_->close_descriptors();
+    if (cluster_ != nullptr) cluster_->close_descriptors();
     for (auto& thread : threads_) thread->close_descriptors();
   }
 
   void submit(Request& request) noexcept {
     // By slot, so that requests about one key keep their order.
     IoThread& thread = *threads_[request.slot % threads_.size()];
-    const Link& link = thread.link(request.slot);
+    if (cluster_ != nullptr) return cluster_->submit(thread, request);
+    const Link& link = thread.link();
     const auto refusal = link.refusal();
     if (refusal && !(request.may_be_stale && link.reads_replica())) {
       request.on_done(*refusal);
@@ -76,7 +86,8 @@ class Client::Impl {
 
   bool read(std::string_view key, std::chrono::steady_clock::time_point deadline,
             StoreCompletion& done) noexcept {
-    const Link& link = threads_.front()->link(0);
+    if (cluster_ != nullptr) return cluster_->read(key, deadline, done);
+    const Link& link = threads_.front()->link();
     // With several under way, the I/O thread is awake, and gathers them into fewer commands.
     const std::size_t others = shared_.operations.load(std::memory_order_relaxed);
     return link.direct() != nullptr && others < shared_.options.direct_connections &&
@@ -88,6 +99,7 @@ class Client::Impl {
   }
 
   [[nodiscard]] std::size_t lanes() const noexcept { return threads_.size(); }
+  [[nodiscard]] ClusterClient* cluster() const noexcept { return cluster_.get(); }
   [[nodiscard]] std::size_t operations_max() const noexcept {
     return shared_.options.queue_operations_max;
   }
@@ -97,7 +109,11 @@ class Client::Impl {
   [[nodiscard]] std::uint64_t epoch() const noexcept {
     return shared_.epoch.load(std::memory_order_acquire);
   }
+  [[nodiscard]] std::uint64_t epoch(std::uint16_t slot) const noexcept {
+    return cluster_ != nullptr ? cluster_->epoch(slot) : epoch();
+  }
   [[nodiscard]] bool connected() const noexcept {
+    if (cluster_ != nullptr) return cluster_->connected();
     return shared_.links_ready.load(std::memory_order_relaxed) == threads_.size();
   }
   [[nodiscard]] std::string last_error() const {
@@ -135,7 +151,7 @@ class Client::Impl {
       health.more.emplace_back("sentinel", sentinels_->sentinel_text());
     }
     if (may_read_replicas()) {
-      health.more.emplace_back("replica", shared_.replica_text);
+      if (cluster_ == nullptr) health.more.emplace_back("replica", shared_.replica_text);
       health.more.emplace_back("replica_reads", std::to_string(value(shared_.replica_reads)));
     }
     if (const auto tls = shared_.credentials.current().tls) {
@@ -143,7 +159,9 @@ class Client::Impl {
       health.more.emplace_back("tls_resumed", std::to_string(tls->resumed()));
     }
     health.more.emplace_back("own_stalls", std::to_string(value(shared_.own_stalls)));
-    if (const DirectConnections* const direct = threads_.front()->link(0).direct()) {
+    if (cluster_ != nullptr) {
+      cluster_->add_health(health);
+    } else if (const DirectConnections* const direct = threads_.front()->link().direct()) {
       health.more.emplace_back("direct_reads", std::to_string(direct->reads()));
     }
     return health;
@@ -195,6 +213,7 @@ class Client::Impl {
   std::vector<std::shared_ptr<void>> kept_;  // guarded by kept_mutex_; destroyed last
   const pid_t owner_ = getpid();
   SharedState shared_;
+  std::unique_ptr<ClusterClient> cluster_;  // null with other topologies; the links use it
   // Declared before those whose callbacks use the links, so that these are destroyed first.
   std::vector<std::unique_ptr<IoThread>> threads_;
   Resolver resolver_;
@@ -242,6 +261,14 @@ std::size_t Client::lanes() const noexcept {
   return impl_->lanes();
 }
 
+bool Client::is_cluster() const noexcept {
+  return impl_->cluster() != nullptr;
+}
+
+std::size_t Client::way_of(std::uint16_t slot) const noexcept {
+  return impl_->cluster()->way_of(slot);
+}
+
 bool Client::may_read_replicas() const noexcept {
   return impl_->may_read_replicas();
 }
@@ -252,6 +279,14 @@ std::size_t Client::operations_max() const noexcept {
 
 std::uint64_t Client::connection_epoch() const noexcept {
   return impl_->epoch();
+}
+
+std::uint64_t Client::connection_epoch(std::uint16_t slot) const noexcept {
+  return impl_->epoch(slot);
+}
+
+std::vector<ClusterShard> Client::shards() const {
+  return impl_->cluster() != nullptr ? impl_->cluster()->shards() : std::vector<ClusterShard>{};
 }
 
 bool Client::connected() const noexcept {

@@ -8,10 +8,12 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <fcap/redis_options.h>
 #include <fcap/status.h>
 
+#include "redis/cluster_shape.h"
 #include "redis/reply.h"
 
 namespace fcap::redis {
@@ -46,7 +48,7 @@ class Request {
   std::string wire;
   Form form = Form::kCommands;
   std::uint32_t command_count = 1;  ///< how many commands `wire` holds, at least 1
-  std::uint16_t slot = 0;           ///< the slot of their key
+  std::uint16_t slot = 0;           ///< the slot of their key, below 16384
   std::chrono::steady_clock::time_point deadline;
   /// Whether the deadline means "no progress": while the server answers others on the connection,
   /// the request waits on (Pipeline::kPatience).
@@ -54,9 +56,17 @@ class Request {
   /// Whether it may go to a replica: for reads whose callers are told that.
   bool may_be_stale = false;
   bool by_replica = false;  ///< the client's own: it went to one
-  /// If set, the request is sent only while connection_epoch() is this, and otherwise refused with
-  /// kUnavailable.
+  /// If set, the request is sent only while connection_epoch(slot) is this, and otherwise refused
+  /// with kUnavailable; a redirect to another node is such a refusal.
   std::optional<std::uint64_t> epoch;
+
+  // The client's own, of a cluster: to which node it goes, whether after ASKING, and how often it
+  // was redirected.
+  std::uint16_t node = 0;
+  bool asking = false;
+  std::uint8_t hops = 0;
+  /// In a cluster, during on_reply(): connection_epoch() of the node that has answered.
+  std::uint64_t answered_epoch = 0;
 
   /// One call per command, in order; error replies included.
   virtual void on_reply(std::uint32_t index, const Reply& reply) noexcept = 0;
@@ -70,13 +80,27 @@ class Request {
   ~Request() = default;
 };
 
+/// A shard of a cluster, for those who keep something per shard.
+struct ClusterShard {
+  std::string id;       ///< its master's
+  std::string address;  ///< its master's
+  std::vector<SlotRange> slots;
+  /// As Client::connection_epoch() of its slots; 0: never connected.
+  std::uint64_t connection_epoch = 0;
+};
+
 /// Shared, pipelined connections to Redis. Replies are matched to requests by order; a request past
 /// its deadline is finished with kTimeout and leaves a tombstone that swallows its late replies.
 ///
 /// Thread safety: submit() from any thread, including from on_reply() and on_done(), which are
 /// called on an I/O thread (or, where a request is refused at once, within submit()). Requests of
-/// one slot submitted by one thread are executed in that order. Must not be destroyed by a
-/// callback.
+/// one slot submitted by one thread are executed in that order, except in a cluster that moves the
+/// slot meanwhile: a request that is redirected may come after a later one that was not. Must not
+/// be destroyed by a callback.
+///
+/// In a cluster a request of one command goes wherever redirects lead it, within its deadline. Of
+/// one with several commands each may be answered with an error that is a redirect (is_redirect());
+/// the slot map is right by then, and the command can be submitted again, on its own.
 ///
 /// After fork() a child must not submit; it may destroy the client, which closes the child's copies
 /// of the descriptors and does not affect the parent.
@@ -96,8 +120,14 @@ class Client {
   void stop_reads() noexcept;
 
   /// How many connections there are to each node. A request goes to one of them by the slot of its
-  /// key; keys whose slots are equal modulo this number may share a request.
+  /// key; keys whose slots are equal modulo this number may share a request, in a cluster only if
+  /// they are also of one node.
   [[nodiscard]] std::size_t lanes() const noexcept;
+  [[nodiscard]] bool is_cluster() const noexcept;
+  /// Whether it matters what the slot of a request is.
+  [[nodiscard]] bool goes_by_slot() const noexcept { return is_cluster() || lanes() > 1; }
+  /// In a cluster: keys whose slots give the same number may share a request.
+  [[nodiscard]] std::size_t way_of(std::uint16_t slot) const noexcept;
 
   /// Whether the option replica_reads allows Request::may_be_stale.
   [[nodiscard]] bool may_read_replicas() const noexcept;
@@ -108,6 +138,13 @@ class Client {
   /// Grows by one with each connection made and each one lost: a writer that sees the same value
   /// before and after knows that nothing was reconnected in between.
   [[nodiscard]] std::uint64_t connection_epoch() const noexcept;
+  /// The same of the connections to the node that serves a slot: a value that no other node ever
+  /// has, so that it also shows whether another node serves the slot now. Topologies other than a
+  /// cluster: connection_epoch().
+  [[nodiscard]] std::uint64_t connection_epoch(std::uint16_t slot) const noexcept;
+  /// The shards of a cluster as the latest slot map has them; none with other topologies, and
+  /// before the first map.
+  [[nodiscard]] std::vector<ClusterShard> shards() const;
   /// Whether every I/O thread has a ready connection to each node.
   [[nodiscard]] bool connected() const noexcept;
   /// Why the latest connection or attempt failed, for people; empty while that is connected().

@@ -71,10 +71,11 @@ bool DirectConnection::read(std::string_view key, TimePoint deadline,
     shared_.timeouts.fetch_add(1, std::memory_order_relaxed);
     returned_.late = true;
   }
-  give_back(outcome == Outcome::kAnswered && !returned_.broken && returned_.error.empty());
+  const bool answered = outcome == Outcome::kAnswered || outcome == Outcome::kRedirected;
+  give_back(answered && !returned_.broken && returned_.error.empty());
   if (outcome == Outcome::kLate) done.complete({.code = StoreCode::kTimeout});
   errno = error;
-  return outcome != Outcome::kNone;
+  return outcome == Outcome::kAnswered || outcome == Outcome::kLate;
 }
 
 // Sets `outcome` as soon as it is certain, because memory may be missing later.
@@ -82,7 +83,11 @@ void DirectConnection::exchange(std::string_view key, TimePoint deadline, StoreC
                                 Outcome& outcome) {
   bool asked = false;
   const auto on_reply = [&](const Reply& reply) {
-    if (!asked || outcome == Outcome::kAnswered) return false;
+    if (!asked || outcome != Outcome::kNone) return false;
+    if (shared_.cluster != nullptr && is_redirect(reply)) {
+      outcome = Outcome::kRedirected;
+      return true;
+    }
     complete_get(reply, done);
     outcome = Outcome::kAnswered;
     if (reply.kind != Reply::Kind::kError) return true;

@@ -85,7 +85,8 @@ class alignas(64) DirectConnection final : public EventHandler {
     std::string error;    ///< an error reply's text
   };
 
-  enum class Outcome : std::uint8_t { kNone, kAnswered, kLate };
+  /// kRedirected: another node has the record, and the caller goes the usual way.
+  enum class Outcome : std::uint8_t { kNone, kAnswered, kRedirected, kLate };
   void exchange(std::string_view key, TimePoint deadline, StoreCompletion& done, Outcome& outcome);
   void give_back(bool as_it_was) noexcept;
 

@@ -21,7 +21,7 @@ using Clock = std::chrono::steady_clock;
 }  // namespace
 
 Result<std::unique_ptr<IoThread>> IoThread::create(SharedState& shared, Resolver& resolver,
-                                                   const Address& address) {
+                                                   const Address& address, bool looks) {
   const int epoll_fd = epoll_create1(EPOLL_CLOEXEC);
   const int event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   // Edge-triggered, so that the counter never needs to be read.
@@ -33,15 +33,14 @@ Result<std::unique_ptr<IoThread>> IoThread::create(SharedState& shared, Resolver
     if (event_fd >= 0) ::close(event_fd);
     return Status::error(StatusCode::kInternal, "cannot create an epoll descriptor: " + why, true);
   }
-  return std::unique_ptr<IoThread>(new IoThread(shared, resolver, address, epoll_fd, event_fd));
+  std::unique_ptr<IoThread> thread(new IoThread(shared, epoll_fd, event_fd));
+  if (shared.cluster != nullptr) {
+    thread->links_ = std::make_unique<ClusterLinks>(shared, *thread, resolver, looks);
+  } else {
+    thread->link_.emplace(shared, *thread, resolver, address);
+  }
+  return thread;
 }
-
-IoThread::IoThread(SharedState& shared, Resolver& resolver, const Address& address, int epoll_fd,
-                   int event_fd)
-    : shared_(shared),
-      epoll_fd_(epoll_fd),
-      event_fd_(event_fd),
-      link_(shared, *this, resolver, address) {}
 
 IoThread::~IoThread() {
   close_descriptors();
@@ -60,12 +59,17 @@ void IoThread::join() {
 }
 
 void IoThread::drain() {
+  shut_down();
+}
+
+void IoThread::shut_down() {
   take_submitted(Clock::now());
-  link_.shut_down();
+  with_links([](auto& links) { links.shut_down(); });
 }
 
 void IoThread::close_descriptors() noexcept {
-  link_.close_descriptor();
+  if (links_) links_->close_descriptors();
+  if (link_) link_->close_descriptor();
   if (event_fd_ >= 0) ::close(std::exchange(event_fd_, -1));
   if (epoll_fd_ >= 0) ::close(std::exchange(epoll_fd_, -1));
 }
@@ -98,15 +102,14 @@ void IoThread::unwatch(int fd) {
 }
 
 void IoThread::run() {
-  link_.start(Clock::now());
+  if (link_) link_->start(Clock::now());
   while (!shared_.stopping.load(std::memory_order_acquire)) {
     const auto now = Clock::now();
     take_submitted(now);
-    link_.service(now);
+    with_links([now](auto& links) { links.service(now); });
     wait_for_events();
   }
-  take_submitted(Clock::now());
-  link_.shut_down();
+  shut_down();
 }
 
 void IoThread::take_submitted(Link::TimePoint now) {
@@ -114,7 +117,7 @@ void IoThread::take_submitted(Link::TimePoint now) {
   while (request != nullptr) {
     // Read first: the request may be gone once it is finished.
     Request* const next = SubmissionQueue::next(*request);
-    link(request->slot).admit(*request, now);
+    with_links([&](auto& links) { links.admit(*request, now); });
     request = next;
   }
 }
@@ -122,12 +125,13 @@ void IoThread::take_submitted(Link::TimePoint now) {
 void IoThread::wait_for_events() {
   std::array<epoll_event, kEventsMax> events;
   const bool sleeps = queue_.try_sleep();
-  const auto until = sleeps ? link_.next_time() : Link::TimePoint::min();
+  const auto until =
+      sleeps ? with_links([](auto& links) { return links.next_time(); }) : Link::TimePoint::min();
   const auto asleep_at = Clock::now();
   const int count = wait(events, asleep_at, until);
   if (sleeps) queue_.awake();
   const auto now = Clock::now();
-  link_.woke(asleep_at, until, now);
+  with_links([&](auto& links) { links.woke(asleep_at, until, now); });
   for (int i = 0; i < count; ++i) {
     const epoll_event& event = events[static_cast<std::size_t>(i)];
     if (event.data.ptr == nullptr) continue;

@@ -4,11 +4,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <thread>
 
 #include <sys/epoll.h>
 
+#include "redis/cluster_links.h"
 #include "redis/link.h"
 #include "redis/submission_queue.h"
 
@@ -18,8 +20,10 @@ namespace fcap::redis {
 /// in epoll when there is nothing to do. Only then does it need to be woken.
 class IoThread final : public Poller {
  public:
+  /// `looks`: whether it is the one of all threads that queries the nodes of a cluster. The address
+  /// is that of topologies other than a cluster.
   static Result<std::unique_ptr<IoThread>> create(SharedState& shared, Resolver& resolver,
-                                                  const Address& address);
+                                                  const Address& address, bool looks);
   ~IoThread();
   IoThread(const IoThread&) = delete;
   IoThread& operator=(const IoThread&) = delete;
@@ -32,9 +36,10 @@ class IoThread final : public Poller {
   /// For a forked child, where the thread does not exist.
   void close_descriptors() noexcept;
 
-  /// The link that serves a slot. As long as clusters are not supported, there is one node and
-  /// hence one link.
-  [[nodiscard]] Link& link(std::uint16_t /*slot*/) noexcept { return link_; }
+  /// The only link, with topologies other than a cluster.
+  [[nodiscard]] Link& link() noexcept { return *link_; }
+  /// The links of a cluster.
+  [[nodiscard]] ClusterLinks& links() noexcept { return *links_; }
 
   /// From any thread.
   void push(Request& request) noexcept {
@@ -47,8 +52,13 @@ class IoThread final : public Poller {
   void take_submitted(Link::TimePoint now) override;
 
  private:
-  IoThread(SharedState& shared, Resolver& resolver, const Address& address, int epoll_fd,
-           int event_fd);
+  IoThread(SharedState& shared, int epoll_fd, int event_fd)
+      : shared_(shared), epoll_fd_(epoll_fd), event_fd_(event_fd) {}
+  void shut_down();
+  template <typename Do>
+  decltype(auto) with_links(Do&& act) {
+    return links_ ? act(*links_) : act(*link_);
+  }
   void run();
   void set_events(int fd, std::uint32_t events, EventHandler& handler);
   void wait_for_events();
@@ -61,7 +71,8 @@ class IoThread final : public Poller {
   int event_fd_;
   bool has_pwait2_ = true;
   SubmissionQueue queue_;
-  Link link_;
+  std::optional<Link> link_;
+  std::unique_ptr<ClusterLinks> links_;
   std::thread thread_;
 };
 

@@ -25,13 +25,21 @@ base::Jitter make_jitter(const void* link) {
 }  // namespace
 
 Link::Link(SharedState& shared, Poller& poller, Resolver& resolver, const Address& address)
+    : Link(shared, poller, resolver, address, Membership{}) {}
+
+Link::Link(SharedState& shared, Poller& poller, Resolver& resolver, const Address& address,
+           const Membership& member)
     : shared_(shared),
       poller_(poller),
       resolver_(resolver),
       address_(address),
+      member_(member),
+      node_(member.links != nullptr ? &shared.cluster->node(member.node) : nullptr),
       place_(address.text),
       jitter_(make_jitter(this)),
-      looks_(shared.links_made.fetch_add(1, std::memory_order_relaxed) == 0),
+      looks_(member.links != nullptr
+                 ? member.looks
+                 : shared.links_made.fetch_add(1, std::memory_order_relaxed) == 0),
       allowance_(kProbeTimeMax),
       backoff_(shared.options.reconnect_backoff_min, shared.options.reconnect_backoff_max,
                make_jitter(this)),
@@ -39,13 +47,21 @@ Link::Link(SharedState& shared, Poller& poller, Resolver& resolver, const Addres
                 shared.options.breaker_backoff_min, shared.options.breaker_backoff_max},
                make_jitter(&breaker_)),
       connection_(shared.options.value_bytes_max),
-      pipeline_({.mget_keys_max = shared.options.mget_keys_max}, shared.operations),
+      // Users that wait together are of one slot by chance only.
+      pipeline_({.mget_keys_max = node_ != nullptr ? 1 : shared.options.mget_keys_max},
+                shared.operations,
+                node_ != nullptr ? Pipeline::Cluster{.node_operations = &node_->operations,
+                                                     .epoch = &node_->epoch,
+                                                     .redirects = this}
+                                 : Pipeline::Cluster{}),
       direct_(looks_ && shared.options.direct_connections != 0
                   ? std::make_unique<DirectConnections>(shared, poller, address_, jitter_)
                   : nullptr),
       replica_(
           shared.options.replica_reads != RedisReplicaReads::kNever
-              ? std::make_unique<ReplicaLink>(shared, poller, place_, looks_, make_jitter(this))
+              ? std::make_unique<ReplicaLink>(
+                    shared, poller, place_, looks_, make_jitter(this),
+                    ReplicaLink::InCluster{.node = node_, .master = &address_, .redirects = this})
               : nullptr) {
   probe_.ask(OwnRequest::Question::kOther, {"PING"}, "PING");
 }
@@ -70,6 +86,9 @@ bool Link::reads_replica() const noexcept {
 }
 
 void Link::start(TimePoint now) {
+  active_ = true;
+  admitted_at_ = now;
+  stalls_ = {};
   begin_attempt(now);
 }
 
@@ -81,22 +100,23 @@ void Link::admit(Request& request, TimePoint now) {
   if (!ended && request.deadline <= now && !request.patient) ended = TransportCode::kTimeout;
   // Waiting requests are abandoned with their connection, so this holds until the request is sent.
   // A link that is not connected yet would send it to an unknown server.
-  if (!ended && request.epoch &&
-      (state_ != State::kReady ||
-       *request.epoch != shared_.epoch.load(std::memory_order_acquire))) {
+  if (!ended && request.epoch && (state_ != State::kReady || *request.epoch != epoch())) {
     ended = TransportCode::kUnavailable;
   }
   if (ended) {
     shared_.operations.fetch_sub(1, std::memory_order_relaxed);
+    if (node_ != nullptr) node_->operations.fetch_sub(1, std::memory_order_relaxed);
     request.on_done(*ended);
     return;
   }
+  if (node_ != nullptr) admitted_at_ = now;
   allowance_ =
       std::clamp<base::Backoff::Duration>(request.deadline - now, kProbeTimeMin, kProbeTimeMax);
   pipeline_.add(request, now);
 }
 
 void Link::service(TimePoint now) {
+  if (!active_) return serve_direct(now);
   if (has_resolved_.load(std::memory_order_acquire)) take_resolved(now);
   if (state_ == State::kResting && now >= state_until_) begin_attempt(now);
   if (state_ == State::kConnecting && now >= state_until_) {
@@ -113,6 +133,7 @@ void Link::service(TimePoint now) {
 }
 
 Link::TimePoint Link::next_time() const noexcept {
+  if (!active_) return direct_ ? direct_->next_time() : TimePoint::max();
   TimePoint next = std::min(pipeline_.next_deadline(), TimePoint::max());
   if (state_ == State::kResting || state_ == State::kConnecting)
     next = std::min(next, state_until_);
@@ -130,6 +151,7 @@ Link::TimePoint Link::next_time() const noexcept {
 }
 
 void Link::shut_down() {
+  active_ = false;
   if (replica_) replica_->shut_down();
   close_connection();
   if (direct_) direct_->shut_down(std::chrono::steady_clock::now());
@@ -202,7 +224,7 @@ void Link::try_next_endpoint(TimePoint now, std::string last_failure) {
 }
 
 void Link::fail_attempt(const std::string& why, TimePoint now) {
-  doubt_master();
+  doubt_server();
   rest(now);
   report(LogLevel::kWarning, "cannot connect: " + why);
   note_failures(1, now);
@@ -215,6 +237,7 @@ void Link::lose(const std::string& why, TimePoint now) {
   close_connection();
   rest(now);
   update_gate();
+  if (node_ != nullptr) doubt_server();
   report(LogLevel::kWarning, "connection lost: " + why);
   const std::size_t unfinished = pipeline_.abandon_sent(TransportCode::kUnavailable);
   shared_.reconnects.fetch_add(1, std::memory_order_relaxed);
@@ -237,9 +260,7 @@ void Link::fail_connection(const std::string& why, TimePoint now) {
 
 void Link::rest(TimePoint now) {
   first_attempt_ = false;
-  if (renewal_ == Renewal::kConnecting) {
-    shared_.links_ready.fetch_sub(1, std::memory_order_relaxed);
-  }
+  if (renewal_ == Renewal::kConnecting) count_ready(false);
   renewal_ = Renewal::kNone;
   state_ = State::kResting;
   state_until_ = now + backoff_.next();
@@ -251,10 +272,8 @@ void Link::close_connection() {
   connection_.close();
   if (state_ != State::kReady) return;
   // A link that is being renewed counts as ready, because it still accepts requests.
-  if (renewal_ != Renewal::kConnecting) {
-    shared_.links_ready.fetch_sub(1, std::memory_order_relaxed);
-  }
-  shared_.epoch.fetch_add(1, std::memory_order_release);
+  if (renewal_ != Renewal::kConnecting) count_ready(false);
+  advance_epoch();
   if (direct_) direct_->on_link_gone(std::chrono::steady_clock::now());
 }
 
@@ -305,7 +324,10 @@ bool Link::after_replies(TimePoint now) {
     breaker_.on_success(answered, now);
     update_gate();
   }
-  note_failures(pipeline_.take_refusals(), now);
+  if (const std::size_t refusals = pipeline_.take_refusals(); refusals != 0) {
+    note_failures(refusals, now);
+    if (node_ != nullptr) doubt_server();
+  }
   if (const std::size_t errors = pipeline_.take_errors(); errors != 0) {
     shared_.server_errors.fetch_add(errors, std::memory_order_relaxed);
     const std::string text = "the server answers with an error: " + pipeline_.last_error();
@@ -463,7 +485,7 @@ void Link::update_gate() {
 // Reconnecting continues for as long as the server is unavailable, and would log the same again and
 // again.
 void Link::report(LogLevel level, const std::string& text) {
-  if (level == LogLevel::kWarning) shared_.set_last_error(place_ + ": " + text);
+  if (level == LogLevel::kWarning) shared_.set_last_error(place_ + ": " + text, this);
   shared_.log_thinned(level, "redis " + place_ + ": " + text);
 }
 

@@ -14,6 +14,7 @@
 
 #include "base/backoff.h"
 #include "redis/breaker.h"
+#include "redis/cluster_state.h"
 #include "redis/connection.h"
 #include "redis/pipeline.h"
 #include "redis/poller.h"
@@ -23,31 +24,48 @@
 
 namespace fcap::redis {
 
+class ClusterLinks;
 class DirectConnections;
 class ReplicaLink;
 
 /// One I/O thread's connection to one node: re-establishes it when it is lost, and decides whether
 /// requests are accepted.
 ///
-/// Thread safety: refusal(), reads_replica() and direct() from any thread; all else on the I/O
-/// thread (shut_down() also after it).
-class Link final : public EventHandler {
+/// Thread safety: refusal(), is_ready(), reads_replica() and direct() from any thread; all else on
+/// the I/O thread (shut_down() also after it).
+class Link final : public EventHandler, private Redirects {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
 
+  /// Of a link to a node of a cluster.
+  struct Membership {
+    ClusterLinks* links = nullptr;  ///< its thread's; null: there is no cluster
+    NodeIndex node = 0;
+    bool looks = false;  ///< whether it is the one of all threads' that queries the node
+  };
+
   Link(SharedState& shared, Poller& poller, Resolver& resolver, const Address& address);
+  Link(SharedState& shared, Poller& poller, Resolver& resolver, const Address& address,
+       const Membership& member);
   ~Link();
   Link(const Link&) = delete;
   Link& operator=(const Link&) = delete;
 
   /// Why a request would be refused now.
   [[nodiscard]] std::optional<TransportCode> refusal() const noexcept;
+  /// Whether it is connected; one whose connection is being renewed is.
+  [[nodiscard]] bool is_ready() const noexcept { return ready_.load(std::memory_order_relaxed); }
   /// Whether reads that may be stale go to a replica now.
   [[nodiscard]] bool reads_replica() const noexcept;
   /// Null: not this link's.
   [[nodiscard]] DirectConnections* direct() const noexcept { return direct_.get(); }
 
   void start(TimePoint now);
+  /// Whether it was started and has not been retired since.
+  [[nodiscard]] bool is_active() const noexcept { return active_; }
+  /// Closes the connection until the next start(), if nothing is under way and the last request
+  /// came at least `idle_min` ago; otherwise does nothing and gives false.
+  [[nodiscard]] bool retire(TimePoint now, std::chrono::seconds idle_min);
   void admit(Request& request, TimePoint now);
   /// Does what is due and sends waiting requests.
   void service(TimePoint now);
@@ -107,6 +125,12 @@ class Link final : public EventHandler {
     std::vector<Asked> asked_;
   };
 
+  void redirect(Request* request, std::string_view error) override;
+  void count_ready(bool ready) noexcept;
+  void advance_epoch() noexcept;
+  [[nodiscard]] std::uint64_t epoch() const noexcept;
+  [[nodiscard]] bool looks_at(const std::string& key) const noexcept;
+  void take_clock();
   void begin_attempt(TimePoint now);
   void resolve();
   [[nodiscard]] Endpoints known_endpoints() const;
@@ -114,7 +138,7 @@ class Link final : public EventHandler {
                                                  const ServerFacts& facts);
   [[nodiscard]] std::string server_name() const;
   void note_peer(const Endpoint& endpoint);
-  void doubt_master();
+  void doubt_server();
   void follow_master(TimePoint now);
   void take_resolved(TimePoint now);
   void plan_renewal(TimePoint now);
@@ -157,13 +181,17 @@ class Link final : public EventHandler {
   Poller& poller_;
   Resolver& resolver_;
   const Address address_;
+  const Membership member_;
+  ClusterState::Node* const node_;  // null: there is no cluster
   // What messages call the server: the address, or with Sentinels the master's name and where it
   // is.
   std::string place_;
 
   std::atomic<Gate> gate_{Gate::kTake};
+  std::atomic<bool> ready_{false};
 
   State state_ = State::kResting;
+  bool active_ = false;
   bool first_attempt_ = true;
   bool watching_output_ = false;
   bool breaker_reported_closed_ = true;
@@ -171,6 +199,7 @@ class Link final : public EventHandler {
   TimePoint state_until_;  // of resting, connecting and greeting: the end
   TimePoint attempt_until_;
   TimePoint ready_since_;
+  TimePoint admitted_at_;  // the latest request, in a cluster
   TimePoint renew_at_ = TimePoint::max();
   TimePoint drain_until_;
   std::uint64_t credentials_generation_ = 0;  // those of the connection

@@ -110,7 +110,8 @@ void Link::greet(TimePoint now) {
 
 std::string Link::wrong_with(const SharedState& shared, const OwnRequest& greeting) {
   if (greeting.facts.role == ServerRole::kSentinel || greeting.error.empty()) {
-    const std::string unfit = greeting.facts.unfit();
+    const std::string unfit =
+        shared.cluster != nullptr ? greeting.facts.unfit_for_cluster() : greeting.facts.unfit();
     return unfit.empty() ? why_no_master(shared, greeting.facts) : unfit;
   }
   const std::string hint = greeting.error.starts_with("NOAUTH") ? " (set the option password)" : "";
@@ -128,10 +129,10 @@ void Link::on_greeted(TimePoint now) {
   breaker_.on_probe_success(now);
   const bool renewed = renewal_ == Renewal::kConnecting;
   plan_renewal(now);
-  if (!renewed) shared_.links_ready.fetch_add(1, std::memory_order_relaxed);
+  if (!renewed) count_ready(true);
   shared_.connections.fetch_add(1, std::memory_order_relaxed);
-  shared_.epoch.fetch_add(1, std::memory_order_release);
-  shared_.set_last_error({});
+  advance_epoch();
+  shared_.clear_last_error(this);
   update_gate();
   if (direct_) direct_->on_link_ready(endpoints_[endpoint_next_ - 1], server_name());
   report(LogLevel::kInfo, renewed ? "connected again" : "connected");
@@ -162,7 +163,7 @@ void Link::look(TimePoint now) {
   {
     const std::lock_guard lock(shared_.error_mutex);
     const std::string& key = shared_.config.key();
-    if (!key.empty()) look_.ask(Question::kConfig, {"GET", key});
+    if (!key.empty() && looks_at(key)) look_.ask(Question::kConfig, {"GET", key});
   }
   if (look_.wire.empty()) return;
   look_.deadline = now + kLookTime;
@@ -176,19 +177,21 @@ void Link::take_look() {
   look_.outcome = OwnRequest::Outcome::kNone;
   if (!answered) return;
   if (look_.has_role) take_role();
-  if (look_.has_time) {
-    const auto difference = look_.facts.clock_difference;
-    {
-      const std::lock_guard lock(shared_.error_mutex);
-      shared_.facts.clock_difference = difference;
-    }
-    if (difference && std::chrono::abs(*difference) > kClockDifferenceMax) {
-      shared_.log_thinned(LogLevel::kWarning, "redis " + place_ +
-                                                  ": its clock and this machine's differ by " +
-                                                  std::to_string(difference->count()) + " ms");
-    }
-  }
+  if (look_.has_time) take_clock();
   if (look_.config_kind) take_config();
+}
+
+void Link::take_clock() {
+  const auto difference = look_.facts.clock_difference;
+  {
+    const std::lock_guard lock(shared_.error_mutex);
+    shared_.take_clock(place_, difference);
+  }
+  if (difference && std::chrono::abs(*difference) > kClockDifferenceMax) {
+    shared_.log_thinned(LogLevel::kWarning, "redis " + place_ +
+                                                ": its clock and this machine's differ by " +
+                                                std::to_string(difference->count()) + " ms");
+  }
 }
 
 void Link::take_role() {
@@ -216,6 +219,7 @@ void Link::take_role() {
 
 void Link::take_config() {
   const Reply reply{*look_.config_kind, 0, look_.config_text, {}};
+  if (node_ != nullptr && is_redirect(reply)) return redirect(nullptr, reply.text);
   ConfigState state = ConfigState::kUnknown;
   std::string text;
   bool changed = false;

@@ -35,13 +35,19 @@ void Link::note_peer(const Endpoint& endpoint) {
   place_ = address_.text + " (" + peer_ + ")";
 }
 
-// What the Sentinel that named it knows may be old.
-void Link::doubt_master() {
+// What the Sentinel or the node that named it knows may be old.
+void Link::doubt_server() {
   if (shared_.sentinels != nullptr) shared_.sentinels->doubt();
+  if (node_ != nullptr) shared_.cluster->refresh_soon();
 }
 
 // Why the server that was greeted is refused although records could be read from it.
 std::string Link::why_no_master(const SharedState& shared, const ServerFacts& facts) {
+  if (shared.cluster != nullptr) {
+    if (facts.role != ServerRole::kReplica) return {};
+    return "this is a " + facts.role_text +
+           ": a failover of the cluster has begun, and the slot map is asked for again";
+  }
   const bool by_sentinels = shared.sentinels != nullptr;
   if (!by_sentinels && !shared.options.master_only) return {};
   if (facts.role == ServerRole::kReplica) {

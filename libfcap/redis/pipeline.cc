@@ -19,7 +19,17 @@ bool is_refusal(const Reply& reply) noexcept {
 }
 
 Pipeline::Pipeline(const Options& options, std::atomic<std::size_t>& operations)
-    : options_(options), operations_(operations) {}
+    : Pipeline(options, operations, Cluster{}) {}
+
+Pipeline::Pipeline(const Options& options, std::atomic<std::size_t>& operations, Cluster cluster)
+    : options_(options), operations_(operations), cluster_(cluster) {}
+
+void Pipeline::leave() noexcept {
+  operations_.fetch_sub(1, std::memory_order_relaxed);
+  if (cluster_.node_operations != nullptr) {
+    cluster_.node_operations->fetch_sub(1, std::memory_order_relaxed);
+  }
+}
 
 void Pipeline::add(Request& request, TimePoint now) {
   const bool is_fair = request.deadline - now >= kFairTime;
@@ -47,6 +57,9 @@ void Pipeline::write(std::string& wire) {
     const Entry entry = waiting_.front();
     if (entry.request == nullptr) {
       waiting_.pop_front();
+    } else if (entry.request->asking) {
+      write_asking(wire, entry);
+      waiting_.pop_front();
     } else if (entry.request->form == Request::Form::kGetKey) {
       write_gets(wire);
     } else {
@@ -55,6 +68,19 @@ void Pipeline::write(std::string& wire) {
       sent_.push_back(entry);
     }
   }
+}
+
+// A request that was redirected to a node to which its slot is still being migrated. It has one
+// command, and neither joins others nor do they join it.
+void Pipeline::write_asking(std::string& wire, Entry entry) {
+  append_command(wire, {"ASKING"});
+  if (entry.request->form == Request::Form::kGetKey) {
+    append_command(wire, {"GET", entry.request->wire});
+  } else {
+    wire.append(entry.request->wire);
+  }
+  entry.asks = true;
+  sent_.push_back(entry);
 }
 
 // The GETs at the front of the queue, as one command. Reads of one key that follow each other, as
@@ -67,7 +93,7 @@ void Pipeline::write_gets(std::string& wire) {
   while (!waiting_.empty()) {
     Entry entry = waiting_.front();
     if (entry.request != nullptr) {
-      if (entry.request->form != Request::Form::kGetKey) break;
+      if (entry.request->form != Request::Form::kGetKey || entry.request->asking) break;
       entry.joins = keys != 0 && entry.request->wire == sent_[sent_.size() - 1].request->wire;
       if (!entry.joins && keys == options_.mget_keys_max) break;
       keys += entry.joins ? 0 : 1;
@@ -91,7 +117,11 @@ bool Pipeline::on_reply(const Reply& reply) {
   if (sent_.empty()) return false;
   if (sent_.front().mget_keys > 1) return on_mget_reply(reply);
   if (!sent_.front().is_own) note_error(reply);
-  on_get_reply(reply);
+  if (sent_.front().asks) {
+    sent_.front().asks = false;
+  } else {
+    on_get_reply(reply);
+  }
   return true;
 }
 
@@ -135,10 +165,17 @@ void Pipeline::on_get_reply(const Reply& reply) {
 void Pipeline::on_entry_reply(const Reply& reply) {
   Entry& entry = sent_.front();
   Request* const request = entry.request;
+  if (cluster_.redirects != nullptr && !entry.is_own && is_redirect(reply) &&
+      take_redirect(entry, reply)) {
+    return;
+  }
+  if (request != nullptr && cluster_.epoch != nullptr) {
+    request->answered_epoch = cluster_.epoch->load(std::memory_order_acquire);
+  }
   if (request != nullptr) request->on_reply(entry.commands - entry.commands_left, reply);
   if (--entry.commands_left != 0) return;
   if (!entry.is_own) {
-    operations_.fetch_sub(1, std::memory_order_relaxed);
+    leave();
     if (request != nullptr) ++(is_refusal(reply) ? refusals_ : successes_);
   }
   sent_.pop_front();
@@ -146,10 +183,26 @@ void Pipeline::on_entry_reply(const Reply& reply) {
   if (request != nullptr) request->on_done(TransportCode::kOk);
 }
 
+// Whether that was all of the entry at the front.
+bool Pipeline::take_redirect(const Entry& entry, const Reply& reply) {
+  if (entry.commands != 1) {
+    cluster_.redirects->redirect(nullptr, reply.text);
+    return false;
+  }
+  Request* const request = entry.request;
+  leave();
+  sent_.pop_front();
+  ++answered_;
+  if (request != nullptr) ++successes_;
+  cluster_.redirects->redirect(request, reply.text);
+  return true;
+}
+
 void Pipeline::note_error(const Reply& reply) {
   if (reply.kind != Reply::Kind::kError) return;
   if (reply.text.starts_with("READONLY")) readonly_ = true;
   if (reply.text.starts_with("NOSCRIPT")) return;  // the script is sent whole then
+  if (cluster_.redirects != nullptr && is_redirect(reply)) return;
   ++errors_;
   last_error_.assign(reply.text.substr(0, kErrorBytesMax));
 }
@@ -190,7 +243,7 @@ void Pipeline::expire_in(RingQueue<Entry>& entries, TimePoint now, Expired& expi
     if (!entry.is_own) ++expired.count;
     if (!entry.is_own && entry.is_fair) ++expired.failures;
     if (is_waiting) {
-      operations_.fetch_sub(1, std::memory_order_relaxed);
+      leave();
     } else {
       oldest_tombstone_ = std::min(oldest_tombstone_, entry.deadline);
     }
@@ -231,13 +284,13 @@ void Pipeline::abandon_bound(TransportCode code) {
   for (std::size_t i = 0; i < waiting_.size(); ++i) {
     Entry& entry = waiting_[i];
     if (entry.request == nullptr || !entry.request->epoch) continue;
-    operations_.fetch_sub(1, std::memory_order_relaxed);
+    leave();
     std::exchange(entry.request, nullptr)->on_done(code);
   }
 }
 
 void Pipeline::finish(const Entry& entry, TransportCode code) {
-  if (!entry.is_own) operations_.fetch_sub(1, std::memory_order_relaxed);
+  if (!entry.is_own) leave();
   if (entry.request != nullptr) entry.request->on_done(code);
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "redis/client.h"
+#include "redis/redirects.h"
 #include "redis/ring_queue.h"
 
 namespace fcap::redis {
@@ -35,9 +36,17 @@ class Pipeline {
     std::chrono::microseconds expire_pause{250};
   };
 
+  /// What a pipeline to a node of a cluster has in addition.
+  struct Cluster {
+    std::atomic<std::size_t>* node_operations = nullptr;  ///< counted down as `operations` is
+    const std::atomic<std::uint64_t>* epoch = nullptr;    ///< for Request::answered_epoch
+    Redirects* redirects = nullptr;
+  };
+
   /// `operations` is counted down when a request leaves: with its last reply, or when it is
   /// finished without having been sent.
   Pipeline(const Options& options, std::atomic<std::size_t>& operations);
+  Pipeline(const Options& options, std::atomic<std::size_t>& operations, Cluster cluster);
 
   /// Adds a request at the end of the queue. If it gives the server less than kFairTime, it does
   /// not count as a failure of the server when it expires.
@@ -102,6 +111,7 @@ class Pipeline {
   /// Requests whose last reply came in, and tombstones, since the beginning.
   [[nodiscard]] std::size_t answered() const noexcept { return answered_; }
   [[nodiscard]] std::size_t in_flight() const noexcept { return sent_.size(); }
+  [[nodiscard]] bool idle() const noexcept { return sent_.empty() && waiting_.empty(); }
 
  private:
   struct Entry {
@@ -111,15 +121,19 @@ class Pipeline {
     std::uint32_t commands_left = 0;
     std::uint32_t mget_keys = 1;  // of a group's first entry: how many keys the command has
     bool joins = false;           // it takes the answer to the read of the entry before it
+    bool asks = false;            // the next reply is that to ASKING
     bool is_own = false;
     bool is_patient = false;
     bool is_fair = true;  // whether the server is to blame when it expires
   };
 
   void write_gets(std::string& wire);
+  void write_asking(std::string& wire, Entry entry);
   bool on_mget_reply(const Reply& reply);
   void on_get_reply(const Reply& reply);
   void on_entry_reply(const Reply& reply);
+  [[nodiscard]] bool take_redirect(const Entry& entry, const Reply& reply);
+  void leave() noexcept;
   void note_error(const Reply& reply);
   void finish(const Entry& entry, TransportCode code);
   [[nodiscard]] TimePoint due_at(const Entry& entry) const noexcept;
@@ -127,6 +141,7 @@ class Pipeline {
 
   Options options_;
   std::atomic<std::size_t>& operations_;
+  const Cluster cluster_;
   RingQueue<Entry> waiting_;
   RingQueue<Entry> sent_;
   TimePoint next_deadline_ = TimePoint::max();

@@ -57,18 +57,18 @@ Status check_tls(const RedisTls& tls) {
 }
 
 Status check_topology(const RedisOptions& options) {
-  if (options.topology == RedisTopology::kCluster) {
-    return invalid("topology: a cluster is not supported yet; use single or sentinel");
-  }
   if (options.addresses.empty()) return invalid("addresses: at least one is needed");
   if (options.topology == RedisTopology::kSentinel) {
     if (!options.sentinel_master.empty()) return {};
     return invalid("sentinel_master: topology sentinel needs the master's name");
   }
-  if (options.addresses.size() > 1) {
+  if (options.topology == RedisTopology::kCluster) {
+    if (options.database != 0) return invalid("database: a cluster has only 0");
+  } else if (options.addresses.size() > 1) {
     return invalid(
         "addresses: topology single takes one address; if these are Sentinels, set topology to "
-        "sentinel and name the master in sentinel_master");
+        "sentinel and name the master in sentinel_master; if they are nodes of a Redis Cluster, "
+        "set it to cluster");
   }
   if (options.sentinel_master.empty()) return {};
   return invalid("sentinel_master: is used with topology sentinel only");
@@ -83,10 +83,10 @@ Status check_replica_reads(const RedisOptions& options) {
     return invalid(
         "replica_reads: must be never for a process that needs the master (master_only)");
   }
-  if (options.topology == RedisTopology::kSentinel) return {};
+  if (options.topology != RedisTopology::kSingle) return {};
   return invalid(
-      "replica_reads: needs topology sentinel, because Sentinels know where the replicas are; with "
-      "topology single it must be never");
+      "replica_reads: needs topology sentinel or cluster, because Sentinels and nodes of a cluster "
+      "know where the replicas are; with topology single it must be never");
 }
 
 Status check_accounts(const RedisOptions& options) {
@@ -114,8 +114,9 @@ Result<std::vector<Address>> check_addresses(const RedisOptions& options) {
   for (const std::string& text : options.addresses) {
     auto address = parse_address(text);
     if (!address.ok()) return address.status();
-    if (!address.value().path.empty() && options.topology == RedisTopology::kSentinel) {
-      return invalid("addresses: \"" + text + "\" is a socket's path; Sentinels need host:port");
+    if (!address.value().path.empty() && options.topology != RedisTopology::kSingle) {
+      return invalid("addresses: \"" + text +
+                     "\" is a socket's path; Sentinels and nodes of a cluster need host:port");
     }
     addresses.push_back(std::move(address).value());
   }
@@ -127,6 +128,7 @@ std::string place_of(const RedisOptions& options) {
   if (options.topology == RedisTopology::kSentinel) {
     text = options.sentinel_master + " of the Sentinels ";
   }
+  if (options.topology == RedisTopology::kCluster) text = "the cluster of ";
   for (std::size_t i = 0; i < options.addresses.size(); ++i) {
     if (i != 0) text += ", ";
     text += options.addresses[i];

@@ -15,7 +15,8 @@ namespace fcap::redis {
 /// The same, of topology, addresses and the master's name only.
 [[nodiscard]] Result<std::vector<Address>> check_addresses(const RedisOptions& options);
 
-/// Where the options point to, for people: "cache1:6379", or "caps of the Sentinels s1:26379, …".
+/// Where the options point to, for people: "cache1:6379", or "caps of the Sentinels s1:26379, …",
+/// "the cluster of n1:6379, …".
 [[nodiscard]] std::string place_of(const RedisOptions& options);
 
 }  // namespace fcap::redis

@@ -1,6 +1,8 @@
 #include "redis/redis_store.h"
 
+#include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "redis/direct_reads.h"
 #include "redis/store_operations.h"
@@ -47,6 +49,7 @@ class RedisStore final : public Store, public DirectReads {
 
   void append_all(std::span<const Append> appends, Deadline deadline,
                   StoreListCompletion& done) noexcept override {
+    if (client_.is_cluster()) return append_ways(appends, deadline, done);
     const std::size_t lanes = client_.lanes();
     for (std::size_t lane = 0; lane < lanes; ++lane) append_lane(appends, lane, deadline, done);
   }
@@ -82,6 +85,32 @@ class RedisStore final : public Store, public DirectReads {
       std::exchange(operation, nullptr)->start(static_cast<std::uint16_t>(lane), deadline);
     }
     if (operation != nullptr) operation->start(static_cast<std::uint16_t>(lane), deadline);
+  }
+
+  // In a cluster.
+  void append_ways(std::span<const Append> appends, Deadline deadline, StoreListCompletion& done) {
+    struct Way {
+      std::size_t number;
+      std::uint16_t slot;
+      AppendsOperation* operation;
+    };
+    std::vector<Way> ways;
+    for (std::size_t i = 0; i < appends.size(); ++i) {
+      const std::uint16_t slot = slot_of(appends[i].key);
+      const std::size_t number = client_.way_of(slot);
+      auto way = std::ranges::find(ways, number, &Way::number);
+      if (way == ways.end()) way = ways.insert(way, {number, slot, nullptr});
+      if (way->operation == nullptr) {
+        way->operation = &pooled(pools_.appends);
+        way->operation->begin(nullptr, &done);
+      }
+      way->operation->add(appends[i], i);
+      if (way->operation->full())
+        std::exchange(way->operation, nullptr)->start(way->slot, deadline);
+    }
+    for (const Way& way : ways) {
+      if (way.operation != nullptr) way.operation->start(way.slot, deadline);
+    }
   }
 
   template <typename Operation>

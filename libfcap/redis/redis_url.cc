@@ -23,6 +23,9 @@ constexpr std::string_view kSingleForm = "redis://[user[:password]@]host[:port][
 constexpr std::string_view kSentinelForm =
     "redis-sentinel://[user[:password]@]host[:port],host[:port]/master-name[/database]"
     "[?replica_reads=when_master_fails&replica_lag_max=10s]";
+constexpr std::string_view kClusterForm =
+    "redis-cluster://[user[:password]@]host[:port],host[:port]"
+    "[?replica_reads=when_master_fails&replica_lag_max=10s]";
 constexpr std::string_view kRedisPort = "6379";
 constexpr std::string_view kSentinelPort = "26379";
 constexpr Scheme kSchemes[] = {
@@ -30,6 +33,8 @@ constexpr Scheme kSchemes[] = {
     {"rediss://", RedisTopology::kSingle, true, kRedisPort, kSingleForm},
     {"redis-sentinel://", RedisTopology::kSentinel, false, kSentinelPort, kSentinelForm},
     {"rediss-sentinel://", RedisTopology::kSentinel, true, kSentinelPort, kSentinelForm},
+    {"redis-cluster://", RedisTopology::kCluster, false, kRedisPort, kClusterForm},
+    {"rediss-cluster://", RedisTopology::kCluster, true, kRedisPort, kClusterForm},
 };
 
 constexpr std::pair<std::string_view, RedisReplicaReads> kReplicaReads[] = {
@@ -99,7 +104,9 @@ Status take_hosts(std::string_view hosts, const Scheme& scheme, RedisOptions& op
     hosts.remove_prefix(comma + 1);
   }
   if (scheme.topology == RedisTopology::kSingle && options.addresses.size() > 1) {
-    return wrong("it names several hosts; for Sentinels the scheme is redis-sentinel://");
+    return wrong(
+        "it names several hosts; for Sentinels the scheme is redis-sentinel://, for nodes of a "
+        "cluster redis-cluster://");
   }
   return {};
 }
@@ -111,6 +118,9 @@ Status take_database(std::string_view text, const Scheme& scheme, RedisOptions& 
   const auto parsed = std::from_chars(text.data(), end, database);
   if (parsed.ec != std::errc{} || parsed.ptr != end || database < 0) {
     return wrong("\"" + std::string(text) + "\" is not the number of a database", scheme.form);
+  }
+  if (database != 0 && scheme.topology == RedisTopology::kCluster) {
+    return wrong("a cluster has only database 0", scheme.form);
   }
   options.database = database;
   return {};
@@ -150,8 +160,10 @@ Status take_replica_lag(std::string_view value, RedisOptions& options) {
 
 // "name=value&name=value".
 Status take_parameters(std::string_view text, const Scheme& scheme, RedisOptions& options) {
-  if (scheme.topology != RedisTopology::kSentinel) {
-    return wrong("parameters (after \"?\") are supported with redis-sentinel:// only", scheme.form);
+  if (scheme.topology == RedisTopology::kSingle) {
+    return wrong(
+        "parameters (after \"?\") are supported with redis-cluster:// and redis-sentinel:// only",
+        scheme.form);
   }
   for (std::string_view rest = text; !rest.empty();) {
     const auto end = rest.find('&');
@@ -172,12 +184,15 @@ Status take_parameters(std::string_view text, const Scheme& scheme, RedisOptions
 Status take_url(std::string_view rest, const Scheme& scheme, RedisOptions& options) {
   if (scheme.is_encrypted) options.tls.enabled = true;
   options.topology = scheme.topology;
-  const auto slash = rest.find('/');
+  // A cluster's has no path that would come before the parameters.
+  const bool ends_at_hosts = scheme.topology == RedisTopology::kCluster;
+  const auto slash = rest.find_first_of(ends_at_hosts ? "/?" : "/");
   if (slash != std::string_view::npos && rest.find('@', slash) != std::string_view::npos) {
     return wrong("write \"/\" in the user or password as \"%2F\", and \"@\" in a name as \"%40\"");
   }
   std::string_view hosts = rest.substr(0, slash);
-  std::string_view path = slash == std::string_view::npos ? "" : rest.substr(slash + 1);
+  std::string_view path =
+      slash == std::string_view::npos ? "" : rest.substr(rest[slash] == '/' ? slash + 1 : slash);
   if (const auto at = hosts.rfind('@'); at != std::string_view::npos) {
     if (Status taken = take_account(hosts.substr(0, at), options); !taken.ok()) return taken;
     hosts.remove_prefix(at + 1);
@@ -208,8 +223,8 @@ Result<RedisOptions> parse_redis_url(std::string_view text, RedisOptions options
   }
   if (text.find("://") != std::string_view::npos) {
     return wrong(
-        "its scheme is not known: use redis://, rediss://, redis-sentinel:// or "
-        "rediss-sentinel://");
+        "its scheme is not known: use redis://, rediss://, redis-sentinel://, "
+        "rediss-sentinel://, redis-cluster:// or rediss-cluster://");
   }
   std::string address = text.starts_with('/') ? std::string(text) : with_port(text, kRedisPort);
   if (auto parsed = redis::parse_address(address); !parsed.ok()) return parsed.status();

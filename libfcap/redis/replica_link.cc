@@ -44,15 +44,21 @@ void RoleQuestion::on_done(TransportCode code) noexcept {
 // --- What the link asks for.
 
 ReplicaLink::ReplicaLink(SharedState& shared, Poller& poller, std::string place, bool tells,
-                         const base::Jitter& jitter)
+                         const base::Jitter& jitter, InCluster cluster)
     : shared_(shared),
       poller_(poller),
+      cluster_(cluster),
       place_(std::move(place)),
       tells_(tells),
       choice_(static_cast<std::size_t>(jitter() * 1024)),
       backoff_(shared.options.reconnect_backoff_min, shared.options.reconnect_backoff_max, jitter),
       connection_(shared.options.value_bytes_max),
-      pipeline_({.mget_keys_max = shared.options.mget_keys_max}, shared.operations),
+      pipeline_({.mget_keys_max = cluster.node != nullptr ? 1 : shared.options.mget_keys_max},
+                shared.operations,
+                cluster.node != nullptr
+                    ? Pipeline::Cluster{.node_operations = &cluster.node->operations,
+                                        .redirects = cluster.redirects}
+                    : Pipeline::Cluster{}),
       watch_(shared.options.replica_reads, shared.options.replica_lag_max) {}
 
 void ReplicaLink::admit(Request& request, TimePoint now) {
@@ -106,24 +112,37 @@ ReplicaLink::TimePoint ReplicaLink::next_question_for_master() const noexcept {
 
 void ReplicaLink::shut_down() {
   ended_ = true;
-  decide(TimePoint::max());
+  rest(TimePoint::max());
+}
+
+void ReplicaLink::rest(TimePoint now) {
+  returns_ = false;
+  endpoint_.reset();
+  watch_.forget_replica();
+  until_ = TimePoint::min();
   if (connection_.fd() >= 0) {
     poller_.unwatch(connection_.fd());
     connection_.close();
   }
   state_ = State::kResting;
+  decide(now);
   pipeline_.abandon_sent(TransportCode::kUnavailable);
   pipeline_.abandon_waiting(TransportCode::kUnavailable);
 }
 
 // --- Connecting.
 
+std::vector<KnownReplica> ReplicaLink::known() const {
+  return cluster_.node != nullptr ? shared_.cluster->replicas_of(*cluster_.master)
+                                  : shared_.sentinels->replicas();
+}
+
 // A replica that can stand in for a lost master is not left for another, which cannot be judged.
 bool ReplicaLink::choose(TimePoint now) {
   if (endpoint_ && watch_.master_lost() && watch_.may_read(now)) return true;
-  const std::vector<Sentinels::Replica> known = shared_.sentinels->replicas();
-  if (known.empty()) return false;
-  const Sentinels::Replica& chosen = known[choice_ % known.size()];
+  const std::vector<KnownReplica> replicas = known();
+  if (replicas.empty()) return false;
+  const KnownReplica& chosen = replicas[choice_ % replicas.size()];
   if (!endpoint_ || endpoint_->text() != chosen.endpoint.text()) watch_.forget_replica();
   endpoint_ = chosen.endpoint;
   host_ = chosen.host;
@@ -134,7 +153,8 @@ bool ReplicaLink::choose(TimePoint now) {
 void ReplicaLink::begin(TimePoint now) {
   if (!choose(now)) {
     until_ = now + kAskEvery;
-    return tell("no replica is known to the Sentinels");
+    return tell(cluster_.node != nullptr ? "the cluster names no replica of " + place_
+                                         : "no replica is known to the Sentinels");
   }
   credentials_generation_ = shared_.credentials.generation();
   const Status opened = connection_.open(*endpoint_, shared_.credentials.current().tls, host_);
@@ -149,6 +169,9 @@ void ReplicaLink::greet(TimePoint now) {
   state_ = State::kGreeting;
   greeting_.clear();
   Link::ask_greeting(shared_, greeting_);
+  if (cluster_.node != nullptr) {
+    greeting_.ask(Link::OwnRequest::Question::kOther, {"READONLY"}, "READONLY");
+  }
   greeting_.deadline = std::max(until_, now);
   greeting_.outcome = Link::OwnRequest::Outcome::kPending;
   pipeline_.write_own(greeting_, connection_.output());
@@ -157,7 +180,9 @@ void ReplicaLink::greet(TimePoint now) {
 
 std::string ReplicaLink::wrong_with_greeting(TimePoint now) const {
   if (!greeting_.error.empty()) return greeting_.error_name + ": " + greeting_.error;
-  if (std::string unfit = greeting_.facts.unfit(); !unfit.empty()) return unfit;
+  std::string unfit =
+      cluster_.node != nullptr ? greeting_.facts.unfit_for_cluster() : greeting_.facts.unfit();
+  if (!unfit.empty()) return unfit;
   if (greeting_.facts.role == ServerRole::kReplica) return {};
   // The one that was promoted has all that the next master has.
   if (greeting_.facts.role == ServerRole::kMaster && watch_.master_lost() && watch_.may_read(now)) {
@@ -230,7 +255,7 @@ void ReplicaLink::on_role(TimePoint now) {
            "the replica " + name_ + (is_well ? " can" : " cannot") +
                " stand in for the master: " + state);
   }
-  if (now - well_at_ < kUselessMax || shared_.sentinels->replicas().size() < 2) return;
+  if (now - well_at_ < kUselessMax || known().size() < 2) return;
   drop(state, now);
 }
 

@@ -5,11 +5,13 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <fcap/health.h>
 
 #include "base/backoff.h"
 #include "redis/link.h"
+#include "redis/replica_list.h"
 #include "redis/replica_watch.h"
 
 namespace fcap::redis {
@@ -37,8 +39,15 @@ class ReplicaLink final : public EventHandler {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
 
+  /// Of a node of a cluster.
+  struct InCluster {
+    ClusterState::Node* node = nullptr;  ///< null: there is no cluster
+    const Address* master = nullptr;
+    Redirects* redirects = nullptr;
+  };
+
   ReplicaLink(SharedState& shared, Poller& poller, std::string place, bool tells,
-              const base::Jitter& jitter);
+              const base::Jitter& jitter, InCluster cluster);
 
   /// Whether reads that may be stale are to be given to admit() rather than to the master.
   [[nodiscard]] bool takes_reads() const noexcept {
@@ -57,13 +66,16 @@ class ReplicaLink final : public EventHandler {
   void service(TimePoint now);
   [[nodiscard]] TimePoint next_time() const noexcept;
   void on_event(bool readable, bool writable, TimePoint now) override;
-  /// Finishes everything with kUnavailable, for good.
+  /// Finishes everything with kUnavailable, until the next service().
+  void rest(TimePoint now);
+  /// The same for good.
   void shut_down();
   void close_descriptor() noexcept { connection_.abandon(); }
 
  private:
   enum class State : std::uint8_t { kResting, kConnecting, kGreeting, kReady };
 
+  [[nodiscard]] std::vector<KnownReplica> known() const;
   [[nodiscard]] bool choose(TimePoint now);
   void begin(TimePoint now);
   void greet(TimePoint now);
@@ -84,6 +96,7 @@ class ReplicaLink final : public EventHandler {
 
   SharedState& shared_;
   Poller& poller_;
+  const InCluster cluster_;
   const std::string place_;  // what messages call the master
   const bool tells_;         // one of all links does
   std::atomic<bool> takes_reads_{false};

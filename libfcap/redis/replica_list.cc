@@ -5,7 +5,7 @@
 namespace fcap::redis {
 namespace {
 
-Status unavailable(std::string text) {
+Status no_list(std::string text) {
   return Status::error(StatusCode::kUnavailable, std::move(text), true);
 }
 
@@ -32,10 +32,10 @@ Result<std::vector<Address>> read_replica_addresses(const Reply& reply) {
           " (allow the command sentinel|replicas to the account of the option sentinel_user, which "
           "the option replica_reads needs)";
     }
-    return unavailable(std::move(text));
+    return no_list(std::move(text));
   }
   if (reply.kind != Reply::Kind::kArray) {
-    return unavailable("it does not answer SENTINEL REPLICAS as a Sentinel does");
+    return no_list("it does not answer SENTINEL REPLICAS as a Sentinel does");
   }
   std::vector<Address> addresses;
   for (const Reply& replica : reply.elements) {

@@ -1,21 +1,20 @@
 #include "redis/sentinels.h"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "base/thread.h"
+#include "redis/sentinel_questions.h"
 
 namespace fcap::redis {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::milliseconds kAskEvery{1000};
-constexpr std::chrono::milliseconds kLookForStop{20};
+constexpr std::chrono::milliseconds kAskSentinelsEvery{1000};
 constexpr double kShortestShare = 0.75;
 constexpr double kShareSpread = 0.5;
 
@@ -26,8 +25,7 @@ std::string text_of(const Endpoints& endpoints) {
 }  // namespace
 
 Sentinels::Sentinels(const RedisOptions& options, std::vector<Address> sentinels,
-                     SentinelSession::CredentialsNow credentials, Report report,
-                     std::function<void()> changed)
+                     CredentialsNow credentials, Report report, std::function<void()> changed)
     : options_(options),
       sentinels_(std::move(sentinels)),
       report_(std::move(report)),
@@ -36,8 +34,14 @@ Sentinels::Sentinels(const RedisOptions& options, std::vector<Address> sentinels
           Clock::now().time_since_epoch().count() ^
           static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(this))))),
       stop_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-      session_(options, std::move(credentials), stop_fd_),
-      resolver_(options.thread_started) {}
+      session_(
+          [&options, now = std::move(credentials)] {
+            const Credentials::Current current = now();
+            return NodeSession::Account{options.sentinel_user, current.sentinel_password,
+                                        current.tls};
+          },
+          stop_fd_),
+      names_(options.thread_started, stop_fd_) {}
 
 Sentinels::~Sentinels() {
   {
@@ -107,7 +111,7 @@ void Sentinels::run() {
     const auto found = ask_all();
     if (!is_stopping()) take(found);
     const auto pause = std::chrono::duration_cast<Clock::duration>(
-        kAskEvery * (kShortestShare + kShareSpread * jitter_()));
+        kAskSentinelsEvery * (kShortestShare + kShareSpread * jitter_()));
     lock.lock();
     if (stopping_) return;
     // Under the mutex, so that the destructor knows that none is running.
@@ -137,7 +141,7 @@ Result<Endpoints> Sentinels::ask_all() {
         sentinel_ = sentinels_[index].text;
         master_host_ = address.value().host;
       }
-      return look_up(address.value(), Clock::now() + options_.connect_timeout);
+      return names_.look_up(address.value(), Clock::now() + options_.connect_timeout);
     }
     session_.close();
     if (!failures.empty()) failures += "; ";
@@ -149,44 +153,18 @@ Result<Endpoints> Sentinels::ask_all() {
 Result<Address> Sentinels::ask(std::size_t index) {
   const TimePoint until = Clock::now() + options_.connect_timeout;
   if (session_.is_open()) {
-    auto answered = session_.ask_master(until);
+    auto answered = ask_master(session_, options_.sentinel_master, until);
     if (answered.ok()) return answered;
     // The Sentinel may have closed a connection that was idle or whose user has changed.
   }
-  const auto endpoints = look_up(sentinels_[index], until);
+  const auto endpoints = names_.look_up(sentinels_[index], until);
   if (!endpoints.ok()) return endpoints.status();
   if (Status opened = session_.open(endpoints.value(), sentinels_[index].host, until); !opened.ok())
     return opened;
-  return session_.ask_master(until);
+  return ask_master(session_, options_.sentinel_master, until);
 }
 
-// A name is looked up on the resolver's thread, because nothing bounds how long that takes. One
-// lookup per name is under way at a time, and one that takes too long serves the next question.
-Result<Endpoints> Sentinels::look_up(const Address& address, TimePoint until) {
-  if (auto endpoints = numeric_endpoints(address); !endpoints.empty()) return endpoints;
-  std::shared_ptr<Lookup>& lookup = lookups_[address.text];
-  if (lookup == nullptr) {
-    lookup = std::make_shared<Lookup>();
-    resolver_.resolve(address, [answer = lookup](Result<Endpoints> endpoints) {
-      const std::lock_guard lock(answer->mutex);
-      answer->endpoints = std::move(endpoints);
-      answer->wake.notify_all();
-    });
-  }
-  const auto pending = lookup;
-  std::unique_lock lock(pending->mutex);
-  while (!pending->endpoints && Clock::now() < until && !is_stopping()) {
-    pending->wake.wait_for(lock, kLookForStop);
-  }
-  if (!pending->endpoints) {
-    return Status::error(StatusCode::kUnavailable,
-                         "cannot resolve \"" + address.host + "\" in time", true);
-  }
-  lookups_.erase(address.text);
-  return *pending->endpoints;
-}
-
-std::vector<Sentinels::Replica> Sentinels::replicas() const {
+std::vector<KnownReplica> Sentinels::replicas() const {
   const std::lock_guard lock(mutex_);
   return replicas_;
 }
@@ -194,14 +172,14 @@ std::vector<Sentinels::Replica> Sentinels::replicas() const {
 void Sentinels::ask_replicas() {
   if (!session_.is_open()) return;
   const TimePoint until = Clock::now() + options_.connect_timeout;
-  const auto named = session_.ask_replicas(until);
+  const auto named = redis::ask_replicas(session_, options_.sentinel_master, until);
   if (!named.ok()) {
     if (!is_stopping()) report_(LogLevel::kWarning, named.status().text());
     return;
   }
-  std::vector<Replica> replicas;
+  std::vector<KnownReplica> replicas;
   for (const Address& address : named.value()) {
-    const auto endpoints = look_up(address, until);
+    const auto endpoints = names_.look_up(address, until);
     if (endpoints.ok()) replicas.push_back({endpoints.value().front(), address.host});
   }
   const std::lock_guard lock(mutex_);

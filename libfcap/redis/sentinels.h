@@ -6,10 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <map>
-#include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -18,8 +15,10 @@
 #include <fcap/status.h>
 
 #include "base/backoff.h"
+#include "redis/name_lookups.h"
+#include "redis/node_session.h"
+#include "redis/replica_list.h"
 #include "redis/resolver.h"
-#include "redis/sentinel_session.h"
 
 namespace fcap::redis {
 
@@ -42,9 +41,8 @@ class Sentinels {
 
   /// `changed` is called on the thread when the Sentinels name another master than before.
   /// `options` must outlive this.
-  Sentinels(const RedisOptions& options, std::vector<Address> sentinels,
-            SentinelSession::CredentialsNow credentials, Report report,
-            std::function<void()> changed);
+  Sentinels(const RedisOptions& options, std::vector<Address> sentinels, CredentialsNow credentials,
+            Report report, std::function<void()> changed);
   /// Ends the thread promptly; no callback is called afterwards.
   ~Sentinels();
   Sentinels(const Sentinels&) = delete;
@@ -66,29 +64,18 @@ class Sentinels {
   [[nodiscard]] std::string sentinel_text() const;
   /// The master's host as it was named last: a name or a number.
   [[nodiscard]] std::string master_host() const;
-  /// A replica that no Sentinel takes to be down, and its host as it was named.
-  struct Replica {
-    Endpoint endpoint;
-    std::string host;
-  };
-  /// Those that were named last; always none with RedisReplicaReads::kNever.
-  [[nodiscard]] std::vector<Replica> replicas() const;
+  /// The replicas that were named last and that no Sentinel takes to be down; always none with
+  /// RedisReplicaReads::kNever.
+  [[nodiscard]] std::vector<KnownReplica> replicas() const;
   /// For a forked child, where the thread does not exist.
   void close_descriptors() noexcept;
 
  private:
   using TimePoint = std::chrono::steady_clock::time_point;
 
-  struct Lookup {
-    std::mutex mutex;
-    std::condition_variable wake;
-    std::optional<Result<Endpoints>> endpoints;  // guarded by mutex
-  };
-
   void run();
   [[nodiscard]] Result<Endpoints> ask_all();
   [[nodiscard]] Result<Address> ask(std::size_t index);
-  [[nodiscard]] Result<Endpoints> look_up(const Address& address, TimePoint until);
   void take(const Result<Endpoints>& found);
   void ask_replicas();
   [[nodiscard]] bool is_stopping() const;
@@ -102,20 +89,19 @@ class Sentinels {
 
   mutable std::mutex mutex_;
   std::condition_variable wake_;
-  bool stopping_ = false;          // guarded by mutex_
-  std::vector<Callback> waiting_;  // guarded by mutex_
-  Endpoints master_;               // guarded by mutex_
-  std::string master_host_;        // guarded by mutex_
-  std::string sentinel_;           // guarded by mutex_
-  std::vector<Replica> replicas_;  // guarded by mutex_
+  bool stopping_ = false;               // guarded by mutex_
+  std::vector<Callback> waiting_;       // guarded by mutex_
+  Endpoints master_;                    // guarded by mutex_
+  std::string master_host_;             // guarded by mutex_
+  std::string sentinel_;                // guarded by mutex_
+  std::vector<KnownReplica> replicas_;  // guarded by mutex_
   std::atomic<std::uint64_t> changes_{0};
   std::atomic<bool> doubted_{false};
 
   // Of the thread.
   std::size_t first_ = 0;
-  std::map<std::string, std::shared_ptr<Lookup>> lookups_;  // by address
-  SentinelSession session_;
-  Resolver resolver_;
+  NodeSession session_;
+  NameLookups names_;
   std::thread thread_;
 };
 

@@ -7,6 +7,7 @@ namespace fcap::redis {
 namespace {
 
 constexpr std::int64_t kClusterSlots = 16'384;
+constexpr std::int64_t kSecondsMax = 253'402'300'799;  // the end of the year 9999
 
 std::int64_t leading_number(std::string_view text) noexcept {
   std::int64_t value = 0;
@@ -48,6 +49,8 @@ void ServerFacts::take_role(const Reply& reply) {
 
 void ServerFacts::take_cluster(const Reply& reply) {
   in_cluster = false;
+  cluster_is_off = reply.kind == Reply::Kind::kError &&
+                   reply.text.find("cluster support disabled") != std::string_view::npos;
   if (reply.kind != Reply::Kind::kString) return;
   const auto slots = line_of(reply.text, "cluster_slots_assigned:");
   const auto masters = line_of(reply.text, "cluster_size:");
@@ -60,9 +63,17 @@ void ServerFacts::take_cluster(const Reply& reply) {
 void ServerFacts::take_time(const Reply& reply, Instant now) {
   clock_difference.reset();
   if (reply.kind != Reply::Kind::kArray || reply.elements.size() != 2) return;
-  const std::int64_t ms =
-      leading_number(reply.elements[0].text) * 1000 + leading_number(reply.elements[1].text) / 1000;
-  if (ms > 0) clock_difference = instant_from_ms(ms) - now;
+  const std::int64_t seconds = leading_number(reply.elements[0].text);
+  if (seconds <= 0 || seconds > kSecondsMax) return;
+  const std::int64_t ms = seconds * 1000 + leading_number(reply.elements[1].text) / 1000;
+  clock_difference = instant_from_ms(ms) - now;
+}
+
+std::string ServerFacts::unfit_for_cluster() const {
+  if (role == ServerRole::kSentinel) return unfit();
+  if (!cluster_is_off) return {};
+  return "this server is not a node of a Redis Cluster: set the option topology to single or "
+         "sentinel, or let the option addresses name nodes of a cluster";
 }
 
 std::string ServerFacts::unfit() const {
@@ -73,7 +84,8 @@ std::string ServerFacts::unfit() const {
   if (!in_cluster) return {};
   if (cluster_masters > 1) {
     return "this is a node of a Redis Cluster with " + std::to_string(cluster_masters) +
-           " masters, which is not supported yet: the option addresses must name a single server";
+           " masters: set the option topology to cluster, or let the option addresses name a "
+           "single server";
   }
   if (cluster_slots < kClusterSlots) {
     return "this is a node of a Redis Cluster in which " + std::to_string(cluster_slots) +

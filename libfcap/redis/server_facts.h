@@ -20,6 +20,7 @@ struct ServerFacts {
   std::string role_text;
   /// Whether it is a node of a cluster, and what is known of its slots and masters.
   bool in_cluster = false;
+  bool cluster_is_off = false;
   std::int64_t cluster_slots = 0;
   std::int64_t cluster_masters = 0;
   /// The server's clock minus this machine's.
@@ -34,6 +35,8 @@ struct ServerFacts {
 
   /// Why records cannot be read from this server, naming what to change; empty if they can.
   [[nodiscard]] std::string unfit() const;
+  /// Why it cannot be a node of a cluster.
+  [[nodiscard]] std::string unfit_for_cluster() const;
 };
 
 }  // namespace fcap::redis

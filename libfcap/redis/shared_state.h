@@ -21,6 +21,7 @@
 
 namespace fcap::redis {
 
+class ClusterState;
 class Sentinels;
 
 /// What the I/O threads of one Client have in common.
@@ -47,11 +48,25 @@ struct SharedState {
     latest_error = std::move(text);
     latest_error_at = now;
   }
-  /// Why there is no connection; empty when there is.
-  void set_last_error(std::string text) {
-    if (!text.empty()) note_error(text);
+  /// Why there is no connection, to `link` if that is not null.
+  void set_last_error(std::string text, const void* link) {
+    note_error(text);
     const std::lock_guard lock(error_mutex);
     last_error = std::move(text);
+    last_error_of = link;
+  }
+  /// There is one. In a cluster that says nothing of other nodes.
+  void clear_last_error(const void* link) {
+    const std::lock_guard lock(error_mutex);
+    if (cluster == nullptr || last_error_of == nullptr || last_error_of == link) last_error.clear();
+  }
+  /// What a server's clock shows; of several servers, that of the one which is furthest off. With
+  /// error_mutex.
+  void take_clock(const std::string& place, std::optional<std::chrono::milliseconds> difference) {
+    const auto off = [](const auto& by) { return by ? std::chrono::abs(*by).count() : -1; };
+    if (place != clock_of && off(difference) <= off(facts.clock_difference)) return;
+    clock_of = place;
+    facts.clock_difference = difference;
   }
 
   // Operations that were submitted and have not left yet. All threads write it: otherwise its cache
@@ -60,7 +75,8 @@ struct SharedState {
   const RedisOptions options;
   // Set before the threads start: who tells where the master is; null with topology single.
   Sentinels* sentinels = nullptr;
-  Credentials credentials;  // started before the threads
+  ClusterState* cluster = nullptr;  // set before the threads start; null with other topologies
+  Credentials credentials;          // started before the threads
   std::atomic<std::uint64_t> epoch{0};
   std::atomic<std::size_t> links_ready{0};
   // Written only when something went wrong, so that they cost nothing on the usual path.
@@ -85,6 +101,8 @@ struct SharedState {
   std::atomic<std::int64_t> missing_before_ms{kNothingMissing};
   mutable std::mutex error_mutex;
   std::string last_error;                  // guarded by error_mutex
+  const void* last_error_of = nullptr;     // guarded by error_mutex
+  std::string clock_of;                    // guarded by error_mutex
   std::string latest_error;                // guarded by error_mutex
   std::optional<Instant> latest_error_at;  // guarded by error_mutex
   std::string replica_text = "none";       // guarded by error_mutex

@@ -81,7 +81,7 @@ void GetOperation::submit(std::string_view key, Store::Deadline deadline_at,
   done_ = &done;
   form = Form::kGetKey;
   wire = key;
-  slot = client_.lanes() > 1 ? slot_of(key) : std::uint16_t{0};
+  slot = client_.goes_by_slot() ? slot_of(key) : std::uint16_t{0};
   deadline = deadline_at;
   client_.submit(*this);
 }

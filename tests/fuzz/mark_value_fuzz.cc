@@ -15,5 +15,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   // One value has one form, and never vouches for more than its position.
   if (encode_mark(*mark) != text || mark->complete_below() > mark->position) std::abort();
   if (mark->gaps.size() > MarkValue::kGapsMax) std::abort();
+  if (mark->shard && (mark->shard->node.empty() || mark->shard->replication.empty())) std::abort();
   return 0;
 }

@@ -34,9 +34,12 @@ by_find_package() {
 
 # The library alone: also shows that it needs none of what updater, command and tests need.
 statically() {
-  cmake -S "$FCAP_ROOT" -B "$work/static" -G Ninja -DBUILD_SHARED_LIBS=OFF -DFCAP_BUILD_UPDATER=OFF \
-    -DFCAP_BUILD_CLI=OFF -DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_INSTALL_PREFIX="$work/static-prefix" &&
-    cmake --build "$work/static" --target install &&
+  # Within the checkout and by the presets' launcher, so that a compiler cache knows it again.
+  local built=$FCAP_ROOT/build/static
+  local launcher="env;CCACHE_BASEDIR=$FCAP_ROOT;CCACHE_NOHASHDIR=1;CCACHE_COMPILERCHECK=content;ccache"
+  cmake -S "$FCAP_ROOT" -B "$built" --fresh -G Ninja -DBUILD_SHARED_LIBS=OFF -DFCAP_BUILD_UPDATER=OFF \
+    -DFCAP_BUILD_CLI=OFF -DCMAKE_CXX_COMPILER_LAUNCHER="$launcher" -DCMAKE_INSTALL_PREFIX="$work/static-prefix" &&
+    cmake --build "$built" --target install &&
     cmake -S "$consumer" -B "$work/static-consumer" -G Ninja -DCMAKE_PREFIX_PATH="$work/static-prefix" &&
     cmake --build "$work/static-consumer" && "$work/static-consumer/consumer"
 }

@@ -17,7 +17,7 @@
 #include <fcap/redis_options.h>
 
 #include "redis/client.h"
-#include "redis/sentinel_session.h"
+#include "redis/sentinel_questions.h"
 #include "support/redis_clients.h"
 #include "support/tcp_proxy.h"
 
@@ -326,15 +326,13 @@ TEST(RedisHostilePeer, ASentinelsAddressThatDoesNotAnswerLeavesTimeForTheNext) {
     hear(fd);
     say(fd, "*2\r\n$9\r\n127.0.0.1\r\n$4\r\n6379\r\n");
   });
-  const RedisOptions options;
-  redis::SentinelSession session(
-      options, [] { return redis::Credentials::Current{}; }, -1);
+  redis::NodeSession session([] { return redis::NodeSession::Account{}; }, -1);
   const auto within = [](milliseconds time) { return std::chrono::steady_clock::now() + time; };
   EXPECT_FALSE(session.open({nowhere}, "", within(milliseconds{100})).ok());
   const auto until = within(milliseconds{6'000});
   const Status opened = session.open({nowhere, endpoint_of(sentinel.port())}, "", until);
   EXPECT_TRUE(opened.ok()) << opened.text();
-  const auto master = session.ask_master(until);
+  const auto master = redis::ask_master(session, "fcap", until);
   EXPECT_TRUE(master.ok()) << master.status().text();
   session.close();
   for (const int fd : {first, silent.fd}) ::close(fd);

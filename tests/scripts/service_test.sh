@@ -11,7 +11,7 @@ passed=0 failed=0
 
 cleanup() {
   local kind
-  for kind in redis postgres kafka redis-sentinel; do
+  for kind in redis postgres kafka redis-sentinel redis-cluster; do
     if [[ -d $WORK/$kind ]]; then "$SERVICE" "$kind" kill --dir "$WORK" || true; fi
   done
   rm -rf "$WORK"
@@ -191,6 +191,16 @@ kafka_survives_a_crash() {
   equal "$(kcat -b "$brokers" -C -t events -p 2 -e -q)" hello
 }
 
+# until_says PORT COMMAND PATTERN: waits until Redis' reply has such a line.
+until_says() {
+  local tries=0
+  # shellcheck disable=SC2086  # the command's words
+  until redis-cli -p "$1" $2 | grep -qe "$3"; do
+    ((++tries < 600))
+    sleep 0.1
+  done
+}
+
 sentinels_replace_a_killed_master() {
   local text port sentinel tries=0
   text=$("$SERVICE" redis-sentinel start --dir "$WORK" --port 0)
@@ -207,6 +217,23 @@ sentinels_replace_a_killed_master() {
   equal "$(redis-cli -p "$port" role | head -n 1)" slave
   "$SERVICE" redis-sentinel stop --dir "$WORK"
   equal "$("$SERVICE" redis-sentinel status --dir "$WORK" | grep -c '^state=stopped')" 6
+}
+
+replicas_replace_a_killed_master() {
+  local text port
+  text=$("$SERVICE" redis-cluster start --dir "$WORK" --port 0)
+  port=$(value port <<<"$text")
+  [[ $(value url <<<"$text") == redis-cluster://127.0.0.1:$port,*:$((port + 5)) ]]
+  equal "$(redis-cli -p "$port" cluster slots | grep -c '^127.0.0.1$')" 6
+  "$SERVICE" redis-cluster kill --dir "$WORK" --node 0
+  until_says "$((port + 3))" role '^master$'
+  "$SERVICE" redis-cluster start --dir "$WORK"
+  until_says "$port" role '^slave$'
+  "$SERVICE" redis-cluster start --dir "$WORK" --node 6
+  redis-cli -p "$port" cluster meet 127.0.0.1 "$((port + 6))" "$((port + 14))"
+  until_says "$((port + 6))" "cluster nodes" "127.0.0.1:$((port + 1))@"
+  "$SERVICE" redis-cluster stop --dir "$WORK"
+  equal "$("$SERVICE" redis-cluster status --dir "$WORK" | grep -c '^state=stopped')" 8
 }
 
 # Sentinel ends the connections of a server that it makes a replica.
@@ -276,6 +303,7 @@ check "PostgreSQL can be frozen, killed and started again" postgres_survives_a_c
 check "migrations are applied once, whole, and never changed" migrations_apply_once
 check "Kafka can be killed and started again, topics and messages kept" kafka_survives_a_crash
 check "sentinels replace a killed master, which comes back as a replica" sentinels_replace_a_killed_master
+check "a cluster's replica replaces a killed master, which comes back as a replica" replicas_replace_a_killed_master
 check "a connection that is reset while Redis is asked is no answer" reset_connection_is_no_answer
 check "a missing tool is named at once, and how to get it" missing_tool_is_named
 check "wrong use is told by exit code 2" wrong_use_is_told

@@ -11,6 +11,7 @@
 #include "updater/commands/run_command.h"
 #include "updater/options/libraries.h"
 #include "updater/options/part_options.h"
+#include "updater/options/signatures.h"
 #include "updater/process/process_log.h"
 #include "updater/replay/canary.h"
 #include "updater/replay/replay.h"
@@ -38,6 +39,11 @@ int replay_command(const Settings& settings, const CommandLine& line, const std:
     fmt::print(stderr, "--group: must not be the updater's, {}\n", settings.kafka.group_id);
     return kExitUsage;
   }
+  auto signatures = make_signature_check(settings.signatures, log_callback("signatures"));
+  if (!signatures.ok()) {
+    spdlog::error("{}", signatures.status().text());
+    return kExitUsage;
+  }
   auto redis = connect_redis(settings);
   if (!redis.ok()) {
     spdlog::error("{}", redis.status().text());
@@ -63,7 +69,9 @@ int replay_command(const Settings& settings, const CommandLine& line, const std:
     (void)canary.plant();  // if that fails, the next look finds it missing again
     return true;
   };
-  auto replay = Replay::create(replay_options(settings, line.replay), std::move(parts));
+  ReplayOptions options = replay_options(settings, line.replay);
+  options.intake.signatures = std::move(signatures).value();
+  auto replay = Replay::create(std::move(options), std::move(parts));
   if (!replay.ok()) {
     spdlog::error("{}", replay.status().text());
     return replay.status().code() == StatusCode::kInvalidArgument ? kExitUsage : kExitFailure;

@@ -23,6 +23,7 @@
 #include "updater/metrics/updater_health.h"
 #include "updater/options/libraries.h"
 #include "updater/options/part_options.h"
+#include "updater/options/signatures.h"
 #include "updater/pipeline/config_publisher.h"
 #include "updater/pipeline/dead_letter_producer.h"
 #include "updater/pipeline/updater.h"
@@ -69,6 +70,7 @@ class Daemon {
   RedisParts redis_;
   // Of its own: what compaction waits for never opens the breaker of the writes.
   RedisParts compaction_redis_;
+  std::unique_ptr<redis::WatchedRecords> compaction_records_;
   std::unique_ptr<events::EventDecoder> decoder_ = events::make_json_event_decoder();
   std::unique_ptr<DeadLetterProducer> dead_letters_;
   std::unique_ptr<ConfigPublisher> config_;
@@ -119,6 +121,8 @@ Status Daemon::start_compaction() {
         return updater == nullptr ? std::nullopt : updater->trim_now();
       },
       metrics_);
+  compaction_records_ = redis::make_watched_records(*compaction_redis_.client);
+  compactor_->set_watched(compaction_records_.get());
   compactor_->start();
   return {};
 }
@@ -159,7 +163,11 @@ Status Daemon::make_updater() {
   parts.redis_clock = [client = redis_.client] { return client->health().clock_difference; };
   parts.watches = {watch_.get()};
   parts.log = log_callback("pipeline");
-  auto updater = Updater::create(updater_options(settings_), std::move(parts), metrics_);
+  auto signatures = make_signature_check(settings_.signatures, log_callback("signatures"));
+  if (!signatures.ok()) return signatures.status();
+  UpdaterOptions options = updater_options(settings_);
+  options.intake.signatures = std::move(signatures).value();
+  auto updater = Updater::create(std::move(options), std::move(parts), metrics_);
   if (!updater.ok()) return updater.status();
   updater_ = std::move(updater).value();
   clock_.store(updater_.get(), std::memory_order_release);

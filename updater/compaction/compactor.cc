@@ -11,7 +11,8 @@ namespace {
 constexpr std::chrono::milliseconds kTurn{50};
 
 // While writes wait for a slow Redis, one record is compacted per this many that are written. It
-// costs Redis as much as 15 to 20 appends, so that compaction takes a twentieth of its time.
+// costs Redis as much as 15 to 20 appends if it goes by itself, and less in a group, so that
+// compaction takes a twentieth of its time at most.
 constexpr std::size_t kWrittenPerCompaction = 300;
 constexpr std::size_t kWrittenMax = 20 * kWrittenPerCompaction;  // that are saved up
 

@@ -54,6 +54,9 @@ class Compactor final : public CompactionHook {
   void set_writes_wait(bool wait) noexcept override;
   void set_rules(std::shared_ptr<const RuleSet> rules);
 
+  /// Before start(): as RecordCompactor::set_watched().
+  void set_watched(redis::WatchedRecords* watched) noexcept { records_.set_watched(watched); }
+
   void start();
   /// Compacts what is remembered, for at most drain_timeout, and joins the thread.
   void stop();

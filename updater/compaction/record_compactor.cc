@@ -21,15 +21,21 @@ RecordCompactor::RecordCompactor(Store& store, const Options& options,
     jobs_.back()->owner = this;
     idle_.push_back(jobs_.back().get());
   }
+  group_.owner = this;
 }
 
 RecordCompactor::~RecordCompactor() {
   on_done_ = nullptr;
+  const auto give_back = [this](std::vector<Job*>& jobs) {
+    idle_.insert(idle_.end(), jobs.begin(), jobs.end());
+    jobs.clear();
+  };
+  give_back(gathered_);
   while (in_flight() > 0) {
     wait(Clock::now() + options_.deadline);
     const std::lock_guard lock(mutex_);
-    idle_.insert(idle_.end(), ready_.begin(), ready_.end());
-    ready_.clear();
+    give_back(ready_);
+    if (std::exchange(group_ended_, false)) give_back(group_.jobs);
   }
 }
 
@@ -52,7 +58,11 @@ void RecordCompactor::start(std::string_view key, bool rewrite) {
   job.key.assign(key);
   job.rewrite = rewrite;
   job.attempts = 0;
-  read(job);
+  if (watched_ != nullptr && Clock::now() >= watch_again_at_) {
+    gathered_.push_back(&job);
+  } else {
+    read(job);
+  }
 }
 
 void RecordCompactor::read(Job& job) {
@@ -62,23 +72,28 @@ void RecordCompactor::read(Job& job) {
 }
 
 void RecordCompactor::pump() {
+  bool group_ended = false;
   {
     const std::lock_guard lock(mutex_);
     working_.swap(ready_);
+    group_ended = std::exchange(group_ended_, false);
   }
   for (Job* job : working_) {
-    if (job->stage == Stage::kRead) {
-      rewrite(*job);
-    } else {
+    if (job->stage == Stage::kExchanged) {
       exchanged(*job);
+    } else if (prepare(*job)) {
+      exchange(*job);
     }
   }
   working_.clear();
+  if (group_ended) end_group();
+  start_group();
 }
 
 void RecordCompactor::wait(Clock::time_point until) {
+  start_group();
   std::unique_lock lock(mutex_);
-  ready_changed_.wait_until(lock, until, [this] { return !ready_.empty(); });
+  ready_changed_.wait_until(lock, until, [this] { return !ready_.empty() || group_ended_; });
 }
 
 Instant RecordCompactor::expiry() const noexcept {
@@ -89,12 +104,14 @@ Instant RecordCompactor::expiry() const noexcept {
   return newest + options_.retention;
 }
 
-void RecordCompactor::rewrite(Job& job) {
-  if (job.code == StoreCode::kNotFound) return finish(job, Outcome::kMissing);
-  if (job.code != StoreCode::kOk) return finish(job, Outcome::kFailed);
-  if (ledger_.decode(job.record) != ledger::DecodeCode::kOk) {
-    return finish(job, Outcome::kUndecodable);
-  }
+bool RecordCompactor::prepare(Job& job) {
+  const auto over = [this, &job](Outcome outcome) {
+    finish(job, outcome);
+    return false;
+  };
+  if (job.code == StoreCode::kNotFound) return over(Outcome::kMissing);
+  if (job.code != StoreCode::kOk) return over(Outcome::kFailed);
+  if (ledger_.decode(job.record) != ledger::DecodeCode::kOk) return over(Outcome::kUndecodable);
   metrics_->unknown_frames.add(ledger_.unknown_frames());
 
   ledger::CompactOptions options;
@@ -107,18 +124,23 @@ void RecordCompactor::rewrite(Job& job) {
   std::optional<rules::KeepNeeded> keep;
   if (rules_) options.keep = &keep.emplace(rules_);
   ledger::Compacted compacted = ledger::compact(ledger_, job.record, options);
-  if (compacted.record == job.record && !job.rewrite) return finish(job, Outcome::kUnneeded);
+  if (compacted.record == job.record && !job.rewrite) return over(Outcome::kUnneeded);
   metrics_->entries_expired.add(compacted.expired_entries);
   metrics_->entries_dropped.add(compacted.dropped_entries);
 
   job.desired = std::move(compacted.record);
+  job.desired_expiry = expiry();
+  return true;
+}
+
+void RecordCompactor::exchange(Job& job) {
   job.stage = Stage::kExchanged;
   // A record means the union of its frames, so appends that arrive meanwhile may follow the
   // compacted part. Otherwise a user who is written to all the time would never be compacted.
   store_->compare_and_set({.key = job.key,
                            .expected = job.record,
                            .desired = job.desired,
-                           .expire_at = expiry(),
+                           .expire_at = job.desired_expiry,
                            .keep_appended = true},
                           Clock::now() + options_.deadline, job);
 }

@@ -1,7 +1,6 @@
 #include "updater/compaction/sweep.h"
 
 #include <algorithm>
-#include <charconv>
 #include <thread>
 #include <utility>
 
@@ -9,8 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
-#include "ledger/user_key.h"
 #include "redis/blocking_call.h"
+#include "redis/server_facts.h"
 
 namespace fcap::updater {
 namespace {
@@ -22,10 +21,11 @@ using std::chrono::milliseconds;
 constexpr milliseconds kRetryAfter{500};
 constexpr milliseconds kNapMax{50};
 
-std::int64_t number_in(std::string_view text) {
-  std::int64_t value = 0;
-  std::from_chars(text.data(), text.data() + text.size(), value);
-  return value;
+std::unique_ptr<SweepKeys> make_source(redis::Client& client, const SweepOptions& options) {
+  const SweepKeys::Options keys{.key_prefix = options.key_prefix,
+                                .scan_count = options.scan_count,
+                                .deadline = options.deadline};
+  return client.is_cluster() ? make_cluster_keys(client, keys) : make_server_keys(client, keys);
 }
 
 }  // namespace
@@ -36,9 +36,12 @@ Sweep::Sweep(redis::Client& client, Store& store, const SweepOptions& options,
     : client_(&client),
       options_(options),
       progress_(std::move(progress)),
+      source_(make_source(client, options)),
+      watched_(redis::make_watched_records(client)),
       records_(
           store, options.records, [this] { return trim_now(); }, metrics_,
           [this](const RecordCompactor::Done& done) { count(done); }) {
+  records_.set_watched(watched_.get());
   records_.set_rules(std::move(rules));
 }
 
@@ -48,75 +51,66 @@ std::optional<Instant> Sweep::trim_now() const {
   return base::wall_now() + std::min(server_ahead_, milliseconds{0});
 }
 
+// Of several servers, the slowest clock counts.
 Status Sweep::begin() {
-  const redis::BlockingCall calls[] = {{.words = {"TIME"}, .key = {}},
-                                       {.words = {"DBSIZE"}, .key = {}}};
+  const std::vector<std::string> masters = source_->masters();
+  std::vector<redis::BlockingCall> calls;
+  for (const std::string& master : masters) {
+    calls.push_back({.words = {"TIME"}, .key = master});
+    calls.push_back({.words = {"DBSIZE"}, .key = master});
+  }
   std::string refusal;
-  const TransportCode code = redis::call_and_wait(
-      *client_, calls, options_.deadline, [&](std::size_t index, const Reply& reply) {
-        if (reply.kind == Reply::Kind::kError) refusal = reply.text;
-        if (index == 0 && reply.elements.size() == 2) {
-          const std::int64_t ms =
-              number_in(reply.elements[0].text) * 1000 + number_in(reply.elements[1].text) / 1000;
-          server_ahead_ = instant_from_ms(ms) - base::wall_now();
-        } else if (index == 1) {
-          keys_total_ = static_cast<std::uint64_t>(std::max<std::int64_t>(reply.integer, 0));
-        }
-      });
+  keys_total_ = 0;
+  server_ahead_ = milliseconds{0};
+  TransportCode code = TransportCode::kUnavailable;
+  if (!masters.empty()) {
+    code = redis::call_and_wait(
+        *client_, calls, options_.deadline, [&](std::size_t index, const Reply& reply) {
+          if (reply.kind == Reply::Kind::kError) refusal = reply.text;
+          if (index % 2 == 0) {
+            redis::ServerFacts server;
+            server.take_time(reply, base::wall_now());
+            server_ahead_ =
+                std::min(server_ahead_, server.clock_difference.value_or(milliseconds{0}));
+          } else {
+            keys_total_ += static_cast<std::uint64_t>(std::max<std::int64_t>(reply.integer, 0));
+          }
+        });
+  }
   if (!refusal.empty()) return Status::error(StatusCode::kRefused, "Redis: " + refusal);
   if (code == TransportCode::kOk) return {};
   return Status::error(StatusCode::kUnavailable,
                        "redis.addresses: Redis does not answer: " + client_->last_error(), true);
 }
 
-Status Sweep::scan(const std::stop_token& stop) {
-  const std::string pattern = ledger::user_key_pattern(options_.key_prefix);
-  const std::string count = std::to_string(options_.scan_count);
-  const redis::BlockingCall call{.words = {"SCAN", cursor_, "MATCH", pattern, "COUNT", count},
-                                 .key = {}};
+Status Sweep::find_keys(const std::stop_token& stop) {
   const Clock::time_point give_up = Clock::now() + options_.patience;
   while (!stop.stop_requested()) {
-    std::string next;
-    std::string refusal;
+    const Status found = source_->next(keys_);
+    if (found.ok() || Clock::now() >= give_up) return found;
     keys_.clear();
-    const TransportCode code = redis::call_and_wait(
-        *client_, {&call, 1}, options_.deadline, [&](std::size_t /*index*/, const Reply& reply) {
-          if (reply.kind == Reply::Kind::kError) refusal = reply.text;
-          if (reply.elements.size() != 2) return;
-          next = reply.elements[0].text;
-          for (const Reply& key : reply.elements[1].elements) keys_.emplace_back(key.text);
-        });
-    if (code == TransportCode::kOk && refusal.empty() && !next.empty()) {
-      cursor_ = next;
-      return {};
-    }
-    if (Clock::now() >= give_up) {
-      return Status::error(StatusCode::kUnavailable,
-                           "SCAN failed: " + (refusal.empty() ? client_->last_error() : refusal),
-                           true);
-    }
     std::this_thread::sleep_for(kRetryAfter);
   }
   return {};
 }
 
-void Sweep::sweep_keys(const std::stop_token& stop) {
+void Sweep::sweep_keys(std::span<const std::string> keys, const std::stop_token& stop) {
   std::vector<redis::BlockingCall> calls;
-  calls.reserve(keys_.size());
-  for (const std::string& key : keys_) calls.push_back({.words = {"PTTL", key}, .key = key});
-  without_expiry_.assign(keys_.size(), false);
+  calls.reserve(keys.size());
+  for (const std::string& key : keys) calls.push_back({.words = {"PTTL", key}, .key = key});
+  without_expiry_.assign(keys.size(), false);
   // An expiry that cannot be asked for is left for the next sweep.
   (void)redis::call_and_wait(
       *client_, calls, options_.deadline, [this](std::size_t index, const Reply& reply) {
         without_expiry_[index] = reply.kind == Reply::Kind::kInteger && reply.integer == -1;
       });
-  for (std::size_t i = 0; i < keys_.size() && !stop.stop_requested(); ++i) {
+  for (std::size_t i = 0; i < keys.size() && !stop.stop_requested(); ++i) {
     while (records_.full()) {
       records_.wait(Clock::now() + options_.deadline);
       records_.pump();
     }
     ++summary_.records;
-    records_.start(keys_[i], without_expiry_[i]);
+    records_.start(keys[i], without_expiry_[i]);
     records_.pump();
   }
 }
@@ -184,19 +178,22 @@ Result<SweepSummary> Sweep::run(const std::stop_token& stop) {
   if (!ready.ok() && !stop.stop_requested()) return ready;
   began_ = Clock::now();
   report_due_ = began_ + options_.progress_interval;
-  bool first = true;
-  while (!stop.stop_requested() && (first || cursor_ != "0")) {
-    first = false;
-    if (Status status = scan(stop); !status.ok()) return status;
-    sweep_keys(stop);
-    report(Clock::now());
-    keep_pace(stop);
+  while (!stop.stop_requested() && !source_->over()) {
+    if (Status status = find_keys(stop); !status.ok()) return status;
+    std::span<const std::string> left = keys_;
+    while (!left.empty() && !stop.stop_requested()) {
+      const auto count = std::min(left.size(), static_cast<std::size_t>(options_.scan_count));
+      sweep_keys(left.first(count), stop);
+      left = left.subspan(count);
+      report(Clock::now());
+      keep_pace(stop);
+    }
   }
   while (records_.in_flight() > 0) {
     records_.wait(Clock::now() + options_.deadline);
     records_.pump();
   }
-  summary_.complete = !first && cursor_ == "0" && !stop.stop_requested();
+  summary_.complete = source_->over() && !stop.stop_requested();
   summary_.elapsed = std::chrono::duration_cast<milliseconds>(Clock::now() - began_);
   return summary_;
 }

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -16,13 +17,14 @@
 
 #include "redis/client.h"
 #include "updater/compaction/record_compactor.h"
+#include "updater/compaction/sweep_keys.h"
 
 namespace fcap::updater {
 
 struct SweepOptions {
   std::string key_prefix = kDefaultKeyPrefix;
   std::int64_t keys_per_second = 5'000;
-  std::int64_t scan_count = 500;
+  std::int64_t scan_count = 500;  ///< of SCAN; in a cluster: keys that are asked about at once
   std::chrono::milliseconds deadline{1'000};
   RecordCompactor::Options records;
   std::chrono::milliseconds progress_interval{1'000};
@@ -69,8 +71,8 @@ class Sweep {
   using Clock = std::chrono::steady_clock;
 
   Status begin();
-  Status scan(const std::stop_token& stop);
-  void sweep_keys(const std::stop_token& stop);
+  Status find_keys(const std::stop_token& stop);
+  void sweep_keys(std::span<const std::string> keys, const std::stop_token& stop);
   void count(const RecordCompactor::Done& done);
   void keep_pace(const std::stop_token& stop);
   void report(Clock::time_point now);
@@ -81,13 +83,14 @@ class Sweep {
   std::function<void(const SweepProgress&)> progress_;
   Metrics metrics_;
   SweepSummary summary_;
-  std::chrono::milliseconds server_ahead_{0};  // of the local clock
+  std::chrono::milliseconds server_ahead_{0};  // of the local clock, at most 0
   std::uint64_t keys_total_ = 0;
-  std::string cursor_ = "0";
   std::vector<std::string> keys_;
   std::vector<bool> without_expiry_;
   Clock::time_point began_{};
   Clock::time_point report_due_{};
+  std::unique_ptr<SweepKeys> source_;
+  std::unique_ptr<redis::WatchedRecords> watched_;  // null in a cluster
   RecordCompactor records_;
 };
 

@@ -4,7 +4,10 @@
 #include <string_view>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
+
+#include <fcap/signed_id.h>
 
 #include "updater/doctor/kafka_check.h"
 #include "updater/doctor/postgres_check.h"
@@ -25,10 +28,21 @@ std::string_view level_word(Finding::Level level) noexcept {
   return "error";
 }
 
+void check_signing_keys(const SignatureSettings& signatures, Findings& findings) {
+  if (signatures.key_file.empty()) return;
+  const auto keys = SigningKeys::read(signatures.key_file);
+  findings.push_back(keys.ok() ? Finding{Finding::Level::kOk, "files",
+                                         fmt::format("signatures.key_file holds the keys {}",
+                                                     fmt::join(keys.value()->ids(), ", "))}
+                               : Finding{Finding::Level::kError, "files",
+                                         "signatures.key_file: " + keys.status().text()});
+}
+
 }  // namespace
 
 Findings check_servers(const Settings& settings) {
   Findings findings;
+  check_signing_keys(settings.signatures, findings);
   check_kafka_cluster(settings, findings);
   check_redis_server(settings, findings);
   check_postgres_server(settings, findings);

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <optional>
+#include <semaphore>
 #include <span>
 #include <string>
 #include <string_view>
@@ -21,7 +22,9 @@
 #include "redis/config_record.h"
 #include "redis/redis_options_check.h"
 #include "redis/store_operations.h"
+#include "redis/watched_records.h"
 #include "updater/options/libraries.h"
+#include "updater/settings/redis_target.h"
 #include "updater/watch/redis_facts.h"
 
 namespace fcap::updater {
@@ -68,6 +71,7 @@ class RedisDoctor {
   void may(const std::vector<std::string>& words, std::string_view key, std::string_view purpose,
            Level level = Level::kError);
   void may_run_script(const std::string& key);
+  void may_watch(std::string_view key);
   [[nodiscard]] std::string account() const {
     return settings_.redis.user.empty() ? "default" : settings_.redis.user;
   }
@@ -160,6 +164,30 @@ void RedisDoctor::may_run_script(const std::string& key) {
   may({"EVAL", script, "1", key, "1", "2", "", at, "0"}, key, kPurpose);
 }
 
+void RedisDoctor::may_watch(std::string_view key) {
+  struct Read final : redis::WatchedRecords::Completion {
+    void on_record(std::size_t, const StoreOutcome&, std::optional<Instant>) noexcept override {}
+    void on_done(StoreCode ended) noexcept override {
+      code = ended;
+      done.release();
+    }
+    StoreCode code = StoreCode::kOk;
+    std::binary_semaphore done{0};
+  };
+  Read read;
+  const auto records = redis::make_watched_records(client_);
+  if (!records) return;
+  records->read(std::span(&key, 1), steady_clock::now() + kAnswerWithin, read);
+  read.done.acquire();
+  if (read.code != StoreCode::kServerError) return;
+  all_allowed_ = false;
+  say(Level::kWarning,
+      fmt::format("the account {} may not use one of WATCH, MULTI, EXEC, PEXPIRETIME and MGET on "
+                  "{}: records are compacted one by one, which costs Redis twice as much; see "
+                  "\"Accounts\" in docs/operations.md",
+                  account(), key));
+}
+
 void RedisDoctor::look_at_rights() {
   const std::string& prefix = settings_.ledger.key_prefix;
   std::string user;
@@ -180,6 +208,10 @@ void RedisDoctor::look_at_rights() {
   may({"SCAN", "0", "MATCH", own, "COUNT", "1"}, {}, "by sweep", Level::kWarning);
   may({"DBSIZE"}, {}, "by sweep", Level::kWarning);
   may({"PTTL", user}, user, "by sweep", Level::kWarning);
+  may_watch(user);
+  if (client_.is_cluster()) {
+    may({"CLUSTER", "GETKEYSINSLOT", "0", "1"}, {}, "by sweep", Level::kWarning);
+  }
   if (all_allowed_) {
     say(Level::kOk, fmt::format("the account {} may do what the updater needs", account()));
   }
@@ -221,6 +253,7 @@ void check_redis_server(const Settings& settings, Findings& findings) {
     return say(fmt::format("redis.addresses {}: no connection: {}",
                            redis::place_of(redis_options(settings, {})), error));
   }
+  if (const Status fits = check_place_of_marks(settings.redis); !fits.ok()) say(fits.text());
   RedisDoctor(settings, *client.value(), findings).look();
 }
 

@@ -11,8 +11,10 @@ namespace fcap::updater {
 namespace {
 
 constexpr std::string_view kVersionWord = "2";
+constexpr std::string_view kShardVersionWord = "3";
 constexpr std::size_t kMarkBytesMax = 1024;
-constexpr std::size_t kClusterBytesMax = 64;
+constexpr std::size_t kShardMarkBytesMax = std::size_t{256} * 1024;  // every second slot: 48 KB
+constexpr std::size_t kWordBytesMax = 64;
 constexpr int kHexBase = 16;
 
 // Takes the text before the next separator, and the separator.
@@ -57,9 +59,20 @@ bool read_gaps(std::string_view text, std::vector<Gap>& gaps) {
   return true;
 }
 
-bool is_cluster_word(std::string_view word) noexcept {
-  return word.size() <= kClusterBytesMax &&
+bool is_plain_word(std::string_view word) noexcept {
+  return word.size() <= kWordBytesMax &&
          std::all_of(word.begin(), word.end(), [](char c) { return c > ' ' && c <= '~'; });
+}
+
+bool read_shard(std::string_view name, std::string_view value, MarkedShard& shard) {
+  if (name == "node") return !(shard.node = value).empty();
+  if (name == "replication") return !(shard.replication = value).empty();
+  if (name == "arrivals") return (shard.arrivals_safe = value == "safe") || value == "unsure";
+  if (name == "serial") return read_number(value, shard.serial);
+  const auto slots = name == "slots" || name == "partly" ? SlotSet::read(value) : std::nullopt;
+  if (!slots || slots->empty()) return false;
+  (name == "slots" ? shard.slots : shard.partly) = *slots;
+  return true;
 }
 
 bool point_holds(const std::optional<LogPoint>& point, std::int64_t below) noexcept {
@@ -69,7 +82,11 @@ bool point_holds(const std::optional<LogPoint>& point, std::int64_t below) noexc
 // Whether a mark is as described at MarkValue.
 bool holds(const MarkValue& mark) noexcept {
   if (mark.position < 0 || mark.gaps.size() > MarkValue::kGapsMax) return false;
-  if (!is_cluster_word(mark.log.cluster)) return false;
+  if (!is_plain_word(mark.log.cluster)) return false;
+  if (mark.shard && (!is_plain_word(mark.shard->node) || mark.shard->node.empty() ||
+                     !is_plain_word(mark.shard->replication) || mark.shard->replication.empty())) {
+    return false;
+  }
   if (!point_holds(mark.log.last, mark.position)) return false;
   if (mark.log.checked && !mark.log.last) return false;
   if (mark.log.checked && !point_holds(mark.log.checked, mark.log.last->offset + 1)) return false;
@@ -84,7 +101,15 @@ bool holds(const MarkValue& mark) noexcept {
 }  // namespace
 
 std::string encode_mark(const MarkValue& mark) {
-  std::string text = fmt::format("{} {}", kVersionWord, mark.position);
+  std::string text =
+      fmt::format("{} {}", mark.shard ? kShardVersionWord : kVersionWord, mark.position);
+  if (const auto& shard = mark.shard) {
+    fmt::format_to(std::back_inserter(text), " node={} replication={} arrivals={} serial={}",
+                   shard->node, shard->replication, shard->arrivals_safe ? "safe" : "unsure",
+                   shard->serial);
+    if (!shard->slots.empty()) text.append(" slots=").append(shard->slots.text());
+    if (!shard->partly.empty()) text.append(" partly=").append(shard->partly.text());
+  }
   if (!mark.log.cluster.empty()) text.append(" cluster=").append(mark.log.cluster);
   write_point(text, "last", mark.log.last);
   write_point(text, "checked", mark.log.checked);
@@ -97,12 +122,13 @@ std::string encode_mark(const MarkValue& mark) {
 }
 
 std::optional<MarkValue> decode_mark(std::string_view text) {
-  if (text.size() > kMarkBytesMax) return std::nullopt;
   std::string_view rest = text;
   MarkValue mark;
-  if (next_part(rest, ' ') != kVersionWord || !read_number(next_part(rest, ' '), mark.position)) {
-    return std::nullopt;
-  }
+  const std::string_view version = next_part(rest, ' ');
+  if (version == kShardVersionWord) mark.shard.emplace();
+  if (version != kVersionWord && !mark.shard) return std::nullopt;
+  if (text.size() > (mark.shard ? kShardMarkBytesMax : kMarkBytesMax)) return std::nullopt;
+  if (!read_number(next_part(rest, ' '), mark.position)) return std::nullopt;
   while (!rest.empty()) {
     std::string_view value = next_part(rest, ' ');
     const std::string_view name = next_part(value, '=');
@@ -110,6 +136,7 @@ std::optional<MarkValue> decode_mark(std::string_view text) {
                       : name == "last"    ? read_point(value, mark.log.last)
                       : name == "checked" ? read_point(value, mark.log.checked)
                       : name == "gaps"    ? read_gaps(value, mark.gaps)
+                      : mark.shard        ? read_shard(name, value, *mark.shard)
                                           : false;
     if (!read) return std::nullopt;
   }
@@ -125,7 +152,7 @@ std::optional<std::int64_t> decode_old_mark(std::string_view text) noexcept {
 }
 
 std::string cluster_word(std::string_view cluster_id) {
-  if (is_cluster_word(cluster_id)) return std::string(cluster_id);
+  if (is_plain_word(cluster_id)) return std::string(cluster_id);
   return fmt::format("xxh3:{:016x}", XXH3_64bits(cluster_id.data(), cluster_id.size()));
 }
 

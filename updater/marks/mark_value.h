@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "updater/marks/slot_set.h"
+
 namespace fcap::updater {
 
 /// A message that identifies a partition's log.
@@ -39,8 +41,24 @@ struct Gap {
   friend bool operator==(const Gap&, const Gap&) = default;
 };
 
+/// Of a mark in a Redis Cluster: which shard it was written to, and for which users it speaks.
+struct MarkedShard {
+  std::string node;         ///< the id of the shard's master when it was written
+  std::string replication;  ///< the id of its replication history then
+  /// Whether no key that came to the shard in this history, in a slot that this mark does not name
+  /// yet, can have been lost.
+  bool arrivals_safe = false;
+  std::uint64_t serial = 0;  ///< grows with each mark of the shard
+  SlotSet slots = {};        ///< whose users it speaks for
+  /// It speaks for these too, but their keys were partly on another master, or all of them.
+  SlotSet partly = {};
+
+  friend bool operator==(const MarkedShard&, const MarkedShard&) = default;
+};
+
 /// What a partition's mark says: every event below `position` that is in no gap has been executed
-/// in this very data set. docs/keys.md defines its bytes.
+/// in this very data set. In a cluster it speaks for some users only (`shard`). docs/keys.md
+/// defines its bytes.
 struct MarkValue {
   static constexpr std::size_t kGapsMax = 8;
 
@@ -48,6 +66,8 @@ struct MarkValue {
   LogIdentity log = {};
   /// Ascending, apart from each other, below `position`; at most kGapsMax.
   std::vector<Gap> gaps = {};
+  /// Only in a Redis Cluster.
+  std::optional<MarkedShard> shard = {};
 
   /// Every event below it has been executed.
   [[nodiscard]] std::int64_t complete_below() const noexcept {

@@ -22,7 +22,7 @@ using prometheus::ClientMetric;
 using prometheus::MetricFamily;
 using prometheus::MetricType;
 
-static_assert(Metrics::kRejections == static_cast<std::size_t>(events::Rejection::kRefused) + 1);
+static_assert(Metrics::kRejections == events::kRejections);
 
 constexpr std::string_view kPrefix = "fcap_updater_";
 

@@ -78,7 +78,7 @@ struct Metrics {
   Gauge paused_partitions;
 
   // Messages by what became of them; each is counted once when it is settled.
-  static constexpr std::size_t kRejections = 10;  ///< as many as events::Rejection has
+  static constexpr std::size_t kRejections = 17;  ///< as many as events::Rejection has
   std::array<Counter, kRejections> rejected;      ///< by events::Rejection
   Counter events_written;
   Counter events_too_old;

@@ -42,6 +42,13 @@ Intake::Fate Intake::classify_next(const IntakeClocks& clocks) {
     return Fate::kReject;
   }
   if (event.time <= clocks.trim_now - options_.retention) return Fate::kTooOld;
+  // Last: keys need not be kept for events that are older than the retention.
+  if (options_.signatures) {
+    if (const auto refused = options_.signatures->judge(event)) {
+      rejected_ = *refused;
+      return Fate::kReject;
+    }
+  }
   return Fate::kWrite;
 }
 

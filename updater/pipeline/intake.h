@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,6 +11,7 @@
 #include <fcap/time.h>
 
 #include "events/event_decoder.h"
+#include "events/signature_check.h"
 
 namespace fcap::updater {
 
@@ -20,6 +22,8 @@ struct IntakeOptions {
   /// User ids that mean "nobody", besides the empty one: such events are neither kept nor rejected.
   std::vector<std::string> null_user_ids = {kNullUserId};
   std::size_t message_bytes_max = std::size_t{64} * 1024;
+  /// Null: ids are not verified.
+  std::shared_ptr<const events::SignatureCheck> signatures = nullptr;
 };
 
 /// The clocks that an event is compared with.

@@ -55,6 +55,8 @@ Mark::Outcome Mark::take_read() {
   if (code_ == StoreCode::kOk) {
     found_text_ = record_;
     found_ = decode_mark(record_);
+    // A cluster's shard was copied to here: the mark speaks for some of the users only.
+    if (found_ && found_->shard) found_.reset();
     return Outcome::kRead;
   }
   if (code_ != StoreCode::kNotFound) return Outcome::kUnread;

@@ -63,7 +63,7 @@ class RejectionWatch {
   const LogCallback log_;
   std::array<Slot, kSlots> slots_{};
   std::int64_t newest_ = 0;  // the number of the slot that was used last
-  std::array<Reason, 16> reasons_{};
+  std::array<Reason, events::kRejections> reasons_{};
   std::string sample_;
 };
 

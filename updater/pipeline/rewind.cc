@@ -3,17 +3,13 @@
 #include <algorithm>
 
 namespace fcap::updater {
-namespace {
 
-// What both claim.
 Claim common_claim(const Claim& one, const Claim& other) {
   Claim both{std::min(one.position, other.position), one.gaps};
   for (const Gap& gap : other.gaps) both.gaps = gaps_with(both.gaps, gap);
   both.gaps = gaps_merged(gaps_below(both.gaps, both.position), MarkValue::kGapsMax);
   return both;
 }
-
-}  // namespace
 
 Rewind decide_rewind(const MarkCheck& check, const std::optional<Claim>& found) {
   if (!found) {

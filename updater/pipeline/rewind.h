@@ -23,6 +23,9 @@ struct Claim {
   friend bool operator==(const Claim&, const Claim&) = default;
 };
 
+/// What both claim.
+[[nodiscard]] Claim common_claim(const Claim& one, const Claim& other);
+
 /// What is known of a partition's mark when one is read from Redis again.
 struct MarkCheck {
   /// The mark as last confirmed; none: there was none.

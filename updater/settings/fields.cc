@@ -44,6 +44,7 @@ constexpr std::array<std::string_view, 2> kAssignments = {"eager", "cooperative-
 constexpr std::array<std::string_view, 3> kOffsetResets = {"earliest", "latest", "error"};
 constexpr std::array<std::string_view, 4> kLevels = {"debug", "info", "warning", "error"};
 constexpr std::array<std::string_view, 2> kTopologies = {"single", "sentinel"};
+constexpr std::array<std::string_view, 3> kRequired = {"nothing", "impressions", "all"};
 constexpr std::array<std::string_view, 2> kFormats = {"text", "json"};
 
 constexpr std::int64_t kKiB = 1024;
@@ -55,6 +56,7 @@ using K = KafkaSettings;
 using R = RedisSettings;
 using P = PipelineSettings;
 using L = LedgerSettings;
+using G = SignatureSettings;
 using C = CompactionSettings;
 
 constexpr std::array kSections = {
@@ -67,6 +69,7 @@ constexpr std::array kSections = {
     Section{"ledger",
             "What is recorded. Key prefix, retention and null user ids must be those of "
             "the ad servers' Checkers."},
+    Section{"signatures", "Signed ids of events (docs/signed-ids.md): which are refused."},
     Section{"pipeline", "From Kafka to Redis: batches, limits and waits."},
     Section{"compaction", "Rewriting of records that have grown by appends."},
     Section{"http", "Metrics and health over HTTP."},
@@ -181,6 +184,18 @@ constexpr std::array kFields = {
     Field{"ledger.write_format", IntegerKind{at<&S::ledger, &L::write_format>, 1, 1},
           "The newest record format that writers of the fleet may use, published at "
           "\"<prefix>:!config\". Raise it once all readers know it."},
+
+    Field{"signatures.key_file", TextKind{at<&S::signatures, &G::key_file>, false},
+          "A JSON file of the keys that ad servers sign with. It is read again within five seconds "
+          "of a change. Empty: ids are not verified."},
+    Field{"signatures.required", choice<&S::signatures, &G::required>(kRequired),
+          "With a key file: which events are refused if their ids have no signature. Ids that are "
+          "signed are verified in any case."},
+    Field{"signatures.lifetime", DurationKind{at<&S::signatures, &G::lifetime>, 1s, days{400}},
+          "An event later than this after the serve time in its signed id is refused."},
+    Field{"signatures.early_allowed", DurationKind{at<&S::signatures, &G::early_allowed>, 0ms, 1h},
+          "How much earlier than that serve time an event may be: by how much the clock that "
+          "stamps events may be behind the ad servers' clocks."},
 
     Field{"pipeline.batch_events_max",
           IntegerKind{at<&S::pipeline, &P::batch_events_max>, 1, 1'000'000},

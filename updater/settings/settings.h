@@ -94,6 +94,16 @@ struct PipelineSettings {
   milliseconds drain_timeout{20'000};
 };
 
+/// Who may have made the events' ids. JSON "signatures".
+struct SignatureSettings {
+  enum class Required : std::uint8_t { kNothing, kImpressions, kAll };
+
+  std::string key_file;
+  Required required = Required::kImpressions;
+  milliseconds lifetime = std::chrono::hours{24};
+  milliseconds early_allowed{0};
+};
+
 /// JSON "compaction".
 struct CompactionSettings {
   bool enabled = true;
@@ -135,6 +145,7 @@ struct Settings {
   PostgresSettings postgres;
   RulesSettings rules;
   LedgerSettings ledger;
+  SignatureSettings signatures;
   PipelineSettings pipeline;
   CompactionSettings compaction;
   HttpSettings http;

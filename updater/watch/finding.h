@@ -13,7 +13,7 @@ struct Finding {
     kError,    ///< must change
   };
   Level level = Level::kOk;
-  std::string server;  ///< "kafka", "redis" or "postgres"
+  std::string server;  ///< "kafka", "redis" or "postgres"; "files" for this machine's
   std::string text;
 };
 using Findings = std::vector<Finding>;

@@ -18,6 +18,7 @@
 #include "redis/client.h"
 #include "support/process.h"
 #include "tests/seed.h"
+#include "tests/support/sanitized.h"
 
 namespace fcap::testing {
 
@@ -60,11 +61,7 @@ class RedisCall final : public redis::Request {
 
 /// How many clients come back at once. Each has a thread of its own, of which the sanitizers cannot
 /// carry as many.
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-inline constexpr std::size_t kClientsOfAStorm = 200;
-#else
-inline constexpr std::size_t kClientsOfAStorm = 1'000;
-#endif
+inline constexpr std::size_t kClientsOfAStorm = kSanitized ? 200 : 1'000;
 
 /// As many open files as the system allows this process.
 inline void allow_all_descriptors() {

@@ -93,6 +93,10 @@ struct WrongLine {
   const char* said;
 };
 
+void PrintTo(const WrongLine& wrong, std::ostream* out) {
+  *out << wrong.line;
+}
+
 class ParseQuestionRefuses : public testing::TestWithParam<WrongLine> {};
 
 TEST_P(ParseQuestionRefuses, AndSaysWhat) {

@@ -58,6 +58,15 @@ TEST(RedisOptions, DefaultsAreAccepted) {
   EXPECT_TRUE(check_options({}).ok());
 }
 
+TEST(RedisOptions, AClusterHasSeveralAddresses) {
+  RedisOptions options;
+  options.topology = RedisTopology::kCluster;
+  options.addresses = {"n1:6379", "[::1]:6380"};
+  ASSERT_TRUE(check_options(options).ok()) << check_options(options).status().text();
+  EXPECT_EQ(check_options(options).value().size(), 2U);
+  EXPECT_EQ(place_of(options), "the cluster of n1:6379, [::1]:6380");
+}
+
 TEST(RedisOptions, ARefusalNamesTheOption) {
   using std::chrono::milliseconds;
   const auto names = [](const std::string& text, const std::string& option) {
@@ -67,7 +76,18 @@ TEST(RedisOptions, ARefusalNamesTheOption) {
   EXPECT_EQ(names(refusal([](auto& o) { o.addresses = {"a:1", "b:1"}; }), "addresses"), "");
   EXPECT_EQ(names(refusal([](auto& o) { o.user = "u"; }), "user"), "");
   EXPECT_EQ(names(refusal([](auto& o) { o.sentinel_user = "u"; }), "sentinel_user"), "");
-  EXPECT_EQ(names(refusal([](auto& o) { o.topology = RedisTopology::kCluster; }), "topology"), "");
+  EXPECT_EQ(names(refusal([](auto& o) {
+                    o.topology = RedisTopology::kCluster;
+                    o.database = 1;
+                  }),
+                  "database"),
+            "");
+  EXPECT_EQ(names(refusal([](auto& o) {
+                    o.topology = RedisTopology::kCluster;
+                    o.addresses = {"/run/redis.sock"};
+                  }),
+                  "addresses"),
+            "");
   EXPECT_EQ(
       names(refusal([](auto& o) { o.topology = RedisTopology::kSentinel; }), "sentinel_master"),
       "");

@@ -48,6 +48,22 @@ TEST(RedisUrl, NamesSentinelsAndTheirMaster) {
   EXPECT_EQ(options.database, 2);
 }
 
+TEST(RedisUrl, NamesNodesOfACluster) {
+  const RedisOptions options = read("redis-cluster://user:secret@n1:7000,[::1],n3");
+  EXPECT_EQ(options.topology, RedisTopology::kCluster);
+  EXPECT_THAT(options.addresses, ElementsAre("n1:7000", "[::1]:6379", "n3:6379"));
+  EXPECT_EQ(options.user, "user");
+  EXPECT_FALSE(options.tls.enabled);
+  EXPECT_EQ(read("redis-cluster://n1/0").database, 0);
+  EXPECT_TRUE(read("rediss-cluster://n1").tls.enabled);
+  for (const char* text : {"redis-cluster://n1,n2?replica_reads=nearest",
+                           "redis-cluster://n1,n2/?replica_reads=nearest",
+                           "redis-cluster://n1,n2/0?replica_reads=nearest"}) {
+    EXPECT_EQ(read(text).replica_reads, RedisReplicaReads::kNearest);
+    EXPECT_THAT(read(text).addresses, ElementsAre("n1:6379", "n2:6379"));
+  }
+}
+
 TEST(RedisUrl, WhatItDoesNotSayStays) {
   RedisOptions base;
   base.user = "u";
@@ -96,6 +112,9 @@ TEST(RedisUrl, ARefusalSaysWhatIsWrong) {
   EXPECT_THAT(refusal("redis://h/one"), HasSubstr("\"one\" is not the number of a database"));
   EXPECT_THAT(refusal("redis://h/-1"), HasSubstr("\"-1\""));
   EXPECT_THAT(refusal("redis://h:0"), HasSubstr("\"h:0\""));
+  EXPECT_THAT(refusal("redis://h1,h2"), HasSubstr("redis-cluster://"));
+  EXPECT_THAT(refusal("redis-cluster://h1,h2/1"), HasSubstr("a cluster has only database 0"));
+  EXPECT_THAT(refusal("redis-cluster://h1?x=1"), HasSubstr("the parameter \"x\""));
   EXPECT_THAT(refusal("redis://h1,h2"), HasSubstr("redis-sentinel://"));
   EXPECT_THAT(refusal("redis://h?x=1"), HasSubstr("parameters"));
   EXPECT_THAT(refusal("redis://h/1?replica_reads=nearest"), HasSubstr("redis-sentinel:// only"));

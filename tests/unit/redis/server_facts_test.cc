@@ -63,6 +63,17 @@ TEST(ServerFacts, AClusterIsFitOnlyAsOneNodeWithAllSlots) {
   EXPECT_NE(unfit("cluster_state:fail\r\ncluster_slots_assigned:0\r\ncluster_size:0\r\n"), "");
 }
 
+TEST(ServerFacts, AServerWithoutClusterModeIsNoNodeOfACluster) {
+  ServerFacts facts;
+  facts.take_cluster(string("cluster_state:ok\r\ncluster_slots_assigned:0\r\ncluster_size:3\r\n"));
+  EXPECT_EQ(facts.unfit_for_cluster(), "");
+  facts.take_cluster(kRefused);
+  EXPECT_EQ(facts.unfit_for_cluster(), "");
+  facts.take_cluster(
+      {Reply::Kind::kError, 0, "ERR This instance has cluster support disabled", {}});
+  EXPECT_NE(facts.unfit_for_cluster().find("topology"), std::string::npos);
+}
+
 TEST(ServerFacts, WhatTheServerRefusesToTellStaysUnknownAndFit) {
   ServerFacts facts;
   facts.take_role(kRefused);
@@ -78,6 +89,15 @@ TEST(ServerFacts, TheClocksAreCompared) {
   ServerFacts facts;
   facts.take_time(array(time), instant_from_ms(1'700'000'000'000));
   EXPECT_EQ(facts.clock_difference, std::chrono::milliseconds{2500});
+}
+
+TEST(ServerFacts, AClockThatCannotBeIsNotCompared) {
+  for (const char* seconds : {"-1", "0", "x", "253402300800", "3883139815726120959"}) {
+    const Reply time[] = {string(seconds), string("9223372036854775807")};
+    ServerFacts facts;
+    facts.take_time(array(time), instant_from_ms(1));
+    EXPECT_FALSE(facts.clock_difference.has_value()) << seconds;
+  }
 }
 
 TEST(ConfigWatch, TellsMissingDifferentUnreadableAndAgreeing) {

@@ -131,6 +131,10 @@ struct BadRow {
   std::string said;
 };
 
+void PrintTo(const BadRow& row, std::ostream* out) {
+  *out << row.said;
+}
+
 class BadRuleRow : public testing::TestWithParam<BadRow> {};
 
 // What the constraints refuse; here they have been dropped.

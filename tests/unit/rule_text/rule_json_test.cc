@@ -126,6 +126,10 @@ struct Mistake {
   std::string said;
 };
 
+void PrintTo(const Mistake& mistake, std::ostream* out) {
+  *out << mistake.json;
+}
+
 class RuleJsonMistake : public testing::TestWithParam<Mistake> {};
 
 TEST_P(RuleJsonMistake, IsReportedWithItsPlace) {

@@ -71,6 +71,24 @@ TEST_F(IntakeTest, HandsTheDecodersReasonOn) {
   EXPECT_EQ(intake_.classify("", clocks_), Fate::kReject);
 }
 
+TEST_F(IntakeTest, VerifiesSignaturesOfWhatIsToBeWrittenOnly) {
+  auto keys = SigningKeys::create({{.id = "k", .secret = std::string(32, 's'), .from = {}}});
+  if (!keys.ok()) GTEST_SKIP() << keys.status().text();  // built without OpenSSL
+  ASSERT_TRUE(keys.ok()) << keys.status().text();
+  options_.signatures = std::make_shared<events::SignatureCheck>([&] { return keys.value(); },
+                                                                 events::SignatureCheckOptions{});
+  intake_ = Intake(*decoder_, options_);
+  EXPECT_EQ(judge("u", kNowMs), Fate::kReject);
+  EXPECT_EQ(intake_.rejected().reason, events::Rejection::kSignatureMissing);
+  EXPECT_EQ(judge("", kNowMs), Fate::kNullUser);
+  EXPECT_EQ(judge("u", kNowMs - 32 * kDayMs), Fate::kTooOld);
+  const auto id = keys.value()->sign({.user_id = "u", .campaign_id = "c"}, instant_from_ms(kNowMs));
+  ASSERT_TRUE(id.ok());
+  message_ = fmt::format(R"({{"user_id":"u","campaign_id":"c","timestamp":{},"imp_id":"{}"}})",
+                         kNowMs + 1, id.value());
+  EXPECT_EQ(intake_.classify(message_, clocks_), Fate::kWrite);
+}
+
 // Says what it was told to, whatever the message.
 class ToldDecoder final : public events::EventDecoder {
  public:

@@ -31,6 +31,20 @@ const std::vector<GoldenMark>& golden_marks() {
                 .last = LogPoint{89997, -1, 0xff},
                 .checked = LogPoint{1499, 1'700'000'000'123, 0x71a95b0def43ba51}},
         .gaps = {{100, 200}, {300, 80000}}}},
+      {"3 1500 node=07c37dfeb235213a872192d90877d0cd55635b91 "
+       "replication=e00f0b6d8a5b1a4f3c2d1e0f9a8b7c6d5e4f3a2b arrivals=safe serial=12 "
+       "slots=0-5460,7000 partly=6999 cluster=MkU3OEVBNTcwNTJENDM2Qk "
+       "last=1499,1700000000123,71a95b0def43ba51 gaps=100-200",
+       {.position = 1500,
+        .log = {.cluster = "MkU3OEVBNTcwNTJENDM2Qk",
+                .last = LogPoint{1499, 1'700'000'000'123, 0x71a95b0def43ba51}},
+        .gaps = {{100, 200}},
+        .shard = MarkedShard{.node = "07c37dfeb235213a872192d90877d0cd55635b91",
+                             .replication = "e00f0b6d8a5b1a4f3c2d1e0f9a8b7c6d5e4f3a2b",
+                             .arrivals_safe = true,
+                             .serial = 12,
+                             .slots = SlotSet(0, 5460) | SlotSet(7000, 7000),
+                             .partly = SlotSet(6999, 6999)}}},
   };
   return all;
 }
@@ -72,6 +86,7 @@ TEST(MarkValue, WhatIsWrittenOtherwiseIsNoMark) {
       "2 ",
       "1500",
       "3 1500",
+      "4 1500",
       "2  1500",
       "2 01500",
       "2 +1500",
@@ -98,6 +113,15 @@ TEST(MarkValue, WhatIsWrittenOtherwiseIsNoMark) {
       "2 1500 gaps=5-10,10-12",
       "2 1500 gaps=5-10,7-12",
       "2 1500 gaps=-5-10",
+      "2 1500 node=a replication=b arrivals=safe serial=1 slots=1",
+      "3 1500 node=a replication=b arrivals=safe",
+      "3 1500 node=a arrivals=safe serial=1",
+      "3 1500 node= replication=b arrivals=safe serial=1",
+      "3 1500 node=a replication=b arrivals=sure serial=1",
+      "3 1500 node=a replication=b arrivals=safe serial=-1",
+      "3 1500 node=a replication=b arrivals=safe serial=1 slots=",
+      "3 1500 node=a replication=b arrivals=safe serial=1 slots=5-16384",
+      "3 1500 node=a replication=b arrivals=safe slots=1 serial=1",
       "2 1500 gaps=1-2,4-5,7-8,10-11,13-14,16-17,19-20,22-23,25-26",
   };
   for (const std::string& text : strange) EXPECT_FALSE(decode_mark(text)) << text;

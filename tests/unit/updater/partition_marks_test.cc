@@ -60,6 +60,13 @@ TEST_F(PartitionMarks, AMarkThatIsNoNumberCountsAsMissing) {
   EXPECT_EQ(mark(), "20");
 }
 
+TEST_F(PartitionMarks, AMarkOfAClustersShardCountsAsMissing) {
+  store_.records()[key(0)].bytes = "3 100 node=n replication=r arrivals=safe serial=1 slots=0-99";
+  log_.commits[part(0)] = 100;
+  EXPECT_EQ(assign(), 10);
+  EXPECT_EQ(mark(), "10") << "it is replaced";
+}
+
 TEST_F(PartitionMarks, AMarkOfATopicThatWasRecreatedFallsBeforeAnythingIsRead) {
   set_mark(1000);
   log_.commits.clear();

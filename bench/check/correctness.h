@@ -1,0 +1,138 @@
+#pragma once
+
+#include <array>
+#include <cstdio>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "harness/measured.h"
+#include "harness/redis_console.h"
+#include "peers/layout.h"
+
+namespace fcap::bench {
+
+// 2026-01-31T12:00:00Z, a Saturday.
+inline constexpr Instant kNow = instant_from_ms(1'769'860'800'000);
+inline constexpr Instant kMonthBegins = instant_from_ms(1'767'225'600'000);
+inline constexpr auto kMonthAge = kNow - kMonthBegins;
+
+struct Event {
+  std::size_t campaign;           // "c-1" or "c-2"
+  std::chrono::milliseconds age;  // at kNow
+  std::uint32_t fingerprint = 0;  // 0: of its own
+  std::size_t user = 0;
+};
+
+struct Case {
+  std::string_view name;
+  std::vector<Event> events;  // in the order of recording
+  std::array<std::uint32_t, 2> expected;
+  std::optional<WindowKind> window = {};  // none: of every window
+  std::chrono::milliseconds asked_after = {};
+  bool needs_counting_once = false;
+  bool needs_late = false;
+};
+
+inline std::vector<Case> all_cases() {
+  using namespace std::chrono_literals;
+  using std::chrono::days;
+  using enum WindowKind;
+  return {
+      {"no history", {}, {0, 0}},
+      {"one event", {{0, 1h}}, {1, 0}},
+      {"events of one campaign add up", {{0, 3h}, {0, 2h}, {0, 1h}}, {3, 0}},
+      {"campaigns are counted apart", {{0, 3h}, {1, 2h}, {1, 1h}}, {1, 2}},
+      {"another user's events do not count", {{0, 2h}, {0, 1h, 0, 1}}, {1, 0}},
+      {"two events of one instant are two", {{0, 1h}, {0, 1h}}, {2, 0}},
+      {.name = "an event that comes twice counts once",
+       .events = {{0, 1h, 7}, {0, 1h, 7}},
+       .expected = {1, 0},
+       .needs_counting_once = true},
+      {.name = "an event that comes late counts",
+       .events = {{0, 1h}, {0, 2h}},
+       .expected = {2, 0},
+       .needs_late = true},
+      {.name = "a late event of before the window does not count",
+       .events = {{0, 1h}, {0, kMonthAge + 1h}},
+       .expected = {1, 0},
+       .window = kSliding,
+       .needs_late = true},
+      {"sliding: an event exactly one window old no longer counts",
+       {{0, 24h}, {1, 24h - 1ms}},
+       {0, 1},
+       kSliding},
+      {"sliding: the window moves with the asking", {{0, 24h}, {0, 1h}}, {2, 0}, kSliding, -1s},
+      {"calendar: the month begins with its first instant",
+       {{0, kMonthAge + 1s}, {1, kMonthAge}},
+       {0, 1},
+       kCalendar},
+      {"calendar: a new month starts from none", {{0, 1h}, {1, 0h}}, {0, 0}, kCalendar, 12h},
+      {.name = "calendar: a late event counts in its own month",
+       .events = {{0, 0h}, {0, kMonthAge + 1min}},
+       .expected = {1, 0},
+       .window = kCalendar,
+       .needs_late = true},
+      {"fixed: the window closes one length after its first event",
+       {{0, days(30)}, {1, days(30) - 1s}},
+       {0, 1},
+       kFixed},
+      {"fixed: later events do not move the end", {{0, days(30)}, {0, days(1)}}, {0, 0}, kFixed},
+      {"fixed: the next event after the end opens a new window",
+       {{0, days(31)}, {0, days(2)}, {0, 1h}},
+       {1, 0},
+       kFixed},
+  };
+}
+
+inline bool allowed(const LayoutTraits& layout, const Case& item) {
+  return (!item.window || *item.window == layout.window) &&
+         (!item.needs_counting_once || layout.counts_once) &&
+         (!item.needs_late || layout.takes_late);
+}
+
+inline bool passes(Layout& layout, RedisConsole& console, const Case& item) {
+  const std::vector<std::string> campaigns = {"c-1", "c-2"};
+  const std::array<std::string, 2> users = {std::string(item.name), "another"};
+  std::uint32_t number = 100;
+  for (const Event& event : item.events) {
+    std::string wire;
+    const Impression impression{kNow - event.age, campaigns[event.campaign],
+                                event.fingerprint > 0 ? event.fingerprint : ++number};
+    const std::uint32_t commands = layout.record(wire, users[event.user], impression);
+    console.run(std::move(wire), commands);
+  }
+  const Question question{users[0], campaigns, kNow + item.asked_after};
+  std::array<std::uint32_t, 2> counts = {};
+  bool readable = true;
+  std::string wire;
+  const std::uint32_t commands = layout.ask(wire, question);
+  console.run(std::move(wire), commands, [&](std::uint32_t index, const redis::Reply& reply) {
+    readable = layout.read(question, index, reply, counts) && readable;
+  });
+  if (readable && counts == item.expected) return true;
+  std::fprintf(stderr, "%s: \"%s\": counted %u and %u, expected %u and %u%s\n",
+               layout.traits().name.c_str(), users[0].c_str(), counts[0], counts[1],
+               item.expected[0], item.expected[1], readable ? "" : " (unreadable)");
+  return false;
+}
+
+/// Records and asks case by case on an empty database, and counts those that "passed", "failed" or
+/// were "skipped" because the layout's semantics do not allow them. Says each failure on standard
+/// error.
+inline Numbers check_correctness(Layout& layout, RedisConsole& console) {
+  console.call({"FLUSHDB"});
+  console.load(layout.traits().scripts);
+  Numbers result = {{"passed", 0}, {"failed", 0}, {"skipped", 0}};
+  for (const Case& item : all_cases()) {
+    if (!allowed(layout.traits(), item)) {
+      ++result["skipped"];
+    } else {
+      ++result[passes(layout, console, item) ? "passed" : "failed"];
+    }
+  }
+  console.call({"FLUSHDB"});
+  return result;
+}
+
+}  // namespace fcap::bench

@@ -1,0 +1,218 @@
+#include "redis/cluster_watch.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include <poll.h>
+#include <unistd.h>
+
+namespace fcap::redis {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Of the nodes that are known: if none of so many is reached, the seeds may know of newer ones.
+constexpr std::size_t kKnownAskedMax = 8;
+// Of the nodes that answer in one refresh: when none of so many is believed, the cluster itself is
+// not of one mind yet, and asking all of it would only burden it.
+constexpr std::size_t kAnswersMax = 3;
+
+}  // namespace
+
+// What the nodes of one refresh have said, of which nothing was of use.
+struct ClusterWatch::Refusals {
+  std::string text;
+
+  void add(const Address& node, const Status& status) {
+    if (!text.empty()) text += "; ";
+    text += node.text + ": " + status.text();
+  }
+};
+
+ClusterWatch::ClusterWatch(const RedisOptions& options, std::vector<Address> seeds,
+                           CredentialsNow credentials, NodeTable& nodes, SlotMap& map,
+                           Report report, std::function<void()> changed)
+    : options_(options),
+      seeds_(std::move(seeds)),
+      nodes_(nodes),
+      map_(map),
+      report_(std::move(report)),
+      changed_(std::move(changed)),
+      jitter_(base::seeded_jitter(static_cast<std::uint64_t>(
+          Clock::now().time_since_epoch().count() ^
+          static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(this))))),
+      session_(
+          [&options, now = std::move(credentials)] {
+            const Credentials::Current current = now();
+            return NodeSession::Account{options.user, current.password, current.tls};
+          },
+          thread_.events().stop),
+      names_(options.thread_started, thread_.events().stop) {}
+
+Status ClusterWatch::start() {
+  return thread_.start(
+      "fcap-cluster", [this] { run(); }, options_.thread_started);
+}
+
+void ClusterWatch::refresh_soon() noexcept {
+  if (wanted_.load(std::memory_order_relaxed)) return;
+  if (!wanted_.exchange(true, std::memory_order_acq_rel)) thread_.wake();
+}
+
+std::shared_ptr<const ClusterShape> ClusterWatch::shape() const {
+  const std::lock_guard lock(mutex_);
+  return shape_;
+}
+
+std::string ClusterWatch::last_error() const {
+  const std::lock_guard lock(mutex_);
+  return last_error_;
+}
+
+std::string ClusterWatch::set_last_error(std::string text) {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(last_error_, std::move(text));
+}
+
+void ClusterWatch::close_descriptors() noexcept {
+  session_.abandon();
+  thread_.close_descriptors();
+}
+
+void ClusterWatch::run() {
+  while (wait_until_due()) {
+    // Before asking: what turns out to be wrong from now on may not be in the answer yet.
+    wanted_.store(false, std::memory_order_release);
+    refresh();
+  }
+}
+
+bool ClusterWatch::wait_until_due() {
+  const base::LoopEvents events = thread_.events();
+  for (;;) {
+    const bool wanted = wanted_.load(std::memory_order_acquire);
+    const TimePoint due = schedule_.due(wanted);
+    const TimePoint now = Clock::now();
+    if (is_stopping()) return false;
+    if (now >= due) return true;
+    const auto pause = std::chrono::ceil<std::chrono::milliseconds>(due - now);
+    // While it is wanted, nothing but the time is waited for.
+    pollfd polled[] = {{events.stop, POLLIN, 0}, {wanted ? -1 : events.wake, POLLIN, 0}};
+    if (::poll(polled, 2, static_cast<int>(pause.count())) > 0 && polled[1].revents != 0) {
+      std::uint64_t count = 0;
+      (void)!::read(events.wake, &count, sizeof(count));
+    }
+  }
+}
+
+bool ClusterWatch::is_stopping() const noexcept {
+  pollfd stop = {thread_.events().stop, POLLIN, 0};
+  return ::poll(&stop, 1, 0) > 0;
+}
+
+void ClusterWatch::refresh() {
+  Refusals refusals;
+  const bool succeeded =
+      refresh_from(known_nodes(), false, refusals) || refresh_from(seeds_, true, refusals);
+  schedule_.ended(Clock::now(), succeeded, jitter_());
+  if (is_stopping()) return;
+  const std::string error =
+      succeeded ? std::string() : "no node tells the cluster's slots: " + refusals.text;
+  const std::string before = set_last_error(error);
+  if (!succeeded) {
+    report_(LogLevel::kWarning, error);
+  } else if (!before.empty()) {
+    report_(LogLevel::kInfo, "a node tells the cluster's slots again");
+  }
+}
+
+bool ClusterWatch::refresh_from(std::vector<Address> nodes, bool are_seeds, Refusals& refusals) {
+  shuffle(nodes);
+  if (!are_seeds && nodes.size() > kKnownAskedMax) nodes.resize(kKnownAskedMax);
+  std::size_t answers = 0;
+  for (const Address& node : nodes) {
+    if (is_stopping() || answers == kAnswersMax) return false;
+    auto view = ask(node);
+    session_.close();
+    if (!view.ok()) {
+      refusals.add(node, view.status());
+      continue;
+    }
+    ++answers;
+    const Status taken = take(std::move(view).value(), node, are_seeds);
+    if (taken.ok()) return true;
+    refusals.add(node, taken);
+  }
+  return false;
+}
+
+Result<ClusterView> ClusterWatch::ask(const Address& node) {
+  const TimePoint until = Clock::now() + options_.connect_timeout;
+  const auto endpoints = names_.look_up(node, until);
+  if (!endpoints.ok()) return endpoints.status();
+  if (Status opened = session_.open(endpoints.value(), node.host, until); !opened.ok())
+    return opened;
+  refreshes_.fetch_add(1, std::memory_order_relaxed);
+  ClusterView view;
+  Status wrong;
+  // In this order, so that the slots are at least as new as the epoch.
+  Status answered = session_.ask({{"CLUSTER", "INFO"}, {"CLUSTER", "SLOTS"}}, until,
+                                 [&](std::size_t command, const Reply& reply) {
+                                   if (!wrong.ok()) return;
+                                   if (command == 0) {
+                                     wrong = read_cluster_info(reply, view);
+                                     return;
+                                   }
+                                   auto shape = read_cluster_slots(reply, node.host);
+                                   wrong = shape.status();
+                                   if (shape.ok()) view.shape = std::move(shape).value();
+                                 });
+  if (answered.code() == StatusCode::kRefused) {
+    return refused_by_cluster("AUTH (options user, password)", answered.text());
+  }
+  if (!answered.ok()) return answered;
+  if (!wrong.ok()) return wrong;
+  return view;
+}
+
+Status ClusterWatch::take(ClusterView view, const Address& node, bool from_seed) {
+  const std::shared_ptr<const ClusterShape> before = believed_.shape();
+  if (Status taken = believed_.take(std::move(view), from_seed); !taken.ok()) return taken;
+  const std::shared_ptr<const ClusterShape>& shape = believed_.shape();
+  const auto changed = map_.replace(*shape, nodes_);
+  if (!changed.ok()) return changed.status();
+  if (changed.value() == 0 && shape == before) return {};
+  {
+    const std::lock_guard lock(mutex_);
+    shape_ = shape;
+  }
+  std::size_t replicas = 0;
+  for (const ClusterShape::Shard& shard : shape->shards) replicas += shard.replicas.size();
+  report_(LogLevel::kInfo, "the cluster has " + std::to_string(shape->shards.size()) +
+                               " masters and " + std::to_string(replicas) + " replicas; " +
+                               std::to_string(changed.value()) +
+                               " slots have another master than before, says " + node.text +
+                               " (epoch " + std::to_string(believed_.epoch()) + ")");
+  changed_();
+  return {};
+}
+
+std::vector<Address> ClusterWatch::known_nodes() const {
+  std::vector<Address> nodes;
+  if (!believed_.shape()) return nodes;
+  for (const ClusterShape::Shard& shard : believed_.shape()->shards) {
+    nodes.push_back(shard.master.address);
+    for (const ClusterNode& replica : shard.replicas) nodes.push_back(replica.address);
+  }
+  return nodes;
+}
+
+void ClusterWatch::shuffle(std::vector<Address>& nodes) {
+  for (std::size_t left = nodes.size(); left > 1; --left) {
+    const auto chosen = static_cast<std::size_t>(jitter_() * static_cast<double>(left));
+    std::swap(nodes[left - 1], nodes[chosen]);
+  }
+}
+
+}  // namespace fcap::redis

@@ -1,0 +1,72 @@
+#include "redis/sentinel_questions.h"
+
+#include <optional>
+#include <utility>
+
+#include "redis/replica_list.h"
+
+namespace fcap::redis {
+namespace {
+
+Status unavailable(std::string text) {
+  return Status::error(StatusCode::kUnavailable, std::move(text), true);
+}
+
+std::string hint_for(std::string_view error) {
+  if (error.starts_with("NOAUTH")) return " (set the option sentinel_password)";
+  if (error.starts_with("WRONGPASS") || error.starts_with("NOPERM") ||
+      error.starts_with("ERR AUTH")) {
+    return " (options sentinel_user, sentinel_password)";
+  }
+  if (error.find("unknown command") != std::string_view::npos) {
+    return " (this is no Sentinel: the option addresses must name Sentinels when topology is "
+           "sentinel)";
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<Address> read_master_address(const Reply& reply, std::string_view master) {
+  if (reply.kind == Reply::Kind::kError) {
+    if (reply.text.empty()) return unavailable("it answers with an error that says nothing");
+    return unavailable(std::string(reply.text) + hint_for(reply.text));
+  }
+  if (reply.kind == Reply::Kind::kNil) {
+    return unavailable("it knows no master \"" + std::string(master) +
+                       "\" (option sentinel_master)");
+  }
+  if (reply.kind != Reply::Kind::kArray || reply.elements.size() != 2) {
+    return unavailable("it does not answer SENTINEL GET-MASTER-ADDR-BY-NAME as a Sentinel does");
+  }
+  const std::string host(reply.elements[0].text);
+  const bool is_v6 = host.find(':') != std::string::npos;
+  auto address =
+      parse_address((is_v6 ? "[" + host + "]" : host) + ":" + std::string(reply.elements[1].text));
+  if (address.ok() && address.value().path.empty()) return address;
+  return unavailable("it names a master \"" + host + ":" + std::string(reply.elements[1].text) +
+                     "\", which is no address");
+}
+
+Result<Address> ask_master(NodeSession& sentinel, std::string_view master,
+                           NodeSession::TimePoint until) {
+  std::optional<Result<Address>> named;
+  const Status answered = sentinel.ask(
+      {{"SENTINEL", "GET-MASTER-ADDR-BY-NAME", master}}, until,
+      [&](std::size_t, const Reply& reply) { named = read_master_address(reply, master); });
+  if (answered.ok()) return *std::move(named);
+  if (answered.code() != StatusCode::kRefused) return answered;
+  return unavailable(answered.text() + hint_for(answered.text()));
+}
+
+Result<std::vector<Address>> ask_replicas(NodeSession& sentinel, std::string_view master,
+                                          NodeSession::TimePoint until) {
+  std::optional<Result<std::vector<Address>>> named;
+  const Status answered =
+      sentinel.ask({{"SENTINEL", "REPLICAS", master}}, until,
+                   [&](std::size_t, const Reply& reply) { named = read_replica_addresses(reply); });
+  if (!answered.ok()) return answered;
+  return *std::move(named);
+}
+
+}  // namespace fcap::redis

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <fcap/status.h>
+
+#include "redis/address.h"
+#include "redis/node_session.h"
+#include "redis/reply.h"
+
+namespace fcap::redis {
+
+/// What a Sentinel says to SENTINEL GET-MASTER-ADDR-BY-NAME: the master's address, or why there is
+/// none, naming the option to change. Free of I/O.
+[[nodiscard]] Result<Address> read_master_address(const Reply& reply, std::string_view master);
+
+/// Asks a Sentinel, which is connected, where the master of this name is.
+[[nodiscard]] Result<Address> ask_master(NodeSession& sentinel, std::string_view master,
+                                         NodeSession::TimePoint until);
+/// Asks a Sentinel, which has just answered ask_master(), where the replicas are.
+[[nodiscard]] Result<std::vector<Address>> ask_replicas(NodeSession& sentinel,
+                                                        std::string_view master,
+                                                        NodeSession::TimePoint until);
+
+}  // namespace fcap::redis

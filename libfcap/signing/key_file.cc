@@ -1,0 +1,133 @@
+// A file of signing keys that is looked at regularly.
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <mutex>
+#include <utility>
+
+#include <poll.h>
+#include <sys/stat.h>
+
+#include <fcap/signed_id.h>
+
+#include "base/background_thread.h"
+
+namespace fcap {
+namespace {
+
+constexpr std::chrono::milliseconds kLookEvery{5'000};
+
+}  // namespace
+
+struct SigningKeyFile::Parts {
+  // Differs when the file was replaced or written.
+  struct FileStamp {
+    std::uint64_t device = 0;
+    std::uint64_t node = 0;
+    std::int64_t bytes = -1;
+    std::int64_t changed_ns = 0;
+    bool operator==(const FileStamp&) const = default;
+  };
+  static FileStamp stamp_of(const std::string& path);
+
+  Status look(bool always);
+  void run();
+  void tell(LogLevel level, const std::string& text) const {
+    if (log) log(level, text);
+  }
+  void tell_of(const SigningKeys& former, const SigningKeys& current) const;
+
+  std::string path;
+  LogCallback log;
+  std::mutex looking;   // one look at a time
+  FileStamp stamp;      // of what the keys were read from; guarded by looking
+  std::string problem;  // why the file could not be used when last looked at; guarded by looking
+  mutable std::mutex mutex;
+  std::shared_ptr<const SigningKeys> keys;  // guarded by mutex
+  base::BackgroundThread thread;
+};
+
+SigningKeyFile::Parts::FileStamp SigningKeyFile::Parts::stamp_of(const std::string& path) {
+  struct stat found = {};
+  if (::stat(path.c_str(), &found) != 0) return {};
+  constexpr std::int64_t kNsPerSecond = 1'000'000'000;
+  return {found.st_dev, found.st_ino, found.st_size,
+          found.st_ctim.tv_sec * kNsPerSecond + found.st_ctim.tv_nsec};
+}
+
+void SigningKeyFile::Parts::tell_of(const SigningKeys& former, const SigningKeys& current) const {
+  std::string names;
+  for (const std::string& id : current.ids()) names.append(names.empty() ? "" : ", ").append(id);
+  tell(LogLevel::kInfo, "signing keys: \"" + path + "\" was read again: " + names);
+  for (const std::string& id : former.ids()) {
+    if (std::ranges::find(current.ids(), id) != current.ids().end()) continue;
+    tell(LogLevel::kWarning, "signing keys: key \"" + id +
+                                 "\" was removed: ids that it signed are refused from now on, even "
+                                 "when old events are read again");
+  }
+}
+
+Status SigningKeyFile::Parts::look(bool always) {
+  const std::lock_guard lock_looking(looking);
+  const FileStamp found = stamp_of(path);
+  if (!always && found == stamp) return {};
+  auto read = SigningKeys::read(path);
+  // It may be half written, or be unreadable for a while: it is looked at again each time.
+  if (!read.ok()) {
+    const bool told = std::exchange(problem, read.status().text()) == read.status().text();
+    if (!told) tell(LogLevel::kWarning, problem + "; the former keys stay");
+    return read.status();
+  }
+  stamp = found;
+  problem.clear();
+  std::shared_ptr<const SigningKeys> former;
+  {
+    const std::lock_guard lock(mutex);
+    former = std::exchange(keys, read.value());
+  }
+  if (former) tell_of(*former, *read.value());
+  return {};
+}
+
+void SigningKeyFile::Parts::run() {
+  const base::LoopEvents events = thread.events();
+  for (;;) {
+    pollfd stop{events.stop, POLLIN, 0};
+    ::poll(&stop, 1, static_cast<int>(kLookEvery.count()));
+    if (stop.revents != 0) return;
+    (void)look(false).ok();
+  }
+}
+
+SigningKeyFile::SigningKeyFile(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+SigningKeyFile::~SigningKeyFile() {
+  parts_->thread.stop();
+}
+
+Result<std::unique_ptr<SigningKeyFile>> SigningKeyFile::open(std::string path, LogCallback log) {
+  auto parts = std::make_unique<Parts>();
+  parts->path = std::move(path);
+  parts->stamp = Parts::stamp_of(parts->path);
+  auto read = SigningKeys::read(parts->path);
+  if (!read.ok()) return read.status();
+  parts->keys = std::move(read).value();
+  parts->log = std::move(log);
+  Parts* const running = parts.get();
+  std::unique_ptr<SigningKeyFile> file(new SigningKeyFile(std::move(parts)));
+  if (Status status = running->thread.start("fcap-keys", [running] { running->run(); });
+      !status.ok()) {
+    return status;
+  }
+  return file;
+}
+
+std::shared_ptr<const SigningKeys> SigningKeyFile::keys() const {
+  const std::lock_guard lock(parts_->mutex);
+  return parts_->keys;
+}
+
+Status SigningKeyFile::reload() {
+  return parts_->look(true);
+}
+
+}  // namespace fcap

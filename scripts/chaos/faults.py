@@ -1,0 +1,258 @@
+"""What the faults of a schedule do. Each is a function of the world and the fault; it returns when the fault is over, and tells
+what became of it."""
+import contextlib
+import os
+import shutil
+import time
+
+from events import mixed
+from kafka_server import KafkaException
+from processes import freeze_tree, thaw_tree, wait_until
+from resp import RedisError
+from services import Failure
+from world import DEAD_LETTERS, PARTITIONS, TOPIC, WRITER
+
+FAULTS = {}
+
+
+def fault(lane, *kinds):
+    def register(function):
+        FAULTS.update({(lane, kind): function for kind in kinds})
+        return function
+    return register
+
+
+def inflict(world, one):
+    if one.lane == "redis":
+        with world.losses:
+            world.disturbing += 1
+    try:
+        return inflict_on(world, one)
+    except RedisError as error:
+        return f"nothing: {error}"
+    finally:
+        if one.lane == "redis":
+            with world.losses:
+                world.disturbing, world.disturbed_at = world.disturbing - 1, time.time()
+
+
+def inflict_on(world, one):
+    lane = "updater" if one.lane in ("updater 1", "updater 2") else "link" if one.lane.startswith("link") else one.lane
+    return FAULTS[lane, one.kind](world, one)
+
+
+def frozen_for(pid, seconds):
+    freeze_tree(pid)
+    time.sleep(seconds)
+    thaw_tree(pid)
+
+
+def throttled_for(pid, one):
+    """Four fifths of the time it does not run."""
+    end, pauses = time.monotonic() + one.lasts, 0
+    while time.monotonic() < end:
+        pauses += 1
+        frozen_for(pid, 0.02 + mixed(one.chance + pauses) % 180 / 1000)
+        time.sleep(0.03)
+    return f"{pauses} pauses"
+
+
+# Updaters.
+
+def updater_of(world, one):
+    return world.updaters[int(one.lane[-1]) - 1]
+
+
+@fault("updater", "kill")
+def kill_updater(world, one):
+    updater = updater_of(world, one)
+    updater.kill()
+    time.sleep(one.lasts)
+    updater.start()
+    return "started again"
+
+
+@fault("updater", "stop")
+def stop_updater(world, one):
+    updater = updater_of(world, one)
+    code = updater.stop()
+    time.sleep(one.lasts)
+    updater.start()
+    return f"ended with {code}, started again"
+
+
+@fault("updater", "freeze past the session")
+def freeze_updater(world, one):
+    updater = updater_of(world, one)
+    updater.freeze_for(one.lasts)
+    return "thawed, as a member that its group has given up"
+
+
+@fault("updater 3", "join", "join with a clock ahead", "join with a clock behind")
+def join(world, one):
+    updater, clock = updater_of(world, one), one.kind.rpartition("a clock ")[2]
+    updater.start(clock if clock != "join" else None)
+    end, most = time.monotonic() + one.lasts, 0
+    while time.monotonic() < end:
+        time.sleep(0.3)
+        if shown := updater.shown():
+            most = max(most, int(shown.value("assigned_partitions") or 0))
+    return f"had up to {most} partitions, ended with {updater.stop()}"
+
+
+# Redis.
+
+@fault("redis", "kill")
+def kill_redis(world, one):
+    world.lose()
+    world.redis.kill()
+    time.sleep(one.lasts)
+    with contextlib.suppress(FileNotFoundError):
+        os.remove(f"{world.redis.home}/data/dump.rdb")
+    world.redis.start()
+    return "started again, empty"
+
+
+@fault("redis", "restart with an old snapshot")
+def old_snapshot(world, one):
+    data = f"{world.redis.home}/data"
+    world.ask_master("SAVE")
+    shutil.copy(f"{data}/dump.rdb", f"{data}/old.rdb")
+    time.sleep(one.lasts)
+    world.lose()
+    world.redis.kill()
+    shutil.copy(f"{data}/old.rdb", f"{data}/dump.rdb")
+    world.redis.start()
+    os.remove(f"{data}/dump.rdb")
+    return f"{world.ask_master('DBSIZE')} keys, {one.lasts:.1f} s old"
+
+
+@fault("redis", "freeze", "freeze for long")
+def freeze_redis(world, one):
+    with world.outage("Redis has been frozen", True):
+        frozen_for(world.redis.pid, one.lasts)
+    return "thawed"
+
+
+@fault("redis", "throttle")
+def throttle_redis(world, one):
+    master = world.master()
+    return throttled_for(master.pid, one) if master else "nothing: there is no master"
+
+
+@fault("redis", "flush all")
+def flush_all(world, _):
+    keys = world.ask_master("DBSIZE")
+    world.lose()
+    world.ask_master("FLUSHALL")
+    return f"{keys} keys gone"
+
+
+@fault("redis", "fill up")
+def fill_up(world, one):
+    told = world.tell_all("CONFIG", "SET", "maxmemory", "1mb")
+    time.sleep(one.lasts)
+    wait_until(lambda: world.tell_all("CONFIG", "SET", "maxmemory", "0") >= told, 30)
+    return "writes were refused, and are accepted again"
+
+
+def reached(servers):
+    return f"at {servers} {'server' if servers == 1 else 'servers'}" if servers else "nothing: no server answered"
+
+
+@fault("redis account", "revoke appending", "revoke scripts", "revoke reading")
+def revoke(world, one):
+    rights = {"appending": ["-append"], "scripts": ["-evalsha", "-eval"], "reading": ["-get", "-mget"]}[one.kind.split()[1]]
+    told = world.tell_all("ACL", "SETUSER", WRITER, *rights)
+    time.sleep(one.lasts)
+    wait_until(lambda: world.tell_all("ACL", "LOAD") >= told, 30)
+    return f"{' '.join(rights)}: {reached(told)}, given back"
+
+
+@fault("redis account", "flush scripts")
+def flush_scripts(world, _):
+    return reached(world.tell_all("SCRIPT", "FLUSH"))
+
+
+@fault("redis account", "cut clients")
+def cut_clients(world, _):
+    return reached(world.tell_all("CLIENT", "KILL", "TYPE", "normal"))
+
+
+# Kafka.
+
+@fault("broker", "kill")
+def kill_broker(world, one):
+    world.kafka.kill()
+    time.sleep(one.lasts)
+    began = time.monotonic()
+    world.kafka.start()
+    return f"started again within {time.monotonic() - began:.1f} s"
+
+
+@fault("broker", "freeze", "freeze for long")
+def freeze_broker(world, one):
+    with world.outage("the broker has been frozen", False):
+        frozen_for(world.kafka.pid, one.lasts)
+    return "thawed"
+
+
+@fault("broker", "throttle")
+def throttle_broker(world, one):
+    return throttled_for(world.kafka.pid, one)
+
+
+@fault("dead letters", "delete the topic")
+def delete_dead_letters(world, one):
+    world.traffic.dead_letters_deleted_at = float("inf")
+    try:
+        deleted = recreate(world, DEAD_LETTERS, 1, one.lasts)
+    finally:
+        world.traffic.dead_letters_deleted_at = 1000 * time.time()
+    return deleted
+
+
+def recreate(world, topic, partitions, away=0.0):
+    became = "deleted, made again"
+    try:
+        admin = world.kafka.admin()  # which must outlive its request
+        admin.delete_topics([topic], operation_timeout=30)[topic].result(60)
+    except KafkaException as error:
+        became = f"the broker did not confirm that it was deleted: {error.args[0].str()}"
+    time.sleep(away)
+    if not wait_until(lambda: created(world, topic, partitions), 60):
+        raise Failure(f"topic {topic} could not be made again")
+    return became
+
+
+def created(world, topic, partitions):
+    """False while the broker is away, or still deletes the former one."""
+    with contextlib.suppress(Failure):
+        return world.kafka.create_topic(topic, partitions) or True
+    time.sleep(0.5)
+    return False
+
+
+def recreate_events(world):
+    """Under running updaters; traffic must be paused."""
+    return recreate(world, TOPIC, PARTITIONS)
+
+
+# Connections.
+
+def link_of(world, one):
+    return world.broker_link if one.lane.endswith("broker") else world.redis_link
+
+
+@fault("link", "cut")
+def cut(world, one):
+    return f"{link_of(world, one).cut()} connections"
+
+
+@fault("link", "delay", "silence", "drop")
+def disturb(world, one):
+    link = link_of(world, one)
+    link.set(**{"delay": {"delay": 0.2}, "silence": {"silent": True}, "drop": {"dropping": 0.02}}[one.kind])
+    time.sleep(one.lasts)
+    link.set()
+    return {"delay": "each piece by up to 200 ms", "silence": "nothing passed", "drop": "at each piece with 2 %"}[one.kind]

@@ -1,0 +1,117 @@
+"""Looks at the updaters all the time, and holds them to what they say: whoever claims that everything up to an instant is counted
+must have counted it."""
+import threading
+import time
+
+import history
+from events import TYPES, fingerprint, id_hash
+from record import Malformed, Record
+from resp import Redis, RedisError
+from traffic import ALLOWED_FUTURE, RETENTION
+from world import PARTITIONS
+
+LOOK = 0.5  # seconds
+TOLD = 15  # seconds within which an outage, a loss or a new message must show
+UPDATER_MB_MAX = 600
+
+
+class Watch:
+    def __init__(self, world, traffic, problem):
+        self.world, self.traffic, self.problem = world, traffic, problem
+        self.resident_mb = self.claims = self.looks = self.not_ready = 0
+        self.ended = threading.Event()
+        self.thread = threading.Thread(target=self.run, daemon=True)
+        self.thread.start()
+
+    def run(self):
+        while not self.ended.wait(LOOK):
+            shown = [(updater, updater.shown()) for updater in self.world.updaters]
+            shown = [(updater, found) for updater, found in shown if found]
+            for updater, found in shown:
+                self.look(updater, found)
+            self.gaps([found for _, found in shown])
+            if (until := claimed([found for _, found in shown])) is not None:
+                self.end_of_loss(until)
+                self.verify(min(until, time.time() - TOLD))
+
+    def end(self):
+        self.ended.set()
+        self.thread.join(60)
+
+    def look(self, updater, shown):
+        self.looks += 1
+        ready, memory = shown.value("ready"), (shown.value("process_resident_memory_bytes") or 0) / 1e6
+        self.not_ready += ready != 1
+        if memory > UPDATER_MB_MAX > self.resident_mb:
+            self.problem(f"an updater takes {memory:.0f} MB")
+        self.resident_mb = max(self.resident_mb, memory)
+        for what, (since, lag_is_known) in list(self.world.outages.items()):
+            if shown.at - max(since, updater.steady_since) < TOLD or what not in self.world.outages:
+                continue
+            if ready == 1:
+                self.problem(f"{what} for {shown.at - since:.0f} s, and an updater says that it is ready")
+            if not lag_is_known and shown.value("lag_messages") is not None:
+                self.problem(f"{what} for {shown.at - since:.0f} s, and an updater claims a lag of {shown.value('lag_messages')}")
+
+    def gaps(self, shown):
+        if not any(found.value("gap_offsets") for found in shown):
+            self.world.gap_open_since = None
+        elif self.world.gap_open_since is None:
+            self.world.gap_open_since = time.time()
+
+    def end_of_loss(self, until):
+        with self.world.losses:
+            if self.world.lost_at is not None and until > self.world.lost_at + 5:
+                self.world.lost_at = None
+
+    def verify(self, until):
+        """That some of the events that Kafka has had for long, from before this time, are in Redis."""
+        if self.world.redis_disturbed(TOLD):
+            return
+        try:
+            messages = self.traffic.sample(until, 20)
+            node = self.world.master()
+            if node is None:
+                return
+            with Redis(node.port, 2) as redis:
+                values = redis.all([["GET", f"fcap:{{{message.user}}}"] for message in messages])
+        except (RedisError, IndexError):
+            return
+        missing = [message for message, value in zip(messages, values) if not counted(message, value)]
+        if missing and not self.world.redis_disturbed(TOLD):
+            self.problem(f"the updaters claim that everything is counted up to {until:.3f}, and these are not: "
+                         f"{[message.value.decode() for message in missing]}")
+        self.claims += len(messages)
+
+
+def claimed(shown):
+    """The time up to which all events are counted, by the updaters' own words; None: they do not claim it of all partitions."""
+    if sum(found.value("assigned_partitions") or 0 for found in shown) != PARTITIONS:
+        return None
+    until = min(found.at for found in shown)
+    for found in shown:
+        if not found.value("assigned_partitions"):
+            continue
+        if found.value("ready") != 1 or found.value("lag_messages") is None or found.value("gap_offsets"):
+            return None
+        until = min(until, found.value("oldest_unacknowledged_event_timestamp_seconds") or until)
+    return until
+
+
+def counted(message, value):
+    """Or need not be."""
+    try:
+        event = history.decoded(message.value)
+    except (history.NoEvent, history.Nobodys):
+        return True
+    now = 1000 * time.time()
+    if event.event_type == "erasure" or not now - RETENTION < event.time < now + ALLOWED_FUTURE:
+        return True
+    try:
+        record = Record(value or b"")
+    except Malformed:
+        return False
+    if event.time <= record.erased_before or event.time < record.complete_since:
+        return True
+    identity = (id_hash(event.campaign), TYPES.index(event.event_type), fingerprint(event.event_id))
+    return record.entries.get(identity, (0, 0))[0] >= event.time

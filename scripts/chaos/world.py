@@ -1,0 +1,232 @@
+"""The servers of a run, the proxies before them, and the updaters."""
+import contextlib
+import glob
+import json
+import os
+import signal
+import subprocess
+import threading
+import time
+import urllib.error
+import urllib.request
+
+from processes import freeze_tree, read, send, thaw_tree, wait_until
+from proxy import Proxy
+from resp import Redis, RedisError
+from services import ROOT, Failure, choose_port, make, write
+
+PARTITIONS = 4
+TOPIC, DEAD_LETTERS = "impressions", "impressions.dead"
+WRITER, READER = "fcap-writer", "fcap-reader"
+CLOCK_AHEAD_MS = {"ahead": 20 * 60_000, "behind": -20 * 60_000}
+
+
+class Shown:
+    """What an updater shows at one moment."""
+
+    def __init__(self, port):
+        self.at = time.time()
+        self.why = page(f"http://127.0.0.1:{port}/readyz")
+        self.samples = dict(line.rsplit(" ", 1) for line in page(f"http://127.0.0.1:{port}/metrics").splitlines()
+                            if not line.startswith("#"))
+
+    def value(self, name):
+        """The sum over labels; None: there is no sample."""
+        name = name if name.startswith("process") else f"fcap_updater_{name}"
+        found = [float(value) for key, value in self.samples.items() if key.partition("{")[0] == name]
+        return sum(found) if found else None
+
+
+def page(url):
+    try:
+        with urllib.request.urlopen(url, timeout=3) as answer:
+            return answer.read().decode()
+    except urllib.error.HTTPError as refusal:  # 503: what it says is the reason
+        return refusal.read().decode()
+
+
+class Updater:
+    def __init__(self, world, number):
+        self.world, self.home = world, f"{world.directory}/updater{number}"
+        os.makedirs(self.home)
+        self.port = choose_port(1, self.home)
+        self.log, self.process = f"{self.home}/log", None
+        self.steady_since = 0.0  # since when it has not been started or thawed
+        write(f"{self.home}/password", "writer")
+        write(f"{self.home}/config.json", json.dumps(self.settings()))
+
+    def settings(self):
+        return {"kafka": {"brokers": [self.world.broker_link.address()], "topic": TOPIC, "dead_letter_topic": DEAD_LETTERS,
+                          "properties": {"session.timeout.ms": "6000", "heartbeat.interval.ms": "1000"}},
+                "redis": {**self.world.redis_settings(), "user": WRITER, "password_file": f"{self.home}/password"},
+                "pipeline": {"gap_messages_min": 3000}, "compaction": {"quiet_after": "3s"}, "http": {"port": self.port}}
+
+    def running(self):
+        return self.process is not None and self.process.poll() is None
+
+    def start(self, clock=None):
+        self.steady_since = time.time()
+        environment = dict(os.environ)
+        if clock:
+            preload, = glob.glob(f"{self.world.build}/tests/integration/libfcap_shifted_clock.so")
+            environment |= {"LD_PRELOAD": preload, "FCAP_PRELOADED_CLOCK_AHEAD_MS": str(CLOCK_AHEAD_MS[clock])}
+        with open(self.log, "ab") as log:
+            self.process = subprocess.Popen([f"{self.world.build}/updater/fcap-updater", "run", "--config", f"{self.home}/config.json"],
+                                            stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
+
+    def kill(self):
+        send(signal.SIGKILL, self.process.pid)
+        self.process.wait()
+
+    def stop(self):
+        """Its exit code; orderly, where it is not frozen."""
+        self.process.terminate()
+        thaw_tree(self.process.pid)
+        try:
+            return self.process.wait(60)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            return None
+
+    def freeze_for(self, seconds):
+        freeze_tree(self.process.pid)
+        time.sleep(seconds)
+        self.thaw()
+
+    def thaw(self):
+        self.steady_since = time.time()
+        thaw_tree(self.process.pid)
+
+    def shown(self):
+        """None: it does not answer."""
+        if not self.running():
+            return None
+        try:
+            return Shown(self.port)
+        except (OSError, ValueError):
+            return None
+
+
+class World:
+    """Node 0 of a single Redis is that Redis itself."""
+
+    def __init__(self, directory, build, redis, say):
+        self.directory, self.build, self.say = directory, build, say
+        self.sentinel = redis == "sentinel"
+        users = f"{directory}/users.acl"
+        write(users, "user default on nopass ~* &* +@all\n" + "".join(
+            read(f"{ROOT}/redis/acl/{name}.acl").replace(" off ", f" on >{name} ") for name in ("writer", "reader")))
+        self.redis = make("redis-sentinel" if self.sentinel else "redis", directory, extra=["--aclfile", users])
+        kafka_port, link_port = choose_port(2, directory), choose_port(1, directory)
+        self.kafka = make("kafka", directory, kafka_port, [f"advertised.listeners=PLAINTEXT://127.0.0.1:{link_port}",
+                                                          "group.min.session.timeout.ms=2000"])
+        self.broker_link, self.redis_link = Proxy(link_port, kafka_port), None
+        self.losses, self.lost_at = threading.Lock(), None  # when Redis may have lost what every check must know
+        self.gap_open_since = None
+        self.outages = {}  # what lasts: since when, and whether the lag can be known meanwhile
+        self.disturbing, self.disturbed_at = 0, 0.0  # how many faults of Redis are under way, and when the last one was
+        self.updaters, self.traffic = [], None
+
+    def start(self):
+        self.kafka.start()
+        self.redis.start()
+        if not self.sentinel:
+            self.redis_link = Proxy(choose_port(1, self.directory), self.redis.port)
+        self.kafka.create_topic(TOPIC, PARTITIONS)
+        self.kafka.create_topic(DEAD_LETTERS, 1)
+        self.updaters = [Updater(self, number) for number in (1, 2, 3)]
+        for updater in self.updaters[:2]:
+            updater.start()
+
+    def stop(self):
+        self.heal()
+        for updater in filter(Updater.running, self.updaters):
+            updater.stop()
+        for server in (self.redis, self.kafka):
+            server.stop()
+        for link in filter(None, (self.broker_link, self.redis_link)):
+            link.stop()
+
+    def redis_settings(self):
+        if self.sentinel:
+            return {"topology": "sentinel", "addresses": [node.address() for node in self.redis.nodes[3:]], "sentinel_master": "fcap"}
+        return {"addresses": [self.redis_link.address()]}
+
+    def checks_url(self):
+        if self.sentinel:
+            return self.redis.address().replace("redis-sentinel://", f"redis-sentinel://{READER}:reader@") + \
+                "?replica_reads=when_master_fails"
+        return f"redis://{READER}:reader@{self.redis_link.address()}"
+
+    def servers(self):
+        return self.redis.nodes[:3] if self.sentinel else [self.redis]
+
+    def master(self):
+        """None: there is none, or it does not answer. One that comes back after it was replaced calls itself a master for a while:
+        the Sentinels' word counts."""
+        if not self.sentinel:
+            return self.redis if self.redis.ready() else None
+        port = self.named_master()
+        return next((node for node in self.servers()
+                     if node.port == port and "role:master" in node.ask("INFO replication")), None)
+
+    def named_master(self):
+        """The port of the master by the word of the Sentinels that answer; None while they disagree."""
+        said = set()
+        for node in self.redis.nodes[3:]:
+            with contextlib.suppress(RedisError), Redis(node.port, 2) as redis:
+                said.add(int(redis("SENTINEL", "GET-MASTER-ADDR-BY-NAME", "fcap")[1]))
+        return said.pop() if len(said) == 1 else None
+
+    def ask_master(self, *words):
+        node = self.master()
+        if node is None:
+            raise RedisError("there is no master")
+        with Redis(node.port, 5) as redis:
+            return redis(*words)
+
+    def tell_all(self, *words):
+        """Every server that runs; how many have answered."""
+        told = 0
+        for node in self.servers():
+            with contextlib.suppress(RedisError), Redis(node.port, 2) as redis:
+                redis(*words)
+                told += 1
+        return told
+
+    def lose(self):
+        """To be called before Redis loses what the certain caps rest on."""
+        with self.losses:
+            self.lost_at = time.time()
+
+    def redis_disturbed(self, seconds):
+        """Whether a fault that may lose something is under way, or was that recently."""
+        return self.disturbing > 0 or time.time() - self.disturbed_at < seconds
+
+    @contextlib.contextmanager
+    def outage(self, what, lag_is_known):
+        self.outages[what] = (time.time(), lag_is_known)
+        try:
+            yield
+        finally:
+            del self.outages[what]
+
+    def heal(self):
+        """Ends whatever a fault has left."""
+        for link in filter(None, (self.broker_link, self.redis_link)):
+            link.set()
+        for server in [*self.redis.nodes, self.kafka]:
+            if server.running():
+                server.thaw()
+            else:
+                server.start()
+        for updater in self.updaters[:2]:
+            if updater.running():
+                updater.thaw()
+            else:
+                updater.start()
+        if self.sentinel and not wait_until(lambda: self.master() and self.redis.formed(), 60):
+            raise Failure("the Redis servers did not find each other again")
+        self.tell_all("CONFIG", "SET", "maxmemory", "0")
+        self.tell_all("ACL", "LOAD")
+        self.kafka.create_topic(DEAD_LETTERS, 1)

@@ -1,0 +1,38 @@
+#include "redis/sentinel_questions.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "redis/resp_parser.h"
+
+namespace fcap::redis {
+namespace {
+
+using ::testing::HasSubstr;
+
+Result<Address> answered(std::string_view bytes) {
+  RespParser parser;
+  EXPECT_EQ(parser.parse(bytes), RespParser::Outcome::kReply);
+  return read_master_address(parser.reply(), "fcap");
+}
+
+TEST(MasterAddress, IsReadOfBothFamilies) {
+  const auto v4 = answered("*2\r\n$9\r\n127.0.0.1\r\n$4\r\n6379\r\n");
+  ASSERT_TRUE(v4.ok());
+  EXPECT_EQ(v4.value().host, "127.0.0.1");
+  EXPECT_EQ(v4.value().port, 6379);
+  const auto v6 = answered("*2\r\n$3\r\n::1\r\n$4\r\n6379\r\n");
+  ASSERT_TRUE(v6.ok());
+  EXPECT_EQ(v6.value().host, "::1");
+}
+
+TEST(MasterAddress, ReasonsAreNeverEmpty) {
+  EXPECT_THAT(answered("*-1\r\n").status().text(), HasSubstr("option sentinel_master"));
+  EXPECT_THAT(answered("-NOAUTH x\r\n").status().text(), HasSubstr("option sentinel_password"));
+  EXPECT_THAT(answered("-ERR unknown command\r\n").status().text(), HasSubstr("option addresses"));
+  EXPECT_THAT(answered("-\r\n").status().text(), HasSubstr("an error that says nothing"));
+  EXPECT_THAT(answered("*2\r\n$1\r\n/\r\n$0\r\n\r\n").status().text(), HasSubstr("no address"));
+}
+
+}  // namespace
+}  // namespace fcap::redis

@@ -1,0 +1,82 @@
+#pragma once
+
+// Of the model of marks per shard: one partition in one updater. A crash takes all of it.
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "shard_world.h"
+#include "updater/pipeline/shard_marks.h"
+
+namespace fcap::updater::testing {
+
+class ShardRunner {
+ public:
+  /// What the model is told, and asked.
+  struct Around {
+    std::function<int(std::int64_t)> user_of;  // of an event in the partition's log
+    std::function<void(int user, std::int64_t event)> wrote_again;
+    std::function<bool(unsigned percent)> fault;  // whether something fails now
+  };
+
+  ShardRunner(ShardWorld& world, std::mt19937_64& random, int partition, std::int64_t next,
+              Around around);
+
+  void step(std::int64_t log_end);
+  /// Everything below it is done or given up.
+  [[nodiscard]] std::int64_t position() const;
+  [[nodiscard]] bool at_rest(std::int64_t log_end) const {
+    return position() == log_end && !fill_ && marks_.settled(log_end);
+  }
+  [[nodiscard]] const ShardMarks& marks() const noexcept { return marks_; }
+
+ private:
+  struct Sent {
+    std::int64_t event;
+    int user;
+    std::uint64_t stamp;
+    std::optional<ShardWorld::Ack> ack = {};
+    bool tried = false;
+  };
+  /// A segment that is being read again.
+  struct Fill {
+    ShardMarks::Segment what;
+    std::uint64_t stamp;
+    std::int64_t next;
+    std::vector<Sent> sent = {};
+  };
+  /// The keys of the marks in one shard, as they were last seen.
+  struct Place {
+    std::map<int, std::string> texts;  // by slot
+    int home = -1;
+  };
+
+  [[nodiscard]] bool chance(unsigned percent) { return random_() % 100 < percent; }
+  void take(std::int64_t log_end);
+  void write_live();
+  void settle_live();
+  void fill();
+  void end_fill();
+  void turn();
+  void read_marks(ShardWorld::Master& master);
+  void write_mark(ShardWorld::Master& master);
+  bool move_home(ShardWorld::Master& master, int to, const MarkValue& mark);
+  ShardWorld::Write put(ShardWorld::Master& master, int slot, const std::string& text);
+
+  ShardWorld& world_;
+  std::mt19937_64& random_;
+  int partition_;
+  std::int64_t next_;
+  Around around_;
+  ShardMarks marks_;
+  std::vector<Sent> live_;
+  std::optional<Fill> fill_;
+  std::map<std::string, Place> places_;
+  std::map<std::string, std::uint64_t> looked_;  // the connection of a turn that has begun
+};
+
+}  // namespace fcap::updater::testing

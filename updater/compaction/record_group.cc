@@ -1,0 +1,77 @@
+#include <algorithm>
+#include <utility>
+
+#include "updater/compaction/record_compactor.h"
+
+namespace fcap::updater {
+namespace {
+
+// After Redis has refused WATCH or MULTI, which is a matter of the account's rights.
+constexpr std::chrono::minutes kWatchAgainAfter{1};
+
+}  // namespace
+
+void RecordCompactor::Group::on_record(std::size_t index, const StoreOutcome& outcome,
+                                       std::optional<Instant> expire_at) noexcept {
+  Job& job = *jobs[index];
+  job.code = outcome.code;
+  job.record.assign(outcome.record);
+  job.expire_at = expire_at;
+}
+
+void RecordCompactor::Group::on_done(StoreCode ended) noexcept {
+  // Under the lock to the end: once the group has ended, its owner may be gone.
+  const std::lock_guard lock(owner->mutex_);
+  code = ended;
+  owner->group_ended_ = true;
+  owner->ready_changed_.notify_one();
+}
+
+void RecordCompactor::start_group() {
+  if (!group_.jobs.empty() || gathered_.empty()) return;
+  group_.jobs.swap(gathered_);
+  group_.stage = Stage::kRead;
+  keys_.clear();
+  for (const Job* job : group_.jobs) keys_.emplace_back(job->key);
+  watched_->read(keys_, Clock::now() + options_.deadline, group_);
+}
+
+void RecordCompactor::end_group() {
+  if (group_.code == StoreCode::kOk) {
+    if (group_.stage == Stage::kRead) return replace_group();
+    for (Job* job : std::exchange(group_.jobs, {})) finish(*job, Outcome::kCompacted);
+    return;
+  }
+  const bool refused = group_.code == StoreCode::kServerError;
+  if (refused && group_.stage == Stage::kRead) watch_again_at_ = Clock::now() + kWatchAgainAfter;
+  if (refused || group_.code == StoreCode::kConflict) return part_group();
+  for (Job* job : std::exchange(group_.jobs, {})) finish(*job, Outcome::kFailed);
+}
+
+void RecordCompactor::replace_group() {
+  std::erase_if(group_.jobs, [this](Job* job) { return !prepare(*job); });
+  if (group_.jobs.empty()) return;
+  group_.stage = Stage::kExchanged;
+  changes_.clear();
+  for (const Job* job : group_.jobs) {
+    // Redis executes it only if the expiry is still that one.
+    changes_.push_back(
+        {.key = job->key,
+         .desired = job->desired,
+         .expire_at = std::max(job->desired_expiry, job->expire_at.value_or(job->desired_expiry))});
+  }
+  watched_->replace(changes_, Clock::now() + options_.deadline, group_);
+}
+
+// What Redis does not do for all of them is done one by one.
+void RecordCompactor::part_group() {
+  for (Job* job : std::exchange(group_.jobs, {})) {
+    if (group_.stage == Stage::kRead) {
+      read(*job);
+    } else {
+      exchange(*job);
+    }
+  }
+}
+
+}  // namespace fcap::updater
