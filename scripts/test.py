@@ -30,7 +30,7 @@ DEFAULTS = {
     # Tests ask for more memory than there is and replace operator new: both are meant.
     "ASAN_OPTIONS": "detect_leaks=1:strict_string_checks=1:allocator_may_return_null=1:alloc_dealloc_mismatch=0",
     "UBSAN_OPTIONS": "print_stacktrace=1",
-    "TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1"}
+    "TSAN_OPTIONS": f"halt_on_error=1:second_deadlock_stack=1:suppressions={ROOT}/tests/tsan.supp"}
 
 
 class Steps:
