@@ -325,6 +325,11 @@ void ShardMarks::doubtful(const std::string& node) {
   if (found != shards_.end()) found->second.compared = false;
 }
 
+void ShardMarks::lost(const std::string& node) {
+  const auto found = shards_.find(node);
+  if (found != shards_.end()) found->second.steady = 0;
+}
+
 bool ShardMarks::counts(const std::string& node, std::uint64_t epoch, std::uint64_t stamp) const {
   const auto found = shards_.find(node);
   if (found == shards_.end()) return false;

@@ -66,6 +66,9 @@ class ShardMarks {
   void written(const std::string& node, std::uint64_t epoch);
   /// A mark was not written, or nobody knows whether it was.
   void doubtful(const std::string& node);
+  /// The connection to a shard was lost: nothing counts and no segment is its own before the next
+  /// mark.
+  void lost(const std::string& node);
 
   /// Offsets below `next` have been read live.
   void taken(std::int64_t next) noexcept { next_ = next; }

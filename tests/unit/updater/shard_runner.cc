@@ -91,6 +91,7 @@ void ShardRunner::turn() {
   if (world_.masters().empty()) return;
   const auto& masters = world_.masters();
   ShardWorld::Master& master = *world_.find(masters[random_() % masters.size()].node);
+  if (master.away_for > 0) marks_.lost(master.node);
   if (master.away_for > 0 || around_.fault(10)) {
     looked_.erase(master.node);
     return;
