@@ -65,6 +65,11 @@ void ShardMarks::looked(const ShardLook& look, std::uint64_t epoch) {
     shard.steady = 0;
   }
   if (!shard.look.migrating.covers(look.migrating)) shard.migrating_at = clock_;
+  // Of a slot that left, or was about to, keys were elsewhere. If it stays or comes back, it is
+  // taken in like one that arrives.
+  const SlotSet moved = shard.named - (look.owned - (shard.look.migrating - look.migrating));
+  shard.named -= moved;
+  shard.partly |= moved;
   shard.look = look;
   shard.epoch = epoch;
   shard.seen = true;
