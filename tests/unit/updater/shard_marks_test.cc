@@ -202,6 +202,35 @@ TEST_F(ShardMarksTest, KeysOnTheirWayToAMasterThatIsReplacedGoBackToTheStart) {
   EXPECT_EQ(marks_.confirmed("a")->gaps, (Gaps{{0, 100}})) << "the mark that names the slot";
 }
 
+TEST_F(ShardMarksTest, KeysThatReachedAMasterThatIsReplacedBeforeItsSlotWasGivenUpAreReadAgain) {
+  come_to_rest();
+  shards_.at("a").look.migrating = {3, 3};
+  shards_.at("b").look.importing = {3, 3};
+  turns();
+  shards_.at("b").look.importing = {};
+  shards_.at("b").look.owned = SlotSet(3, 3);
+  shards_.at("b").look.owned |= SlotSet(6, 11);
+  turns();
+  EXPECT_TRUE(marks_.missing().empty()) << "two masters say that they own it";
+  shards_.at("b").look.owned -= SlotSet(3, 3);
+  fail_over("b", "b2");
+  shards_.at("a").look.migrating = {};
+  turns();
+  EXPECT_EQ(marks_.missing().of({3, 3}), (Gaps{{0, 100}})) << "the promoted replica may lack them";
+}
+
+TEST_F(ShardMarksTest, AShardWhoseConnectionIsLostTakesNoSegment) {
+  come_to_rest();
+  marks_.give_up({3, 3}, {90, 95});
+  marks_.give_up({8, 8}, {50, 55});
+  marks_.lost("a");
+  const auto segment = marks_.segment(100, 10);
+  ASSERT_TRUE(segment);
+  EXPECT_EQ(segment->slots, SlotSet(8, 8)) << "the newest of those that can be written";
+  turn("a");
+  EXPECT_EQ(marks_.segment(100, 10)->slots, SlotSet(3, 3));
+}
+
 TEST_F(ShardMarksTest, ASnapshotFromWhileASlotWasAwayDoesNotSpeakForItsKeys) {
   come_to_rest();
   shards_.at("a").look.migrating = {3, 3};

@@ -70,6 +70,12 @@ std::map<int, std::string> ShardWorld::marks_in(const Master& master, int partit
   return marks;
 }
 
+std::optional<MarkValue> ShardWorld::own_mark(const Master& master, int partition) {
+  std::vector<MarkValue> marks;
+  for (const auto& [slot, text] : marks_in(master, partition)) marks.push_back(*decode_mark(text));
+  return mark_of_shard(look(master), marks);
+}
+
 ShardWorld::Write ShardWorld::exchange(Master& master, std::pair<int, int> place,
                                        const std::optional<std::string>& expected,
                                        const std::string& desired) {
@@ -125,11 +131,7 @@ bool ShardWorld::claimed_and_gone(int slot) const {
   const Master* owner = owner_of(slot);
   if (owner == nullptr || owner->migrating.contains(slot)) return false;
   for (int partition = 0; partition < partitions_; ++partition) {
-    std::vector<MarkValue> marks;
-    for (const auto& [place, text] : marks_in(*owner, partition)) {
-      marks.push_back(*decode_mark(text));
-    }
-    const auto mark = mark_of_shard(look(*owner), marks);
+    const auto mark = own_mark(*owner, partition);
     if (!mark || !mark->shard->slots.contains(slot)) continue;
     for (const auto& [user, events] : written_) {
       if (slot_of(user) != slot || partition_of(user) != partition) continue;
@@ -184,9 +186,9 @@ void ShardWorld::end_moves(Master& master) {
 }
 
 bool ShardWorld::empty(Master& master) {
-  // One that holds keys and no mark yet cannot show that it lost them.
+  // One that holds keys and no mark of its own yet cannot show that it lost them.
   for (int partition = 0; partition < partitions_; ++partition) {
-    if (!master.data.users.empty() && marks_in(master, partition).empty()) return false;
+    if (!master.data.users.empty() && !own_mark(master, partition)) return false;
   }
   master.data = {};
   return true;

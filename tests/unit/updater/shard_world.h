@@ -62,6 +62,8 @@ class ShardWorld {
   std::optional<Ack> write(int user, std::int64_t event);
   /// The marks of a partition that a master holds in its own slots.
   [[nodiscard]] static std::map<int, std::string> marks_in(const Master& master, int partition);
+  /// Of those, the one that was written to this master.
+  [[nodiscard]] static std::optional<MarkValue> own_mark(const Master& master, int partition);
   /// Replaces a mark in one of the master's slots, without following redirects.
   static Write exchange(Master& master, std::pair<int, int> place,
                         const std::optional<std::string>& expected, const std::string& desired);
