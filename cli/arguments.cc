@@ -46,8 +46,9 @@ void add_tls_options(CLI::App& app, RedisTls& tls) {
 
 void add_redis_options(CLI::App& app, AccessSettings& access) {
   app.add_option("--redis", access.redis,
-                 "Redis: host:port, /path/to/socket, redis://[user@]host[:port][/database] or "
-                 "redis-sentinel://[user@]host[:port],.../master[/database]")
+                 "Redis: host:port, /path/to/socket, redis://[user@]host[:port][/database], "
+                 "redis-sentinel://[user@]host[:port],.../master[/database] or "
+                 "redis-cluster://[user@]host[:port],...")
       ->envname("FCAP_REDIS")
       ->capture_default_str()
       ->group("Redis");

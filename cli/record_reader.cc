@@ -1,10 +1,14 @@
 #include "cli/record_reader.h"
 
+#include <algorithm>
 #include <fstream>
 #include <iterator>
 #include <thread>
 #include <utility>
 
+#include <fmt/format.h>
+
+#include "base/time_text.h"
 #include "cli/instants.h"
 #include "cli/redis_access.h"
 #include "ledger/user_key.h"
@@ -35,6 +39,15 @@ Result<std::string> read_password(const char* option, const std::string& path,
   return password;
 }
 
+// Of a cluster one shard is enough: another one that is away keeps only its own users from being
+// answered.
+bool reaches_something(const redis::Client& client) {
+  if (!client.is_cluster()) return client.connected();
+  return std::ranges::any_of(client.shards(), [](const redis::ClusterShard& shard) {
+    return shard.connection_epoch != 0;
+  });
+}
+
 }  // namespace
 
 Result<std::unique_ptr<RecordReader>> RecordReader::open(const AccessSettings& access) {
@@ -62,7 +75,7 @@ Result<std::unique_ptr<RecordReader>> RecordReader::open(const AccessSettings& a
   reader->client_ = std::move(client).value();
   reader->store_ = redis::make_redis_store(reader->client_);
   const auto deadline = std::chrono::steady_clock::now() + timeout.value();
-  while (!reader->client_->connected()) {
+  while (!reaches_something(*reader->client_)) {
     // A person at a terminal wants to know at once, and can try again. Sentinels that are behind
     // are followed by others that are not.
     if (options.topology == RedisTopology::kSingle && !reader->client_->last_error().empty()) {
@@ -75,6 +88,23 @@ Result<std::unique_ptr<RecordReader>> RecordReader::open(const AccessSettings& a
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   return reader;
+}
+
+Status RecordReader::reach(const std::string& key) const {
+  if (!client_->is_cluster()) return {};
+  const std::uint16_t slot = redis::slot_of(key);
+  const auto deadline = std::chrono::steady_clock::now() + timeout_;
+  while (client_->connection_epoch(slot) == 0) {
+    if (std::chrono::steady_clock::now() >= deadline) {
+      return Status::error(
+          StatusCode::kUnavailable,
+          fmt::format("no connection within {} to the shard that has slot {}, where {} is",
+                      base::format_length(timeout_), slot, key),
+          true);
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return {};
 }
 
 Status RecordReader::explain(const Status& status) const {
@@ -120,13 +150,17 @@ std::string RecordReader::key_of(const std::string& user) const {
 }
 
 Result<std::optional<std::string>> RecordReader::read(const std::string& user) {
-  Result<std::optional<std::string>> record = blocking_get(*store_, key_of(user), timeout_);
+  const std::string key = key_of(user);
+  if (const Status reached = reach(key); !reached.ok()) return explain(reached);
+  Result<std::optional<std::string>> record = blocking_get(*store_, key, timeout_);
   if (!record.ok()) return explain(record.status());
   return record;
 }
 
 Result<CheckedRecord> RecordReader::read_for_check(const std::string& user) {
-  Result<CheckedRecord> record = blocking_get_maybe_stale(*store_, key_of(user), timeout_);
+  const std::string key = key_of(user);
+  if (const Status reached = reach(key); !reached.ok()) return explain(reached);
+  Result<CheckedRecord> record = blocking_get_maybe_stale(*store_, key, timeout_);
   if (!record.ok()) return explain(record.status());
   return record;
 }

@@ -18,7 +18,8 @@ namespace fcap::cli {
 /// Reads users' records from Redis.
 class RecordReader {
  public:
-  /// Fails on a setting that is wrong, and when Redis does not take a connection in time.
+  /// Fails on a setting that is wrong, and when Redis does not take a connection in time: of a
+  /// cluster, any shard. Whether a user's own shard does is found out when the user is read.
   static Result<std::unique_ptr<RecordReader>> open(const AccessSettings& access);
 
   /// What these settings say otherwise than the updater that writes the records, as lines that end
@@ -42,6 +43,9 @@ class RecordReader {
 
  private:
   RecordReader() = default;
+
+  /// In a cluster, waits for a connection to the shard of a key.
+  [[nodiscard]] Status reach(const std::string& key) const;
 
   /// Says which server and setting an outcome is about.
   [[nodiscard]] Status explain(const Status& status) const;

@@ -12,8 +12,9 @@ Status wrong_redis(const std::string& why) {
   return Status::error(StatusCode::kInvalidArgument,
                        "--redis (FCAP_REDIS): " + why +
                            "; write host:port, a socket's path, "
-                           "redis://[user[:password]@]host[:port][/database] or "
-                           "redis-sentinel://[user[:password]@]host[:port],…/master[/database]");
+                           "redis://[user[:password]@]host[:port][/database], "
+                           "redis-sentinel://[user[:password]@]host[:port],…/master[/database] or "
+                           "redis-cluster://[user[:password]@]host[:port],…");
 }
 
 // Whether a password stands in what every user of the machine can read.

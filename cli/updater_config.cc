@@ -20,13 +20,15 @@ using Given = std::function<bool(const char*)>;
 // As --redis takes it, without the account.
 std::string text_of(const RedisOptions& redis) {
   if (redis.topology == RedisTopology::kSingle) return redis.addresses.front();
+  const std::string hosts = fmt::format("{}", fmt::join(redis.addresses, ","));
+  if (redis.topology == RedisTopology::kCluster) return "redis-cluster://" + hosts;
   std::string master;
   for (const char c : redis.sentinel_master) {
     const bool has_meaning = std::string_view("%/@?#").find(c) != std::string_view::npos;
     master +=
         has_meaning ? fmt::format("%{:02X}", static_cast<unsigned char>(c)) : std::string(1, c);
   }
-  return fmt::format("redis-sentinel://{}/{}", fmt::join(redis.addresses, ","), master);
+  return fmt::format("redis-sentinel://{}/{}", hosts, master);
 }
 
 // Another server than the file's has another user and password.

@@ -38,7 +38,6 @@ class UpdaterSweepCluster : public ::testing::Test {
     cluster = std::make_unique<RedisCluster>();
     std::vector<std::string> account = {"ACL", "SETUSER", "sweeper", "on", ">secret"};
     for (const std::string& right : testing::shipped_rights("writer")) account.push_back(right);
-    account.insert(account.end(), {"+cluster|slots", "+asking", "+cluster|getkeysinslot"});
     for (int node = 0; node < RedisCluster::kMembers; ++node) {
       ASSERT_EQ(cluster->command(node, account), "OK");
     }

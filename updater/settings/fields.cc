@@ -43,7 +43,7 @@ constexpr ChoiceKind choice(std::span<const std::string_view> words) {
 constexpr std::array<std::string_view, 2> kAssignments = {"eager", "cooperative-sticky"};
 constexpr std::array<std::string_view, 3> kOffsetResets = {"earliest", "latest", "error"};
 constexpr std::array<std::string_view, 4> kLevels = {"debug", "info", "warning", "error"};
-constexpr std::array<std::string_view, 2> kTopologies = {"single", "sentinel"};
+constexpr std::array<std::string_view, 3> kTopologies = {"single", "sentinel", "cluster"};
 constexpr std::array<std::string_view, 3> kRequired = {"nothing", "impressions", "all"};
 constexpr std::array<std::string_view, 2> kFormats = {"text", "json"};
 
@@ -108,14 +108,16 @@ constexpr std::array kFields = {
 
     Field{
         "redis.topology", choice<&S::redis, &R::topology>(kTopologies),
-        "What redis.addresses names: a single server, or Sentinels that know where the master is. "
-        "Every connection verifies that it has reached a master."},
+        "What redis.addresses names: a single server, Sentinels that know where the master is, or "
+        "nodes of a Redis Cluster (for sweep alone). Every connection verifies that it has reached "
+        "a master."},
     Field{
         "redis.addresses", ListKind{at<&S::redis, &R::addresses>, 1},
         "\"host:port\", \"[v6]:port\" or \"/path/to/redis.sock\"; with Sentinels all of theirs. Or "
-        "one URL, which wins over the other settings: \"redis://user@host:port/database\" or "
-        "\"redis-sentinel://user@host:port,host:port/master/database\". A URL may hold a password "
-        "only in the environment."},
+        "one URL, which wins over the other settings: \"redis://user@host:port/database\", "
+        "\"redis-sentinel://user@host:port,host:port/master/database\" or "
+        "\"redis-cluster://user@host:port,host:port\". A URL may hold a password only in the "
+        "environment."},
     Field{"redis.sentinel_master", TextKind{at<&S::redis, &R::sentinel_master>, false},
           "The master's name on the Sentinels."},
     Field{"redis.sentinel_user", TextKind{at<&S::redis, &R::sentinel_user>, false},

@@ -91,6 +91,16 @@ TEST(UpdaterConfig, SentinelsAreTakenOver) {
   EXPECT_EQ(options.database, 3);
 }
 
+TEST(UpdaterConfig, AClusterIsTakenOver) {
+  const File config(R"({"redis": {"topology": "cluster", "addresses": ["n1:1", "[::1]:2"]}})");
+  cli::Settings settings;
+  const auto nothing_given = [](const char*) { return false; };
+  ASSERT_TRUE(cli::take_updater_config(config.path(), nothing_given, settings).ok());
+  const RedisOptions options = redis_target(settings.access, "").value();
+  EXPECT_EQ(options.topology, RedisTopology::kCluster);
+  EXPECT_THAT(options.addresses, ElementsAre("n1:1", "[::1]:2"));
+}
+
 TEST(RedisTarget, WhatCannotBeIsRefused) {
   EXPECT_THAT(refusal_of("redis://cache1/one"), HasSubstr("\"one\""));
   EXPECT_THAT(refusal_of("redis:///1"), HasSubstr("no host"));

@@ -16,6 +16,7 @@
 #include "updater/settings/field_value.h"
 #include "updater/settings/fields.h"
 #include "updater/settings/load_settings.h"
+#include "updater/settings/redis_target.h"
 #include "updater/settings/reference.h"
 
 namespace fcap::updater {
@@ -137,7 +138,18 @@ TEST_F(SettingsFile, SentinelsAreNamedBySettings) {
               HasSubstr("redis.sentinel_master: topology sentinel needs the master's name"));
   EXPECT_THAT(mistakes_of(R"({"redis": {"addresses": ["a:1", "b:2"]}})"),
               HasSubstr("redis.addresses: topology single takes one address"));
-  EXPECT_THAT(mistakes_of(R"({"redis": {"topology": "cluster"}})"), HasSubstr("redis.topology"));
+}
+
+TEST_F(SettingsFile, AClusterIsNamedBySettingsAndTakesNoMarksYet) {
+  const auto loaded = load(R"({"redis": {"topology": "cluster", "addresses": ["n1:1", "n2:2"]}})");
+  ASSERT_TRUE(loaded.ok()) << loaded.status().text();
+  const RedisOptions options = redis_options(loaded.value().settings, {});
+  EXPECT_EQ(options.topology, RedisTopology::kCluster);
+  EXPECT_THAT(options.addresses, testing::ElementsAre("n1:1", "n2:2"));
+  EXPECT_THAT(check_place_of_marks(loaded.value().settings.redis).text(),
+              HasSubstr("only sweep works there"));
+  EXPECT_THAT(mistakes_of(R"({"redis": {"topology": "cluster", "database": 1}})"),
+              HasSubstr("a cluster has only 0"));
 }
 
 TEST_F(SettingsFile, RedisMayBeNamedByAUrl) {

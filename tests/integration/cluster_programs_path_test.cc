@@ -1,0 +1,212 @@
+// The fcap command on a real cluster, by the account that is shipped for it.
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "ledger/encode.h"
+#include "ledger/ids.h"
+#include "ledger/user_key.h"
+#include "support/cluster_test.h"
+#include "support/expected_ledgers.h"
+#include "support/kafka_broker.h"
+#include "support/process.h"
+#include "support/shipped_account.h"
+#include "support/store_calls.h"
+#include "test_paths.h"
+
+namespace fcap {
+namespace {
+
+using nlohmann::json;
+using testing::Certificates;
+using testing::Finished;
+using ::testing::HasSubstr;
+using testing::MadeEvent;
+using testing::RedisCluster;
+using testing::SlotMove;
+
+constexpr const char* kRules =
+    R"({"version": 1, "campaigns": [],
+        "rules": [{"id": "once", "scope": "campaign", "target": "c1", "limit": 1,
+                   "window": {"kind": "sliding", "length": "24h"}}]})";
+
+// An hour ago, so that an audit does not wait for it.
+MadeEvent shown(const std::string& user) {
+  const Instant now =
+      std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
+  return {.user_id = user,
+          .campaign_id = "c1",
+          .event_id = "e-" + user,
+          .time = now - std::chrono::hours(1)};
+}
+
+// Counts an event, as the updater does.
+void write(Store& store, const MadeEvent& event) {
+  const ledger::Entry entry{.time = event.time,
+                            .campaign = ledger::id_hash(event.campaign_id),
+                            .creative = 0,
+                            .type = EventType::kImpression,
+                            .fingerprint = ledger::fingerprint(event.event_id)};
+  std::string bytes;
+  ledger::append_entries({&entry, 1}, bytes);
+  std::string key;
+  ledger::user_key("fcap", event.user_id, key);
+  const auto done =
+      testing::StoreCalls(store).append(key, bytes, event.time + std::chrono::days(1));
+  EXPECT_EQ(done.code, StoreCode::kOk) << done.text;
+}
+
+class CommandOnCluster : public testing::ClusterTest {
+ protected:
+  void SetUp() override {
+    ClusterTest::SetUp();
+    if (IsSkipped()) return;
+    std::vector<std::string> account = {"ACL", "SETUSER", "fcap-reader", "on", ">secret"};
+    for (const std::string& right : testing::shipped_rights("reader")) account.push_back(right);
+    for (int node = 0; node < RedisCluster::kMembers; ++node) {
+      ASSERT_EQ(cluster_->command(node, account), "OK");
+    }
+    std::ofstream(rules_) << kRules;
+    for (int shard = 0; shard < RedisCluster::kShards; ++shard) {
+      write(*store_, shown(RedisCluster::user_of(shard)));
+    }
+  }
+
+  [[nodiscard]] Finished fcap(std::vector<std::string> words,
+                              const std::string& timeout = "30s") const {
+    words.insert(words.begin(), FCAP_CLI_BINARY);
+    return testing::run(
+        words, {.environment = {"FCAP_REDIS=" + cluster_->url(), "FCAP_REDIS_USER=fcap-reader",
+                                "FCAP_REDIS_PASSWORD=secret", "FCAP_RULES_FILE=" + rules_,
+                                "FCAP_TIMEOUT=" + timeout},
+                .input = {}});
+  }
+
+  void expect_answers(int shard) const {
+    const std::string user = RedisCluster::user_of(shard);
+    const Finished check = fcap({"check", user, "c1", "c2", "--json"});
+    ASSERT_EQ(check.exit_code, 0) << check.errors;
+    const json verdicts = json::parse(check.output)["verdicts"];
+    EXPECT_EQ(verdicts[0]["allowed"], false);
+    EXPECT_EQ(verdicts[1]["allowed"], true);
+    const Finished explain = fcap({"explain", user, "c1"});
+    EXPECT_EQ(explain.exit_code, 0) << explain.errors;
+    EXPECT_THAT(explain.output, HasSubstr("stands in the way"));
+    const Finished show = fcap({"show", user, "--json"});
+    ASSERT_EQ(show.exit_code, 0) << show.errors;
+    EXPECT_EQ(json::parse(show.output)["entry_count"], 1);
+    EXPECT_GT(json::parse(show.output)["ttl_ms"].get<std::int64_t>(), 0);
+  }
+
+  testing::TemporaryDirectory files_;
+  const std::string rules_ = files_.path() / "rules.json";
+};
+
+TEST_F(CommandOnCluster, AnswersForUsersOfEveryShard) {
+  for (int shard = 0; shard < RedisCluster::kShards; ++shard) expect_answers(shard);
+}
+
+TEST_F(CommandOnCluster, TakesTheClusterFromTheUpdatersFile) {
+  const std::string file = files_.path() / "updater.json";
+  std::ofstream(file) << fmt::format(
+      R"({{"kafka": {{"brokers": ["127.0.0.1:1"]}},
+           "redis": {{"topology": "cluster", "addresses": ["{}", "{}"]}}}})",
+      cluster_->address(1), cluster_->address(2));
+  const std::string user = RedisCluster::user_of(0);
+  const Finished show = testing::run({FCAP_CLI_BINARY, "--config", file, "show", user, "--json"});
+  ASSERT_EQ(show.exit_code, 0) << show.errors;
+  EXPECT_EQ(json::parse(show.output)["entry_count"], 1);
+}
+
+TEST_F(CommandOnCluster, FindsARecordWhileItsSlotMoves) {
+  const int slot = redis::slot_of("{" + RedisCluster::user_of(0) + "}");
+  const SlotMove move(*cluster_, 0, 1, {slot, slot});
+  move.begin();
+  expect_answers(0);
+  EXPECT_EQ(move.move_keys(), 1U);
+  expect_answers(0);
+  move.end();
+  expect_answers(0);
+}
+
+TEST_F(CommandOnCluster, AShardThatIsAwayKeepsOnlyItsOwnUsersFromBeingAnswered) {
+  // Else nodes answer nobody while one shard is away.
+  for (int node = 0; node < RedisCluster::kMembers; ++node) {
+    ASSERT_EQ(cluster_->command(node, {"CONFIG", "SET", "cluster-require-full-coverage", "no"}),
+              "OK");
+  }
+  cluster_->kill(cluster_->replica(0));
+  cluster_->kill(cluster_->master(0));
+  expect_answers(1);
+  expect_answers(2);
+  const std::string user = RedisCluster::user_of(0);
+  const Finished show = fcap({"show", user}, "2s");
+  EXPECT_EQ(show.exit_code, 1);
+  EXPECT_THAT(show.errors, HasSubstr(fmt::format("slot {}", redis::slot_of("{" + user + "}"))));
+  EXPECT_THAT(show.errors, HasSubstr("--redis"));
+}
+
+TEST_F(CommandOnCluster, ItsAccountCannotWrite) {
+  RedisOptions options = this->options();
+  options.user = "fcap-reader";
+  options.password = "secret";
+  const auto client = testing::connected(options);
+  for (int shard = 0; shard < RedisCluster::kShards; ++shard) {
+    const std::string key = "fcap:{" + RedisCluster::user_of(shard) + "}";
+    for (const auto& words : {std::initializer_list<std::string_view>{"APPEND", key, "x"},
+                              std::initializer_list<std::string_view>{"DEL", key}}) {
+      testing::RedisCall call(words);
+      call.slot = redis::slot_of(key);
+      call.on(*client);
+      EXPECT_TRUE(call.is_error);
+      EXPECT_THAT(call.text, HasSubstr("NOPERM"));
+    }
+    expect_answers(shard);
+  }
+}
+
+TEST_F(CommandOnCluster, AuditsUsersOfAllShards) {
+  if (!testing::KafkaBroker::available()) GTEST_SKIP() << "java or mvn is missing";
+  testing::KafkaBroker kafka;
+  kafka.create_topic("impressions", 3);
+  testing::KafkaProducer producer(kafka.brokers());
+  const auto users = RedisCluster::users_in({0, 16383}, 300);
+  for (const std::string& user : users) {
+    const MadeEvent event = shown("audited-" + user);
+    producer.send("impressions", event.user_id, event.json());
+    if (user != users.back()) write(*store_, event);
+  }
+  producer.flush();
+  const Finished audit =
+      fcap({"audit", "--brokers", kafka.brokers(), "--propagation-ms", "0", "--json"});
+  ASSERT_EQ(audit.exit_code, 1) << audit.output << audit.errors;  // one is lost
+  ASSERT_FALSE(audit.output.empty()) << audit.errors;
+  const json report = json::parse(audit.output);
+  EXPECT_EQ(report["produced"], users.size());
+  EXPECT_EQ(report["counted"], users.size() - 1);
+  EXPECT_EQ(report["lost"], 1);
+}
+
+TEST(CommandOnEncryptedCluster, Answers) {
+  if (!testing::RedisServer::available() || !Certificates::available()) {
+    GTEST_SKIP() << "redis-server, redis-cli or openssl is missing";
+  }
+  const Certificates authority("fcap test authority");
+  const RedisCluster cluster(authority.ca_file(), authority.issue("server", "IP:127.0.0.1"));
+  for (int shard = 0; shard < RedisCluster::kShards; ++shard) {
+    const Finished show =
+        testing::run({FCAP_CLI_BINARY, "--redis", cluster.url(), "--redis-ca-file",
+                      authority.ca_file(), "show", RedisCluster::user_of(shard)});
+    EXPECT_EQ(show.exit_code, 0) << show.errors;
+    EXPECT_THAT(show.output, HasSubstr("nothing is recorded"));
+  }
+}
+
+}  // namespace
+}  // namespace fcap
