@@ -1,4 +1,5 @@
-// The fcap command on a real cluster, by the account that is shipped for it.
+// The fcap command on a real cluster, by the account that is shipped for it; and what fcap-updater
+// says of a cluster's configuration.
 #include <fstream>
 #include <memory>
 #include <string>
@@ -168,6 +169,39 @@ TEST_F(CommandOnCluster, ItsAccountCannotWrite) {
       EXPECT_THAT(call.text, HasSubstr("NOPERM"));
     }
     expect_answers(shard);
+  }
+}
+
+// Accounts, clocks and settings are each node's own.
+TEST_F(CommandOnCluster, TheCheckOfTheUpdatersConfigurationNamesTheNodeThatMustChange) {
+  std::vector<std::string> account = {"ACL", "SETUSER", "fcap-writer", "on", ">secret"};
+  for (const std::string& right : testing::shipped_rights("writer")) account.push_back(right);
+  for (int node = 0; node < RedisCluster::kMembers; ++node) {
+    ASSERT_EQ(cluster_->command(node, account), "OK");
+  }
+  const auto findings = [this] {
+    return testing::run(
+               {FCAP_UPDATER_BINARY, "check-config", "--connect", "--kafka.brokers", "127.0.0.1:1"},
+               {.environment = {"FCAP_UPDATER_REDIS_ADDRESSES=" + cluster_->url(),
+                                "FCAP_UPDATER_REDIS_USER=fcap-writer",
+                                "FCAP_UPDATER_REDIS_PASSWORD=secret"},
+                .input = {}})
+        .output;
+  };
+  const auto fine = [this](int node) {
+    return "ok       redis     node " + cluster_->address(node) +
+           ": the account fcap-writer may do what the updater needs";
+  };
+  const std::string all = findings();
+  for (int node = 0; node < RedisCluster::kShards; ++node) EXPECT_THAT(all, HasSubstr(fine(node)));
+  ASSERT_EQ(cluster_->command(1, {"ACL", "SETUSER", "fcap-writer", "-append"}), "OK");
+  const std::string one_less = findings();
+  EXPECT_THAT(one_less, HasSubstr(fine(0)));
+  EXPECT_THAT(one_less, HasSubstr("node " + cluster_->address(1) +
+                                  ": the account fcap-writer may not use APPEND"));
+  EXPECT_THAT(one_less, HasSubstr(fine(2)));
+  for (int node = 0; node < RedisCluster::kShards; ++node) {
+    EXPECT_EQ(cluster_->command(node, {"DBSIZE"}), "1") << "the probe is taken away";
   }
 }
 

@@ -1,5 +1,6 @@
 #include "updater/doctor/redis_check.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <optional>
@@ -45,29 +46,57 @@ struct Answer {
   [[nodiscard]] bool is_error() const noexcept { return kind == redis::Reply::Kind::kError; }
 };
 
+// A server, and a user that cannot exist whose record it would hold.
+struct Place {
+  std::string node;  // its address, in a cluster
+  std::string user;
+};
+
+// The server, or all masters of a cluster: each has accounts, a clock and settings of its own.
+std::vector<Place> places_of(const redis::Client& client) {
+  const std::string user = "!fcap-doctor";
+  if (!client.is_cluster()) return {{.node = {}, .user = user}};
+  std::vector<Place> places;
+  for (const redis::ClusterShard& shard : client.shards()) {
+    const auto has = [&shard](std::uint16_t slot) {
+      return std::ranges::any_of(shard.slots, [slot](const redis::SlotRange& range) {
+        return range.first <= slot && slot <= range.last;
+      });
+    };
+    Place& place = places.emplace_back(Place{.node = shard.address, .user = user});
+    for (int n = 1; !has(redis::slot_of("{" + place.user + "}")); ++n) {
+      place.user = fmt::format("{}-{}", user, n);
+    }
+  }
+  return places;
+}
+
+// What is found out about one place.
 class RedisDoctor {
  public:
-  RedisDoctor(const Settings& settings, redis::Client& client, Findings& findings)
-      : settings_(settings), client_(client), findings_(findings) {}
+  RedisDoctor(const Settings& settings, redis::Client& client, Place place, Findings& findings)
+      : settings_(settings), client_(client), place_(std::move(place)), findings_(findings) {
+    ledger::user_key(settings.ledger.key_prefix, place_.user, user_key_);
+  }
 
   void look() {
     look_at_info();
     look_at_clock();
     look_at_rights();
-    look_at_config();
   }
+  void look_at_config();
 
  private:
   using Level = Finding::Level;
 
   void say(Level level, std::string text) {
+    if (!place_.node.empty()) text = fmt::format("node {}: {}", place_.node, text);
     findings_.push_back({level, "redis", std::move(text)});
   }
   std::optional<Answer> ask(const std::vector<std::string>& words, std::string_view key = {});
   void look_at_info();
   void look_at_clock();
   void look_at_rights();
-  void look_at_config();
   void may(const std::vector<std::string>& words, std::string_view key, std::string_view purpose,
            Level level = Level::kError);
   void may_run_script(const std::string& key);
@@ -78,13 +107,15 @@ class RedisDoctor {
 
   const Settings& settings_;
   redis::Client& client_;
+  const Place place_;
+  std::string user_key_;
   Findings& findings_;
   bool all_allowed_ = true;
 };
 
 std::optional<Answer> RedisDoctor::ask(const std::vector<std::string>& words,
                                        std::string_view key) {
-  const redis::BlockingCall call{{words.begin(), words.end()}, key};
+  const redis::BlockingCall call{{words.begin(), words.end()}, key.empty() ? user_key_ : key};
   std::optional<Answer> answer;
   redis::call_and_wait(client_, std::span(&call, 1), kAnswerWithin,
                        [&](std::size_t, const redis::Reply& reply) {
@@ -110,7 +141,7 @@ void RedisDoctor::look_at_info() {
     info += answer->text;
   }
   for (Finding& finding : judge_redis(parse_redis_info(info))) {
-    findings_.push_back(std::move(finding));
+    say(finding.level, std::move(finding.text));
   }
 }
 
@@ -189,10 +220,9 @@ void RedisDoctor::may_watch(std::string_view key) {
 }
 
 void RedisDoctor::look_at_rights() {
-  const std::string& prefix = settings_.ledger.key_prefix;
-  std::string user;
-  ledger::user_key(prefix, "!fcap-doctor", user);
-  const std::string own = prefix + ":!doctor:{0}";
+  const std::string& user = user_key_;
+  const std::string own =
+      fmt::format("{}:!doctor:{{{}}}", settings_.ledger.key_prefix, place_.user);
   const std::string at = std::to_string(to_ms(base::wall_now() + kProbeLife));
   may({"GET", user}, user, "to read records");
   may({"MGET", user, user}, user, "to read records");
@@ -254,7 +284,12 @@ void check_redis_server(const Settings& settings, Findings& findings) {
                            redis::place_of(redis_options(settings, {})), error));
   }
   if (const Status fits = check_place_of_marks(settings.redis); !fits.ok()) say(fits.text());
-  RedisDoctor(settings, *client.value(), findings).look();
+  const std::vector<Place> places = places_of(*client.value());
+  for (const Place& place : places) {
+    RedisDoctor(settings, *client.value(), place, findings).look();
+  }
+  RedisDoctor(settings, *client.value(), {.node = {}, .user = places.front().user}, findings)
+      .look_at_config();
 }
 
 }  // namespace fcap::updater
