@@ -11,6 +11,7 @@ from services import ROOT
 
 sys.path.append(f"{ROOT}/tests/oracle")
 import history
+import signed_ids
 
 USERS, CROWDED, CERTAIN = 4000, 2, 200  # usual ones; of thousands of events each; capped before the first fault
 CAMPAIGNS = 6
@@ -19,6 +20,7 @@ BATCH = 50  # messages that share the instant at which they were made
 MINUTE = 60_000
 DAY = 24 * 60 * MINUTE
 MASK = (1 << 64) - 1
+SIGNING_KEY = "k1"
 NOBODY = ["", "00000000-0000-0000-0000-000000000000"]
 REFUSED = ["not JSON: {}", '["an array", {}]', '{{"user_id":"u","n":{}}}', '{{"user_id":7,"campaign_id":"c","imp_id":"i","n":{}}}',
            '{{"user_id":"u","campaign_id":"c","imp_id":"{}","timestamp":0}}',
@@ -81,6 +83,8 @@ class Epoch:
         if kind == 38 and chance % 4 == 0:
             erasure = {"type": "erasure", "user_id": user, "timestamp": now - chance % MINUTE}
             return Message(user, json.dumps(erasure).encode(), False)
+        if kind < 45:
+            return self.signed(n, now, forged=kind < 41)
         return Message(user, self.usual(n, now - chance % 5000), False)
 
     def again(self, n, now):
@@ -93,6 +97,22 @@ class Epoch:
         creative = f"cr{chance % 7}" if chance % 7 < 5 else ""
         event_type = TYPES[max(0, chance // 7 % 16 - 12)]
         return event(self.user(n), chance // 1000 % CAMPAIGNS, f"{self.name}-{n}", time, event_type, creative)
+
+
+    def signed(self, n, now, forged):
+        """An event whose id an ad server signed, for this user or, forged, for another one; or of whose id something was lost."""
+        user, chance = self.user(n), mixed(self.seed ^ n ^ 0x7777)
+        signed_for = f"{user}-other" if forged and chance % 2 else user
+        imp_id = signed_ids.signed(SIGNING_KEY, now - chance % MINUTE, f"{chance >> 8:014x}", signed_for, campaign(user, 1), "")
+        if forged and signed_for == user:
+            imp_id = imp_id[:40]
+        return Message(user, event(user, 1, imp_id, now), forged)
+
+
+def signing_keys():
+    """The key file of the updaters."""
+    secret = signed_ids.SECRETS[SIGNING_KEY].hex()
+    return {"keys": [{"id": SIGNING_KEY, "secret": secret, "from": "2020-01-01T00:00:00Z"}]}
 
 
 def campaign(user, number):

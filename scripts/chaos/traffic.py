@@ -105,7 +105,8 @@ class Traffic:
         last = len(self.epoch.made_at) * BATCH
         for n in range(self.judged, last):
             made_at = self.epoch.made_at[n // BATCH]
-            self.expected.add(self.epoch.message(n), made_at - RETENTION, made_at + ALLOWED_FUTURE)
+            if not (message := self.epoch.message(n)).dead:
+                self.expected.add(message, made_at - RETENTION, made_at + ALLOWED_FUTURE)
         self.judged = last
         return self.expected
 

@@ -100,6 +100,8 @@ def claimed(shown):
 
 def counted(message, value):
     """Or need not be."""
+    if message.dead:
+        return True
     try:
         event = history.decoded(message.value)
     except (history.NoEvent, history.Nobodys):

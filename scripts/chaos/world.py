@@ -10,6 +10,7 @@ import time
 import urllib.error
 import urllib.request
 
+from events import signing_keys
 from processes import freeze_tree, read, send, thaw_tree, wait_until
 from proxy import Proxy
 from resp import Redis, RedisError
@@ -53,12 +54,14 @@ class Updater:
         self.log, self.process = f"{self.home}/log", None
         self.steady_since = 0.0  # since when it has not been started or thawed
         write(f"{self.home}/password", "writer")
+        write(f"{self.home}/keys.json", json.dumps(signing_keys()))
         write(f"{self.home}/config.json", json.dumps(self.settings()))
 
     def settings(self):
         return {"kafka": {"brokers": [self.world.broker_link.address()], "topic": TOPIC, "dead_letter_topic": DEAD_LETTERS,
                           "properties": {"session.timeout.ms": "6000", "heartbeat.interval.ms": "1000"}},
                 "redis": {**self.world.redis_settings(), "user": WRITER, "password_file": f"{self.home}/password"},
+                "signatures": {"key_file": f"{self.home}/keys.json", "required": "nothing"},
                 "pipeline": {"gap_messages_min": 3000}, "compaction": {"quiet_after": "3s"}, "http": {"port": self.port}}
 
     def running(self):
