@@ -56,7 +56,7 @@ def fetched_jars():
     os.makedirs(home, exist_ok=True)
     with lock(f"{home}/lock"):
         if not os.path.exists(f"{home}/jars"):
-            say("fetching Apache Kafka's jars (43 MB, once) …")
+            say("fetching Apache Kafka's jars (54 MB, once) …")
             shutil.rmtree(f"{home}/jars.new", ignore_errors=True)
             maven = subprocess.run(
                 [require("mvn", "maven"), "-B", "-q", "-f", pom, "dependency:copy-dependencies", "-DincludeScope=runtime",

@@ -114,6 +114,10 @@ class Steps:
         """A minute of faults, the same in every run, and then whether all is counted once."""
         return self.run(f"{SCRIPTS}/chaos/run.py", "--minutes", "1", "--seed", "20261123", "--redis", redis)
 
+    def regions(self):
+        """Two regions that mirror each other's events, through a partition and other faults."""
+        return self.run(f"{SCRIPTS}/chaos/run.py", "--regions", "--seed", "20261123")
+
     def benches(self, directory):
         """That all benches run and give their numbers; not what the numbers are."""
         result = f"{directory}/bench.json"
@@ -143,6 +147,7 @@ class Steps:
         self.step("demo with a failover", self.demo, directory, "--seconds", "10", "--redis", "sentinel", "--failover")
         for redis in ("single", "sentinel"):
             self.step(f"chaos, {redis}", self.chaos, redis)
+        self.step("two regions", self.regions)
         self.step("benches", self.benches, directory)
         for preset, (targets, labels) in SANITIZERS.items():
             if self.step(f"build {preset}", self.build, preset, *targets, is_test=False):

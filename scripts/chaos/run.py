@@ -30,11 +30,14 @@ def parse():
     add("--redis", choices=schedule.LANES, default="single", help="one Redis, or a master with two replicas and three sentinels "
         "(single)")
     add("--rate", metavar="N", type=int, default=2000, help="messages per second (2000)")
+    add("--regions", action="store_true", help="instead: two regions that mirror each other's events, apart for some seconds, with "
+        "faults in a fixed order (docs/regions.md)")
+    add("--cut", metavar="SECONDS", type=int, default=8, help="with --regions: how long they are apart (8)")
     add("--json", metavar="FILE", help="also write the result to this file")
     add("--schedule-only", action="store_true", help="print the schedule, and run nothing")
     given = parser.parse_args()
-    if given.minutes < 1 or not 50 <= given.rate <= 100_000:
-        parser.error("--minutes is at least 1, --rate from 50 to 100000")
+    if given.minutes < 1 or given.cut < 1 or not 50 <= given.rate <= 100_000:
+        parser.error("--minutes and --cut are at least 1, --rate from 50 to 100000")
     given.seed = random.randrange(1_000_000) if given.seed is None else given.seed
     return given
 
@@ -135,6 +138,9 @@ def main(given):
     from traffic import Traffic
     from world import World
     import sentinel
+    if given.regions:
+        import two_regions
+        return two_regions.main(given, Report())
     report, rounds = Report(), schedule.schedule(given.seed, given.redis, given.minutes)
     print(*rounds, sep="\n", flush=True)
     if given.schedule_only:
