@@ -43,7 +43,7 @@ int work(const CommandLine& line) {
     return check_command(loaded.value(), line);
   }
   const Settings& settings = loaded.value().settings;
-  if (line.command != Command::kSweep) {
+  if (line.command == Command::kRun) {
     if (const Status fits = check_place_of_marks(settings.redis); !fits.ok()) return refuse(fits);
   }
   configure_logging(settings.log);

@@ -26,10 +26,12 @@ bool names_a_range(const ReplayFlags& flags) {
                            !flags.to_offset.of_partition.empty());
 }
 
-std::string canary_key(const Settings& settings, const ReplayFlags& flags) {
-  return fmt::format("{}:!mark:{{0}}:{}:{}:replay", settings.ledger.key_prefix,
-                     flags.group_id.empty() ? replay_group(settings.kafka) : flags.group_id,
-                     settings.kafka.topic);
+Canary::KeyOf canary_key(const Settings& settings, const ReplayFlags& flags) {
+  const std::string group = flags.group_id.empty() ? replay_group(settings.kafka) : flags.group_id;
+  return [&settings, group](std::string_view tag) {
+    return fmt::format("{}:!mark:{{{}}}:{}:{}:replay", settings.ledger.key_prefix, tag, group,
+                       settings.kafka.topic);
+  };
 }
 
 }  // namespace

@@ -1,10 +1,13 @@
 #include "updater/replay/canary.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <random>
 #include <thread>
 #include <utility>
 
 #include "redis/blocking_call.h"
+#include "redis/slot_tags.h"
 
 namespace fcap::updater {
 namespace {
@@ -15,54 +18,90 @@ constexpr std::string_view kCanaryLifeMs = "2764800000";  // 32 days: longer tha
 
 }  // namespace
 
-Canary::Canary(std::shared_ptr<redis::Client> client, std::string key,
+Canary::Canary(std::shared_ptr<redis::Client> client, KeyOf key_of,
                std::chrono::milliseconds deadline)
     : client_(std::move(client)),
-      key_(std::move(key)),
+      key_of_(std::move(key_of)),
       value_(std::to_string(std::random_device{}())),
       deadline_(deadline) {}
 
 Canary::~Canary() {
-  if (!planted_) return;
-  const redis::BlockingCall call{{"DEL", key_}, key_};
-  redis::call_and_wait(*client_, {&call, 1}, deadline_, [](std::size_t, const redis::Reply&) {});
+  if (planted_) remove();
+}
+
+void Canary::remove() {
+  std::vector<redis::BlockingCall> calls;
+  for (const Place& place : places_) calls.push_back({{"DEL", place.key}, place.key});
+  redis::call_and_wait(*client_, calls, deadline_, [](std::size_t, const redis::Reply&) {});
+}
+
+std::vector<Canary::Place> Canary::places_now() const {
+  std::vector<Place> places;
+  if (!client_->is_cluster()) {
+    places.push_back({.shard = {}, .key = key_of_("0"), .epoch = client_->connection_epoch()});
+  }
+  for (redis::ClusterShard& shard : client_->shards()) {
+    // The tools that move slots begin with a shard's first ones.
+    places.push_back({.shard = std::move(shard.id),
+                      .key = key_of_(redis::tag_of_slot(shard.slots.back().last)),
+                      .epoch = shard.connection_epoch});
+  }
+  return places;
 }
 
 bool Canary::plant() {
+  // Of shards that are gone, or keys whose slots have other owners by now.
+  if (planted_) remove();
   planted_ = false;
   for (int i = 0; i < kPlantAttempts && !planted_; ++i) {
     if (i > 0) std::this_thread::sleep_for(kBetweenAttempts);
-    epoch_ = client_->connection_epoch();
-    // Written over the connection that was there before and is there still.
-    planted_ = write() && epoch_ == client_->connection_epoch();
+    places_ = places_now();
+    // Written over the connections that were there before and are there still.
+    planted_ = !places_.empty() && write() && same_connections() && same_shards();
   }
   return planted_;
 }
 
+bool Canary::same_shards() const {
+  return std::ranges::equal(places_now(), places_, {}, &Place::shard, &Place::shard);
+}
+
+bool Canary::same_connections() const {
+  return std::ranges::all_of(places_, [this](const Place& place) {
+    return place.epoch == client_->connection_epoch(redis::slot_of(place.key));
+  });
+}
+
 bool Canary::write() {
-  const redis::BlockingCall call{{"SET", key_, value_, "PX", kCanaryLifeMs}, key_};
-  bool taken = false;
-  redis::call_and_wait(*client_, {&call, 1}, deadline_,
-                       [&](std::size_t, const redis::Reply& reply) {
-                         taken = reply.kind == redis::Reply::Kind::kStatus;
-                         if (!taken) why_.assign(reply.text);
-                       });
-  return taken;
+  std::vector<redis::BlockingCall> calls;
+  for (const Place& place : places_) {
+    calls.push_back({{"SET", place.key, value_, "PX", kCanaryLifeMs}, place.key});
+  }
+  std::size_t taken = 0;
+  redis::call_and_wait(*client_, calls, deadline_, [&](std::size_t, const redis::Reply& reply) {
+    const bool is_taken = reply.kind == redis::Reply::Kind::kStatus;
+    taken += is_taken ? 1 : 0;
+    if (!is_taken) why_.assign(reply.text);
+  });
+  return taken == places_.size();
 }
 
 bool Canary::alive() {
-  const redis::BlockingCall call{{"GET", key_}, key_};
-  bool found = false;
+  std::vector<redis::BlockingCall> calls;
+  for (const Place& place : places_) calls.push_back({{"GET", place.key}, place.key});
+  std::size_t found = 0;
   // No answer, on the same connection, says nothing.
   for (int i = 0; i < kPlantAttempts; ++i) {
+    found = 0;
     const auto code = redis::call_and_wait(
-        *client_, {&call, 1}, deadline_, [&](std::size_t, const redis::Reply& reply) {
-          found = reply.kind == redis::Reply::Kind::kString && reply.text == value_;
+        *client_, calls, deadline_, [&](std::size_t, const redis::Reply& reply) {
+          const bool is_there = reply.kind == redis::Reply::Kind::kString && reply.text == value_;
+          found += is_there ? 1 : 0;
         });
-    if (code == redis::TransportCode::kOk || epoch_ != client_->connection_epoch()) break;
+    if (code == redis::TransportCode::kOk || !same_connections()) break;
     std::this_thread::sleep_for(kBetweenAttempts);
   }
-  return found && epoch_ == client_->connection_epoch();
+  return planted_ && found == places_.size() && same_connections() && same_shards();
 }
 
 }  // namespace fcap::updater

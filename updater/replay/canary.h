@@ -2,40 +2,56 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "redis/client.h"
 
 namespace fcap::updater {
 
-/// A key that is written before a replay and looked for during and after it. Gone, or reached over
-/// another connection than before: Redis may have lost what was written meanwhile (emptied,
-/// restored from a snapshot, failed over to a replica that was behind).
+/// A key that is written before a replay and looked for during and after it; in a cluster one in
+/// each shard. Gone, or reached over another connection than before: Redis may have lost what was
+/// written meanwhile (emptied, restored from a snapshot, failed over to a replica that was behind).
+/// In a cluster, so does a shard that is new, or that has given away the slot of its key.
 class Canary {
  public:
-  Canary(std::shared_ptr<redis::Client> client, std::string key,
-         std::chrono::milliseconds deadline);
-  /// Removes the key.
+  /// The key that has this tag in its braces.
+  using KeyOf = std::function<std::string(std::string_view tag)>;
+
+  Canary(std::shared_ptr<redis::Client> client, KeyOf key_of, std::chrono::milliseconds deadline);
+  /// Removes the keys.
   ~Canary();
   Canary(const Canary&) = delete;
   Canary& operator=(const Canary&) = delete;
 
-  /// Writes the key, in a few attempts; false: Redis does not take it, and why() says the rest. May
-  /// be called again.
+  /// Writes the keys, in a few attempts; false: Redis does not take them, and why() says the rest.
+  /// May be called again.
   bool plant();
-  /// Whether it is still there, on the connection on which it was written.
+  /// Whether each is still there, on the connection on which it was written.
   bool alive();
   [[nodiscard]] const std::string& why() const noexcept { return why_; }
 
  private:
+  struct Place {
+    std::string shard;  // the master's id, in a cluster
+    std::string key;
+    std::uint64_t epoch = 0;
+  };
+
+  [[nodiscard]] std::vector<Place> places_now() const;
+  [[nodiscard]] bool same_shards() const;
+  [[nodiscard]] bool same_connections() const;
   bool write();
+  void remove();
 
   std::shared_ptr<redis::Client> client_;
-  std::string key_;
+  const KeyOf key_of_;
   std::string value_;
   std::chrono::milliseconds deadline_;
-  std::uint64_t epoch_ = 0;
+  std::vector<Place> places_;
   bool planted_ = false;
   std::string why_ = "it does not answer";
 };

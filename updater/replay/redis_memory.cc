@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <charconv>
+#include <string>
+#include <vector>
 
 #include "redis/blocking_call.h"
+#include "redis/slot_tags.h"
 
 namespace fcap::updater {
 namespace {
@@ -32,12 +35,20 @@ std::optional<RedisMemory> parse_memory_info(std::string_view info) noexcept {
 }
 
 std::optional<RedisMemory> redis_memory(redis::Client& client, std::chrono::milliseconds deadline) {
-  const redis::BlockingCall info{.words = {"INFO", "memory"}, .key = {}};
-  std::optional<RedisMemory> memory;
-  redis::call_and_wait(client, {&info, 1}, deadline, [&](std::size_t, const redis::Reply& reply) {
-    if (reply.kind == redis::Reply::Kind::kString) memory = parse_memory_info(reply.text);
+  std::vector<std::string> keys;
+  if (!client.is_cluster()) keys.emplace_back();
+  for (const redis::ClusterShard& shard : client.shards()) {
+    keys.push_back(redis::tag_of_slot(shard.slots.front().first));
+  }
+  std::vector<redis::BlockingCall> calls;
+  for (const std::string& key : keys) calls.push_back({.words = {"INFO", "memory"}, .key = key});
+  std::optional<RedisMemory> most;
+  redis::call_and_wait(client, calls, deadline, [&](std::size_t, const redis::Reply& reply) {
+    if (reply.kind != redis::Reply::Kind::kString) return;
+    const auto memory = parse_memory_info(reply.text);
+    if (memory && (!most || most->used_bytes < memory->used_bytes)) most = memory;
   });
-  return memory;
+  return most;
 }
 
 }  // namespace fcap::updater

@@ -109,7 +109,8 @@ constexpr std::array kFields = {
     Field{
         "redis.topology", choice<&S::redis, &R::topology>(kTopologies),
         "What redis.addresses names: a single server, Sentinels that know where the master is, or "
-        "nodes of a Redis Cluster (for sweep alone). Every connection verifies that it has reached "
+        "nodes of a Redis Cluster (for replay and sweep). Every connection verifies that it has "
+        "reached "
         "a master."},
     Field{
         "redis.addresses", ListKind{at<&S::redis, &R::addresses>, 1},

@@ -45,8 +45,8 @@ Status check_place_of_marks(const RedisSettings& redis) {
   if (!target.ok()) return target.status();
   if (target.value().topology != RedisTopology::kCluster) return {};
   return Status::error(StatusCode::kInvalidArgument,
-                       "redis.addresses: run and replay cannot keep their marks in a Redis Cluster "
-                       "yet, only sweep works there: name a single server or Sentinels");
+                       "redis.addresses: run cannot keep its marks in a Redis Cluster yet, only "
+                       "replay and sweep work there: name a single server or Sentinels");
 }
 
 }  // namespace fcap::updater

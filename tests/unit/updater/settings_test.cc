@@ -147,7 +147,7 @@ TEST_F(SettingsFile, AClusterIsNamedBySettingsAndTakesNoMarksYet) {
   EXPECT_EQ(options.topology, RedisTopology::kCluster);
   EXPECT_THAT(options.addresses, testing::ElementsAre("n1:1", "n2:2"));
   EXPECT_THAT(check_place_of_marks(loaded.value().settings.redis).text(),
-              HasSubstr("only sweep works there"));
+              HasSubstr("only replay and sweep work there"));
   EXPECT_THAT(mistakes_of(R"({"redis": {"topology": "cluster", "database": 1}})"),
               HasSubstr("a cluster has only 0"));
 }
