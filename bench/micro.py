@@ -1,6 +1,5 @@
-"""The part `micro`: evaluation, the ledger's own work, signed ids, segments, loading rules, and stalls of checking threads.
-Workloads: micro/evaluate_bench.cc, ledger_bench.cc, signing_bench.cc, segments_bench.cc (ten million members),
-rules_loading.cc (a million rules; needs PostgreSQL), stalls.cc. Segments and loading not with --quick."""
+"""The parts over programs of micro/ that print JSON of their own. Their workloads: evaluate_bench.cc, ledger_bench.cc and
+signing_bench.cc (`micro`), segments_bench.cc (ten million members), rules_loading.cc (a million rules; needs PostgreSQL)."""
 import json
 import os
 import re
@@ -8,6 +7,7 @@ import shutil
 import statistics
 import subprocess
 
+from report import table
 from service import BUILD, ROOT, running
 from services import make
 
@@ -22,35 +22,29 @@ MEMBERS = {"BM_Membership/sequential": "numbers close together", "BM_Membership/
            "BM_Memory": "for comparison: one read in 128 MB"}
 
 
-def table(title, note, columns, rows):
-    return {"title": title, "note": note, "columns": [{"key": k, "title": t, "digits": d} for k, t, d in columns], "rows": rows}
-
-
 def answer(*command):
     """The JSON that a command writes to its standard output."""
     return json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
 
 
-def loading(directory):
+def loading(_quick, directory):
     """A million rules from a snapshot, reloaded, and from rows: each in a process of its own."""
     def run(*arguments):
         return answer(f"{BUILD}/bench/rules_loading", *arguments)
 
-    rows = []
-
-    def add(name, title, found, step):
-        rows.append({"name": name, "title": title, "seconds": found[f"{step}_s"], "set_mb": found.get("set_mb"),
-                     "peak_mb": found.get(f"{step}_peak_mb")})
+    def row(name, title, found, step):
+        return {"name": name, "title": title, "seconds": found[f"{step}_s"], "set_mb": found.get("set_mb"),
+                "peak_mb": found.get(f"{step}_peak_mb")}
 
     file = f"{directory}/rules.snapshot"
     made = run("make", file, str(RULES))
     # Ever more of the rules change in the reload, scattered over the set; the targets look at 1 in 100.
     snapshot, tenth, everything = (run("snapshot", file, every) for every in ("100", "10", "1"))
-    add("snapshot", "start from a snapshot", snapshot, "start")
-    add("reload", "reload from a snapshot, 1 rule in 100 changed", snapshot, "reload")
-    add("reload_tenth", "the same, 1 in 10", tenth, "reload")
-    add("reload_all", "the same, all of them", everything, "reload")
-    add("write", "write a snapshot", made, "write")
+    rows = [row("snapshot", "start from a snapshot", snapshot, "start"),
+            row("reload", "reload from a snapshot, 1 rule in 100 changed", snapshot, "reload"),
+            row("reload_tenth", "the same, 1 in 10", tenth, "reload"),
+            row("reload_all", "the same, all of them", everything, "reload"),
+            row("write", "write a snapshot", made, "write")]
     result = {"rules_from_snapshot_s": snapshot["start_s"], "rules_reload_peak_by_set": snapshot["reload_peak_mb"] / snapshot["set_mb"]}
     if shutil.which("psql"):
         os.chmod(directory, 0o755)  # the server has an account of its own
@@ -59,8 +53,8 @@ def loading(directory):
             subprocess.run([f"{ROOT}/scripts/migrate", conninfo], stdout=subprocess.DEVNULL, check=True)
             subprocess.run(["psql", "-Xq", conninfo, "-c", FILL], check=True)
             tables = run("rows", conninfo, "100")
-        add("rows", "start from the tables", tables, "start")
-        add("reload_rows", "reload from the tables, 1 rule in 100 changed", tables, "reload")
+        rows += [row("rows", "start from the tables", tables, "start"),
+                 row("reload_rows", "reload from the tables, 1 rule in 100 changed", tables, "reload")]
         result["rules_from_rows_s"] = tables["start_s"]
         result["rules_reload_from_rows_peak_by_set"] = tables["reload_peak_mb"] / tables["set_mb"]
     else:
@@ -70,11 +64,6 @@ def loading(directory):
         "From the start of a process to rules in force; memory above that of the empty process, both sets included.",
         [("seconds", "s", 2), ("set_mb", "set, MB", 0), ("peak_mb", "peak, MB", 0)], rows)}
     return result
-
-
-def stalls(quick):
-    """Not bound to one core: what is swapped and freed must be able to run beside the thread that checks."""
-    return answer(f"{BUILD}/bench/bench_stalls", *(["--quick"] if quick else []))
 
 
 def benchmark(program, *arguments):
@@ -88,6 +77,7 @@ def benchmark(program, *arguments):
 
 
 def repeated(program, *arguments):
+    """A row for each workload, numbers in their names in order."""
     found = benchmark(program, "--benchmark_repetitions=5", "--benchmark_enable_random_interleaving=true", *arguments)
     rows = [{"name": name[3:], "title": name[3:], "ns": statistics.median_low(run["cpu_time"] for run in runs),
              **({"allocs": max(run["allocs"] for run in runs)} if "allocs" in runs[0] else {})} for name, runs in found.items()]
@@ -95,39 +85,26 @@ def repeated(program, *arguments):
                                          for word in re.split("[/:]", row["name"])])
 
 
-def in_process(quick):
-    evaluate, ledger = ["--benchmark_min_time=0.2"], ["--benchmark_min_time=0.2"]
-    if quick:
-        evaluate = ["--benchmark_min_time=0.02", "--benchmark_filter=Headline|Candidates|Entries"]
-        ledger = ["--benchmark_min_time=0.01", "--benchmark_filter=Mixed|Compact"]
-    evaluations = repeated("evaluate_bench", *evaluate)
+def micro(quick, _directory):
+    def rows(program, quick_time, quick_filter="."):
+        return repeated(program, *([f"--benchmark_min_time={quick_time}", f"--benchmark_filter={quick_filter}"] if quick
+                                   else ["--benchmark_min_time=0.2"]))
+
+    evaluations = rows("evaluate_bench", 0.02, "Headline|Candidates|Entries")
     headline = next(row for row in evaluations if row["name"] == "Headline")
-    signing = repeated("signing_bench", f"--benchmark_min_time={0.01 if quick else 0.2}")
-    genuine = next(row for row in signing if row["name"] == "VerifyGenuine")
-    return {"eval_ns": headline["ns"], "eval_allocs": headline["allocs"], "verify_signed_id_ns": genuine["ns"], "tables": {
-        "signing": table("Signed impression ids, in-process", "CPU time of one id, median of 5.", [("ns", "ns", 0)], signing),
+    ns = ("ns", "ns", 0)
+    return {"eval_ns": headline["ns"], "eval_allocs": headline["allocs"], "tables": {
+        "signing": table("Signed impression ids, in-process", "CPU time of one id, median of 5.", [ns], rows("signing_bench", 0.01)),
         "evaluation": table("Evaluation, in-process", "CPU time of one, median of 5; decoding not included.",
-                            [("ns", "ns", 0), ("allocs", "allocations", 2)], evaluations),
-        "ledger": table("The ledger, in-process", "CPU time of one, median of 5.", [("ns", "ns", 0)],
-                        repeated("ledger_bench", *ledger))}}
+                            [ns, ("allocs", "allocations", 2)], evaluations),
+        "ledger": table("The ledger, in-process", "CPU time of one, median of 5.", [ns],
+                        rows("ledger_bench", 0.01, "Mixed|Compact"))}}
 
 
-def segments():
+def segments(_quick, _directory):
     found = benchmark("segments_bench")
     rows = [{"name": re.sub("^BM_(Membership/)?", "", name).replace("/", "_").lower(), "title": title,
              "ns": found[name][0]["cpu_time"], "bytes": found[name][0].get("bytes/member")} for name, title in MEMBERS.items()]
-    return {**{f"segment_membership_ns_{row['name']}": row["ns"] for row in rows if row["name"] != "memory"}, "tables": {
-        "segments": table("Membership of a segment of ten million",
-                          "CPU time of one question, half of them about members; what the set takes.",
-                          [("ns", "ns", 0), ("bytes", "bytes per member", 1)], rows)}}
-
-
-def run(quick, alone, directory):
-    """`alone`: "loading" or "stalls", that one alone."""
-    if alone:
-        return loading(directory) if alone == "loading" else stalls(quick)
-    result = {"tables": {}}
-    for part in [in_process(quick), stalls(quick)] + ([] if quick else [segments(), loading(directory)]):
-        result["tables"].update(part.pop("tables"))
-        result.update(part)
-    return result
+    return {"tables": {"segments": table("Membership of a segment of ten million",
+                                         "CPU time of one question, half of them about members; what the set takes.",
+                                         [("ns", "ns", 0), ("bytes", "bytes per member", 1)], rows)}}

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 
+from report import table
 from service import BUILD, running
 from services import Failure, Server, make
 from updater_server import Updater
@@ -202,8 +203,7 @@ def run(quick, directory):
             shown, again = measure(world)
             print(f"{title}: {shown:.1f} s", file=sys.stderr)
             rows.append({"name": name, "title": title, "shown": shown, "bound": BOUND, "again": again})
-    return {"outage_shown_s": max(row["shown"] for row in rows), "tables": {"outages": {
-        "title": "Until metrics and /readyz show the true state of an outage",
-        "note": "fcap-updater with its default settings. Then, where the outage ended: until it was ready and lagged by nothing.",
-        "columns": [{"key": "shown", "title": "s", "digits": 1}, {"key": "bound", "title": "bound, s", "digits": 0},
-                    {"key": "again", "title": "well again, s", "digits": 1}], "rows": rows}}}
+    return {"outage_shown_s": max(row["shown"] for row in rows), "tables": {"outages": table(
+        "Until metrics and /readyz show the true state of an outage",
+        "fcap-updater with its default settings. Then, where the outage ended: until it was ready and lagged by nothing.",
+        [("shown", "s", 1), ("bound", "bound, s", 0), ("again", "well again, s", 1)], rows)}}

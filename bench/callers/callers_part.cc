@@ -1,18 +1,10 @@
 // bench_callers: threads that each wait for one answer at a time, as in a server with a thread per
 // request: check() beside a hiredis connection per thread that GETs the same records. 10 candidates
-// of two rules each. What is compared takes turns.
+// of two rules each.
 //
 //   apart     Redis and the callers on a core of their own each
 //   together  all on one core
-#include <memory>
-#include <stdexcept>
-#include <string>
-#include <thread>
-#include <vector>
-
-#include <fmt/format.h>
 #include <hiredis/hiredis.h>
-#include <unistd.h>
 
 #include "harness/part.h"
 #include "ledger/user_key.h"
@@ -78,38 +70,28 @@ class CallersPart final : public RedisPart {
  private:
   void compare(const std::string& where, std::size_t count) {
     const std::string name = fmt::format("{}_{}", where, count);
+    const std::string title = fmt::format("{} caller{} {}", count, count == 1 ? "" : "s", where);
     const auto checker = make_checker(console_.options(), workload_);
     std::vector<Ask> gets;
     for (std::size_t i = 0; i < count; ++i) {
       gets.push_back(blocking_get(redis_.address(), workload_));
     }
-    BlockingCallers check(workload_, std::vector<Ask>(count, blocking_check(*checker, workload_)));
-    BlockingCallers get(workload_, gets);
-    for (std::size_t round = 0; round < flags_.rounds; ++round) {
-      keep(name + "_check", check);
-      keep(name + "_hiredis", get);
-    }
-    const std::string title = fmt::format("{} caller{} {}", count, count == 1 ? "" : "s", where);
-    result_.row("blocking", name + "_check", title + ", check()",
-                measured_.medians(name + "_check"));
-    result_.row("blocking", name + "_hiredis", title + ", hiredis",
-                measured_.medians(name + "_hiredis"));
+    const std::vector<Ask> checks(count, blocking_check(*checker, workload_));
+    const auto callers = [&](const std::vector<Ask>& asks) {
+      return std::make_shared<BlockingCallers>(workload_, asks);
+    };
+    measured_[name] =
+        take_turns({{"blocking", name + "_check", title + ", check()", callers(checks)},
+                    {"blocking", name + "_hiredis", title + ", hiredis", callers(gets)}});
   }
 
-  void keep(const std::string& name, BlockingCallers& callers) {
-    Numbers found = callers.measure(redis_.pid(), flags_.seconds);
-    if (found.at("failed") > 0) throw std::runtime_error(name + ": requests failed");
-    found["cpu_us"] = found.at("client_cpu_us") + found.at("redis_cpu_us");
-    measured_.keep(name, found);
-  }
-
-  // `key` of check() by that of hiredis.
+  // `key` of check() by that of hiredis; missing where nothing was compared.
   void number(const std::string& number, const std::string& name, const std::string& key) {
-    result_.number(number, measured_.ratio(name + "_check", name + "_hiredis", key));
+    result_.number(number, measured_[name].ratio(name + "_check", name + "_hiredis", key));
   }
 
   const CheckWorkload workload_ = usual_workload(flags_.users);
-  Measured measured_;
+  std::map<std::string, Measured> measured_;
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
 // bench_check: checks per second over one client core and one Redis core, beside the peers and the
-// limits, taking turns. 10 candidates per request, 64 requests in flight, 100,000 users of 10
-// campaigns x 3 impressions. The ledger answers two rules per candidate; each peer answers one,
+// limits, all of them in turns. 10 candidates per request, 64 requests in flight, 100,000 users of
+// 10 campaigns x 3 impressions. The ledger answers two rules per candidate; each peer answers one,
 // which is what its layout is for.
 //
 //   ledger        libfcap's Checker, completion form: GETs coalesced into MGETs, and not
@@ -9,21 +9,13 @@
 //   limits        redis-benchmark, one connection, same values: GET; MGET of as many keys as were
 //                 coalesced; SET
 //   TLS           the ledger over TLS 1.3 and over plain TCP, on a server that listens for both
-#include <algorithm>
-#include <cmath>
 #include <list>
-#include <memory>
 #include <optional>
-#include <stdexcept>
-
-#include <fmt/format.h>
 
 #include "check/correctness.h"
-#include "check/layout_requests.h"
-#include "check/redis_benchmark.h"
+#include "check/loads.h"
 #include "harness/part.h"
 #include "ledger/user_key.h"
-#include "path/check_load.h"
 #include "support/tls_redis.h"
 
 namespace fcap::bench {
@@ -33,30 +25,6 @@ constexpr std::size_t kInFlight = 64;
 constexpr std::size_t kManyInFlight = 256;
 constexpr int kVerifyDatabase = 15;
 constexpr int kWrittenDatabase = 14;
-constexpr const char* kRate = "requests_per_second";
-constexpr const char* kWindowNames[] = {"sliding", "calendar", "fixed"};
-
-// Throws if a layout counts wrongly: then nothing is measured.
-void verify(PartResult& result, const PartServer& redis) {
-  RedisConsole console(redis.address(), kVerifyDatabase);
-  result.table("correctness", "Cases of correctness",
-               "Each layout on the cases that its semantics allow, before anything is measured.",
-               {{"passed", "passed"}, {"failed", "failed"}, {"skipped", "not applicable"}});
-  std::vector<std::unique_ptr<Layout>> layouts = make_peers();
-  for (const auto window : {WindowKind::kSliding, WindowKind::kCalendar, WindowKind::kFixed}) {
-    layouts.push_back(make_ledger_layout(window));
-  }
-  for (const auto& layout : layouts) {
-    const Numbers cases = check_correctness(*layout, console);
-    const LayoutTraits& traits = layout->traits();
-    const std::string window = kWindowNames[static_cast<int>(traits.window)];
-    result.row("correctness", traits.name == "ledger" ? "ledger_" + window : traits.name,
-               fmt::format("{} ({} window)", traits.title, window), cases);
-    if (cases.at("failed") > 0 || cases.at("passed") == 0) {
-      throw std::runtime_error(traits.name + " counts wrongly: nothing is measured");
-    }
-  }
-}
 
 // How many keys an MGET of the coalescing Checker has, on average.
 double coalesced_keys(Requests& checks, RedisConsole& console, double seconds) {
@@ -75,42 +43,56 @@ std::string key_pattern() {
   return key;
 }
 
-// What takes turns with the others, and its row.
-struct Turn {
-  std::string table;
-  std::string name;
-  std::string title;
-  std::unique_ptr<Requests> requests;
-  int redis_pid;
-  std::size_t keys = 1;  // of a request; the row is in keys
-};
-
 class CheckPart final : public RedisPart {
  public:
   using RedisPart::RedisPart;
 
   void run() {
-    verify(result_, redis_);
+    verify();
     add_checkers();
     add_peers();
     add_limits();
     add_tls();
-    for (std::size_t round = 0; round < flags_.rounds; ++round) {
-      for (const Turn& turn : turns_) {
-        measured_.keep(turn.name, turn.requests->measure(turn.redis_pid, flags_.seconds));
-      }
-    }
-    report();
+    report_ratios(take_turns(turns_));
   }
 
  private:
   template <typename Made, typename... From>
   void add(const char* table, const std::string& name, const std::string& title, From&&... from) {
-    turns_.push_back(
-        {table, name, title, std::make_unique<Made>(std::forward<From>(from)...), redis_.pid()});
+    turns_.push_back({table, name, title, std::make_shared<Made>(std::forward<From>(from)...)});
+  }
+
+  // Throws if a layout counts wrongly: then nothing is measured.
+  void verify() {
+    RedisConsole console(redis_.address(), kVerifyDatabase);
+    result_.table("correctness", "Cases of correctness",
+                  "Each layout on the cases that its semantics allow, before anything is measured.",
+                  {{"passed", "passed"}, {"failed", "failed"}, {"skipped", "not applicable"}});
+    std::vector<std::unique_ptr<Layout>> layouts = make_peers();
+    for (const auto window : {WindowKind::kSliding, WindowKind::kCalendar, WindowKind::kFixed}) {
+      layouts.push_back(make_ledger_layout(window));
+    }
+    for (const auto& layout : layouts) {
+      constexpr const char* kWindowNames[] = {"sliding", "calendar", "fixed"};
+      const Numbers cases = check_correctness(*layout, console);
+      const LayoutTraits& traits = layout->traits();
+      const std::string window = kWindowNames[static_cast<int>(traits.window)];
+      result_.row("correctness", traits.name == "ledger" ? "ledger_" + window : traits.name,
+                  fmt::format("{} ({} window)", traits.title, window), cases);
+      if (cases.at("failed") > 0 || cases.at("passed") == 0) {
+        throw std::runtime_error(traits.name + " counts wrongly: nothing is measured");
+      }
+    }
   }
 
   void add_checkers() {
+    result_.table(
+        "check_layouts", "Checks per second, by layout",
+        fmt::format("10 candidates per request, 64 in flight but where it says 256, {} users; "
+                    "medians of {} turns. A request of the ledger evaluates two rules per "
+                    "candidate, one of a peer one.",
+                    flags_.users, flags_.rounds),
+        throughput_columns());
     populate_compacted(console_, {.users = flags_.users});
     const auto checks = [&](const char* name, const char* title, std::size_t in_flight,
                             std::size_t mget_keys_max) {
@@ -120,7 +102,9 @@ class CheckPart final : public RedisPart {
     checks("ledger_mget", "ledger, GETs coalesced into MGET", kInFlight, usual_mget_keys_max());
     checks("ledger_get", "ledger, plain GET", kInFlight, 1);
     checks("ledger_256", "ledger, 256 in flight", kManyInFlight, usual_mget_keys_max());
-    keys_ = coalesced_keys(*turns_.front().requests, console_, flags_.seconds / 2);
+    const double keys = coalesced_keys(*turns_.front().requests, console_, flags_.seconds / 2);
+    result_.number("mget_keys_coalesced", keys);
+    mget_keys_ = std::max<std::size_t>(1, static_cast<std::size_t>(std::lround(keys)));
   }
 
   // Each layout in a database of its own, so that it has the server's tables to itself.
@@ -137,24 +121,32 @@ class CheckPart final : public RedisPart {
   }
 
   void add_limits() {
-    mget_keys_ = std::max<std::size_t>(1, static_cast<std::size_t>(std::lround(keys_)));
+    const std::string value = usual_record();
+    result_.number("record_bytes", static_cast<double>(value.size()));
+    result_.table("check_limits", "Limits: redis-benchmark, one connection",
+                  fmt::format("Values of {} bytes, 64 keys in flight. MGET of {} keys: as many as "
+                              "the Checker coalesced; its row is in keys.",
+                              value.size(), mget_keys_),
+                  throughput_columns());
     std::vector<std::string> mget(1 + mget_keys_, key_pattern());
     mget.front() = "MGET";
     RedisOptions written = console_.options();
     written.database = kWrittenDatabase;
-    const auto limit = [&](const char* name, const char* title, const RedisOptions& redis,
-                           const std::vector<std::string>& command, std::size_t keys) {
-      add<RedisBenchmark>("check_limits", name, title, redis, command,
-                          std::max<std::size_t>(1, kInFlight / keys), flags_.users);
-      turns_.back().keys = keys;
+    const auto limit = [this](const char* name, const char* title, const auto&... from) {
+      add<RedisBenchmark>("check_limits", name, title, from...);
     };
-    limit("limit_get", "GET -P 64", console_.options(), {"GET", key_pattern()}, 1);
-    limit("limit_mget", "MGET, keys", console_.options(), mget, mget_keys_);
+    limit("limit_get", "GET -P 64", console_.options(),
+          std::vector<std::string>{"GET", key_pattern()}, flags_.users);
+    limit("limit_mget", "MGET, keys", console_.options(), mget, flags_.users, mget_keys_);
     limit("limit_set", "SET -P 64", written,
-          {"SET", key_pattern(), std::string(record_bytes_, 'x')}, 1);
+          std::vector<std::string>{"SET", key_pattern(), std::string(value.size(), 'x')},
+          flags_.users);
   }
 
   void add_tls() try {
+    result_.table("check_tls", "Checks per second, over TLS",
+                  "64 in flight; one server that listens for both, in turns.",
+                  throughput_columns());
     authority_.emplace("fcap bench");
     tls_redis_.emplace(authority_->ca_file(), authority_->issue("redis", "IP:127.0.0.1"));
     RedisConsole console(tls_redis_->server().address());
@@ -172,61 +164,31 @@ class CheckPart final : public RedisPart {
     result_.missing("check_tls_vs_plain", error.what());
   }
 
-  void report() {
-    result_.table(
-        "check_layouts", "Checks per second, by layout",
-        fmt::format("10 candidates per request, 64 in flight but where it says 256, {} users; "
-                    "medians of {} turns. A request of the ledger evaluates two rules per "
-                    "candidate, one of a peer one.",
-                    flags_.users, flags_.rounds),
-        throughput_columns());
-    result_.table("check_limits", "Limits: redis-benchmark, one connection",
-                  fmt::format("Values of {} bytes, 64 keys in flight. MGET of {} keys: as many as "
-                              "the Checker coalesced; its row is in keys.",
-                              record_bytes_, mget_keys_),
-                  throughput_columns());
-    result_.table("check_tls", "Checks per second, over TLS",
-                  "64 in flight; one server that listens for both, in turns.",
-                  throughput_columns());
-    for (const Turn& turn : turns_) row(turn);
-
-    const auto ratio = [this](const std::string& name, const std::string& to) {
-      return measured_.ratio(name, to, kRate);
+  void report_ratios(const Measured& measured) {
+    const auto ratio = [&](const std::string& key, const char* name, const std::string& to) {
+      if (measured.has(to)) {
+        result_.number(key, measured.ratio(name, to, "requests_per_second"));
+      }
     };
     for (const auto& peer : peers_) {
-      const std::string& name = peer->traits().name;
-      result_.number("check_vs_" + name, ratio("ledger_mget", name));
+      ratio("check_vs_" + peer->traits().name, "ledger_mget", peer->traits().name);
     }
-    result_.number("check_vs_zcount", ratio("ledger_mget", "zset"));
-    result_.number("check_plain_vs_zcount", ratio("ledger_get", "zset"));
-    result_.number("check_vs_zcount_256_in_flight", ratio("ledger_256", "zset_256"));
-    result_.number("check_vs_get", ratio("ledger_mget", "limit_get"));
-    result_.number("check_plain_get_vs_get", ratio("ledger_get", "limit_get"));
-    result_.number("check_vs_mget",
-                   ratio("ledger_mget", "limit_mget") / static_cast<double>(mget_keys_));
-    if (measured_.has("tls")) result_.number("check_tls_vs_plain", ratio("tls", "plain"));
-    result_.number("mget_keys_coalesced", keys_);
-    result_.number("record_bytes", static_cast<double>(record_bytes_));
-  }
-
-  void row(const Turn& turn) {
-    const auto keys = static_cast<double>(turn.keys);
-    Numbers numbers = measured_.medians(turn.name);
-    for (auto& [key, number] : numbers) number = key == kRate ? number * keys : number / keys;
-    numbers["failed"] = measured_.sum(turn.name, "failed");
-    result_.row(turn.table, turn.name, turn.title, numbers);
+    ratio("check_vs_zcount", "ledger_mget", "zset");
+    ratio("check_plain_vs_zcount", "ledger_get", "zset");
+    ratio("check_vs_zcount_256_in_flight", "ledger_256", "zset_256");
+    ratio("check_vs_get", "ledger_mget", "limit_get");
+    ratio("check_plain_get_vs_get", "ledger_get", "limit_get");
+    ratio("check_vs_mget", "ledger_mget", "limit_mget");
+    ratio("check_tls_vs_plain", "tls", "plain");
   }
 
   const CheckWorkload workload_ = usual_workload(flags_.users);
-  const std::size_t record_bytes_ = usual_record().size();
   const std::vector<std::unique_ptr<Layout>> peers_ = make_peers();
   std::list<RedisConsole> consoles_;  // of the peers
   std::optional<testing::Certificates> authority_;
   std::optional<testing::TlsRedis> tls_redis_;
-  std::vector<Turn> turns_;
-  Measured measured_;
-  double keys_ = 1;
   std::size_t mget_keys_ = 1;
+  std::vector<Turn> turns_;
 };
 
 }  // namespace

@@ -3,8 +3,6 @@
 #include <array>
 #include <cstdio>
 #include <optional>
-#include <string>
-#include <vector>
 
 #include "harness/measured.h"
 #include "harness/redis_console.h"
@@ -24,71 +22,59 @@ struct Event {
   std::size_t user = 0;
 };
 
+enum class Needs : std::uint8_t { kNothing, kCountingOnce, kLateEvents };
+
 struct Case {
   std::string_view name;
-  std::vector<Event> events;  // in the order of recording
+  std::optional<WindowKind> window;  // none: of every window
+  std::vector<Event> events;         // in the order of recording
   std::array<std::uint32_t, 2> expected;
-  std::optional<WindowKind> window = {};  // none: of every window
-  std::chrono::milliseconds asked_after = {};
-  bool needs_counting_once = false;
-  bool needs_late = false;
+  Needs needs;  // of the layout
+  std::chrono::milliseconds asked_after;
 };
 
 inline std::vector<Case> all_cases() {
   using namespace std::chrono_literals;
   using std::chrono::days;
   using enum WindowKind;
-  return {
-      {"no history", {}, {0, 0}},
-      {"one event", {{0, 1h}}, {1, 0}},
-      {"events of one campaign add up", {{0, 3h}, {0, 2h}, {0, 1h}}, {3, 0}},
-      {"campaigns are counted apart", {{0, 3h}, {1, 2h}, {1, 1h}}, {1, 2}},
-      {"another user's events do not count", {{0, 2h}, {0, 1h, 0, 1}}, {1, 0}},
-      {"two events of one instant are two", {{0, 1h}, {0, 1h}}, {2, 0}},
-      {.name = "an event that comes twice counts once",
-       .events = {{0, 1h, 7}, {0, 1h, 7}},
-       .expected = {1, 0},
-       .needs_counting_once = true},
-      {.name = "an event that comes late counts",
-       .events = {{0, 1h}, {0, 2h}},
-       .expected = {2, 0},
-       .needs_late = true},
-      {.name = "a late event of before the window does not count",
-       .events = {{0, 1h}, {0, kMonthAge + 1h}},
-       .expected = {1, 0},
-       .window = kSliding,
-       .needs_late = true},
-      {"sliding: an event exactly one window old no longer counts",
-       {{0, 24h}, {1, 24h - 1ms}},
-       {0, 1},
-       kSliding},
-      {"sliding: the window moves with the asking", {{0, 24h}, {0, 1h}}, {2, 0}, kSliding, -1s},
-      {"calendar: the month begins with its first instant",
-       {{0, kMonthAge + 1s}, {1, kMonthAge}},
-       {0, 1},
-       kCalendar},
-      {"calendar: a new month starts from none", {{0, 1h}, {1, 0h}}, {0, 0}, kCalendar, 12h},
-      {.name = "calendar: a late event counts in its own month",
-       .events = {{0, 0h}, {0, kMonthAge + 1min}},
-       .expected = {1, 0},
-       .window = kCalendar,
-       .needs_late = true},
-      {"fixed: the window closes one length after its first event",
-       {{0, days(30)}, {1, days(30) - 1s}},
-       {0, 1},
-       kFixed},
-      {"fixed: later events do not move the end", {{0, days(30)}, {0, days(1)}}, {0, 0}, kFixed},
-      {"fixed: the next event after the end opens a new window",
-       {{0, days(31)}, {0, days(2)}, {0, 1h}},
-       {1, 0},
-       kFixed},
+  using enum Needs;
+  std::vector<Case> cases;
+  const auto add = [&](std::string_view name, std::optional<WindowKind> window,
+                       const std::vector<Event>& events, std::uint32_t first, std::uint32_t second,
+                       Needs needs = kNothing, std::chrono::milliseconds asked_after = 0ms) {
+    cases.push_back({name, window, events, {first, second}, needs, asked_after});
   };
+  add("no history", {}, {}, 0, 0);
+  add("one event", {}, {{0, 1h}}, 1, 0);
+  add("events of one campaign add up", {}, {{0, 3h}, {0, 2h}, {0, 1h}}, 3, 0);
+  add("campaigns are counted apart", {}, {{0, 3h}, {1, 2h}, {1, 1h}}, 1, 2);
+  add("another user's events do not count", {}, {{0, 2h}, {0, 1h, 0, 1}}, 1, 0);
+  add("two events of one instant are two", {}, {{0, 1h}, {0, 1h}}, 2, 0);
+  add("an event that comes twice counts once", {}, {{0, 1h, 7}, {0, 1h, 7}}, 1, 0, kCountingOnce);
+  add("an event that comes late counts", {}, {{0, 1h}, {0, 2h}}, 2, 0, kLateEvents);
+  add("a late event of before the window does not count", kSliding, {{0, 1h}, {0, kMonthAge + 1h}},
+      1, 0, kLateEvents);
+  add("sliding: an event exactly one window old no longer counts", kSliding,
+      {{0, 24h}, {1, 24h - 1ms}}, 0, 1);
+  add("sliding: the window moves with the asking", kSliding, {{0, 24h}, {0, 1h}}, 2, 0, kNothing,
+      -1s);
+  add("calendar: the month begins with its first instant", kCalendar,
+      {{0, kMonthAge + 1s}, {1, kMonthAge}}, 0, 1);
+  add("calendar: a new month starts from none", kCalendar, {{0, 1h}, {1, 0h}}, 0, 0, kNothing, 12h);
+  add("calendar: a late event counts in its own month", kCalendar, {{0, 0h}, {0, kMonthAge + 1min}},
+      1, 0, kLateEvents);
+  add("fixed: the window closes one length after its first event", kFixed,
+      {{0, days(30)}, {1, days(30) - 1s}}, 0, 1);
+  add("fixed: later events do not move the end", kFixed, {{0, days(30)}, {0, days(1)}}, 0, 0);
+  add("fixed: the next event after the end opens a new window", kFixed,
+      {{0, days(31)}, {0, days(2)}, {0, 1h}}, 1, 0);
+  return cases;
 }
 
 inline bool allowed(const LayoutTraits& layout, const Case& item) {
   return (!item.window || *item.window == layout.window) &&
-         (!item.needs_counting_once || layout.counts_once) &&
-         (!item.needs_late || layout.takes_late);
+         (item.needs != Needs::kCountingOnce || layout.counts_once) &&
+         (item.needs != Needs::kLateEvents || layout.takes_late);
 }
 
 inline bool passes(Layout& layout, RedisConsole& console, const Case& item) {

@@ -33,7 +33,7 @@ class Load : public Requests {
   /// After a warm-up of a tenth of the time.
   Numbers measure(int redis_pid, double seconds) override {
     using Seconds = std::chrono::duration<double>;
-    const std::uint64_t failed_before = failed_;
+    failed_ = 0;
     stop_ = false;
     start();
     std::this_thread::sleep_for(Seconds(std::max(0.05, seconds / 10)));
@@ -43,20 +43,18 @@ class Load : public Requests {
     measuring_ = true;
     std::this_thread::sleep_for(Seconds(seconds));
     measuring_ = false;
-    Numbers found =
-        meter.per("requests", std::max(1.0, static_cast<double>(done_.load() - done_before)));
+    const auto done = static_cast<double>(done_ - done_before);
+    Numbers found = meter.per("requests", std::max(1.0, done));
 
     stop_ = true;
-    while (running_.load() > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    stopped();
-    found["failed"] = static_cast<double>(failed_ - failed_before);
+    while (running_ > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    found["failed"] = static_cast<double>(failed_);
     return found;
   }
 
  protected:
   /// Sets running_, and goes on until should_stop().
   virtual void start() = 0;
-  virtual void stopped() {}
 
   [[nodiscard]] bool should_stop() const { return stop_.load(std::memory_order_relaxed); }
   /// Neither warming up nor ending.

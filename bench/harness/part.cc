@@ -1,10 +1,6 @@
 #include "harness/part.h"
 
-#include <cmath>
 #include <cstdio>
-#include <exception>
-#include <fstream>
-#include <stdexcept>
 
 namespace fcap::bench {
 
@@ -50,6 +46,22 @@ std::vector<PartResult::Column> throughput_columns() {
   return {{"requests_per_second", "requests/s", 0},
           {"client_cpu_us", "client CPU µs/request", 2},
           {"redis_cpu_us", "Redis CPU µs/request", 2}};
+}
+
+Measured RedisPart::take_turns(const std::vector<Turn>& turns) {
+  Measured measured;
+  for (std::size_t round = 0; round < flags_.rounds; ++round) {
+    for (const Turn& turn : turns) {
+      const int redis = turn.redis_pid > 0 ? turn.redis_pid : redis_.pid();
+      const Numbers found = turn.requests->measure(redis, flags_.seconds);
+      if (found.at("failed") > 0) throw std::runtime_error(turn.name + ": requests failed");
+      measured.keep(turn.name, found);
+    }
+  }
+  for (const Turn& turn : turns) {
+    result_.row(turn.table, turn.name, turn.title, measured.medians(turn.name));
+  }
+  return measured;
 }
 
 void PartFlags::add_to(CLI::App& app) {

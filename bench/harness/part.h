@@ -2,12 +2,15 @@
 
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "harness/load.h"
 #include "harness/measured.h"
 #include "harness/processes.h"
 #include "harness/redis_console.h"
@@ -36,6 +39,7 @@ class PartResult {
     int digits = 0;  ///< behind the point
   };
 
+  /// One that is not finite is missing.
   void number(const std::string& key, double value);
   /// A number that could not be had, and why.
   void missing(const std::string& key, const std::string& reason);
@@ -54,8 +58,17 @@ class PartResult {
   nlohmann::ordered_json json_ = nlohmann::ordered_json::object();
 };
 
-/// Columns of what Load::measure() finds.
+/// Columns of what Requests::measure() finds.
 std::vector<PartResult::Column> throughput_columns();
+
+/// One of those that are compared, and its row.
+struct Turn {
+  std::string table;
+  std::string name;
+  std::string title;
+  std::shared_ptr<Requests> requests;
+  int redis_pid = 0;  ///< 0: that of the part's Redis
+};
 
 /// A part over a Redis of its own.
 class RedisPart {
@@ -63,6 +76,15 @@ class RedisPart {
   RedisPart(const PartFlags& flags, PartResult& result) : flags_(flags), result_(result) {}
 
  protected:
+  /// Measures what is compared in turns, `rounds` times, and adds a row of medians for each. Throws
+  /// if a request fails.
+  Measured take_turns(const std::vector<Turn>& turns);
+  /// Quick runs take the first and one further step of a series.
+  [[nodiscard]] std::vector<std::size_t> steps(std::vector<std::size_t> all) const {
+    if (flags_.quick) all.resize(2);
+    return all;
+  }
+
   const PartFlags& flags_;
   PartResult& result_;
   PartServer redis_{"redis", "address", kRedisCore};

@@ -49,8 +49,8 @@ class PartServer {
   /// `kind`: as scripts/service calls it; `address`: what it calls the server's address.
   PartServer(const std::string& kind, std::string address, int core)
       : address_(std::move(address)), service_(kind, directory_.path()) {
-    pin(getpid(),
-        core);  // which the server inherits; a JVM asks at its start how many cores it has
+    // The server inherits it; a JVM asks at its start how many cores it has.
+    pin(getpid(), core);
     service_.start();
     pin(getpid(), kClientCore);
   }

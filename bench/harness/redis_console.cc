@@ -1,10 +1,9 @@
 #include "harness/redis_console.h"
 
-#include <chrono>
 #include <cmath>
-#include <stdexcept>
 #include <thread>
-#include <utility>
+
+#include <fmt/format.h>
 
 #include "support/process.h"
 
@@ -50,8 +49,8 @@ std::string RedisConsole::call(std::initializer_list<std::string_view> words) {
 }
 
 std::string RedisConsole::info(std::string_view section, std::string_view field) {
-  const std::string text = "\n" + call({"INFO", section});
-  const std::string wanted = "\n" + std::string(field) + ":";
+  const std::string text = call({"INFO", section});
+  const std::string wanted = fmt::format("\n{}:", field);
   const std::size_t at = text.find(wanted);
   if (at == std::string::npos) return {};
   const std::size_t begin = at + wanted.size();

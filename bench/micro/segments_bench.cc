@@ -6,25 +6,17 @@
 //   uuid          36-character ids
 // BM_Roaring asks a plain CRoaring bitmap (Roaring64Map) the same, its number read from the same
 // text. BM_Memory asks no segment: one read anywhere in 128 MB while the next one waits for it, as
-// an answer from a table of scattered ids has to. Printed besides the time: bytes (as the set
-// reports them), a member's share of them, and resident: what the process really holds for the set.
+// an answer from a table of scattered ids has to. Printed besides the time: bytes, as the set
+// reports them, and a member's share of them.
 #include <charconv>
-#include <cstdint>
-#include <fstream>
-#include <memory>
 #include <random>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include <benchmark/benchmark.h>
-#include <malloc.h>
 #include <roaring/roaring64map.hh>
-#include <unistd.h>
 
 #include <fcap/segment_set.h>
 
-#include "path/ids.h"
+#include "path/population.h"
 #include "segments/huge_pages.h"
 
 namespace {
@@ -55,16 +47,6 @@ std::string uuid(std::uint64_t number) {
 
 using IdOf = std::string (*)(std::uint64_t);
 
-// What the process holds, after it gave back what it could.
-double resident_bytes() {
-  (void)::malloc_trim(0);
-  std::ifstream statm("/proc/self/statm");
-  double all = 0;
-  double resident = 0;
-  statm >> all >> resident;
-  return resident * static_cast<double>(::sysconf(_SC_PAGESIZE));
-}
-
 std::uint64_t number_of(std::string_view id) {
   std::uint64_t number = 0;
   std::from_chars(id.data(), id.data() + id.size(), number);
@@ -73,7 +55,7 @@ std::uint64_t number_of(std::string_view id) {
 
 // Times `is_member`, which gets an id, and reports what its set takes.
 template <class IsMember>
-void ask(benchmark::State& state, IdOf id_of, double bytes, double resident, IsMember is_member) {
+void ask(benchmark::State& state, IdOf id_of, double bytes, IsMember is_member) {
   std::mt19937_64 random(1);
   // One behind the other: a caller has just had the id in its hands.
   std::string text;
@@ -93,29 +75,24 @@ void ask(benchmark::State& state, IdOf id_of, double bytes, double resident, IsM
   }
   state.counters["bytes"] = bytes;
   state.counters["bytes/member"] = bytes / static_cast<double>(kMembers);
-  state.counters["resident"] = resident;
 }
 
 void BM_Membership(benchmark::State& state, IdOf id_of) {
-  const double before = resident_bytes();
   SegmentSetBuilder builder;
   for (std::uint64_t i = 0; i < kMembers; ++i) {
     if (!builder.add("vip", id_of(2 * i)).ok()) std::abort();
   }
   const auto set = std::move(builder).finish(1);
-  const double resident = resident_bytes() - before;
-  ask(state, id_of, static_cast<double>(set->memory().bytes()), resident,
+  ask(state, id_of, static_cast<double>(set->memory().bytes()),
       [&set](std::string_view id) { return set->contains(0, set->look_up(id)); });
 }
 
 void BM_Roaring(benchmark::State& state, IdOf id_of) {
-  const double before = resident_bytes();
   Roaring64Map set;
   for (std::uint64_t i = 0; i < kMembers; ++i) set.add(number_of(id_of(2 * i)));
   set.runOptimize();
   set.shrinkToFit();
-  const double resident = resident_bytes() - before;
-  ask(state, id_of, static_cast<double>(set.getSizeInBytes()), resident,
+  ask(state, id_of, static_cast<double>(set.getSizeInBytes()),
       [&set](std::string_view id) { return set.contains(number_of(id)); });
 }
 BENCHMARK_CAPTURE(BM_Membership, sequential, sequential)->Iterations(kAskedTimes);

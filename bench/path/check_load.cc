@@ -1,10 +1,7 @@
 #include "path/check_load.h"
 
-#include <algorithm>
 #include <numeric>
 #include <random>
-#include <stdexcept>
-#include <utility>
 
 namespace fcap::bench {
 
@@ -23,12 +20,6 @@ CheckWorkload usual_workload(std::size_t users) {
   return {.users = users_in_turn(users),
           .campaigns = campaign_ids(population.campaigns),
           .rules = make_rules(population.campaigns)};
-}
-
-std::vector<Candidate> CheckWorkload::candidates() const {
-  std::vector<Candidate> candidates;
-  for (const std::string& id : campaigns) candidates.push_back({id, {}});
-  return candidates;
 }
 
 std::unique_ptr<Checker> make_checker(RedisOptions redis, const CheckWorkload& workload,
@@ -50,13 +41,6 @@ std::unique_ptr<Checker> make_checker(RedisOptions redis, const CheckWorkload& w
   }
   return checker;
 }
-
-AsyncChecks::AsyncChecks(const RedisOptions& redis, const CheckWorkload& workload,
-                         std::size_t in_flight, std::size_t mget_keys_max)
-    : workload_(workload),
-      candidates_(workload.candidates()),
-      in_flight_(in_flight),
-      checker_(make_checker(redis, workload, mget_keys_max)) {}
 
 void AsyncChecks::start() {
   // Chosen before the first answer chooses.
@@ -86,9 +70,11 @@ Ask blocking_check(Checker& checker, const CheckWorkload& workload) {
 Numbers BlockingCallers::measure(int redis_pid, double seconds) {
   durations_.assign(callers_.size(), {});
   Numbers found = Load::measure(redis_pid, seconds);
+  threads_.clear();
   Durations all;
   for (const Durations& some : durations_) all.add(some);
   found["p50_us"] = all.percentile_us(0.5);
+  found["cpu_us"] = found.at("client_cpu_us") + found.at("redis_cpu_us");
   return found;
 }
 

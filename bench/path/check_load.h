@@ -1,16 +1,9 @@
 #pragma once
 
-#include <chrono>
-#include <cstddef>
-#include <functional>
-#include <memory>
-#include <string>
 #include <thread>
-#include <vector>
 
 #include <fcap/checker.h>
 
-#include "harness/durations.h"
 #include "harness/load.h"
 #include "path/population.h"
 
@@ -21,7 +14,11 @@ struct CheckWorkload {
   [[nodiscard]] const std::string& user(std::size_t turn) const {
     return users[turn % users.size()];
   }
-  [[nodiscard]] std::vector<Candidate> candidates() const;
+  [[nodiscard]] std::vector<Candidate> candidates() const {
+    std::vector<Candidate> candidates;
+    for (const std::string& id : campaigns) candidates.push_back({id, {}});
+    return candidates;
+  }
 
   std::vector<std::string> users;
   std::vector<std::string> campaigns;  ///< the candidates
@@ -53,14 +50,17 @@ std::unique_ptr<Checker> make_checker(RedisOptions redis, const CheckWorkload& w
 class AsyncChecks final : public Load {
  public:
   AsyncChecks(const RedisOptions& redis, const CheckWorkload& workload, std::size_t in_flight,
-              std::size_t mget_keys_max = usual_mget_keys_max());
+              std::size_t mget_keys_max = usual_mget_keys_max())
+      : workload_(workload),
+        in_flight_(in_flight),
+        checker_(make_checker(redis, workload, mget_keys_max)) {}
 
  private:
   void start() override;
   void submit(std::size_t turn);
 
   const CheckWorkload& workload_;
-  const std::vector<Candidate> candidates_;
+  const std::vector<Candidate> candidates_ = workload_.candidates();
   const std::size_t in_flight_;
   std::size_t turn_ = 0;  // the I/O thread's, once answers come
   std::unique_ptr<Checker> checker_;
@@ -77,12 +77,11 @@ class BlockingCallers final : public Load {
   BlockingCallers(const CheckWorkload& workload, std::vector<Ask> callers)
       : workload_(workload), callers_(std::move(callers)) {}
 
-  /// Adds p50_us.
+  /// Adds p50_us, and cpu_us of both sides.
   Numbers measure(int redis_pid, double seconds) override;
 
  private:
   void start() override;
-  void stopped() override { threads_.clear(); }
   void call(std::size_t caller);
 
   const CheckWorkload& workload_;

@@ -1,11 +1,7 @@
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <functional>
-#include <memory>
-#include <string>
-#include <vector>
+#include <fmt/format.h>
+#include <xxhash.h>
 
 #include <fcap/rule_set.h>
 #include <fcap/time.h>
@@ -27,6 +23,22 @@ struct Population {
   std::size_t impressions = 3;  ///< of each campaign
   std::string key_prefix = "fcap";
 };
+
+/// A number that looks random, the same for the same one.
+inline std::uint64_t mixed(std::uint64_t number) {
+  return XXH3_64bits(&number, sizeof number);
+}
+
+/// An id of 36 characters, from a number of a kind: equal pairs give equal ids.
+inline std::string uuid(std::uint64_t kind, std::uint64_t number) {
+  const std::uint64_t high = mixed(number * 16 + kind * 2);
+  const std::uint64_t low = mixed(number * 16 + kind * 2 + 1);
+  return fmt::format("{:08x}-{:04x}-4{:03x}-8{:03x}-{:012x}", high >> 32U, (high >> 16U) & 0xFFFFU,
+                     high & 0xFFFU, low >> 52U, low & 0xFFFFFFFFFFFFU);
+}
+inline constexpr std::uint64_t kUserIds = 1;
+inline constexpr std::uint64_t kImpressionIds = 2;
+inline constexpr std::uint64_t kProbeIds = 3;
 
 /// "00000000-0000-4000-8000-000000000042".
 std::string user_id(std::size_t i);

@@ -1,10 +1,154 @@
 // The layouts that the ledger is compared with.
+#include <algorithm>
+#include <array>
 #include <charconv>
 
-#include "peers/peer.h"
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include "peers/layout.h"
+#include "redis/command.h"
+#include "redis/sha1.h"
 
 namespace fcap::bench {
 namespace {
+
+// Reads one count. Returns false if the text is not a count.
+using ReadCount = bool (*)(const redis::Reply& reply, Instant now, std::uint32_t& count);
+
+// Commands as texts. A question is one command, in which a word that begins with * stands there
+// once per campaign; without such a word, it is a command per campaign. In the words stand for a
+// value:
+//
+//     %u user   %c campaign   %i the event's id   %n how many campaigns
+//     %t the event's time or now, in ms   %s in seconds   %m its month, as 202601
+//     %x the newest expired time in ms   %b where the sliding window begins, in ms
+//     %f the fixed window in seconds   %r the retention in seconds   %1 %2 the scripts' SHA
+struct PeerCommands {
+  std::vector<std::string_view> record;
+  std::string_view ask;
+};
+
+using Words = std::vector<std::string_view>;
+
+Words words_of(std::string_view text) {
+  Words words;
+  while (!text.empty()) {
+    const std::size_t space = std::min(text.find(' '), text.size());
+    words.push_back(text.substr(0, space));
+    text.remove_prefix(std::min(space + 1, text.size()));
+  }
+  return words;
+}
+
+std::int64_t seconds_of(Instant time) noexcept {
+  return std::chrono::floor<std::chrono::seconds>(time).time_since_epoch().count();
+}
+
+// A layout that is made of such commands.
+class Peer final : public Layout {
+ public:
+  Peer(LayoutTraits traits, const PeerCommands& commands, ReadCount read_count)
+      : Layout(std::move(traits)),
+        ask_(words_of(commands.ask)),
+        repeated_(static_cast<std::size_t>(
+            std::ranges::count(ask_, '*', [](std::string_view word) { return word.front(); }))),
+        read_count_(read_count) {
+    for (const std::string_view command : commands.record) record_.push_back(words_of(command));
+    char number = '1';
+    for (const std::string_view script : this->traits().scripts) {
+      const auto sha = redis::sha1_hex(script);
+      value(number++).assign(sha.data(), sha.size());
+    }
+    value('f') = std::to_string(std::chrono::seconds(kFixedWindow).count());
+    value('r') = kRetentionS;
+  }
+
+  std::uint32_t record(std::string& wire, std::string_view user,
+                       const Impression& impression) override {
+    value('u') = user;
+    value('c') = impression.campaign;
+    set('i', impression.fingerprint);
+    set_times(impression.time);
+    for (const Words& words : record_) append_command(wire, words);
+    return static_cast<std::uint32_t>(record_.size());
+  }
+
+  std::uint32_t ask(std::string& wire, const Question& question) override {
+    const std::size_t campaigns = question.campaigns.size();
+    value('u') = question.user;
+    set('n', static_cast<std::int64_t>(campaigns));
+    set_times(question.now);
+    if (repeated_ == 0) {
+      for (const std::string& campaign : question.campaigns) {
+        value('c') = campaign;
+        append_command(wire, ask_);
+      }
+      return static_cast<std::uint32_t>(campaigns);
+    }
+    redis::append_word_count(wire, ask_.size() - repeated_ + repeated_ * campaigns);
+    for (const std::string_view word : ask_) {
+      if (word.front() != '*') {
+        append_word(wire, word);
+        continue;
+      }
+      for (const std::string& campaign : question.campaigns) {
+        value('c') = campaign;
+        append_word(wire, word.substr(1));
+      }
+    }
+    return 1;
+  }
+
+  bool read(const Question& question, std::uint32_t index, const redis::Reply& reply,
+            std::span<std::uint32_t> counts) override {
+    if (repeated_ == 0) return read_count_(reply, question.now, counts[index]);
+    bool all = reply.elements.size() == counts.size();
+    for (std::size_t i = 0; all && i < counts.size(); ++i) {
+      all = read_count_(reply.elements[i], question.now, counts[i]);
+    }
+    return all;
+  }
+
+ private:
+  std::string& value(char name) { return values_[static_cast<unsigned char>(name)]; }
+  void set(char name, std::int64_t number) { value(name) = fmt::format_int(number).c_str(); }
+
+  void set_times(Instant time) {
+    if (time == time_) return;
+    time_ = time;
+    set('t', to_ms(time));
+    set('s', seconds_of(time));
+    value('m') = fmt::format("{:%Y%m}", time);
+    set('x', to_ms(time - kRetention));
+    set('b', to_ms(time - kSlidingWindow) + 1);
+  }
+
+  void append_command(std::string& wire, const Words& words) {
+    redis::append_word_count(wire, words.size());
+    for (const std::string_view word : words) append_word(wire, word);
+  }
+
+  void append_word(std::string& wire, std::string_view word) {
+    word_.clear();
+    for (std::size_t i = 0; i < word.size(); ++i) {
+      if (word[i] == '%') {
+        word_ += value(word[++i]);
+      } else {
+        word_ += word[i];
+      }
+    }
+    redis::append_word(wire, word_);
+  }
+
+  std::vector<Words> record_;
+  const Words ask_;
+  const std::size_t repeated_;  // words of ask_ that stand there once per campaign
+  const ReadCount read_count_;
+  std::array<std::string, 128> values_;  // by their letters
+  std::string word_;
+  Instant time_;
+};
 
 // Reads the number at the beginning of `text`. Returns where it ends; null if `text` does not
 // begin with a number.
@@ -79,18 +223,14 @@ std::vector<std::unique_ptr<Layout>> make_peers() {
   add({.name = "zset", .title = "ZSET per user+campaign, ZCOUNT pipelined"},
       {.record = {"ZADD z:{%u}:%c %t %i", "ZREMRANGEBYSCORE z:{%u}:%c -inf %x",
                   "EXPIRE z:{%u}:%c %r"},
-       .ask = "",
-       .ask_each = "ZCOUNT z:{%u}:%c %b +inf"},
+       .ask = "ZCOUNT z:{%u}:%c %b +inf"},
       read_integer);
   // The same as the sliding log in Lua. One call for all candidates, since ten would enter the
   // script ten times.
   add({.name = "lua_log",
        .title = "Lua sliding log, one EVALSHA per user",
        .scripts = {kRecordInLog, kCountInLogs}},
-      {.record = {"EVALSHA %1 1 l:{%u}:%c %t %i %x %r"},
-       .ask = "EVALSHA %2 %n",
-       .ask_each = "l:{%u}:%c",
-       .ask_end = "%b"},
+      {.record = {"EVALSHA %1 1 l:{%u}:%c %t %i %x %r"}, .ask = "EVALSHA %2 %n *l:{%u}:%c %b"},
       read_integer);
   // Counters instead of events. Each further window of a rule is one more to write and to read.
   add({.name = "counter_keys",
@@ -98,16 +238,13 @@ std::vector<std::unique_ptr<Layout>> make_peers() {
        .window = WindowKind::kCalendar,
        .counts_once = false,
        .scripts = {kCountByKey}},
-      {.record = {"EVALSHA %1 1 c:{%u}:%c:%m %r"}, .ask = "MGET", .ask_each = "c:{%u}:%c:%m"},
-      read_counter);
+      {.record = {"EVALSHA %1 1 c:{%u}:%c:%m %r"}, .ask = "MGET *c:{%u}:%c:%m"}, read_counter);
   // A user's counters lie together, so the key's overhead is paid once.
   add({.name = "calendar_hash",
        .title = "hash per user, counter per month, HMGET",
        .window = WindowKind::kCalendar,
        .counts_once = false},
-      {.record = {"HINCRBY h:{%u} %c:%m 1", "EXPIRE h:{%u} %r"},
-       .ask = "HMGET h:{%u}",
-       .ask_each = "%c:%m"},
+      {.record = {"HINCRBY h:{%u} %c:%m 1", "EXPIRE h:{%u} %r"}, .ask = "HMGET h:{%u} *%c:%m"},
       read_counter);
   // What a hash with an expiry per field (EXHASH, HEXPIRE) gives, on a server without one. The
   // leanest layout there is, and the one that can answer least: one window, no history.
@@ -117,8 +254,7 @@ std::vector<std::unique_ptr<Layout>> make_peers() {
        .counts_once = false,
        .takes_late = false,
        .scripts = {kCountInWindow}},
-      {.record = {"EVALSHA %1 1 w:{%u} %c %s %f %r"}, .ask = "HMGET w:{%u}", .ask_each = "%c"},
-      read_window);
+      {.record = {"EVALSHA %1 1 w:{%u} %c %s %f %r"}, .ask = "HMGET w:{%u} *%c"}, read_window);
   return peers;
 }
 

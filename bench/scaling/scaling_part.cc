@@ -1,13 +1,5 @@
-// bench_scaling: how the cost of a check grows, one series a table. What does not vary is as in
+// bench_scaling: how the cost of a check grows, one series per table. What does not vary is as in
 // bench_check: 10 candidates of two rules, 30 entries, 64 in flight, GETs coalesced.
-#include <algorithm>
-#include <memory>
-#include <stdexcept>
-#include <string>
-#include <vector>
-
-#include <fmt/format.h>
-
 #include "harness/part.h"
 #include "path/check_load.h"
 
@@ -64,12 +56,6 @@ class ScalingPart final : public RedisPart {
   }
 
  private:
-  // Quick runs take the first and one further step.
-  [[nodiscard]] std::vector<std::size_t> steps(std::vector<std::size_t> all) const {
-    if (flags_.quick) all.resize(2);
-    return all;
-  }
-
   void callers() {
     result_.table("check_callers", "Checks per second, by callers",
                   "Blocking: check() from as many threads. In flight: check_async().",
@@ -79,14 +65,15 @@ class ScalingPart final : public RedisPart {
       const char* const how = mget > 1 ? "coalesced" : "plain GET";
       const auto checker = make_checker(console_.options(), usual_, mget);
       for (const std::size_t callers : steps({1, 8, 64})) {
-        BlockingCallers load(usual_, std::vector<Ask>(callers, blocking_check(*checker, usual_)));
-        row("check_callers", fmt::format("blocking_{}_{}", callers, suffix),
-            fmt::format("{} caller{}, {}", callers, callers == 1 ? "" : "s", how), load);
+        const std::vector<Ask> asks(callers, blocking_check(*checker, usual_));
+        take_turns({{"check_callers", fmt::format("blocking_{}_{}", callers, suffix),
+                     fmt::format("{} caller{}, {}", callers, callers == 1 ? "" : "s", how),
+                     std::make_shared<BlockingCallers>(usual_, asks)}});
       }
       for (const std::size_t in_flight : steps({64, 256})) {
-        AsyncChecks load(console_.options(), usual_, in_flight, mget);
-        row("check_callers", fmt::format("in_flight_{}_{}", in_flight, suffix),
-            fmt::format("{} in flight, {}", in_flight, how), load);
+        take_turns(
+            {{"check_callers", fmt::format("in_flight_{}_{}", in_flight, suffix),
+              fmt::format("{} in flight, {}", in_flight, how), checks(usual_, in_flight, mget)}});
       }
     }
   }
@@ -97,9 +84,9 @@ class ScalingPart final : public RedisPart {
                   "1: plain GET. As many as were waiting, up to this.", throughput_columns());
     for (const std::size_t in_flight : {64U, 256U}) {
       for (const std::size_t keys : steps({1, 4, 8, 16, 32, 64})) {
-        AsyncChecks load(console_.options(), usual_, in_flight, keys);
-        row("check_mget", fmt::format("in_flight_{}_mget_{}", in_flight, keys),
-            fmt::format("{} in flight, up to {}", in_flight, keys), load);
+        take_turns({{"check_mget", fmt::format("in_flight_{}_mget_{}", in_flight, keys),
+                     fmt::format("{} in flight, up to {}", in_flight, keys),
+                     checks(usual_, in_flight, keys)}});
       }
     }
   }
@@ -112,19 +99,14 @@ class ScalingPart final : public RedisPart {
     for (const std::size_t step : steps(all)) {
       CheckWorkload workload = usual_;
       change(workload, step);
-      AsyncChecks load(console_.options(), workload, kInFlight);
-      row(table, std::to_string(step), std::to_string(step), load);
+      take_turns({{table, std::to_string(step), std::to_string(step),
+                   checks(workload, kInFlight, usual_mget_keys_max())}});
     }
   }
 
-  void row(const std::string& table, const std::string& name, const std::string& title,
-           Load& load) {
-    Measured measured;
-    for (std::size_t round = 0; round < flags_.rounds; ++round) {
-      measured.keep(name, load.measure(redis_.pid(), flags_.seconds));
-    }
-    if (measured.sum(name, "failed") > 0) throw std::runtime_error(name + ": checks failed");
-    result_.row(table, name, title, measured.medians(name));
+  std::shared_ptr<Requests> checks(const CheckWorkload& workload, std::size_t in_flight,
+                                   std::size_t mget_keys_max) {
+    return std::make_shared<AsyncChecks>(console_.options(), workload, in_flight, mget_keys_max);
   }
 
   const CheckWorkload usual_ = usual_workload(flags_.users);

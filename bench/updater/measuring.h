@@ -1,15 +1,62 @@
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <string>
-
-#include "updater/running_updater.h"
+#include "harness/processes.h"
+#include "support/process.h"
 
 namespace fcap::bench {
 
-/// Puts impressions of bursty sessions into a topic, so that producing is no part of what is
-/// measured. Returns the mean size of a message.
+/// Topics of four partitions.
+inline constexpr const char* kFilledTopic = "impressions";
+inline constexpr const char* kLiveTopic = "live";
+inline constexpr const char* kSlowTopic = "slow";
+
+struct Servers {
+  explicit Servers(const PartServer& part_redis);
+  /// The CPU time of a process and of both servers.
+  [[nodiscard]] Meter meter(int client_pid) const;
+
+  const PartServer& redis;
+  PartServer kafka{"kafka", "brokers", kAnyCore};
+  testing::TemporaryDirectory directory;  ///< for files of the run
+};
+
+/// Writes a configuration of fcap-updater for a group of its own, so that it starts at the topic's
+/// beginning. `gap_messages_min`: how many lost messages of a partition are read again beside the
+/// live ones; 0: none are.
+std::string write_config(const Servers& servers, const std::string& topic, const std::string& redis,
+                         std::uint64_t gap_messages_min = 0);
+
+/// The real fcap-updater, running on the client's core. Throws when it does not start.
+class RunningUpdater {
+ public:
+  RunningUpdater(const Servers& servers, const std::string& topic, const std::string& redis,
+                 std::uint64_t gap_messages_min = 0);
+
+  /// Watches it until Redis has acknowledged so many events, by its metrics page and by /proc: from
+  /// the first acknowledged event seen to the last.
+  [[nodiscard]] Numbers drain(std::uint64_t events) const;
+  /// Waits until a metric is at least that.
+  void wait_for(const std::string& metric, double at_least) const;
+  /// Of its metrics page; 0 if it is not there.
+  [[nodiscard]] double metric(const std::string& name) const;
+  void end(int signal);
+
+ private:
+  const Servers& servers_;
+  testing::Process process_;
+  std::string port_;  // of its metrics
+};
+
+/// What fcap-updater sends to Redis while it drains the topic, byte for byte. Without the last
+/// compaction, which is not under way while events arrive: the updater is killed.
+std::string record_commands(const Servers& servers, const std::string& topic, std::uint64_t events);
+
+/// What Redis alone takes: sends recorded commands as fast as it reads them, from memory, until it
+/// has executed all of them.
+Numbers measure_commands(const Servers& servers, const std::string& commands, std::uint64_t events);
+
+/// Puts impressions of bursty sessions (README.md) into a topic, so that producing is no part of
+/// what is measured. Returns the mean size of a message.
 double fill_topic(const Servers& servers, const std::string& topic, std::uint64_t events);
 
 /// How far the events of a topic go without Redis: reading alone is the limit that librdkafka sets;
@@ -23,14 +70,6 @@ Numbers measure_reading(const Servers& servers, std::uint64_t events, Stage stag
 /// asynchronous. It shares fcap's consumer, decoder and Redis client, so what differs is the layout
 /// and what is written.
 Numbers measure_zset_writer(const Servers& servers, std::uint64_t events, std::size_t in_flight);
-
-/// What fcap-updater sends to Redis while it drains the topic, byte for byte. Without the last
-/// compaction, which is not under way while events arrive: the updater is killed.
-std::string record_commands(const Servers& servers, const std::string& topic, std::uint64_t events);
-
-/// What Redis alone takes: sends recorded commands as fast as it reads them, from memory, until it
-/// has executed all of them.
-Numbers measure_commands(const Servers& servers, const std::string& commands, std::uint64_t events);
 
 struct PropagationOptions {
   std::string topic;

@@ -1,6 +1,6 @@
-#include "updater/running_updater.h"
-
-#include <fstream>
+// The real updater, and the commands that it sends.
+#include <csignal>
+#include <future>
 #include <optional>
 #include <regex>
 #include <stdexcept>
@@ -8,12 +8,12 @@
 
 #include <asio/connect.hpp>
 #include <asio/ip/tcp.hpp>
-#include <asio/read.hpp>
 #include <asio/write.hpp>
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include "test_paths.h"
+#include "updater/measuring.h"
 
 namespace fcap::bench {
 namespace {
@@ -23,6 +23,46 @@ using asio::ip::tcp;
 constexpr std::chrono::minutes kDrain{5};
 // Each request for the metrics costs the updater about a fifth of a millisecond.
 constexpr std::chrono::milliseconds kBetweenSamples{25};
+
+tcp::socket connected(asio::io_context& context, const std::string& address) {
+  tcp::socket socket(context);
+  const std::size_t colon = address.rfind(':');
+  asio::connect(
+      socket, tcp::resolver(context).resolve(address.substr(0, colon), address.substr(colon + 1)));
+  socket.set_option(tcp::no_delay(true));
+  return socket;
+}
+
+// Gives `take` what arrives, until the connection has ended, hastily or not.
+template <typename Take>
+void read_all(tcp::socket& from, Take take) {
+  std::string bytes(std::size_t{256} << 10U, '\0');
+  std::error_code ended;
+  while (!ended) take(std::string_view(bytes.data(), from.read_some(asio::buffer(bytes), ended)));
+}
+
+void pass_on(tcp::socket& to, std::string_view bytes) {
+  std::error_code gone;
+  asio::write(to, asio::buffer(bytes), gone);
+}
+
+// Stands between a client and Redis, for one connection, until either side closes it.
+std::string record(tcp::acceptor& listener, const std::string& redis_address) {
+  asio::io_context context;
+  tcp::socket client = listener.accept(context);
+  client.set_option(tcp::no_delay(true));
+  tcp::socket redis = connected(context, redis_address);
+  std::jthread answers(
+      [&] { read_all(redis, [&](std::string_view bytes) { pass_on(client, bytes); }); });
+  std::string recorded;
+  read_all(client, [&](std::string_view bytes) {
+    recorded.append(bytes);
+    pass_on(redis, bytes);
+  });
+  std::error_code gone;
+  redis.shutdown(tcp::socket::shutdown_both, gone);
+  return recorded;
+}
 
 }  // namespace
 
@@ -69,12 +109,10 @@ RunningUpdater::RunningUpdater(const Servers& servers, const std::string& topic,
 
 double RunningUpdater::metric(const std::string& name) const {
   asio::io_context context;
-  tcp::socket socket(context);
-  asio::connect(socket, tcp::resolver(context).resolve("127.0.0.1", port_));
-  asio::write(socket, asio::buffer(std::string("GET /metrics HTTP/1.0\r\n\r\n")));
+  tcp::socket socket = connected(context, "127.0.0.1:" + port_);
+  pass_on(socket, "GET /metrics HTTP/1.0\r\n\r\n");
   std::string page;
-  std::error_code ended;
-  asio::read(socket, asio::dynamic_buffer(page), ended);
+  read_all(socket, [&](std::string_view bytes) { page += bytes; });
   const std::size_t at = page.find("\n" + name + " ");
   return at == std::string::npos ? 0 : std::stod(page.substr(at + name.size() + 2, 40));
 }
@@ -97,9 +135,42 @@ Numbers RunningUpdater::drain(std::uint64_t events) const {
   }
 }
 
+void RunningUpdater::wait_for(const std::string& name, double at_least) const {
+  if (!testing::wait_until([&] { return metric(name) >= at_least; })) {
+    throw std::runtime_error(fmt::format("{} is {}", name, metric(name)));
+  }
+}
+
 void RunningUpdater::end(int signal) {
   process_.send_signal(signal);
   process_.wait();
+}
+
+std::string record_commands(const Servers& servers, const std::string& topic,
+                            std::uint64_t events) {
+  asio::io_context context;
+  tcp::acceptor listener(context, {asio::ip::address_v4::loopback(), 0});
+  auto recorded =
+      std::async(std::launch::async, [&] { return record(listener, servers.redis.address()); });
+  const auto port = listener.local_endpoint().port();
+  RunningUpdater updater(servers, topic, "127.0.0.1:" + std::to_string(port));
+  (void)updater.drain(events);
+  updater.end(SIGKILL);
+  return recorded.get();
+}
+
+Numbers measure_commands(const Servers& servers, const std::string& commands,
+                         std::uint64_t events) {
+  asio::io_context context;
+  tcp::socket socket = connected(context, servers.redis.address());
+  const Meter meter({{"client_cpu_us", getpid()}, {"redis_cpu_us", servers.redis.pid()}});
+  std::jthread sender([&] {
+    asio::write(socket, asio::buffer(commands));
+    socket.shutdown(tcp::socket::shutdown_send);
+  });
+  // Redis closes the connection once it has executed what came before its end.
+  read_all(socket, [](std::string_view) {});
+  return meter.per("events", static_cast<double>(events));
 }
 
 }  // namespace fcap::bench

@@ -1,11 +1,5 @@
-#include <chrono>
 #include <deque>
-#include <memory>
 #include <optional>
-#include <stdexcept>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -14,8 +8,6 @@
 #include "events/event_decoder.h"
 #include "harness/redis_console.h"
 #include "kafka/consumer.h"
-#include "support/kafka_broker.h"
-#include "updater/arrivals.h"
 #include "updater/measuring.h"
 #include "updater/pipeline/coalescer.h"
 #include "updater/pipeline/intake.h"
@@ -117,20 +109,6 @@ class WriteBatch {
 };
 
 }  // namespace
-
-double fill_topic(const Servers& servers, const std::string& topic, std::uint64_t events) {
-  const std::vector<Arrival> arrivals = make_arrivals(events, events / 10);
-  testing::KafkaProducer producer(servers.kafka.address());
-  std::uint64_t bytes = 0;
-  for (std::uint64_t i = 0; i < events; ++i) {
-    const std::string user = uuid(kUserIds, arrivals[i].user);
-    const std::string message = message_of(arrivals[i], user, i);
-    producer.send(topic, user, message);
-    bytes += message.size();
-  }
-  producer.flush();
-  return static_cast<double>(bytes) / static_cast<double>(events);
-}
 
 Numbers measure_reading(const Servers& servers, std::uint64_t events, Stage stage) {
   TopicReader reader(servers, kReadBatch);

@@ -1,16 +1,6 @@
 // bench_updater: the write path beside its peer and its limits, over a real Kafka and Redis of its
-// own. What is measured, where it runs and what the rows are: README.md.
-#include <algorithm>
-#include <chrono>
-#include <cmath>
+// own. What is measured, where it runs and what the rows are: ../README.md.
 #include <csignal>
-#include <stdexcept>
-#include <string>
-#include <utility>
-#include <vector>
-
-#include <fmt/format.h>
-#include <unistd.h>
 
 #include "harness/part.h"
 #include "support/slow_redis.h"
@@ -88,63 +78,46 @@ class UpdaterPart final : public RedisPart {
     return std::min<std::uint64_t>(more_.events, 200'000);
   }
   void empty_redis() { console_.call({"FLUSHALL", "SYNC"}); }
-  double memory_per_user() {
-    return console_.number("memory", "used_memory") / (static_cast<double>(more_.events) / 10);
-  }
 
-  // What `measure` finds on an empty Redis, and what Redis received meanwhile.
-  template <typename Measure>
-  Numbers with_traffic(std::uint64_t events, Measure measure) {
-    const auto received = [&] {
-      return std::pair(console_.number("stats", "total_net_input_bytes"),
-                       console_.number("stats", "total_commands_processed"));
-    };
+  // Keeps what `work` finds over an empty Redis, and what Redis received meanwhile.
+  template <typename Work>
+  void measure(const std::string& name, std::uint64_t events, Work work) {
+    const auto received = [&](const char* what) { return console_.number("stats", what); };
     empty_redis();
-    const auto [bytes_before, commands_before] = received();
-    Numbers found = measure();
-    const auto [bytes, commands] = received();
-    found["bytes_per_event"] = (bytes - bytes_before) / static_cast<double>(events);
-    found["commands_per_event"] = (commands - commands_before) / static_cast<double>(events);
-    return found;
+    const double bytes = received("total_net_input_bytes");
+    const double commands = received("total_commands_processed");
+    Numbers found = work();
+    const auto count = static_cast<double>(events);
+    found["bytes_per_event"] = (received("total_net_input_bytes") - bytes) / count;
+    found["commands_per_event"] = (received("total_commands_processed") - commands) / count;
+    measured_.keep(name, found);
   }
 
   void measure_round(const std::string& commands) {
-    if (wanted("updater")) measure_updater();
+    const std::uint64_t events = more_.events;
+    if (wanted("updater")) measure("updater", events, [&] { return drain_and_stop(); });
     if (wanted("zset")) {
-      measure_zset("zset", 4);
-      measure_zset("zset_turns", 1);
+      measure("zset", events, [&] { return measure_zset_writer(servers_, events, 4); });
+      measure("zset_turns", events, [&] { return measure_zset_writer(servers_, events, 1); });
     }
     if (wanted("redis_limit")) {
-      measured_.keep("redis_limit", with_traffic(more_.events, [&] {
-                       return measure_commands(servers_, commands, more_.events);
-                     }));
+      measure("redis_limit", events, [&] { return measure_commands(servers_, commands, events); });
     }
     if (wanted("read")) {
-      measured_.keep("read", measure_reading(servers_, more_.events, Stage::kRead));
-      measured_.keep("decode", measure_reading(servers_, more_.events, Stage::kDecode));
-      measured_.keep("group", measure_reading(servers_, more_.events, Stage::kGroup));
+      measured_.keep("read", measure_reading(servers_, events, Stage::kRead));
+      measured_.keep("decode", measure_reading(servers_, events, Stage::kDecode));
+      measured_.keep("group", measure_reading(servers_, events, Stage::kGroup));
     }
   }
 
-  // The drain; then the updater stops, which compacts every record as if its user had gone quiet.
-  void measure_updater() {
-    empty_redis();
-    const Meter all({{"redis_cpu_us", redis_.pid()}});
+  // When the updater stops, it compacts every record as if its user had gone quiet.
+  Numbers drain_and_stop() {
+    const Meter all({{"redis_cpu_all_us", redis_.pid()}});
     RunningUpdater updater(servers_, kFilledTopic, redis_.address());
     Numbers found = updater.drain(more_.events);
-    found["memory_bytes_per_user"] = memory_per_user();
     updater.end(SIGTERM);
-    found["redis_cpu_all_us"] =
-        all.per("events", static_cast<double>(more_.events)).at("redis_cpu_us");
-    found["memory_quiet_bytes_per_user"] = memory_per_user();
-    measured_.keep("updater", found);
-  }
-
-  void measure_zset(const std::string& name, std::size_t in_flight) {
-    empty_redis();
-    Numbers found = measure_zset_writer(servers_, more_.events, in_flight);
-    found["memory_bytes_per_user"] = memory_per_user();
-    measured_.keep(name, found);
+    found.merge(all.per("all_events", static_cast<double>(more_.events)));
+    return found;
   }
 
   // Over what is there already nothing is restored; over nothing, everything is.
@@ -164,14 +137,14 @@ class UpdaterPart final : public RedisPart {
     (void)fill_topic(servers_, kSlowTopic, events);
     empty_redis();
     const std::string commands = record_commands(servers_, kSlowTopic, events);
-    measured_.keep("slow_limit", with_traffic(events, [&] {
-                     const testing::SlowRedis slow(redis_.pid());
-                     return measure_commands(servers_, commands, events);
-                   }));
-    measured_.keep("slow_updater", with_traffic(events, [&] {
-                     const testing::SlowRedis slow(redis_.pid());
-                     return RunningUpdater(servers_, kSlowTopic, redis_.address()).drain(events);
-                   }));
+    measure("slow_limit", events, [&] {
+      const testing::SlowRedis slow(redis_.pid());
+      return measure_commands(servers_, commands, events);
+    });
+    measure("slow_updater", events, [&] {
+      const testing::SlowRedis slow(redis_.pid());
+      return RunningUpdater(servers_, kSlowTopic, redis_.address()).drain(events);
+    });
   }
 
   Numbers propagation(const char* topic, double rate, double seconds, double warm_up_seconds) {
@@ -201,9 +174,7 @@ class UpdaterPart final : public RedisPart {
   void measure_live() {
     empty_redis();
     RunningUpdater updater(servers_, kLiveTopic, redis_.address());
-    if (!testing::wait_until([&] { return updater.metric("fcap_updater_ready") == 1; })) {
-      throw std::runtime_error("fcap-updater is not ready");
-    }
+    updater.wait_for("fcap_updater_ready", 1);
     live_rate_ = find_live_rate();
     say(fmt::format("propagation at 25, 50 and 90 % of {}/s", live_rate_));
     for (const int share : {25, 50, 90}) {
@@ -224,46 +195,46 @@ class UpdaterPart final : public RedisPart {
     const auto live = [&] {
       return propagation(kFilledTopic, kLiveBesideGap, more_.propagation_seconds / 2, 1);
     };
-    const auto left = [&] { return updater.metric("fcap_updater_gap_offsets"); };
     say(fmt::format("propagation at {}/s before a loss, and while it is filled", kLiveBesideGap));
     measured_.keep("gap_before", live());
     empty_redis();
-    if (!testing::wait_until([&] { return left() > 0; })) {
-      throw std::runtime_error("there is no gap");
-    }
+    updater.wait_for("fcap_updater_gap_offsets", 1);
     Numbers open = live();
     open["filled"] = updater.metric("fcap_updater_gap_messages_total");
-    open["left"] = left();
+    open["left"] = updater.metric("fcap_updater_gap_offsets");
     measured_.keep("gap_open", open);
     updater.end(SIGTERM);
   }
 
-  // A row of everything that was measured under `prefix` + `name`, if anything was.
-  void row(const std::string& table, const std::string& prefix, const std::string& name,
-           const std::string& title) {
-    if (!measured_.has(prefix + name)) return;
-    result_.row(table, name, title, measured_.medians(prefix + name));
+  // Rows of what was measured, if it was, under `prefix` and the row's name.
+  void rows(const std::string& table, const std::string& prefix,
+            const std::vector<std::pair<std::string, std::string>>& titles) {
+    for (const auto& [name, title] : titles) {
+      if (!measured_.has(prefix + name)) continue;
+      result_.row(table, name, title, measured_.medians(prefix + name));
+    }
   }
 
   void report() {
     result_.table("updater", "Events per second, and what one costs",
                   fmt::format("{} events of {:.0f} bytes in a topic that lies ready, ten per user; "
-                              "medians of {} rounds. The rows: bench/updater/README.md.",
+                              "medians of {} rounds. The rows: bench/README.md.",
                               more_.events, message_bytes_, flags_.rounds),
                   {{"events_per_second", "events/s", 0},
                    {"client_cpu_us", "client CPU µs", 2},
                    {"redis_cpu_us", "Redis CPU µs", 2},
                    {"redis_cpu_all_us", "the last compaction included", 2},
                    {"broker_cpu_us", "broker CPU µs", 2}});
-    row("updater", "", "updater", "fcap-updater");
-    row("updater", "", "zset", "ZSET writer, batches overlapped");
-    row("updater", "", "zset_turns", "ZSET writer, taking turns");
-    row("updater", "", "redis_limit", "Redis alone, the same commands");
-    row("updater", "", "read", "read and drop");
-    row("updater", "", "decode", "read, decode");
-    row("updater", "", "group", "read, decode, group");
-    row("updater", "", "replay_into_nothing", "replay into an empty Redis");
-    row("updater", "", "replay_again", "replay of what is there");
+    rows("updater", "",
+         {{"updater", "fcap-updater"},
+          {"zset", "ZSET writer, batches overlapped"},
+          {"zset_turns", "ZSET writer, taking turns"},
+          {"redis_limit", "Redis alone, the same commands"},
+          {"read", "read and drop"},
+          {"decode", "read, decode"},
+          {"group", "read, decode, group"},
+          {"replay_into_nothing", "replay into an empty Redis"},
+          {"replay_again", "replay of what is there"}});
     result_.table(
         "slow", "Over a slow Redis",
         fmt::format("{} events in a topic that lies ready; Redis has a fiftieth of a core.",
@@ -272,41 +243,38 @@ class UpdaterPart final : public RedisPart {
          {"bytes_per_event", "bytes per event", 1},
          {"commands_per_event", "commands per event", 2},
          {"redis_cpu_us", "Redis CPU µs", 2}});
-    row("slow", "slow_", "updater", "fcap-updater");
-    row("slow", "slow_", "limit", "the commands for a fast Redis, from memory");
+    rows("slow", "slow_",
+         {{"updater", "fcap-updater"}, {"limit", "the commands for a fast Redis, from memory"}});
+    const std::vector<PartResult::Column> delays = {{"p50_ms", "p50 ms", 1},
+                                                    {"p99_ms", "p99 ms", 1},
+                                                    {"max_ms", "max ms", 1},
+                                                    {"unseen", "unseen", 0}};
+    auto columns = delays;
+    columns.insert(columns.begin(), {"produced_per_second", "events/s", 0});
     result_.table("propagation", "From produced to visible",
                   fmt::format("Of the {} events/s that producer, broker, updater and Redis keep up "
                               "with on this machine.",
                               live_rate_),
-                  {{"produced_per_second", "events/s", 0},
-                   {"p50_ms", "p50 ms", 1},
-                   {"p99_ms", "p99 ms", 1},
-                   {"max_ms", "max ms", 1},
-                   {"unseen", "unseen", 0}});
-    for (const char* share : {"25", "50", "90"}) {
-      row("propagation", "propagation_", share, fmt::format("{} %", share));
-    }
+                  columns);
+    rows("propagation", "propagation_", {{"25", "25 %"}, {"50", "50 %"}, {"90", "90 %"}});
+    columns = delays;
+    columns.insert(columns.end(),
+                   {{"filled", "read of the gap", 0}, {"left", "still missing at the end", 0}});
     result_.table("gap", "Live events beside a gap",
                   fmt::format("{:.0f} live events/s, before Redis loses {} events and while they "
                               "are read again.",
                               kLiveBesideGap, more_.events),
-                  {{"p50_ms", "p50 ms", 1},
-                   {"p99_ms", "p99 ms", 1},
-                   {"max_ms", "max ms", 1},
-                   {"unseen", "unseen", 0},
-                   {"filled", "read of the gap", 0},
-                   {"left", "still missing at the end", 0}});
-    row("gap", "gap_", "before", "before");
-    row("gap", "gap_", "open", "while the gap is open");
+                  columns);
+    rows("gap", "gap_", {{"before", "before"}, {"open", "while the gap is open"}});
   }
 
   void report_numbers() {
-    const auto median = [this](const char* name, const char* key) {
+    const std::string rate = "events_per_second";
+    const auto median = [this](const char* name, const std::string& key) {
       return measured_.median(name, key);
     };
-    const auto ratio = [this](const char* name, const char* to,
-                              const char* key = "events_per_second") {
-      return measured_.ratio(name, to, key);
+    const auto ratio = [&](const char* name, const char* to) {
+      return measured_.ratio(name, to, rate);
     };
     // Events per second of the busier core.
     const auto carries = [&](const char* name) {
@@ -315,26 +283,18 @@ class UpdaterPart final : public RedisPart {
       return std::isnan(client) ? client : 1 / std::max(redis, client);
     };
     for (const auto& [key, value] : std::vector<std::pair<std::string, double>>{
-             {"message_bytes", message_bytes_},
-             {"updater_per_second", median("updater", "events_per_second")},
              {"updater_vs_zset", ratio("updater", "zset")},
              {"updater_vs_zset_turns", ratio("updater", "zset_turns")},
              {"updater_vs_redis_limit", ratio("updater", "redis_limit")},
              {"updater_vs_zset_by_cpu", carries("updater") / carries("zset")},
              {"updater_vs_redis_limit_by_cpu", carries("updater") / carries("redis_limit")},
-             {"updater_cpu_us", median("updater", "client_cpu_us")},
-             {"updater_redis_cpu_us", median("updater", "redis_cpu_us")},
-             {"updater_redis_cpu_all_us", median("updater", "redis_cpu_all_us")},
              {"updater_redis_cpu_vs_zset",
               median("updater", "redis_cpu_all_us") / median("zset", "redis_cpu_us")},
-             {"read_decode_group_per_second", median("group", "events_per_second")},
-             {"replay_per_second", median("replay_again", "events_per_second")},
              {"replay_into_nothing_vs_live", ratio("replay_into_nothing", "updater")},
              {"slow_time_vs_needed", ratio("slow_limit", "slow_updater")},
-             {"slow_bytes_vs_needed", ratio("slow_updater", "slow_limit", "bytes_per_event")},
-             {"gap_p99_vs_before", ratio("gap_open", "gap_before", "p99_ms")},
-             {"propagation_live_rate", live_rate_},
-             {"propagation_p50_ms_at_half", median("propagation_50", "p50_ms")},
+             {"slow_bytes_vs_needed",
+              measured_.ratio("slow_updater", "slow_limit", "bytes_per_event")},
+             {"gap_p99_vs_before", measured_.ratio("gap_open", "gap_before", "p99_ms")},
              {"propagation_p99_ms_at_half", median("propagation_50", "p99_ms")}}) {
       result_.number(key, value);
     }

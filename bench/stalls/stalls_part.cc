@@ -8,21 +8,14 @@
 //
 // Of each check: wall time, the thread's own CPU time (a machine with other work to do does not
 // show there), and the wall time of those in which the thread gave up its core, as for a lock.
-// Beside them the lateness of a lone timer at the same time.
-#include <algorithm>
-#include <chrono>
-#include <cstdint>
+// Beside them the lateness of a lone timer at the same time. The process is not bound to a core:
+// what is swapped and freed must be able to run beside the thread that checks.
 #include <ctime>
-#include <memory>
-#include <string>
-#include <thread>
-#include <vector>
 
 #include <sys/resource.h>
 
 #include <fcap/checker.h>
 
-#include "harness/durations.h"
 #include "harness/part.h"
 #include "path/check_load.h"
 
