@@ -50,7 +50,7 @@ def loading(_quick, directory):
         os.chmod(directory, 0o755)  # the server has an account of its own
         with running(make("postgres", directory)) as postgres:
             conninfo = postgres.address()
-            subprocess.run([f"{ROOT}/scripts/migrate", conninfo], stdout=subprocess.DEVNULL, check=True)
+            subprocess.run([f"{ROOT}/sql/migrate", conninfo], stdout=subprocess.DEVNULL, check=True)
             subprocess.run(["psql", "-Xq", conninfo, "-c", FILL], check=True)
             tables = run("rows", conninfo, "100")
         rows += [row("rows", "start from the tables", tables, "start"),

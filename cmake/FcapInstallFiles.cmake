@@ -8,13 +8,11 @@ if(FCAP_BUILD_UPDATER)
   install(FILES systemd/README.md DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME systemd.md)
 endif()
 
-# In the same order below share/fcap as in a checkout, which is how the runner finds what it needs.
+# The runner finds the migrations beside itself; the command on the path is a link to it.
 install(DIRECTORY sql DESTINATION ${CMAKE_INSTALL_DATADIR}/fcap FILES_MATCHING PATTERN "*.sql")
 install(DIRECTORY redis DESTINATION ${CMAKE_INSTALL_DATADIR}/fcap FILES_MATCHING PATTERN "*.acl")
-install(PROGRAMS scripts/migrate DESTINATION ${CMAKE_INSTALL_DATADIR}/fcap/scripts)
-install(FILES scripts/lib/common.sh DESTINATION ${CMAKE_INSTALL_DATADIR}/fcap/scripts/lib)
-file(RELATIVE_PATH migrate_from_bin ${CMAKE_INSTALL_FULL_BINDIR}
-     ${CMAKE_INSTALL_FULL_DATADIR}/fcap/scripts/migrate)
+install(PROGRAMS sql/migrate DESTINATION ${CMAKE_INSTALL_DATADIR}/fcap/sql)
+file(RELATIVE_PATH migrate_from_bin ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_DATADIR}/fcap/sql/migrate)
 file(CREATE_LINK ${migrate_from_bin} ${CMAKE_CURRENT_BINARY_DIR}/fcap-migrate SYMBOLIC)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/fcap-migrate DESTINATION ${CMAKE_INSTALL_BINDIR})
 

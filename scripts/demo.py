@@ -173,9 +173,9 @@ def main(given):
     servers = Servers(given.redis)
     updater = Updater(DIR, f"{build_dir}/updater/fcap-updater")
     try:
-        servers.up()
+        servers.start()
         say(servers.text())
-        must(f"{ROOT}/scripts/migrate", servers.conninfo, "--sample")
+        must(f"{ROOT}/sql/migrate", servers.conninfo, "--sample")
         updater.settings = settings(updater, servers)
         updater.start()
         say(f"updater   http://{updater.address()}/metrics  log {updater.log}")
@@ -193,7 +193,7 @@ def main(given):
     finally:
         ignore_signals()
         updater.stop()  # before the servers, since it drains into Redis
-        servers.down()
+        servers.stop_started()
 
 
 if __name__ == "__main__":

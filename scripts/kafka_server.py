@@ -1,7 +1,8 @@
 """Apache Kafka for services.py: broker and KRaft controller in one JVM; PORT is the broker, PORT + 1 the controller.
-Arguments behind -- are lines for server.properties (key=value). One of them is our own: fcap.accounts=NAME,… opens
-PORT + 2 for these accounts (SASL PLAIN, each with its name as its password), which may do only what ACLs allow; PORT
-stays open to whoever administers them."""
+Arguments behind -- are lines for server.properties (key=value), but for those of our own:
+fcap.accounts=NAME,… opens PORT + 2 for these accounts, each with its name as its password, by SASL PLAIN or what
+sasl.enabled.mechanisms says. There they may do only what ACLs allow; PORT stays open to whoever administers them.
+fcap.version=VERSION is another Kafka than kafka/pom.xml has."""
 import os
 import shutil
 import subprocess
@@ -9,7 +10,7 @@ import sys
 import zlib
 
 from processes import read, wait_until
-from services import ROOT, Failure, Server, lock, port_busy, require, say, write
+from services import ROOT, Failure, Server, lock, port_busy, say, write
 
 sys.path.append("/usr/lib/python3/dist-packages")  # scripts/service starts without it, for speed
 try:
@@ -46,21 +47,25 @@ listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,ACCOUNTS
 sasl.enabled.mechanisms=PLAIN
 listener.name.accounts.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required {users};
 """
+JAVA = ("java -XX:+UseSerialGC -Xms128m -Xmx400m -Dorg.slf4j.simpleLogger.defaultLogLevel=warn "
+        "-Dorg.slf4j.simpleLogger.showDateTime=true").split()
+LOG_TIME = "-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd HH:mm:ss.SSS"
 
 
-def fetched_jars():
+def fetched_jars(version):
     """Apache Kafka's server jars, once per user and version: the directory that holds them in jars/."""
     pom = f"{ROOT}/scripts/kafka/pom.xml"
+    cache = os.environ.get("FCAP_CACHE_DIR") or os.path.expanduser("~/.cache/fcap")
     # A changed pom is another directory, so an update never mixes jars.
-    home = f"{os.environ.get('FCAP_CACHE_DIR') or os.path.expanduser('~/.cache/fcap')}/kafka-{zlib.crc32(read(pom).encode())}"
+    home = f"{cache}/kafka-{zlib.crc32(f'{version}{read(pom)}'.encode())}"
     os.makedirs(home, exist_ok=True)
     with lock(f"{home}/lock"):
         if not os.path.exists(f"{home}/jars"):
             say("fetching Apache Kafka's jars (54 MB, once) …")
             shutil.rmtree(f"{home}/jars.new", ignore_errors=True)
             maven = subprocess.run(
-                [require("mvn", "maven"), "-B", "-q", "-f", pom, "dependency:copy-dependencies", "-DincludeScope=runtime",
-                 f"-DoutputDirectory={home}/jars.new"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                ["mvn", "-B", "-q", "-f", pom, *([f"-Dkafka.version={version}"] if version else []), "dependency:copy-dependencies",
+                 "-DincludeScope=runtime", f"-DoutputDirectory={home}/jars.new"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT, text=True, errors="replace", check=False)
             if maven.returncode != 0:
                 raise Failure(f"Kafka's jars could not be fetched from Maven Central:\n{maven.stdout[-4000:]}")
@@ -70,26 +75,27 @@ def fetched_jars():
 
 class Kafka(Server):
     kind, address_name = "kafka", "brokers"
+    needs = {"java": "openjdk-17-jre-headless", "mvn": "maven"}
     patience = 90
+
+    def setting(self, name):
+        """The last of this name, as Kafka takes it."""
+        return next((line.partition("=")[2] for line in reversed(self.extra) if line.startswith(f"{name}=")), "")
 
     @property
     def accounts(self):
-        given = [line.partition("=")[2] for line in self.extra if line.startswith("fcap.accounts=")]
-        return given[-1].split(",") if given else []
+        return [name for name in self.setting("fcap.accounts").split(",") if name]
 
     @property
     def ports(self):
         return 3 if self.accounts else 2
 
     def java(self, *arguments):
-        return ["java", "-XX:+UseSerialGC", "-Xms128m", f"-Xmx{os.environ.get('FCAP_KAFKA_HEAP_MB', '400')}m",
-                "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-Dorg.slf4j.simpleLogger.showDateTime=true",
-                "-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd HH:mm:ss.SSS", f"-Djava.io.tmpdir={self.home}",
-                "-cp", f"{self.jars}/jars/*", *arguments]
+        return [*JAVA, LOG_TIME, f"-Djava.io.tmpdir={self.home}", "-cp", f"{self.jars}/jars/*", *arguments]
 
     def prepare(self):
-        java = os.stat(require("java", "openjdk-17-jre-headless"))
-        self.jars = fetched_jars()
+        java = os.stat(shutil.which("java"))
+        self.jars = fetched_jars(self.setting("fcap.version"))
         self.archive = f"{self.jars}/classes-{int(java.st_mtime)}-{java.st_size}.jsa"
         with lock(f"{self.jars}/lock"):
             if not os.path.exists(self.archive):
@@ -97,8 +103,8 @@ class Kafka(Server):
         self.configure(f"{self.home}/data")
 
     def configure(self, directory):
-        """Writes server.properties, and formats the directory as Kafka wants it. Only users of SCRAM need Kafka's own tool for
-        that, and so a second JVM."""
+        """Writes server.properties, and formats the directory as Kafka wants it. Only accounts of SCRAM need Kafka's own tool
+        for that, and so a second JVM."""
         users = " ".join(f'user_{name}="{name}"' for name in self.accounts)
         lines = (PROPERTIES + (ACCOUNTS if users else "")).format(
             directory=directory, users=users, port=self.port, controller=self.port + 1, accounts=self.port + 2)
@@ -106,13 +112,14 @@ class Kafka(Server):
         write(properties, lines + "".join(f"{line}\n" for line in self.extra if not line.startswith("fcap.")))
         if os.path.exists(f"{directory}/meta.properties"):
             return
-        if "sasl.enabled.mechanisms=SCRAM-SHA-256" not in self.extra:
+        scram = [f"{mechanism}=[name={name},password={name}]" for name in self.accounts
+                 for mechanism in self.setting("sasl.enabled.mechanisms").split(",") if mechanism.startswith("SCRAM")]
+        if not scram:
             os.makedirs(directory, exist_ok=True)
             write(f"{directory}/meta.properties", f"version=1\nnode.id=1\ncluster.id={CLUSTER_ID}\n")
             return
-        users = [word for name in self.accounts for word in ("--add-scram", f"SCRAM-SHA-256=[name={name},password={name}]")]
-        tool = self.java("kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", properties, *users)
-        if self.launch(*tool).wait() != 0:
+        tool = self.java("kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", properties)
+        if self.launch(*tool, *(word for user in scram for word in ("--add-scram", user))).wait() != 0:
             raise self.failed("Kafka's storage could not be formatted")
 
     def archive_classes(self):

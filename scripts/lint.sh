@@ -41,7 +41,7 @@ absent() {
 
 formatted() { project_files '*.cc' '*.h' | xargs clang-format-14 --dry-run -Werror; }
 
-shell_scripts() { project_files dev .ci scripts tests examples bench | xargs awk 'FNR == 1 && /^#.*bash/ {print FILENAME}'; }
+shell_scripts() { project_files dev .ci scripts sql tests examples bench | xargs awk 'FNR == 1 && /^#.*bash/ {print FILENAME}'; }
 scripts_clean() { shell_scripts | xargs shellcheck; }
 
 telling_names() { ! project_files '*.cc' '*.h' | grep -E '(^|[/_])(util|utils|helper|helpers|manager)[_.]'; }
@@ -72,7 +72,7 @@ check "scripts (shellcheck)" scripts_clean
 check "sizes of sources" at_most 500 '*.cc' '*.h' # STYLE: about 400; how wide lines are is clang-format's affair
 check "sizes of public headers" at_most 250 'include/fcap/*.h'
 check "names of files" telling_names
-check "no unfinished work" absent '\b(TO''DO|FIX''ME|X''XX|HA''CK)\b' '*.cc' '*.h' '*.sh' '*.sql' '*.py' '*.cmake' '*CMakeLists.txt' '*.md' dev scripts .ci
+check "no unfinished work" absent '\b(TO''DO|FIX''ME|X''XX|HA''CK)\b' '*.cc' '*.h' '*.sh' '*.sql' '*.py' '*.cmake' '*CMakeLists.txt' '*.md' dev scripts sql/migrate .ci
 check "no paths of one machine" absent '(^|[^[:alnum:]_.-])/(wo''rk|ho''me)/[[:alnum:]]|/bash''_jobs'
 # "again", "permanently" and "must be one of", and "per" for a rate.
 check "plain English" absent '\b(anew|for ever|is none of|oftener|not to be had|come round)\b' "${texts[@]}"

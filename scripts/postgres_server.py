@@ -8,7 +8,7 @@ import signal
 import subprocess
 
 from processes import read
-from services import Failure, Server, require
+from services import Failure, Server
 
 SETTINGS = ("listen_addresses=127.0.0.1 unix_socket_directories= fsync=off synchronous_commit=off full_page_writes=off "
             "shared_buffers=32MB max_connections=60 jit=off").split()
@@ -17,10 +17,10 @@ CREATE = "SELECT 'CREATE DATABASE fcap' WHERE NOT EXISTS (SELECT FROM pg_databas
 
 class Postgres(Server):
     kind, address_name = "postgres", "conninfo"
+    needs = {"psql": "postgresql-client"}
     stop_signal = signal.SIGINT  # "fast": open sessions are ended, then an orderly shutdown
 
     def prepare(self):
-        require("psql", "postgresql-client")
         found = sorted(glob.glob("/usr/lib/postgresql/*/bin/initdb"))
         if not found:
             raise Failure("PostgreSQL's server is missing; run ./dev build once, or: apt-get install postgresql")

@@ -1,7 +1,5 @@
-#!/usr/bin/python3 -E
-"""Processes, and runs that leave none behind. As a program:
-processes.py COMMAND [ARGUMENTS] runs the command and ends whatever it has left running;
-processes.py --watch PID OWNER kills a process when its owner has ended, however it ended."""
+"""Processes, and runs that leave none behind. As a program, processes.py PID OWNER kills a process when its owner has ended,
+however it ended."""
 import contextlib
 import ctypes
 import glob
@@ -133,14 +131,5 @@ def watch(pid, owner):
     kill_tree(pid)
 
 
-def become(command):
-    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, and the program would inherit that
-        signal.signal(number, signal.SIG_DFL)
-    os.execvp(command[0], command)
-
-
 if __name__ == "__main__":
-    if sys.argv[1] == "--watch":
-        watch(int(sys.argv[2]), int(sys.argv[3]))
-    else:
-        sys.exit(contained(lambda: become(sys.argv[1:])))
+    watch(*map(int, sys.argv[1:]))

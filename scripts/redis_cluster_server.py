@@ -5,48 +5,36 @@ import os
 from redis_server import Redis, RedisGroup
 from services import write
 
-MASTERS, MEMBERS, NODES = 3, 6, 8
+MASTERS, NODES = 3, 8
 SLOTS = ("0-5460", "5461-10922", "10923-16383")
 BUS, TLS = NODES, 2 * NODES  # how far these ports of a node are from its own
+OPTIONS = ("--cluster-enabled yes --cluster-node-timeout 5000 --cluster-require-full-coverage no "
+           "--cluster-allow-replica-migration no --repl-diskless-sync-delay 0 --repl-ping-replica-period 1").split()
 
 
 class ClusterNode(Redis):
     """Listens for TLS as well where the arguments behind -- have --tls-cluster."""
 
-    def __init__(self, cluster, number):
-        self.cluster, self.number = cluster, number
-        super().__init__(f"{cluster.home}/node-{number}", owner=cluster.owner)
+    memory = ""  # what it knows at its first start, as Redis keeps it; a spare knows nobody
+
+    def prepare(self):
+        super().prepare()
+        if self.memory and not os.path.exists(path := f"{self.home}/data/{self.memory_file()}"):
+            write(path, self.memory)
+
+    def memory_file(self):
+        """With other ports it is another cluster, and knows nobody of the former one."""
+        return f"nodes-{self.port}.conf"
 
     def options(self):
         tls = ["--tls-port", str(self.port + TLS)] if self.encrypted() else []
-        return ["--cluster-enabled", "yes", "--cluster-port", str(self.port + BUS), "--cluster-config-file", self.memory(), *tls,
-                *"--cluster-node-timeout 5000 --cluster-require-full-coverage no --cluster-allow-replica-migration no "
-                "--repl-diskless-sync-delay 0 --repl-ping-replica-period 1".split()]
+        return [*OPTIONS, "--cluster-port", str(self.port + BUS), "--cluster-config-file", self.memory_file(), *tls]
 
     def encrypted(self):
         return "--tls-cluster" in self.extra
 
     def client_port(self):
         return self.port + TLS * self.encrypted()
-
-    def memory(self):
-        """The file in which a node remembers the others, whose ports are another cluster's once they change."""
-        return f"nodes-{self.port}.conf"
-
-    def prepare(self):
-        """A member begins as if the cluster had been formed already; a spare knows nobody."""
-        super().prepare()
-        path = f"{self.home}/data/{self.memory()}"
-        if self.number < MEMBERS and not os.path.exists(path):
-            lines = [self.line_about(node) for node in self.cluster.nodes[:MEMBERS]]
-            write(path, "\n".join([*lines, "vars currentEpoch 3 lastVoteEpoch 0", ""]))
-
-    def line_about(self, node):
-        """One of CLUSTER NODES."""
-        master = self.cluster.nodes[node.number % MASTERS]
-        flags = "myself," * (node is self) + ("master -" if node is master else f"slave {master.id()}")
-        return " ".join((node.id(), f"127.0.0.1:{node.client_port()}@{node.port + BUS}", flags,
-                         f"0 0 {master.number + 1} connected", *SLOTS[node.number:node.number + 1]))
 
     def id(self):
         return hashlib.sha1(f"{self.home} {self.port}".encode()).hexdigest()
@@ -64,21 +52,28 @@ class RedisCluster(RedisGroup):
     those of the cluster bus, and then those for TLS. Arguments behind -- go to all."""
 
     kind, ports = "redis-cluster", 3 * NODES
+    node_class, size = ClusterNode, NODES
 
-    def make_nodes(self):
-        nodes = [ClusterNode(self, n) for n in range(NODES)]
-        for spare in nodes[MEMBERS:]:
-            spare.wanted_port = nodes[0].port and nodes[0].port + spare.number
-            spare.given_extra = nodes[0].extra
-        return nodes
+    def set_up(self, number, node):
+        node.given_extra = self.nodes[0].extra if self.given_extra is None else self.given_extra
 
-    def place(self, n, node):
-        node.port, node.given_extra = node.wanted_port, self.given_extra
-        node.extra = node.extra if self.given_extra is None else self.given_extra
+    def place(self):
+        """The members begin as if the cluster had been formed already."""
+        super().place()
+        for node in self.members:
+            lines = [self.line_about(number, node) for number, _ in enumerate(self.members)]
+            node.memory = "\n".join([*lines, "vars currentEpoch 3 lastVoteEpoch 0", ""])
+
+    def line_about(self, number, reader):
+        """What a node knows of another: a line of CLUSTER NODES."""
+        node, master = self.nodes[number], self.nodes[number % MASTERS]
+        flags = ("myself," if node is reader else "") + ("master -" if node is master else f"slave {master.id()}")
+        return " ".join((node.id(), f"127.0.0.1:{node.client_port()}@{node.port + BUS}", flags,
+                         f"0 0 {number % MASTERS + 1} connected", *SLOTS[number:number + 1]))
 
     def formed(self):
-        return all(node.settled() for node in self.nodes[:self.members])
+        return all(node.settled() for node in self.members)
 
     def address(self):
-        encrypted, ports = self.nodes[0].encrypted(), [node.client_port() for node in self.nodes[:self.members]]
-        return f"redis{'s' * encrypted}-cluster://{','.join(f'127.0.0.1:{port}' for port in ports)}"
+        scheme = "rediss-cluster" if self.nodes[0].encrypted() else "redis-cluster"
+        return f"{scheme}://{','.join(f'127.0.0.1:{node.client_port()}' for node in self.members)}"

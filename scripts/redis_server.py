@@ -3,17 +3,19 @@ import os
 import socket
 
 from processes import wait_until
-from services import Failure, Server, choose_port, lock, require, write
+from services import Failure, Group, Server, choose_port, lock, write
 
 
 class Redis(Server):
     """Without persistence unless the arguments behind -- ask for it; they come last, so they win."""
 
-    kind = "redis"
+    kind, needs = "redis", {"redis-server": "redis-server"}
     configuration = ""  # the first redis.conf; Sentinel has the server write into it
 
+    def options(self):
+        return []
+
     def prepare(self):
-        require("redis-server", "redis-server")
         os.makedirs(f"{self.home}/data", exist_ok=True)
         if not os.path.exists(f"{self.home}/data/redis.conf"):
             write(f"{self.home}/data/redis.conf", self.configuration)
@@ -23,9 +25,6 @@ class Redis(Server):
                 *f"--bind 127.0.0.1 --port {self.port} --daemonize no --supervised no --appendonly no --tcp-backlog 128 "
                 "--ignore-warnings ARM64-COW-BUG".split(),
                 "--dir", f"{self.home}/data", "--logfile", "", "--save", "", *self.options(), *self.extra]
-
-    def options(self):
-        return []
 
     def ask(self, command):
         """The reply to a command that needs no quoting, as the protocol has it. Empty: no answer, as while Sentinel makes the
@@ -43,41 +42,38 @@ class Redis(Server):
         return self.ask("PING").startswith(("+PONG", "-NOAUTH"))
 
 
-class RedisGroup(Server):
-    """Several servers, node N in DIR/KIND/node-N and on PORT + N. A kind defines place(), which says where and how they are
-    to start, and formed(), whether they have found each other."""
+class RedisGroup(Group):
+    """Node N is in DIR/KIND/node-N and on PORT + N. A kind defines set_up(), which says how a node is to start, and formed(),
+    whether they have found each other."""
 
     address_name = "url"
-    members = 6  # nodes that start with the group
+    node_class = Redis
+    size = 6
 
     def __init__(self, *arguments, **options):
         super().__init__(*arguments, **options)
         self.log = f"{self.home}/node-*/redis/server.log"
-        self.nodes = self.make_nodes()
-        self.port = self.wanted_port or self.nodes[0].port
+        self.nodes = [self.node_class(f"{self.home}/node-{n}", owner=self.owner) for n in range(self.size)]
+        self.members = self.nodes[:6]
+        self.port = self.given_port or self.nodes[0].port
+        self.place()
 
-    def make_nodes(self):
-        return [Redis(f"{self.home}/node-{n}", owner=self.owner) for n in range(self.members)]
+    def place(self):
+        for n, node in enumerate(self.nodes if self.port else ()):
+            node.given_port, node.port_setting = self.port + n, self.port_setting
+            self.set_up(n, node)
+            node.load()
 
     def start(self):
         os.makedirs(self.home, exist_ok=True)
         with lock(f"{self.home}/lock"):
             self.port = self.port or choose_port(self.ports, self.home)
-            for n, node in enumerate(self.nodes):
-                node.wanted_port, node.port_setting = self.port + n, self.port_setting
-                self.place(n, node)
-            started = [node.start() for node in self.nodes[:self.members]]
-            if not wait_until(self.formed, 60):
-                raise Failure(f"{self.kind} in {self.home}: the servers did not find each other")
-            return any(started)
+            self.place()
+            return super().start()
 
-    def stop(self):
-        for node in reversed(self.nodes):
-            node.stop()
-
-    def state(self):
-        states = {node.state() for node in self.nodes[:self.members]}
-        return states.pop() if len(states) == 1 else "incomplete"
+    def form(self):
+        if not wait_until(self.formed, 60):
+            raise Failure(f"{self.kind} in {self.home}: the servers did not find each other")
 
 
 class RedisSentinel(RedisGroup):
@@ -86,14 +82,13 @@ class RedisSentinel(RedisGroup):
 
     kind, ports = "redis-sentinel", 6
 
-    def place(self, n, node):
-        node.configuration = self.configuration_of(n)
-        node.given_extra = self.given_extra if n < 3 else ["--sentinel"]
-
-    def configuration_of(self, n):
-        if n < 3:
-            return "repl-diskless-sync-delay 0\n" + (f"replicaof 127.0.0.1 {self.port}\n" if n else "")
-        return "".join(f"sentinel {line}\n" for line in (
+    def set_up(self, number, node):
+        if number < 3:
+            node.given_extra = self.given_extra
+            node.configuration = "repl-diskless-sync-delay 0\n" + (f"replicaof 127.0.0.1 {self.port}\n" if number else "")
+            return
+        node.given_extra = ["--sentinel"]
+        node.configuration = "".join(f"sentinel {line}\n" for line in (
             f"monitor fcap 127.0.0.1 {self.port} 2", "down-after-milliseconds fcap 1000", "failover-timeout fcap 3000",
             f"known-replica fcap 127.0.0.1 {self.port + 1}", f"known-replica fcap 127.0.0.1 {self.port + 2}"))
 

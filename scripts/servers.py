@@ -4,10 +4,9 @@ import argparse
 import os
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 
 from processes import exit_on_signals
-from services import ROOT, Failure, make, say
+from services import ROOT, Failure, Group, make, say
 
 REDIS = {"single": "redis", "sentinel": "redis-sentinel", "cluster": "redis-cluster"}
 DEV_DIR = os.environ.get("FCAP_DEV_DIR", f"{ROOT}/.dev")
@@ -25,38 +24,21 @@ def must(*command):
         sys.exit(code)
 
 
-class Servers:
-    """All three at once. What up() has started ends again when the rest does not start, or somebody interrupts it; servers
-    that were running before stay."""
+class Servers(Group):
+    """All three at once."""
 
     def __init__(self, redis="single"):
         self.redis = server(REDIS[redis], "FCAP_REDIS_PORT", 16379)  # and more ports for the others of a group
         self.kafka = server("kafka", "FCAP_KAFKA_PORT", 19092)  # and the next port, for Kafka's controller
         self.postgres = server("postgres", "FCAP_PG_PORT", 15432)
-        self.all, self.started = [self.redis, self.kafka, self.postgres], []
-
-    def up(self):
-        try:
-            with ThreadPoolExecutor() as pool:
-                starts = [pool.submit(self.start, one) for one in self.all]
-            for start in starts:
-                start.result()
-            self.redis_address, self.brokers, self.conninfo = (one.address() for one in self.all)
-            for topic, partitions in TOPICS.items():
-                self.kafka.create_topic(topic, partitions)
-            must(f"{ROOT}/scripts/migrate", self.conninfo)
-        except BaseException:
-            self.down()
-            raise
-
-    def start(self, one):
-        if one.start():
-            self.started.append(one)
-
-    def down(self, servers=None):
-        with ThreadPoolExecutor() as pool:
-            list(pool.map(lambda one: one.stop(), servers or self.started))
+        self.nodes = self.members = [self.redis, self.kafka, self.postgres]
         self.started = []
+
+    def form(self):
+        self.redis_address, self.brokers, self.conninfo = (one.address() for one in self.nodes)
+        for topic, partitions in TOPICS.items():
+            self.kafka.create_topic(topic, partitions)
+        must(f"{ROOT}/sql/migrate", self.conninfo)
 
     def text(self):
         return (f"redis     {self.redis_address}\nkafka     {self.brokers}  topics {', '.join(TOPICS)}\n"
@@ -68,17 +50,16 @@ def main(action, redis):
     if action != "up":
         redis = next((name for name in REDIS if Servers(name).redis.state() != "stopped"), redis)
     servers = Servers(redis)
-    if action == "up":
-        servers.up()
+    if action == "down":
+        servers.stop()
+    elif action == "status":
+        for one in servers.nodes:
+            print(f"{one.kind:<14} {one.state():<14} port {one.port or '':<6} {one.log}")
+        return 0 if servers.state() == "running" else 3
+    else:
+        servers.start()
         print(f"{servers.text()}\n\nexport FCAP_REDIS={servers.redis_address} FCAP_BROKERS={servers.brokers} "
               f"FCAP_POSTGRES='{servers.conninfo}'")
-    elif action == "down":
-        servers.down(servers.all)
-    else:
-        states = [one.state() for one in servers.all]
-        for one, state in zip(servers.all, states):
-            print(f"{one.kind:<14} {state:<14} port {one.port or '':<6} {one.log}")
-        return 0 if set(states) == {"running"} else 3
     return 0
 
 

@@ -1,5 +1,5 @@
-"""Real servers on loopback for development and tests, each in a directory of its own (README.md). The kinds are in the files
-*_server.py; `service` is the command."""
+"""Real servers on loopback for development and tests, each in a directory of its own. The kinds are in the files *_server.py;
+`service` is the command."""
 import contextlib
 import fcntl
 import importlib
@@ -36,12 +36,6 @@ def write(path, text):
         file.write(text)
 
 
-def require(program, package):
-    if found := shutil.which(program):
-        return found
-    raise Failure(f"{program} is missing; run ./dev build once, or: apt-get install {package}")
-
-
 def lock(path):
     """Held until the file that is returned is closed."""
     file = open(path, "a", encoding="utf-8")
@@ -74,24 +68,29 @@ class Server:
     command(), its command line, and ready(), whether it answers."""
 
     kind = ""
-    address_name = "address"  # what `service` calls address(), where clients find it
-    ports = 1
+    needs = {}  # programs, and the packages that have them
+    ports = 1  # consecutive ones
     patience = 60  # seconds until the first answer
     stop_signal = signal.SIGTERM
+    address_name = "address"  # what `service` calls address(), where clients find it
     port_setting = "--port"  # what sets the port
 
     def __init__(self, directory, port=0, extra=None, owner=None):
         """Port 0 and extra arguments None stand for those of the last start, or any port and none."""
         self.home = f"{directory}/{self.kind}"
         self.log = f"{self.home}/server.log"
-        self.wanted_port, self.given_extra = port, extra
+        self.given_port, self.given_extra = port, extra
         self.owner = owner or os.environ.get("FCAP_SERVICE_OWNER")
         self.nodes = [self]
         self.load()
 
     def load(self):
+        """How it was started the last time; unless it still runs, what is given now comes first."""
         saved = json.loads(read(f"{self.home}/instance.json") or "{}")
         self.port, self.pid, self.extra = saved.get("port", 0), saved.get("pid"), saved.get("extra", [])
+        if not self.running():
+            self.port = self.given_port or self.port
+            self.extra = self.extra if self.given_extra is None else self.given_extra
 
     def address(self):
         return f"127.0.0.1:{self.port}"
@@ -127,16 +126,14 @@ class Server:
         with lock(f"{self.home}/lock"):
             self.load()
             if self.running():
-                if self.wanted_port not in (0, self.port):
-                    raise Failure(f"{self.kind} in {self.home} already runs on port {self.port}; "
-                                  f"stop it first to move it to {self.wanted_port}")
                 if frozen(self.pid):
                     raise Failure(f"{self.kind} in {self.home} is frozen; thaw it first")
                 self.wait_ready()
                 return False
-            if self.given_extra is not None:
-                self.extra = self.given_extra
-            self.port = self.wanted_port or self.port or choose_port(self.ports, self.home)
+            for program, package in self.needs.items():
+                if not shutil.which(program):
+                    raise Failure(f"{program} is missing; run ./dev build once, or: apt-get install {package}")
+            self.port = self.port or choose_port(self.ports, self.home)
             for port in filter(port_busy, range(self.port, self.port + self.ports)):
                 raise Failure(f"{self.kind} cannot use 127.0.0.1:{port}: something else listens there (ss -tlnp shows what).\n"
                               f"       Set {self.port_setting} to another port, or stop the other program.", 4)
@@ -154,7 +151,7 @@ class Server:
             self.pid = self.launch(*self.command(), pass_fds=[held.fileno()]).pid
         write(f"{self.home}/instance.json", json.dumps({"port": self.port, "pid": self.pid, "extra": self.extra}))
         if self.owner:
-            self.launch(sys.executable, "-SE", f"{ROOT}/scripts/processes.py", "--watch", str(self.pid), str(self.owner))
+            self.launch(sys.executable, "-SE", f"{ROOT}/scripts/processes.py", str(self.pid), str(self.owner))
 
     def wait_ready(self):
         if wait_until(lambda: not self.running() or self.ready(), self.patience) and self.running():
@@ -192,6 +189,36 @@ class Server:
         if not self.running():
             return "stopped"
         return "frozen" if frozen(self.pid) else "running" if self.ready() else "not-answering"
+
+
+class Group(Server):
+    """Servers that start and stop together: those in `members`. Others may stand behind them in `nodes`. A kind may define
+    form(): what is to be done, or waited for, once all of them run."""
+
+    def start(self):
+        """If one of them does not start, those that were started for it are stopped again."""
+        self.started = []
+        try:
+            for node in self.members:
+                if node.start():
+                    self.started.append(node)
+            self.form()
+        except BaseException:
+            self.stop_started()
+            raise
+        return bool(self.started)
+
+    def stop_started(self):
+        while self.started:
+            self.started.pop().stop()
+
+    def stop(self):
+        for node in reversed(self.nodes):
+            node.stop()
+
+    def state(self):
+        states = {node.state() for node in self.members}
+        return states.pop() if len(states) == 1 else "incomplete"
 
 
 def make(kind, *arguments, **options):

@@ -62,7 +62,9 @@ Status statement_error(const PGresult* result) {
   // No table, column, function or operator: the schema is not the one of sql/.
   if (state == "42P01" || state == "42703" || state == "42883" || state == "42804") {
     return pg_error(StatusCode::kNotFound,
-                    std::string(message) + "(the schema is not that of sql/: see scripts/migrate)",
+                    std::string(message) +
+                        "(this version of fcap expects another schema: run fcap-migrate, which is "
+                        "sql/migrate in a checkout)",
                     false);
   }
   if (state == "42501") {

@@ -1,4 +1,4 @@
-// scripts/migrate beside what else lives in a database, and campaigns that come from a table of
+// sql/migrate beside what else lives in a database, and campaigns that come from a table of
 // one's own.
 #include <algorithm>
 #include <fstream>

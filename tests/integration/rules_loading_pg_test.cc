@@ -223,7 +223,7 @@ TEST_F(RulesLoading, InstantsWithoutATimeZoneAreRefused) {
 }
 
 TEST_F(RulesLoading, AMissingTableIsRefusedByName) {
-  expect_refused("DROP TABLE cap_rules", {"cap_rules", "does not exist", "scripts/migrate"});
+  expect_refused("DROP TABLE cap_rules", {"cap_rules", "does not exist", "fcap-migrate"});
 }
 
 TEST_F(RulesLoading, AMissingColumnIsRefusedByName) {

@@ -227,12 +227,12 @@ TEST_F(Doctor, AnUpdaterThatIsSetDifferentlyIsNamed) {
 TEST_F(Doctor, ADatabaseWithoutTheSchemaOrWithAnOldOneIsNamed) {
   make_topics();
   conninfo_ = postgres->new_empty_database();
-  expect_error({"tables do not exist", "scripts/migrate"});
+  expect_error({"tables do not exist", "fcap-migrate"});
   conninfo_ = postgres->new_database();
   postgres->sql(conninfo_,
                 "DELETE FROM fcap_schema_migrations WHERE name = (SELECT max(name) FROM "
                 "fcap_schema_migrations)");
-  expect_error({"the schema is at", "run scripts/migrate"});
+  expect_error({"the schema is at", "run fcap-migrate"});
 }
 
 TEST_F(Doctor, AReaderThatMayNotReadTheRulesIsNamed) {

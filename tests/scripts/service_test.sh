@@ -167,14 +167,14 @@ migrations_apply_once() {
   echo 'CREATE TABLE one (n int);' >"$WORK/sql/0001_one.sql"
   echo 'CREATE TABLE two (n int); SELECT 1 / 0;' >"$WORK/sql/0002_two.sql"
   export FCAP_SQL_DIR=$WORK/sql
-  expect_code 1 "$FCAP_ROOT/scripts/migrate" "$conninfo"
+  expect_code 1 "$FCAP_ROOT/sql/migrate" "$conninfo"
   equal "$(psql -XAtq "$conninfo" -c "SELECT string_agg(name, ',') FROM fcap_schema_migrations")" 0001_one
   equal "$(psql -XAtq "$conninfo" -c "SELECT to_regclass('two') IS NULL")" t
   echo 'CREATE TABLE two (n int);' >"$WORK/sql/0002_two.sql"
-  equal "$("$FCAP_ROOT/scripts/migrate" "$conninfo")" "applied 0002_two"
-  equal "$("$FCAP_ROOT/scripts/migrate" "$conninfo")" ""
+  equal "$("$FCAP_ROOT/sql/migrate" "$conninfo")" "applied 0002_two"
+  equal "$("$FCAP_ROOT/sql/migrate" "$conninfo")" ""
   echo '-- afterthought' >>"$WORK/sql/0001_one.sql"
-  expect_code 1 "$FCAP_ROOT/scripts/migrate" "$conninfo"
+  expect_code 1 "$FCAP_ROOT/sql/migrate" "$conninfo"
   "$SERVICE" postgres stop --dir "$WORK/migrated"
 }
 

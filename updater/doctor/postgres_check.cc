@@ -82,8 +82,9 @@ bool PostgresDoctor::look_at_schema(postgres::PgConnection& connection) {
   }
   if (there.value().cell(0, 0) != "t") {
     say(Level::kError,
-        "fcap's tables do not exist: run scripts/migrate, or name the schema that "
-        "has them in postgres.conninfo (options=-csearch_path=…)");
+        "fcap's tables do not exist: run fcap-migrate (sql/migrate in a checkout), or name the "
+        "schema "
+        "that has them in postgres.conninfo (options=-csearch_path=…)");
     return false;
   }
   if (there.value().cell(0, 1) != "t") {
@@ -100,7 +101,7 @@ bool PostgresDoctor::look_at_schema(postgres::PgConnection& connection) {
   const std::string name(newest.value().cell(0, 0).value_or("none"));
   if (name < kNewestMigration) {
     say(Level::kError, fmt::format("the schema is at {}, and this version of fcap expects {}: run "
-                                   "scripts/migrate",
+                                   "fcap-migrate (sql/migrate in a checkout)",
                                    name, kNewestMigration));
   } else {
     say(Level::kOk, fmt::format("the schema is at {}", name));

@@ -48,7 +48,7 @@ PostgresServer::PostgresServer() : service_("postgres", directory_.path()) {
   service_.start();
   sql(conninfo_of("postgres"), std::string("CREATE DATABASE ") + kTemplate);
   const Finished finished = migrate(conninfo_of(kTemplate));
-  if (finished.exit_code != 0) throw std::runtime_error("scripts/migrate: " + finished.errors);
+  if (finished.exit_code != 0) throw std::runtime_error("sql/migrate: " + finished.errors);
 }
 
 std::string PostgresServer::conninfo_of(const std::string& database) const {
@@ -126,7 +126,7 @@ std::vector<std::vector<std::string>> PostgresServer::sql(const std::string& con
 }
 
 Finished migrate(const std::string& conninfo, const std::vector<std::string>& options) {
-  std::vector<std::string> command = {FCAP_SOURCE_DIR "/scripts/migrate", conninfo};
+  std::vector<std::string> command = {FCAP_SOURCE_DIR "/sql/migrate", conninfo};
   command.insert(command.end(), options.begin(), options.end());
   return run(command);
 }

@@ -64,7 +64,7 @@ class PostgresServer {
   int databases_ = 0;
 };
 
-/// scripts/migrate.
+/// sql/migrate.
 Finished migrate(const std::string& conninfo, const std::vector<std::string>& options = {});
 
 }  // namespace fcap::testing

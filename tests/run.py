@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -E
-"""scripts/test.py [ctest arguments]: all tests on real servers. With CI=true also the sanitizer builds, a short fuzz run and
+"""./dev test [ctest arguments]: all tests on real servers. With CI=true also the sanitizer builds, a short fuzz run and
 everything else that takes longer. Every step runs, whatever became of the one before; the last lines sum up."""
 import glob
 import json
@@ -10,8 +10,9 @@ import sys
 import tempfile
 import time
 
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path.append(f"{ROOT}/scripts")
 from processes import contained, read, survivors, wait_until
-from services import ROOT
 
 SCRIPTS = f"{ROOT}/scripts"
 # What the sanitizer builds make and run. TSan: only what more than one thread runs through. The programs themselves
