@@ -108,7 +108,7 @@ class Steps:
 
     def demo(self, directory, *arguments):
         """The main job as a user runs it, for a few seconds; it fails if anything is lost or counted twice."""
-        return self.run(f"{SCRIPTS}/demo.py", *arguments, FCAP_DEV_DIR=f"{directory}/demo", FCAP_REDIS_PORT="0", FCAP_PG_PORT="0",
+        return self.run(f"{ROOT}/examples/ad_server/demo.py", *arguments, FCAP_DEV_DIR=f"{directory}/demo", FCAP_REDIS_PORT="0", FCAP_PG_PORT="0",
                         FCAP_KAFKA_PORT="0")
 
     def chaos(self, redis):

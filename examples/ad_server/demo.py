@@ -13,9 +13,11 @@ import subprocess
 import sys
 import time
 
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.append(f"{ROOT}/scripts")
 from processes import contained, ignore_signals, read, wait_until
 from servers import DEV_DIR, Servers, must
-from services import ROOT, Failure, say, write
+from services import Failure, say, write
 from updater_server import Updater
 
 DIR = f"{DEV_DIR}/demo"
