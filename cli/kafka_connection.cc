@@ -92,9 +92,10 @@ Result<kafka::Connection> kafka_connection(const KafkaSettings& settings, std::s
 }
 
 Status with_kafka_options(const Status& status, std::string_view brokers_option) {
-  if (status.code() != StatusCode::kUnavailable && status.code() != StatusCode::kNotFound) {
-    return status;
-  }
+  const bool of_kafka = status.code() == StatusCode::kUnavailable ||
+                        status.code() == StatusCode::kRefused ||
+                        status.code() == StatusCode::kNotFound;
+  if (!of_kafka) return status;
   return Status::error(
       status.code(),
       fmt::format("{} (see {}, --topic and --kafka-config)", status.text(), brokers_option),

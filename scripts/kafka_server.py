@@ -46,6 +46,8 @@ listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller},ACCOU
 listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,ACCOUNTS:SASL_PLAINTEXT
 sasl.enabled.mechanisms=PLAIN
 listener.name.accounts.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required {users};
+listener.name.accounts.scram-sha-256.sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required;
+listener.name.accounts.scram-sha-512.sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required;
 """
 JAVA = ("java -XX:+UseSerialGC -Xms128m -Xmx400m -Dorg.slf4j.simpleLogger.defaultLogLevel=warn "
         "-Dorg.slf4j.simpleLogger.showDateTime=true").split()

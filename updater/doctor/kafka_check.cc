@@ -24,6 +24,12 @@ class KafkaDoctor {
 
   void look() {
     const auto state = questions_.topic(settings_.kafka.topic);
+    if (state.status().code() == StatusCode::kRefused) {
+      return say(Level::kError,
+                 fmt::format("Kafka does not accept the account: correct kafka.sasl_password_file, "
+                             "or sasl.username and sasl.mechanism in kafka.properties ({})",
+                             state.status().text()));
+    }
     if (!state.ok()) {
       return say(Level::kError, fmt::format("no broker answers: correct kafka.brokers, or start "
                                             "Kafka ({})",
