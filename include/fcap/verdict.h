@@ -57,8 +57,15 @@ struct Verdict {
   bool cached = false;
   /// A shadow rule stands in the way; it never caps.
   bool shadow_capped = false;
+  /// A hard rule applies to the candidate: whatever this verdict says, only reserve() or record()
+  /// keeps its limit. Also said without the history, as long as a rule set is loaded; not by the
+  /// negative cache, whose candidates are capped.
+  bool needs_reserve = false;
+  /// When capped: reservations count, impressions that are expected and not confirmed. Then
+  /// `eligible_at` is only the earliest instant there can be, the one if none is confirmed.
+  bool provisional = false;
   /// When capped: the enforced rule with the latest eligible_at, its count and its limit. The view
-  /// lives as long as the rule set, which the CheckResult holds.
+  /// lives as long as the rule set, which the CheckResult holds. Reservations are in the count.
   std::string_view rule_id = {};
   std::uint32_t count = 0;
   std::uint32_t limit = 0;

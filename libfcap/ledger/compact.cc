@@ -74,7 +74,7 @@ void append_reservations(const Ledger& ledger, Instant now, std::size_t bytes_ma
   live.resize(fitting);
   std::sort(live.begin(), live.end());
   for (const Reservation* reservation : live) {
-    format::append_reservation(*reservation, result.record);
+    append_reservation(*reservation, result.record);
   }
 }
 

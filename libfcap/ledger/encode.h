@@ -24,6 +24,12 @@ void append_entries(std::span<const Entry> entries, std::string& out);
 /// permanently.
 void append_erased_before(Instant until, std::string& out);
 
+/// Appends to `out` the frame that adds a reservation to any record, or releases it where
+/// `released` is set: 23 bytes, 29 with a creative. Its life is cut to what four bytes hold (49.7
+/// days). Nothing but compaction, which keeps what it finds, may write it while `write_format`
+/// is 1.
+void append_reservation(const Reservation& reservation, std::string& out);
+
 /// Says which entries a size-trimmed record must keep first. Rules know; the ledger does not.
 class KeepPolicy {
  public:

@@ -36,11 +36,9 @@ struct RunsShape {
 /// Appends the runs frame that holds all entries of the ledger; nothing when there are none.
 void append_runs(const Ledger& ledger, std::string& out);
 
-/// Appends the frame of a reservation, 23 bytes, or 29 with a creative. Nothing but compaction,
-/// which keeps what it finds, may write it while `write_format` is 1.
-void append_reservation(const Reservation& reservation, std::string& out);
+/// What append_reservation() of encode.h appends.
 [[nodiscard]] std::size_t frame_bytes(const Reservation& reservation) noexcept;
-/// The same of a folded count, 19 bytes.
+/// Appends the frame of a folded count, 19 bytes.
 void append_folded_count(const FoldedCount& folded, std::string& out);
 
 /// Appends a frame that holds one instant.

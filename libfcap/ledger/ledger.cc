@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "ledger/format.h"
+#include "ledger/order.h"
 
 namespace fcap::ledger {
 namespace {
@@ -76,14 +77,16 @@ Entry Ledger::entry(const Run& run, std::uint32_t index) const noexcept {
           .fingerprint = fingerprints_[index]};
 }
 
-bool Ledger::contains(std::uint64_t campaign, EventType type,
-                      std::uint32_t fingerprint) const noexcept {
-  for (const Run& run : runs_) {
-    if (run.campaign != campaign || run.type != type) continue;
-    const auto of_run = fingerprints().subspan(run.begin, run.end - run.begin);
-    return std::find(of_run.begin(), of_run.end(), fingerprint) != of_run.end();
+std::optional<std::uint32_t> Ledger::find(std::uint64_t campaign, EventType type,
+                                          std::uint32_t fingerprint) const noexcept {
+  const auto run = std::lower_bound(
+      runs_.begin(), runs_.end(), std::tuple(campaign, type),
+      [](const Run& candidate, const auto& key) { return run_key(candidate) < key; });
+  if (run == runs_.end() || run_key(*run) != std::tuple(campaign, type)) return std::nullopt;
+  for (std::uint32_t i = run->begin; i < run->end; ++i) {
+    if (fingerprints_[i] == fingerprint) return i;
   }
-  return false;
+  return std::nullopt;
 }
 
 std::optional<Instant> Ledger::newest() const noexcept {

@@ -87,6 +87,9 @@ class Ledger {
   /// present creative beats an absent one, then the larger hash. An erased entry is not added.
   void merge(const Entry& entry);
 
+  /// The same of a reservation, by its own merge rule: see reservations().
+  void merge(const Reservation& reservation);
+
   /// Adds everything of another ledger, markers and all else included; unknown_frames() stays what
   /// it was.
   void merge(const Ledger& other);
@@ -115,9 +118,13 @@ class Ledger {
   /// The entry at `index` of the columns, which lies in [run.begin, run.end).
   [[nodiscard]] Entry entry(const Run& run, std::uint32_t index) const noexcept;
 
-  /// Whether there is an entry of this identity.
+  /// The index of the entry of this identity in the columns; none: there is no such entry.
+  [[nodiscard]] std::optional<std::uint32_t> find(std::uint64_t campaign, EventType type,
+                                                  std::uint32_t fingerprint) const noexcept;
   [[nodiscard]] bool contains(std::uint64_t campaign, EventType type,
-                              std::uint32_t fingerprint) const noexcept;
+                              std::uint32_t fingerprint) const noexcept {
+    return find(campaign, type, fingerprint).has_value();
+  }
 
   /// Entries at or before this instant are erased permanently.
   [[nodiscard]] std::optional<Instant> erased_before() const noexcept { return erased_before_; }
@@ -126,8 +133,12 @@ class Ledger {
   /// is missing could count, because all of it is erased anyway.
   [[nodiscard]] std::optional<Instant> complete_since() const noexcept { return complete_since_; }
   /// What is reserved, each identity once, by identity. Of copies: released if either is, the later
-  /// expiry, time and creative as of entries. Rules do not count them yet.
+  /// expiry, time and creative as of entries. They stay when their entry arrives or they expire:
+  /// whoever counts them looks at that.
   [[nodiscard]] std::span<const Reservation> reservations() const noexcept { return reservations_; }
+  /// The reservation of this identity; null: there is none. Valid until the next change.
+  [[nodiscard]] const Reservation* find_reservation(std::uint64_t campaign, EventType type,
+                                                    std::uint32_t fingerprint) const noexcept;
   /// Sorted by (campaign, type), each pair once: the one with the larger (until, count).
   [[nodiscard]] std::span<const FoldedCount> folded_counts() const noexcept { return folded_; }
   /// The newest entry's time; none when empty.

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "ledger/encode.h"
 #include "ledger/encode_runs.h"
 #include "ledger/format.h"
 #include "ledger/ledger.h"
@@ -62,6 +63,27 @@ bool Ledger::append_folded_count(std::string_view payload) {
   return true;
 }
 
+void Ledger::merge(const Reservation& reservation) {
+  Reservation held = reservation;
+  held.event.time = format::representable(held.event.time);
+  held.event.campaign &= format::kHashMask;
+  held.event.creative &= format::kHashMask;
+  held.expires =
+      std::clamp(held.expires, held.event.time, held.event.time + format::kReservationLifeMax);
+  if (erased_before_ && held.event.time <= *erased_before_) return;
+  reservations_.push_back(held);
+  settle_reservations();
+}
+
+const Reservation* Ledger::find_reservation(std::uint64_t campaign, EventType type,
+                                            std::uint32_t fingerprint) const noexcept {
+  const auto key = std::tuple(campaign, type, fingerprint);
+  const auto found = std::lower_bound(
+      reservations_.begin(), reservations_.end(), key,
+      [](const Reservation& held, const auto& wanted) { return identity_of(held) < wanted; });
+  return found == reservations_.end() || identity_of(*found) != key ? nullptr : &*found;
+}
+
 void Ledger::merge_expected(const Ledger& other) {
   if (!other.reservations_.empty()) {
     reservations_.insert(reservations_.end(), other.reservations_.begin(),
@@ -111,24 +133,6 @@ std::size_t frame_bytes(const Reservation& reservation) noexcept {
   return 2 + kReservationPayloadBytes + (reservation.event.creative != 0 ? kHashBytes : 0);
 }
 
-void append_reservation(const Reservation& reservation, std::string& out) {
-  const Entry& event = reservation.event;
-  const bool has_creative = event.creative != 0;
-  const Instant time = representable(event.time);
-  const auto life = std::clamp<std::int64_t>(to_ms(reservation.expires) - to_ms(time), 0,
-                                             kReservationLifeMax.count());
-  out.push_back(static_cast<char>(Tag::kReservation));
-  out.push_back(static_cast<char>(frame_bytes(reservation) - 2));
-  out.push_back(static_cast<char>((static_cast<std::uint8_t>(event.type) & kTypeMask) |
-                                  (has_creative ? kReservationHasCreative : 0) |
-                                  (reservation.released ? kReservationReleased : 0)));
-  store<kHashBytes>(event.campaign, out);
-  store<kTimeBytes>(static_cast<std::uint64_t>(to_ms(time)), out);
-  store<kFingerprintBytes>(event.fingerprint, out);
-  store<kLifeBytes>(static_cast<std::uint64_t>(life), out);
-  if (has_creative) store<kHashBytes>(event.creative, out);
-}
-
 void append_folded_count(const FoldedCount& folded, std::string& out) {
   out.push_back(static_cast<char>(Tag::kFoldedCount));
   out.push_back(static_cast<char>(kFoldedPayloadBytes));
@@ -139,4 +143,24 @@ void append_folded_count(const FoldedCount& folded, std::string& out) {
 }
 
 }  // namespace format
+
+void append_reservation(const Reservation& reservation, std::string& out) {
+  const Entry& event = reservation.event;
+  const bool has_creative = event.creative != 0;
+  const Instant time = format::representable(event.time);
+  const auto life = std::clamp<std::int64_t>(to_ms(reservation.expires) - to_ms(time), 0,
+                                             format::kReservationLifeMax.count());
+  using format::store;
+  out.push_back(static_cast<char>(format::Tag::kReservation));
+  out.push_back(static_cast<char>(format::frame_bytes(reservation) - 2));
+  out.push_back(static_cast<char>((static_cast<std::uint8_t>(event.type) & format::kTypeMask) |
+                                  (has_creative ? format::kReservationHasCreative : 0) |
+                                  (reservation.released ? format::kReservationReleased : 0)));
+  store<format::kHashBytes>(event.campaign, out);
+  store<format::kTimeBytes>(static_cast<std::uint64_t>(to_ms(time)), out);
+  store<format::kFingerprintBytes>(event.fingerprint, out);
+  store<format::kLifeBytes>(static_cast<std::uint64_t>(life), out);
+  if (has_creative) store<format::kHashBytes>(event.creative, out);
+}
+
 }  // namespace fcap::ledger

@@ -78,7 +78,7 @@ void Check::begin(const Evaluator::Question& question, std::span<const Candidate
   if (resolved_.size() < candidates.size()) resolved_.resize(candidates.size());
   for (const CandidateKey& key : candidates) rules_->campaigns.prefetch(key.campaign);
   for (std::size_t i = 0; i < candidates.size(); ++i) resolve(candidates[i], resolved_[i]);
-  history_.gather(candidates.size());
+  history_.gather(candidates.size(), now_ms_);
   resolved_count_ = candidates.size();
 }
 
@@ -121,13 +121,18 @@ CalendarPeriod Check::period_at(const CompiledWindow& window, std::int64_t at_ms
 
 OpenWindows Check::open_at(const CompiledWindow& window, const Timeline& timeline,
                            std::int64_t at_ms) {
-  return open_windows(history_.sorted(timeline), {window.length_ms, rules_->retention_ms}, at_ms);
+  const FixedWindow fixed{window.length_ms, rules_->retention_ms};
+  const std::span<const Instant> times = history_.sorted(timeline);
+  if (timeline.reserved.empty()) return open_windows(times, fixed, at_ms);
+  return open_windows(times, timeline.reserved, fixed, at_ms);
 }
 
 std::uint32_t Check::count(const CompiledRule& rule, const Timeline& timeline, std::int64_t at_ms) {
   const CompiledWindow& window = rules_->windows[rule.window];
   if (window.kind == Window::Kind::kFixed) return open_at(window, timeline, at_ms).count;
-  return history_.count_since(timeline, counted_from(window, at_ms));
+  const std::uint32_t confirmed = history_.count_since(timeline, counted_from(window, at_ms));
+  if (timeline.reserved.empty()) return confirmed;
+  return confirmed + count_reserved(window, timeline, at_ms);
 }
 
 std::int64_t Check::counts_since(const CompiledRule& rule, const Timeline& timeline,
@@ -146,20 +151,24 @@ bool Check::is_complete(const CompiledRule& rule) noexcept {
 std::int64_t Check::count_clears_at(const CompiledRule& rule, const Timeline& timeline,
                                     std::int64_t at_ms) {
   if (rule.limit == 0) return kNever;
+  if (!timeline.reserved.empty()) return reserved_clears_at(rule, timeline, at_ms);
   const CompiledWindow& window = rules_->windows[rule.window];
   if (window.kind == Window::Kind::kFixed) {
     return fixed_clears_at(history_.sorted(timeline), {window.length_ms, rules_->retention_ms},
                            rule.limit, at_ms);
   }
   // The rule passes as soon as the last of the newest `limit` entries no longer counts.
-  const std::int64_t oldest_ms = history_.kth_newest_ms(timeline, rule.limit);
-  if (window.kind == Window::Kind::kCalendar) {
-    const std::int64_t next_ms = period_at(window, at_ms).holds(oldest_ms)
-                                     ? period_at(window, at_ms).next_ms
-                                     : rules_->period(window, oldest_ms).next_ms;
-    return std::min(next_ms, oldest_ms + rules_->retention_ms);
-  }
-  return oldest_ms + window.length_ms;
+  return leaves_at(window, history_.kth_newest_ms(timeline, rule.limit), at_ms);
+}
+
+// When a sliding or calendar window, or a lifetime, no longer counts an event.
+std::int64_t Check::leaves_at(const CompiledWindow& window, std::int64_t time_ms,
+                              std::int64_t at_ms) noexcept {
+  if (window.kind != Window::Kind::kCalendar) return time_ms + window.length_ms;
+  const std::int64_t next_ms = period_at(window, at_ms).holds(time_ms)
+                                   ? period_at(window, at_ms).next_ms
+                                   : rules_->period(window, time_ms).next_ms;
+  return std::min(next_ms, time_ms + rules_->retention_ms);
 }
 
 std::int64_t Check::replaced_at(const Target& target, const Applying& applying,

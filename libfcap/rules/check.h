@@ -109,6 +109,7 @@ class Check {
   }
   /// The name of an advertiser or group.
   [[nodiscard]] std::string_view name_of(const Target& target) noexcept;
+  /// What the target's rules of a type count: events, and reservations live at the check's `now`.
   [[nodiscard]] Timeline timeline(const Target& target, EventType type) const noexcept;
   [[nodiscard]] std::uint32_t count(const CompiledRule& rule, const Timeline& timeline,
                                     std::int64_t at_ms);
@@ -150,6 +151,17 @@ class Check {
   void add_shadow(const CompiledRule& rule, Judgement& judgement) const noexcept;
   [[nodiscard]] std::uint8_t named_kinds(const TargetRules* named,
                                          std::int64_t at_ms) const noexcept;
+  [[nodiscard]] std::uint32_t count_reserved(const CompiledWindow& window, const Timeline& timeline,
+                                             std::int64_t at_ms) noexcept;
+  [[nodiscard]] std::int64_t leaves_at(const CompiledWindow& window, std::int64_t time_ms,
+                                       std::int64_t at_ms) noexcept;
+  [[nodiscard]] std::int64_t reserved_clears_at(const CompiledRule& rule, const Timeline& timeline,
+                                                std::int64_t at_ms);
+  [[nodiscard]] CertainObstacle certain_obstacle(const Target& target, const Applying& applying,
+                                                 const Timeline& timeline, std::int64_t at_ms);
+  [[nodiscard]] bool may_count_reserved(const Target& target, const TargetRules& rules);
+  [[nodiscard]] bool needs_reserve(const Resolved& candidate);
+  [[nodiscard]] bool is_provisional(const Resolved& candidate);
   [[nodiscard]] std::int64_t count_clears_at(const CompiledRule& rule, const Timeline& timeline,
                                              std::int64_t at_ms);
   [[nodiscard]] std::int64_t replaced_at(const Target& target, const Applying& applying,
@@ -172,6 +184,7 @@ class Check {
   std::size_t resolved_count_ = 0;
   std::vector<std::uint32_t> group_targets_;
   std::vector<CachedPeriod> periods_;
+  std::vector<std::int64_t> leaving_;  ///< when reservations leave a window
   /// What target_passes_at() found for the campaign that it was asked about last.
   std::uint64_t passing_campaign_ = 0;
   PassingSpans campaign_passes_;
@@ -205,18 +218,24 @@ inline std::int64_t Check::counted_from(const CompiledWindow& window, std::int64
 }
 
 inline Timeline Check::timeline(const Target& target, EventType type) const noexcept {
-  return target.gathered == kNone
-             ? history_.timeline_of_campaign(target.campaign, target.first_run, type)
-             : history_.timeline_of_target(target.gathered, type);
+  const bool is_campaign = target.gathered == kNone;
+  Timeline timeline = is_campaign
+                          ? history_.timeline_of_campaign(target.campaign, target.first_run, type)
+                          : history_.timeline_of_target(target.gathered, type);
+  if (history_.has_reserved()) [[unlikely]] {
+    const std::uint64_t key = is_campaign ? target.campaign : history_.target(target.gathered).key;
+    if (history_.may_be_reserved(key)) timeline.reserved = history_.reserved(key, type);
+  }
+  return timeline;
 }
 
 inline bool Check::blocks(const CompiledRule& rule, const Timeline& timeline, std::int64_t at_ms) {
   if (rule.unlimited) return false;
   if (rule.limit == 0) return true;
-  if (timeline.count < rule.limit) return false;
+  if (timeline.count + timeline.reserved.size() < rule.limit) return false;
   const CompiledWindow& window = rules_->windows[rule.window];
-  if (window.kind == Window::Kind::kFixed) {
-    return open_at(window, timeline, at_ms).count >= rule.limit;
+  if (window.kind == Window::Kind::kFixed || !timeline.reserved.empty()) {
+    return count(rule, timeline, at_ms) >= rule.limit;
   }
   return history_.at_least(timeline, rule.limit, counted_from(window, at_ms));
 }

@@ -177,6 +177,9 @@ void Compiler::place_rules() {
     compiled.source = static_cast<std::uint32_t>(i);
     compiled.type = rule.event_type;
     compiled.shadow = rule.mode == Rule::Mode::kShadow;
+    compiled.hard =
+        !compiled.shadow && !compiled.unlimited && rule.enforcement == Rule::Enforcement::kHard;
+    out_.any_hard = out_.any_hard || compiled.hard;
     if (rule.segment) {
       const auto next = static_cast<std::uint32_t>(out_.segments.size());
       compiled.segment = out_.segments.try_emplace(*rule.segment, next).first->second;
@@ -266,6 +269,7 @@ TargetRules Compiler::summary(std::size_t begin, std::size_t end) {
     const bool fixed = out_.windows[rule.window].kind == Window::Kind::kFixed;
     if (!rule.shadow && (!always || fixed)) target.settled = false;
     if (!rule.unlimited && rule.limit > 0) target.reads_history = true;
+    if (rule.hard) target.hard = true;
   }
   return target;
 }

@@ -37,8 +37,9 @@ struct CompiledRule {
   std::uint32_t life = kNone;     ///< index into lives(); kNone: always in force
   EventType type = EventType::kImpression;
   bool shadow = false;
-  bool unlimited = false;  ///< limit NULL
-  bool opens_key = false;  ///< the first rule of its key
+  bool unlimited = false;      ///< limit NULL
+  bool opens_key : 1 = false;  ///< the first rule of its key
+  bool hard : 1 = false;       ///< hard, enforced, and with a limit
 
   /// One bit for each (type, mode): the key by which a naming rule puts a default aside.
   [[nodiscard]] std::uint8_t kind_bit() const noexcept {
@@ -66,11 +67,13 @@ struct TargetRules {
   /// kind_bit()s of the rules that are in force always and for everybody.
   std::uint8_t always = 0;
   /// No rule has a segment, a start or an end: all of them apply.
-  bool plain = true;
+  bool plain : 1 = true;
   /// No enforced rule has a start, an end or a fixed window: a rule that passes goes on passing.
-  bool settled = true;
+  bool settled : 1 = true;
   /// A rule, enforced or shadow, has a limit above 0: its verdicts depend on what was recorded.
-  bool reads_history = false;
+  bool reads_history : 1 = false;
+  /// A rule is hard.
+  bool hard : 1 = false;
 };
 
 /// What the catalog and the rules say of a campaign.
@@ -124,6 +127,7 @@ class CompiledRules {
   TargetRules defaults[kScopeCount];
   /// As TargetRules::reads_history, of a user rule or a default, which may apply to any candidate.
   bool any_reads_history = false;
+  bool any_hard = false;
 
   std::unordered_map<std::string_view, std::uint32_t> segments;
 };

@@ -30,6 +30,8 @@ struct RuleAccount {
   /// The id that the rule counts for: the target, or what "*" stands for here.
   std::string target;
   std::uint32_t count = 0;
+  /// How many of `count` are reservations: expected, not confirmed.
+  std::uint32_t reserved = 0;
   /// Whether the rule stands in the way now (also for shadow rules, which never cap). A replaced
   /// rule does not.
   bool stands_in_way = false;
@@ -38,7 +40,8 @@ struct RuleAccount {
   /// `now`).
   Instant counted_from;
   std::optional<Instant> counted_until;
-  /// When it no longer stands in the way; `now` when it does not; none when never.
+  /// When it no longer stands in the way; `now` when it does not; none when never. With
+  /// reservations, if none of them is confirmed.
   std::optional<Instant> eligible_at;
   bool complete = true;
   /// Set for a rule that another replaces for this user: that rule's id.
@@ -46,7 +49,7 @@ struct RuleAccount {
 };
 
 /// A rule that caps a candidate whatever else is recorded, short of a change of rules or segments
-/// or an erasure.
+/// or an erasure: events do that, reservations cannot, since they may expire or be released.
 struct CappedUntil {
   const Rule* rule = nullptr;
   std::uint32_t count = 0;
@@ -62,9 +65,9 @@ struct Explanation {
   std::string zone_data_version;
 };
 
-/// Judges candidates against a ledger: the one place where rules are evaluated, for soft and hard
-/// checks, explain, simulation and tests. Pure: no clock, no I/O, no randomness. Holds scratch
-/// memory only, so that repeated use does not allocate.
+/// Judges candidates against a ledger, whose live reservations count like events: the one place
+/// where rules are evaluated, for soft and hard checks, explain, simulation and tests. Pure: no
+/// clock, no I/O, no randomness. Holds scratch memory only, so that repeated use does not allocate.
 ///
 /// evaluate() and explain() throw std::bad_alloc. The Evaluator can be asked again afterwards.
 ///

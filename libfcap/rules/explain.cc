@@ -125,6 +125,9 @@ RuleAccount Explainer::account(const Target& target, const Applying& applying, b
   account.rule = &check_.source(rule);
   account.target = target_name(target);
   account.count = check_.count(rule, timeline, now_ms);
+  if (!timeline.reserved.empty()) {
+    account.reserved = account.count - check_.count(rule, timeline.confirmed(), now_ms);
+  }
   account.complete = check_.is_complete(rule);
   add_bounds(rule, timeline, account);
   account.stands_in_way = !replaced && check_.blocks(rule, timeline, now_ms);

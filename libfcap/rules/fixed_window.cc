@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "rules/history.h"
-
 namespace fcap::rules {
 namespace {
 
@@ -12,6 +10,19 @@ std::size_t first_after(std::span<const Instant> times, std::int64_t instant_ms)
       std::upper_bound(times.begin(), times.end(), instant_ms,
                        [](std::int64_t instant, Instant time) { return instant < to_ms(time); });
   return static_cast<std::size_t>(first - times.begin());
+}
+
+// When the window closes that an instant is in: the entries' one, or one of its own. The chain is
+// followed from its start, since a window around the instant may be closed already.
+std::int64_t closes_at(std::span<const Instant> times, FixedWindow window, std::int64_t instant_ms,
+                       std::int64_t now_ms) noexcept {
+  std::size_t at = first_after(times, now_ms - window.retention_ms);
+  while (at < times.size() && bounded_ms(times[at]) <= instant_ms) {
+    const std::int64_t closes_ms = bounded_ms(times[at]) + window.length_ms;
+    if (instant_ms < closes_ms) return closes_ms;
+    at = first_after(times, closes_ms - 1);
+  }
+  return instant_ms + window.length_ms;
 }
 
 }  // namespace
@@ -51,6 +62,43 @@ std::int64_t fixed_clears_at(std::span<const Instant> times, FixedWindow window,
     const OpenWindows open = open_windows(times, window, at_ms);
     if (open.count < limit) return at_ms;
     at_ms = std::min(open.closes_ms, open.chain_start_ms + window.retention_ms);
+  }
+  return at_ms;
+}
+
+OpenWindows open_windows(std::span<const Instant> times, std::span<const Reserved> reserved,
+                         FixedWindow window, std::int64_t now_ms) noexcept {
+  OpenWindows open = open_windows(times, window, now_ms);
+  for (const Reserved& each : reserved) {
+    if (each.expires_ms <= now_ms) continue;
+    const std::int64_t closes_ms = closes_at(times, window, each.time_ms, now_ms);
+    if (closes_ms <= now_ms) continue;
+    const bool first = open.count++ == 0;
+    open.opened_ms = first ? each.time_ms : std::min(open.opened_ms, each.time_ms);
+    open.closes_ms = first ? closes_ms : std::min(open.closes_ms, closes_ms);
+    open.last_closes_ms = first ? closes_ms : std::max(open.last_closes_ms, closes_ms);
+  }
+  return open;
+}
+
+std::int64_t fixed_clears_at(std::span<const Instant> times, std::span<const Reserved> reserved,
+                             FixedWindow window, std::uint32_t limit,
+                             std::int64_t now_ms) noexcept {
+  std::int64_t at_ms = now_ms;
+  // As above, and each step passes the end of a reservation or of its window as well.
+  const std::size_t steps_max = 4 * (times.size() + reserved.size()) + 4;
+  for (std::size_t step = 0; step < steps_max; ++step) {
+    const OpenWindows open = open_windows(times, reserved, window, at_ms);
+    if (open.count < limit) return at_ms;
+    std::int64_t next_ms = open.closes_ms;
+    const std::size_t in_reach = first_after(times, at_ms - window.retention_ms);
+    if (in_reach < times.size()) {
+      next_ms = std::min(next_ms, bounded_ms(times[in_reach]) + window.retention_ms);
+    }
+    for (const Reserved& each : reserved) {
+      if (each.expires_ms > at_ms) next_ms = std::min(next_ms, each.expires_ms);
+    }
+    at_ms = next_ms;
   }
   return at_ms;
 }

@@ -5,11 +5,13 @@
 
 #include <fcap/time.h>
 
+#include "rules/history.h"
+
 namespace fcap::rules {
 
 /// The windows of a fixed rule that are not yet closed at an instant.
 struct OpenWindows {
-  std::uint32_t count = 0;     ///< entries in them
+  std::uint32_t count = 0;     ///< entries in them, and reservations
   std::int64_t opened_ms = 0;  ///< when the first of them opened; meaningless when count is 0
   std::int64_t closes_ms = 0;  ///< when the first of them closes
   std::int64_t last_closes_ms = 0;
@@ -31,6 +33,15 @@ struct FixedWindow {
 /// The first instant, `now` or later, at which fewer than `limit` (above zero) entries are in open
 /// windows.
 [[nodiscard]] std::int64_t fixed_clears_at(std::span<const Instant> times, FixedWindow window,
+                                           std::uint32_t limit, std::int64_t now_ms) noexcept;
+
+/// The same with reservations. One counts in the window that entries opened around its time, and
+/// as a window of its own where none did; it opens none for others.
+[[nodiscard]] OpenWindows open_windows(std::span<const Instant> times,
+                                       std::span<const Reserved> reserved, FixedWindow window,
+                                       std::int64_t now_ms) noexcept;
+[[nodiscard]] std::int64_t fixed_clears_at(std::span<const Instant> times,
+                                           std::span<const Reserved> reserved, FixedWindow window,
                                            std::uint32_t limit, std::int64_t now_ms) noexcept;
 
 }  // namespace fcap::rules

@@ -32,6 +32,7 @@ void History::begin(const CompiledRules& rules, const ledger::Ledger& ledger) no
   target_count_ = 0;
   pieces_.clear();
   merged_.clear();
+  reserved_marks_ = 0;
   asked_user_ = asked_catalog_ = asked_creatives_ = false;
   if (++stamp_ == 0) {
     std::fill(slots_.begin(), slots_.end(), Slot{});
@@ -98,7 +99,7 @@ void History::attach(GatheredTarget& target, EventType type, std::uint32_t begin
   target.last_piece[of_type] = added;
 }
 
-void History::gather(std::size_t campaigns) {
+void History::gather(std::size_t campaigns, std::int64_t now_ms) {
   // An index over the runs pays when the look-ups are about as many.
   constexpr std::size_t kRunsPerCampaignMax = 4;
   runs_are_indexed_ = ledger_->runs().size() <= kRunsPerCampaignMax * campaigns;
@@ -111,6 +112,7 @@ void History::gather(std::size_t campaigns) {
   }
   if (asked_catalog_) gather_runs();
   if (asked_creatives_) gather_creatives();
+  if (!ledger_->reservations().empty()) gather_reserved(now_ms);
 }
 
 // Calls visit(std::span<const Instant>) for each ascending piece.

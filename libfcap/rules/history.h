@@ -11,6 +11,7 @@
 
 #include "ledger/ledger.h"
 #include "rules/compiled_rules.h"
+#include "rules/reservation_state.h"
 
 namespace fcap::rules {
 
@@ -68,6 +69,13 @@ class PassingSpans {
   Span spans_[kSpans];  ///< the first `count_` are valid; the oldest one is replaced
 };
 
+/// A reservation that is live at a check's instant, as one of its targets sees it.
+struct Reserved {
+  std::uint64_t key = 0;  ///< of target and type; see History::reserved()
+  std::int64_t time_ms = 0;
+  std::int64_t expires_ms = 0;
+};
+
 /// The times of one target and type, ascending; or in several ascending pieces.
 struct Timeline {
   /// "All of the ledger's runs", instead of a first piece.
@@ -78,6 +86,14 @@ struct Timeline {
   std::uint32_t first_piece = kNone;  ///< kNone: `sorted` has them
   std::uint32_t target = kNone;       ///< the gathered target that it belongs to
   EventType type = EventType::kImpression;
+  std::span<const Reserved> reserved;  ///< live reservations, in no order
+
+  /// The same without what is only reserved.
+  [[nodiscard]] Timeline confirmed() const noexcept {
+    Timeline timeline = *this;
+    timeline.reserved = {};
+    return timeline;
+  }
 };
 
 /// What belongs to one advertiser, group, creative, or to the whole user, in one check. The arrays
@@ -128,10 +144,14 @@ class History {
   std::uint32_t ask(Scope scope, std::uint64_t id, const TargetRules* rules);
 
   /// Gathers what was asked for. Called once, after the last ask(). `campaigns` is how many calls
-  /// of first_run() will follow, more or less.
-  void gather(std::size_t campaigns);
+  /// of first_run() will follow, more or less. Of the reservations, those that are live at
+  /// `now_ms`.
+  void gather(std::size_t campaigns, std::int64_t now_ms);
 
   [[nodiscard]] GatheredTarget& target(std::uint32_t index) noexcept { return targets_[index]; }
+  [[nodiscard]] const GatheredTarget& target(std::uint32_t index) const noexcept {
+    return targets_[index];
+  }
 
   /// Where a campaign's runs begin, for timeline_of_campaign().
   [[nodiscard]] std::uint32_t first_run(std::uint64_t campaign) const noexcept;
@@ -139,7 +159,18 @@ class History {
                                               EventType type) const noexcept;
   [[nodiscard]] Timeline timeline_of_target(std::uint32_t index, EventType type) const noexcept;
 
-  /// How many are at or after an instant.
+  /// Whether any reservation is live.
+  [[nodiscard]] bool has_reserved() const noexcept { return reserved_marks_ != 0; }
+  /// Whether one may be live for a target: of a campaign by its hash, of others by
+  /// GatheredTarget::key. False is certain.
+  [[nodiscard]] bool may_be_reserved(std::uint64_t target_key) const noexcept {
+    return ((reserved_marks_ >> (target_key % 64)) & 1U) != 0;
+  }
+  /// The live reservations of a target, named likewise, and type.
+  [[nodiscard]] std::span<const Reserved> reserved(std::uint64_t target_key,
+                                                   EventType type) const noexcept;
+
+  /// How many are at or after an instant, reservations not among them.
   [[nodiscard]] std::uint32_t count_since(const Timeline& timeline,
                                           std::int64_t from_ms) const noexcept;
   /// count_since() >= limit, without counting further.
@@ -147,7 +178,8 @@ class History {
                               std::int64_t from_ms) const noexcept;
   /// The time of the k-th newest; k is from 1 to the timeline's count.
   [[nodiscard]] std::int64_t kth_newest_ms(const Timeline& timeline, std::uint32_t k);
-  /// All times, ascending; merges the pieces the first time. Valid until the next call.
+  /// All times, ascending, without reservations; merges the pieces the first time. Valid until the
+  /// next call.
   [[nodiscard]] std::span<const Instant> sorted(const Timeline& timeline);
 
  private:
@@ -177,6 +209,11 @@ class History {
   void attach(GatheredTarget& target, EventType type, std::uint32_t begin, std::uint32_t end);
   void gather_runs();
   void gather_creatives();
+  [[nodiscard]] bool is_live(const ledger::Reservation& reservation,
+                             std::int64_t now_ms) const noexcept;
+  void gather_reserved(std::int64_t now_ms);
+  void add_reserved(std::uint64_t target_key, const ledger::Reservation& reservation);
+  void add_reserved_of_targets(const ledger::Reservation& reservation);
 
   const CompiledRules* rules_ = nullptr;
   const ledger::Ledger* ledger_ = nullptr;
@@ -189,6 +226,9 @@ class History {
   bool runs_are_indexed_ = false;
   std::vector<Instant> merged_;
   std::vector<Instant> selection_;
+  std::vector<const ledger::Reservation*> live_;
+  std::vector<Reserved> reserved_;    ///< by key
+  std::uint64_t reserved_marks_ = 0;  ///< a bit for each target_key % 64 that has any; 0: none
   bool asked_user_ = false;
   bool asked_catalog_ = false;
   bool asked_creatives_ = false;

@@ -75,7 +75,9 @@ void Check::judge_rule(const Target& target, const Applying& applying, std::int6
   obstacle.count = count(rule, times, at_ms);
   obstacle.since_ms = counts_since(rule, times, at_ms);
   if (!trimmed_ && only_grows(rule)) {
-    obstacle.certain = {.rule = &rule, .until_ms = obstacle.clears_ms, .count = obstacle.count};
+    obstacle.certain = times.reserved.empty()
+                           ? CertainObstacle{&rule, obstacle.clears_ms, obstacle.count}
+                           : certain_obstacle(target, applying, times, at_ms);
   }
   add(obstacle, judgement);
 }
@@ -199,9 +201,23 @@ bool Check::passes_plainly(const Resolved& candidate) {
   return clear;
 }
 
+// Whether a hard rule applies to a candidate.
+bool Check::needs_reserve(const Resolved& candidate) {
+  bool needs = false;
+  for_each_target(candidate, [&](const Target& target) {
+    const bool may =
+        (target.rules != nullptr && target.rules->hard) || rules_->defaults_of(target.scope).hard;
+    if (needs || !may) return;
+    visit_applying(target, now_ms_,
+                   [&](const Applying& applying) { needs = needs || applying.rule.hard; });
+  });
+  return needs;
+}
+
 void Check::judge(std::size_t index, Verdict& verdict) {
   Resolved& candidate = resolved_[index];
   verdict = Verdict{};
+  if (rules_->any_hard) verdict.needs_reserve = needs_reserve(candidate);
   if (passes_plainly(candidate)) {
     verdict.eligible_at = instant_from_ms(now_ms_);
     return;
@@ -237,6 +253,7 @@ void Check::judge(std::size_t index, Verdict& verdict) {
       is_settled(candidate) ? judgement.clears_ms : passes_at(candidate, judgement.clears_ms);
   if (eligible_ms != kNever) verdict.eligible_at = instant_from_ms(eligible_ms);
   verdict.counted_since = instant_from_ms(judgement.since_ms);
+  if (history_.has_reserved()) verdict.provisional = is_provisional(candidate);
 }
 
 }  // namespace fcap::rules

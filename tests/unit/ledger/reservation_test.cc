@@ -31,7 +31,7 @@ Reservation reservation(std::uint64_t campaign = 7, std::uint32_t print = 1) {
 
 std::string record_of(const std::vector<Reservation>& reservations) {
   std::string record;
-  for (const Reservation& each : reservations) format::append_reservation(each, record);
+  for (const Reservation& each : reservations) append_reservation(each, record);
   return record;
 }
 

@@ -102,27 +102,48 @@ bool belongs(const World& world, const Event& event, Scope scope, const std::str
   return std::find(targets.begin(), targets.end(), target) != targets.end();
 }
 
+bool same_identity(const Event& a, const Event& b) {
+  return a.campaign == b.campaign && a.type == b.type && a.id == b.id;
+}
+
+// Counts what belongs to the target. The world's reservations are those that are live at the
+// check's instant, of which some may have expired at `at_ms`.
 std::uint32_t count_of(const World& world, const Applied& applied, std::int64_t at_ms) {
   const Rule& rule = *applied.rule;
   const Window& window = rule.window;
+  const auto counts = [&](const Event& event) {
+    return event.type == rule.event_type && belongs(world, event, rule.scope, applied.target) &&
+           at_ms - world.retention_ms < event.at_ms;
+  };
   std::vector<std::int64_t> times;
   for (const Event& event : world.events) {
-    if (event.type != rule.event_type) continue;
-    if (!belongs(world, event, rule.scope, applied.target)) continue;
-    if (at_ms - world.retention_ms < event.at_ms) times.push_back(event.at_ms);
+    if (counts(event)) times.push_back(event.at_ms);
+  }
+  std::vector<std::int64_t> reserved;
+  for (const Reservation& reservation : world.reservations) {
+    if (counts(reservation.event) && at_ms < reservation.expires_ms) {
+      reserved.push_back(reservation.event.at_ms);
+    }
   }
   std::sort(times.begin(), times.end());
   std::uint32_t count = 0;
   if (window.kind == Window::Kind::kFixed) {
     const std::int64_t length_ms = window.length.count();
-    for (std::size_t i = 0; i < times.size();) {
-      const std::int64_t open_ms = times[i];
-      std::uint32_t in_window = 0;
-      for (; i < times.size() && times[i] < open_ms + length_ms; ++i) ++in_window;
-      if (at_ms < open_ms + length_ms) count += in_window;
+    std::vector<std::int64_t> opened;
+    for (const std::int64_t time : times) {
+      if (opened.empty() || time >= opened.back() + length_ms) opened.push_back(time);
+      if (at_ms < opened.back() + length_ms) ++count;
+    }
+    for (const std::int64_t time : reserved) {
+      std::int64_t open_ms = time;
+      for (const std::int64_t of_entries : opened) {
+        if (of_entries <= time && time < of_entries + length_ms) open_ms = of_entries;
+      }
+      if (at_ms < open_ms + length_ms) ++count;
     }
     return count;
   }
+  times.insert(times.end(), reserved.begin(), reserved.end());
   const std::int64_t unit_ms =
       window.kind == Window::Kind::kCalendar ? calendar_start(window, at_ms) : 0;
   for (const std::int64_t time : times) {
@@ -198,10 +219,15 @@ bool stands(const World& world, const Applied& applied, std::int64_t at_ms) {
 std::vector<std::int64_t> instants(const World& world, std::int64_t now_ms) {
   std::set<std::int64_t> all{now_ms};
   std::int64_t last_ms = now_ms;
-  for (const Event& event : world.events) {
+  const auto add = [&](const Event& event) {
     last_ms = std::max(last_ms, event.at_ms);
     all.insert(event.at_ms + world.retention_ms);
     for (const Rule& rule : world.spec.rules) all.insert(event.at_ms + rule.window.length.count());
+  };
+  for (const Event& event : world.events) add(event);
+  for (const Reservation& reservation : world.reservations) {
+    add(reservation.event);
+    all.insert(reservation.expires_ms);
   }
   for (const Rule& rule : world.spec.rules) {
     if (rule.start) all.insert(to_ms(*rule.start));
@@ -225,14 +251,75 @@ const std::vector<std::int64_t>& calendar_starts(const Window& window) {
   return starts;
 }
 
-Answer judge(const World& world, const Candidate& candidate, std::int64_t now_ms) {
+bool is_live(const World& world, const Reservation& reservation, std::int64_t now_ms) {
+  if (reservation.released || now_ms >= reservation.expires_ms) return false;
+  if (reservation.event.at_ms > now_ms + 5 * 60'000) return false;
+  return std::none_of(world.events.begin(), world.events.end(), [&](const Event& event) {
+    return same_identity(event, reservation.event) && event.at_ms > now_ms - world.retention_ms;
+  });
+}
+
+void merge_copies(World& world, std::optional<std::int64_t> erased_ms) {
+  std::vector<Event> events;
+  for (const Event& copy : world.events) {
+    if (erased_ms && copy.at_ms <= *erased_ms) continue;
+    const auto known = std::find_if(events.begin(), events.end(),
+                                    [&](const Event& event) { return same_identity(event, copy); });
+    if (known == events.end()) {
+      events.push_back(copy);
+    } else if (known->at_ms < copy.at_ms) {
+      *known = copy;
+    }
+  }
+  std::vector<Reservation> reservations;
+  for (const Reservation& copy : world.reservations) {
+    const auto known = std::find_if(
+        reservations.begin(), reservations.end(),
+        [&](const Reservation& other) { return same_identity(other.event, copy.event); });
+    if (known == reservations.end()) {
+      reservations.push_back(copy);
+      continue;
+    }
+    known->released |= copy.released;
+    known->expires_ms = std::max(known->expires_ms, copy.expires_ms);
+    if (known->event.at_ms < copy.event.at_ms) known->event = copy.event;
+  }
+  std::erase_if(reservations, [&](const Reservation& reservation) {
+    return erased_ms && reservation.event.at_ms <= *erased_ms;
+  });
+  world.events = events;
+  world.reservations = reservations;
+}
+
+bool may_reserve(const World& world, const Candidate& candidate, std::int64_t now_ms) {
+  World with = world;
+  std::erase_if(with.reservations,
+                [&](const Reservation& each) { return !is_live(world, each, now_ms); });
+  with.reservations.push_back(
+      {.event = {now_ms, candidate.campaign, candidate.creative}, .expires_ms = now_ms + 1});
+  const auto now_applying = applying(world, candidate, now_ms);
+  return std::all_of(now_applying.begin(), now_applying.end(), [&](const Applied& applied) {
+    const Rule& rule = *applied.rule;
+    if (rule.mode == Rule::Mode::kShadow || !rule.limit) return true;
+    const std::uint32_t count = count_of(with, applied, now_ms);
+    return rule.event_type == EventType::kImpression ? count <= *rule.limit : count < *rule.limit;
+  });
+}
+
+Answer judge(const World& past, const Candidate& candidate, std::int64_t now_ms) {
+  World world = past;
+  std::erase_if(world.reservations,
+                [&](const Reservation& each) { return !is_live(past, each, now_ms); });
+  World confirmed = world;
+  confirmed.reservations.clear();
   const std::vector<std::int64_t> all = instants(world, now_ms);
   const auto now_applying = applying(world, candidate, now_ms);
   Answer answer;
   const auto latest = [](std::optional<std::int64_t> ms) { return ms.value_or(INT64_MAX); };
   std::optional<std::int64_t> named_eligible;
   for (const Applied& applied : now_applying) {
-    Account account{count_of(world, applied, now_ms), stands(world, applied, now_ms), now_ms};
+    Account account{count_of(world, applied, now_ms), 0, stands(world, applied, now_ms), now_ms};
+    account.reserved = account.count - count_of(confirmed, applied, now_ms);
     if (account.stands) {
       account.eligible_ms.reset();
       for (const std::int64_t at_ms : all) {

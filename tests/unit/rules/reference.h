@@ -20,13 +20,21 @@ struct Event {
   std::string campaign;
   std::string creative;
   EventType type = EventType::kImpression;
+  std::uint32_t id = 0;  ///< of the event: together with campaign and type, its identity
+};
+
+struct Reservation {
+  Event event;
+  std::int64_t expires_ms = 0;
+  bool released = false;
 };
 
 struct World {
   RuleSetSpec spec;
   std::int64_t retention_ms = 0;
-  std::vector<Event> events;
-  std::vector<std::string> segments;  ///< the user's
+  std::vector<Event> events;              ///< of each identity one
+  std::vector<Reservation> reservations;  ///< likewise
+  std::vector<std::string> segments;      ///< the user's
 };
 
 struct Candidate {
@@ -43,7 +51,8 @@ struct Applied {
 };
 
 struct Account {
-  std::uint32_t count = 0;
+  std::uint32_t count = 0;  ///< reservations included
+  std::uint32_t reserved = 0;
   bool stands = false;
   std::optional<std::int64_t> eligible_ms;
 };
@@ -59,7 +68,18 @@ struct Answer {
   std::map<std::pair<std::string, std::string>, Account> accounts;
 };
 
-[[nodiscard]] Answer judge(const World& world, const Candidate& candidate, std::int64_t now_ms);
+[[nodiscard]] Answer judge(const World& past, const Candidate& candidate, std::int64_t now_ms);
+
+/// Whether one of the world's reservations counts.
+[[nodiscard]] bool is_live(const World& world, const Reservation& reservation, std::int64_t now_ms);
+
+/// Whether an impression of the candidate may be reserved: with it, no enforced rule exceeds its
+/// limit, and none of another type stands in the way.
+[[nodiscard]] bool may_reserve(const World& world, const Candidate& candidate, std::int64_t now_ms);
+
+/// What is left of copies when each identity is there once, and nothing up to and including
+/// `erased_ms`.
+void merge_copies(World& world, std::optional<std::int64_t> erased_ms);
 
 /// Starts of a calendar's units in [2025-10-01, 2026-10-01), which is where the tests play.
 [[nodiscard]] const std::vector<std::int64_t>& calendar_starts(const Window& window);

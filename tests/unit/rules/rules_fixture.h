@@ -68,6 +68,18 @@ class Scene {
                                 .type = type,
                                 .fingerprint = next_fingerprint_++});
   }
+  /// Reserves an impression; gives its event's fingerprint.
+  std::uint32_t reserve(std::string_view campaign, std::int64_t at_ms, std::int64_t expires_ms,
+                        std::string_view creative = "", bool released = false) {
+    ledger_.merge(ledger::Reservation{.event = {.time = instant_from_ms(at_ms),
+                                                .campaign = ledger::id_hash(campaign),
+                                                .creative = ledger::id_hash(creative),
+                                                .type = EventType::kImpression,
+                                                .fingerprint = next_fingerprint_},
+                                      .expires = instant_from_ms(expires_ms),
+                                      .released = released});
+    return next_fingerprint_++;
+  }
   void segments(std::vector<std::string_view> names) { segments_ = std::move(names); }
   void stored(std::shared_ptr<const SegmentSet> set) { stored_ = std::move(set); }
   void user(std::string_view id) { user_ = id; }
@@ -99,7 +111,6 @@ class Scene {
     return rules_;
   }
 
- private:
   Evaluator::Question question(std::int64_t now_ms) {
     return {.rules = *rules(),
             .ledger = ledger_,
@@ -109,7 +120,9 @@ class Scene {
             .user = user_,
             .missing_before = missing_before_};
   }
+  [[nodiscard]] Evaluator& evaluator() { return evaluator_; }
 
+ private:
   std::chrono::milliseconds retention_;
   RuleSetSpec spec_;
   std::shared_ptr<const RuleSet> rules_;

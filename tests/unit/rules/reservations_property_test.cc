@@ -1,0 +1,256 @@
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "ledger/encode.h"
+#include "rules/reserve_decision.h"
+#include "tests/unit/rules/random_world.h"
+#include "tests/unit/rules/reference.h"
+#include "tests/unit/rules/rules_fixture.h"
+
+// Reservations in random worlds, compared with the reference. Re-run one with FCAP_TEST_SEED.
+namespace fcap::rules {
+namespace {
+
+constexpr std::int64_t kDayMs = 86'400'000;
+
+template <typename CompareOne>
+void compare_worlds(std::uint64_t worlds, CompareOne compare_one) {
+  const std::uint64_t seed = test_seed();
+  if (given_seed()) worlds = 1;
+  for (std::uint64_t i = 0; i < worlds && !testing::Test::HasFailure(); ++i) {
+    SCOPED_TRACE("FCAP_TEST_SEED=" + std::to_string(seed + i));
+    compare_one(seed + i);
+  }
+}
+
+std::shared_ptr<const RuleSet> rules_of(const reference::World& world) {
+  auto built = RuleSet::build(world.spec, {.retention = std::chrono::milliseconds{kRetentionMs}});
+  EXPECT_TRUE(built.ok()) << built.status().text();
+  return built.value();
+}
+
+// A world with reservations, its rules and one question about it.
+struct Asked {
+  explicit Asked(std::uint64_t seed) : random(seed), world(random.make()) {
+    random.reserve(world);
+    rules = rules_of(world);
+    segments.assign(world.segments.begin(), world.segments.end());
+    now_ms = random.instant_of_reservations(world);
+    candidate = random.candidate();
+    key = candidate_key({candidate.campaign, candidate.creative});
+  }
+
+  [[nodiscard]] Evaluator::Question question(const ledger::Ledger& ledger) const {
+    return {
+        .rules = *rules, .ledger = ledger, .now = instant_from_ms(now_ms), .segments = segments};
+  }
+  Verdict verdict(const ledger::Ledger& ledger) {
+    Verdict verdict;
+    evaluator.evaluate(question(ledger), {&key, 1}, {&verdict, 1});
+    return verdict;
+  }
+
+  RandomWorld random;
+  reference::World world;
+  std::shared_ptr<const RuleSet> rules;
+  std::vector<std::string_view> segments;
+  std::int64_t now_ms = 0;
+  reference::Candidate candidate;
+  CandidateKey key;
+  Evaluator evaluator;
+};
+
+TEST(ReservationsProperty, EveryAnswerEqualsTheReference) {
+  std::uint64_t reserved = 0;
+  std::uint64_t provisional = 0;
+  compare_worlds(3000, [&](std::uint64_t seed) {
+    Asked asked(seed);
+    const ledger::Ledger ledger = ledger_of(asked.world, asked.random.random());
+    const reference::Answer expected = reference::judge(asked.world, asked.candidate, asked.now_ms);
+    const Verdict verdict = asked.verdict(ledger);
+    expect_same(verdict, expected);
+    provisional += verdict.provisional ? 1 : 0;
+    const Explanation explanation = asked.evaluator.explain(
+        asked.question(ledger), {asked.candidate.campaign, asked.candidate.creative});
+    expect_same(explanation, expected);
+    for (const RuleAccount& account : explanation.applicable) {
+      reserved += account.reserved > 0 ? 1 : 0;
+    }
+  });
+  if (given_seed()) return;
+  EXPECT_GT(reserved, 300U) << "the worlds have live reservations";
+  EXPECT_GT(provisional, 100U);
+}
+
+TEST(ReservationsProperty, WhatIsCertainRestsOnEntriesAlone) {
+  std::uint64_t certain = 0;
+  compare_worlds(2000, [&](std::uint64_t seed) {
+    Asked asked(seed);
+    const ledger::Ledger ledger = ledger_of(asked.world, asked.random.random());
+    asked.world.reservations.clear();
+    const ledger::Ledger entries = ledger_of(asked.world, asked.random.random());
+    (void)asked.verdict(ledger);
+    const auto with = asked.evaluator.capped_until(0);
+    (void)asked.verdict(entries);
+    const auto without = asked.evaluator.capped_until(0);
+    ASSERT_EQ(with.has_value(), without.has_value());
+    if (!with) return;
+    ++certain;
+    EXPECT_EQ(with->rule, without->rule);
+    EXPECT_EQ(with->count, without->count);
+    EXPECT_EQ(with->until, without->until);
+  });
+  EXPECT_TRUE(given_seed() || certain > 100) << certain;
+}
+
+TEST(ReservationsProperty, AVerdictThatIsNotProvisionalDoesNotDependOnConfirmations) {
+  compare_worlds(2000, [&](std::uint64_t seed) {
+    Asked asked(seed);
+    const Verdict before = asked.verdict(ledger_of(asked.world, asked.random.random()));
+    if (before.allowed || before.provisional) return;
+    const reference::World past = asked.world;
+    for (const reference::Reservation& each : past.reservations) {
+      if (is_live(past, each, asked.now_ms)) asked.world.events.push_back(each.event);
+    }
+    const Verdict after = asked.verdict(ledger_of(asked.world, asked.random.random()));
+    EXPECT_EQ(before.eligible_at, after.eligible_at);
+  });
+}
+
+TEST(ReservationsProperty, AnEventIsGrantedExactlyWhereNoRuleExceedsItsLimitWithIt) {
+  std::uint64_t granted = 0;
+  std::uint64_t refused = 0;
+  compare_worlds(3000, [&](std::uint64_t seed) {
+    Asked asked(seed);
+    const ledger::Ledger ledger = ledger_of(asked.world, asked.random.random());
+    const ReserveDecision decision =
+        decide_reserve(asked.evaluator, asked.question(ledger), {asked.key, {}, 4'000'000});
+    const bool expected = reference::may_reserve(asked.world, asked.candidate, asked.now_ms);
+    EXPECT_EQ(decision.answer, expected ? ReserveAnswer::kGranted : ReserveAnswer::kCapped);
+    ++(expected ? granted : refused);
+  });
+  if (given_seed()) return;
+  EXPECT_GT(granted, 500U);
+  EXPECT_GT(refused, 500U);
+}
+
+// A record that several writers append to, copy and compact, in whatever order.
+class Copies {
+ public:
+  Copies(RandomWorld& random, std::vector<std::string> frames) : random_(random) {
+    std::shuffle(frames.begin(), frames.end(), random.random());
+    for (std::string& frame : frames) {
+      const bool late = random.one_in(3);
+      if (late) frames_late_.push_back(frame);
+      if (!late || random.one_in(2)) frames_.push_back(std::move(frame));
+    }
+  }
+
+  // What is read at `now`. Whatever is compacted is compacted no later than that.
+  ledger::Ledger read(std::int64_t now_ms) {
+    std::vector<std::string> records(3);
+    for (const std::string& frame : frames_) record_of(records) += frame;
+    for (int step = 0; step < 6; ++step) compact(record_of(records), now_ms);
+    if (random_.one_in(2)) records[0] += records[1];
+    for (const std::string& frame : frames_late_) record_of(records) += frame;
+    for (int step = 0; step < 3; ++step) compact(record_of(records), now_ms);
+    std::shuffle(records.begin(), records.end(), random_.random());
+    ledger::Ledger all;
+    for (const std::string& record : records) {
+      ledger::Ledger one;
+      EXPECT_EQ(one.decode(record), ledger::DecodeCode::kOk);
+      all.merge(one);
+    }
+    return all;
+  }
+
+ private:
+  std::string& record_of(std::vector<std::string>& records) {
+    return records[static_cast<std::size_t>(random_.between(0, 2))];
+  }
+
+  void compact(std::string& record, std::int64_t now_ms) {
+    ledger::Ledger ledger;
+    EXPECT_EQ(ledger.decode(record), ledger::DecodeCode::kOk);
+    const std::int64_t ago_ms =
+        random_.one_in(3) ? 0 : random_.between(0, random_.one_in(2) ? kDayMs : kRetentionMs);
+    record = ledger::compact(ledger, record,
+                             {.retention = std::chrono::milliseconds{kRetentionMs},
+                              .trim_now = instant_from_ms(now_ms - ago_ms)})
+                 .record;
+  }
+
+  RandomWorld& random_;
+  std::vector<std::string> frames_;
+  std::vector<std::string> frames_late_;  ///< some of them copies of the others
+};
+
+std::string frame_of(const reference::Event& event) {
+  const ledger::Entry entry = entry_of(event);
+  std::string frame;
+  ledger::append_entries({&entry, 1}, frame);
+  return frame;
+}
+
+std::string frame_of(const reference::Reservation& reservation) {
+  std::string frame;
+  ledger::append_reservation(reservation_of(reservation), frame);
+  return frame;
+}
+
+// Copies of what the world has, that differ as copies may: later beacons, renewed and released
+// reservations, made within minutes of each other.
+void add_copies(RandomWorld& random, reference::World& world) {
+  const auto events = world.events;
+  for (reference::Event copy : events) {
+    if (random.one_in(3)) copy.at_ms += random.between(-60'000, 60'000);
+    if (random.one_in(2)) world.events.push_back(copy);
+  }
+  const auto reservations = world.reservations;
+  for (reference::Reservation copy : reservations) {
+    if (random.one_in(2)) {
+      copy.event.at_ms += random.between(0, 120'000);
+      copy.expires_ms = copy.event.at_ms + random.between(0, kDayMs);
+    }
+    copy.released = random.one_in(4);
+    world.reservations.push_back(copy);
+    if (random.one_in(3)) {
+      reference::Event confirmed = copy.event;
+      confirmed.at_ms += random.between(-60'000, 60'000);
+      world.events.push_back(confirmed);
+    }
+  }
+}
+
+TEST(ReservationsProperty, OrdersCopiesAndCompactionsEndInEqualVerdicts) {
+  std::uint64_t reserved = 0;
+  compare_worlds(3000, [&](std::uint64_t seed) {
+    Asked asked(seed);
+    add_copies(asked.random, asked.world);
+    std::vector<std::string> frames;
+    for (const auto& event : asked.world.events) frames.push_back(frame_of(event));
+    for (const auto& reservation : asked.world.reservations) {
+      frames.push_back(frame_of(reservation));
+    }
+    std::optional<std::int64_t> erased_ms;
+    if (asked.random.one_in(4)) {
+      erased_ms = asked.now_ms - asked.random.between(-kDayMs, 2 * kDayMs);
+      ledger::append_erased_before(instant_from_ms(*erased_ms), frames.emplace_back());
+    }
+    merge_copies(asked.world, erased_ms);
+    const reference::Answer expected = reference::judge(asked.world, asked.candidate, asked.now_ms);
+    for (const auto& [rule, account] : expected.accounts) reserved += account.reserved;
+    for (int times = 0; times < 3; ++times) {
+      const ledger::Ledger ledger = Copies(asked.random, frames).read(asked.now_ms);
+      expect_same(asked.verdict(ledger), expected);
+    }
+  });
+  EXPECT_TRUE(given_seed() || reserved > 100) << reserved;
+}
+
+}  // namespace
+}  // namespace fcap::rules
