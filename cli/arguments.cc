@@ -232,12 +232,22 @@ CLI::App* add_audit(CLI::App& app, Settings& settings) {
   command->add_option("--user-prefix", audit.user_prefix,
                       "Only users whose id begins with this. Entries that no event of the range "
                       "explains count as double, so a range should hold all events of its users");
-  command->add_option("--from-offsets", audit.from_offsets,
-                      "The first offset of each partition, such as 0,12,7; by default the first "
-                      "that the topic holds");
-  command->add_option(
-      "--to-offsets", audit.to_offsets,
-      "The offset after the last one of each partition; by default the present end");
+  CLI::Option* more_topics =
+      command
+          ->add_option("--also-topic", audit.more_topics,
+                       "Another topic that is counted in the same Redis, such as a copy of another "
+                       "region's; may be repeated")
+          ->allow_extra_args(false)
+          ->check(command_line::not_empty());
+  command
+      ->add_option("--from-offsets", audit.from_offsets,
+                   "The first offset of each partition, such as 0,12,7; by default the first that "
+                   "the topic holds")
+      ->excludes(more_topics);
+  command
+      ->add_option("--to-offsets", audit.to_offsets,
+                   "The offset after the last one of each partition; by default the present end")
+      ->excludes(more_topics);
   command
       ->add_option("--propagation-ms", audit.propagation_ms,
                    "An impression published less than this before another counts as in flight")

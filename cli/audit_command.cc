@@ -2,10 +2,13 @@
 #include <algorithm>
 #include <charconv>
 #include <ostream>
+#include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
@@ -69,9 +72,10 @@ Status narrow(std::vector<kafka::Span>& spans, const AuditSettings& audit) {
   return {};
 }
 
-Status read_topic(const AuditSettings& settings, const kafka::Connection& connection,
-                  std::chrono::milliseconds timeout, Audit& audit) {
-  auto reader = kafka::RangeReader::open(connection, settings.kafka.topic, timeout);
+Status read_topic(const std::string& topic, const AuditSettings& settings,
+                  const kafka::Connection& connection, std::chrono::milliseconds timeout,
+                  Audit& audit) {
+  auto reader = kafka::RangeReader::open(connection, topic, timeout);
   if (!reader.ok()) return reader.status();
   auto spans = reader.value()->whole_topic();
   if (!spans.ok()) return spans.status();
@@ -92,13 +96,28 @@ Status read_topic(const AuditSettings& settings, const kafka::Connection& connec
   });
 }
 
+std::vector<std::string> topics_of(const AuditSettings& settings) {
+  std::vector<std::string> topics = {settings.kafka.topic};
+  topics.insert(topics.end(), settings.more_topics.begin(), settings.more_topics.end());
+  return topics;
+}
+
+Status read_topics(const AuditSettings& settings, const kafka::Connection& connection,
+                   std::chrono::milliseconds timeout, Audit& audit) {
+  for (const std::string& topic : topics_of(settings)) {
+    Status status = read_topic(topic, settings, connection, timeout, audit);
+    if (!status.ok()) return status;
+  }
+  return {};
+}
+
 // Silence about nothing would look like a clean result.
 Status nothing_audited(const AuditReport& report, const AuditSettings& audit) {
-  std::string why = fmt::format("topic {}: the range holds no messages", audit.kafka.topic);
+  const std::string topics = fmt::format("topic {}", fmt::join(topics_of(audit), " and "));
+  std::string why = topics + ": the range holds no messages";
   if (report.messages > 0) {
     why = fmt::format(
-        "topic {}: of {} none is an event of {}", audit.kafka.topic,
-        counted(report.messages, "message", "messages"),
+        "{}: of {} none is an event of {}", topics, counted(report.messages, "message", "messages"),
         audit.user_prefix.empty()
             ? std::string("a user")
             : fmt::format("a user whose id begins with \"{}\" (--user-prefix)", audit.user_prefix));
@@ -195,7 +214,7 @@ int run_audit(const Settings& settings, Streams streams) {
   if (!rules.ok()) return fail(streams, rules.status());
   Audit audit(options.value(), rules.value().rules);
   const Status read =
-      with_kafka_options(read_topic(settings.audit, connection.value(), timeout.value(), audit));
+      with_kafka_options(read_topics(settings.audit, connection.value(), timeout.value(), audit));
   if (!read.ok()) return fail(streams, read);
   Result<std::unique_ptr<RecordReader>> records = RecordReader::open(settings.access);
   if (!records.ok()) return fail(streams, records.status());

@@ -75,6 +75,7 @@ struct KafkaSettings {
 
 struct AuditSettings {
   KafkaSettings kafka = {.brokers = "127.0.0.1:9092"};
+  std::vector<std::string> more_topics;  ///< that the same ledgers count, on the same brokers
   std::string user_prefix;
   std::string from_offsets;
   std::string to_offsets;

@@ -285,6 +285,8 @@ class Run:
         for region in self.regions:
             checks = self.ask(region, "check", questions, "--rules", f"{self.directory}/rules.json")
             shown = self.ask(region, "show", [{"user": user} for user in users])
+            self.run("cli/fcap", "audit", "--config", f"{region.updaters[0].home}/updater.json", "--rules",
+                     f"{self.directory}/rules.json", "--also-topic", region.mirrored)
             said.append(checks + [[one[name] for name in ("entry_count", "erased_before", "campaigns")] for one in shown])
             self.judge_region(region)
         if wrong := [(east, west) for east, west in zip(*said) if east != west]:

@@ -27,6 +27,13 @@ class AuditPath : public testing::WholePathTest {
     return servers->fcap(words);
   }
 
+  // Of the user "both".
+  static Finished audit(std::vector<std::string> words) {
+    words.insert(words.begin(),
+                 {"audit", "--json", "--user-prefix", "both", "--propagation-ms", "0"});
+    return fcap(std::move(words));
+  }
+
   const Instant now_ = std::chrono::time_point_cast<milliseconds>(std::chrono::system_clock::now());
 };
 
@@ -74,6 +81,24 @@ TEST_F(AuditPath, AnAuditOfNothingIsAnError) {
   const Finished behind = fcap({"audit", "--from-offsets", "0,99999999,0"});
   EXPECT_EQ(behind.exit_code, 2);
   EXPECT_THAT(behind.errors, HasSubstr("beyond the end of partition 1"));
+}
+
+TEST_F(AuditPath, SeveralTopicsThatAreCountedInOneRedisAreComparedTogether) {
+  servers->kafka.create_topic("west.impressions", 1);
+  servers->produce({"both", "c1", "here", now_ - hours{1}});
+  ASSERT_TRUE(servers->drain());
+  servers->producer.send("west.impressions", "both",
+                         testing::to_json({"both", "c1", "there", now_ - hours{2}}));
+  servers->producer.flush();
+
+  const Finished here = audit({"--also-topic", "west.impressions"});
+  EXPECT_EQ(here.exit_code, 1) << here.errors;
+  EXPECT_EQ(json::parse(here.output)["produced"], 2);
+  EXPECT_EQ(json::parse(here.output)["lost"], 1) << "nobody counts the copy";
+  const Finished alone = audit({"--topic", "west.impressions"});
+  EXPECT_EQ(json::parse(alone.output)["double"], 1);
+  const Finished range = audit({"--also-topic", "west.impressions", "--to-offsets", "1,1,1"});
+  EXPECT_EQ(range.exit_code, 2) << range.errors;
 }
 
 }  // namespace
