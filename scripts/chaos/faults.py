@@ -37,7 +37,7 @@ def inflict(world, one):
 
 
 def inflict_on(world, one):
-    lane = "updater" if one.lane in ("updater 1", "updater 2") else "link" if one.lane.startswith("link") else one.lane
+    lane = "updater" if one.lane in ("updater 1", "updater 2", "another group") else "link" if one.lane.startswith("link") else one.lane
     return FAULTS[lane, one.kind](world, one)
 
 
@@ -60,7 +60,7 @@ def throttled_for(pid, one):
 # Updaters.
 
 def updater_of(world, one):
-    return world.updaters[int(one.lane[-1]) - 1]
+    return world.another_group[0] if one.lane == "another group" else world.updaters[int(one.lane[-1]) - 1]
 
 
 @fault("updater", "kill")

@@ -15,6 +15,7 @@ COMMON = {
     "updater 1": UPDATER,
     "updater 2": UPDATER,
     "updater 3": [("join", 10, 16, 2), ("join with a clock ahead", 10, 16, 1), ("join with a clock behind", 10, 16, 1)],
+    "another group": UPDATER,
     "redis account": [("revoke appending", 2, 6, 1), ("revoke scripts", 2, 6, 1), ("revoke reading", 2, 6, 1),
                       ("flush scripts", 0, 0, 1), ("cut clients", 0, 0, 1)],
     "broker": [("kill", 0, 3, 2), ("freeze", 3, 10, 1), ("freeze for long", 18, 22, 1), ("throttle", 4, 8, 1)],

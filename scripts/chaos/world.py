@@ -47,8 +47,8 @@ def page(url):
 
 
 class Updater:
-    def __init__(self, world, number):
-        self.world, self.home = world, f"{world.directory}/updater{number}"
+    def __init__(self, world, number, group="fcap-updater"):
+        self.world, self.home, self.group = world, f"{world.directory}/updater{number}", group
         os.makedirs(self.home)
         self.port = choose_port(1, self.home)
         self.log, self.process = f"{self.home}/log", None
@@ -59,7 +59,7 @@ class Updater:
 
     def settings(self):
         return {"kafka": {"brokers": [self.world.broker_link.address()], "topic": TOPIC, "dead_letter_topic": DEAD_LETTERS,
-                          "properties": {"session.timeout.ms": "6000", "heartbeat.interval.ms": "1000"}},
+                          "group_id": self.group, "properties": {"session.timeout.ms": "6000", "heartbeat.interval.ms": "1000"}},
                 "redis": {**self.world.redis_settings(), "user": WRITER, "password_file": f"{self.home}/password"},
                 "signatures": {"key_file": f"{self.home}/keys.json", "required": "nothing"},
                 "pipeline": {"gap_messages_min": 3000}, "compaction": {"quiet_after": "3s"}, "http": {"port": self.port}}
@@ -128,7 +128,7 @@ class World:
         self.gap_open_since = None
         self.outages = {}  # what lasts: since when, and whether the lag can be known meanwhile
         self.disturbing, self.disturbed_at = 0, 0.0  # how many faults of Redis are under way, and when the last one was
-        self.updaters, self.traffic = [], None
+        self.updaters, self.another_group, self.traffic = [], [], None
 
     def start(self):
         self.kafka.start()
@@ -138,12 +138,18 @@ class World:
         self.kafka.create_topic(TOPIC, PARTITIONS)
         self.kafka.create_topic(DEAD_LETTERS, 1)
         self.updaters = [Updater(self, number) for number in (1, 2, 3)]
-        for updater in self.updaters[:2]:
+        # It writes every event a second time, to the same Redis, as the updater of another region's copy does.
+        self.another_group = [Updater(self, 4, "another")]
+        for updater in self.steady_updaters():
             updater.start()
+
+    def steady_updaters(self):
+        """Those that run but for faults: updater 3 comes and goes."""
+        return self.updaters[:2] + self.another_group
 
     def stop(self):
         self.heal()
-        for updater in filter(Updater.running, self.updaters):
+        for updater in filter(Updater.running, self.updaters + self.another_group):
             updater.stop()
         for server in (self.redis, self.kafka):
             server.stop()
@@ -223,7 +229,7 @@ class World:
                 server.thaw()
             else:
                 server.start()
-        for updater in self.updaters[:2]:
+        for updater in self.steady_updaters():
             if updater.running():
                 updater.thaw()
             else:
