@@ -21,11 +21,17 @@ Instant horizon_of(const CompactOptions& options) noexcept {
   return instant_from_ms(now - retention);
 }
 
-// The unknown frames in their order, as many of the last ones as fit.
-std::vector<std::string_view> unknown_frames(std::string_view original, std::size_t bytes_max,
-                                             std::size_t& dropped) {
+// Frames with unknown tags.
+struct UnknownFrames {
   std::vector<std::string_view> frames;
   std::size_t bytes = 0;
+  std::size_t dropped = 0;
+};
+
+// In their order, as many of the last ones as fit.
+UnknownFrames unknown_frames(std::string_view original, std::size_t bytes_max) {
+  UnknownFrames unknown;
+  auto& [frames, bytes, dropped] = unknown;
   format::FrameReader reader(original);
   format::Frame frame;
   while (reader.next(frame)) {
@@ -36,8 +42,8 @@ std::vector<std::string_view> unknown_frames(std::string_view original, std::siz
   std::size_t first = 0;
   while (bytes > bytes_max) bytes -= frames[first++].size();
   frames.erase(frames.begin(), frames.begin() + static_cast<std::ptrdiff_t>(first));
-  dropped += first;
-  return frames;
+  dropped = first;
+  return unknown;
 }
 
 // Whoever reserves gives a reservation at most so long.
@@ -175,73 +181,111 @@ bool has_expired(const Ledger& ledger, Instant horizon) noexcept {
                      [&](const Run& run) { return ledger.times()[run.begin] <= horizon; });
 }
 
+// One compaction, step by step.
+class Compaction {
+ public:
+  Compaction(const Ledger& ledger, std::string_view original, const CompactOptions& options)
+      : ledger_(ledger),
+        original_(original),
+        options_(options),
+        bytes_max_(std::max(options.record_bytes_max, kRecordBytesFloor)),
+        horizon_(horizon_of(options)),
+        now_(format::representable(options.trim_now)) {}
+
+  Compacted run() {
+    encode_folded_counts();
+    // Before format 2, what this version does not know comes before entries.
+    const std::size_t frames_max = bytes_max_ - 2 * format::kMarkerFrameBytes - folded_.size();
+    const bool entries_first = options_.write_format >= 2;
+    UnknownFrames unknown = unknown_frames(
+        original_, std::min(frames_max, entries_first ? bytes_max_ / 4 : bytes_max_));
+    const std::size_t reserved_for_unknown = entries_first ? 0 : unknown.bytes;
+    encode_entries(bytes_max_ - folded_.size() - reserved_for_unknown);
+    append_markers(unknown.frames.empty());
+    result_.record += runs_;
+    result_.record += folded_;
+    // No entry goes for a reservation, so these get what is left.
+    append_reservations(ledger_, now_, bytes_max_ - result_.record.size() - reserved_for_unknown,
+                        result_);
+    if (entries_first) {
+      unknown =
+          unknown_frames(original_, std::min(bytes_max_ / 4, bytes_max_ - result_.record.size()));
+    }
+    result_.dropped_frames += unknown.dropped;
+    for (const std::string_view frame : unknown.frames) result_.record.append(frame);
+    return std::move(result_);
+  }
+
+ private:
+  void encode_folded_counts() {
+    for (const FoldedCount& count : ledger_.folded_counts()) {
+      format::append_folded_count(count, folded_);
+    }
+    const std::size_t frames_max = bytes_max_ - 2 * format::kMarkerFrameBytes;
+    folded_.resize(std::min(folded_.size(), frames_max / kFoldedFrameBytes * kFoldedFrameBytes));
+    result_.dropped_frames = ledger_.folded_counts().size() - folded_.size() / kFoldedFrameBytes;
+  }
+
+  // Entries and the markers have this many bytes.
+  void encode_entries(std::size_t bytes_max) {
+    // Copies are made only where something has to go.
+    Ledger trimmed;
+    const Ledger* kept = &ledger_;
+    if (has_expired(ledger_, horizon_)) {
+      trimmed = ledger_;
+      drop_expired(trimmed, horizon_);
+      result_.expired_entries = ledger_.size() - trimmed.size();
+      kept = &trimmed;
+    }
+    format::append_runs(*kept, runs_);
+    // A drop that is out of reach by now changes no answer.
+    complete_since_ = ledger_.complete_since();
+    if (complete_since_ && *complete_since_ <= horizon_ + milliseconds{1}) complete_since_.reset();
+    const std::size_t room = bytes_max - (ledger_.erased_before() ? format::kMarkerFrameBytes : 0);
+    if (runs_.size() + (complete_since_ ? format::kMarkerFrameBytes : 0) <= room) return;
+    SizeTrim trim(*kept, options_.keep);
+    const auto keep = trim.first(trim.fitting(room - format::kMarkerFrameBytes));
+    const Instant since = newest_dropped(*kept, keep) + milliseconds{1};
+    complete_since_ = complete_since_ ? std::max(*complete_since_, since) : since;
+    Ledger fitting = *kept;
+    fitting.retain(keep);
+    result_.dropped_entries = kept->size() - fitting.size();
+    runs_.clear();
+    format::append_runs(fitting, runs_);
+  }
+
+  void append_markers(bool nothing_unknown) {
+    const std::optional<Instant> erased_before = ledger_.erased_before();
+    const bool reserved =
+        std::any_of(ledger_.reservations().begin(), ledger_.reservations().end(),
+                    [this](const Reservation& reservation) { return !can_go(reservation, now_); });
+    // An erasure stays as long as anything does, and as long as what it erased could come back.
+    const bool nothing_else =
+        runs_.empty() && nothing_unknown && folded_.empty() && !reserved && !complete_since_;
+    if (erased_before && !(nothing_else && *erased_before <= horizon_)) {
+      format::append_marker(format::Tag::kErasedBefore, *erased_before, result_.record);
+    }
+    if (complete_since_) {
+      format::append_marker(format::Tag::kCompleteSince, *complete_since_, result_.record);
+    }
+  }
+
+  const Ledger& ledger_;
+  const std::string_view original_;
+  const CompactOptions& options_;
+  const std::size_t bytes_max_;
+  const Instant horizon_;
+  const Instant now_;
+  Compacted result_;
+  std::string folded_;
+  std::string runs_;
+  std::optional<Instant> complete_since_;
+};
+
 }  // namespace
 
 Compacted compact(const Ledger& ledger, std::string_view original, const CompactOptions& options) {
-  Compacted result;
-  const Instant horizon = horizon_of(options);
-  const std::size_t record_bytes_max = std::max(options.record_bytes_max, kRecordBytesFloor);
-  const Instant now = format::representable(options.trim_now);
-  std::string folded;
-  for (const FoldedCount& count : ledger.folded_counts()) {
-    format::append_folded_count(count, folded);
-  }
-  const std::size_t frames_max = record_bytes_max - 2 * format::kMarkerFrameBytes;
-  folded.resize(std::min(folded.size(), frames_max / kFoldedFrameBytes * kFoldedFrameBytes));
-  result.dropped_frames = ledger.folded_counts().size() - folded.size() / kFoldedFrameBytes;
-  const auto unknown = unknown_frames(original, frames_max - folded.size(), result.dropped_frames);
-  std::size_t unknown_bytes = folded.size();
-  for (const std::string_view frame : unknown) unknown_bytes += frame.size();
-
-  // Copies are made only where something has to go.
-  Ledger trimmed;
-  const Ledger* kept = &ledger;
-  if (has_expired(ledger, horizon)) {
-    trimmed = ledger;
-    drop_expired(trimmed, horizon);
-    result.expired_entries = ledger.size() - trimmed.size();
-    kept = &trimmed;
-  }
-
-  std::string runs;
-  format::append_runs(*kept, runs);
-  // A drop that is out of reach by now changes no answer.
-  std::optional<Instant> complete_since = ledger.complete_since();
-  if (complete_since && *complete_since <= horizon + milliseconds{1}) complete_since.reset();
-  const std::optional<Instant> erased_before = ledger.erased_before();
-  const std::size_t room =
-      record_bytes_max - unknown_bytes - (erased_before ? format::kMarkerFrameBytes : 0);
-  if (runs.size() + (complete_since ? format::kMarkerFrameBytes : 0) > room) {
-    SizeTrim trim(*kept, options.keep);
-    const auto keep = trim.first(trim.fitting(room - format::kMarkerFrameBytes));
-    const Instant since = newest_dropped(*kept, keep) + milliseconds{1};
-    complete_since = complete_since ? std::max(*complete_since, since) : since;
-    Ledger fitting = *kept;
-    fitting.retain(keep);
-    result.dropped_entries = kept->size() - fitting.size();
-    runs.clear();
-    format::append_runs(fitting, runs);
-  }
-
-  // An erasure stays as long as anything does, and as long as what it erased could come back.
-  const bool reserved =
-      std::any_of(ledger.reservations().begin(), ledger.reservations().end(),
-                  [now](const Reservation& reservation) { return !can_go(reservation, now); });
-  const bool nothing_else =
-      runs.empty() && unknown.empty() && folded.empty() && !reserved && !complete_since;
-  if (erased_before && !(nothing_else && *erased_before <= horizon)) {
-    format::append_marker(format::Tag::kErasedBefore, *erased_before, result.record);
-  }
-  if (complete_since) {
-    format::append_marker(format::Tag::kCompleteSince, *complete_since, result.record);
-  }
-  result.record += runs;
-  result.record += folded;
-  // No entry goes for a reservation, so these get what is left.
-  const std::size_t to_come = unknown_bytes - folded.size();
-  append_reservations(ledger, now, record_bytes_max - result.record.size() - to_come, result);
-  for (const std::string_view frame : unknown) result.record.append(frame);
-  return result;
+  return Compaction(ledger, original, options).run();
 }
 
 }  // namespace fcap::ledger

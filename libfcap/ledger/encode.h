@@ -52,6 +52,9 @@ struct CompactOptions {
   std::size_t record_bytes_max = kDefaultRecordBytesMax;
   /// May be null: only the newest stay.
   const KeepPolicy* keep = nullptr;
+  /// The fleet's. From 2 on, frames with unknown tags get what entries and reservations leave of
+  /// the bound, a quarter of it at most; in 1 they come before entries.
+  int write_format = 1;
 };
 
 struct Compacted {
@@ -60,7 +63,7 @@ struct Compacted {
   std::string record;
   std::size_t expired_entries = 0;  ///< left out for age
   std::size_t dropped_entries = 0;  ///< left out for size
-  /// Frames with unknown tags that were left out because they alone exceed the size bound.
+  /// Reservations, folded counts and frames with unknown tags that were left out for size.
   std::size_t dropped_frames = 0;
 };
 

@@ -297,6 +297,43 @@ TEST(UnknownFrames, TakePrecedenceOverEntriesAndGoFromTheFrontBeyondTheBound) {
   EXPECT_EQ(squeezed.record.back(), 9);
 }
 
+TEST(UnknownFrames, GetWhatEntriesLeaveFromFormatTwoOnAndNoMoreThanAQuarter) {
+  const std::string entries = testing::tail_of(hourly(5));
+  std::string record = entries;
+  for (char i = 0; i < 10; ++i) record += from_hex("c8 14") + std::string(20, i);
+  CompactOptions options;
+  options.write_format = 2;
+  options.record_bytes_max = 400;
+  const Compacted quarter = compact(decoded(record), record, options);
+  EXPECT_EQ(quarter.dropped_entries, 0U);
+  EXPECT_EQ(quarter.dropped_frames, 6U) << "four of 22 bytes are less than a quarter, five more";
+  EXPECT_EQ(quarter.record.back(), 9);
+
+  const std::size_t of_entries = compact(decoded(entries), entries, {}).record.size();
+  options.record_bytes_max = of_entries + 44;
+  const Compacted squeezed = compact(decoded(record), record, options);
+  EXPECT_EQ(squeezed.dropped_entries, 0U);
+  EXPECT_LE(squeezed.record.size(), options.record_bytes_max);
+  EXPECT_EQ(decoded(squeezed.record).size(), 5U);
+  EXPECT_EQ(decoded(squeezed.record).unknown_frames(), options.record_bytes_max / 4 / 22);
+  EXPECT_EQ(to_hex(compact(decoded(squeezed.record), squeezed.record, options).record),
+            to_hex(squeezed.record));
+}
+
+TEST(UnknownFrames, LeaveRoomForReservationsFromFormatTwoOn) {
+  const std::string entries = testing::tail_of(hourly(5));
+  std::string record = entries + from_hex("c8 14") + std::string(20, 'x');
+  append_reservation({.event = {.time = kNow, .campaign = 7}, .expires = kNow + milliseconds{9}},
+                     record);
+  CompactOptions options = as_of(kNow);
+  options.write_format = 2;
+  options.record_bytes_max = compact(decoded(entries), entries, options).record.size() + 30;
+  const Ledger left = decoded(compact(decoded(record), record, options).record);
+  EXPECT_EQ(left.size(), 5U);
+  EXPECT_EQ(left.reservations().size(), 1U);
+  EXPECT_EQ(left.unknown_frames(), 0U);
+}
+
 TEST(CompactedBytes, EndWhereTheTailBegins) {
   const std::string entries = testing::tail_of(hourly(3));
   const std::string base = compact(decoded(entries), {}, {}).record;
