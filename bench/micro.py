@@ -90,10 +90,11 @@ def micro(quick, _directory):
         return repeated(program, *([f"--benchmark_min_time={quick_time}", f"--benchmark_filter={quick_filter}"] if quick
                                    else ["--benchmark_min_time=0.2"]))
 
-    evaluations = rows("evaluate_bench", 0.02, "Headline|Candidates|Entries")
-    headline = next(row for row in evaluations if row["name"] == "Headline")
+    evaluations = rows("evaluate_bench", 0.02, "Headline|Reserved|Candidates|Entries")
+    headline, reserved = (next(row for row in evaluations if row["name"] == name) for name in ("Headline", "Reserved"))
     ns = ("ns", "ns", 0)
-    return {"eval_ns": headline["ns"], "eval_allocs": headline["allocs"], "tables": {
+    return {"eval_ns": headline["ns"], "eval_reservations_ns": reserved["ns"],
+            "eval_allocs": max(headline["allocs"], reserved["allocs"]), "tables": {
         "signing": table("Signed impression ids, in-process", "CPU time of one id, median of 5.", [ns], rows("signing_bench", 0.01)),
         "evaluation": table("Evaluation, in-process", "CPU time of one, median of 5; decoding not included.",
                             [ns, ("allocs", "allocations", 2)], evaluations),

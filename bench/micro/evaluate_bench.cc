@@ -1,6 +1,7 @@
 // Workloads: what one check costs besides decoding, in-process; "allocs" are allocations of one.
 //
 //   headline      10 candidates x 2 rules (own campaign, user) on 30 entries of 10 campaigns
+//   reserved      the headline with 3 live reservations in the record and limits of one more
 //   advertisers   the same with campaign and advertiser rules, each candidate of its own advertiser
 //   calendar      the same with a calendar day in Europe/Berlin instead of a sliding window
 //   capped        the headline, every candidate capped
@@ -81,9 +82,15 @@ std::vector<rules::CandidateKey> candidates_of(std::size_t first, std::size_t co
 }
 
 void run(benchmark::State& state, RuleSetSpec spec, std::size_t candidates = 10,
-         std::size_t entries = 30) {
+         std::size_t entries = 30, std::size_t reservations = 0) {
   const auto rules = build(std::move(spec));
-  const ledger::Ledger ledger = ledger_of(entries, 0, 10);
+  ledger::Ledger ledger = ledger_of(entries, 0, 10);
+  for (std::size_t i = 0; i < reservations; ++i) {
+    ledger.merge({.event = {.time = instant_from_ms(kNowMs - 1),
+                            .campaign = ledger::id_hash(campaign_id(i)),
+                            .fingerprint = static_cast<std::uint32_t>(entries + i)},
+                  .expires = instant_from_ms(kNowMs + 24 * kHourMs)});
+  }
   const auto keys = candidates_of(0, candidates);
   std::vector<Verdict> verdicts(keys.size());
   rules::Evaluator evaluator;
@@ -104,6 +111,11 @@ void BM_Headline(benchmark::State& state) {
   run(state, with_user_rule(100, campaign_rules(10, 4)));
 }
 BENCHMARK(BM_Headline);
+
+void BM_Reserved(benchmark::State& state) {
+  run(state, with_user_rule(100, campaign_rules(10, 5)), 10, 30, 3);
+}
+BENCHMARK(BM_Reserved);
 
 void BM_UserCounted(benchmark::State& state) {
   run(state, with_user_rule(29, campaign_rules(10, 4), 4));

@@ -78,9 +78,17 @@ void History::gather_reserved(std::int64_t now_ms) {
 
 std::span<const Reserved> History::reserved(std::uint64_t target_key,
                                             EventType type) const noexcept {
+  // Few as they usually are, a search would cost more than a walk.
+  constexpr std::size_t kWalkMax = 16;
   const std::uint64_t key = reserved_key(target_key, type);
-  const auto [first, last] =
-      std::equal_range(reserved_.begin(), reserved_.end(), Reserved{.key = key}, by_key);
+  const auto end = reserved_.end();
+  auto first = reserved_.begin();
+  if (reserved_.size() > kWalkMax) {
+    first = std::lower_bound(first, end, Reserved{.key = key}, by_key);
+  }
+  while (first != end && first->key < key) ++first;
+  auto last = first;
+  while (last != end && last->key == key) ++last;
   return {first, last};
 }
 
