@@ -104,10 +104,12 @@ std::uint32_t cap_certain(Scratch& scratch, const Question& question, CheckResul
   std::uint32_t capped_count = 0;
   for (std::size_t i = 0; i < verdicts.size(); ++i) {
     if (is_invalid(question.candidates[i])) continue;
+    result.verdicts[i].needs_reserve = verdicts[i].needs_reserve;
     const auto capped = scratch.evaluator.capped_until(i);
     if (!capped) continue;
     Verdict& verdict = result.verdicts[i];
     verdict = {};
+    verdict.needs_reserve = verdicts[i].needs_reserve;
     verdict.allowed = false;
     verdict.reason = Reason::kCapped;
     verdict.rule_id = capped->rule->id;

@@ -70,6 +70,20 @@ TEST(WithoutHistory, NoCandidatesAreAnsweredWithoutARead) {
   EXPECT_EQ(world.store->get_count, 0U);
 }
 
+TEST(WithoutHistory, AHardRuleStillAsksForAReservation) {
+  ScriptedChecker world;
+  Rule hard = sliding_rule("h", "c1", 5);
+  hard.enforcement = Rule::Enforcement::kHard;
+  world.checker->set_rules(rule_set({hard, sliding_rule("s", "c2", 5)}));
+  world.store->answer_at_once = StoreCode::kUnavailable;
+  const Candidate candidates[] = {{"c1"}, {"c2"}};
+  const CheckResult result = world.checker->check("u", candidates);
+  EXPECT_EQ(result.reason, Reason::kUnavailable);
+  EXPECT_TRUE(result.verdicts.at(0).allowed);
+  EXPECT_TRUE(result.verdicts.at(0).needs_reserve);
+  EXPECT_FALSE(result.verdicts.at(1).needs_reserve);
+}
+
 TEST(WithoutHistory, ALimitOfZeroIsDecided) {
   ScriptedChecker world;
   Rule opted_out = sliding_rule("opted out", "c1", 0);
