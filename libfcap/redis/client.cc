@@ -285,6 +285,14 @@ std::uint64_t Client::connection_epoch(std::uint16_t slot) const noexcept {
   return impl_->epoch(slot);
 }
 
+std::optional<std::uint16_t> Client::node_at(std::string_view address) const {
+  return impl_->cluster() != nullptr ? impl_->cluster()->node_at(address) : std::nullopt;
+}
+
+std::uint64_t Client::node_epoch(std::uint16_t node) const noexcept {
+  return impl_->cluster() != nullptr ? impl_->cluster()->epoch_of_node(node) : 0;
+}
+
 std::vector<ClusterShard> Client::shards() const {
   return impl_->cluster() != nullptr ? impl_->cluster()->shards() : std::vector<ClusterShard>{};
 }

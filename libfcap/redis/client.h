@@ -60,6 +60,10 @@ class Request {
   /// with kUnavailable; a redirect to another node is such a refusal.
   std::optional<std::uint64_t> epoch;
 
+  /// If set, in a cluster, it goes to the node with this number (Client::node_at()), whatever its
+  /// slot. A redirect of its only command is a refusal.
+  std::optional<std::uint16_t> to_node;
+
   // The client's own, of a cluster: to which node it goes, whether after ASKING, and how often it
   // was redirected.
   std::uint16_t node = 0;
@@ -145,6 +149,11 @@ class Client {
   /// The shards of a cluster as the latest slot map has them; none with other topologies, and
   /// before the first map.
   [[nodiscard]] std::vector<ClusterShard> shards() const;
+  /// The number of the node at this address, "host:port", whether it has slots or not; nullopt:
+  /// this is no cluster, or no such address.
+  [[nodiscard]] std::optional<std::uint16_t> node_at(std::string_view address) const;
+  /// connection_epoch() of the connections to a node; 0: never connected.
+  [[nodiscard]] std::uint64_t node_epoch(std::uint16_t node) const noexcept;
   /// Whether every I/O thread has a ready connection to each node.
   [[nodiscard]] bool connected() const noexcept;
   /// Why the latest connection or attempt failed, for people; empty while that is connected().

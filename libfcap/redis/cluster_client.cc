@@ -55,7 +55,7 @@ void ClusterClient::close_descriptors() noexcept {
 }
 
 void ClusterClient::submit(IoThread& thread, Request& request) noexcept {
-  const NodeIndex node = state_.slots.node_of(request.slot);
+  const NodeIndex node = request.to_node ? *request.to_node : state_.slots.node_of(request.slot);
   if (node == SlotMap::kNone) {
     state_.refresh_soon();
     return request.on_done(TransportCode::kUnavailable);
@@ -96,6 +96,15 @@ bool ClusterClient::read(std::string_view key, std::chrono::steady_clock::time_p
 std::uint64_t ClusterClient::epoch(std::uint16_t slot) const noexcept {
   const NodeIndex node = state_.slots.node_of(slot);
   return node == SlotMap::kNone ? 0 : state_.node(node).epoch.load(std::memory_order_acquire);
+}
+
+std::optional<NodeIndex> ClusterClient::node_at(std::string_view address) {
+  const auto parsed = parse_address(address);
+  return parsed.ok() ? state_.nodes.index_of(parsed.value()) : std::nullopt;
+}
+
+std::uint64_t ClusterClient::epoch_of_node(NodeIndex node) const noexcept {
+  return state_.node(node).epoch.load(std::memory_order_acquire);
 }
 
 bool ClusterClient::is_ready(NodeIndex node) const noexcept {

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -48,6 +49,9 @@ class ClusterClient {
     return state_.slots.node_of(slot) * threads_.size() + slot % threads_.size();
   }
   [[nodiscard]] std::uint64_t epoch(std::uint16_t slot) const noexcept;
+  /// As Client::node_at() and Client::node_epoch().
+  [[nodiscard]] std::optional<NodeIndex> node_at(std::string_view address);
+  [[nodiscard]] std::uint64_t epoch_of_node(NodeIndex node) const noexcept;
   /// Whether each thread is connected to each master of the latest map.
   [[nodiscard]] bool connected() const noexcept;
   [[nodiscard]] std::vector<ClusterShard> shards();

@@ -63,7 +63,7 @@ void ClusterLinks::redirect(const Address& answered, Request* request, std::stri
     shared_.note_error(answered.text +
                        ": a request was redirected too often: " + std::string(error));
   }
-  if (request->epoch || request->hops == kHopsMax) {
+  if (request->epoch || request->to_node || request->hops == kHopsMax) {
     return request->on_done(TransportCode::kUnavailable);
   }
   ++request->hops;

@@ -156,6 +156,7 @@ Status Daemon::make_updater() {
   UpdaterParts parts;
   parts.store = redis_.store.get();
   parts.epoch = [client = redis_.client] { return client->connection_epoch(); };
+  if (redis_.client->is_cluster()) parts.cluster = redis_.client;
   parts.decoder = decoder_.get();
   parts.dead_letters = dead_letters_.get();
   parts.hook = compactor_.get();

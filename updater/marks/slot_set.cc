@@ -17,6 +17,19 @@ bool read_slot(std::string_view text, int& slot) noexcept {
 
 }  // namespace
 
+SlotSet SlotSet::of(const std::bitset<kSlots>& slots) {
+  SlotSet set;
+  for (int slot = 0; slot < kSlots; ++slot) {
+    if (!slots.test(static_cast<std::size_t>(slot))) continue;
+    if (!set.ranges_.empty() && set.ranges_.back().last == slot - 1) {
+      set.ranges_.back().last = slot;
+    } else {
+      set.ranges_.push_back({slot, slot});
+    }
+  }
+  return set;
+}
+
 std::size_t SlotSet::size() const noexcept {
   std::size_t count = 0;
   for (const Range& range : ranges_)

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <bitset>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -18,6 +19,7 @@ class SlotSet {
   /// The slots from `first` to `last`, both included.
   SlotSet(int first, int last) : ranges_{{first, last}} {}
   [[nodiscard]] static SlotSet all() { return {0, kSlots - 1}; }
+  [[nodiscard]] static SlotSet of(const std::bitset<kSlots>& slots);
 
   [[nodiscard]] bool empty() const noexcept { return ranges_.empty(); }
   [[nodiscard]] std::size_t size() const noexcept;

@@ -13,6 +13,7 @@ void Batch::complete(std::size_t index, const StoreOutcome& outcome) noexcept {
   slot.done = outcome.code == StoreCode::kOk && outcome.length_bytes > 0;
   slot.appended = !slot.done && outcome.length_bytes > 0;
   slot.length_bytes = outcome.length_bytes;
+  slot.epoch = outcome.connection_epoch;
   slot.refusal = slot.code == StoreCode::kServerError ? refusal_in(outcome.text) : Refusal::kNone;
   if (!slot.done && !outcome.text.empty()) {
     const std::lock_guard lock(failure_mutex_);
@@ -42,6 +43,7 @@ void Batch::give_up_refused(bool one_key_only) {
     const bool of_type = slot.refusal == Refusal::kOfType;
     if (!of_type && !one_key_only) continue;
     slot.done = true;
+    slot.refused = true;
     slot.length_bytes = 0;
     refused_.push_back({i, of_type ? refusal_of_type_ : refusal_of_account_});
   }

@@ -43,6 +43,10 @@ class Batch final : private StoreListCompletion {
     kafka::TopicPartition partition;
     std::uint64_t generation;
     OffsetTracker::Ticket ticket;
+    // In a cluster: its offsets, and ShardMarks::stamp() before anything of it was sent.
+    std::int64_t first = 0;
+    std::int64_t end = 0;
+    std::uint64_t stamp = 0;
   };
 
   /// An erasure, and the message that requested it.
@@ -111,6 +115,24 @@ class Batch final : private StoreListCompletion {
   /// `one_key_only`: the server accepts other keys, so a refusal that could be due to the account
   /// is due to the key.
   void give_up_refused(bool one_key_only);
+  /// After a round: gives up undone writes of users whose slot `is_away`; how many.
+  template <typename Away>
+  std::size_t give_up_away(Away&& is_away) {
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < writes.size(); ++i) {
+      WriteSlot& slot = slots_[i];
+      if (slot.done || !is_away(writes.key(i))) continue;
+      slot.done = true;
+      slot.length_bytes = 0;
+      slot.epoch = 0;
+      ++count;
+    }
+    return count;
+  }
+  /// Whether write `i` was given up because the server will never accept it.
+  [[nodiscard]] bool is_refused(std::size_t i) const noexcept { return slots_[i].refused; }
+  /// StoreOutcome::connection_epoch of write `i`, once it is done; 0: it was given up.
+  [[nodiscard]] std::uint64_t epoch_of(std::size_t i) const noexcept { return slots_[i].epoch; }
   /// Whether the last round had a refusal that may be due to a single key.
   [[nodiscard]] bool has_refusals() const noexcept {
     return !refusal_of_type_.empty() || !refusal_of_account_.empty();
@@ -156,9 +178,11 @@ class Batch final : private StoreListCompletion {
   struct WriteSlot {
     std::size_t length_bytes = 0;
     std::size_t expected_bytes = 0;  // 0: nothing was known of the record
+    std::uint64_t epoch = 0;         // StoreOutcome::connection_epoch
     StoreCode code = StoreCode::kUnavailable;
     bool appended = false;  // only the expiry is not known to be set
     bool done = false;
+    bool refused = false;
     Refusal refusal = Refusal::kNone;
     [[nodiscard]] bool as_expected() const noexcept {
       return expected_bytes != 0 && length_bytes == expected_bytes;

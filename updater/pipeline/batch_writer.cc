@@ -102,11 +102,14 @@ void BatchWriter::pump(Clock::time_point now, std::vector<Batch*>& done) {
     check_known(*batch);
     batch->close_round();
     give_up_refused(*batch);
+    const bool some_away = away_ && batch->undone() > 0 && batch->give_up_away(away_) > 0;
+    if (some_away) batch->close_round();
     if (batch->undone() > 0) {
       schedule_retry(*batch, now);
       continue;
     }
-    if (batch->attempts == 1) window_.came_back(batch->submitted_at, now);
+    // How long it took says nothing about the shards that are well.
+    if (batch->attempts == 1 && !some_away) window_.came_back(batch->submitted_at, now);
     land(*batch);
     count_done(*batch);
     done.push_back(batch);

@@ -98,6 +98,9 @@ class BatchWriter final : public RoundListener {
   /// Says which batches no longer count (after a rewind or a rebalance): they are not retried,
   /// since their messages are read again.
   void set_passed(std::function<bool(const Batch&)> passed) { passed_ = std::move(passed); }
+  /// In a cluster: says whether the shard of a key is away. Writes that fail there are given up
+  /// (Batch::epoch_of()), so that the others of their batch are done.
+  void set_away(std::function<bool(std::string_view key)> away) { away_ = std::move(away); }
   [[nodiscard]] std::size_t batches_in_flight() const noexcept { return in_flight_; }
   /// Whether some batch is being retried.
   [[nodiscard]] bool failing() const noexcept { return retrying_ > 0; }
@@ -141,6 +144,7 @@ class BatchWriter final : public RoundListener {
   std::size_t gap_writes_in_flight_ = 0;
   FlightWindow window_;
   std::function<bool(const Batch&)> passed_;
+  std::function<bool(std::string_view key)> away_;
   std::size_t retrying_ = 0;  // in flight and failed at least once
   std::string trouble_;
   bool some_succeeded_ = false;                       // some append, on this connection

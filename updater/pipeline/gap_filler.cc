@@ -8,6 +8,8 @@
 #include <fmt/format.h>
 
 #include "ledger/encode.h"
+#include "ledger/user_key.h"
+#include "redis/client.h"
 #include "updater/pipeline/message_view.h"
 #include "updater/pipeline/presence.h"
 
@@ -46,6 +48,7 @@ class GapFiller::Lookup {
   std::vector<Batch::Erasure> erasures;
   std::size_t seen = 0;
   std::size_t messages = 0;
+  std::string event_key;  // scratch
 
  private:
   struct Record final : StoreCompletion {
@@ -79,7 +82,9 @@ bool GapFiller::current(const Batch& batch) const {
 
 void GapFiller::written(const Batch& batch) {
   const auto segment = segments_.find(batch.gap_ticket);
-  if (segment != segments_.end()) --segment->second.chunks;
+  if (segment == segments_.end()) return;
+  parts_.partitions->count_segment(segment->second.what, batch);
+  --segment->second.chunks;
 }
 
 void GapFiller::await_letter(const Batch& batch, std::int64_t offset) {
@@ -214,6 +219,7 @@ bool GapFiller::judge_message(Segment& segment, const GapLog::Message& message,
     switch (fate) {
       case Intake::Fate::kWrite:
         note_newest(segment, intake.event().time);
+        if (!is_in(segment, intake.event(), lookup)) break;
         take_event(intake.event(), {segment.what.partition, message.what.offset}, lookup);
         break;
       case Intake::Fate::kTooOld:
@@ -234,6 +240,13 @@ bool GapFiller::judge_message(Segment& segment, const GapLog::Message& message,
     if (!intake.more()) return true;
     fate = intake.classify_next(clocks);
   }
+}
+
+// In a cluster, only the events of some users are missing.
+bool GapFiller::is_in(const Segment& segment, const events::Event& event, Lookup& lookup) const {
+  if (!parts_.partitions->by_slot()) return true;
+  ledger::user_key(options_.records.key_prefix, event.user_id, lookup.event_key);
+  return segment.what.slots.contains(redis::slot_of(lookup.event_key));
 }
 
 void GapFiller::note_newest(Segment& segment, Instant at) {

@@ -108,6 +108,8 @@ class GapFiller {
   bool judge(Segment& segment, const GapLog::Chunk& chunk, Lookup& lookup);
   bool judge_message(Segment& segment, const GapLog::Message& message, const IntakeClocks& clocks,
                      Lookup& lookup);
+  [[nodiscard]] bool is_in(const Segment& segment, const events::Event& event,
+                           Lookup& lookup) const;
   static void note_newest(Segment& segment, Instant at);
   static void take_event(const events::Event& event, const Batch::Position& at, Lookup& lookup);
   void submit(Lookup& lookup);

@@ -129,6 +129,7 @@ void PartitionSet::look_if_due(TopicPartition id, Partition& p, Clock::time_poin
 void PartitionSet::take_looks(Clock::time_point now) {
   if (looks_ == nullptr) return;
   while (const auto answer = looks_->take()) {
+    if (take_other_look(*answer)) continue;
     Partition* p = find(answer->partition);
     if (p == nullptr) continue;
     if (p->mark_look && p->mark_look->ticket == answer->ticket) {

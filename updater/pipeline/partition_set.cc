@@ -420,7 +420,12 @@ void PartitionSet::close_range(TopicPartition id, Partition& p) {
   p.open = false;
   const Delivered& last = p.open_last;
   p.log.delivered({last.offset, last.timestamp_ms, hash_message(last.key, last.payload)});
-  sealed_.push_back({id, p.generation, p.tracker.begin(p.open_first, p.open_end)});
+  sealed_.push_back({.partition = id,
+                     .generation = p.generation,
+                     .ticket = p.tracker.begin(p.open_first, p.open_end),
+                     .first = p.open_first,
+                     .end = p.open_end,
+                     .stamp = send_stamp(id)});
 }
 
 void PartitionSet::seal(std::vector<Batch::Range>& ranges) {
@@ -433,6 +438,10 @@ void PartitionSet::complete(const Batch::Range& range) {
   Partition* p = find(range.partition);
   if (p == nullptr || p->generation != range.generation) return;
   p->tracker.complete(range.ticket);
+}
+
+void PartitionSet::complete_batch(const Batch& batch) {
+  for (const Batch::Range& range : batch.ranges) complete(range);
 }
 
 void PartitionSet::collect_commits(std::vector<PartitionOffset>& out) {

@@ -85,6 +85,11 @@ struct GapSegment {
   std::uint64_t epoch = 0;
   std::int64_t from = 0;
   std::int64_t to = 0;
+  // In a cluster: for the users of which slots, ShardMarks::stamp() when it was begun, and where it
+  // has failed.
+  SlotSet slots = {};
+  std::uint64_t stamp = 0;
+  SlotSet failed = {};
 };
 
 /// The assigned partitions: where reading is, up to where everything is done, which mark Redis
@@ -111,7 +116,7 @@ class PartitionSet {
   PartitionSet(Store& store, Epoch epoch, OffsetSource& source, MarkOptions options,
                Metrics& metrics, LogCallback log);
   /// Waits for pending operations on marks (at most until their deadline).
-  ~PartitionSet();
+  virtual ~PartitionSet();
   PartitionSet(const PartitionSet&) = delete;
   PartitionSet& operator=(const PartitionSet&) = delete;
 
@@ -123,15 +128,15 @@ class PartitionSet {
   /// Takes partitions over and says where each begins. Reads their marks, queries Kafka, and waits
   /// for both up to the marks' deadline; a partition that cannot be judged by then gets kNone, and
   /// tick() continues. No partition is read before tick() has confirmed its mark.
-  void assign(std::vector<PartitionOffset>& partitions);
+  virtual void assign(std::vector<PartitionOffset>& partitions);
   /// Gives partitions up; their metrics go with them.
-  void revoke(std::span<const PartitionOffset> partitions);
+  virtual void revoke(std::span<const PartitionOffset> partitions);
 
   /// Does what is due: reads and writes marks, notices lost connections, decides rewinds.
-  void tick(Clock::time_point now, Instant wall_now);
+  virtual void tick(Clock::time_point now, Instant wall_now);
 
   /// Some mark is being compared or confirmed: nothing should be read now.
-  [[nodiscard]] bool checking() const noexcept;
+  [[nodiscard]] virtual bool checking() const noexcept;
   /// Fills in the partitions that the consumer must be moved to before it is polled again.
   void to_place(std::vector<PartitionOffset>& out) const;
   void placed(TopicPartition partition);
@@ -162,6 +167,8 @@ class PartitionSet {
   /// The messages taken since the last call, as ranges of a batch.
   void seal(std::vector<Batch::Range>& ranges);
   void complete(const Batch::Range& range);
+  /// A batch has been written: its ranges are complete.
+  virtual void complete_batch(const Batch& batch);
 
   /// Offsets to commit that differ from those collected before.
   void collect_commits(std::vector<PartitionOffset>& out);
@@ -169,38 +176,44 @@ class PartitionSet {
   void forget_commits();
 
   /// Some mark could not be read or written and is being retried.
-  [[nodiscard]] bool failing() const noexcept;
+  [[nodiscard]] virtual bool failing() const noexcept;
   /// The last failure while failing(), with the server's words.
-  [[nodiscard]] const std::string& trouble() const noexcept { return trouble_; }
+  [[nodiscard]] virtual const std::string& trouble() const noexcept { return trouble_; }
   /// Whether every mark that can be written has been.
-  [[nodiscard]] bool marks_settled() const noexcept;
+  [[nodiscard]] virtual bool marks_settled() const noexcept;
   /// Writes marks at once, not by their interval, until the next tick.
   void hurry() noexcept { hurry_ = true; }
 
   /// Redis may have dropped records that still count without a trace in any mark: everything since
   /// the start of the retention is read again.
-  void doubt_all();
+  virtual void doubt_all();
 
   /// The newest segment of each partition that has a gap and is being read.
-  void list_segments(std::vector<GapSegment>& out) const;
+  virtual void list_segments(std::vector<GapSegment>& out) const;
   /// Whether it is worth continuing with a segment.
-  [[nodiscard]] bool filling(const GapSegment& segment) const;
+  [[nodiscard]] virtual bool filling(const GapSegment& segment) const;
+  /// Some of its events have been written.
+  virtual void count_segment(GapSegment& segment, const Batch& batch);
   /// Everything in it has been acknowledged, dead letters included. False: it does not count,
   /// because Redis may have lost some of it, and will be handed out again if it is still missing.
-  bool segment_done(const GapSegment& segment);
+  virtual bool segment_done(const GapSegment& segment);
   /// The generation that dead letters of a partition's gap carry.
   [[nodiscard]] std::uint64_t generation(TopicPartition partition) const;
   /// Where gaps end, for the partitions whose gaps are known.
-  void list_gap_ends(std::vector<GapEnd>& out) const;
+  virtual void list_gap_ends(std::vector<GapEnd>& out) const;
   /// How many offsets are in gaps.
-  [[nodiscard]] std::int64_t offsets_missing() const noexcept;
+  [[nodiscard]] virtual std::int64_t offsets_missing() const noexcept;
+  /// Whether marks, and so segments, are about users of some slots only.
+  [[nodiscard]] virtual bool by_slot() const noexcept { return false; }
+  /// Whether writes of this slot that fail are given up.
+  [[nodiscard]] virtual bool gives_up(std::uint16_t slot) const;
 
   [[nodiscard]] std::size_t size() const noexcept { return partitions_.size(); }
   void list(std::vector<PartitionOffset>& out) const;
   /// Everything below it is done; nullopt: unknown or not assigned.
   [[nodiscard]] std::optional<std::int64_t> low_water(TopicPartition partition) const;
 
- private:
+ protected:
   enum class Phase : std::uint8_t { kChecking, kAsking, kConfirming, kPlacing, kReading };
   /// Whether Kafka was queried where to begin. This happens at the end of tick(), so that all
   /// partitions are queried together.
@@ -296,6 +309,10 @@ class PartitionSet {
   void place(Partition& p, std::int64_t offset);
   static void move_again(Partition& p);
   void close_range(TopicPartition id, Partition& p);
+  /// What a range of the partition that is about to be sent is stamped with.
+  [[nodiscard]] virtual std::uint64_t send_stamp(TopicPartition id) const;
+  /// An answer of the LogLooks that may be to a question of a derived class.
+  virtual bool take_other_look(const LogLooks::Answer& answer);
   void await_answers(std::span<const PartitionOffset> partitions);
   void await_looks(std::span<const PartitionOffset> partitions);
   Partition* find(TopicPartition id);

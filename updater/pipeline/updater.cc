@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "updater/pipeline/cluster_partition_set.h"
 #include "updater/pipeline/message_view.h"
 
 namespace fcap::updater {
@@ -48,7 +49,7 @@ Updater::Updater(UpdaterOptions options, UpdaterParts parts, Metrics& metrics)
       metrics_(&metrics),
       intake_(*parts_.decoder, options_.intake),
       coalescer_({options_.key_prefix, options_.intake.retention}),
-      partitions_(*parts_.store, parts_.epoch, *this, mark_options(options_), metrics, parts_.log),
+      partitions_(make_partitions(mark_options(options_))),
       writer_(*parts_.store, parts_.hook, options_.write, metrics, parts_.log, parts_.epoch),
       letters_(parts_.dead_letters, options_.dead_letters, metrics, parts_.log),
       rejections_(options_.rejections, parts_.log),
@@ -56,9 +57,23 @@ Updater::Updater(UpdaterOptions options, UpdaterParts parts, Metrics& metrics)
   writer_.set_passed([this](const Batch& batch) {
     if (batch.gap_ticket != 0) return !filler_ || !filler_->current(batch);
     return std::none_of(batch.ranges.begin(), batch.ranges.end(), [this](const auto& range) {
-      return partitions_.current(range.partition, range.generation);
+      return partitions_->current(range.partition, range.generation);
     });
   });
+  if (partitions_->by_slot()) {
+    writer_.set_away(
+        [this](std::string_view key) { return partitions_->gives_up(redis::slot_of(key)); });
+  }
+}
+
+std::unique_ptr<PartitionSet> Updater::make_partitions(MarkOptions marks) {
+  OffsetSource& source = *this;
+  if (parts_.cluster) {
+    return std::make_unique<ClusterPartitionSet>(*parts_.store, parts_.cluster, parts_.epoch,
+                                                 source, std::move(marks), *metrics_, parts_.log);
+  }
+  return std::make_unique<PartitionSet>(*parts_.store, parts_.epoch, source, std::move(marks),
+                                        *metrics_, parts_.log);
 }
 
 Updater::~Updater() = default;
@@ -76,7 +91,7 @@ Result<std::unique_ptr<Updater>> Updater::create(UpdaterOptions options, Updater
                                    .group_id = self->options_.consumer.group_id});
   if (!prober.ok()) return prober.status();
   self->prober_ = std::move(prober).value();
-  self->partitions_.set_log_looks(self->prober_.get());
+  self->partitions_->set_log_looks(self->prober_.get());
   if (Status status = self->start_filling(); !status.ok()) return status;
   return self;
 }
@@ -91,7 +106,7 @@ Status Updater::run(const std::stop_token& stop) {
   while (!stop.stop_requested() && !consumer_->fatal()) run_once();
   messages_.clear();
   const std::optional<std::string> fatal = consumer_->fatal();
-  partitions_.set_log_looks(nullptr);
+  partitions_->set_log_looks(nullptr);
   prober_.reset();
   gap_reader_.reset();
   // Drains, marks and commits in on_revoking().
@@ -111,7 +126,7 @@ void Updater::run_once() {
     tell_watch();
   }
   const bool held_up =
-      writer_.full() || writer_.failing() || letters_.full() || partitions_.checking();
+      writer_.full() || writer_.failing() || letters_.full() || partitions_->checking();
   fill_gaps(now, !held_up);
   if (held_up) {
     wait_or_pause(now);
@@ -122,11 +137,11 @@ void Updater::run_once() {
 }
 
 void Updater::tell_watch() {
-  partitions_.list(offsets_);
+  partitions_->list(offsets_);
   std::vector<PartitionDone> done;
   done.reserve(offsets_.size());
   for (const PartitionOffset& at : offsets_) {
-    done.push_back({at.partition, partitions_.low_water(at.partition)});
+    done.push_back({at.partition, partitions_->low_water(at.partition)});
   }
   for (TopicWatch* watch : parts_.watches) watch->set_done(done, joined_);
 }
@@ -138,17 +153,17 @@ void Updater::settle(Clock::time_point now) {
   settle_letters(now);
   if (troubles_ != consumer_->troubles()) {
     troubles_ = consumer_->troubles();
-    partitions_.suspect_logs();
+    partitions_->suspect_logs();
   }
   const std::uint64_t losses = metrics_->mark_losses.value();
   // Redis judges expiries by its clock.
-  partitions_.tick(now, base::wall_now() + redis_ahead_);
+  partitions_->tick(now, base::wall_now() + redis_ahead_);
   if (metrics_->mark_losses.value() != losses) writer_.forget_known();
 }
 
 void Updater::settle_batch(Batch& batch) {
   for (const Batch::Refused& refused : batch.refused()) send_refused(batch, refused);
-  for (const Batch::Range& range : batch.ranges) partitions_.complete(range);
+  partitions_->complete_batch(batch);
   if (batch.gap_ticket == 0) {
     const Clock::time_point now = Clock::now();
     if (now - batch.submitted_at > kLiveLate) pace_.late(now);
@@ -165,15 +180,15 @@ void Updater::send_refused(const Batch& batch, const Batch::Refused& refused) {
   std::uint64_t generation = 0;
   if (in_gap) {
     if (!filler_ || !filler_->current(batch)) return;
-    generation = partitions_.generation(at.partition);
+    generation = partitions_->generation(at.partition);
     filler_->await_letter(batch, at.offset);
   } else {
     const auto range =
         std::find_if(batch.ranges.begin(), batch.ranges.end(),
                      [&at](const Batch::Range& held) { return held.partition == at.partition; });
     if (range == batch.ranges.end()) return;
-    if (!partitions_.current(at.partition, range->generation)) return;
-    generation = partitions_.open_letter(at.partition, at.offset);
+    if (!partitions_->current(at.partition, range->generation)) return;
+    generation = partitions_->open_letter(at.partition, at.offset);
   }
   DeadLetter letter;
   letter.key = batch.writes.key(refused.write);
@@ -191,11 +206,11 @@ void Updater::settle_letters(Clock::time_point now) {
   letters_.pump(
       now,
       [this](TopicPartition partition, std::uint64_t generation) {
-        return partitions_.current(partition, generation);
+        return partitions_->current(partition, generation);
       },
       arrived_);
   for (const DeadLetterBox::Place& at : arrived_) {
-    partitions_.close_letter(at.partition, at.generation, at.offset);
+    partitions_->close_letter(at.partition, at.generation, at.offset);
     if (filler_) filler_->letter_arrived(at.partition, at.offset);
   }
 }
@@ -228,10 +243,10 @@ void Updater::read_batch() {
     take_messages();
     for (const auto& [partition, end] : consumer_->ends_reached()) {
       // Not if a message before the end has not been taken.
-      if (!undecoded_.contains(partition)) partitions_.reached_end(partition, end);
+      if (!undecoded_.contains(partition)) partitions_->reached_end(partition, end);
     }
   } else {
-    partitions_.seek_all_again();
+    partitions_->seek_all_again();
   }
   messages_.clear();
 }
@@ -267,7 +282,7 @@ void Updater::take_messages() {
   metrics_->messages.add(batch.messages);
   metrics_->message_bytes.add(bytes);
   coalescer_.finish(batch.writes);
-  partitions_.seal(batch.ranges);
+  partitions_->seal(batch.ranges);
   writer_.submit(batch);
 }
 
@@ -279,7 +294,7 @@ bool Updater::take_message(TopicPartition partition, const rd_kafka_message_t& m
     let_wait(partition);
     return false;
   }
-  if (!partitions_.take(partition, delivered_from(message))) return false;
+  if (!partitions_->take(partition, delivered_from(message))) return false;
   ++batch.messages;
   while (true) {
     switch (fate) {
@@ -298,7 +313,7 @@ bool Updater::take_message(TopicPartition partition, const rd_kafka_message_t& m
       case Intake::Fate::kReject:
         rejections_.rejected({partition, message.offset}, intake_.rejected(), Clock::now());
         reject(partition, message, intake_.rejected(),
-               partitions_.open_letter(partition, message.offset));
+               partitions_->open_letter(partition, message.offset));
         break;
       case Intake::Fate::kNotYet:
         break;  // only of a message as a whole
@@ -344,8 +359,8 @@ void Updater::reject(TopicPartition partition, const rd_kafka_message_t& message
 void Updater::commit_if_due(Clock::time_point now) {
   if (now < commit_due_) return;
   commit_due_ = now + options_.commit_interval;
-  if (consumer_->take_commit_failure()) partitions_.forget_commits();
-  partitions_.collect_commits(offsets_);
+  if (consumer_->take_commit_failure()) partitions_->forget_commits();
+  partitions_->collect_commits(offsets_);
   consumer_->commit_async(offsets_);
 }
 
@@ -361,8 +376,8 @@ void Updater::drain(Clock::time_point until) {
   }
   // Bounded: marks that cannot be written now only make the next reader start earlier.
   const Clock::time_point marks_until = std::min(until, Clock::now() + kLastMarks);
-  while (!partitions_.marks_settled() && Clock::now() < marks_until) {
-    partitions_.hurry();
+  while (!partitions_->marks_settled() && Clock::now() < marks_until) {
+    partitions_->hurry();
     settle(Clock::now());
     std::this_thread::sleep_for(milliseconds{1});
   }
@@ -371,7 +386,7 @@ void Updater::drain(Clock::time_point until) {
 void Updater::on_assigning(std::vector<PartitionOffset>& partitions) {
   joined_ = true;
   writer_.forget_known();
-  partitions_.assign(partitions);
+  partitions_->assign(partitions);
   // resume_reading() places them.
   if (paused_) {
     for (PartitionOffset& at : partitions) at.offset = PartitionOffset::kNone;
@@ -383,8 +398,8 @@ void Updater::on_revoking(std::span<const PartitionOffset> partitions, bool lost
   if (!lost && !partitions.empty()) {
     drain(Clock::now() + options_.drain_timeout);
     // All of them: with the eager protocol these are all there are.
-    partitions_.forget_commits();
-    partitions_.collect_commits(offsets_);
+    partitions_->forget_commits();
+    partitions_->collect_commits(offsets_);
     const Status status = consumer_->commit_sync(offsets_);
     if (!status.ok() && parts_.log) parts_.log(LogLevel::kWarning, status.text());
   }
@@ -392,8 +407,8 @@ void Updater::on_revoking(std::span<const PartitionOffset> partitions, bool lost
     undecoded_.erase(at.partition);
     held_.erase(at.partition);
   }
-  partitions_.revoke(partitions);
-  joined_ = partitions_.size() > 0;
+  partitions_->revoke(partitions);
+  joined_ = partitions_->size() > 0;
   tell_watch();
 }
 

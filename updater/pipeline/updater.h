@@ -19,6 +19,7 @@
 
 #include "events/event_decoder.h"
 #include "kafka/consumer.h"
+#include "redis/client.h"
 #include "updater/compaction/compaction_hook.h"
 #include "updater/marks/log_prober.h"
 #include "updater/metrics/metrics.h"
@@ -65,6 +66,8 @@ struct UpdaterParts {
   Store* store = nullptr;
   /// redis::Client::connection_epoch, or a constant where there are no connections.
   PartitionSet::Epoch epoch;
+  /// The store's client where it is of a Redis Cluster; otherwise null.
+  std::shared_ptr<redis::Client> cluster;
   events::EventDecoder* decoder = nullptr;
   DeadLetterSink* dead_letters = nullptr;  ///< null: rejected messages are only counted
   CompactionHook* hook = nullptr;          ///< may be null
@@ -111,6 +114,7 @@ class Updater final : private kafka::AssignmentListener, private OffsetSource {
   void ask(std::span<const TopicPartition> partitions) override;
   std::optional<Result<LogBounds>> answer(TopicPartition partition) override;
 
+  std::unique_ptr<PartitionSet> make_partitions(MarkOptions marks);
   void run_once();
   void tell_watch();
   /// The order in it matters. Batches and letters come before the partitions' tick(), so that what
@@ -164,7 +168,7 @@ class Updater final : private kafka::AssignmentListener, private OffsetSource {
   std::unique_ptr<GapReader> gap_reader_;
   Intake intake_;
   Coalescer coalescer_;
-  PartitionSet partitions_;
+  std::unique_ptr<PartitionSet> partitions_;
   BatchWriter writer_;
   GapTimes gap_times_;
   FillPace pace_;

@@ -9,15 +9,16 @@
 namespace fcap::updater {
 
 Status Updater::start_filling() {
-  // Without it no gap is ever opened, and gaps that others have opened are read in line.
-  if (!options_.mark.gap_min) return {};
+  // Without it no gap is ever opened, and gaps that others have opened are read in line. In a
+  // cluster nothing is read in line.
+  if (!options_.mark.gap_min && !partitions_->by_slot()) return {};
   auto reader = GapReader::create({.connection = options_.consumer.connection,
                                    .topics = options_.consumer.topics,
                                    .group_id = options_.consumer.group_id});
   if (!reader.ok()) return reader.status();
   gap_reader_ = std::move(reader).value();
   GapFillerParts parts;
-  parts.partitions = &partitions_;
+  parts.partitions = partitions_.get();
   parts.writer = &writer_;
   parts.store = parts_.store;
   parts.log = gap_reader_.get();
@@ -28,7 +29,7 @@ Status Updater::start_filling() {
   };
   parts.reject = [this](TopicPartition partition, const GapLog::Message& message,
                         const events::Rejected& why) {
-    reject(partition, *message.whole, why, partitions_.generation(partition));
+    reject(partition, *message.whole, why, partitions_->generation(partition));
     return true;
   };
   parts.report = parts_.log;
@@ -47,7 +48,7 @@ Status Updater::start_filling() {
 OpenGaps Updater::open_gaps() {
   if (!clock_known_) compare_clocks();
   std::vector<GapEnd> ends;
-  partitions_.list_gap_ends(ends);
+  partitions_->list_gap_ends(ends);
   constexpr std::chrono::milliseconds kBehind{1};
   gap_times_.look(ends, clocks().local_now + options_.intake.future_allowed + kBehind);
   return {options_.consumer.group_id, options_.consumer.topics, gap_times_.missing_before()};

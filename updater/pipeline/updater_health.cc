@@ -21,7 +21,7 @@ void Updater::report_health(Clock::time_point now) {
   const auto tell = [this](Trouble kind, bool failing, std::string_view what) {
     parts_.health->set_trouble(kind, failing ? what : std::string_view{});
   };
-  tell(Trouble::kMarks, partitions_.failing(), partitions_.trouble());
+  tell(Trouble::kMarks, partitions_->failing(), partitions_->trouble());
   tell(Trouble::kWrites, writer_.failing(),
        writer_.failing() ? "Redis does not accept events: " + writer_.trouble() : std::string());
   tell(Trouble::kDeadLetters, letters_.failing(), letters_.trouble());
@@ -62,12 +62,12 @@ void Updater::compare_clocks() {
     }
     metrics_->mark_losses.add();
     writer_.forget_known();
-    partitions_.doubt_all();
+    partitions_->doubt_all();
   }
 }
 
 void Updater::report_partitions(Clock::time_point now) {
-  partitions_.list(offsets_);
+  partitions_->list(offsets_);
   std::size_t unreadable = 0;
   std::string lines;
   for (std::size_t i = 0; i < parts_.watches.size(); ++i) {

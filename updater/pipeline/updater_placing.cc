@@ -26,14 +26,14 @@ void Updater::hold_waiting() {
   offsets_.clear();
   for (const TopicPartition partition : waiting) {
     if (held_.contains(partition)) continue;
-    partitions_.hold(partition, true);
+    partitions_->hold(partition, true);
     offsets_.push_back({partition, PartitionOffset::kNone});
   }
   consumer_->pause(offsets_);
   offsets_.clear();
   for (const TopicPartition partition : held_) {
     if (waiting.contains(partition)) continue;
-    partitions_.hold(partition, false);
+    partitions_->hold(partition, false);
     if (!paused_) offsets_.push_back({partition, PartitionOffset::kNone});
   }
   consumer_->resume(offsets_);
@@ -50,7 +50,7 @@ void Updater::wait_or_pause(Clock::time_point now) {
   if (!paused_) {
     paused_ = true;
     metrics_->pauses.add();
-    partitions_.list(offsets_);
+    partitions_->list(offsets_);
     metrics_->paused_partitions.set(static_cast<std::int64_t>(offsets_.size()));
     consumer_->pause(offsets_);
   }
@@ -63,10 +63,10 @@ void Updater::wait_or_pause(Clock::time_point now) {
 void Updater::resume_reading(Clock::time_point now) {
   held_since_ = {};
   if (paused_) {
-    partitions_.list(offsets_);
-    std::erase_if(offsets_, [this](const auto& at) { return partitions_.held(at.partition); });
+    partitions_->list(offsets_);
+    std::erase_if(offsets_, [this](const auto& at) { return partitions_->held(at.partition); });
     consumer_->resume(offsets_);
-    partitions_.seek_all_again();
+    partitions_->seek_all_again();
     paused_ = false;
     metrics_->paused_partitions.set(0);
   }
@@ -76,7 +76,7 @@ void Updater::resume_reading(Clock::time_point now) {
 // Partitions that cannot be placed now are retried, while the others are read and Kafka's
 // callbacks are served: a callback may take the partition away.
 void Updater::place_partitions(Clock::time_point now) {
-  partitions_.to_place(offsets_);
+  partitions_->to_place(offsets_);
   if (offsets_.empty() || now < place_due_) return;
   failed_.clear();
   const bool seekable = std::ranges::all_of(
@@ -87,7 +87,8 @@ void Updater::place_partitions(Clock::time_point now) {
     place_from_scratch();
   }
   for (const PartitionOffset& at : offsets_) {
-    if (std::ranges::find(failed_, at.partition) == failed_.end()) partitions_.placed(at.partition);
+    if (std::ranges::find(failed_, at.partition) == failed_.end())
+      partitions_->placed(at.partition);
   }
   place_due_ = failed_.empty() ? Clock::time_point{} : now + kPlaceAgain;
 }
@@ -96,8 +97,8 @@ void Updater::place_partitions(Clock::time_point now) {
 void Updater::place_from_scratch() {
   assign_again_ = false;
   // All of them: a partition that is not assigned together with the others is no longer read.
-  partitions_.seek_all_again();
-  partitions_.to_place(offsets_);
+  partitions_->seek_all_again();
+  partitions_->to_place(offsets_);
   // A pause outlives the assignment that it was made in, and librdkafka may have one that the
   // updater does not know of.
   consumer_->resume(offsets_);
@@ -113,11 +114,11 @@ void Updater::place_from_scratch() {
 void Updater::look_for_silence(Clock::time_point now) {
   std::vector<SilenceBook::Reading> reading;
   if (!paused_) {
-    partitions_.list(offsets_);
+    partitions_->list(offsets_);
     LagBook::Offsets ends;
     for (const TopicWatch* watch : parts_.watches) ends.merge(watch->ends(now));
     for (const PartitionOffset& at : offsets_) {
-      const auto next = partitions_.awaited(at.partition);
+      const auto next = partitions_->awaited(at.partition);
       const auto end = ends.find(at.partition);
       if (next && end != ends.end()) reading.push_back({at.partition, *next, end->second});
     }
@@ -134,7 +135,7 @@ void Updater::look_for_silence(Clock::time_point now) {
   }
   if (!silence_.take_remedy(now)) return;
   assign_again_ = true;
-  partitions_.seek_all_again();
+  partitions_->seek_all_again();
 }
 
 }  // namespace fcap::updater

@@ -66,6 +66,7 @@ RunningUpdater::RunningUpdater(const Options& options) : log_(std::make_shared<L
   }
   parts.store = store_.get();
   parts.epoch = [client = client_] { return client->connection_epoch(); };
+  if (client_->is_cluster()) parts.cluster = client_;
   parts.decoder = options.decoder != nullptr ? options.decoder : decoder_.get();
   parts.dead_letters = dead_letters_.get();
   parts.health = &health_;

@@ -1,0 +1,196 @@
+// The write path into a real Redis Cluster, through everything that happens to clusters: in the end
+// every event is in its user's ledger, once.
+#include <atomic>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "redis/client.h"
+#include "support/cluster_test.h"
+#include "support/updater_pipeline.h"
+
+namespace fcap {
+namespace {
+
+using testing::RedisCluster;
+using testing::RunningUpdater;
+using testing::wait_until;
+
+class UpdaterCluster : public testing::UpdaterPipeline {
+ protected:
+  void SetUp() override {
+    UpdaterPipeline::SetUp();
+    if (IsSkipped()) return;
+    cluster_ = std::make_unique<RedisCluster>();
+    for (int node = 0; node < RedisCluster::kMembers; ++node) {
+      // Else nobody is answered while one shard is away.
+      ASSERT_EQ(cluster_->command(node, {"CONFIG", "SET", "cluster-require-full-coverage", "no"}),
+                "OK");
+    }
+    redis_address_ = cluster_->url();
+  }
+
+  // How many appends a node has executed.
+  [[nodiscard]] long long appends(int node) const { return cluster_->calls(node, "append"); }
+  void count_from_here(int but = -1) {
+    for (const int node : {0, 1, 2, 5}) {
+      if (node == but) continue;
+      ASSERT_EQ(cluster_->command(node, {"CONFIG", "RESETSTAT"}), "OK");
+    }
+  }
+  static void expect_settled(RunningUpdater& updater) {
+    EXPECT_TRUE(wait_until([&] { return updater.metrics().gap_offsets.value() == 0; }, kPatience))
+        << updater.log();
+  }
+  // Until a shard's marks say so, all of the retention is read again for slots that move to it.
+  void wait_for_safe_marks() {
+    for (int shard = 0; shard < RedisCluster::kShards; ++shard) {
+      const auto safe = [&] {
+        return cluster_->command(shard, {"EVAL", R"(
+            local marks = redis.call('KEYS', 'fcap:!mark:*')
+            for _, key in ipairs(marks) do
+              if not string.find(redis.call('GET', key), 'arrivals=safe') then return 'no' end
+            end
+            return #marks > 0 and 'yes' or 'none')",
+                                         "0"}) == "yes";
+      };
+      EXPECT_TRUE(wait_until(safe, kPatience)) << "shard " << shard;
+    }
+  }
+  void expect_all_committed() { EXPECT_EQ(committed(), kafka->end_sum(topic_, kPartitions)); }
+
+  std::unique_ptr<RedisCluster> cluster_;
+};
+
+TEST_F(UpdaterCluster, EverythingIsCountedAndNothingTwice) {
+  produce(20'000);
+  auto updater = start_updater();
+  expect_all_counted(*updater);
+  produce(5'000);
+  expect_all_counted(*updater);
+  expect_settled(*updater);
+  EXPECT_EQ(updater->not_ready(), "");
+  updater->stop();
+  expect_all_committed();
+  count_from_here();
+  produce(100);
+  updater = start_updater();
+  expect_all_counted(*updater);
+  expect_settled(*updater);
+  // What was there was not written again.
+  EXPECT_LE(appends(0) + appends(1) + appends(2), 100);
+  EXPECT_EQ(updater->metrics().mark_losses.value(), 0U) << updater->log();
+}
+
+TEST_F(UpdaterCluster, OnlyTheUsersOfAShardThatWasEmptiedAreWrittenAgain) {
+  produce(20'000);
+  auto updater = start_updater();
+  expect_all_counted(*updater);
+  count_from_here();
+  ASSERT_EQ(cluster_->command(1, {"FLUSHALL"}), "OK");
+  expect_all_counted(*updater);
+  expect_settled(*updater);
+  EXPECT_GT(appends(1), 0);
+  EXPECT_EQ(appends(0), 0) << updater->log();
+  EXPECT_EQ(appends(2), 0) << updater->log();
+  EXPECT_GT(updater->metrics().mark_losses.value(), 0U);
+}
+
+TEST_F(UpdaterCluster, AMasterThatIsKilledIsReplacedAndNothingIsLost) {
+  auto updater = start_updater();
+  produce(5'000);
+  expect_all_counted(*updater);
+  std::atomic<bool> over{false};
+  std::jthread load([&] {
+    while (!over) {
+      produce(50);
+      std::this_thread::sleep_for(std::chrono::milliseconds{20});
+    }
+  });
+  cluster_->fail_over(0, RedisCluster::FailOver::kKilled);
+  over = true;
+  load.join();
+  produce(2'000);
+  expect_all_counted(*updater);
+  expect_settled(*updater);
+}
+
+TEST_F(UpdaterCluster, WhatAReplicaThatWasHeldBackLacksIsReadAgainForItsUsers) {
+  auto updater = start_updater();
+  produce(5'000);
+  expect_all_counted(*updater);
+  {
+    const auto held_back = cluster_->hold_back(cluster_->replica(2));
+    produce(5'000);
+    expect_all_counted(*updater);
+    count_from_here();
+    cluster_->fail_over(2, RedisCluster::FailOver::kTakenOver);
+  }
+  expect_all_counted(*updater);
+  expect_settled(*updater);
+  EXPECT_GT(appends(5), 0) << updater->log();
+  EXPECT_EQ(appends(0), 0) << updater->log();
+  EXPECT_EQ(appends(1), 0) << updater->log();
+}
+
+TEST_F(UpdaterCluster, HalfTheSlotsMoveAndComeBackUnderLoad) {
+  auto updater = start_updater();
+  produce(5'000);
+  expect_all_counted(*updater);
+  std::atomic<bool> over{false};
+  std::jthread load([&] {
+    while (!over) {
+      produce(50);
+      std::this_thread::sleep_for(std::chrono::milliseconds{20});
+    }
+  });
+  cluster_->move_slots(0, 1, {0, 4000});
+  cluster_->move_slots(2, 1, {11'000, 15'000});
+  cluster_->move_slots(1, 0, {0, 4000});
+  cluster_->move_slots(1, 2, {11'000, 15'000});
+  over = true;
+  load.join();
+  expect_all_counted(*updater);
+  expect_settled(*updater);
+  EXPECT_EQ(updater->metrics().mark_losses.value(), 0U) << updater->log();
+}
+
+TEST_F(UpdaterCluster, SlotsThatMoveWhileItIsStoppedAreNotWrittenAgain) {
+  produce(10'000);
+  auto updater = start_updater();
+  expect_all_counted(*updater);
+  expect_settled(*updater);
+  wait_for_safe_marks();
+  updater->stop();
+  cluster_->move_slots(0, 1, {0, 2700});
+  count_from_here();
+  produce(100);
+  updater = start_updater();
+  expect_all_counted(*updater);
+  expect_settled(*updater);
+  EXPECT_LE(appends(0) + appends(1) + appends(2), 100) << updater->log();
+}
+
+TEST_F(UpdaterCluster, AShardThatIsFrozenDoesNotStopTheOthers) {
+  auto updater = start_updater();
+  produce(3'000);
+  expect_all_counted(*updater);
+  cluster_->kill(cluster_->replica(0));
+  {
+    const auto frozen = cluster_->freeze(0);
+    count_from_here(0);
+    produce(3'000);
+    producer_->flush();
+    EXPECT_TRUE(wait_until([&] { return updater->lag().messages == 0; }, kPatience))
+        << updater->log();
+    EXPECT_GT(appends(1), 0);
+    EXPECT_GT(appends(2), 0);
+    EXPECT_GT(updater->metrics().gap_offsets.value(), 0);
+    EXPECT_NE(updater->not_ready(), "");
+  }
+  expect_all_counted(*updater);
+  expect_settled(*updater);
+}
+
+}  // namespace
+}  // namespace fcap

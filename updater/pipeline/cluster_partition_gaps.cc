@@ -1,0 +1,131 @@
+// Of the partitions in a cluster: which events count, and what is read again.
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "updater/pipeline/cluster_partition_set.h"
+#include "updater/pipeline/partition_text.h"
+
+namespace fcap::updater {
+namespace {
+
+constexpr std::chrono::milliseconds kSegmentAgain{1000};
+
+Gaps missing_of_all(const ShardMarks& marks) {
+  return marks.missing().empty() ? Gaps{} : marks.missing().of(SlotSet::all());
+}
+
+}  // namespace
+
+std::uint64_t ClusterPartitionSet::send_stamp(TopicPartition partition) const {
+  const ShardedPartition* const of_shards = sharded(partition);
+  return of_shards == nullptr ? 0 : of_shards->marks.stamp();
+}
+
+// The slots of all shards that have not acknowledged some write so that it counts.
+SlotSet ClusterPartitionSet::not_counted(const Batch& batch, const ShardMarks& marks,
+                                         std::uint64_t stamp) const {
+  SlotSet slots;
+  std::map<std::uint64_t, bool> counts;  // by connection
+  for (std::size_t i = 0; i < batch.writes.size(); ++i) {
+    if (batch.is_refused(i)) continue;  // a dead letter instead
+    const std::uint64_t epoch = batch.epoch_of(i);
+    const auto [known, is_new] = counts.try_emplace(epoch, false);
+    if (is_new) {
+      const std::string* const node = turns_.node_of(epoch);
+      known->second = node != nullptr && marks.counts(*node, epoch, stamp);
+    }
+    if (known->second) continue;
+    const std::uint16_t slot = redis::slot_of(batch.writes.key(i));
+    // All of the shard's slots, so that what is missing stays in few pieces.
+    if (!slots.contains(slot)) slots |= turns_.slots_with(slot);
+  }
+  return slots;
+}
+
+void ClusterPartitionSet::complete_batch(const Batch& batch) {
+  for (const Batch::Range& range : batch.ranges) {
+    const Partition* const p = find(range.partition);
+    ShardedPartition* const of_shards = turns_.find(range.partition);
+    if (p == nullptr || of_shards == nullptr || p->generation != range.generation) continue;
+    const SlotSet slots = not_counted(batch, of_shards->marks, range.stamp);
+    // Before the position can pass them.
+    if (!slots.empty()) of_shards->marks.give_up(slots, {range.first, range.end});
+    complete(range);
+  }
+}
+
+void ClusterPartitionSet::list_segments(std::vector<GapSegment>& out) const {
+  out.clear();
+  for (const auto& [id, p] : partitions_) {
+    const ShardedPartition* const of_shards = sharded(id);
+    if (of_shards == nullptr || p.phase < Phase::kPlacing) continue;
+    if (of_shards->marks.missing().empty()) continue;
+    const auto due = segments_due_.find(id);
+    if (due != segments_due_.end() && Clock::now() < due->second) continue;
+    auto segment =
+        of_shards->marks.segment(p.done_below().value_or(0), options_.segment_offsets_max);
+    if (!segment) continue;
+    out.push_back({.partition = id,
+                   .fill = p.fill,
+                   .epoch = 0,
+                   .from = segment->offsets.from,
+                   .to = segment->offsets.to,
+                   .slots = std::move(segment->slots),
+                   .stamp = of_shards->marks.stamp()});
+  }
+}
+
+bool ClusterPartitionSet::filling(const GapSegment& segment) const {
+  const auto found = partitions_.find(segment.partition);
+  return found != partitions_.end() && found->second.fill == segment.fill;
+}
+
+void ClusterPartitionSet::count_segment(GapSegment& segment, const Batch& batch) {
+  const ShardedPartition* const of_shards = sharded(segment.partition);
+  if (of_shards != nullptr) {
+    segment.failed |= not_counted(batch, of_shards->marks, segment.stamp);
+  }
+}
+
+bool ClusterPartitionSet::segment_done(const GapSegment& segment) {
+  ShardedPartition* const of_shards = turns_.find(segment.partition);
+  if (of_shards == nullptr || !filling(segment)) return false;
+  const SlotSet done = segment.slots - segment.failed;
+  of_shards->marks.filled(done, {segment.from, segment.to}, segment.stamp);
+  if (done != segment.slots) segments_due_[segment.partition] = Clock::now() + kSegmentAgain;
+  const Gaps missing = missing_of_all(of_shards->marks);
+  if (missing.empty()) {
+    report(LogLevel::kInfo,
+           fmt::format("partition {}: its gap is filled, nothing is missing", segment.partition));
+  }
+  // Otherwise something as new is still missing for the users of other slots.
+  return missing.empty() || missing.back().to <= segment.from;
+}
+
+void ClusterPartitionSet::list_gap_ends(std::vector<GapEnd>& out) const {
+  out.clear();
+  for (const auto& [id, p] : partitions_) {
+    const ShardedPartition* const of_shards = sharded(id);
+    if (of_shards == nullptr) continue;
+    const Gaps missing = missing_of_all(of_shards->marks);
+    if (!missing.empty()) {
+      out.push_back({id, missing.back().to});
+    } else if (p.phase >= Phase::kPlacing) {
+      out.push_back({id, std::nullopt});
+    }
+  }
+}
+
+std::int64_t ClusterPartitionSet::offsets_missing() const noexcept {
+  std::int64_t sum = 0;
+  for (const auto& [id, p] : partitions_) {
+    const ShardedPartition* const of_shards = sharded(id);
+    if (of_shards != nullptr) sum += offsets_in(missing_of_all(of_shards->marks));
+  }
+  return sum;
+}
+
+}  // namespace fcap::updater

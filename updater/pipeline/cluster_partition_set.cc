@@ -1,0 +1,230 @@
+#include "updater/pipeline/cluster_partition_set.h"
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "updater/pipeline/partition_text.h"
+
+namespace fcap::updater {
+namespace {
+
+constexpr std::chrono::milliseconds kLookStep{1};
+constexpr std::chrono::hours kMarksOutlive{1};
+
+ShardTurns::Options turn_options(const MarkOptions& options) {
+  return {.key_prefix = options.key_prefix,
+          .deadline = options.deadline,
+          .interval = options.interval,
+          .idle_interval = options.idle_interval,
+          .marks_live = options.retention + kMarksOutlive};
+}
+
+}  // namespace
+
+ClusterPartitionSet::ClusterPartitionSet(Store& store, std::shared_ptr<redis::Client> client,
+                                         Epoch epoch, OffsetSource& source, MarkOptions options,
+                                         Metrics& metrics, LogCallback log)
+    : PartitionSet(store, std::move(epoch), source, std::move(options), metrics, std::move(log)),
+      turns_(
+          std::move(client), turn_options(options_),
+          [this](TopicPartition id, const MarkValue& mark) { return ask_log(id, mark); }, metrics,
+          log_) {}
+
+const ShardedPartition* ClusterPartitionSet::sharded(TopicPartition id) const {
+  return turns_.find(id);
+}
+
+// --- The life of a partition.
+
+void ClusterPartitionSet::assign(std::vector<PartitionOffset>& partitions) {
+  last_found_ = partitions_.end();
+  std::vector<TopicPartition> asked;
+  for (const PartitionOffset& at : partitions) {
+    turns_.remove(at.partition);
+    partitions_.erase(at.partition);
+    Partition& p = partitions_.emplace(at.partition, nullptr).first->second;
+    p.generation = ++generations_;
+    p.phase = Phase::kAsking;
+    p.asked = PartitionSet::Asked::kYes;
+    asked.push_back(at.partition);
+  }
+  source_->ask(asked);
+  const Clock::time_point until = Clock::now() + options_.deadline;
+  const auto answered = [this](const PartitionOffset& at) {
+    return source_->answer(at.partition).has_value();
+  };
+  while (!std::ranges::all_of(partitions, answered) && Clock::now() < until) {
+    std::this_thread::sleep_for(kLookStep);
+  }
+  for (PartitionOffset& at : partitions) {
+    Partition& p = partitions_.at(at.partition);
+    find_start(at.partition, p, Clock::now());
+    if (!p.positioned) continue;
+    at.offset = p.place_at;
+    p.must_move = false;
+  }
+  metrics_->assigned_partitions.set(static_cast<std::int64_t>(partitions_.size()));
+}
+
+void ClusterPartitionSet::revoke(std::span<const PartitionOffset> partitions) {
+  for (const PartitionOffset& at : partitions) {
+    turns_.remove(at.partition);
+    segments_due_.erase(at.partition);
+  }
+  PartitionSet::revoke(partitions);
+}
+
+// Where reading begins, or begins again in another log.
+void ClusterPartitionSet::find_start(TopicPartition id, Partition& p, Clock::time_point now) {
+  const auto bounds = bounds_of(id, p, now);
+  if (!bounds) return;
+  recovered(p);
+  if (!p.positioned) return start_partition(id, p, *bounds);
+  if (!p.other_log) {
+    p.phase = Phase::kConfirming;
+    return;
+  }
+  follow_other_log(id, p, bounds->retention_start);
+  renew_marks(id, p, bounds->retention_start);
+}
+
+void ClusterPartitionSet::start_partition(TopicPartition id, Partition& p,
+                                          const LogBounds& bounds) {
+  // What no mark claims below it is read again beside what follows.
+  const std::int64_t next = bounds.committed.value_or(bounds.retention_start);
+  p.bounds = bounds;
+  p.commit_sent = bounds.committed;
+  p.log.forget();
+  place(p, next);
+  renew_marks(id, p, std::min(bounds.retention_start, next));
+  p.phase = Phase::kConfirming;
+  report(LogLevel::kInfo, fmt::format("partition {}: committed {}; reading from {}", id,
+                                      describe(bounds.committed), next));
+}
+
+void ClusterPartitionSet::renew_marks(TopicPartition id, Partition& p,
+                                      std::int64_t retention_start) {
+  p.mark_may_fall = false;
+  const std::int64_t next = p.tracker.next_offset().value_or(retention_start);
+  turns_.add(id, ShardMarks(retention_start, next),
+             fmt::format("{}:{}:{}", options_.group_id, kafka::name_of(options_.topics, id.topic),
+                         id.number));
+}
+
+void ClusterPartitionSet::tick(Clock::time_point now, Instant wall_now) {
+  take_looks(now);
+  for (auto& [id, p] : partitions_) prepare(id, p, now);
+  source_->ask(to_ask_);
+  for (const TopicPartition id : to_ask_) partitions_.at(id).asked = PartitionSet::Asked::kYes;
+  to_ask_.clear();
+  if (std::exchange(hurry_, false)) turns_.hurry();
+  turns_.tick(now, wall_now);
+  for (auto& [id, p] : partitions_) follow_turns(id, p);
+  shards_trouble_ = turns_.trouble();
+  if (shards_trouble_.empty()) shards_trouble_ = trouble_;
+}
+
+void ClusterPartitionSet::prepare(TopicPartition id, Partition& p, Clock::time_point now) {
+  if (p.phase == Phase::kChecking && now >= p.mark_due) p.phase = Phase::kAsking;
+  if (p.phase == Phase::kAsking) find_start(id, p, now);
+  if (!p.positioned) return;
+  look_if_due(id, p, now);
+  if (p.jump) judge_jump(id, p);
+  // The log goes on below the position: it is another one.
+  if (p.mark_may_fall) renew_marks(id, p, p.tracker.low_water().value_or(0));
+  ShardedPartition* const of_shards = turns_.find(id);
+  if (of_shards == nullptr) return;
+  of_shards->marks.taken(p.tracker.next_offset().value_or(0));
+  const std::int64_t position = p.done_below().value_or(0);
+  if (of_shards->position == position && of_shards->log.last) return;
+  of_shards->position = position;
+  of_shards->log = p.log.identity(position);
+}
+
+void ClusterPartitionSet::follow_turns(TopicPartition id, Partition& p) {
+  if (p.phase != Phase::kConfirming) return;
+  const ShardedPartition* const of_shards = sharded(id);
+  if (of_shards == nullptr || !turns_.ready(*of_shards)) return;
+  p.phase = p.must_move ? Phase::kPlacing : Phase::kReading;
+}
+
+bool ClusterPartitionSet::checking() const noexcept {
+  return !partitions_.empty() && (PartitionSet::checking() || turns_.waiting());
+}
+
+bool ClusterPartitionSet::failing() const noexcept {
+  return PartitionSet::failing() || turns_.shards_away() > 0;
+}
+
+bool ClusterPartitionSet::marks_settled() const noexcept {
+  return std::ranges::all_of(partitions_, [this](const auto& it) {
+    const ShardedPartition* const of_shards = sharded(it.first);
+    if (of_shards == nullptr || it.second.phase <= Phase::kConfirming) return true;
+    return of_shards->position == it.second.done_below().value_or(0) && turns_.settled(*of_shards);
+  });
+}
+
+void ClusterPartitionSet::doubt_all() {
+  for (auto& [id, p] : partitions_) {
+    ShardedPartition* const of_shards = turns_.find(id);
+    if (of_shards == nullptr || !p.bounds) continue;
+    const std::int64_t next = p.tracker.next_offset().value_or(0);
+    const std::int64_t from = std::min(p.bounds->retention_start, next);
+    if (from < next) of_shards->marks.give_up(SlotSet::all(), {from, next});
+  }
+}
+
+// --- Whether a mark is about the log that is read.
+
+std::uint64_t ClusterPartitionSet::ask_log(TopicPartition id, const MarkValue& mark) {
+  if (looks_ == nullptr) return 0;
+  const auto found = partitions_.find(id);
+  const bool committed =
+      found != partitions_.end() && found->second.bounds && found->second.bounds->committed;
+  LogLooks::Question question{.partition = id, .ticket = ++looks_asked_};
+  LogQuestion asked{.partition = id,
+                    .known = KnownLog{mark.log.cluster, points_of(mark.log), mark.position},
+                    .log = mark.log,
+                    .believe_unknown = committed};
+  for (const LogPoint& point : asked.known.points) question.offsets.push_back(point.offset);
+  const std::uint64_t ticket = question.ticket;
+  asked_[ticket] = std::move(asked);
+  looks_->ask(std::move(question));
+  return ticket;
+}
+
+bool ClusterPartitionSet::take_other_look(const LogLooks::Answer& answer) {
+  const auto found = asked_.find(answer.ticket);
+  if (found == asked_.end()) return false;
+  const LogQuestion asked = std::move(found->second);
+  asked_.erase(found);
+  Partition* const p = find(asked.partition);
+  if (p == nullptr) return true;
+  if (!answer.status.ok()) {
+    turns_.judged(asked.partition, answer.ticket, std::nullopt);
+    return true;
+  }
+  const LogVerdict verdict = judge_log(asked.known, answer.look);
+  using Is = LogVerdict::Is;
+  const bool usable = verdict.is == Is::kSame ? verdict.newest || asked.believe_unknown
+                                              : verdict.is == Is::kUnknown && asked.believe_unknown;
+  p->log.set_cluster(answer.look.cluster);
+  if (usable && verdict.is == Is::kSame) {
+    p->log.know(asked.log, p->tracker.next_offset().value_or(0));
+  }
+  if (usable && verdict.is == Is::kUnknown) say_unverified(asked.partition, *p, verdict);
+  if (verdict.is == Is::kAnother) {
+    metrics_->offset_resets.add();
+    report(LogLevel::kError,
+           fmt::format("partition {}: this is not the log that was read up to a shard's mark, {}: "
+                       "{}; the mark does not count",
+                       asked.partition, asked.known.position, verdict.why));
+  }
+  turns_.judged(asked.partition, answer.ticket, usable);
+  return true;
+}
+
+}  // namespace fcap::updater

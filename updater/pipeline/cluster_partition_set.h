@@ -1,0 +1,73 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "redis/client.h"
+#include "updater/pipeline/partition_set.h"
+#include "updater/pipeline/shard_turns.h"
+
+namespace fcap::updater {
+
+/// The assigned partitions where Redis is a cluster: each shard holds marks of its own
+/// (ShardMarks), and everything that may be missing is a gap of some shards' marks, however small.
+///
+/// A partition is read once every shard's mark is confirmed, but for shards that are away
+/// (ShardTurns). An event counts as done when a shard has acknowledged it on the connection on
+/// which its mark had been confirmed before the event was sent; any other is given up into gaps of
+/// that shard before its batch is done, and the filler reads it again.
+class ClusterPartitionSet final : public PartitionSet {
+ public:
+  /// `client`: of a cluster.
+  ClusterPartitionSet(Store& store, std::shared_ptr<redis::Client> client, Epoch epoch,
+                      OffsetSource& source, MarkOptions options, Metrics& metrics, LogCallback log);
+
+  void assign(std::vector<PartitionOffset>& partitions) override;
+  void revoke(std::span<const PartitionOffset> partitions) override;
+  void tick(Clock::time_point now, Instant wall_now) override;
+  [[nodiscard]] bool checking() const noexcept override;
+  void complete_batch(const Batch& batch) override;
+  [[nodiscard]] bool failing() const noexcept override;
+  [[nodiscard]] const std::string& trouble() const noexcept override { return shards_trouble_; }
+  [[nodiscard]] bool marks_settled() const noexcept override;
+  void doubt_all() override;
+  [[nodiscard]] bool gives_up(std::uint16_t slot) const override { return turns_.away(slot); }
+  [[nodiscard]] bool by_slot() const noexcept override { return true; }
+
+  void list_segments(std::vector<GapSegment>& out) const override;
+  [[nodiscard]] bool filling(const GapSegment& segment) const override;
+  void count_segment(GapSegment& segment, const Batch& batch) override;
+  bool segment_done(const GapSegment& segment) override;
+  void list_gap_ends(std::vector<GapEnd>& out) const override;
+  [[nodiscard]] std::int64_t offsets_missing() const noexcept override;
+
+ private:
+  struct LogQuestion {
+    TopicPartition partition;
+    KnownLog known;
+    LogIdentity log;
+    bool believe_unknown = false;  // if no message identifies the log any more
+  };
+
+  bool take_other_look(const LogLooks::Answer& answer) override;
+  std::uint64_t send_stamp(TopicPartition partition) const override;
+  std::uint64_t ask_log(TopicPartition id, const MarkValue& mark);
+  void start_partition(TopicPartition id, Partition& p, const LogBounds& bounds);
+  void renew_marks(TopicPartition id, Partition& p, std::int64_t retention_start);
+  void find_start(TopicPartition id, Partition& p, Clock::time_point now);
+  void prepare(TopicPartition id, Partition& p, Clock::time_point now);
+  void follow_turns(TopicPartition id, Partition& p);
+  [[nodiscard]] SlotSet not_counted(const Batch& batch, const ShardMarks& marks,
+                                    std::uint64_t stamp) const;
+  [[nodiscard]] const ShardedPartition* sharded(TopicPartition id) const;
+
+  // Its own are changed by functions that only look at the partitions.
+  mutable ShardTurns turns_;
+  std::map<std::uint64_t, LogQuestion> asked_;                // by ticket
+  std::map<TopicPartition, Clock::time_point> segments_due_;  // after one that failed in part
+  std::string shards_trouble_;
+};
+
+}  // namespace fcap::updater

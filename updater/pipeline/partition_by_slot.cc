@@ -1,0 +1,20 @@
+// Of the partitions: what only those have whose marks are about the users of some slots.
+#include "updater/pipeline/partition_set.h"
+
+namespace fcap::updater {
+
+void PartitionSet::count_segment(GapSegment& /*segment*/, const Batch& /*batch*/) {}
+
+bool PartitionSet::gives_up(std::uint16_t /*slot*/) const {
+  return false;
+}
+
+std::uint64_t PartitionSet::send_stamp(TopicPartition /*id*/) const {
+  return 0;
+}
+
+bool PartitionSet::take_other_look(const LogLooks::Answer& /*answer*/) {
+  return false;
+}
+
+}  // namespace fcap::updater

@@ -1,0 +1,334 @@
+#include "updater/pipeline/shard_turns.h"
+
+#include <algorithm>
+#include <ranges>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace fcap::updater {
+namespace {
+
+constexpr std::chrono::milliseconds kNodesEvery{100};
+constexpr std::chrono::milliseconds kAgainAfter{50};
+constexpr std::chrono::milliseconds kAgainAfterMax{1000};
+// A shard that was well for less long is not waited for when it is lost again.
+constexpr std::chrono::seconds kWell{10};
+
+SlotSet slots_of(const std::vector<redis::SlotRange>& ranges) {
+  SlotSet slots;
+  for (const redis::SlotRange& range : ranges) slots |= SlotSet(range.first, range.last);
+  return slots;
+}
+
+}  // namespace
+
+ShardTurns::ShardTurns(std::shared_ptr<redis::Client> client, Options options, AskLog ask_log,
+                       Metrics& metrics, LogCallback log)
+    : client_(std::move(client)),
+      options_(std::move(options)),
+      ask_log_(std::move(ask_log)),
+      metrics_(&metrics),
+      log_(std::move(log)) {
+  away_.set();
+}
+
+void ShardTurns::report(LogLevel level, const std::string& text) const {
+  if (log_) log_(level, text);
+}
+
+ShardedPartition& ShardTurns::add(TopicPartition id, ShardMarks marks, std::string key_behind) {
+  remove(id);
+  ShardedPartition& added =
+      partitions_.emplace(id, ShardedPartition(std::move(marks), std::move(key_behind)))
+          .first->second;
+  tell_nodes(added.marks);
+  for (auto& [node, shard] : shards_) shard.due = {};
+  return added;
+}
+
+void ShardTurns::remove(TopicPartition id) {
+  if (partitions_.erase(id) == 0) return;
+  // What is under way may be about it, and the partition may be added again at once.
+  for (auto& [node, shard] : shards_) {
+    if (!std::exchange(shard.call, nullptr)) continue;
+    shard.phase = Phase::kIdle;
+    shard.jobs.clear();
+    for (auto& [other, p] : partitions_) p.marks.doubtful(node);
+  }
+}
+
+ShardedPartition* ShardTurns::find(TopicPartition id) {
+  const auto found = partitions_.find(id);
+  return found == partitions_.end() ? nullptr : &found->second;
+}
+
+// --- Which shards there are, and which of them are well.
+
+// Those that have slots, by the client's map, and masters that are to get some or had some: keys of
+// a slot on the move may be there.
+std::map<std::string, ShardTurns::Shard> ShardTurns::nodes_now() const {
+  std::map<std::string, Shard> nodes;
+  const auto add = [&](const std::string& id, const std::string& address, SlotSet slots) {
+    const auto number = client_->node_at(address);
+    if (!number) return;
+    Shard& shard = nodes[id];
+    shard.address = address;
+    shard.number = *number;
+    shard.mapped = std::move(slots);
+  };
+  for (const redis::ClusterShard& shard : client_->shards()) {
+    add(shard.id, shard.address, slots_of(shard.slots));
+  }
+  if (nodes.empty()) return nodes;
+  for (const auto& [node, shard] : shards_) {
+    if (shard.epoch == 0) continue;
+    for (const NodeLook::Master& master : shard.look.masters) {
+      if (!master.has_slots && !nodes.contains(master.id)) add(master.id, master.address, {});
+    }
+  }
+  return nodes;
+}
+
+void ShardTurns::tell_nodes(ShardMarks& marks) const {
+  std::vector<std::string> ids;
+  for (const auto& [node, shard] : shards_) ids.push_back(node);
+  marks.set_nodes(ids);
+}
+
+void ShardTurns::follow_nodes(Clock::time_point now) {
+  if (now < nodes_due_) return;
+  nodes_due_ = now + kNodesEvery;
+  std::map<std::string, Shard> nodes = nodes_now();
+  if (nodes.empty()) return;
+  bool changed =
+      std::erase_if(shards_, [&](const auto& it) { return !nodes.contains(it.first); }) > 0;
+  for (auto& [node, found] : nodes) {
+    const auto [at, is_new] = shards_.try_emplace(node);
+    Shard& shard = at->second;
+    changed = changed || is_new;
+    if (is_new) shard.unsteady_since = now;
+    shard.address = std::move(found.address);
+    shard.number = found.number;
+    if (shard.mapped == found.mapped) continue;
+    shard.mapped = std::move(found.mapped);
+    for (int slot = 0; slot < SlotSet::kSlots; ++slot) {
+      shard.mapped_bits.set(static_cast<std::size_t>(slot), shard.mapped.contains(slot));
+    }
+  }
+  if (!changed) return;
+  for (auto& [id, p] : partitions_) {
+    std::erase_if(p.places, [this](const auto& it) { return !shards_.contains(it.first); });
+    tell_nodes(p.marks);
+  }
+}
+
+bool ShardTurns::steady(const ShardedPartition& partition, const std::string& node,
+                        const Shard& shard) const {
+  if (shard.epoch == 0) return false;
+  // It needs no mark, and nobody writes there.
+  if (shard.look.self.owned.empty() && shard.mapped.empty()) return true;
+  return partition.marks.counts(node, shard.epoch, partition.marks.stamp());
+}
+
+void ShardTurns::judge_shards(Clock::time_point now) {
+  away_.set();
+  for (auto& [node, shard] : shards_) {
+    const bool steady_now =
+        shard.epoch != 0 && std::ranges::all_of(partitions_, [&](const auto& it) {
+          return steady(it.second, node, shard);
+        });
+    if (steady_now && !shard.steady) shard.steady_since = now;
+    if (!steady_now && shard.steady) {
+      shard.unsteady_since = now;
+      shard.away = now - shard.steady_since < kWell;
+    }
+    shard.steady = steady_now;
+    // Kafka has still to say whether the marks that were found are about this log.
+    const bool asked = std::ranges::any_of(partitions_, [&node = node](const auto& it) {
+      const auto place = it.second.places.find(node);
+      return place != it.second.places.end() && place->second.ticket != 0;
+    });
+    if (asked) shard.unsteady_since = now;
+    if (steady_now && std::exchange(shard.away, false)) {
+      report(LogLevel::kInfo,
+             fmt::format("shard {}: its marks are confirmed again", shard.address));
+    }
+    if (!steady_now && !shard.away && now - shard.unsteady_since >= options_.patience) {
+      shard.away = true;
+      if (shard.mapped.empty()) continue;
+      report(LogLevel::kWarning,
+             fmt::format("shard {}: its marks cannot be confirmed; the events of its users are put "
+                         "off, and those of the other shards go on: {}",
+                         shard.address, shard.why));
+    }
+    if (shard.away) continue;
+    away_ &= ~shard.mapped_bits;
+  }
+}
+
+bool ShardTurns::ready(const ShardedPartition& partition) const {
+  bool some = false;
+  for (const auto& [node, shard] : shards_) {
+    if (shard.away) continue;
+    if (!steady(partition, node, shard)) return false;
+    some = some || !shard.mapped.empty();
+  }
+  return some;
+}
+
+bool ShardTurns::waiting() const {
+  bool some = false;
+  for (const auto& [node, shard] : shards_) {
+    if (shard.away) continue;
+    if (!shard.steady) return true;
+    some = some || !shard.mapped.empty();
+  }
+  return !some;
+}
+
+bool ShardTurns::settled(const ShardedPartition& partition) const {
+  return std::ranges::all_of(shards_, [&](const auto& it) {
+    const auto& [node, shard] = it;
+    if (!steady(partition, node, shard) || shard.look.self.owned.empty()) return true;
+    const auto confirmed = partition.marks.confirmed(node);
+    return confirmed && confirmed->position >= partition.position;
+  });
+}
+
+SlotSet ShardTurns::slots_with(std::uint16_t slot) const {
+  for (const auto& [node, shard] : shards_) {
+    if (shard.mapped.contains(slot)) return shard.mapped | SlotSet(slot, slot);
+  }
+  return {slot, slot};
+}
+
+const std::string* ShardTurns::node_of(std::uint64_t epoch) const noexcept {
+  for (const auto& [node, shard] : shards_) {
+    if (epoch != 0 && shard.epoch == epoch) return &node;
+  }
+  return nullptr;
+}
+
+std::string ShardTurns::trouble() const {
+  std::string lines;
+  for (const auto& [node, shard] : shards_) {
+    if (shard.steady || shard.mapped.empty()) continue;
+    if (!lines.empty()) lines += '\n';
+    lines += fmt::format("shard {}: its marks are not confirmed: {}", shard.address,
+                         shard.why.empty() ? "not yet" : shard.why);
+  }
+  return lines;
+}
+
+std::size_t ShardTurns::shards_away() const {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      shards_, [](const auto& it) { return it.second.away && !it.second.mapped.empty(); }));
+}
+
+// --- Turns.
+
+void ShardTurns::tick(Clock::time_point now, Instant wall_now) {
+  follow_nodes(now);
+  if (!partitions_.empty()) {
+    for (auto& [node, shard] : shards_) pump(node, shard, now, wall_now);
+  }
+  judge_shards(now);
+  hurry_ = false;
+}
+
+void ShardTurns::pump(const std::string& node, Shard& shard, Clock::time_point now,
+                      Instant wall_now) {
+  if (shard.call) {
+    if (!shard.call->ended()) return;
+    const std::shared_ptr<NodeCall> call = std::exchange(shard.call, nullptr);
+    take_answers(node, shard, *call, now, wall_now);
+    if (shard.call) return;
+  }
+  const std::uint64_t epoch = client_->node_epoch(shard.number);
+  if (shard.epoch != 0 && epoch != shard.epoch) {
+    lose(node, shard, now, "its connection was lost or renewed");
+    shard.due = now;
+  }
+  if (now >= shard.due || (hurry_ && shard.failures == 0)) begin_look(shard);
+}
+
+void ShardTurns::take_answers(const std::string& node, Shard& shard, const NodeCall& call,
+                              Clock::time_point now, Instant wall_now) {
+  const Phase phase = std::exchange(shard.phase, Phase::kIdle);
+  if (!call.answered()) {
+    if (phase == Phase::kWriting) take_written(node, shard, call);
+    return lose(node, shard, now, "it does not answer: " + client_->last_error());
+  }
+  switch (phase) {
+    case Phase::kIdle:
+      return;
+    case Phase::kConnecting:
+      shard.due = now;
+      return;
+    case Phase::kLooking:
+      return take_look(node, shard, call, now, wall_now);
+    case Phase::kReading:
+      if (take_read(node, shard, call)) return begin_write(node, shard, now, wall_now);
+      ++shard.failures;
+      return end_turn(shard, now);
+    case Phase::kWriting:
+      take_written(node, shard, call);
+      return end_turn(shard, now);
+  }
+}
+
+void ShardTurns::lose(const std::string& node, Shard& shard, Clock::time_point now,
+                      std::string why) {
+  shard.epoch = 0;
+  shard.look = {};
+  shard.why = std::move(why);
+  shard.phase = Phase::kIdle;
+  ++shard.failures;
+  for (auto& [id, p] : partitions_) {
+    p.marks.lost(node);
+    p.places[node].ticket = 0;
+  }
+  end_turn(shard, now);
+}
+
+void ShardTurns::end_turn(Shard& shard, Clock::time_point now) {
+  if (shard.failures == 0) {
+    shard.due = now + options_.interval;
+    return;
+  }
+  const auto doublings = std::min(shard.failures, std::uint32_t{6}) - 1;
+  shard.due = now + std::min<Clock::duration>(kAgainAfter * (1U << doublings), kAgainAfterMax);
+}
+
+void ShardTurns::begin_look(Shard& shard) {
+  shard.call = NodeCall::make();
+  shard.call->add({"CLUSTER", "NODES"});
+  shard.call->add({"INFO", "replication"});
+  shard.call_epoch = client_->node_epoch(shard.number);
+  // A node that was never connected has no epoch yet: the first call connects it.
+  const bool connected = shard.call_epoch != 0;
+  shard.phase = connected ? Phase::kLooking : Phase::kConnecting;
+  shard.call->send(*client_, shard.number,
+                   connected ? std::optional(shard.call_epoch) : std::nullopt, options_.deadline);
+}
+
+void ShardTurns::take_look(const std::string& node, Shard& shard, const NodeCall& call,
+                           Clock::time_point now, Instant wall_now) {
+  const auto& answers = call.answers();
+  for (const NodeCall::Answer& answer : answers) {
+    if (answer.is_error()) return lose(node, shard, now, answer.text);
+  }
+  auto look = read_node_look(answers[0].text, answers[1].text);
+  if (!look) return lose(node, shard, now, "CLUSTER NODES or INFO was not understood");
+  if (!look->is_master || look->self.node != node) {
+    return lose(node, shard, now, "the node at its address is not the shard's master any more");
+  }
+  if (shard.epoch != shard.call_epoch) shard.knows_script = false;
+  shard.epoch = shard.call_epoch;
+  shard.look = std::move(*look);
+  for (auto& [id, p] : partitions_) p.marks.looked(shard.look.self, shard.epoch);
+  begin_read(node, shard, now, wall_now);
+}
+
+}  // namespace fcap::updater

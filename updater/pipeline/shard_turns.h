@@ -1,0 +1,189 @@
+#pragma once
+
+#include <bitset>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <fcap/log.h>
+#include <fcap/time.h>
+
+#include "kafka/topic_partition.h"
+#include "redis/client.h"
+#include "updater/metrics/metrics.h"
+#include "updater/pipeline/node_call.h"
+#include "updater/pipeline/node_look.h"
+#include "updater/pipeline/shard_marks.h"
+
+namespace fcap::updater {
+
+/// The marks of one partition in all shards: what ShardMarks decides, and where they are kept.
+struct ShardedPartition {
+  using Clock = std::chrono::steady_clock;
+  /// In one shard, over the connection on which they were read.
+  struct Place {
+    std::map<int, std::string> texts = {};  ///< by slot: every mark of the partition in its slots
+    std::vector<int> homes = {};            ///< the slots where the shard's mark is
+    std::optional<MarkValue> attempted = {};
+    Clock::time_point due{};
+    /// Whether the log of what was found is the one that is being read is being looked up.
+    std::uint64_t ticket = 0;
+    std::vector<MarkValue> found = {};
+  };
+
+  ShardedPartition(ShardMarks m, std::string key)
+      : marks(std::move(m)), key_behind(std::move(key)) {}
+
+  ShardMarks marks;
+  std::string key_behind;                    ///< the mark's key, behind its tag
+  std::int64_t position = 0;                 ///< everything below it is done or given up
+  LogIdentity log;                           ///< what a mark of this position says of the log
+  std::map<std::string, Place> places = {};  ///< by node
+};
+
+/// Asks the masters of a cluster what they are, and reads and writes the marks of partitions in
+/// their shards: one turn after the other with each, all of it over one connection. A turn that
+/// fails is begun again; what it has found out by then is forgotten.
+///
+/// A shard's mark is in two of its slots at most. Each write replaces both, by compare-and-set; so
+/// when one of the slots leaves with its mark, the other shows that the shard has lost nothing. A
+/// place that is new first gets a value that claims nothing, and the mark only with the next write:
+/// a copy of the mark would hide that the shard had been emptied just before.
+///
+/// Marks are kept only in slots whose number divided by kPlaceEvery leaves kPlaceEvery - 1, so that
+/// reading all of a shard's marks takes few commands. A shard without such a slot has no mark yet.
+///
+/// Thread safety: one thread. Never blocks.
+class ShardTurns {
+ public:
+  using Clock = std::chrono::steady_clock;
+  using TopicPartition = kafka::TopicPartition;
+  static constexpr int kPlaceEvery = 16;
+
+  struct Options {
+    std::string key_prefix;
+    std::chrono::milliseconds deadline{1000};
+    /// Between two turns with a shard while marks move, and while they do not.
+    std::chrono::milliseconds interval{100};
+    std::chrono::milliseconds idle_interval{1000};
+    /// A mark expires so much later than the present.
+    std::chrono::milliseconds marks_live{0};
+    /// A shard whose marks are not confirmed for so long is away: the others go on without it.
+    std::chrono::milliseconds patience{2000};
+  };
+  /// Asks whether the log of a mark is the one that is being read; judged() has the answer. Returns
+  /// the question's number, or 0 where the answer is not needed.
+  using AskLog = std::function<std::uint64_t(TopicPartition, const MarkValue&)>;
+
+  ShardTurns(std::shared_ptr<redis::Client> client, Options options, AskLog ask_log,
+             Metrics& metrics, LogCallback log);
+
+  ShardedPartition& add(TopicPartition id, ShardMarks marks, std::string key_behind);
+  void remove(TopicPartition id);
+  [[nodiscard]] ShardedPartition* find(TopicPartition id);
+
+  void tick(Clock::time_point now, Instant wall_now);
+  /// Marks are written at once in the next tick.
+  void hurry() noexcept { hurry_ = true; }
+  /// `usable`: the marks found may be believed. False: they are about another log. nullopt: this
+  /// could not be found out, and is asked again.
+  void judged(TopicPartition id, std::uint64_t ticket, std::optional<bool> usable);
+
+  /// Every shard's mark of the partition is confirmed on the present connection, or the shard is
+  /// away; and some shard is not away.
+  [[nodiscard]] bool ready(const ShardedPartition& partition) const;
+  /// Whether some shard's marks are to be confirmed yet, and it is not away.
+  [[nodiscard]] bool waiting() const;
+  /// Whether every shard that is not away has a mark of the partition's position.
+  [[nodiscard]] bool settled(const ShardedPartition& partition) const;
+  /// Whether the shard of the slot is away, or nobody has the slot.
+  [[nodiscard]] bool away(std::uint16_t slot) const noexcept { return away_.test(slot); }
+  /// The slots of the shard that has this one.
+  [[nodiscard]] SlotSet slots_with(std::uint16_t slot) const;
+  /// Whose connection this is, as StoreOutcome::connection_epoch names it; null: nobody's.
+  [[nodiscard]] const std::string* node_of(std::uint64_t epoch) const noexcept;
+  /// Which shards are away, and why: a line each. Empty: none.
+  [[nodiscard]] std::string trouble() const;
+  [[nodiscard]] std::size_t shards_away() const;
+
+ private:
+  enum class Phase : std::uint8_t { kIdle, kConnecting, kLooking, kReading, kWriting };
+  /// What one command of a call is about.
+  struct Job {
+    std::vector<TopicPartition> partitions = {};
+    int slot = -1;
+    std::string text = {};   // to be written
+    bool is_home = false;    // of a write: where the mark is, or will be
+    bool migrating = false;  // of a read
+  };
+  struct Shard {
+    std::string address;
+    std::uint16_t number = 0;
+    SlotSet mapped;                            // its slots by the client's map
+    std::bitset<SlotSet::kSlots> mapped_bits;  // the same
+    NodeLook look;
+    std::uint64_t epoch = 0;  // of the look; 0: there is none
+    Phase phase = Phase::kIdle;
+    std::shared_ptr<NodeCall> call;
+    std::uint64_t call_epoch = 0;
+    std::vector<Job> jobs;
+    bool knows_script = false;
+    Clock::time_point due{};
+    std::uint32_t failures = 0;
+    std::string why;  // of the last failure
+    bool steady = false;
+    bool away = false;
+    Clock::time_point steady_since{};
+    Clock::time_point unsteady_since{};
+  };
+  using Shards = std::map<std::string, Shard>;
+
+  void follow_nodes(Clock::time_point now);
+  [[nodiscard]] std::map<std::string, Shard> nodes_now() const;
+  void tell_nodes(ShardMarks& marks) const;
+  void judge_shards(Clock::time_point now);
+  [[nodiscard]] bool steady(const ShardedPartition& partition, const std::string& node,
+                            const Shard& shard) const;
+  void pump(const std::string& node, Shard& shard, Clock::time_point now, Instant wall_now);
+  void take_answers(const std::string& node, Shard& shard, const NodeCall& call,
+                    Clock::time_point now, Instant wall_now);
+  void lose(const std::string& node, Shard& shard, Clock::time_point now, std::string why);
+  void end_turn(Shard& shard, Clock::time_point now);
+  void begin_look(Shard& shard);
+  void take_look(const std::string& node, Shard& shard, const NodeCall& call, Clock::time_point now,
+                 Instant wall_now);
+  void begin_read(const std::string& node, Shard& shard, Clock::time_point now, Instant wall_now);
+  bool take_read(const std::string& node, Shard& shard, const NodeCall& call);
+  void settle_read(TopicPartition id, ShardedPartition& p, const std::string& node,
+                   const Shard& shard);
+  void accept(TopicPartition id, ShardedPartition& p, const std::string& node, const Shard& shard,
+              const std::vector<MarkValue>& found);
+  void begin_write(const std::string& node, Shard& shard, Clock::time_point now, Instant wall_now);
+  void add_writes(TopicPartition id, ShardedPartition& p, const std::string& node, Shard& shard,
+                  const MarkValue& mark, std::int64_t expire_at_ms);
+  void add_write(Shard& shard, const ShardedPartition::Place& place, const ShardedPartition& p,
+                 Job job, std::int64_t expire_at_ms);
+  void take_written(const std::string& node, Shard& shard, const NodeCall& call);
+  [[nodiscard]] bool is_due(const ShardedPartition& p, const std::string& node, const Shard& shard,
+                            Clock::time_point now) const;
+  [[nodiscard]] std::string key(int slot, const ShardedPartition& p) const;
+  void report(LogLevel level, const std::string& text) const;
+
+  std::shared_ptr<redis::Client> client_;
+  const Options options_;
+  const AskLog ask_log_;
+  Metrics* metrics_;
+  const LogCallback log_;
+  Shards shards_;
+  std::map<TopicPartition, ShardedPartition> partitions_;
+  std::bitset<SlotSet::kSlots> away_;
+  Clock::time_point nodes_due_{};
+  bool hurry_ = false;
+};
+
+}  // namespace fcap::updater

@@ -1,0 +1,299 @@
+// Of the turns with shards: how marks are read and written.
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "redis/slot_tags.h"
+#include "redis/store_operations.h"
+#include "updater/marks/gaps.h"
+#include "updater/pipeline/shard_turns.h"
+
+namespace fcap::updater {
+namespace {
+
+// A request of one command would follow a redirect, and not report it.
+void add_second(NodeCall& call) {
+  if (call.size() == 1) call.add({"PING"});
+}
+
+std::int64_t offsets_missing(const ShardMarks& marks) {
+  return offsets_in(marks.missing().of(SlotSet::all()));
+}
+
+// ShardMarks knows nothing of logs.
+MarkValue without_log(MarkValue mark) {
+  mark.log = {};
+  return mark;
+}
+
+}  // namespace
+
+std::string ShardTurns::key(int slot, const ShardedPartition& p) const {
+  return fmt::format("{}:!mark:{{{}}}:{}", options_.key_prefix,
+                     redis::tag_of_slot(static_cast<std::uint16_t>(slot)), p.key_behind);
+}
+
+void ShardTurns::begin_read(const std::string& node, Shard& shard, Clock::time_point now,
+                            Instant wall_now) {
+  shard.jobs.clear();
+  std::vector<TopicPartition> whose;
+  for (auto& [id, p] : partitions_) {
+    if (p.marks.must_read(node) && p.places[node].ticket == 0) whose.push_back(id);
+  }
+  auto call = NodeCall::make();
+  const ShardLook& look = shard.look.self;
+  const auto add = [&](Job job) {
+    std::vector<std::string> keys;
+    for (const TopicPartition id : job.partitions)
+      keys.push_back(key(job.slot, partitions_.at(id)));
+    std::vector<std::string_view> words = {"MGET"};
+    words.insert(words.end(), keys.begin(), keys.end());
+    call->add(words);
+    shard.jobs.push_back(std::move(job));
+  };
+  for (int slot = kPlaceEvery - 1; slot < SlotSet::kSlots && !whose.empty(); slot += kPlaceEvery) {
+    if (!look.owned.contains(slot)) continue;
+    if (!look.migrating.contains(slot)) {
+      add({.partitions = whose, .slot = slot});
+      continue;
+    }
+    // Some of the keys may be here and others not.
+    for (const TopicPartition id : whose) {
+      add({.partitions = {id}, .slot = slot, .migrating = true});
+    }
+  }
+  for (const TopicPartition id : whose) {
+    ShardedPartition::Place& place = partitions_.at(id).places[node];
+    place.texts.clear();
+    place.homes.clear();
+  }
+  if (call->size() == 0) {
+    for (const TopicPartition id : whose) settle_read(id, partitions_.at(id), node, shard);
+    return begin_write(node, shard, now, wall_now);
+  }
+  add_second(*call);
+  shard.phase = Phase::kReading;
+  shard.call_epoch = shard.epoch;
+  shard.call = std::move(call);
+  shard.call->send(*client_, shard.number, shard.epoch, options_.deadline);
+}
+
+// False: some mark could not be read, and none counts as read.
+bool ShardTurns::take_read(const std::string& node, Shard& shard, const NodeCall& call) {
+  std::map<TopicPartition, bool> whose;
+  for (std::size_t i = 0; i < shard.jobs.size(); ++i) {
+    const Job& job = shard.jobs[i];
+    const NodeCall::Answer& answer = call.answers()[i];
+    for (const TopicPartition id : job.partitions) whose[id] = true;
+    if (answer.is_error() && job.migrating && answer.text.starts_with("ASK ")) continue;
+    if (answer.elements.size() != job.partitions.size()) {
+      shard.why = "a mark cannot be read: " + answer.text;
+      return false;
+    }
+    for (std::size_t k = 0; k < job.partitions.size(); ++k) {
+      ShardedPartition* const p = find(job.partitions[k]);
+      if (p != nullptr && answer.elements[k]) {
+        p->places[node].texts[job.slot] = *answer.elements[k];
+      }
+    }
+  }
+  for (const auto& [id, read] : whose) {
+    if (ShardedPartition* const p = find(id)) settle_read(id, *p, node, shard);
+  }
+  return true;
+}
+
+void ShardTurns::settle_read(TopicPartition id, ShardedPartition& p, const std::string& node,
+                             const Shard& shard) {
+  ShardedPartition::Place& place = p.places[node];
+  std::vector<MarkValue> found;
+  std::optional<MarkValue> whole;  // the shard's, with its log
+  for (const auto& [slot, text] : place.texts) {
+    const auto mark = decode_mark(text);
+    if (mark && mark->shard) found.push_back(without_log(*mark));
+  }
+  const auto own = mark_of_shard(shard.look.self, found);
+  for (const auto& [slot, text] : place.texts) {
+    const auto mark = decode_mark(text);
+    if (!own || !mark || without_log(*mark) != *own) continue;
+    place.homes.push_back(slot);
+    whole = mark;
+  }
+  const bool ours = own && (own == p.marks.confirmed(node) || own == place.attempted);
+  place.found = std::move(found);
+  // A mark that this process has not written may be a restored one, of a log that no longer exists.
+  if (own && !ours) place.ticket = ask_log_(id, *whole);
+  if (place.ticket == 0) accept(id, p, node, shard, place.found);
+}
+
+void ShardTurns::judged(TopicPartition id, std::uint64_t ticket, std::optional<bool> usable) {
+  ShardedPartition* const p = find(id);
+  if (p == nullptr) return;
+  for (auto& [node, place] : p->places) {
+    if (place.ticket != ticket) continue;
+    place.ticket = 0;
+    const auto shard = shards_.find(node);
+    if (!usable || shard == shards_.end() || shard->second.epoch == 0) return;
+    if (!*usable) {
+      for (MarkValue& mark : place.found) {
+        mark.position = 0;
+        mark.gaps.clear();
+      }
+    }
+    return accept(id, *p, node, shard->second, place.found);
+  }
+}
+
+void ShardTurns::accept(TopicPartition id, ShardedPartition& p, const std::string& node,
+                        const Shard& shard, const std::vector<MarkValue>& found) {
+  const std::int64_t before = offsets_missing(p.marks);
+  const bool known = p.marks.confirmed(node).has_value();
+  p.marks.found(node, shard.epoch, found);
+  const std::int64_t missing = offsets_missing(p.marks);
+  if (missing <= before) return;
+  if (known) metrics_->mark_losses.add();
+  const auto own = p.marks.confirmed(node);
+  report(LogLevel::kWarning,
+         fmt::format("partition {}: shard {} may lack events ({}): {} offsets are read again for "
+                     "its users",
+                     id, shard.address,
+                     own ? fmt::format("its mark: {}", own->position) : "it has no mark", missing));
+}
+
+bool ShardTurns::is_due(const ShardedPartition& p, const std::string& node, const Shard& shard,
+                        Clock::time_point now) const {
+  const auto place = p.places.find(node);
+  if (place == p.places.end() || now >= place->second.due || !steady(p, node, shard)) return true;
+  const auto confirmed = p.marks.confirmed(node);
+  return !confirmed || confirmed->position != p.position ||
+         confirmed->shard->slots != shard.look.self.owned || !confirmed->gaps.empty() ||
+         !p.marks.missing().empty();
+}
+
+void ShardTurns::begin_write(const std::string& node, Shard& shard, Clock::time_point now,
+                             Instant wall_now) {
+  shard.jobs.clear();
+  shard.call = NodeCall::make();
+  const std::int64_t expire_at = to_ms(wall_now + options_.marks_live);
+  for (auto& [id, p] : partitions_) {
+    if (p.marks.must_read(node) || !is_due(p, node, shard, now)) continue;
+    std::optional<MarkValue> mark = p.marks.to_write(node, p.position);
+    if (!mark) continue;
+    ShardedPartition::Place& place = p.places[node];
+    place.due = now + options_.idle_interval;
+    place.attempted = mark;
+    mark->log = p.log;
+    add_writes(id, p, node, shard, *mark, expire_at);
+  }
+  if (shard.jobs.empty()) {
+    shard.call.reset();
+    shard.failures = 0;
+    return end_turn(shard, now);
+  }
+  add_second(*shard.call);
+  shard.phase = Phase::kWriting;
+  shard.call_epoch = shard.epoch;
+  shard.call->send(*client_, shard.number, shard.epoch, options_.deadline);
+}
+
+void ShardTurns::add_writes(TopicPartition id, ShardedPartition& p, const std::string& node,
+                            Shard& shard, const MarkValue& mark, std::int64_t expire_at_ms) {
+  const ShardLook& look = shard.look.self;
+  ShardedPartition::Place& place = p.places[node];
+  std::erase_if(place.homes, [&](int slot) { return !look.owned.contains(slot); });
+  std::vector<int> stay;
+  for (int slot = kPlaceEvery - 1; slot < SlotSet::kSlots; slot += kPlaceEvery) {
+    if (look.owned.contains(slot) && !look.migrating.contains(slot)) stay.push_back(slot);
+  }
+  const std::string text = encode_mark(mark);
+  if (place.homes.empty()) {
+    if (stay.empty()) {
+      shard.why = fmt::format("it has no slot for a mark: one whose number divided by {} leaves {}",
+                              kPlaceEvery, kPlaceEvery - 1);
+      return p.marks.doubtful(node);
+    }
+    return add_write(shard, place, p,
+                     {.partitions = {id}, .slot = stay.back(), .text = text, .is_home = true},
+                     expire_at_ms);
+  }
+  const auto staying = std::ranges::count_if(
+      place.homes, [&](int slot) { return std::ranges::binary_search(stay, slot); });
+  if (staying < 2 && !stay.empty()) {
+    MarkValue nothing;
+    nothing.shard = {.node = node, .replication = look.replication, .arrivals_safe = false};
+    for (const int slot : {stay.back(), stay.front()}) {
+      if (std::ranges::find(place.homes, slot) != place.homes.end()) continue;
+      add_write(shard, place, p, {.partitions = {id}, .slot = slot, .text = encode_mark(nothing)},
+                expire_at_ms);
+      break;
+    }
+  }
+  for (const int slot : place.homes) {
+    add_write(shard, place, p, {.partitions = {id}, .slot = slot, .text = text, .is_home = true},
+              expire_at_ms);
+  }
+}
+
+void ShardTurns::add_write(Shard& shard, const ShardedPartition::Place& place,
+                           const ShardedPartition& p, Job job, std::int64_t expire_at_ms) {
+  const auto known = place.texts.find(job.slot);
+  const bool exists = known != place.texts.end();
+  const std::string where = key(job.slot, p);
+  const std::string until = std::to_string(expire_at_ms);
+  const bool whole = !std::exchange(shard.knows_script, true);
+  shard.call->add({whole ? "EVAL" : "EVALSHA",
+                   whole ? redis::compare_and_set_script() : redis::compare_and_set_sha(), "1",
+                   where, exists ? "1" : "0", exists ? std::string_view(known->second) : "",
+                   job.text, until, "0"});
+  shard.jobs.push_back(std::move(job));
+}
+
+void ShardTurns::take_written(const std::string& node, Shard& shard, const NodeCall& call) {
+  struct Outcome {
+    bool written = false;
+    bool failed = false;
+  };
+  std::map<TopicPartition, Outcome> outcomes;
+  for (std::size_t i = 0; i < shard.jobs.size(); ++i) {
+    const Job& job = shard.jobs[i];
+    const TopicPartition id = job.partitions.front();
+    Outcome& outcome = outcomes[id];
+    ShardedPartition* const p = find(id);
+    if (p == nullptr) continue;
+    ShardedPartition::Place& place = p->places[node];
+    const NodeCall::Answer& answer = call.answers()[i];
+    if (call.answered() && answer.kind == redis::Reply::Kind::kInteger && answer.integer == 1) {
+      place.texts[job.slot] = job.text;
+      outcome.written = outcome.written || job.is_home;
+      if (std::ranges::find(place.homes, job.slot) == place.homes.end()) {
+        place.homes.push_back(job.slot);
+      }
+    } else if (call.answered() && answer.text.starts_with("MOVED ")) {
+      // With its slot, and the mark that is there.
+      std::erase(place.homes, job.slot);
+      place.texts.erase(job.slot);
+    } else {
+      outcome.failed = true;
+      if (answer.text.starts_with("NOSCRIPT")) shard.knows_script = false;
+      if (answer.is_error()) shard.why = "a mark cannot be written: " + answer.text;
+    }
+  }
+  bool all = true;
+  for (const auto& [id, outcome] : outcomes) {
+    ShardedPartition* const p = find(id);
+    if (p == nullptr) continue;
+    if (outcome.written && !outcome.failed) {
+      p->marks.written(node, shard.epoch);
+      metrics_->marks_written.add();
+    } else {
+      all = false;
+      p->marks.doubtful(node);
+      metrics_->mark_failures.add();
+    }
+  }
+  shard.failures = all ? 0 : shard.failures + 1;
+}
+
+}  // namespace fcap::updater
