@@ -53,7 +53,90 @@ class AsioChecker {
         Initiation{executor_, checker_}, token, user, candidates, options);
   }
 
+  /// Checker::reserve() without blocking; completes with a ReserveResult. The user, the candidate
+  /// and the event id must live until it is started, as above; so must ReserveOptions::after.
+  template <typename CompletionToken>
+  auto reserve(std::string_view user, Candidate candidate, std::string_view event_id,
+               const ReserveOptions& options, CompletionToken&& token) {
+    return hard<ReserveResult>(
+        [=, checker = checker_](auto done) {
+          checker->reserve_async(user, candidate, event_id, options, std::move(done));
+        },
+        token);
+  }
+  /// Checker::release() likewise.
+  template <typename CompletionToken>
+  auto release(std::string_view user, Candidate candidate, std::string_view event_id,
+               const ReserveOptions& options, CompletionToken&& token) {
+    return hard<ReserveResult>(
+        [=, checker = checker_](auto done) {
+          checker->release_async(user, candidate, event_id, options, std::move(done));
+        },
+        token);
+  }
+  /// Checker::record() likewise.
+  template <typename CompletionToken>
+  auto record(std::string_view user, Candidate candidate, std::string_view event_id,
+              const ReserveOptions& options, CompletionToken&& token) {
+    return hard<ReserveResult>(
+        [=, checker = checker_](auto done) {
+          checker->record_async(user, candidate, event_id, options, std::move(done));
+        },
+        token);
+  }
+  /// Checker::pick_and_reserve() likewise; completes with ReservedPicks.
+  template <typename CompletionToken>
+  auto pick_and_reserve(std::string_view user, std::span<const Candidate> ranked,
+                        std::span<const std::string_view> event_ids, const ReserveOptions& options,
+                        CompletionToken&& token) {
+    return hard<ReservedPicks>(
+        [=, checker = checker_](auto done) {
+          checker->pick_and_reserve_async(user, ranked, event_ids, options, std::move(done));
+        },
+        token);
+  }
+
  private:
+  // What a callback of fcap's does: brings the answer to the handler's executor.
+  template <typename Answer, typename Handler>
+  static auto completing(const Executor& executor, Handler&& handler) {
+    auto runs_on = asio::prefer(asio::get_associated_executor(handler, executor),
+                                asio::execution::outstanding_work.tracked);
+    return [runs_on = std::move(runs_on),
+            handler = std::forward<Handler>(handler)](Answer answer) mutable {
+      asio::dispatch(runs_on, [handler = std::move(handler), answer = std::move(answer)]() mutable {
+        std::move(handler)(std::move(answer));
+      });
+    };
+  }
+
+  template <typename Start>
+  struct HardInitiation {
+    using executor_type = Executor;
+    [[nodiscard]] executor_type get_executor() const noexcept { return executor; }
+    template <typename Handler>
+    void operator()(Handler&& handler) const {
+      start(completing<typename Start::answer_type>(executor, std::forward<Handler>(handler)));
+    }
+    Executor executor;
+    Start start;
+  };
+  template <typename Answer, typename Call>
+  struct Starting {
+    using answer_type = Answer;
+    template <typename Done>
+    void operator()(Done&& done) const {
+      call(std::forward<Done>(done));
+    }
+    Call call;
+  };
+  template <typename Answer, typename Call, typename CompletionToken>
+  auto hard(Call call, CompletionToken& token) {
+    using Start = Starting<Answer, Call>;
+    return asio::async_initiate<CompletionToken, void(Answer)>(
+        HardInitiation<Start>{executor_, Start{std::move(call)}}, token);
+  }
+
   struct Initiation {
     using executor_type = Executor;
 
@@ -62,16 +145,8 @@ class AsioChecker {
     template <typename Handler>
     void operator()(Handler&& handler, std::string_view user, std::span<const Candidate> candidates,
                     const CheckOptions& options) const {
-      auto runs_on = asio::prefer(asio::get_associated_executor(handler, executor),
-                                  asio::execution::outstanding_work.tracked);
       checker->check_async(user, candidates, options,
-                           [runs_on = std::move(runs_on),
-                            handler = std::forward<Handler>(handler)](CheckResult result) mutable {
-                             asio::dispatch(runs_on, [handler = std::move(handler),
-                                                      result = std::move(result)]() mutable {
-                               std::move(handler)(std::move(result));
-                             });
-                           });
+                           completing<CheckResult>(executor, std::forward<Handler>(handler)));
     }
 
     Executor executor;

@@ -11,9 +11,12 @@
 #include <utility>
 #include <vector>
 
+#include <fcap/check_handle.h>
+#include <fcap/check_options.h>
 #include <fcap/checker_options.h>
 #include <fcap/checker_stats.h>
 #include <fcap/export.h>
+#include <fcap/reserve.h>
 #include <fcap/rule_set.h>
 #include <fcap/segment_set.h>
 #include <fcap/status.h>
@@ -21,57 +24,6 @@
 #include <fcap/verdict.h>
 
 namespace fcap {
-
-namespace checker {
-class AsyncRead;
-}
-
-/// What one check may set. The views must outlive the call.
-struct CheckOptions {
-  /// From the call to the answer; absent: the Checker's. More than 60 s counts as 60 s. With 0 or
-  /// less nothing is waited for: a check that needs the store answers kTimeout at once.
-  std::optional<std::chrono::microseconds> deadline = {};
-  /// The instant to judge at; absent: the Checker's clock.
-  std::optional<Instant> now = {};
-  /// Segments that the caller knows the user to be in, besides the stored ones.
-  std::span<const std::string_view> segments = {};
-};
-
-/// One user's part of a batch.
-struct UserCandidates {
-  std::string_view user;
-  std::span<const Candidate> candidates;
-};
-
-/// A check that was started by check_async() or check_or_async(); it can be canceled through this.
-/// May outlive the Checker. Destroying the handle does not cancel the check.
-class FCAP_EXPORT CheckHandle {
- public:
-  CheckHandle() noexcept = default;
-  CheckHandle(CheckHandle&& other) noexcept : read_(std::exchange(other.read_, nullptr)) {}
-  CheckHandle& operator=(CheckHandle&& other) noexcept;
-  CheckHandle(const CheckHandle&) = delete;
-  CheckHandle& operator=(const CheckHandle&) = delete;
-  ~CheckHandle();
-
-  /// True: the callback has not run and never will, and it has been destroyed. False: it has run,
-  /// is running or is about to run, or this handle belongs to no check. May be called from any
-  /// thread, also from inside a callback, but not on one handle from two threads at once.
-  bool cancel() noexcept;
-
-  /// For fcap's own parts: takes over a reference.
-  explicit CheckHandle(checker::AsyncRead* read) noexcept : read_(read) {}
-
- private:
-  checker::AsyncRead* read_ = nullptr;
-};
-
-/// What check_or_async() gives.
-struct AsyncStart {
-  /// The answer, where it was known at once; then there is no callback.
-  std::optional<CheckResult> answer = {};
-  CheckHandle handle = {};
-};
 
 /// Answers "which of these candidates has this user already seen enough of?".
 ///
@@ -84,12 +36,13 @@ struct AsyncStart {
 ///     if (result.verdicts[0].allowed) serve("c1");
 ///
 /// Thread safety: all functions but the destructor may be called from any thread at once.
-/// Blocking: check(), check_batch() and first_allowed() block until the answer or the deadline;
-/// everything else returns at once. Callers share a few connections; there is never one per thread.
-/// Failure: no function throws. Where Redis is slow, gone or unreadable, the verdicts are "allowed"
-/// with the reason (unless fail_open is false). In a forked child every check answers kForked.
-/// Out of memory (or where CheckerOptions::clock throws) checks answer kOverloaded, with a verdict
-/// for every candidate; only where there is not even room for the verdicts there are none.
+/// Blocking: check(), check_batch(), first_allowed() and the hard calls block until the answer or
+/// the deadline; everything else returns at once. Callers share a few connections; there is never
+/// one per thread. Failure: no function throws. Where Redis is slow, gone or unreadable, the
+/// verdicts are "allowed" with the reason (unless fail_open is false). In a forked child every
+/// check answers kForked. Out of memory (or where CheckerOptions::clock throws) checks answer
+/// kOverloaded, with a verdict for every candidate; only where there is not even room for the
+/// verdicts there are none.
 class FCAP_EXPORT Checker {
  public:
   /// Receives the answer of check_async(), exactly once. Must not block, throw, or start a blocking
@@ -154,10 +107,81 @@ class FCAP_EXPORT Checker {
   bool note_shown(std::string_view user, const Candidate& shown, std::string_view event_id,
                   std::optional<Instant> at = {}) noexcept;
 
+  /// note_shown() that also tells all other servers, whose next read of this user counts the
+  /// impression: for five minutes, until the ledger has its event, or until it is taken back. Takes
+  /// one write, for which nobody waits. Not shared, but counted (CheckerStats::shares) and noted in
+  /// this process all the same: where the check has not read the record, or has seen 64 live
+  /// reservations or three quarters of the longest record in it; where the updater's
+  /// ledger.write_format is below 2; and where this machine's clock is more than 10 s away from
+  /// Redis'. Two servers that ask at the same instant do not see each other's notes: reserve() does
+  /// not have this gap.
+  bool note_shown(std::string_view user, const Candidate& shown, std::string_view event_id,
+                  const SharedNote& share) noexcept;
+
+  /// first_allowed() for a page with several slots, one event id per slot, at most 64, all
+  /// different: the i-th pick is noted and shared under the i-th id as by note_shown(), all picks
+  /// in one write.
+  PickResult pick_and_share(std::string_view user, std::span<const Candidate> ranked,
+                            std::span<const std::string_view> event_ids,
+                            const CheckOptions& options = {}) noexcept;
+
   /// Takes back what note_shown() has said, where the impression could not be published after all.
-  /// False: it is not remembered (any more).
+  /// A shared note is taken back everywhere, by a write for which nobody waits.
+  /// False: it is not remembered (any more); of a shared note release() gets rid in any case.
   bool take_back_shown(std::string_view user, const Candidate& shown,
                        std::string_view event_id) noexcept;
+
+  // --- Hard caps. Each call says what it decides to Redis before it answers, by an exchange that
+  // succeeds only if nobody else has written the user's record meanwhile; so a limit is never
+  // exceeded, whoever races for it (docs/guarantees.md says under which conditions). All of them
+  // block as check() does, fail closed (ReserveOptions::allow_undecided), never read a replica, and
+  // need an account that may write users' records and an updater with ledger.write_format 2. They
+  // count impressions.
+
+  /// Takes a place under every rule for an impression that is about to be shown: until it is
+  /// confirmed by the event of this id, or released, or its life is over. `event_id` is the one
+  /// that will be published (event_id, or else imp_id), with ReserveResult::time as its timestamp.
+  /// Calling again with the same id gives the same answer, and the first expiry.
+  ReserveResult reserve(std::string_view user, const Candidate& candidate,
+                        std::string_view event_id, const ReserveOptions& options = {}) noexcept;
+
+  /// Gives up a reservation or shared note whose impression will not be shown. The event id cannot
+  /// be reserved again within a day. An event of this id that arrives all the same counts. Takes
+  /// one exchange, without a read; of the options, `deadline` and `now` are used. Allowed: it is
+  /// released, or there was nothing to release.
+  ReserveResult release(std::string_view user, const Candidate& candidate,
+                        std::string_view event_id, const ReserveOptions& options = {}) noexcept;
+
+  /// reserve() for an impression that has been shown already, or will be for certain: the record
+  /// gets its event at once. If it was reserved before, the event has the reservation's time.
+  /// Unless the event is also published, losing Redis' data loses it.
+  ReserveResult record(std::string_view user, const Candidate& candidate, std::string_view event_id,
+                       const ReserveOptions& options = {}) noexcept;
+
+  /// Chooses and reserves for several slots of one page: one event id per slot, at most 64, all
+  /// different. What the record holds under a slot's event id is its pick; the other slots get the
+  /// first of the ranked candidates that pass, each candidate once, all picks counted. All are
+  /// written in one exchange, or none. A repetition gives the first answer.
+  ReservedPicks pick_and_reserve(std::string_view user, std::span<const Candidate> ranked,
+                                 std::span<const std::string_view> event_ids,
+                                 const ReserveOptions& options = {}) noexcept;
+
+  /// Receives the answer of reserve_async() and its like, exactly once; as Callback.
+  using ReserveCallback = UniqueFunction<void(ReserveResult)>;
+  using PicksCallback = UniqueFunction<void(ReservedPicks)>;
+
+  /// The hard calls for event-loop hosts: they return at once and call `callback` later, where
+  /// check_async() does. All arguments are copied. What has been started cannot be canceled; a
+  /// reservation can be released.
+  void reserve_async(std::string_view user, const Candidate& candidate, std::string_view event_id,
+                     const ReserveOptions& options, ReserveCallback callback) noexcept;
+  void release_async(std::string_view user, const Candidate& candidate, std::string_view event_id,
+                     const ReserveOptions& options, ReserveCallback callback) noexcept;
+  void record_async(std::string_view user, const Candidate& candidate, std::string_view event_id,
+                    const ReserveOptions& options, ReserveCallback callback) noexcept;
+  void pick_and_reserve_async(std::string_view user, std::span<const Candidate> ranked,
+                              std::span<const std::string_view> event_ids,
+                              const ReserveOptions& options, PicksCallback callback) noexcept;
 
   /// Replaces the current rule set. Checks that are running keep the one they have. A set that has
   /// been replaced and that nobody uses any more is destroyed on a thread of the Checker's own,

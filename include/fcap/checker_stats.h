@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <fcap/health.h>
+#include <fcap/reserve.h>
 
 namespace fcap {
 
@@ -75,6 +76,26 @@ struct CheckerStats {
     std::uint64_t taken_back = 0;
     std::uint64_t kept = 0;  ///< gauge: impressions remembered
   } shown = {};
+
+  /// Hard calls: reserve(), record(), pick_and_reserve(), release().
+  struct Reserves {
+    std::uint64_t calls = 0;
+    /// By ReserveReason: how they ended.
+    std::array<std::uint64_t, kReserveReasonCount> ended{};
+    std::uint64_t unknown = 0;    ///< of those: whether they have written is not known
+    std::uint64_t conflicts = 0;  ///< exchanges that found another writer's record
+  } reserves = {};
+
+  /// Shared notes: note_shown() with a SharedNote, and pick_and_share().
+  struct Shares {
+    std::uint64_t shared = 0;       ///< sent to the store
+    std::uint64_t unread = 0;       ///< not shared: the check had not read the record
+    std::uint64_t no_room = 0;      ///< not shared: 64 live reservations, or a long record
+    std::uint64_t not_allowed = 0;  ///< not shared: the updater's ledger.write_format is below 2
+    std::uint64_t clock = 0;        ///< not shared: the clocks differ by more than 10 s
+    std::uint64_t failed = 0;  ///< of those sent: the store did not take them, or did not say so
+    std::uint64_t taken_back = 0;  ///< sent, and then taken back
+  } shares = {};
 
   /// The negative cache.
   struct Cache {

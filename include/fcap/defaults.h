@@ -15,5 +15,7 @@ inline constexpr const char* kDefaultKeyPrefix = "fcap";
 inline constexpr const char* kNullUserId = "00000000-0000-0000-0000-000000000000";
 /// The longest record that the updater leaves behind.
 inline constexpr std::size_t kDefaultRecordBytesMax = std::size_t{16} * 1024;
+/// The longest that a reservation lasts.
+inline constexpr std::chrono::minutes kDefaultReservationLifeMax{15};
 
 }  // namespace fcap

@@ -8,6 +8,7 @@
 #include <span>
 #include <string_view>
 
+#include <fcap/defaults.h>
 #include <fcap/export.h>
 #include <fcap/health.h>
 #include <fcap/time.h>
@@ -44,6 +45,21 @@ struct StoreOutcome {
   /// An append in a cluster: over which connection the node that executed it has said so, as
   /// CompareAndSet::connection_epoch names it; 0 elsewhere.
   std::uint64_t connection_epoch = 0;
+};
+
+/// What those who write reservations must know: what the fleet's writer has recorded, and how the
+/// store's clock compares with this machine's.
+struct WriteTerms {
+  /// The newest record format that may be written; 0: not known (yet).
+  int write_format = 0;
+  /// The longest life of a reservation; 0: none may be made.
+  std::chrono::milliseconds reservation_life_max{0};
+  /// What the writer trims a record to.
+  std::size_t record_bytes_max = kDefaultRecordBytesMax;
+  /// Whether the store keeps time on another machine.
+  bool has_clock = false;
+  /// If so, its clock minus this machine's; none: not known (yet).
+  std::optional<std::chrono::milliseconds> clock_difference = {};
 };
 
 /// Receives one outcome. The caller owns it and keeps it alive until complete() has been called.
@@ -122,6 +138,11 @@ class FCAP_EXPORT Store {
   virtual void append(std::string_view key, std::string_view bytes, Instant expire_at,
                       Deadline deadline, StoreCompletion& done) noexcept = 0;
 
+  /// append() for bytes that soon mean nothing any more, in one exchange: the record gets the
+  /// expiry only if it has none yet.
+  virtual void append_note(std::string_view key, std::string_view bytes, Instant expire_at,
+                           Deadline deadline, StoreCompletion& done) noexcept;
+
   /// Starts several appends, as if by append() in this order; cheaper than that where a store knows
   /// how. The list's views need to live only until the call returns. A store may keep the appends
   /// up to 30 s beyond the deadline for as long as its server goes on answering: to repeat what a
@@ -146,10 +167,15 @@ class FCAP_EXPORT Store {
   /// after a loss: counts that reach further back say that they are not complete. None: no such
   /// events are known of. Asked at every check; never blocks, and takes no lock.
   [[nodiscard]] virtual std::optional<Instant> missing_before() const noexcept;
+
+  /// What this process may write beside the writer. A store that does not override this does not
+  /// know, and then nothing is reserved. Never blocks, and takes no lock.
+  [[nodiscard]] virtual WriteTerms write_terms() const noexcept;
 };
 
 /// A store in this process's memory: for tests, simulations and small single-process uses. It
-/// completes every operation before the call returns. Expiry is judged by the system clock.
+/// completes every operation before the call returns. Expiry is judged by the system clock. There
+/// is no other writer in it, so reservations of up to 15 minutes may be made.
 [[nodiscard]] FCAP_EXPORT std::unique_ptr<Store> make_memory_store();
 
 }  // namespace fcap

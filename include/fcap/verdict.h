@@ -13,6 +13,10 @@
 
 namespace fcap {
 
+namespace checker {
+struct KeptRecord;
+}
+
 /// What the ad server may show: a campaign, and the creative if it is already chosen. Views into
 /// the caller's strings, which must outlive the call that they are given to. At most 256 bytes
 /// each.
@@ -77,6 +81,13 @@ struct Verdict {
   std::optional<Instant> counted_since = {};
 };
 
+/// What a check has seen of the user's record, for shared notes.
+struct RecordSeen {
+  bool known = false;              ///< the record was read; if there is none, the rest is 0
+  std::uint32_t bytes = 0;         ///< how long it is
+  std::uint32_t reservations = 0;  ///< how many are live
+};
+
 /// What first_allowed() chose.
 struct PickResult {
   /// Indices into the ranked candidates, ascending.
@@ -85,6 +96,8 @@ struct PickResult {
   Reason reason = Reason::kPassed;
   /// As Verdict::stale: the history was read from a replica.
   bool stale = false;
+  /// For Checker::note_shown() with a SharedNote.
+  RecordSeen seen = {};
 };
 
 /// The verdicts of one check, in the order of its candidates.
@@ -96,6 +109,11 @@ struct CheckResult {
   Reason reason = Reason::kPassed;
   /// The rule set that was applied; keeps the verdicts' rule ids alive.
   std::shared_ptr<const RuleSet> rules;
+  /// For Checker::note_shown() with a SharedNote.
+  RecordSeen seen = {};
+  /// With CheckOptions::keep_record: the record, for ReserveOptions::after; at most as long as a
+  /// record is. Null where the master was not read.
+  std::shared_ptr<const checker::KeptRecord> record = {};
 };
 
 }  // namespace fcap

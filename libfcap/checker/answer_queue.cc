@@ -21,17 +21,17 @@ void AnswerQueue::start(base::ThreadHook hook) {
   thread_ = std::move(started).value();
 }
 
-bool AnswerQueue::push(AsyncRead& read) noexcept {
+bool AnswerQueue::push(QueuedAnswer& answer) noexcept {
   {
     const std::lock_guard lock(mutex_);
     if (stopping_) return false;
-    read.next_waiting = nullptr;
+    answer.next_queued = nullptr;
     if (last_ == nullptr) {
-      first_ = &read;
+      first_ = &answer;
     } else {
-      last_->next_waiting = &read;
+      last_->next_queued = &answer;
     }
-    last_ = &read;
+    last_ = &answer;
     if (++waiting_count_ > 1) return true;
   }
   changed_.notify_one();
@@ -57,13 +57,12 @@ void AnswerQueue::run() noexcept {
   while (true) {
     changed_.wait(lock, [this] { return first_ != nullptr || stopping_; });
     if (first_ == nullptr) return;
-    AsyncRead* read = first_;
-    first_ = read->next_waiting;
+    QueuedAnswer* answer = first_;
+    first_ = answer->next_queued;
     if (first_ == nullptr) last_ = nullptr;
     --waiting_count_;
     lock.unlock();
-    read->run();
-    read->drop_reference();
+    answer->give();
     lock.lock();
   }
 }

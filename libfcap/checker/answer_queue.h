@@ -6,9 +6,20 @@
 #include <thread>
 
 #include "base/thread.h"
-#include "checker/async_read.h"
 
 namespace fcap::checker {
+
+/// An answer that is known and only waits for a thread to be given on.
+class QueuedAnswer {
+ public:
+  /// Called once, on the queue's thread; gives back the reference that the queue has had.
+  virtual void give() noexcept = 0;
+
+  QueuedAnswer* next_queued = nullptr;  ///< the queue's own
+
+ protected:
+  ~QueuedAnswer() = default;
+};
 
 /// A thread that gives the answers which are known before check_async() has returned (no user,
 /// breaker open, a store that completes at once). So a callback never runs inside the call that
@@ -29,8 +40,8 @@ class AnswerQueue {
   /// Starts the thread (base/thread.h). Throws std::system_error.
   void start(base::ThreadHook hook);
 
-  /// Takes over a reference to the read. False: stopped, and the caller keeps it.
-  [[nodiscard]] bool push(AsyncRead& read) noexcept;
+  /// Takes over a reference to the answer. False: stopped, and the caller keeps it.
+  [[nodiscard]] bool push(QueuedAnswer& answer) noexcept;
 
   [[nodiscard]] std::size_t waiting() const noexcept;
 
@@ -42,8 +53,8 @@ class AnswerQueue {
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  AsyncRead* first_ = nullptr;
-  AsyncRead* last_ = nullptr;
+  QueuedAnswer* first_ = nullptr;
+  QueuedAnswer* last_ = nullptr;
   std::size_t waiting_count_ = 0;
   bool stopping_ = true;
   std::thread thread_;

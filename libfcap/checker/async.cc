@@ -8,7 +8,6 @@
 
 #include <time.h>
 
-#include "checker/callback_frame.h"
 #include "ledger/user_key.h"
 
 namespace fcap::checker {
@@ -17,15 +16,6 @@ namespace {
 // A callback that takes longer keeps answers of other checks waiting, which then look as if the
 // store were slow.
 constexpr std::chrono::milliseconds kSlowCallback{5};
-
-// Costs a fifth of what the precise clock costs, twice per check. Its steps are a few
-// milliseconds: a short callback counts as nothing, or now and then as one step, so that totals
-// come out right.
-std::chrono::nanoseconds coarse_now() noexcept {
-  timespec now{};
-  ::clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-  return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
-}
 
 // Who holds a read that is on its way.
 constexpr std::uint32_t kListAndHandle = 2;
@@ -52,6 +42,15 @@ class SharedRead {
 };
 
 }  // namespace
+
+// Costs a fifth of what the precise clock costs, twice per check. Its steps are a few
+// milliseconds: a short callback counts as nothing, or now and then as one step, so that totals
+// come out right.
+std::chrono::nanoseconds Async::coarse_now() noexcept {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+  return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
+}
 
 Async::Async(Parts parts) : parts_(parts), reads_(Pool<AsyncRead>::make()) {
   // As many as there are threads that run callbacks when all is well.
@@ -109,7 +108,7 @@ AsyncStart Async::check_or_async(std::string_view user, std::span<const Candidat
   AsyncStart start{.answer = std::nullopt, .handle = CheckHandle(read)};
   remember(*read);
   if (submit(*read, options) && read->claim()) {
-    judge(*read, {.reason = read->reason, .record = read->record, .stale = read->stale});
+    judge(*read, read->kept_outcome());
     start.answer = take_answer(*read);
     start.handle = {};
     count_answer(*start.answer);
@@ -191,7 +190,7 @@ void Async::hand_over(AsyncRead& read) noexcept {
     }
   }
   read.add_reference();
-  if (answer_queues_[current_stripe() % answer_queues_.size()].push(read)) return;
+  if (queue_answer(read)) return;
   read.run();  // only while the Checker is being destroyed
   read.drop_reference();
 }
@@ -247,16 +246,19 @@ void Async::count_answer(const CheckResult& result) noexcept {
 void Async::run_callback(Checker::Callback& callback, CheckResult result) noexcept {
   count_answer(result);
   if (!callback) return;
-  const CallbackFrame frame(&parts_.gate);
-  const std::chrono::nanoseconds begun = coarse_now();
+  call_back([&] { callback(std::move(result)); });
+}
+
+bool Async::queue_answer(QueuedAnswer& answer) noexcept {
+  return answer_queues_[current_stripe() % answer_queues_.size()].push(answer);
+}
+
+void Async::note_thrown() noexcept {
   try {
-    callback(std::move(result));
-  } catch (...) {
-    if (parts_.options.log) {
-      parts_.options.log(LogLevel::kError, "a check_async() callback threw; ignored");
-    }
+    if (!parts_.options.log) return;
+    parts_.options.log(LogLevel::kError, "a callback of an asynchronous call threw; ignored");
+  } catch (...) {  // NOLINT(bugprone-empty-catch): a log line is not worth a check
   }
-  note_callback(coarse_now() - begun);
 }
 
 void Async::note_callback(std::chrono::nanoseconds taken) noexcept {
@@ -273,7 +275,7 @@ void Async::note_callback(std::chrono::nanoseconds taken) noexcept {
   try {
     parts_.options.log(
         LogLevel::kWarning,
-        "a check_async() callback kept its thread for " +
+        "a callback of an asynchronous call kept its thread for " +
             std::to_string(std::chrono::floor<std::chrono::milliseconds>(taken).count()) +
             " ms, which delays the answers to other checks and may time them out; set an executor. "
             "Slow callbacks so far: " +

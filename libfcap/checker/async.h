@@ -13,6 +13,7 @@
 
 #include "checker/answer_queue.h"
 #include "checker/async_read.h"
+#include "checker/callback_frame.h"
 #include "checker/parts.h"
 #include "checker/pool.h"
 
@@ -42,6 +43,21 @@ class Async {
   /// Lets go of the rules that rest in memory which is kept for the next check.
   void let_go_of_rules() noexcept;
   void add_stats(CheckerStats& stats) const noexcept;
+
+  /// Gives an answer on a thread of its own. False: the Checker is being destroyed.
+  [[nodiscard]] bool queue_answer(QueuedAnswer& answer) noexcept;
+  /// Runs a host's callback, with what is to be kept in mind around it.
+  template <typename Call>
+  void call_back(const Call& call) noexcept {
+    const CallbackFrame frame(&parts_.gate);
+    const std::chrono::nanoseconds begun = coarse_now();
+    try {
+      call();
+    } catch (...) {
+      note_thrown();
+    }
+    note_callback(coarse_now() - begun);
+  }
 
   // --- For AsyncRead.
 
@@ -76,6 +92,8 @@ class Async {
   [[nodiscard]] CheckResult answer_here(Reason reason, std::size_t candidate_count) noexcept;
   void count_answer(const CheckResult& result) noexcept;
   void run_callback(Checker::Callback& callback, CheckResult result) noexcept;
+  [[nodiscard]] static std::chrono::nanoseconds coarse_now() noexcept;
+  void note_thrown() noexcept;
   void note_callback(std::chrono::nanoseconds taken) noexcept;
   void remember(AsyncRead& read) noexcept;
   void answer_pending() noexcept;

@@ -11,7 +11,7 @@ void AsyncRead::prepare(Async& owner) noexcept {
   owner_ = &owner;
   by_executor_ = owner.has_executor();
   reason = Reason::kPassed;
-  answered = stale = false;
+  answered = stale = found = false;
   result.verdicts.clear();
   result.rules = nullptr;
   phase_.store(0, std::memory_order_relaxed);
@@ -64,6 +64,7 @@ void AsyncRead::keep(std::span<const std::string_view> asked) {
 void AsyncRead::keep(const StoreOutcome& outcome) noexcept {
   reason = reason_of(outcome.code);
   stale = outcome.stale;
+  found = outcome.code == StoreCode::kOk;
   try {
     record.assign(outcome.record);
   } catch (const std::bad_alloc&) {
@@ -76,7 +77,7 @@ bool AsyncRead::leave_submit() noexcept {
 }
 
 void AsyncRead::run() noexcept {
-  if (claim()) owner_->answer(*this, {.reason = reason, .record = record, .stale = stale});
+  if (claim()) owner_->answer(*this, kept_outcome());
 }
 
 bool AsyncRead::claim() noexcept {

@@ -11,8 +11,10 @@
 #include <fcap/checker.h>
 #include <fcap/store.h>
 
+#include "checker/answer_queue.h"
 #include "checker/pool.h"
 #include "checker/question.h"
+#include "checker/verdicts.h"
 
 namespace fcap::checker {
 
@@ -25,12 +27,17 @@ class Async;
 /// The Checker may go while a store of the host's or an executor still holds a read. So the Async
 /// is touched only by whoever has claimed the read, or by complete() between kTaken and kLeft, and
 /// Async's end waits for both.
-class AsyncRead final : public StoreCompletion, public PoolNode<AsyncRead> {
+class AsyncRead final : public StoreCompletion, public QueuedAnswer, public PoolNode<AsyncRead> {
  public:
   /// Makes ready for one use, with one reference, which the caller gets.
   void prepare(Async& owner) noexcept;
 
   void complete(const StoreOutcome& outcome) noexcept override;
+
+  void give() noexcept override {
+    run();
+    drop_reference();
+  }
 
   /// Answers from what complete() has kept, unless somebody else has.
   void run() noexcept;
@@ -82,8 +89,12 @@ class AsyncRead final : public StoreCompletion, public PoolNode<AsyncRead> {
   Reason reason = Reason::kPassed;
   std::string record;
   bool stale = false;
+  bool found = false;
+  [[nodiscard]] ReadOutcome kept_outcome() const noexcept {
+    return {.reason = reason, .record = record, .stale = stale, .found = found};
+  }
 
-  /// Its place in the AnswerQueue.
+  /// Its place among those that are claimed at the end.
   AsyncRead* next_waiting = nullptr;
   /// Its place in the list of pending ones, under that list's mutex.
   AsyncRead* next_pending = nullptr;

@@ -21,7 +21,10 @@ constexpr std::size_t kJudgedTogether = 32;
 ReadOutcome answer_of(const ReadGroup::Read& read, Counters& counters) noexcept {
   if (!read.answered()) return {.reason = Reason::kTimeout};
   count_read(counters, read.code(), read.stale());
-  return {.reason = reason_of(read.code()), .record = read.record(), .stale = read.stale()};
+  return {.reason = reason_of(read.code()),
+          .record = read.record(),
+          .stale = read.stale(),
+          .found = read.code() == StoreCode::kOk};
 }
 
 }  // namespace
@@ -136,7 +139,10 @@ PickResult Blocking::first_allowed(std::string_view user, std::span<const Candid
   count_reason(counters, reason);
   if (call.timed) parts_.check_latency.add(Clock::now() - call.begun);
   counters.add(Counter::checks_answered);
-  return {.picked = std::move(picks.picked), .reason = reason, .stale = picks.stale};
+  return {.picked = std::move(picks.picked),
+          .reason = reason,
+          .stale = picks.stale,
+          .seen = picks.seen};
 }
 
 Reason Blocking::pick(Call& call, std::string_view user, std::span<const Candidate> ranked,

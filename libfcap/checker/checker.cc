@@ -6,9 +6,13 @@
 #include <fcap/checker.h>
 
 #include "checker/async.h"
+#include "checker/async_reserving.h"
 #include "checker/blocking.h"
 #include "checker/checker_options_check.h"
 #include "checker/health.h"
+#include "checker/pick_and_share.h"
+#include "checker/reserving.h"
+#include "checker/sharing.h"
 #include "checker/sources.h"
 
 namespace fcap {
@@ -35,7 +39,10 @@ class Checker::Impl {
         owns_store_(owns_store),
         direct_(dynamic_cast<redis::DirectReads*>(store_.get())),
         blocking(parts()),
-        async(parts()) {}
+        async(parts()),
+        reserving(parts()),
+        sharing(parts()),
+        async_reserving(parts(), async) {}
 
   ~Impl();
   Impl(const Impl&) = delete;
@@ -47,6 +54,16 @@ class Checker::Impl {
     return gate.in_child() || gate.inside_callback();
   }
   [[nodiscard]] Store& store() const noexcept { return *store_; }
+  void reserve_async(checker::ReserveAsk::Kind kind, std::string_view user,
+                     const Candidate& candidate, std::string_view event_id,
+                     const ReserveOptions& options, ReserveCallback callback) noexcept {
+    async_reserving.start({.kind = kind,
+                           .user = user,
+                           .ranked = {&candidate, 1},
+                           .event_ids = {&event_id, 1},
+                           .options = options},
+                          std::move(callback));
+  }
 
   const CheckerOptions options;
   checker::Counters counters;
@@ -74,6 +91,9 @@ class Checker::Impl {
  public:
   checker::Blocking blocking;
   checker::Async async;
+  checker::Reserving reserving;
+  checker::Sharing sharing;
+  checker::AsyncReserving async_reserving;
 };
 
 Checker::Impl::~Impl() {
@@ -89,7 +109,7 @@ Checker::Impl::~Impl() {
   // live on, and what it still has is answered below.
   store_.reset();
   async.stop();
-  while (async.any_pending() || !counters.all_ended()) {
+  while (!async_reserving.stop() || async.any_pending() || !counters.all_ended()) {
     std::this_thread::sleep_for(kLeavePoll);
   }
   sources.stop_freeing();
@@ -167,12 +187,83 @@ AsyncStart Checker::check_or_async(std::string_view user, std::span<const Candid
 
 bool Checker::note_shown(std::string_view user, const Candidate& shown, std::string_view event_id,
                          std::optional<Instant> at) noexcept {
-  return impl_->judgement.note_shown(user, shown, event_id, at);
+  return impl_->judgement.note_shown(user, shown, event_id, at).has_value();
+}
+
+bool Checker::note_shown(std::string_view user, const Candidate& shown, std::string_view event_id,
+                         const SharedNote& share) noexcept {
+  const auto noted = impl_->judgement.note_shown(user, shown, event_id, share.at, true);
+  if (noted) impl_->sharing.share(user, {&*noted, 1}, share.seen);
+  return noted.has_value();
+}
+
+PickResult Checker::pick_and_share(std::string_view user, std::span<const Candidate> ranked,
+                                   std::span<const std::string_view> event_ids,
+                                   const CheckOptions& options) noexcept {
+  return checker::pick_and_share(impl_->blocking, impl_->judgement, impl_->sharing,
+                                 {.user = user, .ranked = ranked, .event_ids = event_ids}, options);
 }
 
 bool Checker::take_back_shown(std::string_view user, const Candidate& shown,
                               std::string_view event_id) noexcept {
-  return impl_->judgement.take_back_shown(user, shown, event_id);
+  std::optional<ledger::Entry> released;
+  const bool taken_back = impl_->judgement.take_back_shown(user, shown, event_id, released);
+  if (released) impl_->sharing.take_back(user, *released);
+  return taken_back;
+}
+
+ReserveResult Checker::reserve(std::string_view user, const Candidate& candidate,
+                               std::string_view event_id, const ReserveOptions& options) noexcept {
+  return impl_->reserving.reserve(checker::ReserveAsk::Kind::kReserve, user, candidate, event_id,
+                                  options);
+}
+
+ReserveResult Checker::record(std::string_view user, const Candidate& candidate,
+                              std::string_view event_id, const ReserveOptions& options) noexcept {
+  return impl_->reserving.reserve(checker::ReserveAsk::Kind::kRecord, user, candidate, event_id,
+                                  options);
+}
+
+ReserveResult Checker::release(std::string_view user, const Candidate& candidate,
+                               std::string_view event_id, const ReserveOptions& options) noexcept {
+  return impl_->reserving.reserve(checker::ReserveAsk::Kind::kRelease, user, candidate, event_id,
+                                  options);
+}
+
+ReservedPicks Checker::pick_and_reserve(std::string_view user, std::span<const Candidate> ranked,
+                                        std::span<const std::string_view> event_ids,
+                                        const ReserveOptions& options) noexcept {
+  return impl_->reserving.pick(user, ranked, event_ids, options);
+}
+
+void Checker::reserve_async(std::string_view user, const Candidate& candidate,
+                            std::string_view event_id, const ReserveOptions& options,
+                            ReserveCallback callback) noexcept {
+  impl_->reserve_async(checker::ReserveAsk::Kind::kReserve, user, candidate, event_id, options,
+                       std::move(callback));
+}
+
+void Checker::release_async(std::string_view user, const Candidate& candidate,
+                            std::string_view event_id, const ReserveOptions& options,
+                            ReserveCallback callback) noexcept {
+  impl_->reserve_async(checker::ReserveAsk::Kind::kRelease, user, candidate, event_id, options,
+                       std::move(callback));
+}
+
+void Checker::record_async(std::string_view user, const Candidate& candidate,
+                           std::string_view event_id, const ReserveOptions& options,
+                           ReserveCallback callback) noexcept {
+  impl_->reserve_async(checker::ReserveAsk::Kind::kRecord, user, candidate, event_id, options,
+                       std::move(callback));
+}
+
+void Checker::pick_and_reserve_async(std::string_view user, std::span<const Candidate> ranked,
+                                     std::span<const std::string_view> event_ids,
+                                     const ReserveOptions& options,
+                                     PicksCallback callback) noexcept {
+  impl_->async_reserving.start(
+      {.user = user, .ranked = ranked, .event_ids = event_ids, .options = options},
+      std::move(callback));
 }
 
 void Checker::set_rules(std::shared_ptr<const RuleSet> rules) noexcept {
@@ -200,6 +291,7 @@ CheckerStats Checker::stats() const noexcept {
   impl_->judgement.add_stats(stats);
   impl_->sources.add_stats(stats);
   impl_->async.add_stats(stats);
+  impl_->sharing.add_stats(stats);
   stats.latency.check = impl_->check_latency.histogram();
   stats.latency.store = impl_->store_latency.histogram();
   return stats;

@@ -15,38 +15,47 @@
 namespace fcap::checker {
 
 // The one list of counters: each name, and its field of CheckerStats.
-#define FCAP_CHECKER_COUNTERS(COUNTER)          \
-  COUNTER(checks, checks)                       \
-  COUNTER(candidates, candidates)               \
-  COUNTER(allowed, allowed)                     \
-  COUNTER(shadow_capped, shadow_capped)         \
-  COUNTER(no_user, reasons.no_user)             \
-  COUNTER(no_rules, reasons.no_rules)           \
-  COUNTER(timeouts, reasons.timeouts)           \
-  COUNTER(unavailable, reasons.unavailable)     \
-  COUNTER(breaker_open, reasons.breaker_open)   \
-  COUNTER(overloaded, reasons.overloaded)       \
-  COUNTER(undecodable, reasons.undecodable)     \
-  COUNTER(forked, reasons.forked)               \
-  COUNTER(invalid, reasons.invalid)             \
-  COUNTER(shutdown, reasons.shutdown)           \
-  COUNTER(reentrant, reasons.reentrant)         \
-  COUNTER(records_found, reads.found)           \
-  COUNTER(records_missing, reads.missing)       \
-  COUNTER(server_errors, reads.server_errors)   \
-  COUNTER(stale_reads, reads.stale)             \
-  COUNTER(unread_checks, reads.unneeded)        \
-  COUNTER(canceled, async.canceled)             \
-  COUNTER(unknown_frames, reads.unknown_frames) \
-  COUNTER(shown_noted, shown.noted)             \
-  COUNTER(shown_confirmed, shown.confirmed)     \
-  COUNTER(shown_displaced, shown.displaced)     \
-  COUNTER(shown_taken_back, shown.taken_back)   \
-  COUNTER(cached_checks, cache.checks)          \
-  COUNTER(cached_verdicts, cache.verdicts)      \
-  COUNTER(certain_verdicts, certain_verdicts)   \
-  COUNTER(callbacks, async.callbacks)           \
-  COUNTER(callback_ns_total, async.callback_ns_total)
+#define FCAP_CHECKER_COUNTERS(COUNTER)                \
+  COUNTER(checks, checks)                             \
+  COUNTER(candidates, candidates)                     \
+  COUNTER(allowed, allowed)                           \
+  COUNTER(shadow_capped, shadow_capped)               \
+  COUNTER(no_user, reasons.no_user)                   \
+  COUNTER(no_rules, reasons.no_rules)                 \
+  COUNTER(timeouts, reasons.timeouts)                 \
+  COUNTER(unavailable, reasons.unavailable)           \
+  COUNTER(breaker_open, reasons.breaker_open)         \
+  COUNTER(overloaded, reasons.overloaded)             \
+  COUNTER(undecodable, reasons.undecodable)           \
+  COUNTER(forked, reasons.forked)                     \
+  COUNTER(invalid, reasons.invalid)                   \
+  COUNTER(shutdown, reasons.shutdown)                 \
+  COUNTER(reentrant, reasons.reentrant)               \
+  COUNTER(records_found, reads.found)                 \
+  COUNTER(records_missing, reads.missing)             \
+  COUNTER(server_errors, reads.server_errors)         \
+  COUNTER(stale_reads, reads.stale)                   \
+  COUNTER(unread_checks, reads.unneeded)              \
+  COUNTER(canceled, async.canceled)                   \
+  COUNTER(unknown_frames, reads.unknown_frames)       \
+  COUNTER(shown_noted, shown.noted)                   \
+  COUNTER(shown_confirmed, shown.confirmed)           \
+  COUNTER(shown_displaced, shown.displaced)           \
+  COUNTER(shown_taken_back, shown.taken_back)         \
+  COUNTER(cached_checks, cache.checks)                \
+  COUNTER(cached_verdicts, cache.verdicts)            \
+  COUNTER(certain_verdicts, certain_verdicts)         \
+  COUNTER(callbacks, async.callbacks)                 \
+  COUNTER(callback_ns_total, async.callback_ns_total) \
+  COUNTER(reserves, reserves.calls)                   \
+  COUNTER(reserves_unknown, reserves.unknown)         \
+  COUNTER(reserve_conflicts, reserves.conflicts)      \
+  COUNTER(shared, shares.shared)                      \
+  COUNTER(shares_unread, shares.unread)               \
+  COUNTER(shares_no_room, shares.no_room)             \
+  COUNTER(shares_not_allowed, shares.not_allowed)     \
+  COUNTER(shares_clock, shares.clock)                 \
+  COUNTER(shares_taken_back, shares.taken_back)
 
 enum class Counter : std::uint8_t {
 #define FCAP_COUNTER_NAME(name, field) name,
@@ -58,10 +67,11 @@ enum class Counter : std::uint8_t {
   calls_ended,
   calls_submitted,        ///< those that said so before they ended
   calls_submitted_ended,  ///< those of them that have ended, which calls_ended does not count
+  reserves_ended,         ///< by ReserveReason: this one and those that follow
   // NOLINTEND(readability-identifier-naming)
 };
 inline constexpr std::size_t kCounterCount =
-    static_cast<std::size_t>(Counter::calls_submitted_ended) + 1;
+    static_cast<std::size_t>(Counter::reserves_ended) + kReserveReasonCount;
 
 /// Counters that many threads add to without meeting. Sums are not a snapshot of one instant.
 ///
@@ -71,6 +81,12 @@ class Counters {
   /// Returns what this thread had counted before, or those that share its cell.
   std::uint64_t add(Counter counter, std::uint64_t amount = 1) noexcept {
     return amount == 0 ? 0 : add(counter, amount, std::memory_order_relaxed);
+  }
+
+  /// A hard call has ended.
+  void add_ended(ReserveReason reason, bool unknown) noexcept {
+    add(counter_of(reason));
+    if (unknown) add(Counter::reserves_unknown);
   }
 
   /// add() with a place in the single total order: whoever sees the sum without it has stored what
@@ -112,11 +128,19 @@ class Counters {
 #define FCAP_COPY_COUNTER(name, field) stats.field = sum(Counter::name);
     FCAP_CHECKER_COUNTERS(FCAP_COPY_COUNTER)
 #undef FCAP_COPY_COUNTER
+    for (std::size_t i = 0; i < kReserveReasonCount; ++i) {
+      stats.reserves.ended[i] = sum(counter_of(static_cast<ReserveReason>(i)));
+    }
     // Worked out, since each counter costs a check an atomic addition.
     stats.capped = stats.candidates > stats.allowed ? stats.candidates - stats.allowed : 0;
   }
 
  private:
+  static constexpr Counter counter_of(ReserveReason reason) noexcept {
+    return static_cast<Counter>(static_cast<std::size_t>(Counter::reserves_ended) +
+                                static_cast<std::size_t>(reason));
+  }
+
   struct alignas(kCacheLineBytes) Stripe {
     std::array<std::atomic<std::uint64_t>, kCounterCount> cells{};
   };

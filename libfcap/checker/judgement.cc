@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "checker/kept_record.h"
 #include "ledger/ids.h"
 
 namespace fcap::checker {
@@ -20,6 +21,14 @@ constexpr std::chrono::seconds kDeadlineMax{60};
 // is never called complete.
 void doubt_kept(const Question& question, Verdict& verdict) noexcept {
   if (question.missing_before && verdict.limit > 0) verdict.complete = false;
+}
+
+RecordSeen seen_of(const ledger::Ledger& ledger, std::size_t record_bytes, Instant now) noexcept {
+  RecordSeen seen{.known = true, .bytes = static_cast<std::uint32_t>(record_bytes)};
+  if (!ledger.reservations().empty()) {
+    seen.reservations = static_cast<std::uint32_t>(live_reservations(ledger, now));
+  }
+  return seen;
 }
 
 bool is_id(std::string_view id) noexcept {
@@ -63,6 +72,7 @@ Reason Judgement::prepare(std::string_view user, std::span<const Candidate> cand
   question.segments = options.segments;
   question.now = instant_of(options);
   question.missing_before = store_.missing_before();
+  question.keeps_record = options.keep_record;
   current_rules_.refresh(question.held);
   if (question.held.rules == nullptr) return Reason::kNoRules;
   hash_candidates(candidates, question.candidates);
@@ -93,6 +103,8 @@ bool Judgement::all_kept(const Question& question, CheckResult& result) const {
   if (cache_ == nullptr || question.candidates.empty()) return false;
   const Clock::time_point clock_now = Clock::now();
   result.verdicts.clear();
+  result.seen = {};
+  result.record = nullptr;
   for (const rules::CandidateKey& candidate : question.candidates) {
     const auto verdict = cache_->find(*question.subject, candidate, question.now, clock_now);
     if (!verdict) return false;
@@ -107,9 +119,12 @@ void Judgement::answer(const Question& question, const ReadOutcome& outcome, Che
   const Scratches::Held scratch(scratches_);
   const Reason reason = load(*scratch, question, outcome);
   if (reason != Reason::kPassed) return answer_without(*scratch, question, reason, result);
+  const RecordSeen seen = seen_of(scratch->ledger, outcome.record.size(), question.now);
   counters_.add(Counter::shadow_capped,
                 judge(*scratch, question, options_.fail_open, shadows_, result));
+  result.seen = seen;
   if (outcome.stale) return finish_stale(question, result);
+  if (question.keeps_record) keep_record(question, outcome, result);
   keep_caps(*scratch, question, result);
 }
 
@@ -130,22 +145,38 @@ void Judgement::finish_stale(const Question& question, CheckResult& result) {
 Reason Judgement::load(Scratch& scratch, const Question& question, const ReadOutcome& outcome) {
   if (outcome.reason == Reason::kUnavailable && gate_.closing()) return Reason::kShutdown;
   if (outcome.reason != Reason::kPassed) return outcome.reason;
+  const Reason reason = decode(scratch, outcome.record);
+  if (reason != Reason::kPassed) return reason;
   scratch.stale = outcome.stale;
-  if (scratch.ledger.decode(outcome.record) != ledger::DecodeCode::kOk) {
-    note_undecodable();
-    return Reason::kUndecodable;
-  }
-  counters_.add(Counter::unknown_frames, scratch.ledger.unknown_frames());
   add_shown(scratch, question.user);
   return Reason::kPassed;
 }
 
-void Judgement::add_shown(Scratch& scratch, std::string_view user) {
+Reason Judgement::decode(Scratch& scratch, std::string_view record) {
+  scratch.stale = false;
+  if (scratch.ledger.decode(record) != ledger::DecodeCode::kOk) {
+    note_undecodable();
+    return Reason::kUndecodable;
+  }
+  counters_.add(Counter::unknown_frames, scratch.ledger.unknown_frames());
+  return Reason::kPassed;
+}
+
+void Judgement::add_shown(Scratch& scratch, std::string_view user,
+                          std::span<const std::uint32_t> except) {
   scratch.unconfirmed = 0;
   if (shown_ == nullptr || !shown_->used()) return;
-  const ShownEvents::Merged merged = shown_->merge_into(user, Clock::now(), scratch.ledger);
+  const ShownEvents::Merged merged = shown_->merge_into(user, Clock::now(), scratch.ledger, except);
   scratch.unconfirmed = merged.unconfirmed;
   counters_.add(Counter::shown_confirmed, merged.confirmed);
+}
+
+void Judgement::keep_record(const Question& question, const ReadOutcome& outcome,
+                            CheckResult& result) {
+  auto kept = std::make_shared<KeptRecord>();
+  kept->user = question.user;
+  if (outcome.found) kept->bytes.emplace(outcome.record);
+  result.record = std::move(kept);
 }
 
 // After judging by a record: only what it confirms, not what this process believes.
@@ -235,6 +266,7 @@ Reason Judgement::pick_by_record(const Question& question, std::size_t k,
   const Scratches::Held scratch(scratches_);
   const Reason reason = load(*scratch, question, outcome);
   if (reason == Reason::kPassed) {
+    picks.seen = seen_of(scratch->ledger, outcome.record.size(), question.now);
     CheckResult kept;
     if (outcome.stale) {
       kept.verdicts.resize(question.candidates.size());
@@ -263,6 +295,16 @@ void Judgement::pick_refused(std::size_t candidate_count, std::size_t k, Reason 
 std::optional<ledger::Entry> Judgement::shown_entry(std::string_view user, const Candidate& shown,
                                                     std::string_view event_id) const noexcept {
   if (shown_ == nullptr || gate_.in_child() || !gate_.is_user(user)) return std::nullopt;
+  return event_of(shown, event_id);
+}
+
+void Judgement::forget_shown(std::string_view user, const ledger::Entry& event) noexcept {
+  if (shown_ == nullptr || shown_->take_back(user, event) == ShownEvents::Taken::kNothing) return;
+  counters_.add(Counter::shown_taken_back);
+}
+
+std::optional<ledger::Entry> Judgement::event_of(const Candidate& shown,
+                                                 std::string_view event_id) noexcept {
   if (!is_id(event_id) || !is_id(shown.campaign) || shown.creative.size() > ledger::kIdBytesMax) {
     return std::nullopt;
   }
@@ -274,25 +316,36 @@ std::optional<ledger::Entry> Judgement::shown_entry(std::string_view user, const
                        .fingerprint = ledger::fingerprint(event_id)};
 }
 
-bool Judgement::note_shown(std::string_view user, const Candidate& shown, std::string_view event_id,
-                           std::optional<Instant> at) noexcept {
+std::optional<ledger::Entry> Judgement::note_shown(std::string_view user, const Candidate& shown,
+                                                   std::string_view event_id,
+                                                   std::optional<Instant> at,
+                                                   bool shared) noexcept {
   auto entry = shown_entry(user, shown, event_id);
-  if (!entry) return false;
+  if (!entry) return std::nullopt;
   try {
     entry->time = at ? *at : instant_of({});
-    counters_.add(Counter::shown_displaced, shown_->note(user, *entry, Clock::now()));
+    counters_.add(Counter::shown_displaced, shown_->note(user, *entry, Clock::now(), shared));
     counters_.add(Counter::shown_noted);
-    return true;
+    return entry;
   } catch (...) {
-    return false;
+    return std::nullopt;
   }
 }
 
 bool Judgement::take_back_shown(std::string_view user, const Candidate& shown,
-                                std::string_view event_id) noexcept {
-  const auto entry = shown_entry(user, shown, event_id);
-  if (!entry || !shown_->take_back(user, *entry)) return false;
+                                std::string_view event_id,
+                                std::optional<ledger::Entry>& released) noexcept {
+  auto entry = shown_entry(user, shown, event_id);
+  if (!entry) return false;
+  const ShownEvents::Taken taken = shown_->take_back(user, *entry);
+  if (taken == ShownEvents::Taken::kNothing) return false;
   counters_.add(Counter::shown_taken_back);
+  if (taken != ShownEvents::Taken::kShared) return true;
+  try {
+    entry->time = instant_of({});
+    released = entry;
+  } catch (...) {  // NOLINT(bugprone-empty-catch): the host's clock threw; the note expires
+  }
   return true;
 }
 

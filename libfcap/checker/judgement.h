@@ -59,10 +59,27 @@ class Judgement {
   /// The first `k` where the history is not available.
   void pick_refused(std::size_t candidate_count, std::size_t k, Reason reason, Picks& picks) const;
 
-  bool note_shown(std::string_view user, const Candidate& shown, std::string_view event_id,
-                  std::optional<Instant> at) noexcept;
-  bool take_back_shown(std::string_view user, const Candidate& shown,
-                       std::string_view event_id) noexcept;
+  /// The impression as it is remembered; nullopt: it is not.
+  std::optional<ledger::Entry> note_shown(std::string_view user, const Candidate& shown,
+                                          std::string_view event_id, std::optional<Instant> at,
+                                          bool shared = false) noexcept;
+  /// Of an impression that was shared, `released` becomes that impression, now.
+  bool take_back_shown(std::string_view user, const Candidate& shown, std::string_view event_id,
+                       std::optional<ledger::Entry>& released) noexcept;
+
+  /// For those who decide by a record and write: puts it into scratch.ledger. kUndecodable, or
+  /// kPassed. Throws std::bad_alloc.
+  [[nodiscard]] Reason decode(Scratch& scratch, std::string_view record);
+  /// Adds what this process has shown, except the events with these fingerprints. Throws
+  /// std::bad_alloc.
+  void add_shown(Scratch& scratch, std::string_view user,
+                 std::span<const std::uint32_t> except = {});
+  /// An impression as an entry without a time; nullopt where an id is outside its range.
+  [[nodiscard]] static std::optional<ledger::Entry> event_of(const Candidate& shown,
+                                                             std::string_view event_id) noexcept;
+  /// Forgets what note_shown() has said of it, if anything.
+  void forget_shown(std::string_view user, const ledger::Entry& event) noexcept;
+  [[nodiscard]] Scratches& scratches() noexcept { return scratches_; }
 
   [[nodiscard]] Instant instant_of(const CheckOptions& options) const;
   [[nodiscard]] std::chrono::microseconds deadline_of(const CheckOptions& options) const noexcept;
@@ -75,7 +92,8 @@ class Judgement {
                                                          std::string_view event_id) const noexcept;
   [[nodiscard]] bool all_kept(const Question& question, CheckResult& result) const;
   [[nodiscard]] Reason load(Scratch& scratch, const Question& question, const ReadOutcome& outcome);
-  void add_shown(Scratch& scratch, std::string_view user);
+  static void keep_record(const Question& question, const ReadOutcome& outcome,
+                          CheckResult& result);
   void keep_caps(const Scratch& scratch, const Question& question,
                  const CheckResult& result) noexcept;
   void answer_without(Scratch& scratch, const Question& question, Reason reason,

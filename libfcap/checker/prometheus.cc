@@ -33,10 +33,22 @@ constexpr std::string_view kUnjudgedHelp =
     "Checks that were answered without the history, by reason.";
 constexpr std::string_view kVerdictsHelp = "Verdicts, by whether the candidate may be shown.";
 constexpr std::string_view kReadsHelp = "Reads that the store answered, by what they found.";
+constexpr std::string_view kReservesHelp =
+    "Calls of reserve(), record(), pick_and_reserve() and release(), by how they ended.";
+constexpr std::string_view kSharesHelp =
+    "Shown impressions that were to be shared with other servers, by what became of it.";
 constexpr auto kCount = MetricKind::kCounter;
 constexpr auto kLevel = MetricKind::kGauge;
 
 #define FCAP_FIELD(field) [](const CheckerStats& stats) noexcept { return stats.field; }
+#define FCAP_RESERVED(reason, label)                                                    \
+  CountedMetric {                                                                       \
+    "reserves_total", kReservesHelp, kCount,                                            \
+        [](const CheckerStats& stats) noexcept {                                        \
+          return stats.reserves.ended[static_cast<std::size_t>(ReserveReason::reason)]; \
+        },                                                                              \
+        label                                                                           \
+  }
 constexpr std::array kCountedMetrics = {
     CountedMetric{"checks_total", "Users that were asked about.", kCount, FCAP_FIELD(checks)},
     CountedMetric{"candidates_total", "Candidates that were judged.", kCount,
@@ -101,6 +113,48 @@ constexpr std::array kCountedMetrics = {
                   FCAP_FIELD(shown.taken_back)},
     CountedMetric{"shown_kept", "Noted impressions that are remembered.", kLevel,
                   FCAP_FIELD(shown.kept)},
+    FCAP_RESERVED(kDone, "outcome=\"done\""),
+    FCAP_RESERVED(kRepeated, "outcome=\"repeated\""),
+    FCAP_RESERVED(kCapped, "outcome=\"capped\""),
+    FCAP_RESERVED(kReleased, "outcome=\"released\""),
+    FCAP_RESERVED(kIncomplete, "outcome=\"incomplete\""),
+    FCAP_RESERVED(kTooMany, "outcome=\"too_many\""),
+    FCAP_RESERVED(kTooLong, "outcome=\"too_long\""),
+    FCAP_RESERVED(kWriteFormat, "outcome=\"write_format\""),
+    FCAP_RESERVED(kClock, "outcome=\"clock\""),
+    FCAP_RESERVED(kConflict, "outcome=\"conflict\""),
+    FCAP_RESERVED(kNoUser, "outcome=\"no_user\""),
+    FCAP_RESERVED(kNoRules, "outcome=\"no_rules\""),
+    FCAP_RESERVED(kTimeout, "outcome=\"timeout\""),
+    FCAP_RESERVED(kUnavailable, "outcome=\"unavailable\""),
+    FCAP_RESERVED(kBreakerOpen, "outcome=\"breaker_open\""),
+    FCAP_RESERVED(kOverloaded, "outcome=\"overloaded\""),
+    FCAP_RESERVED(kUndecodable, "outcome=\"undecodable\""),
+    FCAP_RESERVED(kForked, "outcome=\"forked\""),
+    FCAP_RESERVED(kShutdown, "outcome=\"shutdown\""),
+    FCAP_RESERVED(kReentrant, "outcome=\"reentrant\""),
+    FCAP_RESERVED(kInvalid, "outcome=\"invalid\""),
+    CountedMetric{"reserves_unknown_total",
+                  "Hard calls of which it is not known whether they have written.", kCount,
+                  FCAP_FIELD(reserves.unknown)},
+    CountedMetric{"reserve_conflicts_total",
+                  "Exchanges of hard calls that found a record which another writer had changed.",
+                  kCount, FCAP_FIELD(reserves.conflicts)},
+    CountedMetric{"shared_notes_total", kSharesHelp, kCount, FCAP_FIELD(shares.shared),
+                  "outcome=\"sent\""},
+    CountedMetric{"shared_notes_total", kSharesHelp, kCount, FCAP_FIELD(shares.unread),
+                  "outcome=\"unread\""},
+    CountedMetric{"shared_notes_total", kSharesHelp, kCount, FCAP_FIELD(shares.no_room),
+                  "outcome=\"no_room\""},
+    CountedMetric{"shared_notes_total", kSharesHelp, kCount, FCAP_FIELD(shares.not_allowed),
+                  "outcome=\"write_format\""},
+    CountedMetric{"shared_notes_total", kSharesHelp, kCount, FCAP_FIELD(shares.clock),
+                  "outcome=\"clock\""},
+    CountedMetric{"shared_notes_failed_total",
+                  "Writes of shared notes that the store did not take, or did not acknowledge.",
+                  kCount, FCAP_FIELD(shares.failed)},
+    CountedMetric{"shared_notes_taken_back_total", "Shared notes that were taken back.", kCount,
+                  FCAP_FIELD(shares.taken_back)},
     CountedMetric{"cached_checks_total", "Checks answered from cached caps, without a read.",
                   kCount, FCAP_FIELD(cache.checks)},
     CountedMetric{"cached_verdicts_total", "Verdicts given from cached caps.", kCount,
@@ -135,6 +189,7 @@ constexpr std::array kCountedMetrics = {
                   FCAP_FIELD(segments.reloads_failed)},
 };
 #undef FCAP_FIELD
+#undef FCAP_RESERVED
 
 // A value that is worked out; nullopt: unknown, and so without a sample.
 struct WorkedOutMetric {

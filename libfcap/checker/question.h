@@ -27,6 +27,8 @@ struct Question {
   std::optional<Instant> missing_before;
   /// Its part of the keys in the negative cache; none where that is switched off.
   std::optional<NegativeCache::Subject> subject;
+  /// CheckOptions::keep_record.
+  bool keeps_record = false;
 };
 
 /// Stands for a candidate with an id outside its range; no hash has more than 48 bits.

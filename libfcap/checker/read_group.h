@@ -46,6 +46,8 @@ class ReadGroup : public PoolNode<ReadGroup> {
   /// each. Throws std::bad_alloc, and is then ready for none.
   void prepare(std::size_t read_count);
   void start(Store& store, std::size_t index, std::string_view key, Store::Deadline deadline);
+  /// For an operation that the caller starts itself, in place of start().
+  [[nodiscard]] StoreCompletion& completion(std::size_t index) noexcept { return reads_[index]; }
   /// start() and wait, on this thread. False: not possible now, and start() is still to be called.
   [[nodiscard]] bool read_directly(redis::DirectReads* direct, std::size_t index,
                                    std::string_view key, Store::Deadline deadline) noexcept;

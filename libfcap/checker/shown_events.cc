@@ -49,7 +49,7 @@ void ShownEvents::forget_expired(Part& part, Clock::time_point now) const noexce
 }
 
 std::size_t ShownEvents::note(std::string_view user, const ledger::Entry& shown,
-                              Clock::time_point now) {
+                              Clock::time_point now, bool shared) {
   used_.store(true, std::memory_order_relaxed);
   Part& part = part_of(user);
   const std::lock_guard lock(part.mutex);
@@ -59,7 +59,8 @@ std::size_t ShownEvents::note(std::string_view user, const ledger::Entry& shown,
   UserEvents& events = known->second;
   try {
     if (events.size() == events.capacity()) events.reserve(2 * events.size() + 2);
-    part.events.push_back({.user = &known->first, .entry = shown, .noted_at = now});
+    part.events.push_back(
+        {.user = &known->first, .entry = shown, .noted_at = now, .shared = shared});
   } catch (...) {
     if (events.empty()) part.users.erase(known);
     throw;
@@ -71,6 +72,7 @@ std::size_t ShownEvents::note(std::string_view user, const ledger::Entry& shown,
   if (earlier != std::prev(events.end())) {
     ledger::Entry& entry = events.back()->entry;
     entry.time = std::max(entry.time, (*earlier)->entry.time);
+    events.back()->shared = shared || (*earlier)->shared;
     forget(part, known, static_cast<std::size_t>(earlier - events.begin()));
   } else if (events.size() > kEventsPerUserMax) {
     if (!expired(*events.front(), now)) ++made_room;
@@ -84,18 +86,20 @@ std::size_t ShownEvents::note(std::string_view user, const ledger::Entry& shown,
   return made_room;
 }
 
-bool ShownEvents::take_back(std::string_view user, const ledger::Entry& shown) noexcept {
-  if (!used()) return false;
+ShownEvents::Taken ShownEvents::take_back(std::string_view user,
+                                          const ledger::Entry& shown) noexcept {
+  if (!used()) return Taken::kNothing;
   Part& part = part_of(user);
   const std::lock_guard lock(part.mutex);
   const auto known = part.users.find(user);
-  if (known == part.users.end()) return false;
+  if (known == part.users.end()) return Taken::kNothing;
   const UserEvents& events = known->second;
   const auto found = std::find_if(events.begin(), events.end(),
                                   [&](auto event) { return same_event(event->entry, shown); });
-  if (found == events.end()) return false;
+  if (found == events.end()) return Taken::kNothing;
+  const Taken taken = (*found)->shared ? Taken::kShared : Taken::kLocal;
   forget(part, known, static_cast<std::size_t>(found - events.begin()));
-  return true;
+  return taken;
 }
 
 std::vector<ledger::Entry> ShownEvents::copy_of(std::string_view user, Clock::time_point now) {
@@ -120,14 +124,16 @@ std::vector<ledger::Entry> ShownEvents::copy_of(std::string_view user, Clock::ti
 }
 
 ShownEvents::Merged ShownEvents::merge_into(std::string_view user, Clock::time_point now,
-                                            ledger::Ledger& ledger) {
+                                            ledger::Ledger& ledger,
+                                            std::span<const std::uint32_t> except) {
   Merged merged;
   if (!used()) return merged;
   // Merged outside the lock: what one user's long history costs is nobody else's wait.
   for (const ledger::Entry& entry : copy_of(user, now)) {
+    if (std::find(except.begin(), except.end(), entry.fingerprint) != except.end()) continue;
     if (ledger.contains(entry.campaign, entry.type, entry.fingerprint)) {
       // Another check of this user may have been first.
-      if (take_back(user, entry)) ++merged.confirmed;
+      if (take_back(user, entry) != Taken::kNothing) ++merged.confirmed;
       continue;
     }
     ledger.merge(entry);

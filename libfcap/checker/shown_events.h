@@ -7,6 +7,7 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -49,17 +50,22 @@ class ShownEvents {
 
   /// Remembers an event; one that is noted again counts once. Returns how many others had to make
   /// room that the ledger has not been seen to have. Throws std::bad_alloc.
-  std::size_t note(std::string_view user, const ledger::Entry& shown, Clock::time_point now);
+  /// `shared`: other servers are told of it too.
+  std::size_t note(std::string_view user, const ledger::Entry& shown, Clock::time_point now,
+                   bool shared = false);
 
-  /// Forgets the user's event of this identity (campaign, type, fingerprint). False: it is not
-  /// remembered.
-  bool take_back(std::string_view user, const ledger::Entry& shown) noexcept;
+  /// What take_back() has found.
+  enum class Taken : std::uint8_t { kNothing, kLocal, kShared };
+  /// Forgets the user's event of this identity (campaign, type, fingerprint).
+  Taken take_back(std::string_view user, const ledger::Entry& shown) noexcept;
 
   /// Whether anything was ever noted. Hosts that never do pay for neither a clock nor a lock.
   [[nodiscard]] bool used() const noexcept { return used_.load(std::memory_order_relaxed); }
 
   /// Adds what the ledger does not have yet, and forgets what it has. Throws std::bad_alloc.
-  Merged merge_into(std::string_view user, Clock::time_point now, ledger::Ledger& ledger);
+  /// Events with a fingerprint of `except` are passed over.
+  Merged merge_into(std::string_view user, Clock::time_point now, ledger::Ledger& ledger,
+                    std::span<const std::uint32_t> except = {});
 
   /// How many are remembered, those included whose time is over but which nothing has pushed out.
   [[nodiscard]] std::size_t size() const noexcept;
@@ -69,6 +75,7 @@ class ShownEvents {
     const std::string* user = nullptr;  ///< the key in Part::users
     ledger::Entry entry;
     Clock::time_point noted_at;
+    bool shared = false;
   };
   using Events = std::list<Event>;
 

@@ -18,15 +18,16 @@ std::uint32_t unused_fingerprint(const ledger::Ledger& ledger, std::uint64_t cam
   return candidate;
 }
 
-// A pick as an entry. One that an erasure ahead of `now` would swallow counts just behind it.
+}  // namespace
+
 ledger::Entry shown_now(const ledger::Ledger& ledger, const rules::CandidateKey& candidate,
-                        std::size_t ordinal, Instant now) noexcept {
+                        std::uint32_t fingerprint, Instant now) noexcept {
   const auto erased = ledger.erased_before();
   return {.time = erased && now <= *erased ? *erased + std::chrono::milliseconds{1} : now,
           .campaign = candidate.campaign,
           .creative = candidate.creative,
           .type = EventType::kImpression,
-          .fingerprint = unused_fingerprint(ledger, candidate.campaign, ordinal)};
+          .fingerprint = fingerprint};
 }
 
 rules::Evaluator::Question to_evaluate(const Scratch& scratch, const Question& question) noexcept {
@@ -40,7 +41,15 @@ rules::Evaluator::Question to_evaluate(const Scratch& scratch, const Question& q
           .missing_before = scratch.stale ? question.now : question.missing_before};
 }
 
-}  // namespace
+std::size_t live_reservations(const ledger::Ledger& ledger, Instant now) noexcept {
+  const auto is_live = [&](const ledger::Reservation& reservation) {
+    const ledger::Entry& event = reservation.event;
+    return !reservation.released && reservation.expires > now &&
+           !ledger.contains(event.campaign, event.type, event.fingerprint);
+  };
+  const auto& all = ledger.reservations();
+  return static_cast<std::size_t>(std::count_if(all.begin(), all.end(), is_live));
+}
 
 Reason reason_of(StoreCode code) noexcept {
   switch (code) {
@@ -68,6 +77,8 @@ void answer_alike(std::size_t candidate_count, Reason reason, bool allowed, Chec
   verdict.allowed = allowed;
   verdict.reason = reason;
   result.reason = reason;
+  result.seen = {};
+  result.record = nullptr;
   result.verdicts.assign(candidate_count, verdict);
 }
 
@@ -82,6 +93,8 @@ std::uint32_t judge(Scratch& scratch, const Question& question, bool fail_open,
                     ShadowCounts& shadows, CheckResult& result) {
   result.reason = Reason::kPassed;
   result.rules = question.held.rules;
+  result.seen = {};
+  result.record = nullptr;
   result.verdicts.resize(question.candidates.size());
   const std::uint32_t shadow_capped = scratch.evaluator.evaluate(
       to_evaluate(scratch, question), question.candidates, result.verdicts);
@@ -148,7 +161,9 @@ void pick(Scratch& scratch, const Question& question, std::size_t k, bool fail_o
       picks.picked.push_back(next - 1);
       if (picks.picked.size() == k) break;
       if (invalid) continue;
-      scratch.ledger.merge(shown_now(scratch.ledger, few[at], picks.picked.size(), question.now));
+      scratch.ledger.merge(shown_now(
+          scratch.ledger, few[at],
+          unused_fingerprint(scratch.ledger, few[at].campaign, picks.picked.size()), question.now));
       few_max = 1;
       break;
     }

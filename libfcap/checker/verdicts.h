@@ -23,11 +23,28 @@ struct ReadOutcome {
   Reason reason = Reason::kPassed;  ///< kPassed: judge by the record
   std::string_view record = {};
   bool stale = false;  ///< a replica's
+  bool found = false;  ///< there is a record
 };
 
 [[nodiscard]] inline ReadOutcome read_outcome(const StoreOutcome& outcome) noexcept {
-  return {.reason = reason_of(outcome.code), .record = outcome.record, .stale = outcome.stale};
+  return {.reason = reason_of(outcome.code),
+          .record = outcome.record,
+          .stale = outcome.stale,
+          .found = outcome.code == StoreCode::kOk};
 }
+
+/// The live reservations of a ledger: not expired, released or confirmed.
+[[nodiscard]] std::size_t live_reservations(const ledger::Ledger& ledger, Instant now) noexcept;
+
+/// What to ask the evaluator about scratch.ledger. The question's rules are not null.
+[[nodiscard]] rules::Evaluator::Question to_evaluate(const Scratch& scratch,
+                                                     const Question& question) noexcept;
+
+/// An event as one that is shown now. Where an erasure ahead of `now` would swallow it, it counts
+/// just behind that.
+[[nodiscard]] ledger::Entry shown_now(const ledger::Ledger& ledger,
+                                      const rules::CandidateKey& candidate,
+                                      std::uint32_t fingerprint, Instant now) noexcept;
 
 /// Gives every candidate the same answer. Throws std::bad_alloc.
 void answer_alike(std::size_t candidate_count, Reason reason, bool allowed, CheckResult& result);
@@ -49,6 +66,7 @@ struct Picks {
   std::vector<std::size_t> picked;  ///< indices, ascending
   std::size_t judged = 0;           ///< how many candidates were looked at
   bool stale = false;               ///< by a replica's record
+  RecordSeen seen = {};
   std::uint64_t shadow_capped = 0;  ///< of those, how many a shadow rule would have capped
 };
 

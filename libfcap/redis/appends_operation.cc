@@ -21,12 +21,28 @@ void AppendsOperation::begin(StoreCompletion* one, StoreListCompletion* list) {
   items_.clear();
   at_ = 0;
   appended_ = false;
+  is_note_ = false;
   repeats_ = 0;
   wire.clear();
   command_count = 0;
 }
 
 void AppendsOperation::add(const Store::Append& append, std::size_t index) {
+  begin_item(append, index);
+}
+
+void AppendsOperation::add_note(const Store::Append& append) {
+  is_note_ = true;
+  begin_item(append, 0);
+  const Item& item = items_.back();
+  char text[24];
+  const auto end = std::to_chars(text, text + sizeof text, item.expire_at_ms).ptr;
+  append_command(wire,
+                 {"PEXPIREAT", append.key, {text, static_cast<std::size_t>(end - text)}, "NX"});
+  ++command_count;
+}
+
+void AppendsOperation::begin_item(const Store::Append& append, std::size_t index) {
   Item& item = items_.emplace_back();
   item = {.index = index,
           .known_bytes = append.known_bytes.value_or(kNothing),
@@ -77,6 +93,7 @@ void AppendsOperation::start(std::uint16_t slot_of_all, Store::Deadline deadline
 }
 
 void AppendsOperation::on_reply(std::uint32_t /*index*/, const Reply& reply) noexcept {
+  if (is_note_) return on_note_reply(items_.front(), reply);
   on_item_reply(items_[at_], reply);
   ++at_;
   skip_over();
@@ -129,6 +146,23 @@ void AppendsOperation::on_item_reply(Item& item, const Reply& reply) {
                     .length_bytes = item.length_bytes,
                     .connection_epoch = item.epoch});
   }
+}
+
+// Both replies are to the one item. That the record has an expiry already is as good as setting it.
+void AppendsOperation::on_note_reply(Item& item, const Reply& reply) {
+  if (item.step == Step::kOver) return;
+  if (client_.is_cluster() && is_redirect(reply)) return repeat(item);
+  const bool is_append = item.step == Step::kAppend;
+  if (reply.kind == Reply::Kind::kInteger && is_append) {
+    item.length_bytes = static_cast<std::size_t>(reply.integer);
+    item.step = Step::kExpireNew;
+    return;
+  }
+  item.step = Step::kOver;
+  const bool is_right = reply.kind == Reply::Kind::kInteger;
+  complete(item, {.code = is_right ? StoreCode::kOk : StoreCode::kServerError,
+                  .length_bytes = item.length_bytes,
+                  .text = reply.kind == Reply::Kind::kError ? reply.text : std::string_view{}});
 }
 
 // The record's expiry, which was there already. PEXPIRETIME gives -2 if there is no record, and -1

@@ -36,6 +36,8 @@ class AppendsOperation final : public Request {
   /// Empties it. Either `one` or `list` receives the outcomes.
   void begin(StoreCompletion* one, StoreListCompletion* list);
   void add(const Store::Append& append, std::size_t index);
+  /// One append, alone, with PEXPIREAT NX in the same write.
+  void add_note(const Store::Append& append);
   [[nodiscard]] bool full() const noexcept { return items_.size() >= kAppendsMax; }
   /// `slot_of_all`: that of one of them; the others' go the same way.
   void start(std::uint16_t slot_of_all, Store::Deadline deadline_at);
@@ -66,6 +68,8 @@ class AppendsOperation final : public Request {
     Step step;
   };
 
+  void begin_item(const Store::Append& append, std::size_t index);
+  void on_note_reply(Item& item, const Reply& reply);
   [[nodiscard]] std::string_view key_of(const Item& item) const noexcept;
   [[nodiscard]] std::string_view bytes_of(const Item& item) const noexcept;
   void add_next(const Item& item);
@@ -84,6 +88,7 @@ class AppendsOperation final : public Request {
   std::vector<Item> items_;
   std::size_t at_ = 0;  // the item that the next reply is for
   bool appended_ = false;
+  bool is_note_ = false;
   std::string appends_;  // the wire of the appends, once they have been answered
   int repeats_ = 0;
 };

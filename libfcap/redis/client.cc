@@ -124,6 +124,19 @@ class Client::Impl {
     const std::int64_t ms = shared_.missing_before_ms.load(std::memory_order_relaxed);
     return ms == SharedState::kNothingMissing ? std::nullopt : std::optional(instant_from_ms(ms));
   }
+  [[nodiscard]] WriteTerms write_terms() const noexcept {
+    const auto value = [](const auto& known) { return known.load(std::memory_order_relaxed); };
+    WriteTerms terms;
+    terms.write_format = value(shared_.write_format);
+    terms.reservation_life_max = std::chrono::milliseconds{value(shared_.reservation_life_max_ms)};
+    terms.record_bytes_max = value(shared_.record_bytes_max);
+    terms.has_clock = true;
+    const std::int64_t difference = value(shared_.clock_difference_ms);
+    if (difference != SharedState::kNothingMissing) {
+      terms.clock_difference = std::chrono::milliseconds{difference};
+    }
+    return terms;
+  }
   [[nodiscard]] StoreHealth health() const {
     const auto value = [](const auto& counter) { return counter.load(std::memory_order_relaxed); };
     StoreHealth health;
@@ -311,6 +324,10 @@ StoreHealth Client::health() const {
 
 std::optional<Instant> Client::missing_before() const noexcept {
   return impl_->missing_before();
+}
+
+WriteTerms Client::write_terms() const noexcept {
+  return impl_->write_terms();
 }
 
 void Client::expect_config(const ExpectedConfig& expected) {

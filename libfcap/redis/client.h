@@ -55,6 +55,8 @@ class Request {
   bool patient = false;
   /// Whether it may go to a replica: for reads whose callers are told that.
   bool may_be_stale = false;
+  /// Whether a kGetKey may take the answer to the read of the same key that waits before it.
+  bool may_join = false;
   bool by_replica = false;  ///< the client's own: it went to one
   /// If set, the request is sent only while connection_epoch(slot) is this, and otherwise refused
   /// with kUnavailable; a redirect to another node is such a refusal.
@@ -164,6 +166,9 @@ class Client {
   /// Events before it may be missing, as the writer has recorded it; nullopt: no event is known to
   /// be missing.
   [[nodiscard]] std::optional<Instant> missing_before() const noexcept;
+
+  /// What the writer's configuration lets this process write, and the server's clock.
+  [[nodiscard]] WriteTerms write_terms() const noexcept;
 
   /// Compares the writer's recorded configuration with this from now on; health() shows it.
   void expect_config(const ExpectedConfig& expected);

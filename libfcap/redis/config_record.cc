@@ -128,6 +128,9 @@ std::string encode_config(const ConfigRecord& record) {
               {"null_user_ids", ids},
               {"write_format", record.write_format},
               {"reservation", {{"max_life_ms", record.reservation_life_max.count()}}}};
+  if (record.record_bytes_max != kDefaultRecordBytesMax) {
+    object["record_bytes_max"] = record.record_bytes_max;
+  }
   if (json missing = missing_json(record.missing_before); !missing.empty()) {
     object[kMissingBefore] = std::move(missing);
   }
@@ -182,6 +185,9 @@ Result<ConfigRecord> parse_config(std::string_view text) {
   record.id_hash = hash->get<std::string>();
   record.retention = milliseconds{*retention};
   record.write_format = static_cast<int>(*write_format);
+  if (const auto bytes_max = number(object, "record_bytes_max")) {
+    record.record_bytes_max = static_cast<std::size_t>(*bytes_max);
+  }
   if (const auto reservation = object.find("reservation");
       reservation != object.end() && reservation->is_object()) {
     record.reservation_life_max = milliseconds{number(*reservation, "max_life_ms").value_or(0)};

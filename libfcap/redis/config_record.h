@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include <fcap/defaults.h>
 #include <fcap/health.h>
 #include <fcap/status.h>
 #include <fcap/time.h>
@@ -26,6 +27,8 @@ struct ConfigRecord {
   int write_format = 1;
   /// The longest life of a reservation; 0: none are made.
   std::chrono::milliseconds reservation_life_max{0};
+  /// What the writer trims a user's record to.
+  std::size_t record_bytes_max = kDefaultRecordBytesMax;
   /// The open gaps: the partitions whose events may be missing, each with an instant that is later
   /// than all those events. By "<group>:<topic>", and by the partition's number in decimal.
   using MissingBefore = std::map<std::string, std::map<std::string, Instant>>;

@@ -11,6 +11,7 @@ void ConfigWatch::expect(const ExpectedConfig& expected) {
   key_ = config_key(expected.key_prefix);
   state_ = ConfigState::kUnknown;
   missing_before_.reset();
+  terms_ = {};
   text_ = "the writer's configuration has not been read yet";
 }
 
@@ -24,6 +25,7 @@ bool ConfigWatch::take(const Reply& reply, int database) {
 void ConfigWatch::judge(const Reply& reply, int database) {
   if (reply.kind == Reply::Kind::kNil) {
     state_ = ConfigState::kMissing;
+    terms_ = {};
     text_ = "nothing was ever written under key_prefix \"" + expected_.key_prefix +
             "\" in database " + std::to_string(database) +
             ": is this the updater's server, database and prefix?";
@@ -40,6 +42,9 @@ void ConfigWatch::judge(const Reply& reply, int database) {
     return;
   }
   missing_before_ = recorded.value().all_missing_before();
+  terms_ = {.write_format = recorded.value().write_format,
+            .reservation_life_max = recorded.value().reservation_life_max,
+            .record_bytes_max = recorded.value().record_bytes_max};
   text_ = config_differences(recorded.value(), expected_);
   state_ = text_.empty() ? ConfigState::kAgrees : ConfigState::kDiffers;
   if (!text_.empty()) text_ = "the updater has other settings: " + text_;

@@ -4,6 +4,7 @@
 #include <string>
 
 #include <fcap/health.h>
+#include <fcap/store.h>
 #include <fcap/time.h>
 
 #include "redis/reply.h"
@@ -28,6 +29,9 @@ class ConfigWatch {
   /// Events before it may be missing, by the last record that could be read; nullopt: no event is
   /// known to be missing.
   [[nodiscard]] std::optional<Instant> missing_before() const noexcept { return missing_before_; }
+  /// What may be written, by the last record that could be read; its clock is left out. Nothing
+  /// while there is no record.
+  [[nodiscard]] const WriteTerms& terms() const noexcept { return terms_; }
 
  private:
   void judge(const Reply& reply, int database);
@@ -37,6 +41,7 @@ class ConfigWatch {
   ConfigState state_ = ConfigState::kUnknown;
   std::string text_;
   std::optional<Instant> missing_before_;
+  WriteTerms terms_;
 };
 
 }  // namespace fcap::redis

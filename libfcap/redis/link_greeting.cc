@@ -226,9 +226,7 @@ void Link::take_config() {
   {
     const std::lock_guard lock(shared_.error_mutex);
     changed = shared_.config.take(reply, shared_.options.database);
-    const std::optional<Instant> missing = shared_.config.missing_before();
-    shared_.missing_before_ms.store(missing ? to_ms(*missing) : SharedState::kNothingMissing,
-                                    std::memory_order_relaxed);
+    shared_.publish_config();
     state = shared_.config.state();
     text = shared_.config.text();
   }

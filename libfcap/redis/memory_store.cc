@@ -43,6 +43,15 @@ std::optional<Instant> Store::missing_before() const noexcept {
   return std::nullopt;
 }
 
+WriteTerms Store::write_terms() const noexcept {
+  return {};
+}
+
+void Store::append_note(std::string_view key, std::string_view bytes, Instant expire_at,
+                        Deadline deadline, StoreCompletion& done) noexcept {
+  append(key, bytes, expire_at, deadline, done);
+}
+
 void Store::get_maybe_stale(std::string_view key, Deadline deadline,
                             StoreCompletion& done) noexcept {
   get(key, deadline, done);
@@ -94,6 +103,10 @@ class MemoryStore final : public Store {
   void compare_and_set(const CompareAndSet& change, Deadline /*deadline*/,
                        StoreCompletion& done) noexcept override {
     done.complete({.code = exchange(change) ? StoreCode::kOk : StoreCode::kConflict});
+  }
+
+  [[nodiscard]] WriteTerms write_terms() const noexcept override {
+    return {.write_format = 2, .reservation_life_max = kDefaultReservationLifeMax};
   }
 
  private:

@@ -94,7 +94,8 @@ void Pipeline::write_gets(std::string& wire) {
     Entry entry = waiting_.front();
     if (entry.request != nullptr) {
       if (entry.request->form != Request::Form::kGetKey || entry.request->asking) break;
-      entry.joins = keys != 0 && entry.request->wire == sent_[sent_.size() - 1].request->wire;
+      entry.joins = keys != 0 && entry.request->may_join &&
+                    entry.request->wire == sent_[sent_.size() - 1].request->wire;
       if (!entry.joins && keys == options_.mget_keys_max) break;
       keys += entry.joins ? 0 : 1;
       sent_.push_back(entry);

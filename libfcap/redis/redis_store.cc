@@ -26,10 +26,10 @@ class RedisStore final : public Store, public DirectReads {
 
   void get_maybe_stale(std::string_view key, Deadline deadline,
                        StoreCompletion& done) noexcept override {
-    if (!client_.may_read_replicas()) return get(key, deadline, done);
     GetOperation& operation = pooled(pools_.gets);
     operation.patient = patient_;
-    operation.start_maybe_stale(key, deadline, done);
+    if (client_.may_read_replicas()) return operation.start_maybe_stale(key, deadline, done);
+    operation.start_joining(key, deadline, done);
   }
 
   [[nodiscard]] bool read(std::string_view key, Deadline deadline,
@@ -44,6 +44,14 @@ class RedisStore final : public Store, public DirectReads {
     operation.begin(&done, nullptr);
     operation.patient = patient_;
     operation.add({.key = key, .bytes = bytes, .expire_at = expire_at}, 0);
+    operation.start(slot_of(key), deadline);
+  }
+
+  void append_note(std::string_view key, std::string_view bytes, Instant expire_at,
+                   Deadline deadline, StoreCompletion& done) noexcept override {
+    AppendsOperation& operation = pooled(pools_.appends);
+    operation.begin(&done, nullptr);
+    operation.add_note({.key = key, .bytes = bytes, .expire_at = expire_at});
     operation.start(slot_of(key), deadline);
   }
 
@@ -66,6 +74,8 @@ class RedisStore final : public Store, public DirectReads {
   [[nodiscard]] std::optional<Instant> missing_before() const noexcept override {
     return client_.missing_before();
   }
+
+  [[nodiscard]] WriteTerms write_terms() const noexcept override { return client_.write_terms(); }
 
   void expect_config(const ExpectedConfig& expected) override { client_.expect_config(expected); }
 

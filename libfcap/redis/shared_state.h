@@ -67,6 +67,17 @@ struct SharedState {
     if (place != clock_of && off(difference) <= off(facts.clock_difference)) return;
     clock_of = place;
     facts.clock_difference = difference;
+    clock_difference_ms.store(difference ? difference->count() : kNothingMissing,
+                              std::memory_order_relaxed);
+  }
+  /// What `config` says, to those who cannot take a lock. With error_mutex.
+  void publish_config() {
+    const std::optional<Instant> missing = config.missing_before();
+    missing_before_ms.store(missing ? to_ms(*missing) : kNothingMissing, std::memory_order_relaxed);
+    const WriteTerms& terms = config.terms();
+    record_bytes_max.store(terms.record_bytes_max, std::memory_order_relaxed);
+    reservation_life_max_ms.store(terms.reservation_life_max.count(), std::memory_order_relaxed);
+    write_format.store(terms.write_format, std::memory_order_relaxed);
   }
 
   // Operations that were submitted and have not left yet. All threads write it: otherwise its cache
@@ -99,6 +110,11 @@ struct SharedState {
   // missing.
   static constexpr std::int64_t kNothingMissing = std::numeric_limits<std::int64_t>::min();
   std::atomic<std::int64_t> missing_before_ms{kNothingMissing};
+  // Likewise, for write_terms(). kNothingMissing: the server's clock is not known.
+  std::atomic<int> write_format{0};
+  std::atomic<std::int64_t> reservation_life_max_ms{0};
+  std::atomic<std::size_t> record_bytes_max{kDefaultRecordBytesMax};
+  std::atomic<std::int64_t> clock_difference_ms{kNothingMissing};
   mutable std::mutex error_mutex;
   std::string last_error;                  // guarded by error_mutex
   const void* last_error_of = nullptr;     // guarded by error_mutex

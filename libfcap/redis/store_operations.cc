@@ -64,13 +64,20 @@ std::string_view compare_and_set_sha() noexcept {
 // --- GET.
 
 void GetOperation::start(std::string_view key, Store::Deadline deadline_at, StoreCompletion& done) {
+  may_be_stale = may_join = false;
+  submit(key, deadline_at, done);
+}
+
+void GetOperation::start_joining(std::string_view key, Store::Deadline deadline_at,
+                                 StoreCompletion& done) {
   may_be_stale = false;
+  may_join = true;
   submit(key, deadline_at, done);
 }
 
 void GetOperation::start_maybe_stale(std::string_view key, Store::Deadline deadline_at,
                                      StoreCompletion& done) {
-  may_be_stale = true;
+  may_be_stale = may_join = true;
   repeats_left_ = kRepeatsMax;
   submit(key, deadline_at, done);
 }

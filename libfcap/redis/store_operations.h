@@ -18,8 +18,11 @@ namespace fcap::redis {
 class GetOperation final : public StoreOperation {
  public:
   using StoreOperation::StoreOperation;
+  /// A read of its own.
   void start(std::string_view key, Store::Deadline deadline, StoreCompletion& done);
-  /// start() for a reader who may get what a replica has.
+  /// One that may take the answer to another read of the key that has not been sent yet.
+  void start_joining(std::string_view key, Store::Deadline deadline, StoreCompletion& done);
+  /// start_joining() for a reader who may get what a replica has.
   void start_maybe_stale(std::string_view key, Store::Deadline deadline, StoreCompletion& done);
   void on_reply(std::uint32_t index, const Reply& reply) noexcept override;
   void on_done(TransportCode code) noexcept override;

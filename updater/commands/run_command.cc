@@ -239,6 +239,8 @@ void Daemon::start_beats() {
   record.retention = settings_.ledger.retention;
   record.null_user_ids = settings_.ledger.null_user_ids;
   record.write_format = static_cast<int>(settings_.ledger.write_format);
+  record.record_bytes_max = static_cast<std::size_t>(settings_.ledger.record_bytes_max);
+  if (record.write_format >= 2) record.reservation_life_max = settings_.reservation.max_life;
   config_ = std::make_unique<ConfigPublisher>(
       *redis_.store, record, log_callback("config"),
       [client = redis_.client] { return client->health().clock_difference; });

@@ -69,6 +69,7 @@ constexpr std::array kSections = {
     Section{"ledger",
             "What is recorded. Key prefix, retention and null user ids must be those of "
             "the ad servers' Checkers."},
+    Section{"reservation", "Impressions that ad servers expect, for hard caps."},
     Section{"signatures", "Signed ids of events (docs/signed-ids.md): which are refused."},
     Section{"pipeline", "From Kafka to Redis: batches, limits and waits."},
     Section{"compaction", "Rewriting of records that have grown by appends."},
@@ -184,9 +185,15 @@ constexpr std::array kFields = {
           "Events further ahead of the clock than this go to the dead-letter topic."},
     Field{"ledger.null_user_ids", ListKind{at<&S::ledger, &L::null_user_ids>, 0},
           "User ids that stand for \"unknown\": not counted. The empty id always does."},
-    Field{"ledger.write_format", IntegerKind{at<&S::ledger, &L::write_format>, 1, 1},
+    Field{"ledger.write_format", IntegerKind{at<&S::ledger, &L::write_format>, 1, 2},
           "The newest record format that writers of the fleet may use, published at "
-          "\"<prefix>:!config\". Raise it once all readers know it."},
+          "\"<prefix>:!config\". Raise it once all readers know it. 2: ad servers may write "
+          "reservations and shared notes."},
+
+    Field{"reservation.max_life",
+          DurationKind{at<&S::reservation, &ReservationSettings::max_life>, 1s, days{1}},
+          "With ledger.write_format 2: the longest that an ad server's reservation counts that "
+          "nobody confirms."},
 
     Field{"signatures.key_file", TextKind{at<&S::signatures, &G::key_file>, false},
           "A JSON file of the keys that ad servers sign with. It is read again within five seconds "

@@ -94,6 +94,11 @@ struct PipelineSettings {
   milliseconds drain_timeout{20'000};
 };
 
+/// Impressions that ad servers expect. JSON "reservation".
+struct ReservationSettings {
+  milliseconds max_life = kDefaultReservationLifeMax;
+};
+
 /// Who may have made the events' ids. JSON "signatures".
 struct SignatureSettings {
   enum class Required : std::uint8_t { kNothing, kImpressions, kAll };
@@ -145,6 +150,7 @@ struct Settings {
   PostgresSettings postgres;
   RulesSettings rules;
   LedgerSettings ledger;
+  ReservationSettings reservation;
   SignatureSettings signatures;
   PipelineSettings pipeline;
   CompactionSettings compaction;

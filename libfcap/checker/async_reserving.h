@@ -1,0 +1,47 @@
+#pragma once
+
+#include <list>
+#include <memory>
+#include <mutex>
+#include <variant>
+
+#include <fcap/checker.h>
+
+#include "checker/async.h"
+#include "checker/parts.h"
+#include "checker/reserve_run.h"
+
+namespace fcap::checker {
+
+/// The forms of a hard call that answer by a callback.
+///
+/// Thread safety: all functions from any thread.
+class AsyncReserving {
+ public:
+  using Callback = std::variant<Checker::ReserveCallback, Checker::PicksCallback>;
+
+  AsyncReserving(Parts parts, Async& async) : parts_(parts), async_(async) {}
+  AsyncReserving(const AsyncReserving&) = delete;
+  AsyncReserving& operator=(const AsyncReserving&) = delete;
+
+  /// Copies what the ask refers to.
+  void start(const ReserveAsk& ask, Callback callback) noexcept;
+
+  /// At the Checker's end: answers what does not run on another thread just now. False: some does,
+  /// and this must be called again. When it gives true, nothing touches this any more.
+  [[nodiscard]] bool stop() noexcept;
+
+ private:
+  class Call;
+  using Calls = std::list<std::shared_ptr<Call>>;
+
+  void call_back(Callback& callback, const ReserveRun& run) noexcept;
+  void forget(const Call& call) noexcept;
+
+  Parts parts_;
+  Async& async_;
+  std::mutex mutex_;
+  Calls calls_;  // guarded by mutex_
+};
+
+}  // namespace fcap::checker

@@ -1,0 +1,240 @@
+#include "checker/reserve_run.h"
+
+#include <algorithm>
+
+#include "checker/kept_record.h"
+#include "checker/reserve_reason.h"
+#include "checker/verdicts.h"
+#include "checker/write_terms.h"
+#include "ledger/encode_runs.h"
+#include "ledger/ids.h"
+#include "ledger/user_key.h"
+
+namespace fcap::checker {
+namespace {
+
+// How often a record is read for one call. Of many callers who race for one user, each exchange
+// lets at least one through.
+constexpr int kTriesMax = 32;
+
+bool is_id(std::string_view id) noexcept {
+  return !id.empty() && id.size() <= ledger::kIdBytesMax;
+}
+
+// Whether the record itself has said no; otherwise nothing was decided.
+bool is_decided(ReserveReason reason) noexcept {
+  return reason == ReserveReason::kCapped || reason == ReserveReason::kReleased;
+}
+
+bool is_success(ReserveReason reason) noexcept {
+  return reason == ReserveReason::kDone || reason == ReserveReason::kRepeated;
+}
+
+}  // namespace
+
+bool ReserveAsk::has_valid_ids() const noexcept {
+  if (event_ids.size() > kSlotsMax) return false;
+  for (std::size_t i = 0; i < event_ids.size(); ++i) {
+    const auto others = event_ids.first(i);
+    if (!is_id(event_ids[i])) return false;
+    if (std::find(others.begin(), others.end(), event_ids[i]) != others.end()) return false;
+  }
+  return true;
+}
+
+void append_release(const ledger::Entry& event, std::string& out) {
+  ledger::format::append_reservation({.event = event, .expires = event.time, .released = true},
+                                     out);
+}
+
+// kDone: go on.
+ReserveReason ReserveRun::prepare(const ReserveAsk& ask) {
+  kind_ = ask.kind;
+  allow_undecided_ = ask.options.allow_undecided;
+  for (const std::string_view id : ask.event_ids) {
+    fingerprints_.push_back(ledger::fingerprint(id));
+    slots_.push_back({.fingerprint = fingerprints_.back()});
+  }
+  Reason reason = parts_.gate.refuse_user(ask.user);
+  if (reason != Reason::kPassed) return reserve_reason(reason);
+  if (!ask.has_valid_ids()) return ReserveReason::kInvalid;
+  reason = parts_.judgement.prepare(
+      ask.user, ask.ranked, {.now = ask.options.now, .segments = ask.options.segments}, question_);
+  if (reason != Reason::kPassed) return reserve_reason(reason);
+  if (ask.ranked.size() == 1 && is_invalid(question_.candidates.front())) {
+    return ReserveReason::kInvalid;
+  }
+  terms_ = parts_.store.write_terms();
+  life_ =
+      std::min(ask.options.life.value_or(terms_.reservation_life_max), terms_.reservation_life_max);
+  if (ask.options.life && life_.count() <= 0) return ReserveReason::kInvalid;
+  return refuse_writing(terms_, question_.now);
+}
+
+// A frame behind whatever the record holds, so that nothing needs to be read.
+ReserveRun::Step ReserveRun::begin_release(const ReserveAsk& ask) {
+  kind_ = ask.kind;
+  const Reason reason = parts_.gate.refuse_user(ask.user);
+  if (reason != Reason::kPassed) return finish(reserve_reason(reason));
+  auto event = Judgement::event_of(ask.ranked.front(), ask.event_ids.front());
+  if (!event) return finish(ReserveReason::kInvalid);
+  question_.now = parts_.judgement.instant_of({.now = ask.options.now});
+  const ReserveReason refused = refuse_writing(parts_.store.write_terms(), question_.now);
+  if (refused != ReserveReason::kDone) return finish(refused);
+  parts_.judgement.forget_shown(ask.user, *event);
+  event->time = question_.now;
+  append_release(*event, desired_);
+  ledger::user_key(parts_.options.key_prefix, ask.user, key_);
+  return Step::kAppend;
+}
+
+ReserveRun::Step ReserveRun::begin(const ReserveAsk& ask) {
+  if (ask.kind == ReserveAsk::Kind::kRelease) return begin_release(ask);
+  if (const ReserveReason refused = prepare(ask); refused != ReserveReason::kDone) {
+    return finish(refused);
+  }
+  if (slots_.empty() || question_.candidates.empty()) return finish(ReserveReason::kDone);
+  ledger::user_key(parts_.options.key_prefix, ask.user, key_);
+  const KeptRecord* const kept =
+      ask.options.after == nullptr ? nullptr : ask.options.after->record.get();
+  if (kept == nullptr || kept->user != ask.user) return Step::kRead;
+  record_ = kept->bytes;
+  return decide(false);
+}
+
+ReserveRun::Step ReserveRun::on_read(StoreCode code, std::string_view record) {
+  ++tries_;
+  const Reason reason = reason_of(code);
+  if (reason != Reason::kPassed) return finish(reserve_reason(reason));
+  // What an exchange that was cut off has done shows in this record; if it had not come through by
+  // now, it would still find its own record, on which the decision was to write.
+  maybe_written_ = false;
+  record_.reset();
+  if (code == StoreCode::kOk) record_.emplace(record);
+  return decide(true);
+}
+
+ReserveRun::Step ReserveRun::on_exchange(StoreCode code) noexcept {
+  switch (code) {
+    case StoreCode::kOk:
+      return finish(ReserveReason::kDone);
+    case StoreCode::kConflict:
+      parts_.counters.add(Counter::reserve_conflicts);
+      return tries_ < kTriesMax ? Step::kRead : finish(ReserveReason::kConflict);
+    case StoreCode::kUnavailable:
+      // The connection was lost; the record tells what has happened, if it can be read in time.
+      maybe_written_ = true;
+      return tries_ < kTriesMax ? Step::kRead : finish(ReserveReason::kUnavailable);
+    case StoreCode::kTimeout:
+      maybe_written_ = true;
+      return finish(ReserveReason::kTimeout);
+    default:
+      return finish(reserve_reason(reason_of(code)));
+  }
+}
+
+ReserveRun::Step ReserveRun::on_append(StoreCode code) noexcept {
+  maybe_written_ = code == StoreCode::kTimeout || code == StoreCode::kUnavailable;
+  return finish(reserve_reason(reason_of(code)));
+}
+
+void ReserveRun::refuse(const ReserveAsk& ask, Reason reason) noexcept {
+  allow_undecided_ = ask.options.allow_undecided;
+  fail(reserve_reason(reason));
+}
+
+void ReserveRun::cut_off(Step step, ReserveReason reason) noexcept {
+  maybe_written_ = maybe_written_ || step == Step::kExchange || step == Step::kAppend;
+  fail(reason);
+}
+
+void ReserveRun::fail(ReserveReason reason) noexcept {
+  static_cast<void>(finish(reason));
+}
+
+void ReserveRun::start(Step step, Store& store, Store::Deadline deadline,
+                       StoreCompletion& done) const noexcept {
+  const Instant expire_at = question_.now + parts_.options.retention;
+  if (step == Step::kRead) return store.get(key_, deadline, done);
+  if (step == Step::kAppend) return store.append_note(key_, desired_, expire_at, deadline, done);
+  Store::CompareAndSet change;
+  change.key = key_;
+  if (record_) change.expected = *record_;
+  change.desired = desired_;
+  change.expire_at = expire_at;
+  store.compare_and_set(change, deadline, done);
+}
+
+ReserveRun::Step ReserveRun::next(Step done, StoreCode code, std::string_view record) {
+  switch (done) {
+    case Step::kRead:
+      return on_read(code, record);
+    case Step::kExchange:
+      return on_exchange(code);
+    case Step::kAppend:
+      return on_append(code);
+    case Step::kDone:
+      break;
+  }
+  return Step::kDone;
+}
+
+ReserveRun::Step ReserveRun::decide(bool is_fresh) {
+  for (Slot& slot : slots_) slot = {.fingerprint = slot.fingerprint};
+  used_.assign(question_.candidates.size(), false);
+  desired_ = record_.value_or(std::string{});
+  wrote_ = false;
+  stopped_by_ = ReserveReason::kDone;
+  refusal_ = {};
+  const Scratches::Held scratch(parts_.judgement.scratches());
+  if (!decide_on(*scratch)) return finish(ReserveReason::kUndecodable);
+  if (wrote_) return Step::kExchange;
+  if (!is_fresh) return Step::kRead;
+  const bool all_held = std::all_of(slots_.begin(), slots_.end(),
+                                    [](const Slot& slot) { return slot.candidate.has_value(); });
+  if (all_held) return finish(ReserveReason::kRepeated);
+  return finish(stopped_by_);
+}
+
+ReserveRun::Step ReserveRun::finish(ReserveReason reason) noexcept {
+  unknown_ = maybe_written_ && !is_success(reason);
+  reason_ = reason;
+  parts_.counters.add_ended(reason, unknown_);
+  return Step::kDone;
+}
+
+ReserveResult ReserveRun::result() const {
+  ReserveResult result;
+  result.reason = reason_;
+  result.unknown = unknown_;
+  result.time = question_.now;
+  result.verdict = refusal_;
+  result.rules = question_.held.rules;
+  if (kind_ == ReserveAsk::Kind::kRelease) {
+    result.allowed = is_success(reason_);
+  } else if (is_success(reason_) && !slots_.empty() && slots_.front().candidate) {
+    result.allowed = true;
+    result.time = slots_.front().time;
+    result.expires = slots_.front().expires;
+  } else {
+    result.allowed = allow_undecided_ && !is_decided(reason_);
+  }
+  return result;
+}
+
+ReservedPicks ReserveRun::picks() const {
+  ReservedPicks picks;
+  picks.reason = reason_;
+  picks.unknown = unknown_;
+  picks.picks.resize(slots_.size());
+  if (unknown_) return picks;
+  const bool wrote = is_success(reason_);
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    const Slot& slot = slots_[i];
+    if (!slot.candidate || (slot.is_new && !wrote)) continue;
+    picks.picks[i] = {.candidate = slot.candidate, .time = slot.time, .expires = slot.expires};
+  }
+  return picks;
+}
+
+}  // namespace fcap::checker

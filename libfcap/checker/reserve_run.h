@@ -1,0 +1,141 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <fcap/reserve.h>
+#include <fcap/store.h>
+
+#include "checker/parts.h"
+#include "checker/question.h"
+#include "checker/scratch.h"
+
+namespace fcap::checker {
+
+/// What a hard call asks for. Views of the caller's.
+struct ReserveAsk {
+  enum class Kind : std::uint8_t {
+    kReserve,  ///< writes reservations
+    kRecord,   ///< writes entries
+    kRelease,  ///< of one candidate and event id
+  };
+
+  Kind kind = Kind::kReserve;
+  std::string_view user;
+  std::span<const Candidate> ranked;
+  std::span<const std::string_view> event_ids;  ///< one per slot
+  ReserveOptions options = {};
+
+  /// More slots are invalid.
+  static constexpr std::size_t kSlotsMax = 64;
+  /// Whether there are not too many event ids, and none is empty, too long or there twice.
+  [[nodiscard]] bool has_valid_ids() const noexcept;
+};
+
+/// One reserve(), release(), record() or pick_and_reserve() from its question to its result: says
+/// what to ask the store next, and is told what it answers. Does no I/O, so that the blocking and
+/// the asynchronous form share it.
+///
+/// A decision to write may rest on an old record, because the exchange compares the whole record. A
+/// decision not to write rests on one that was read for this call.
+///
+/// Thread safety: none.
+class ReserveRun {
+ public:
+  enum class Step : std::uint8_t {
+    kRead,      ///< Store::get() of key()
+    kExchange,  ///< Store::compare_and_set() of change()
+    kAppend,    ///< Store::append_note() of change().desired
+    kDone,
+  };
+
+  explicit ReserveRun(const Parts& parts) : parts_(parts) {}
+
+  /// Begins. The ask's user and segments stay referenced, its other views do not. Throws
+  /// std::bad_alloc and what the host's clock throws; then only fail() may be called.
+  [[nodiscard]] Step begin(const ReserveAsk& ask);
+  /// What to do after a step, by how it ended; `record` is kRead's. Throws std::bad_alloc; then
+  /// only fail() may be called.
+  [[nodiscard]] Step next(Step done, StoreCode code, std::string_view record);
+  /// Instead of begin(): for a call that cannot be answered from the history at all.
+  void refuse(const ReserveAsk& ask, Reason reason) noexcept;
+  /// Ends it while a step that was started has not been answered.
+  void cut_off(Step step, ReserveReason reason) noexcept;
+  /// Ends it, whatever it waits for.
+  void fail(ReserveReason reason) noexcept;
+
+  /// Starts a step other than kDone.
+  void start(Step step, Store& store, Store::Deadline deadline,
+             StoreCompletion& done) const noexcept;
+  [[nodiscard]] const std::string& key() const noexcept { return key_; }
+
+  /// Of one candidate and event id.
+  [[nodiscard]] ReserveResult result() const;
+  [[nodiscard]] ReservedPicks picks() const;
+
+ private:
+  [[nodiscard]] Step on_read(StoreCode code, std::string_view record);
+  [[nodiscard]] Step on_exchange(StoreCode code) noexcept;
+  [[nodiscard]] Step on_append(StoreCode code) noexcept;
+
+  struct Slot {
+    std::uint32_t fingerprint = 0;
+    std::optional<std::size_t> candidate = {};
+    Instant time = {};
+    std::optional<Instant> expires = {};
+    bool is_new = false;  ///< this call writes it
+  };
+  struct Held {
+    Instant time;
+    std::uint64_t creative = 0;
+    std::optional<Instant> expires = {};
+  };
+
+  [[nodiscard]] ReserveReason prepare(const ReserveAsk& ask);
+  [[nodiscard]] Step begin_release(const ReserveAsk& ask);
+  [[nodiscard]] Step decide(bool is_fresh);
+  [[nodiscard]] bool decide_on(Scratch& scratch);
+  void take_held(const ledger::Ledger& ledger, Slot& slot);
+  [[nodiscard]] std::optional<Held> held_as(const ledger::Ledger& ledger,
+                                            const rules::CandidateKey& candidate,
+                                            std::uint32_t fingerprint) const noexcept;
+  void fill(Scratch& scratch);
+  [[nodiscard]] bool try_candidate(Scratch& scratch, std::size_t candidate);
+  [[nodiscard]] bool passes(Scratch& scratch, std::size_t candidate);
+  void write(const rules::CandidateKey& candidate, const Slot& slot);
+  [[nodiscard]] Step finish(ReserveReason reason) noexcept;
+
+  Parts parts_;
+  ReserveAsk::Kind kind_ = ReserveAsk::Kind::kReserve;
+  bool allow_undecided_ = false;
+  std::string key_;
+  Question question_;
+  WriteTerms terms_;
+  std::chrono::milliseconds life_{0};
+  std::vector<Slot> slots_;
+  std::vector<std::uint32_t> fingerprints_;
+
+  std::optional<std::string> record_;  // nullopt: there is none
+  std::string desired_;
+  std::vector<bool> used_;  // by candidate
+  std::size_t reservations_ = 0;
+  bool wrote_ = false;  // the decision at hand
+  ReserveReason stopped_by_ = ReserveReason::kDone;
+  Verdict refusal_;
+
+  int tries_ = 0;
+  bool maybe_written_ = false;
+  bool unknown_ = false;
+  ReserveReason reason_ = ReserveReason::kUnavailable;
+};
+
+/// The frame that releases the reservation of an event id.
+void append_release(const ledger::Entry& event, std::string& out);
+
+}  // namespace fcap::checker

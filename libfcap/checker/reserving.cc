@@ -1,0 +1,91 @@
+#include "checker/reserving.h"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <utility>
+
+namespace fcap::checker {
+
+Reserving::Reserving(Parts parts) : parts_(parts), read_groups_(Pool<ReadGroup>::make()) {}
+
+ReserveResult Reserving::reserve(ReserveAsk::Kind kind, std::string_view user,
+                                 const Candidate& candidate, std::string_view event_id,
+                                 const ReserveOptions& options) noexcept {
+  ReserveRun run(parts_);
+  perform(run, {.kind = kind,
+                .user = user,
+                .ranked = {&candidate, 1},
+                .event_ids = {&event_id, 1},
+                .options = options});
+  return run.result();
+}
+
+ReservedPicks Reserving::pick(std::string_view user, std::span<const Candidate> ranked,
+                              std::span<const std::string_view> event_ids,
+                              const ReserveOptions& options) noexcept {
+  ReserveRun run(parts_);
+  perform(run, {.user = user, .ranked = ranked, .event_ids = event_ids, .options = options});
+  try {
+    return run.picks();
+  } catch (...) {  // no memory; a repetition names the picks
+    ReservedPicks none;
+    none.unknown = true;
+    none.reason = ReserveReason::kOverloaded;
+    return none;
+  }
+}
+
+// The destructor waits for the call, but only while it touches the store.
+void Reserving::perform(ReserveRun& run, const ReserveAsk& ask) noexcept {
+  CallInside inside(parts_.counters);
+  inside.submitted();
+  parts_.counters.add(Counter::reserves);
+  if (const Reason refused = parts_.gate.refuse_blocking(); refused != Reason::kPassed) {
+    return run.refuse(ask, refused);
+  }
+  try {
+    drive(run, ask);
+  } catch (...) {  // no memory, or the host's clock threw
+    run.fail(ReserveReason::kOverloaded);
+  }
+}
+
+void Reserving::drive(ReserveRun& run, const ReserveAsk& ask) {
+  const Clock::time_point deadline =
+      Clock::now() + parts_.judgement.deadline_of({.deadline = ask.options.deadline});
+  ReserveRun::Step step = run.begin(ask);
+  while (step != ReserveRun::Step::kDone) {
+    const HeldGroup group =
+        call(deadline, [&](ReadGroup& calls) { start(run, step, deadline, calls); });
+    if (!group) return run.fail(ReserveReason::kShutdown);
+    const ReadGroup::Read& read = group->read(0);
+    const StoreCode code = read.answered() ? read.code() : StoreCode::kTimeout;
+    step = run.next(step, code, read.answered() ? read.record() : std::string_view{});
+  }
+}
+
+void Reserving::start(const ReserveRun& run, ReserveRun::Step step, Clock::time_point deadline,
+                      ReadGroup& calls) {
+  const bool reads = step == ReserveRun::Step::kRead;
+  if (reads && calls.read_directly(parts_.direct, 0, run.key(), deadline)) return;
+  run.start(step, parts_.store, deadline, calls.completion(0));
+}
+
+// Starts one operation and waits for it. Null: the Checker is being destroyed. Each operation has a
+// group of its own, as the last one's may still be held by its completion.
+template <typename Start>
+Reserving::HeldGroup Reserving::call(Clock::time_point deadline, const Start& start) {
+  HeldGroup group(read_groups_->acquire());
+  group->prepare(0);
+  {
+    const CallInside inside(parts_.counters);
+    if (parts_.gate.closing()) return nullptr;
+    group->prepare(1);
+    start(*group);
+  }
+  group->wait_until_left(0, deadline);
+  return group;
+}
+
+}  // namespace fcap::checker

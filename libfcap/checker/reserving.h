@@ -1,0 +1,49 @@
+#pragma once
+
+#include <chrono>
+#include <span>
+#include <string_view>
+
+#include <fcap/checker.h>
+#include <fcap/reserve.h>
+
+#include "checker/parts.h"
+#include "checker/pool.h"
+#include "checker/read_group.h"
+#include "checker/reserve_run.h"
+
+namespace fcap::checker {
+
+/// The forms of a hard call whose callers wait.
+///
+/// Thread safety: all functions from any thread.
+class Reserving {
+ public:
+  /// Throws std::bad_alloc.
+  explicit Reserving(Parts parts);
+
+  ReserveResult reserve(ReserveAsk::Kind kind, std::string_view user, const Candidate& candidate,
+                        std::string_view event_id, const ReserveOptions& options) noexcept;
+  ReservedPicks pick(std::string_view user, std::span<const Candidate> ranked,
+                     std::span<const std::string_view> event_ids,
+                     const ReserveOptions& options) noexcept;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct LeaveGroup {
+    void operator()(ReadGroup* group) const noexcept { group->leave(); }
+  };
+  using HeldGroup = std::unique_ptr<ReadGroup, LeaveGroup>;
+
+  void perform(ReserveRun& run, const ReserveAsk& ask) noexcept;
+  void drive(ReserveRun& run, const ReserveAsk& ask);
+  void start(const ReserveRun& run, ReserveRun::Step step, Clock::time_point deadline,
+             ReadGroup& calls);
+  template <typename Start>
+  [[nodiscard]] HeldGroup call(Clock::time_point deadline, const Start& start);
+
+  Parts parts_;
+  Pool<ReadGroup>::Owner read_groups_;
+};
+
+}  // namespace fcap::checker

@@ -1,0 +1,32 @@
+#include "checker/write_terms.h"
+
+#include "base/clock.h"
+
+namespace fcap::checker {
+namespace {
+
+constexpr std::chrono::seconds kClockDifferenceMax{10};
+
+}  // namespace
+
+ReserveReason refuse_writing(const WriteTerms& terms, Instant now) noexcept {
+  if (terms.write_format < kReservationFormat || terms.reservation_life_max.count() <= 0) {
+    return ReserveReason::kWriteFormat;
+  }
+  if (!terms.has_clock) return ReserveReason::kDone;
+  if (!terms.clock_difference) return ReserveReason::kClock;
+  // By the caller's clock, which need not be this machine's.
+  const auto store_ahead = base::wall_now() + *terms.clock_difference - now;
+  return std::chrono::abs(store_ahead) > kClockDifferenceMax ? ReserveReason::kClock
+                                                             : ReserveReason::kDone;
+}
+
+ReserveReason refuse_record(const WriteTerms& terms, std::size_t record_bytes,
+                            std::size_t reservations) noexcept {
+  if (reservations >= kReservationsMax) return ReserveReason::kTooMany;
+  // So that entries are never trimmed for reservations.
+  if (record_bytes > terms.record_bytes_max / 4 * 3) return ReserveReason::kTooLong;
+  return ReserveReason::kDone;
+}
+
+}  // namespace fcap::checker

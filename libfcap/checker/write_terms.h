@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstddef>
+
+#include <fcap/reserve.h>
+#include <fcap/store.h>
+#include <fcap/time.h>
+
+namespace fcap::checker {
+
+/// How many live reservations a user has at most.
+inline constexpr std::size_t kReservationsMax = 64;
+/// The newest record format that this release writes, and the one that has reservations.
+inline constexpr int kReservationFormat = 2;
+/// How long a shared note counts that nobody confirms.
+inline constexpr std::chrono::minutes kSharedNoteLife{5};
+
+/// Why nobody who takes `now` for the time may write reservations: kWriteFormat, kClock, or kDone
+/// where they may.
+[[nodiscard]] ReserveReason refuse_writing(const WriteTerms& terms, Instant now) noexcept;
+
+/// Whether a record has no room for one more reservation: kTooMany, kTooLong, or kDone where it
+/// has.
+[[nodiscard]] ReserveReason refuse_record(const WriteTerms& terms, std::size_t record_bytes,
+                                          std::size_t reservations) noexcept;
+
+}  // namespace fcap::checker

@@ -1,0 +1,167 @@
+// Several slots of one page, in one exchange.
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "fixtures.h"
+#include "reserving_store.h"
+
+namespace fcap::checker_test {
+namespace {
+
+class PickAndReserve : public ::testing::Test {
+ protected:
+  PickAndReserve() {
+    CheckerOptions options;
+    options.store = store_;
+    options.clock = [this] { return now_; };
+    auto made = Checker::create(std::move(options));
+    EXPECT_TRUE(made.ok()) << made.status().text();
+    checker_ = std::move(made).value();
+    rules({sliding_rule("c1-daily", "c1", 1), sliding_rule("c2-daily", "c2", 1),
+           sliding_rule("c3-daily", "c3", 1)});
+  }
+  void rules(std::vector<Rule> rules) { checker_->set_rules(rule_set(std::move(rules))); }
+
+  ReservedPicks pick(const std::vector<std::string_view>& ids,
+                     const std::vector<Candidate>& ranked = {{"c1"}, {"c2"}, {"c3"}},
+                     const ReserveOptions& options = {}) {
+    return checker_->pick_and_reserve("u", ranked, ids, options);
+  }
+  // The picks' indices; -1: none.
+  static std::vector<int> indices(const ReservedPicks& picks) {
+    std::vector<int> found;
+    for (const auto& pick : picks.picks) {
+      found.push_back(pick.candidate ? static_cast<int>(*pick.candidate) : -1);
+    }
+    return found;
+  }
+  using Indices = std::vector<int>;
+
+  Instant now_ = std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
+  std::shared_ptr<ReservingStore> store_ = std::make_shared<ReservingStore>();
+  std::unique_ptr<Checker> checker_;
+};
+
+TEST_F(PickAndReserve, FillsTheSlotsInRankOrderWithOneExchange) {
+  const ReservedPicks picks = pick({"s1", "s2"});
+  EXPECT_EQ(indices(picks), (Indices{0, 1}));
+  EXPECT_EQ(picks.reason, ReserveReason::kDone);
+  EXPECT_EQ(picks.picks[0].time, now_);
+  EXPECT_EQ(picks.picks[0].expires, now_ + 15min);
+  EXPECT_EQ(store_->exchanges, 1);
+  EXPECT_EQ(indices(pick({"s3", "s4"})), (Indices{2, -1}));
+}
+
+TEST_F(PickAndReserve, CountsItsOwnPicks) {
+  Rule user = sliding_rule("user-daily", "", 2);
+  user.scope = Scope::kUser;
+  rules({user});
+  EXPECT_EQ(indices(pick({"s1", "s2", "s3"})), (Indices{0, 1, -1}));
+}
+
+TEST_F(PickAndReserve, ARepetitionGivesTheFirstAnswer) {
+  pick({"s1", "s2"});
+  now_ += 1min;
+  // Even if the ranking is another one by now.
+  const ReservedPicks again = pick({"s1", "s2"}, {{"c3"}, {"c2"}, {"c1"}});
+  EXPECT_EQ(indices(again), (Indices{2, 1}));
+  EXPECT_EQ(again.reason, ReserveReason::kRepeated);
+  EXPECT_EQ(again.picks[0].time, now_ - 1min);
+  EXPECT_EQ(again.picks[0].expires, now_ + 14min);
+}
+
+TEST_F(PickAndReserve, OnlySlotsWithoutAPickAreEvaluated) {
+  pick({"s1"});
+  EXPECT_EQ(indices(pick({"s0", "s1", "s2"})), (Indices{1, 0, 2}));
+}
+
+TEST_F(PickAndReserve, AnEventUnderASlotsIdIsItsPick) {
+  ASSERT_TRUE(checker_->record("u", {"c2"}, "s1").allowed);
+  const ReservedPicks picks = pick({"s1", "s2"});
+  EXPECT_EQ(indices(picks), (Indices{1, 0}));
+  EXPECT_EQ(picks.picks[0].expires, std::nullopt);
+}
+
+TEST_F(PickAndReserve, TheSameCampaignTwiceIsTwoCandidates) {
+  rules({sliding_rule("c1-daily", "c1", 2)});
+  const std::vector<Candidate> ranked = {{"c1", "a"}, {"c1", "b"}, {"c1", "c"}};
+  EXPECT_EQ(indices(pick({"s1", "s2", "s3"}, ranked)), (Indices{0, 1, -1}));
+  EXPECT_EQ(indices(pick({"s2", "s1"}, ranked)), (Indices{1, 0})) << "by creative";
+}
+
+TEST_F(PickAndReserve, AReleasedIdIsNotPickedAgainForItsCandidate) {
+  pick({"s1"});
+  checker_->release("u", {"c1"}, "s1");
+  EXPECT_EQ(indices(pick({"s1"})), (Indices{1}));
+  EXPECT_EQ(indices(pick({"s1", "s9"}, {{"c1"}, {"c3"}})), (Indices{1, 0}));
+}
+
+TEST_F(PickAndReserve, AllOrNothingIsWritten) {
+  store_->lose_answer = ReservingStore::LostAnswer{.is_executed = false};
+  const ReservedPicks first = pick({"s1", "s2"});
+  EXPECT_TRUE(first.unknown);
+  EXPECT_EQ(indices(first), (Indices{-1, -1}));
+  EXPECT_EQ(store_->record("u"), "");
+  store_->lose_answer = ReservingStore::LostAnswer{};
+  EXPECT_TRUE(pick({"s1", "s2"}).unknown);
+  const ReservedPicks third = pick({"s1", "s2"});
+  EXPECT_EQ(indices(third), (Indices{0, 1}));
+  EXPECT_EQ(third.reason, ReserveReason::kRepeated);
+}
+
+TEST_F(PickAndReserve, WhenTheRecordChangedItChoosesAgain) {
+  store_->before_exchange = [this] { checker_->record("u", {"c1"}, "other"); };
+  EXPECT_EQ(indices(pick({"s1", "s2"})), (Indices{1, 2}));
+}
+
+TEST_F(PickAndReserve, WhatIsThereIsNamedThoughTheRestCannotBeFilled) {
+  pick({"s1"});
+  store_->missing = now_;
+  const ReservedPicks picks = pick({"s1", "s2"});
+  EXPECT_EQ(indices(picks), (Indices{0, -1}));
+  EXPECT_EQ(picks.reason, ReserveReason::kIncomplete);
+}
+
+TEST_F(PickAndReserve, AfterACheckItTakesOneExchange) {
+  const std::vector<Candidate> ranked = {{"c1"}, {"c2"}};
+  const CheckResult check = checker_->check("u", ranked, {.keep_record = true});
+  EXPECT_EQ(indices(pick({"s1", "s2"}, ranked, {.after = &check})), (Indices{0, 1}));
+  EXPECT_EQ(store_->reads, 0);
+}
+
+TEST_F(PickAndReserve, ACandidateThatCannotBeOneIsPassedOver) {
+  EXPECT_EQ(indices(pick({"s1", "s2"}, {{""}, {"c1"}, {"c2"}})), (Indices{1, 2}));
+}
+
+TEST_F(PickAndReserve, NoSlotsOrNoCandidatesNeedNoStore) {
+  EXPECT_TRUE(pick({}).picks.empty());
+  EXPECT_EQ(indices(pick({"s1"}, {})), (Indices{-1}));
+  EXPECT_EQ(store_->reads + store_->exchanges, 0);
+}
+
+TEST_F(PickAndReserve, EqualIdsAndTooManyAreInvalid) {
+  EXPECT_EQ(pick({"s1", "s1"}).reason, ReserveReason::kInvalid);
+  std::vector<std::string> names;
+  for (int i = 0; i < 65; ++i) names.push_back("s" + std::to_string(i));
+  const std::vector<std::string_view> ids(names.begin(), names.end());
+  EXPECT_EQ(pick(ids).reason, ReserveReason::kInvalid);
+}
+
+TEST_F(PickAndReserve, StopsAt64LiveReservations) {
+  rules({sliding_rule("c-1", "other", 1)});
+  std::vector<std::string> names;
+  for (int i = 0; i < 100; ++i) names.push_back("n" + std::to_string(i));
+  std::vector<Candidate> ranked;
+  for (const std::string& name : names) ranked.push_back({name});
+  const std::vector<std::string_view> first(names.begin(), names.begin() + 60);
+  const std::vector<std::string_view> then(names.begin() + 60, names.begin() + 70);
+  pick(first, ranked);
+  const std::vector<int> picked = indices(pick(then, ranked));
+  EXPECT_EQ(std::count(picked.begin(), picked.end(), -1), 6);
+}
+
+}  // namespace
+}  // namespace fcap::checker_test

@@ -1,0 +1,148 @@
+// note_shown() with a SharedNote, take_back_shown(), pick_and_share().
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "fixtures.h"
+#include "reserving_store.h"
+
+namespace fcap::checker_test {
+namespace {
+
+class SharedNotes : public ::testing::Test {
+ protected:
+  std::unique_ptr<Checker> server(CheckerOptions options = {}) {
+    options.store = store_;
+    options.clock = [this] { return now_; };
+    auto made = Checker::create(std::move(options));
+    EXPECT_TRUE(made.ok()) << made.status().text();
+    made.value()->set_rules(
+        rule_set({sliding_rule("c1-daily", "c1", 1), sliding_rule("c2-daily", "c2", 1)}));
+    return std::move(made).value();
+  }
+  static CheckResult check(Checker& checker) {
+    const Candidate candidates[] = {{"c1"}};
+    return checker.check("u", candidates);
+  }
+  ledger::Ledger ledger() {
+    ledger::Ledger ledger;
+    EXPECT_EQ(ledger.decode(store_->record("u")), ledger::DecodeCode::kOk);
+    return ledger;
+  }
+
+  Instant now_ = std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
+  std::shared_ptr<ReservingStore> store_ = std::make_shared<ReservingStore>();
+  std::unique_ptr<Checker> here_ = server();
+  std::unique_ptr<Checker> there_ = server();
+};
+
+TEST_F(SharedNotes, AnotherServerCountsThemForFiveMinutes) {
+  EXPECT_TRUE(here_->note_shown("u", {"c1"}, "a", SharedNote(check(*here_).seen)));
+  EXPECT_EQ(here_->stats().shares.shared, 1U);
+  EXPECT_EQ(there_->reserve("u", {"c1"}, "b").reason, ReserveReason::kCapped);
+  now_ += 5min - 1ms;
+  EXPECT_EQ(there_->reserve("u", {"c1"}, "b").reason, ReserveReason::kCapped);
+  now_ += 1ms;
+  EXPECT_TRUE(there_->reserve("u", {"c1"}, "b").allowed);
+}
+
+TEST_F(SharedNotes, WithoutShareOthersDoNotSeeThem) {
+  here_->note_shown("u", {"c1"}, "a");
+  EXPECT_EQ(store_->appends, 0);
+  EXPECT_TRUE(there_->reserve("u", {"c1"}, "b").allowed);
+}
+
+TEST_F(SharedNotes, TakenBackTheyAreGoneEverywhere) {
+  here_->note_shown("u", {"c1"}, "a", SharedNote(check(*here_).seen));
+  EXPECT_TRUE(here_->take_back_shown("u", {"c1"}, "a"));
+  EXPECT_TRUE(check(*here_).verdicts[0].allowed);
+  EXPECT_TRUE(there_->reserve("u", {"c1"}, "b").allowed);
+  EXPECT_EQ(here_->stats().shares.taken_back, 1U);
+}
+
+TEST_F(SharedNotes, ALocalNoteIsTakenBackWithoutAWrite) {
+  here_->note_shown("u", {"c1"}, "a");
+  EXPECT_TRUE(here_->take_back_shown("u", {"c1"}, "a"));
+  EXPECT_EQ(store_->appends, 0);
+}
+
+TEST_F(SharedNotes, TheEventReplacesItsNote) {
+  here_->note_shown("u", {"c1"}, "a", SharedNote(check(*here_).seen));
+  EXPECT_TRUE(there_->record("u", {"c1"}, "a").allowed);
+  EXPECT_EQ(ledger().size(), 1U);
+  EXPECT_EQ(there_->reserve("u", {"c1"}, "a").reason, ReserveReason::kRepeated);
+}
+
+TEST_F(SharedNotes, WithoutAReadRecordNothingIsShared) {
+  EXPECT_TRUE(here_->note_shown("u", {"c1"}, "a", SharedNote({})));
+  EXPECT_EQ(store_->appends, 0);
+  EXPECT_EQ(here_->stats().shares.unread, 1U);
+  EXPECT_FALSE(check(*here_).verdicts[0].allowed) << "this process remembers it all the same";
+}
+
+TEST_F(SharedNotes, AFullRecordGetsNoMore) {
+  RecordSeen seen{.known = true, .bytes = 100, .reservations = 63};
+  here_->note_shown("u", {"c1"}, "a", SharedNote(seen));
+  EXPECT_EQ(store_->appends, 1);
+  seen.reservations = 64;
+  here_->note_shown("u", {"c1"}, "b", SharedNote(seen));
+  seen = {.known = true, .bytes = 12 * 1024 + 1, .reservations = 0};
+  here_->note_shown("u", {"c1"}, "c", SharedNote(seen));
+  EXPECT_EQ(store_->appends, 1);
+  EXPECT_EQ(here_->stats().shares.no_room, 2U);
+}
+
+TEST_F(SharedNotes, ACheckSeesHowFullTheRecordIs) {
+  EXPECT_TRUE(check(*here_).seen.known);
+  EXPECT_EQ(check(*here_).seen.bytes, 0U);
+  here_->reserve("u", {"c2"}, "a");
+  EXPECT_EQ(check(*here_).seen.bytes, 23U);
+  EXPECT_EQ(check(*here_).seen.reservations, 1U);
+  now_ += 1h;
+  EXPECT_EQ(check(*here_).seen.reservations, 0U);
+}
+
+TEST_F(SharedNotes, NothingIsSharedBeforeTheUpdaterAllowsTheFormat) {
+  store_->terms.write_format = 1;
+  here_->note_shown("u", {"c1"}, "a", SharedNote(check(*here_).seen));
+  EXPECT_EQ(store_->appends, 0);
+  EXPECT_EQ(here_->stats().shares.not_allowed, 1U);
+}
+
+TEST_F(SharedNotes, NothingIsSharedWithAClockMoreThanTenSecondsAway) {
+  store_->terms.has_clock = true;
+  store_->terms.clock_difference = 12s;
+  here_->note_shown("u", {"c1"}, "a", SharedNote(check(*here_).seen));
+  EXPECT_EQ(store_->appends, 0);
+  EXPECT_EQ(here_->stats().shares.clock, 1U);
+}
+
+TEST_F(SharedNotes, AWriteThatFailsIsCounted) {
+  store_->append_fails = StoreCode::kUnavailable;
+  EXPECT_TRUE(here_->note_shown("u", {"c1"}, "a", SharedNote(check(*here_).seen)));
+  EXPECT_EQ(here_->stats().shares.failed, 1U);
+}
+
+TEST_F(SharedNotes, APageIsPickedAndSharedWithOneWrite) {
+  const Candidate ranked[] = {{"c1"}, {"c2"}, {"c3"}};
+  const std::string_view ids[] = {"s1", "s2"};
+  const PickResult picks = here_->pick_and_share("u", ranked, ids);
+  EXPECT_EQ(picks.picked, (std::vector<std::size_t>{0, 1}));
+  EXPECT_EQ(store_->appends, 1);
+  EXPECT_EQ(ledger().reservations().size(), 2U);
+  const std::string_view more[] = {"s3", "s4"};
+  EXPECT_EQ(here_->pick_and_share("u", ranked, more).picked, (std::vector<std::size_t>{2}))
+      << "it counts its own";
+  EXPECT_FALSE(there_->reserve("u", {"c2"}, "b").allowed);
+}
+
+TEST_F(SharedNotes, APageWithBadIdsIsInvalid) {
+  const Candidate ranked[] = {{"c1"}};
+  const std::string_view twice[] = {"s1", "s1"};
+  EXPECT_EQ(here_->pick_and_share("u", ranked, twice).reason, Reason::kInvalid);
+  EXPECT_EQ(store_->checks, 0);
+}
+
+}  // namespace
+}  // namespace fcap::checker_test
