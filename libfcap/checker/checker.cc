@@ -56,12 +56,12 @@ class Checker::Impl {
   [[nodiscard]] Store& store() const noexcept { return *store_; }
   void reserve_async(checker::ReserveAsk::Kind kind, std::string_view user,
                      const Candidate& candidate, std::string_view event_id,
-                     const ReserveOptions& options, ReserveCallback callback) noexcept {
+                     const ReserveOptions& asked, ReserveCallback callback) noexcept {
     async_reserving.start({.kind = kind,
                            .user = user,
                            .ranked = {&candidate, 1},
                            .event_ids = {&event_id, 1},
-                           .options = options},
+                           .options = asked},
                           std::move(callback));
   }
 

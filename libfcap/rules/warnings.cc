@@ -42,13 +42,7 @@ class Warner {
 
  private:
   using Rules = std::span<const CompiledRule>;
-  enum class Kind : std::uint8_t {
-    kSoftForNow,
-    kNeverInForce,
-    kExemptsNothing,
-    kNoCampaigns,
-    kRedundant
-  };
+  enum class Kind : std::uint8_t { kNeverInForce, kExemptsNothing, kNoCampaigns, kRedundant };
   struct Finding {
     std::uint32_t rule = 0;
     std::uint32_t other = kNone;
@@ -105,10 +99,6 @@ void Warner::check_each_rule() {
     if (rule.life == kNone) continue;
     const RuleLife& life = compiled_.lives[rule.life];
     if (life.start_ms >= life.end_ms) find(rule, Kind::kNeverInForce);
-  }
-  for (std::size_t i = 0; i < spec_.rules.size(); ++i) {
-    if (spec_.rules[i].enforcement != Rule::Enforcement::kHard) continue;
-    findings_.push_back({static_cast<std::uint32_t>(i), kNone, Kind::kSoftForNow});
   }
 }
 
@@ -179,12 +169,8 @@ void Warner::check_targets() {
 }
 
 std::string Warner::text(const Finding& finding) const {
-  const std::string quoted_id = "rule \"" + spec_.rules[finding.rule].id + "\" ";
-  const std::string rule = quoted_id + "can never act: ";
+  const std::string rule = "rule \"" + spec_.rules[finding.rule].id + "\" can never act: ";
   switch (finding.kind) {
-    case Kind::kSoftForNow:
-      return quoted_id +
-             "asks for hard enforcement, which this version does not have: it is enforced as soft";
     case Kind::kNeverInForce:
       return rule + "it ends before it starts";
     case Kind::kExemptsNothing:
@@ -203,18 +189,15 @@ void Warner::run(Texts& warnings) {
   check_each_rule();
   check_targets();
   const auto key = [](const Finding& finding) {
-    // Soft caps where hard ones are asked for come first: only so many warnings are kept.
-    return std::tuple(finding.kind != Kind::kSoftForNow, finding.rule, finding.kind, finding.other);
+    return std::tuple(finding.rule, finding.kind, finding.other);
   };
   std::sort(findings_.begin(), findings_.end(),
             [&](const Finding& a, const Finding& b) { return key(a) < key(b); });
   std::uint32_t last = kNone;
   for (const Finding& finding : findings_) {
     // One reason why a rule never acts is enough.
-    if (finding.kind != Kind::kSoftForNow) {
-      if (finding.rule == last) continue;
-      last = finding.rule;
-    }
+    if (finding.rule == last) continue;
+    last = finding.rule;
     warnings.add(text(finding));
   }
 }

@@ -197,13 +197,6 @@ TEST_F(Reserve, OneMoreThanFiveMinutesAheadDoesNotCount) {
   EXPECT_FALSE(reserve("d").allowed);
 }
 
-TEST_F(Reserve, PlainChecksCountReservations) {
-  const Candidate candidates[] = {{"c1"}};
-  EXPECT_TRUE(checker_->check("u", candidates).verdicts[0].allowed);
-  reserve("a");
-  EXPECT_FALSE(checker_->check("u", candidates).verdicts[0].allowed);
-}
-
 TEST_F(Reserve, ARecordedEventIsInTheLedgerAtOnce) {
   const ReserveResult first = record("a");
   EXPECT_TRUE(first.allowed);

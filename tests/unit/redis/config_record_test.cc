@@ -49,6 +49,16 @@ ConfigRecord with_gaps() {
   return record;
 }
 
+TEST(ConfigRecord, SaysWhatMayBeReservedAndHowLongARecordMayBe) {
+  ConfigRecord record = usual();
+  record.write_format = 2;
+  record.reservation_life_max = std::chrono::minutes{15};
+  record.record_bytes_max = 4096;
+  const auto parsed = parse_config(encode_config(record));
+  ASSERT_TRUE(parsed.ok()) << parsed.status().text();
+  EXPECT_EQ(parsed.value(), record);
+}
+
 TEST(ConfigRecord, NamesThePartitionsWithOpenGapsAndBeforeWhenTheyLackEvents) {
   EXPECT_EQ(encode_config(with_gaps()), kWithGaps);
   const auto parsed = parse_config(kWithGaps);

@@ -138,6 +138,7 @@ TEST_F(PipelineRedirects, AllThatJoinedAReadAreHandedOn) {
   Recorder first("key");
   Recorder second("key");
   first.form = second.form = Request::Form::kGetKey;
+  second.may_join = true;
   add(first);
   add(second);
   written();

@@ -37,6 +37,7 @@ class Recorder final : public Request {
 Recorder get(std::string key, milliseconds due = milliseconds{5}) {
   Recorder request(std::move(key), due);
   request.form = Request::Form::kGetKey;
+  request.may_join = true;
   return request;
 }
 
@@ -369,6 +370,15 @@ TEST_F(MgetPipelineTest, NeighbouringReadsOfOneKeyAreOneRead) {
   EXPECT_TRUE(pipeline_.on_reply(text("D")));
   EXPECT_EQ(d.replies, Texts{"D"});
   EXPECT_EQ(operations_, 0U);
+}
+
+TEST_F(MgetPipelineTest, AReadOfItsOwnJoinsNone) {
+  Recorder first = get("a");
+  Recorder own = get("a");
+  own.may_join = false;
+  Recorder last = get("a");
+  for (Recorder* request : {&first, &own, &last}) add(*request);
+  EXPECT_EQ(written(), "*3\r\n$4\r\nMGET\r\n$1\r\na\r\n$1\r\na\r\n");
 }
 
 TEST_F(MgetPipelineTest, AReadDoesNotJoinOneThatIsOnItsWay) {

@@ -1,0 +1,198 @@
+// Hard calls and shared notes on real servers: one of them, behind Sentinels, and in a cluster,
+// with the account that is shipped for it.
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "ledger/ids.h"
+#include "support/cluster_test.h"
+#include "support/redis_sentinels.h"
+#include "support/redis_test.h"
+#include "support/reserving.h"
+
+namespace fcap {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::wait_until;
+
+constexpr Candidate kCandidates[] = {{"c"}, {"d"}};
+
+// All forms, for one user of whom nothing is recorded; at most one impression of each campaign.
+void use_all_forms(Checker& checker, Checker& other, const std::string& user) {
+  const CheckResult check = checker.check(user, kCandidates, {.keep_record = true});
+  ASSERT_EQ(check.reason, Reason::kPassed);
+  const ReserveResult first = checker.reserve(user, {"c"}, "a", {.after = &check});
+  EXPECT_TRUE(first.allowed) << describe(first.reason);
+  EXPECT_EQ(other.reserve(user, {"c"}, "b").reason, ReserveReason::kCapped);
+  EXPECT_TRUE(other.release(user, {"c"}, "a").allowed);
+  EXPECT_EQ(checker.reserve(user, {"c"}, "a").reason, ReserveReason::kReleased);
+  EXPECT_TRUE(checker.record(user, {"c"}, "r").allowed);
+  EXPECT_EQ(other.record(user, {"c"}, "s").reason, ReserveReason::kCapped);
+  const std::string_view ids[] = {"p", "q"};
+  const ReservedPicks picks = other.pick_and_reserve(user, kCandidates, ids);
+  ASSERT_EQ(picks.picks.size(), 2U);
+  EXPECT_EQ(picks.picks[0].candidate, 1U);
+  EXPECT_FALSE(picks.picks[1].candidate.has_value());
+}
+
+class OneServer : public testing::RedisTest {
+ protected:
+  void SetUp() override {
+    RedisTest::SetUp();
+    if (IsSkipped()) return;
+    testing::make_reserver([this](const auto& words) { return redis_->command(words); });
+  }
+  void configure(int write_format) {
+    ASSERT_EQ(redis_->command({"SET", "fcap:!config", testing::config_for_reserving(write_format)}),
+              "OK");
+  }
+  [[nodiscard]] CheckerOptions options() const {
+    RedisOptions reach;
+    reach.addresses = {redis_->address()};
+    return testing::reserver_options(reach);
+  }
+};
+
+TEST_F(OneServer, AllFormsWorkWithTheShippedAccount) {
+  configure(2);
+  const auto checker = testing::reserving_checker(options(), 1);
+  const auto other = testing::reserving_checker(options(), 1);
+  ASSERT_TRUE(checker && other);
+  use_all_forms(*checker, *other, "u");
+  EXPECT_GT(redis_->number({"PTTL", "fcap:{u}"}), 31LL * 24 * 3600 * 1000);
+}
+
+TEST_F(OneServer, ASharedNoteIsOneWriteAndGivesTheRecordAnExpiry) {
+  configure(2);
+  const auto checker = testing::reserving_checker(options(), 1);
+  const auto other = testing::reserving_checker(options(), 1);
+  ASSERT_TRUE(checker && other);
+  const CheckResult check = checker->check("n", kCandidates);
+  EXPECT_TRUE(checker->note_shown("n", {"c"}, "note", SharedNote(check.seen)));
+  EXPECT_TRUE(wait_until([&] { return redis_->number({"STRLEN", "fcap:{n}"}) == 23; }));
+  EXPECT_TRUE(wait_until([&] { return redis_->number({"PTTL", "fcap:{n}"}) > 0; }));
+  EXPECT_EQ(other->reserve("n", {"c"}, "x").reason, ReserveReason::kCapped);
+  EXPECT_TRUE(checker->take_back_shown("n", {"c"}, "note"));
+  EXPECT_TRUE(wait_until([&] { return redis_->number({"STRLEN", "fcap:{n}"}) == 46; }));
+  EXPECT_TRUE(other->reserve("n", {"c"}, "x").allowed);
+  EXPECT_EQ(checker->stats().shares.failed, 0U);
+}
+
+TEST_F(OneServer, BeforeTheUpdaterSaysFormat2NothingIsReserved) {
+  configure(1);
+  auto made = Checker::create(options());
+  ASSERT_TRUE(made.ok()) << made.status().text();
+  made.value()->set_rules(testing::daily_limit(1));
+  EXPECT_TRUE(wait_until(
+      [&] { return made.value()->health().store.config_state == ConfigState::kAgrees; }));
+  EXPECT_EQ(made.value()->reserve("u", {"c"}, "a").reason, ReserveReason::kWriteFormat);
+  EXPECT_EQ(redis_->number({"EXISTS", "fcap:{u}"}), 0);
+}
+
+TEST_F(OneServer, WithoutTheRightsItSaysThatTheStoreRefuses) {
+  configure(2);
+  const auto checker = testing::reserving_checker(options(), 1);
+  ASSERT_TRUE(checker);
+  redis_->command({"ACL", "SETUSER", "reserver", "-eval", "-evalsha", "-set", "-append"});
+  const ReserveResult result = checker->reserve("u", {"c"}, "a");
+  EXPECT_FALSE(result.allowed);
+  EXPECT_FALSE(result.unknown);
+  EXPECT_EQ(result.reason, ReserveReason::kUnavailable);
+}
+
+class BehindSentinels : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!testing::RedisServer::available()) GTEST_SKIP() << "redis-server or redis-cli is missing";
+    servers_ = std::make_unique<testing::RedisSentinels>();
+    for (int node = 0; node < testing::RedisSentinels::kServers; ++node) {
+      testing::make_reserver([&](const auto& words) { return servers_->command(node, words); });
+    }
+    servers_->command(0, {"SET", "fcap:!config", testing::config_for_reserving()});
+  }
+  [[nodiscard]] CheckerOptions options() const {
+    return testing::reserver_options(
+        parse_redis_url(servers_->url(), testing::quick_options({})).value());
+  }
+
+  std::unique_ptr<testing::RedisSentinels> servers_;
+};
+
+TEST_F(BehindSentinels, AllFormsGoToTheMasterAndToItsSuccessor) {
+  const auto checker = testing::reserving_checker(options(), 1);
+  const auto other = testing::reserving_checker(options(), 1);
+  ASSERT_TRUE(checker && other);
+  use_all_forms(*checker, *other, "u1");
+  ASSERT_TRUE(servers_->wait_for_replicas(2));
+  servers_->command(0, {"WAIT", "2", "10000"});
+  servers_->kill(0);
+  ASSERT_GE(servers_->wait_for_other_master(0), 0);
+  // What the replica had is still refused; a call that fails meanwhile fails closed.
+  EXPECT_TRUE(wait_until([&] {
+    const ReserveResult result = checker->reserve("u1", {"c"}, "late");
+    EXPECT_FALSE(result.allowed);
+    return result.reason == ReserveReason::kCapped;
+  }));
+  EXPECT_TRUE(wait_until([&] { return other->reserve("u2", {"c"}, "x").allowed; }));
+  use_all_forms(*checker, *other, "u3");
+}
+
+class InACluster : public testing::ClusterTest {
+ protected:
+  void SetUp() override {
+    ClusterTest::SetUp();
+    if (IsSkipped()) return;
+    for (int node = 0; node < testing::RedisCluster::kMembers; ++node) {
+      testing::make_reserver([&](const auto& words) { return cluster_->command(node, words); });
+    }
+    const auto expiry =
+        std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now()) + 1h;
+    EXPECT_EQ(testing::StoreCalls(*store_)
+                  .compare_and_set("fcap:!config", {}, testing::config_for_reserving(), expiry)
+                  .code,
+              StoreCode::kOk);
+  }
+  [[nodiscard]] std::unique_ptr<Checker> checker() const {
+    return testing::reserving_checker(testing::reserver_options(options()), 1);
+  }
+};
+
+TEST_F(InACluster, AllFormsWorkOnEveryShard) {
+  const auto one = checker();
+  const auto other = checker();
+  ASSERT_TRUE(one && other);
+  for (int shard = 0; shard < testing::RedisCluster::kShards; ++shard) {
+    use_all_forms(*one, *other, testing::RedisCluster::user_of(shard));
+  }
+}
+
+TEST_F(InACluster, WhileSlotsMoveNobodyExceedsAndNotesArrive) {
+  const auto one = checker();
+  const auto other = checker();
+  ASSERT_TRUE(one && other);
+  const auto slots = testing::RedisCluster::slots_of(0);
+  const std::vector<std::string> users = testing::RedisCluster::users_in(slots, 200);
+  std::jthread mover([&] { cluster_->move_slots(0, 1, slots); });
+  for (const std::string& user : users) {
+    EXPECT_TRUE(wait_until([&] { return one->reserve(user, {"c"}, "a").allowed; })) << user;
+    EXPECT_TRUE(wait_until([&] {
+      return other->reserve(user, {"c"}, "b").reason == ReserveReason::kCapped;
+    })) << user;
+    const CheckResult check = one->check(user, kCandidates);
+    one->note_shown(user, {"d"}, "note", SharedNote(check.seen));
+  }
+  mover.join();
+  const std::uint64_t unsent = users.size() - one->stats().shares.shared;
+  EXPECT_EQ(unsent, 0U);
+  std::size_t missing = 0;
+  for (const std::string& user : users) {
+    if (other->reserve(user, {"d"}, "x").reason != ReserveReason::kCapped) ++missing;
+  }
+  EXPECT_LE(missing, one->stats().shares.failed);
+}
+
+}  // namespace
+}  // namespace fcap

@@ -1,0 +1,191 @@
+// Hard calls that answer by a callback.
+#include <future>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "fixtures.h"
+#include "reserving_store.h"
+
+namespace fcap::checker_test {
+namespace {
+
+Instant wall_now() {
+  return std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
+}
+
+// Holds what it is asked until the test answers it, and may outlive the Checker.
+class HoldingStore final : public Store {
+ public:
+  void get(std::string_view, Deadline, StoreCompletion& done) noexcept override { hold(done); }
+  void append(std::string_view, std::string_view, Instant, Deadline,
+              StoreCompletion& done) noexcept override {
+    hold(done);
+  }
+  void compare_and_set(const CompareAndSet&, Deadline, StoreCompletion& done) noexcept override {
+    hold(done);
+  }
+  [[nodiscard]] WriteTerms write_terms() const noexcept override {
+    return {.write_format = 2, .reservation_life_max = kDefaultReservationLifeMax};
+  }
+
+  // Waits for the next one.
+  StoreCompletion& take() {
+    while (true) {
+      {
+        const std::lock_guard lock(mutex_);
+        if (held_ != nullptr) return *std::exchange(held_, nullptr);
+      }
+      std::this_thread::sleep_for(100us);
+    }
+  }
+
+ private:
+  void hold(StoreCompletion& done) {
+    const std::lock_guard lock(mutex_);
+    held_ = &done;
+  }
+  std::mutex mutex_;
+  StoreCompletion* held_ = nullptr;
+};
+
+class ReserveAsync : public ::testing::Test {
+ protected:
+  void make(CheckerOptions options) {
+    options.clock = wall_now;
+    auto made = Checker::create(std::move(options));
+    ASSERT_TRUE(made.ok()) << made.status().text();
+    checker_ = std::move(made).value();
+    checker_->set_rules(
+        rule_set({sliding_rule("c1-daily", "c1", 1), sliding_rule("c2-daily", "c2", 1)}));
+  }
+  void make(std::shared_ptr<Store> store) {
+    CheckerOptions options;
+    options.store = std::move(store);
+    make(std::move(options));
+  }
+  // A callback and what it will be given.
+  static std::pair<Checker::ReserveCallback, std::future<ReserveResult>> expected() {
+    std::promise<ReserveResult> promise;
+    auto answer = promise.get_future();
+    return {[promise = std::move(promise)](ReserveResult result) mutable {
+              promise.set_value(std::move(result));
+            },
+            std::move(answer)};
+  }
+  std::future<ReserveResult> start(std::string_view id) {
+    auto [callback, answer] = expected();
+    checker_->reserve_async("u", {"c1"}, id, {}, std::move(callback));
+    return std::move(answer);
+  }
+
+  std::unique_ptr<Checker> checker_;
+};
+
+TEST_F(ReserveAsync, EachFormAnswersAsItsBlockingOne) {
+  make(std::make_shared<ReservingStore>());
+  EXPECT_TRUE(start("a").get().allowed);
+  EXPECT_EQ(start("a").get().reason, ReserveReason::kRepeated);
+  EXPECT_EQ(start("b").get().reason, ReserveReason::kCapped);
+  auto [released, release] = expected();
+  checker_->release_async("u", {"c1"}, "a", {}, std::move(released));
+  EXPECT_TRUE(release.get().allowed);
+  auto [recorded, record] = expected();
+  checker_->record_async("u", {"c1"}, "c", {}, std::move(recorded));
+  EXPECT_TRUE(record.get().allowed);
+  std::promise<ReservedPicks> promise;
+  const Candidate ranked[] = {{"c1"}, {"c2"}};
+  const std::string_view ids[] = {"s1"};
+  checker_->pick_and_reserve_async(
+      "u", ranked, ids, {}, [&](ReservedPicks picks) { promise.set_value(std::move(picks)); });
+  EXPECT_EQ(promise.get_future().get().picks[0].candidate, 1U);
+}
+
+TEST_F(ReserveAsync, NeverCallsBackInsideTheCall) {
+  make(std::make_shared<ReservingStore>());
+  std::promise<std::thread::id> promise;
+  checker_->reserve_async("", {"c1"}, "a", {}, [&](const ReserveResult& result) {
+    EXPECT_EQ(result.reason, ReserveReason::kNoUser);
+    promise.set_value(std::this_thread::get_id());
+  });
+  EXPECT_NE(promise.get_future().get(), std::this_thread::get_id());
+}
+
+TEST_F(ReserveAsync, TheArgumentsMayGoAsSoonAsItHasReturned) {
+  const auto store = std::make_shared<HoldingStore>();
+  make(store);
+  auto [callback, answer] = expected();
+  {
+    std::string user = "user-with-a-long-name";
+    std::string campaign = "c1";
+    std::string id = "an-id-that-is-long-enough-to-be-on-the-heap";
+    std::string segment = "segment";
+    const std::string_view segments[] = {segment};
+    checker_->reserve_async(user, {campaign}, id, {.segments = segments}, std::move(callback));
+    for (std::string* text : {&user, &campaign, &id, &segment}) text->assign(text->size(), '?');
+  }
+  store->take().complete({.code = StoreCode::kNotFound});
+  store->take().complete({.code = StoreCode::kConflict});
+  store->take().complete({.code = StoreCode::kNotFound});
+  store->take().complete({.code = StoreCode::kOk});
+  EXPECT_TRUE(answer.get().allowed);
+}
+
+TEST_F(ReserveAsync, AnswersThroughTheExecutor) {
+  std::vector<std::function<void()>> tasks;
+  CheckerOptions options;
+  options.store = std::make_shared<ReservingStore>();
+  options.executor = [&](std::function<void()> task) { tasks.push_back(std::move(task)); };
+  make(std::move(options));
+  auto answer = start("a");
+  ASSERT_EQ(tasks.size(), 1U);
+  EXPECT_NE(answer.wait_for(0s), std::future_status::ready);
+  tasks.front()();
+  tasks.front()();  // a host that runs a task twice
+  EXPECT_TRUE(answer.get().allowed);
+}
+
+TEST_F(ReserveAsync, TheEndOfTheCheckerAnswersWhatTheStoreStillHolds) {
+  const auto store = std::make_shared<HoldingStore>();
+  make(store);
+  auto reading = start("a");
+  StoreCompletion& read = store->take();
+  auto exchanging = start("b");
+  store->take().complete({.code = StoreCode::kNotFound});
+  StoreCompletion& exchange = store->take();
+  checker_.reset();
+  EXPECT_EQ(reading.get().reason, ReserveReason::kShutdown);
+  const ReserveResult result = exchanging.get();
+  EXPECT_EQ(result.reason, ReserveReason::kShutdown);
+  EXPECT_TRUE(result.unknown) << "it may have been written";
+  read.complete({.code = StoreCode::kNotFound});
+  exchange.complete({.code = StoreCode::kOk});
+}
+
+TEST_F(ReserveAsync, TheEndOfTheCheckerAnswersWhatAnExecutorStillHolds) {
+  std::vector<std::function<void()>> tasks;
+  CheckerOptions options;
+  options.store = std::make_shared<ReservingStore>();
+  options.executor = [&](std::function<void()> task) { tasks.push_back(std::move(task)); };
+  make(std::move(options));
+  auto answer = start("a");
+  checker_.reset();
+  EXPECT_TRUE(answer.get().allowed);
+  tasks.front()();
+}
+
+TEST_F(ReserveAsync, ACallbackMayStartTheNextOne) {
+  make(std::make_shared<ReservingStore>());
+  std::promise<ReserveResult> promise;
+  checker_->reserve_async("u", {"c1"}, "a", {}, [&](const ReserveResult&) {
+    checker_->reserve_async("u", {"c1"}, "b", {},
+                            [&](ReserveResult result) { promise.set_value(std::move(result)); });
+  });
+  EXPECT_EQ(promise.get_future().get().reason, ReserveReason::kCapped);
+}
+
+}  // namespace
+}  // namespace fcap::checker_test
