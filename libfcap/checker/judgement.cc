@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "checker/kept_record.h"
 #include "ledger/ids.h"
+#include "rules/reservation_state.h"
 
 namespace fcap::checker {
 namespace {
@@ -26,7 +27,7 @@ void doubt_kept(const Question& question, Verdict& verdict) noexcept {
 RecordSeen seen_of(const ledger::Ledger& ledger, std::size_t record_bytes, Instant now) noexcept {
   RecordSeen seen{.known = true, .bytes = static_cast<std::uint32_t>(record_bytes)};
   if (!ledger.reservations().empty()) {
-    seen.reservations = static_cast<std::uint32_t>(live_reservations(ledger, now));
+    seen.reservations = static_cast<std::uint32_t>(rules::live_reservations(ledger, now));
   }
   return seen;
 }

@@ -6,7 +6,7 @@
 #include "checker/reserve_reason.h"
 #include "checker/verdicts.h"
 #include "checker/write_terms.h"
-#include "ledger/encode_runs.h"
+#include "ledger/encode.h"
 #include "ledger/ids.h"
 #include "ledger/user_key.h"
 
@@ -43,8 +43,7 @@ bool ReserveAsk::has_valid_ids() const noexcept {
 }
 
 void append_release(const ledger::Entry& event, std::string& out) {
-  ledger::format::append_reservation({.event = event, .expires = event.time, .released = true},
-                                     out);
+  ledger::append_reservation({.event = event, .expires = event.time, .released = true}, out);
 }
 
 // kDone: go on.
@@ -181,7 +180,6 @@ ReserveRun::Step ReserveRun::next(Step done, StoreCode code, std::string_view re
 
 ReserveRun::Step ReserveRun::decide(bool is_fresh) {
   for (Slot& slot : slots_) slot = {.fingerprint = slot.fingerprint};
-  used_.assign(question_.candidates.size(), false);
   desired_ = record_.value_or(std::string{});
   wrote_ = false;
   stopped_by_ = ReserveReason::kDone;

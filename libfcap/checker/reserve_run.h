@@ -15,6 +15,7 @@
 #include "checker/parts.h"
 #include "checker/question.h"
 #include "checker/scratch.h"
+#include "rules/reserve_decision.h"
 
 namespace fcap::checker {
 
@@ -91,23 +92,15 @@ class ReserveRun {
     std::optional<Instant> expires = {};
     bool is_new = false;  ///< this call writes it
   };
-  struct Held {
-    Instant time;
-    std::uint64_t creative = 0;
-    std::optional<Instant> expires = {};
-  };
 
   [[nodiscard]] ReserveReason prepare(const ReserveAsk& ask);
   [[nodiscard]] Step begin_release(const ReserveAsk& ask);
   [[nodiscard]] Step decide(bool is_fresh);
   [[nodiscard]] bool decide_on(Scratch& scratch);
-  void take_held(const ledger::Ledger& ledger, Slot& slot);
-  [[nodiscard]] std::optional<Held> held_as(const ledger::Ledger& ledger,
-                                            const rules::CandidateKey& candidate,
-                                            std::uint32_t fingerprint) const noexcept;
-  void fill(Scratch& scratch);
-  [[nodiscard]] bool try_candidate(Scratch& scratch, std::size_t candidate);
-  [[nodiscard]] bool passes(Scratch& scratch, std::size_t candidate);
+  void decide_one(Scratch& scratch);
+  void decide_picks(Scratch& scratch);
+  void take(Slot& slot, const rules::SlotPick& pick);
+  [[nodiscard]] ReserveReason refuse_one_more() const noexcept;
   void write(const rules::CandidateKey& candidate, const Slot& slot);
   [[nodiscard]] Step finish(ReserveReason reason) noexcept;
 
@@ -123,7 +116,6 @@ class ReserveRun {
 
   std::optional<std::string> record_;  // nullopt: there is none
   std::string desired_;
-  std::vector<bool> used_;  // by candidate
   std::size_t reservations_ = 0;
   bool wrote_ = false;  // the decision at hand
   ReserveReason stopped_by_ = ReserveReason::kDone;

@@ -6,7 +6,7 @@
 
 #include "checker/reserve_run.h"
 #include "checker/write_terms.h"
-#include "ledger/encode_runs.h"
+#include "ledger/encode.h"
 #include "ledger/user_key.h"
 
 namespace fcap::checker {
@@ -61,7 +61,7 @@ bool Sharing::share(std::string_view user, std::span<const ledger::Entry> shown,
   try {
     std::string frames;
     for (const ledger::Entry& event : shown) {
-      ledger::format::append_reservation({.event = event, .expires = event.time + life}, frames);
+      ledger::append_reservation({.event = event, .expires = event.time + life}, frames);
     }
     send(user, frames, now);
     return true;

@@ -4,6 +4,8 @@
 #include <array>
 #include <vector>
 
+#include "rules/reserve_decision.h"
+
 namespace fcap::checker {
 namespace {
 
@@ -18,17 +20,17 @@ std::uint32_t unused_fingerprint(const ledger::Ledger& ledger, std::uint64_t cam
   return candidate;
 }
 
-}  // namespace
-
+// A pick as an entry. One that an erasure ahead of `now` would swallow counts just behind it.
 ledger::Entry shown_now(const ledger::Ledger& ledger, const rules::CandidateKey& candidate,
-                        std::uint32_t fingerprint, Instant now) noexcept {
-  const auto erased = ledger.erased_before();
-  return {.time = erased && now <= *erased ? *erased + std::chrono::milliseconds{1} : now,
+                        std::size_t ordinal, Instant now) noexcept {
+  return {.time = rules::time_to_write(ledger, now),
           .campaign = candidate.campaign,
           .creative = candidate.creative,
           .type = EventType::kImpression,
-          .fingerprint = fingerprint};
+          .fingerprint = unused_fingerprint(ledger, candidate.campaign, ordinal)};
 }
+
+}  // namespace
 
 rules::Evaluator::Question to_evaluate(const Scratch& scratch, const Question& question) noexcept {
   return {.rules = *question.held.rules,
@@ -39,16 +41,6 @@ rules::Evaluator::Question to_evaluate(const Scratch& scratch, const Question& q
           .user = question.user,
           // What a replica lacks are the latest events, so that no window is complete.
           .missing_before = scratch.stale ? question.now : question.missing_before};
-}
-
-std::size_t live_reservations(const ledger::Ledger& ledger, Instant now) noexcept {
-  const auto is_live = [&](const ledger::Reservation& reservation) {
-    const ledger::Entry& event = reservation.event;
-    return !reservation.released && reservation.expires > now &&
-           !ledger.contains(event.campaign, event.type, event.fingerprint);
-  };
-  const auto& all = ledger.reservations();
-  return static_cast<std::size_t>(std::count_if(all.begin(), all.end(), is_live));
 }
 
 Reason reason_of(StoreCode code) noexcept {
@@ -161,9 +153,7 @@ void pick(Scratch& scratch, const Question& question, std::size_t k, bool fail_o
       picks.picked.push_back(next - 1);
       if (picks.picked.size() == k) break;
       if (invalid) continue;
-      scratch.ledger.merge(shown_now(
-          scratch.ledger, few[at],
-          unused_fingerprint(scratch.ledger, few[at].campaign, picks.picked.size()), question.now));
+      scratch.ledger.merge(shown_now(scratch.ledger, few[at], picks.picked.size(), question.now));
       few_max = 1;
       break;
     }

@@ -33,18 +33,9 @@ struct ReadOutcome {
           .found = outcome.code == StoreCode::kOk};
 }
 
-/// The live reservations of a ledger: not expired, released or confirmed.
-[[nodiscard]] std::size_t live_reservations(const ledger::Ledger& ledger, Instant now) noexcept;
-
 /// What to ask the evaluator about scratch.ledger. The question's rules are not null.
 [[nodiscard]] rules::Evaluator::Question to_evaluate(const Scratch& scratch,
                                                      const Question& question) noexcept;
-
-/// An event as one that is shown now. Where an erasure ahead of `now` would swallow it, it counts
-/// just behind that.
-[[nodiscard]] ledger::Entry shown_now(const ledger::Ledger& ledger,
-                                      const rules::CandidateKey& candidate,
-                                      std::uint32_t fingerprint, Instant now) noexcept;
 
 /// Gives every candidate the same answer. Throws std::bad_alloc.
 void answer_alike(std::size_t candidate_count, Reason reason, bool allowed, CheckResult& result);

@@ -102,5 +102,32 @@ TEST_F(AsioCheckerTest, AFutureGetsItsAnswerFromTheThreadThatRunsTheLoop) {
   running.join();
 }
 
+asio::awaitable<void> reserve_and_release(LoopChecker& checker, std::vector<ReserveReason>& ended) {
+  const ReserveOptions options;
+  const auto reserve = [&](std::string_view id) {
+    return checker.reserve("u1", {"other"}, id, options, asio::use_awaitable);
+  };
+  ended.push_back((co_await reserve("a")).reason);
+  ended.push_back((co_await reserve("a")).reason);
+  ended.push_back(
+      (co_await checker.release("u1", {"other"}, "a", options, asio::use_awaitable)).reason);
+  ended.push_back((co_await reserve("a")).reason);
+  ended.push_back(
+      (co_await checker.record("u1", {"other"}, "b", options, asio::use_awaitable)).reason);
+  const std::string_view ids[] = {"c"};
+  const ReservedPicks picks =
+      co_await checker.pick_and_reserve("u1", kNever, ids, options, asio::use_awaitable);
+  ended.push_back(picks.picks.at(0).candidate == 1U ? picks.reason : ReserveReason::kInvalid);
+}
+
+TEST_F(AsioCheckerTest, ACoroutineReservesReleasesAndRecords) {
+  std::vector<ReserveReason> ended;
+  asio::co_spawn(loop_, reserve_and_release(on_loop_, ended), asio::detached);
+  loop_.run();
+  EXPECT_EQ(ended,
+            (std::vector{ReserveReason::kDone, ReserveReason::kRepeated, ReserveReason::kDone,
+                         ReserveReason::kReleased, ReserveReason::kDone, ReserveReason::kDone}));
+}
+
 }  // namespace
 }  // namespace fcap

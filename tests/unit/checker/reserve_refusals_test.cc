@@ -1,0 +1,204 @@
+// When a hard call fails, or is not allowed to write.
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "reserve_fixture.h"
+
+namespace fcap::checker_test {
+namespace {
+
+// --- Failures.
+
+TEST_F(Reserve, ATimeoutAfterSendingIsAnOutcomeOfItsOwnAndMayBeRepeated) {
+  for (const bool is_executed : {true, false}) {
+    make({});
+    store_->lose_answer = ReservingStore::LostAnswer{.is_executed = is_executed};
+    const std::string id = is_executed ? "a" : "b";
+    const std::string user = "u" + id;
+    const ReserveResult first = checker_->reserve(user, {"c1"}, id);
+    EXPECT_FALSE(first.allowed);
+    EXPECT_TRUE(first.unknown);
+    EXPECT_EQ(first.reason, ReserveReason::kTimeout);
+    const ReserveResult again = checker_->reserve(user, {"c1"}, id);
+    EXPECT_TRUE(again.allowed);
+    EXPECT_EQ(again.reason, is_executed ? ReserveReason::kRepeated : ReserveReason::kDone);
+    EXPECT_FALSE(checker_->reserve(user, {"c1"}, "other").allowed);
+    EXPECT_EQ(checker_->stats().reserves.unknown, 1U);
+  }
+}
+
+TEST_F(Reserve, AfterALostConnectionTheRecordTells) {
+  store_->lose_answer = ReservingStore::LostAnswer{.code = StoreCode::kUnavailable};
+  const ReserveResult result = reserve("a");
+  EXPECT_TRUE(result.allowed);
+  EXPECT_FALSE(result.unknown);
+  EXPECT_EQ(result.reason, ReserveReason::kRepeated);
+}
+
+TEST_F(Reserve, AfterALostConnectionWithoutARecordItIsUnknown) {
+  const Candidate candidates[] = {{"c1"}};
+  const CheckResult check = checker_->check("u", candidates, {.keep_record = true});
+  store_->lose_answer = ReservingStore::LostAnswer{.code = StoreCode::kUnavailable};
+  store_->read_fails = StoreCode::kUnavailable;
+  const ReserveResult result = reserve("a", "c1", {.after = &check});
+  EXPECT_TRUE(result.unknown);
+  EXPECT_EQ(result.reason, ReserveReason::kUnavailable);
+}
+
+TEST_F(Reserve, FailsClosedUnlessToldOtherwise) {
+  store_->read_fails = StoreCode::kUnavailable;
+  EXPECT_FALSE(reserve("a").allowed);
+  EXPECT_FALSE(reserve("a").unknown);
+  const ReserveResult open = reserve("a", "c1", {.allow_undecided = true});
+  EXPECT_TRUE(open.allowed);
+  EXPECT_EQ(open.reason, ReserveReason::kUnavailable);
+  EXPECT_EQ(open.expires, std::nullopt);
+  store_->read_fails.reset();
+  reserve("a");
+  EXPECT_FALSE(reserve("b", "c1", {.allow_undecided = true}).allowed) << "capped is decided";
+}
+
+TEST_F(Reserve, EveryFailureOfTheStoreIsNamed) {
+  for (const auto& [code, reason] : {std::pair{StoreCode::kTimeout, ReserveReason::kTimeout},
+                                     {StoreCode::kBreakerOpen, ReserveReason::kBreakerOpen},
+                                     {StoreCode::kOverloaded, ReserveReason::kOverloaded},
+                                     {StoreCode::kServerError, ReserveReason::kUnavailable},
+                                     {StoreCode::kTooLarge, ReserveReason::kUndecodable}}) {
+    store_->read_fails = code;
+    const ReserveResult result = reserve("a");
+    EXPECT_EQ(result.reason, reason);
+    EXPECT_FALSE(result.unknown);
+  }
+  store_->read_fails.reset();
+  for (const auto& [code, reason] :
+       {std::pair{StoreCode::kBreakerOpen, ReserveReason::kBreakerOpen},
+        {StoreCode::kOverloaded, ReserveReason::kOverloaded},
+        {StoreCode::kServerError, ReserveReason::kUnavailable}}) {
+    store_->lose_answer = ReservingStore::LostAnswer{.code = code, .is_executed = false};
+    const ReserveResult result = reserve("a");
+    EXPECT_EQ(result.reason, reason);
+    EXPECT_FALSE(result.unknown) << "nothing was written";
+  }
+}
+
+TEST_F(Reserve, ARecordThatCannotBeReadRefuses) {
+  store_->add("u", "nonsense");
+  EXPECT_EQ(reserve("a").reason, ReserveReason::kUndecodable);
+}
+
+TEST_F(Reserve, WithoutRulesNothingIsReserved) {
+  checker_->set_rules(nullptr);
+  EXPECT_EQ(reserve("a").reason, ReserveReason::kNoRules);
+}
+
+TEST_F(Reserve, BadArgumentsAreNamed) {
+  EXPECT_EQ(reserve("").reason, ReserveReason::kInvalid);
+  EXPECT_EQ(reserve("a", "").reason, ReserveReason::kInvalid);
+  EXPECT_EQ(reserve(std::string(257, 'x')).reason, ReserveReason::kInvalid);
+  EXPECT_EQ(checker_->reserve("", {"c1"}, "a").reason, ReserveReason::kNoUser);
+  EXPECT_EQ(release("").reason, ReserveReason::kInvalid);
+  EXPECT_EQ(checker_->release("", {"c1"}, "a").reason, ReserveReason::kNoUser);
+  EXPECT_EQ(store_->exchanges + store_->appends + store_->reads, 0);
+}
+
+// --- When it is not allowed to write.
+
+TEST_F(Reserve, NothingIsWrittenBeforeTheUpdaterAllowsTheFormat) {
+  for (const int format : {0, 1}) {
+    store_->terms.write_format = format;
+    for (const ReserveResult& result : {reserve("a"), record("a"), release("a")}) {
+      EXPECT_FALSE(result.allowed);
+      EXPECT_EQ(result.reason, ReserveReason::kWriteFormat);
+    }
+  }
+  EXPECT_NE(describe(ReserveReason::kWriteFormat).find("ledger.write_format"),
+            std::string_view::npos);
+  store_->terms = {.write_format = 2, .reservation_life_max = 0s};
+  EXPECT_EQ(reserve("a").reason, ReserveReason::kWriteFormat);
+  EXPECT_EQ(store_->exchanges + store_->appends, 0);
+}
+
+TEST_F(Reserve, AClockMoreThanTenSecondsAwayRefuses) {
+  store_->terms.has_clock = true;
+  EXPECT_EQ(reserve("a").reason, ReserveReason::kClock) << "not known yet";
+  store_->terms.clock_difference = 12s;
+  EXPECT_EQ(reserve("a").reason, ReserveReason::kClock);
+  store_->terms.clock_difference = -12s;
+  EXPECT_EQ(reserve("a").reason, ReserveReason::kClock);
+  store_->terms.clock_difference = 8s;
+  now_ = wall_now();
+  EXPECT_TRUE(reserve("a").allowed);
+}
+
+TEST_F(Reserve, TheInstantThatTheCallerGivesIsHeldToRedisClockToo) {
+  store_->terms.has_clock = true;
+  store_->terms.clock_difference = 0s;
+  EXPECT_EQ(reserve("a", "c1", {.now = wall_now() - 1min}).reason, ReserveReason::kClock);
+}
+
+TEST_F(Reserve, AUserHasAtMost64LiveReservations) {
+  limit("c1", 1000);
+  for (int i = 0; i < 64; ++i) EXPECT_TRUE(reserve("r" + std::to_string(i)).allowed);
+  EXPECT_EQ(reserve("one-more").reason, ReserveReason::kTooMany);
+  EXPECT_EQ(reserve("r7").reason, ReserveReason::kRepeated);
+  EXPECT_TRUE(record("event").allowed) << "an event is no reservation";
+  confirm("r0", now_);
+  EXPECT_TRUE(reserve("one-more").allowed);
+}
+
+TEST_F(Reserve, ALongRecordHasNoRoom) {
+  limit("c1", 100'000);
+  store_->terms.record_bytes_max = 1000;
+  for (int i = 0; i < 40; ++i) confirm("e" + std::to_string(i), now_);  // 760 bytes
+  EXPECT_EQ(reserve("a").reason, ReserveReason::kTooLong);
+  EXPECT_TRUE(record("a").allowed);
+}
+
+TEST_F(Reserve, ARuleThatReachesIntoAnOpenGapRefuses) {
+  store_->missing = now_ - 1h;
+  const ReserveResult result = reserve("a");
+  EXPECT_FALSE(result.allowed);
+  EXPECT_EQ(result.reason, ReserveReason::kIncomplete);
+  store_->missing = now_ - 25h;
+  EXPECT_TRUE(reserve("a").allowed);
+}
+
+TEST_F(Reserve, ARuleThatReachesIntoWhatWasTrimmedRefuses) {
+  std::string bytes;
+  ledger::format::append_marker(ledger::format::Tag::kCompleteSince, now_ - 1h, bytes);
+  store_->add("u", bytes);
+  EXPECT_EQ(reserve("a").reason, ReserveReason::kIncomplete);
+}
+
+TEST_F(Reserve, EveryEndIsCounted) {
+  reserve("a");
+  reserve("a");
+  reserve("b");
+  release("a");
+  reserve("a");
+  const CheckerStats::Reserves counted = checker_->stats().reserves;
+  const auto ended = [&](ReserveReason reason) {
+    return counted.ended[static_cast<std::size_t>(reason)];
+  };
+  EXPECT_EQ(counted.calls, 5U);
+  EXPECT_EQ(ended(ReserveReason::kDone), 2U);
+  EXPECT_EQ(ended(ReserveReason::kRepeated), 1U);
+  EXPECT_EQ(ended(ReserveReason::kCapped), 1U);
+  EXPECT_EQ(ended(ReserveReason::kReleased), 1U);
+}
+
+TEST_F(Reserve, InsideACallbackItIsRefused) {
+  ReserveReason reason{};
+  const Candidate candidates[] = {{"c1"}};
+  std::atomic<bool> ran{false};
+  checker_->check_async("u", candidates, {}, [&](const CheckResult&) {
+    reason = reserve("a").reason;
+    ran = true;
+  });
+  while (!ran) std::this_thread::sleep_for(1ms);
+  EXPECT_EQ(reason, ReserveReason::kReentrant);
+}
+
+}  // namespace
+}  // namespace fcap::checker_test
