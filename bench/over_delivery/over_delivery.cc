@@ -1,19 +1,23 @@
 // How many impressions go beyond a cap because impressions are counted only once their beacons have
 // arrived; simulated, the same for the same seed.
 //
-//   people    sessions of 1 to 20 pages, at 2, 4 and 8 pages per minute, 1 or 2 slots per page; 3
-//             sessions a day; each is wanted by 1 to 5 campaigns, of which the first that is
-//             allowed is shown
+//   people    sessions of 1 to 20 pages, at 2, 4 and 8 pages per minute, 1 slot per page, or 2 at
+//             once, 5 ms or 50 ms apart; 3 sessions a day; each is wanted by 1 to 5 campaigns, of
+//             which the first that is allowed is shown
 //   cap       3 impressions per 24 h and campaign
 //   beacons   log-normal: median 1 s, 99th percentile 30 s, cut at a minute; none is lost
-//   path      20 ms from the beacon to the ledger
+//   path      20 ms from the beacon to the ledger; a read or a note reaches Redis after 0.1 ms and
+//             an exponential time of mean 0.4 ms
+//   lost      in a row of its own, 2 % of the beacons never arrive
 //
-// Over-delivered is an impression shown when the cap's number had been shown within 24 h. Four
-// ways:
+// Over-delivered is an impression shown when the cap's number had been shown within 24 h. The ways:
 //   nothing              a check sees the ledger
 //   one_server           and what this process has shown within 60 s (note_shown), one server
 //   four_servers         the same, each request to any of four servers
 //   four_servers_sticky  the same, a session stays on its server
+//   shared               and other servers' notes too, once they are in Redis, for 5 min; any
+//   server page                 the same, all slots of a page in one call (pick_and_share) reserve
+//   every impression is reserved before it is shown, for 15 min; any server
 // Needs no server.
 #include <algorithm>
 #include <array>
@@ -30,27 +34,45 @@ namespace fcap::bench {
 namespace {
 
 constexpr std::uint64_t kSeed = 1;
-constexpr std::int64_t kStartMs = 1'774'746'000'000;
-constexpr std::int64_t kDayMs = 86'400'000;
-constexpr std::int64_t kNotedMs = 60'000;
-constexpr std::int64_t kPathMs = 20;
+constexpr std::int64_t kStartUs = 1'774'746'000'000'000;
+constexpr std::int64_t kMs = 1000;  // times are in microseconds
+constexpr std::int64_t kDayUs = 86'400'000 * kMs;
+constexpr std::int64_t kNotedUs = 60'000 * kMs;
+constexpr std::int64_t kSharedUs = 300'000 * kMs;
+constexpr std::int64_t kReservedUs = 900'000 * kMs;
+constexpr std::int64_t kPathUs = 20 * kMs;
+constexpr std::int64_t kNever = INT64_MAX;
 constexpr std::size_t kCampaigns = 5;
 constexpr std::ptrdiff_t kCap = 3;
 constexpr std::uint32_t kServers = 4;
 constexpr int kSessions = 3;
 constexpr int kPagesMax = 20;
-constexpr std::int64_t kBetweenSlotsMs = 50;
 
-enum class Way : std::uint8_t { kNothing, kOneServer, kFourServers, kFourServersSticky };
+enum class Way : std::uint8_t {
+  kNothing,
+  kOneServer,
+  kFourServers,
+  kFourServersSticky,
+  kShared,
+  kPage,
+  kReserve,
+};
+constexpr std::size_t kWays = 7;
 const std::vector<PartResult::Column> ways = {{"nothing", "nothing %", 2},
                                               {"one_server", "one server %", 2},
                                               {"four_servers", "four servers %", 2},
-                                              {"four_servers_sticky", "four servers, sticky %", 2}};
+                                              {"four_servers_sticky", "four servers, sticky %", 2},
+                                              {"shared", "shared notes, four servers %", 3},
+                                              {"page", "page in one call, four servers %", 3},
+                                              {"reserve", "reserve, four servers %", 3}};
 
 // A slot to be filled: everything that chance decides, so that it is the same in every way.
 struct Request {
-  std::int64_t at_ms;
-  std::int64_t beacon_ms;        // how long it takes
+  std::int64_t at_us;
+  std::int64_t page_us;          // when its page was asked for, which names the page
+  std::int64_t read_us;          // how long a read is under way
+  std::int64_t note_us;          // how long a note is under way
+  std::int64_t beacon_us;        // how long it takes; kNever: it is lost
   std::uint32_t server;          // if any will do
   std::uint32_t session_server;  // if the session stays
 };
@@ -63,13 +85,28 @@ struct User {
 struct Pace {
   int pages_per_minute;
   int slots;
+  int between_slots_ms;
+  int lost_percent;
 };
-constexpr std::array<Pace, 6> kPaces = {{{2, 1}, {4, 1}, {8, 1}, {2, 2}, {4, 2}, {8, 2}}};
+constexpr std::array<Pace, 10> kPaces = {{{2, 1, 0, 0},
+                                          {4, 1, 0, 0},
+                                          {8, 1, 0, 0},
+                                          {2, 2, 50, 0},
+                                          {4, 2, 50, 0},
+                                          {8, 2, 50, 0},
+                                          {4, 2, 5, 0},
+                                          {4, 2, 0, 0},
+                                          {4, 1, 0, 2},
+                                          {4, 2, 5, 2}}};
 constexpr std::size_t kUsualPace = 1;
+constexpr std::size_t kFiveMsApart = 6;
+constexpr std::size_t kAtOnce = 7;
 
 struct Shown {
-  std::int64_t at_ms;
-  std::int64_t counted_ms;  // when the ledger has it
+  std::int64_t at_us;
+  std::int64_t page_us;
+  std::int64_t noted_us;    // when a shared note is in Redis
+  std::int64_t counted_us;  // when the ledger has it
   std::uint32_t campaign;
   std::uint32_t server;
 };
@@ -85,47 +122,63 @@ struct Tally {
 User make_user(std::uint64_t seed, const Pace& pace) {
   std::mt19937_64 random(seed);
   std::uniform_int_distribution<std::size_t> campaigns(1, kCampaigns);
-  std::uniform_int_distribution<std::int64_t> start_ms(0, kDayMs);
+  std::uniform_int_distribution<std::int64_t> start_us(0, kDayUs);
+  std::uniform_int_distribution<int> percent(0, 99);
+  std::exponential_distribution<double> beyond_us(1.0 / 400);
   std::uniform_int_distribution<int> pages(1, kPagesMax);
   std::uniform_int_distribution<std::uint32_t> server(0, kServers - 1);
-  std::exponential_distribution<double> between_pages(pace.pages_per_minute / 60'000.0);
+  std::exponential_distribution<double> between_pages(pace.pages_per_minute / 60'000'000.0);
   std::lognormal_distribution<double> beacon_seconds(0, 1.462);  // 99 % are below 30 s
   User user{.requests = {}, .campaigns = campaigns(random)};
   for (int session = 0; session < kSessions; ++session) {
-    std::int64_t at_ms = kStartMs + start_ms(random);
+    std::int64_t page_us = kStartUs + start_us(random);
     const std::uint32_t stays_on = server(random);
     for (int page = pages(random); page > 0; --page) {
       for (int slot = 0; slot < pace.slots; ++slot) {
-        const double beacon_ms = std::min(1000 * beacon_seconds(random), 60'000.0);
-        user.requests.push_back({at_ms + slot * kBetweenSlotsMs,
-                                 static_cast<std::int64_t>(beacon_ms), server(random), stays_on});
+        const double beacon_us = std::min(1e6 * beacon_seconds(random), 60e6);
+        const bool is_lost = percent(random) < pace.lost_percent;
+        user.requests.push_back(
+            {.at_us = page_us + slot * pace.between_slots_ms * kMs,
+             .page_us = page_us,
+             .read_us = 100 + static_cast<std::int64_t>(beyond_us(random)),
+             .note_us = 100 + static_cast<std::int64_t>(beyond_us(random)),
+             .beacon_us = is_lost ? kNever : static_cast<std::int64_t>(beacon_us),
+             .server = server(random),
+             .session_server = stays_on});
       }
-      at_ms += static_cast<std::int64_t>(between_pages(random));
+      page_us += static_cast<std::int64_t>(between_pages(random));
     }
   }
-  std::ranges::sort(user.requests, {}, &Request::at_ms);
+  std::ranges::sort(user.requests, {}, &Request::at_us);
   return user;
 }
 
 std::uint32_t server_of(const Request& request, Way way) noexcept {
-  if (way == Way::kFourServers) return request.server;
-  return way == Way::kFourServersSticky ? request.session_server : 0;
+  if (way == Way::kFourServersSticky) return request.session_server;
+  return way == Way::kNothing || way == Way::kOneServer ? 0 : request.server;
+}
+
+// Whether a check sees an impression beside those that have been counted.
+bool is_told(const Request& request, std::uint32_t server, Way way, const Shown& shown) noexcept {
+  const std::int64_t age_us = request.at_us - shown.at_us;
+  if (way == Way::kNothing) return false;
+  if (way == Way::kReserve) return age_us < kReservedUs;
+  if (shown.server == server && age_us < kNotedUs) return true;
+  if (way == Way::kPage && shown.page_us == request.page_us) return true;
+  return way >= Way::kShared && age_us < kSharedUs &&
+         shown.noted_us <= request.at_us + request.read_us;
 }
 
 void simulate(const User& user, Way way, Tally& tally) {
   std::vector<Shown> all;
   for (const Request& request : user.requests) {
     const std::uint32_t server = server_of(request, way);
-    // What a check on this server sees: what has arrived and, with note_shown, what the server
-    // itself has shown lately.
     const auto seen = [&](const Shown& shown) {
-      const bool noted =
-          way != Way::kNothing && shown.server == server && request.at_ms - shown.at_ms < kNotedMs;
-      return noted || shown.counted_ms <= request.at_ms;
+      return is_told(request, server, way, shown) || shown.counted_us <= request.at_us;
     };
     const auto capped = [&](std::uint32_t campaign, auto counts) {
       return kCap <= std::ranges::count_if(all, [&](const Shown& shown) {
-               return shown.campaign == campaign && request.at_ms - shown.at_ms < kDayMs &&
+               return shown.campaign == campaign && request.at_us - shown.at_us < kDayUs &&
                       counts(shown);
              });
     };
@@ -134,15 +187,18 @@ void simulate(const User& user, Way way, Tally& tally) {
     if (campaign == user.campaigns) continue;
     ++tally.shown;
     if (capped(campaign, [](const Shown&) { return true; })) ++tally.beyond;
-    all.push_back({.at_ms = request.at_ms,
-                   .counted_ms = request.at_ms + request.beacon_ms + kPathMs,
+    const bool is_lost = request.beacon_us == kNever;
+    all.push_back({.at_us = request.at_us,
+                   .page_us = request.page_us,
+                   .noted_us = request.at_us + request.read_us + request.note_us,
+                   .counted_us = is_lost ? kNever : request.at_us + request.beacon_us + kPathUs,
                    .campaign = campaign,
                    .server = server});
   }
 }
 
-std::array<Tally, 4> simulate(std::size_t users, const Pace& pace) {
-  std::array<Tally, 4> tallies;
+std::array<Tally, kWays> simulate(std::size_t users, const Pace& pace) {
+  std::array<Tally, kWays> tallies;
   for (std::size_t i = 0; i < users; ++i) {
     const User user = make_user(kSeed * 1'000'003 + i, pace);
     for (std::size_t way = 0; way < tallies.size(); ++way) {
@@ -157,21 +213,35 @@ void report(std::size_t users, PartResult& result) {
   result.table("over_delivery", "Impressions beyond the cap, percent",
                fmt::format("Cap {} per 24 h; {} people, seed {}; beacons of median 1 s, p99 30 s, "
                            "a minute at worst. Nothing: checks see the ledger alone; else with "
-                           "note_shown.",
+                           "note_shown, shared notes or reservations.",
                            kCap, users, kSeed),
                ways);
-  for (const Pace& pace : kPaces) {
-    const auto tallies = simulate(users, pace);
+  for (std::size_t at = 0; at < kPaces.size(); ++at) {
+    const auto tallies = simulate(users, kPaces[at]);
+    const auto percent = [&](Way way) {
+      return 100 * tallies[static_cast<std::size_t>(way)].share();
+    };
     Numbers percents;
-    for (std::size_t way = 0; way < tallies.size(); ++way) {
-      percents[ways[way].key] = 100 * tallies[way].share();
-      if (&pace == &kPaces[kUsualPace]) {
-        result.number("over_delivery_" + ways[way].key, tallies[way].share());
-      }
+    for (std::size_t way = 0; way < kWays; ++way) {
+      percents[ways[way].key] = percent(static_cast<Way>(way));
+      if (at == kUsualPace) result.number("over_delivery_" + ways[way].key, tallies[way].share());
     }
-    const auto& [pages, slots] = pace;
-    result.row("over_delivery", fmt::format("{}_pages_{}_slots", pages, slots),
-               fmt::format("{} pages per minute, {} slot{}", pages, slots, slots == 1 ? "" : "s"),
+    if (at == kFiveMsApart) {
+      result.number("over_cap_percent_shared_5ms_four_servers", percent(Way::kShared));
+    } else if (at == kAtOnce) {
+      result.number("over_cap_percent_page_in_one_call_four_servers", percent(Way::kPage));
+      result.number("over_cap_percent_reserve_four_servers", percent(Way::kReserve));
+    }
+    const auto& [pages, slots, apart_ms, lost_percent] = kPaces[at];
+    const std::string apart = slots == 1      ? ""
+                              : apart_ms == 0 ? " at once"
+                                              : fmt::format(", {} ms apart", apart_ms);
+    const std::string lost =
+        lost_percent == 0 ? "" : fmt::format(", {} % of the beacons lost", lost_percent);
+    result.row("over_delivery",
+               fmt::format("{}_pages_{}_slots_{}_ms_{}_lost", pages, slots, apart_ms, lost_percent),
+               fmt::format("{} pages per minute, {} slot{}{}{}", pages, slots,
+                           slots == 1 ? "" : "s", apart, lost),
                percents);
   }
 }

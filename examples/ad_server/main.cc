@@ -6,6 +6,7 @@
 #include <csignal>
 #include <cstdio>
 #include <fstream>
+#include <map>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -54,7 +55,7 @@ struct Flags {
   std::size_t threads = 2;
   int drain_seconds = 60;
   int metrics_port = 0;
-  bool note_shown = true;
+  Tier tier = Tier::kLocal;
   std::string signing_keys;
 };
 
@@ -101,8 +102,15 @@ void add_flags(CLI::App& app, Flags& flags) {
   app.add_option("--signing-keys", flags.signing_keys,
                  "Sign the ids of impressions with the keys in this file (docs/signed-ids.md)")
       ->check(CLI::ExistingFile);
-  app.add_flag("--note-shown,!--no-note-shown", flags.note_shown,
-               "Count what was just shown before it has come back through Kafka (the default)");
+  const std::map<std::string, Tier> tiers = {{"nothing", Tier::kNothing},
+                                             {"local", Tier::kLocal},
+                                             {"shared", Tier::kShared},
+                                             {"reserve", Tier::kReserve}};
+  app.add_option("--tier", flags.tier,
+                 "How much a shown impression counts before it has come back through Kafka: "
+                 "nothing; local (the default), in this process; shared, on all servers; reserve, "
+                 "before it is shown. The last two need an updater with ledger.write_format 2")
+      ->transform(CLI::CheckedTransformer(tiers));
 }
 
 std::unique_ptr<fcap::Checker> make_checker(const Flags& flags) {
@@ -179,7 +187,7 @@ int run(const Flags& flags) {
   }
   const auto traffic = make_traffic(flags, summary.user_prefix, *checker->rules());
   LiveCounters counters;
-  Server server({*checker, producer, *traffic, counters, ids, flags.note_shown}, run_id);
+  Server server({*checker, producer, *traffic, counters, ids, flags.tier}, run_id);
   PropagationProbe probe(*checker, producer, counters, ids,
                          {summary.user_prefix, flags.probe_campaign});
   LiveView view(counters, stdout);

@@ -32,51 +32,81 @@ void Server::answer(const AdRequest& request, const std::string& plain_id) {
     candidates.push_back({offer.campaign, offer.creative});
 
   const auto begin = steady_clock::now();
-  const fcap::CheckResult result =
-      parts_.checker.check(request.user, candidates, {.now = request.at});
+  const fcap::CheckResult result = parts_.checker.check(
+      request.user, candidates, {.now = request.at, .keep_record = parts_.tier == Tier::kReserve});
   const auto took =
       std::chrono::duration_cast<std::chrono::microseconds>(steady_clock::now() - begin);
   LiveCounters& counters = parts_.counters;
   counters.check_us.record(static_cast<std::uint64_t>(took.count()));
   counters.requests.fetch_add(1, std::memory_order_relaxed);
 
-  const AdOffer* chosen = nullptr;
+  fcap::Instant at = request.at.value_or(now());
   for (std::size_t i = 0; i < result.verdicts.size(); ++i) {
-    if (!result.verdicts[i].allowed) {
-      counters.candidates_capped.fetch_add(1, std::memory_order_relaxed);
-      continue;
+    (result.verdicts[i].allowed ? counters.candidates_allowed : counters.candidates_capped)
+        .fetch_add(1, std::memory_order_relaxed);
+  }
+  for (std::size_t i = 0; i < result.verdicts.size(); ++i) {
+    if (!result.verdicts[i].allowed) continue;
+    const AdOffer& offer = request.offers[i];
+    const auto id = parts_.ids.make(
+        {.user_id = request.user, .campaign_id = offer.campaign, .creative_id = offer.creative}, at,
+        plain_id);
+    if (!id) {  // it would not be counted
+      counters.not_published.fetch_add(1, std::memory_order_relaxed);
+      return;
     }
-    counters.candidates_allowed.fetch_add(1, std::memory_order_relaxed);
-    if (chosen == nullptr) chosen = &request.offers[i];
+    if (claim(request, offer, *id, result, at)) return show(request, offer, *id, result, at);
   }
-  if (chosen == nullptr) return;  // every ad is capped: a house ad, say, which has no cap
+  // Every ad is capped: a house ad, say, which has no cap.
+}
 
-  const fcap::Instant at = request.at.value_or(now());
-  const auto impression_id = parts_.ids.make(
-      {.user_id = request.user, .campaign_id = chosen->campaign, .creative_id = chosen->creative},
-      at, plain_id);
-  if (!impression_id) {  // it would not be counted
-    counters.not_published.fetch_add(1, std::memory_order_relaxed);
-    return;
+// Makes the impression count before it has come back through Kafka. False: it must not be shown.
+bool Server::claim(const AdRequest& request, const AdOffer& offer, const std::string& id,
+                   const fcap::CheckResult& check, fcap::Instant& at) {
+  const fcap::Candidate candidate{offer.campaign, offer.creative};
+  switch (parts_.tier) {
+    case Tier::kNothing:
+      break;
+    case Tier::kLocal:
+      parts_.checker.note_shown(request.user, candidate, id, at);
+      break;
+    case Tier::kShared:
+      parts_.checker.note_shown(request.user, candidate, id, fcap::SharedNote(check.seen, at));
+      break;
+    case Tier::kReserve: {
+      const fcap::ReserveResult place =
+          parts_.checker.reserve(request.user, candidate, id, {.now = at, .after = &check});
+      // Whatever became of a call without an answer, nobody shows this id.
+      if (place.unknown) parts_.checker.release(request.user, candidate, id);
+      if (place.allowed) at = place.time;
+      return place.allowed;
+    }
   }
-  // Counts for our own next check at once, not only when it has come back through Kafka.
-  if (parts_.note_shown) {
-    parts_.checker.note_shown(request.user, {chosen->campaign, chosen->creative}, *impression_id,
-                              at);
+  return true;
+}
+
+// Otherwise the user would be capped for an impression that nobody has heard of.
+void Server::give_back(const AdRequest& request, const AdOffer& offer, const std::string& id) {
+  const fcap::Candidate candidate{offer.campaign, offer.creative};
+  if (parts_.tier == Tier::kReserve) {
+    parts_.checker.release(request.user, candidate, id);
+  } else if (parts_.tier != Tier::kNothing) {
+    parts_.checker.take_back_shown(request.user, candidate, id);
   }
-  const bool unread = result.reason != fcap::Reason::kPassed;
+}
+
+void Server::show(const AdRequest& request, const AdOffer& offer, const std::string& id,
+                  const fcap::CheckResult& check, fcap::Instant at) {
+  LiveCounters& counters = parts_.counters;
+  const bool unread = check.reason != fcap::Reason::kPassed;
   const bool published =
       parts_.producer.publish({.user = request.user,
-                               .campaign = chosen->campaign,
-                               .creative = chosen->creative,
-                               .id = *impression_id,
+                               .campaign = offer.campaign,
+                               .creative = offer.creative,
+                               .id = id,
                                .at = at,
-                               .reason = unread ? to_string(result.reason) : std::string_view()});
-  // Otherwise the user would be capped for an impression that nobody has heard of.
-  if (!published && parts_.note_shown) {
-    parts_.checker.take_back_shown(request.user, {chosen->campaign, chosen->creative},
-                                   *impression_id);
-  }
+                               .reason = unread ? to_string(check.reason) : std::string_view()});
+  if (!published) give_back(request, offer, id);
   (published ? counters.shown : counters.not_published).fetch_add(1, std::memory_order_relaxed);
   if (published && unread) {
     counters.shown_fail_open.fetch_add(1, std::memory_order_relaxed);
