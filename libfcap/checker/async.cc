@@ -256,7 +256,7 @@ bool Async::queue_answer(QueuedAnswer& answer) noexcept {
 void Async::note_thrown() noexcept {
   try {
     if (!parts_.options.log) return;
-    parts_.options.log(LogLevel::kError, "a callback of an asynchronous call threw; ignored");
+    parts_.options.log(LogLevel::kError, "an asynchronous callback threw; ignored");
   } catch (...) {  // NOLINT(bugprone-empty-catch): a log line is not worth a check
   }
 }

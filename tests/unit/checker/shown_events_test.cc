@@ -129,14 +129,14 @@ TEST(ShownEvents, NoSingleCallPaysForAllThatHaveExpired) {
 
 TEST(ShownEvents, AreForgottenWhenTakenBack) {
   ShownEvents shown({.events_max = 100, .kept_for = 60s});
-  EXPECT_FALSE(shown.take_back("u1", impression(1)));
+  EXPECT_EQ(shown.take_back("u1", impression(1)), ShownEvents::Taken::kNothing);
   shown.note("u1", impression(1), kStart);
   shown.note("u1", impression(2), kStart);
-  EXPECT_FALSE(shown.take_back("u2", impression(1)));
-  EXPECT_TRUE(shown.take_back("u1", impression(1)));
-  EXPECT_FALSE(shown.take_back("u1", impression(1)));
+  EXPECT_EQ(shown.take_back("u2", impression(1)), ShownEvents::Taken::kNothing);
+  EXPECT_EQ(shown.take_back("u1", impression(1)), ShownEvents::Taken::kLocal);
+  EXPECT_EQ(shown.take_back("u1", impression(1)), ShownEvents::Taken::kNothing);
   EXPECT_EQ(remembered(shown, "u1"), 1U);
-  EXPECT_TRUE(shown.take_back("u1", impression(2)));
+  EXPECT_EQ(shown.take_back("u1", impression(2)), ShownEvents::Taken::kLocal);
   EXPECT_EQ(shown.size(), 0U);
 }
 
