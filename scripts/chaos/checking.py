@@ -6,7 +6,7 @@ import subprocess
 import threading
 import time
 
-from events import CERTAIN, LIMIT, USERS, campaign
+from events import CERTAIN, USERS, campaign
 
 THREADS, DEADLINE_MS = 2, 10
 LATE_US = 1000  # beyond the deadline
@@ -26,7 +26,8 @@ class Checks:
         self.lifted = 0  # certain caps, while Redis lacked events that it had lost
         self.log = open(f"{world.directory}/checks.log", "wb")
         self.process = subprocess.Popen(
-            [f"{world.build}/tests/chaos/fcap-chaos-checks", world.checks_url(), str(THREADS), str(DEADLINE_MS), str(LIMIT)],
+            [f"{world.build}/tests/chaos/fcap-chaos-checks", world.checks_url(), str(THREADS), str(DEADLINE_MS),
+             world.postgres.address()],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, text=True)
         self.asking = threading.Event()
         self.threads = [threading.Thread(target=target, daemon=True) for target in (self.ask, self.read)]
@@ -70,6 +71,8 @@ class Checks:
         self.answered += 1
         self.reasons[reason] += 1
         self.stale += "-stale" in verdicts[0]
+        if reason == "no_rules":
+            self.problem("a check was answered without rules, although there were some")
         if reason != "passed":
             return
         if not question.certain:

@@ -10,7 +10,7 @@ from kafka_server import KafkaException
 from processes import freeze_tree, thaw_tree, wait_until
 from resp import RedisError
 from services import Failure
-from world import DEAD_LETTERS, PARTITIONS, TOPIC, WRITER
+from world import DEAD_LETTERS, PARTITIONS, RULES, TOPIC, WRITER
 
 FAULTS = {}
 
@@ -236,6 +236,48 @@ def created(world, topic, partitions):
 def recreate_events(world):
     """Under running updaters; traffic must be paused."""
     return recreate(world, TOPIC, PARTITIONS)
+
+
+# PostgreSQL and the rules in it. Whatever happens to them, the last good rules stay in force.
+
+@fault("rules", "kill")
+def kill_postgres(world, one):
+    world.postgres.kill()
+    time.sleep(one.lasts)
+    world.postgres.start()
+    return "started again"
+
+
+@fault("rules", "freeze")
+def freeze_postgres(world, one):
+    world.postgres.freeze()
+    time.sleep(one.lasts)
+    world.postgres.thaw()
+    return "thawed"
+
+
+@fault("rules", "cut sessions")
+def cut_sessions(world, _):
+    cut_off = world.sql("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity "
+                        "WHERE datname = 'fcap' AND pid <> pg_backend_pid()")
+    return f"{cut_off} sessions"
+
+
+@fault("rules", "delete all")
+def delete_rules(world, one):
+    world.sql("DELETE FROM cap_rules")
+    time.sleep(one.lasts)
+    world.sql(RULES)
+    return "deleted, written again"
+
+
+@fault("rules", "add a bad one")
+def add_bad_rule(world, one):
+    world.sql("INSERT INTO cap_rules (id, scope, cap_limit, window_kind, window_seconds) "
+              "VALUES ('bad', 'user', 0, 'sliding', 8640000)")
+    time.sleep(one.lasts)
+    world.sql("DELETE FROM cap_rules WHERE id = 'bad'")
+    return "longer than the retention; removed again"
 
 
 # Connections.

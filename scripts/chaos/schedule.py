@@ -20,6 +20,7 @@ COMMON = {
                       ("flush scripts", 0, 0, 1), ("cut clients", 0, 0, 1)],
     "broker": [("kill", 0, 3, 2), ("freeze", 3, 10, 1), ("freeze for long", 18, 22, 1), ("throttle", 4, 8, 1)],
     "link to the broker": LINK,
+    "rules": [("kill", 0, 3, 2), ("freeze", 3, 10, 1), ("cut sessions", 0, 0, 1), ("delete all", 2, 6, 1), ("add a bad one", 2, 6, 1)],
     "dead letters": [("delete the topic", 4, 10, 1)],
 }
 LANES = {

@@ -10,7 +10,7 @@ import time
 import urllib.error
 import urllib.request
 
-from events import signing_keys
+from events import LIMIT, signing_keys
 from processes import freeze_tree, read, send, thaw_tree, wait_until
 from proxy import Proxy
 from resp import Redis, RedisError
@@ -19,6 +19,10 @@ from services import ROOT, Failure, choose_port, make, write
 PARTITIONS = 4
 TOPIC, DEAD_LETTERS = "impressions", "impressions.dead"
 WRITER, READER = "fcap-writer", "fcap-reader"
+# At most LIMIT impressions of any campaign in a day, and some other rules.
+RULES = f"""INSERT INTO cap_rules (id, scope, target, cap_limit, window_kind, window_seconds)
+SELECT 'daily', 'campaign', '*', {LIMIT}, 'sliding', 86400
+UNION ALL SELECT 'of-' || n, 'campaign', 'nobodys-' || n, n, 'sliding', 3600 FROM generate_series(1, 20) AS n"""
 CLOCK_AHEAD_MS = {"ahead": 20 * 60_000, "behind": -20 * 60_000}
 
 
@@ -124,6 +128,7 @@ class World:
         self.kafka = make("kafka", directory, kafka_port, [f"advertised.listeners=PLAINTEXT://127.0.0.1:{link_port}",
                                                           "group.min.session.timeout.ms=2000"])
         self.broker_link, self.redis_link = Proxy(link_port, kafka_port), None
+        self.postgres = make("postgres", directory)
         self.losses, self.lost_at = threading.Lock(), None  # when Redis may have lost what every check must know
         self.gap_open_since = None
         self.outages = {}  # what lasts: since when, and whether the lag can be known meanwhile
@@ -131,8 +136,10 @@ class World:
         self.updaters, self.another_group, self.traffic = [], [], None
 
     def start(self):
-        self.kafka.start()
-        self.redis.start()
+        for server in (self.kafka, self.redis, self.postgres):
+            server.start()
+        subprocess.run([f"{ROOT}/sql/migrate", self.postgres.address()], stdout=subprocess.DEVNULL, check=True)
+        self.sql(RULES)
         if not self.sentinel:
             self.redis_link = Proxy(choose_port(1, self.directory), self.redis.port)
         self.kafka.create_topic(TOPIC, PARTITIONS)
@@ -151,7 +158,7 @@ class World:
         self.heal()
         for updater in filter(Updater.running, self.updaters + self.another_group):
             updater.stop()
-        for server in (self.redis, self.kafka):
+        for server in (self.redis, self.kafka, self.postgres):
             server.stop()
         for link in filter(None, (self.broker_link, self.redis_link)):
             link.stop()
@@ -160,6 +167,11 @@ class World:
         if self.sentinel:
             return {"topology": "sentinel", "addresses": [node.address() for node in self.redis.nodes[3:]], "sentinel_master": "fcap"}
         return {"addresses": [self.redis_link.address()]}
+
+    def sql(self, statement):
+        """Its answer."""
+        psql = ["psql", "-XAtq", "-v", "ON_ERROR_STOP=1", "-c", statement, self.postgres.address()]
+        return subprocess.run(psql, stdout=subprocess.PIPE, text=True, check=True, timeout=60).stdout.strip()
 
     def checks_url(self):
         if self.sentinel:
@@ -224,7 +236,7 @@ class World:
         """Ends whatever a fault has left."""
         for link in filter(None, (self.broker_link, self.redis_link)):
             link.set()
-        for server in [*self.redis.nodes, self.kafka]:
+        for server in [*self.redis.nodes, self.kafka, self.postgres]:
             if server.running():
                 server.thaw()
             else:

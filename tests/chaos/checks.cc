@@ -1,5 +1,6 @@
-// fcap-chaos-checks URL THREADS DEADLINE_MS LIMIT: asks one Checker what standard input says, and
-// prints what it answers and how late, for ./dev chaos to judge.
+// fcap-chaos-checks URL THREADS DEADLINE_MS RULES: asks one Checker what standard input says, and
+// prints what it answers and how late, for ./dev chaos to judge. RULES: PostgreSQL's connection
+// string, or the limit of a single rule, impressions of any campaign in a day.
 //
 //     in:   QUESTION USER CAMPAIGN…
 //     out:  QUESTION MICROSECONDS_LATE REASON VERDICT…
@@ -78,8 +79,21 @@ class Questions {
   bool ended_ = false;
 };
 
+std::shared_ptr<const fcap::RuleSet> single_rule(std::uint32_t limit) {
+  fcap::RuleSetSpec spec;
+  spec.version = 1;
+  fcap::Rule rule;
+  rule.id = "daily";
+  rule.target = "*";
+  rule.limit = limit;
+  rule.window.length = std::chrono::hours{24};
+  spec.rules.push_back(std::move(rule));
+  auto rules = fcap::RuleSet::build(std::move(spec), {});
+  return rules.ok() ? rules.value() : nullptr;
+}
+
 std::unique_ptr<fcap::Checker> make_checker(const char* url, microseconds deadline,
-                                            const char* limit) {
+                                            const std::string& rules) {
   fcap::CheckerOptions options;
   auto redis = fcap::parse_redis_url(url, std::move(options.redis));
   if (!redis.ok()) {
@@ -88,6 +102,10 @@ std::unique_ptr<fcap::Checker> make_checker(const char* url, microseconds deadli
   }
   options.redis = std::move(redis).value();
   options.deadline = deadline;
+  const bool in_tables = rules.find('=') != std::string::npos;
+  if (in_tables) {
+    options.rules = {.postgres = rules, .poll_interval = std::chrono::seconds{1}, .listen = true};
+  }
   options.log = [](fcap::LogLevel, std::string_view text) {
     std::fprintf(stderr, "%.*s\n", static_cast<int>(text.size()), text.data());
   };
@@ -96,17 +114,12 @@ std::unique_ptr<fcap::Checker> make_checker(const char* url, microseconds deadli
     std::fprintf(stderr, "%s\n", made.status().text().c_str());
     return nullptr;
   }
-  fcap::RuleSetSpec spec;
-  spec.version = 1;
-  fcap::Rule rule;
-  rule.id = "daily";
-  rule.target = "*";
-  rule.limit = static_cast<std::uint32_t>(std::strtoul(limit, nullptr, 10));
-  rule.window.length = std::chrono::hours{24};
-  spec.rules.push_back(std::move(rule));
-  auto rules = fcap::RuleSet::build(std::move(spec), {});
-  if (!rules.ok()) return nullptr;
-  made.value()->set_rules(rules.value());
+  if (!in_tables) {
+    made.value()->set_rules(single_rule(static_cast<std::uint32_t>(std::stoul(rules))));
+  } else if (!made.value()->wait_ready(std::chrono::seconds{60})) {
+    std::fprintf(stderr, "not ready after a minute\n");
+    return nullptr;
+  }
   return std::move(made).value();
 }
 
@@ -154,7 +167,7 @@ void wait_alone(const std::stop_token& stop, microseconds deadline) {
 
 int main(int argc, char** argv) {
   if (argc != 5) {
-    std::fprintf(stderr, "usage: fcap-chaos-checks URL THREADS DEADLINE_MS LIMIT\n");
+    std::fprintf(stderr, "usage: fcap-chaos-checks URL THREADS DEADLINE_MS RULES\n");
     return 2;
   }
   const int threads = std::atoi(argv[2]);
