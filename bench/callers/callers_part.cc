@@ -78,7 +78,7 @@ class CallersPart final : public RedisPart {
     }
     const std::vector<Ask> checks(count, blocking_check(*checker, workload_));
     const auto callers = [&](const std::vector<Ask>& asks) {
-      return std::make_shared<BlockingCallers>(workload_, asks);
+      return measuring(std::make_shared<BlockingCallers>(workload_, asks));
     };
     measured_[name] =
         take_turns({{"blocking", name + "_check", title + ", check()", callers(checks)},

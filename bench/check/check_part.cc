@@ -26,15 +26,6 @@ constexpr std::size_t kManyInFlight = 256;
 constexpr int kVerifyDatabase = 15;
 constexpr int kWrittenDatabase = 14;
 
-// How many keys an MGET of the coalescing Checker has, on average.
-double coalesced_keys(Requests& checks, RedisConsole& console, double seconds) {
-  console.call({"CONFIG", "RESETSTAT"});
-  (void)checks.measure(console.pid(), seconds);
-  const std::string calls = console.info("commandstats", "cmdstat_mget");
-  if (calls.empty()) return 1;
-  return console.number("stats", "keyspace_hits") / std::stod(calls.substr(calls.find('=') + 1));
-}
-
 // A user's key, at random, as redis-benchmark writes that.
 std::string key_pattern() {
   const std::string id = user_id(0);
@@ -59,7 +50,8 @@ class CheckPart final : public RedisPart {
  private:
   template <typename Made, typename... From>
   void add(const char* table, const std::string& name, const std::string& title, From&&... from) {
-    turns_.push_back({table, name, title, std::make_shared<Made>(std::forward<From>(from)...)});
+    turns_.push_back(
+        {table, name, title, measuring(std::make_shared<Made>(std::forward<From>(from)...))});
   }
 
   // Throws if a layout counts wrongly: then nothing is measured.
@@ -102,7 +94,14 @@ class CheckPart final : public RedisPart {
     checks("ledger_mget", "ledger, GETs coalesced into MGET", kInFlight, usual_mget_keys_max());
     checks("ledger_get", "ledger, plain GET", kInFlight, 1);
     checks("ledger_256", "ledger, 256 in flight", kManyInFlight, usual_mget_keys_max());
-    const double keys = coalesced_keys(*turns_.front().requests, console_, flags_.seconds / 2);
+
+    // How many keys an MGET of the coalescing Checker has, on average.
+    console_.call({"CONFIG", "RESETSTAT"});
+    (void)turns_.front().measure();
+    const std::string calls = console_.info("commandstats", "cmdstat_mget");
+    const double keys = calls.empty() ? 1
+                                      : console_.number("stats", "keyspace_hits") /
+                                            std::stod(calls.substr(calls.find('=') + 1));
     result_.number("mget_keys_coalesced", keys);
     mget_keys_ = std::max<std::size_t>(1, static_cast<std::size_t>(std::lround(keys)));
   }
@@ -155,11 +154,11 @@ class CheckPart final : public RedisPart {
     RedisOptions tls = console.options();
     tls.addresses = {tls_redis_->address()};
     tls.tls = {.enabled = true, .ca_file = authority_->ca_file()};
-    for (const bool encrypted : {true, false}) {
-      add<AsyncChecks>("check_tls", encrypted ? "tls" : "plain", encrypted ? "TLS" : "plain TCP",
-                       encrypted ? tls : console.options(), workload_, kInFlight);
-      turns_.back().redis_pid = console.pid();
-    }
+    const auto checks = [&](const RedisOptions& redis) {
+      return measuring(std::make_shared<AsyncChecks>(redis, workload_, kInFlight), console.pid());
+    };
+    turns_.push_back({"check_tls", "tls", "TLS", checks(tls)});
+    turns_.push_back({"check_tls", "plain", "plain TCP", checks(console.options())});
   } catch (const std::runtime_error& error) {
     result_.missing("check_tls_vs_plain", error.what());
   }

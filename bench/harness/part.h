@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -66,8 +67,7 @@ struct Turn {
   std::string table;
   std::string name;
   std::string title;
-  std::shared_ptr<Requests> requests;
-  int redis_pid = 0;  ///< 0: that of the part's Redis
+  std::function<Numbers()> measure;
 };
 
 /// A part over a Redis of its own.
@@ -79,6 +79,13 @@ class RedisPart {
   /// Measures what is compared in turns, `rounds` times, and adds a row of medians for each. Throws
   /// if a request fails.
   Measured take_turns(const std::vector<Turn>& turns);
+  /// For a Turn; without `redis_pid` over the part's own Redis.
+  std::function<Numbers()> measuring(std::shared_ptr<Requests> requests,
+                                     std::optional<int> redis_pid = {}) const {
+    return [this, requests = std::move(requests), redis_pid] {
+      return requests->measure(redis_pid.value_or(redis_.pid()), flags_.seconds);
+    };
+  }
   /// Quick runs take the first and one further step of a series.
   [[nodiscard]] std::vector<std::size_t> steps(std::vector<std::size_t> all) const {
     if (flags_.quick) all.resize(2);

@@ -68,7 +68,7 @@ class ScalingPart final : public RedisPart {
         const std::vector<Ask> asks(callers, blocking_check(*checker, usual_));
         take_turns({{"check_callers", fmt::format("blocking_{}_{}", callers, suffix),
                      fmt::format("{} caller{}, {}", callers, callers == 1 ? "" : "s", how),
-                     std::make_shared<BlockingCallers>(usual_, asks)}});
+                     measuring(std::make_shared<BlockingCallers>(usual_, asks))}});
       }
       for (const std::size_t in_flight : steps({64, 256})) {
         take_turns(
@@ -104,9 +104,10 @@ class ScalingPart final : public RedisPart {
     }
   }
 
-  std::shared_ptr<Requests> checks(const CheckWorkload& workload, std::size_t in_flight,
-                                   std::size_t mget_keys_max) {
-    return std::make_shared<AsyncChecks>(console_.options(), workload, in_flight, mget_keys_max);
+  std::function<Numbers()> checks(const CheckWorkload& workload, std::size_t in_flight,
+                                  std::size_t mget_keys_max) {
+    return measuring(
+        std::make_shared<AsyncChecks>(console_.options(), workload, in_flight, mget_keys_max));
   }
 
   const CheckWorkload usual_ = usual_workload(flags_.users);

@@ -1,6 +1,5 @@
 // The events, what a topic is filled with, and live ones.
-#include <iterator>
-#include <mutex>
+#include <future>
 #include <random>
 #include <thread>
 
@@ -97,79 +96,49 @@ struct Probe {
   steady_clock::time_point due;
 };
 
-// Asks for probes on a thread of its own.
-class Watcher {
- public:
-  explicit Watcher(const PartServer& redis)
-      : console_(redis.address()), thread_([this](const std::stop_token& stop) { watch(stop); }) {}
-  void add(const std::string& user, steady_clock::time_point due) {
-    Probe probe{.key = {}, .due = due};
-    ledger::user_key("fcap", user, probe.key);
-    const std::lock_guard lock(mutex_);
-    added_.push_back(std::move(probe));
-  }
-  // Waits for what is still to come.
-  Numbers finish() {
-    thread_.request_stop();
-    thread_.join();
-    return {{"p50_ms", delays_.percentile_us(0.5) / 1000},
-            {"p99_ms", delays_.percentile_us(0.99) / 1000},
-            {"max_ms", delays_.percentile_us(1) / 1000},
-            {"unseen", unseen_}};
-  }
-
- private:
-  void watch(const std::stop_token& stop) {
-    std::vector<Probe> open;
-    for (;;) {
-      const bool last = stop.stop_requested();
-      {
-        const std::lock_guard lock(mutex_);
-        std::move(added_.begin(), added_.end(), std::back_inserter(open));
-        added_.clear();
-      }
-      if (last && open.empty()) return;
-      if (!open.empty()) look_for(open);
-      std::this_thread::sleep_for(kBetweenRequests);
+// Which of the records are there.
+std::vector<bool> present(RedisConsole& console, const std::vector<Probe>& probes) {
+  std::string wire;
+  redis::append_word_count(wire, 1 + probes.size());
+  redis::append_word(wire, "MGET");
+  for (const Probe& probe : probes) redis::append_word(wire, probe.key);
+  std::vector<bool> found;
+  console.run(std::move(wire), 1, [&](std::uint32_t, const redis::Reply& reply) {
+    for (const redis::Reply& record : reply.elements) {
+      found.push_back(record.kind == redis::Reply::Kind::kString);
     }
-  }
+  });
+  return found;
+}
 
-  // MGET of all that is being waited for; leaves what is still missing.
-  void look_for(std::vector<Probe>& open) {
-    std::string wire;
-    redis::append_word_count(wire, 1 + open.size());
-    redis::append_word(wire, "MGET");
-    for (const Probe& probe : open) redis::append_word(wire, probe.key);
-    std::vector<bool> present;
-    console_.run(std::move(wire), 1, [&](std::uint32_t, const redis::Reply& reply) {
-      for (const redis::Reply& record : reply.elements) {
-        present.push_back(record.kind == redis::Reply::Kind::kString);
-      }
-    });
+// Asks for the records of probes, in the order in which these are due, until they are there.
+Numbers watch(const PartServer& redis, const std::vector<Probe>& probes) {
+  RedisConsole console(redis.address());
+  Durations delays;
+  double unseen = 0;
+  std::vector<Probe> open;
+  for (auto next = probes.begin(); next != probes.end() || !open.empty();) {
+    std::this_thread::sleep_for(kBetweenRequests);
+    while (next != probes.end() && next->due <= steady_clock::now()) open.push_back(*next++);
+    if (open.empty()) continue;
+    const std::vector<bool> seen = present(console, open);
     const auto now = steady_clock::now();
     std::vector<Probe> missing;
     for (std::size_t i = 0; i < open.size(); ++i) {
-      if (present[i]) {
-        delays_.record(now - open[i].due);
+      if (seen[i]) {
+        delays.record(now - open[i].due);
       } else if (now - open[i].due > kPatience) {
-        ++unseen_;
+        ++unseen;
       } else {
         missing.push_back(std::move(open[i]));
       }
     }
     open = std::move(missing);
   }
-
-  RedisConsole console_;
-  std::mutex mutex_;
-  std::vector<Probe> added_;  // guarded by mutex_
-  Durations delays_;
-  double unseen_ = 0;
-  std::jthread thread_;
-};
-
-steady_clock::duration of_seconds(double seconds) {
-  return std::chrono::duration_cast<steady_clock::duration>(std::chrono::duration<double>(seconds));
+  return {{"p50_ms", delays.percentile_us(0.5) / 1000},
+          {"p99_ms", delays.percentile_us(0.99) / 1000},
+          {"max_ms", delays.percentile_us(1) / 1000},
+          {"unseen", unseen}};
 }
 
 }  // namespace
@@ -191,39 +160,47 @@ double fill_topic(const Servers& servers, const std::string& topic, std::uint64_
 Numbers measure_propagation(const Servers& servers, const PropagationOptions& options) {
   const std::vector<Arrival> arrivals = make_arrivals(kArrivals, options.users);
   testing::KafkaProducer producer(servers.kafka.address());
-  Watcher watcher(servers.redis);
   // Users that no run before has made.
   const auto first_probe = static_cast<std::uint64_t>(
       std::chrono::system_clock::now().time_since_epoch() / std::chrono::microseconds(1));
-  const auto produce = [&](std::uint64_t i, const std::string& user) {
-    producer.send(options.topic, user, message_of(arrivals[i % kArrivals], user, first_probe + i));
-  };
-  const auto usual_user = [&](std::uint64_t i) {
-    return uuid(kUserIds, arrivals[i % kArrivals].user);
-  };
   const auto every = static_cast<std::uint64_t>(std::max(1.0, options.rate / kProbesPerSecond));
+  const auto warm_up = static_cast<std::uint64_t>(options.rate * options.warm_up_seconds);
   const auto total =
       static_cast<std::uint64_t>(options.rate * (options.warm_up_seconds + options.seconds));
+  const auto user_of = [&](std::uint64_t i) {
+    const bool probes = i >= warm_up && i % every == 0 && i < total;
+    return probes ? uuid(kProbeIds, first_probe + i) : uuid(kUserIds, arrivals[i % kArrivals].user);
+  };
+  const auto produce = [&](std::uint64_t i) {
+    const std::string user = user_of(i);
+    producer.send(options.topic, user, message_of(arrivals[i % kArrivals], user, first_probe + i));
+  };
   // A producer's first message waits for a second or so, until all its connections stand.
-  produce(total, usual_user(total));
+  produce(total);
   producer.flush();
 
   const auto start = steady_clock::now();
-  const auto measured_from = start + of_seconds(options.warm_up_seconds);
-  for (std::uint64_t i = 0; i < total; ++i) {
-    const auto due = start + of_seconds(static_cast<double>(i) / options.rate);
-    // A little later, for several at once: a sleep for each message would cost more than the
-    // message.
-    if (due > steady_clock::now()) std::this_thread::sleep_until(due + kOversleep);
-    const bool probes = i % every == 0 && due >= measured_from;
-    const std::string user = probes ? uuid(kProbeIds, first_probe + i) : usual_user(i);
-    if (probes) watcher.add(user, due);
-    produce(i, user);
+  const auto due = [&](std::uint64_t i) {
+    const std::chrono::duration<double> since(static_cast<double>(i) / options.rate);
+    return start + std::chrono::duration_cast<steady_clock::duration>(since);
+  };
+  auto produced = std::async(std::launch::async, [&] {
+    for (std::uint64_t i = 0; i < total; ++i) {
+      // A little later, for several at once: a sleep for each message would cost more than the
+      // message.
+      if (due(i) > steady_clock::now()) std::this_thread::sleep_until(due(i) + kOversleep);
+      produce(i);
+    }
+    const std::chrono::duration<double> took = steady_clock::now() - start;
+    producer.flush();
+    return static_cast<double>(total) / took.count();
+  });
+  std::vector<Probe> probes;
+  for (std::uint64_t i = (warm_up + every - 1) / every * every; i < total; i += every) {
+    ledger::user_key("fcap", user_of(i), probes.emplace_back(Probe{{}, due(i)}).key);
   }
-  const std::chrono::duration<double> took = steady_clock::now() - start;
-  producer.flush();
-  Numbers found = watcher.finish();
-  found["produced_per_second"] = static_cast<double>(total) / took.count();
+  Numbers found = watch(servers.redis, probes);
+  found["produced_per_second"] = produced.get();
   return found;
 }
 
