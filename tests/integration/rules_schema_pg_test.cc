@@ -185,10 +185,6 @@ class RefusedByTheSchema : public RulesSchema, public ::testing::WithParamInterf
     if (shared_database.empty()) shared_database = server->new_database();
     database_ = shared_database;
   }
-  static void TearDownTestSuite() {
-    shared_database.clear();
-    RulesSchema::TearDownTestSuite();
-  }
 
   static std::string shared_database;
 };

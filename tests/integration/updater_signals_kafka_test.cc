@@ -86,8 +86,8 @@ TEST_F(UpdaterSignals, AWrongRedisAddressShowsThatNothingIsCounted) {
 }
 
 TEST_F(UpdaterSignals, AWrongTopicIsNamedAndItsLagIsUnknown) {
+  dead_topic_ = topic_ + ".dead";
   topic_ += ".missing";
-  dead_topic_ = ::testing::UnitTest::GetInstance()->current_test_info()->name();
   auto updater = start_updater();
   EXPECT_TRUE(says(*updater, "kafka.topic: the topic " + topic_ + " does not exist"))
       << updater->not_ready();
@@ -133,16 +133,8 @@ TEST_F(UpdaterSignals, NearlyEverythingRejectedIsNotReadyAndTheLogHasASample) {
   EXPECT_TRUE(wait_until([&] { return committed() == 2'000; }, kPatience));
 }
 
-// A broker of its own, which may end.
 class UpdaterSignalsBroker : public UpdaterSignals {
  protected:
-  void SetUp() override {
-    UpdaterSignals::SetUp();
-    if (IsSkipped()) return;
-    own_ = std::make_unique<KafkaBroker>();
-    own_->create_topic(topic_, kPartitions);
-    own_->create_topic(topic_ + ".dead", 1);
-  }
   std::unique_ptr<RunningUpdater> start(const std::string& brokers) {
     RunningUpdater::Options all;
     all.brokers = brokers;
@@ -162,7 +154,6 @@ class UpdaterSignalsBroker : public UpdaterSignals {
     const std::string why = updater.not_ready();
     EXPECT_EQ(count_of(why, "answered"), 1) << why;
   }
-  std::unique_ptr<KafkaBroker> own_;
 };
 
 TEST_F(UpdaterSignalsBroker, AWrongBrokerIsNamedWithWhatTheNetworkSaid) {
@@ -173,16 +164,19 @@ TEST_F(UpdaterSignalsBroker, AWrongBrokerIsNamedWithWhatTheNetworkSaid) {
 }
 
 TEST_F(UpdaterSignalsBroker, AFrozenAndAKilledBrokerMakeTheLagUnknownAndItIsNotReady) {
-  auto updater = start(own_->brokers());
+  KafkaBroker own;
+  own.create_topic(topic_, kPartitions);
+  own.create_topic(topic_ + ".dead", 1);
+  auto updater = start(own.brokers());
   expect_ready(*updater);
   EXPECT_TRUE(lags(*updater, 0)) << lag_of(*updater);
   EXPECT_TRUE(updater->kafka_connected());
-  own_->freeze();
+  own.freeze();
   expect_unknown(*updater);
-  own_->thaw();
+  own.thaw();
   expect_ready(*updater);
   EXPECT_TRUE(lags(*updater, 0)) << lag_of(*updater);
-  own_->kill();
+  own.kill();
   expect_unknown(*updater);
 }
 

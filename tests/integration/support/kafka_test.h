@@ -17,18 +17,20 @@ class KafkaTest : public ::testing::Test {
  protected:
   static constexpr int kPartitions = 3;
 
+  // Each instantiation of a parameterized suite is a suite of its own: the broker stays for the
+  // next one.
   static void SetUpTestSuite() {
-    if (KafkaBroker::available() && RedisServer::available()) {
+    if (!kafka && KafkaBroker::available() && RedisServer::available()) {
       kafka = std::make_unique<KafkaBroker>();
     }
   }
-  static void TearDownTestSuite() { kafka.reset(); }
 
   void SetUp() override {
     if (!kafka) GTEST_SKIP() << "java, mvn, redis-server or redis-cli is missing";
     redis_ = std::make_unique<RedisServer>();
-    topic_ = ::testing::UnitTest::GetInstance()->current_test_info()->name();
-    std::replace(topic_.begin(), topic_.end(), '/', '.');  // before a parameter's number
+    const auto* const test = ::testing::UnitTest::GetInstance()->current_test_info();
+    topic_ = std::string(test->test_suite_name()) + "." + test->name();
+    std::replace(topic_.begin(), topic_.end(), '/', '.');  // behind an instantiation's name
     kafka->create_topic(topic_, kPartitions);
     kafka->create_topic(topic_ + ".dead", 1);
     producer_ = std::make_unique<KafkaProducer>(kafka->brokers());

@@ -9,15 +9,14 @@
 
 namespace fcap::testing {
 
-/// One PostgreSQL for all tests of a suite, and for each test a database with the schema of sql/.
+/// One PostgreSQL for all tests of the binary, and for each test a database with the schema of sql/.
 /// Without a PostgreSQL the tests are skipped; a fixture that overrides SetUp() calls this one's
 /// and returns if IsSkipped().
 class PostgresTest : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
-    if (PostgresServer::available()) server = std::make_unique<PostgresServer>();
+    if (!server && PostgresServer::available()) server = std::make_unique<PostgresServer>();
   }
-  static void TearDownTestSuite() { server.reset(); }
 
   void SetUp() override {
     if (!server) GTEST_SKIP() << "PostgreSQL is missing";
