@@ -80,7 +80,7 @@ class KafkaTls : public ::testing::Test {
   void expect_counts(const std::string& properties, const Process::Options& environment) {
     Process running(updater("run", properties), environment);
     KafkaProducer producer(kafka_->brokers());
-    const testing::MadeEvent event = testing::EventMaker(1, 10).next();
+    const testing::MadeEvent event = events_.next();
     producer.send(kTopic, event.user_id, event.json());
     producer.flush();
     EXPECT_TRUE(wait_until([&] {
@@ -108,6 +108,8 @@ class KafkaTls : public ::testing::Test {
 
   std::optional<Certificates> authority_;
   std::optional<Certificates> other_;
+  // A user of its own for each event: a record shows that this very event was counted.
+  testing::EventMaker events_{1, 1'000'000};
   std::unique_ptr<KafkaBroker> kafka_;
   std::unique_ptr<RedisServer> redis_;
   testing::TemporaryDirectory directory_;
