@@ -9,9 +9,9 @@
 
 namespace fcap::testing {
 
-/// One PostgreSQL for all tests of the binary, and for each test a database with the schema of sql/.
-/// Without a PostgreSQL the tests are skipped; a fixture that overrides SetUp() calls this one's
-/// and returns if IsSkipped().
+/// One PostgreSQL for all tests of the binary, and for each test a database with the schema of
+/// sql/. Without a PostgreSQL the tests are skipped; a fixture that overrides SetUp() calls this
+/// one's and returns if IsSkipped().
 class PostgresTest : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
