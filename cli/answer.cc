@@ -23,8 +23,10 @@ ordered_json account_json(const rules::RuleAccount& account) {
   json["target"] = account.target;
   json["event_type"] = rule_text::word_of(rule_text::kEventTypeWords, rule.event_type);
   json["mode"] = rule_text::word_of(rule_text::kModeWords, rule.mode);
+  json["enforcement"] = rule_text::word_of(rule_text::kEnforcementWords, rule.enforcement);
   if (rule.segment) json["segment"] = *rule.segment;
   json["count"] = account.count;
+  json["reserved"] = account.reserved;
   json["limit"] = rule.limit ? ordered_json(*rule.limit) : ordered_json(nullptr);
   json["stands_in_way"] = account.stands_in_way;
   json["eligible_at"] = instant_json(account.eligible_at);
@@ -46,7 +48,9 @@ ordered_json verdict_json(const CandidateText& candidate, const rules::Explanati
   json["allowed"] = verdict.allowed;
   json["reason"] = to_string(verdict.reason);
   json["complete"] = verdict.complete;
+  json["needs_reserve"] = verdict.needs_reserve;
   if (verdict.reason == Reason::kCapped) {
+    json["provisional"] = verdict.provisional;
     json["rule"] = verdict.rule_id;
     json["count"] = verdict.count;
     json["limit"] = verdict.limit;

@@ -14,11 +14,13 @@
 namespace fcap::cli {
 namespace {
 
-std::string until_text(const std::optional<Instant>& eligible_at, Instant at,
+// `reserved`: it takes into account that reservations expire.
+std::string until_text(const std::optional<Instant>& eligible_at, Instant at, bool reserved,
                        const LocalTime& local) {
   if (!eligible_at) return "never passes with these rules";
-  return fmt::format("passes again {} (in {})", local.text(*eligible_at),
-                     spoken(*eligible_at - at));
+  return fmt::format("passes again {} (in {}){}", local.text(*eligible_at),
+                     spoken(*eligible_at - at),
+                     reserved ? ", or later if reservations are confirmed" : "");
 }
 
 std::string window_text(const Window& window) {
@@ -65,6 +67,7 @@ void print_account(const rules::RuleAccount& account, Instant at, const LocalTim
                      window_text(rule.window));
   if (rule.segment) out << fmt::format(", for segment {}", *rule.segment);
   if (rule.mode == Rule::Mode::kShadow) out << ", shadow: never caps";
+  if (rule.enforcement == Rule::Enforcement::kHard) out << ", hard";
   out << "\n";
   if (!account.replaced_by.empty()) {
     out << fmt::format("      replaced by rule \"{}\"\n", account.replaced_by);
@@ -72,6 +75,7 @@ void print_account(const rules::RuleAccount& account, Instant at, const LocalTim
   }
   out << fmt::format("      {}{} counted since {}", account.complete ? "" : "at least ",
                      account.count, local.text(account.counted_from));
+  if (account.reserved > 0) out << fmt::format(", {} of them reserved", account.reserved);
   if (account.counted_until) {
     out << fmt::format(" (window ends {})", local.text(*account.counted_until));
   }
@@ -80,7 +84,7 @@ void print_account(const rules::RuleAccount& account, Instant at, const LocalTim
     return;
   }
   out << (rule.mode == Rule::Mode::kShadow ? ": would cap; " : ": stands in the way; ")
-      << until_text(account.eligible_at, at, local) << "\n";
+      << until_text(account.eligible_at, at, account.reserved > 0, local) << "\n";
 }
 
 std::string head_text(const Answer& answer, const LocalTime& local) {
@@ -102,10 +106,13 @@ std::string verdict_text(const rules::Explanation& explanation, Instant at,
   if (explanation.applicable.empty() && explanation.replaced.empty()) {
     return "allowed  no rule applies";
   }
-  if (verdict.allowed) return "allowed";
+  if (verdict.allowed) {
+    return verdict.needs_reserve ? "allowed  a hard rule applies: reserve it before showing"
+                                 : "allowed";
+  }
   return fmt::format("capped   by rule \"{}\", {}{} of {}; {}", verdict.rule_id,
                      verdict.complete ? "" : "at least ", verdict.count, verdict.limit,
-                     until_text(verdict.eligible_at, at, local));
+                     until_text(verdict.eligible_at, at, verdict.provisional, local));
 }
 
 void print_stale(const Answer& answer, std::ostream& out) {

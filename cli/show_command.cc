@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/clock.h"
 #include "cli/commands.h"
 #include "cli/failure.h"
 #include "cli/instants.h"
@@ -19,6 +20,7 @@
 #include "ledger/encode.h"
 #include "ledger/ids.h"
 #include "rule_text/rule_words.h"
+#include "rules/reservation_state.h"
 
 namespace fcap::cli {
 namespace {
@@ -36,6 +38,7 @@ struct Shown {
   std::optional<std::chrono::milliseconds> ttl;
   ledger::Ledger ledger;
   std::optional<Instant> at;
+  Instant now;  // `at`, or when it was read
   std::size_t left_out = 0;
 };
 
@@ -70,6 +73,7 @@ Status read_record(RecordReader& reader, Shown& shown) {
   shown.key = reader.key_of(shown.user);
   const Result<std::optional<std::string>> record = reader.read(shown.user);
   if (!record.ok()) return record.status();
+  shown.now = shown.at.value_or(base::wall_now());
   shown.found = record.value().has_value();
   if (!shown.found) return {};
   const auto ttl = reader.time_to_live(shown.user);
@@ -111,6 +115,39 @@ ordered_json run_json(const ledger::Ledger& ledger, const ledger::Run& run, cons
   return json;
 }
 
+std::string_view state_word(const Shown& shown, const ledger::Reservation& reservation) {
+  switch (rules::state_of(shown.ledger, reservation, shown.now)) {
+    case rules::ReservationState::kLive:
+      return "live";
+    case rules::ReservationState::kConfirmed:
+      return "confirmed";
+    case rules::ReservationState::kReleased:
+      return "released";
+    case rules::ReservationState::kExpired:
+      return "expired";
+    case rules::ReservationState::kAhead:
+      break;
+  }
+  return "ahead";
+}
+
+ordered_json reservations_json(const Shown& shown, const Names& names) {
+  ordered_json all = ordered_json::array();
+  for (const ledger::Reservation& reservation : shown.ledger.reservations()) {
+    const ledger::Entry& event = reservation.event;
+    all.push_back({{"campaign", names.campaign(event.campaign)},
+                   {"event_type", rule_text::word_of(rule_text::kEventTypeWords, event.type)},
+                   {"time", to_ms(event.time)},
+                   {"expires", to_ms(reservation.expires)},
+                   {"released", reservation.released},
+                   {"state", state_word(shown, reservation)},
+                   {"creative", event.creative == 0 ? ordered_json(nullptr)
+                                                    : ordered_json(names.creative(event.creative))},
+                   {"fingerprint", fmt::format("{:08x}", event.fingerprint)}});
+  }
+  return all;
+}
+
 std::string shown_line(const Shown& shown, const Names& names, const std::string& id_json) {
   const ledger::Ledger& ledger = shown.ledger;
   ordered_json json;
@@ -134,6 +171,7 @@ std::string shown_line(const Shown& shown, const Names& names, const std::string
   for (const ledger::Run& run : ledger.runs()) {
     json["campaigns"].push_back(run_json(ledger, run, names));
   }
+  json["reservations"] = reservations_json(shown, names);
   return json.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
 
@@ -155,6 +193,19 @@ void print_markers(const Shown& shown, const LocalTime& local, std::ostream& out
     out << fmt::format("  as of {}: {} left out. When an entry arrived is not recorded.\n",
                        local.text(*shown.at),
                        counted(shown.left_out, "later entry was", "later entries were"));
+  }
+}
+
+void print_reservations(const Shown& shown, const Names& names, const LocalTime& local,
+                        std::ostream& out) {
+  for (const ledger::Reservation& reservation : shown.ledger.reservations()) {
+    const ledger::Entry& event = reservation.event;
+    out << fmt::format(
+        "  {} {}: reserved {}, expires {}, {}  {:08x}", printable(names.campaign(event.campaign)),
+        rule_text::word_of(rule_text::kEventTypeWords, event.type), local.text(event.time),
+        local.text(reservation.expires), state_word(shown, reservation), event.fingerprint);
+    if (event.creative != 0) out << "  creative " << printable(names.creative(event.creative));
+    out << "\n";
   }
 }
 
@@ -187,6 +238,7 @@ void print_text(const Shown& shown, const Names& names, const LocalTime& local, 
       out << "\n";
     }
   }
+  print_reservations(shown, names, local, out);
 }
 
 // Opened when the first user is looked up: null ids need no server.

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "ledger/encode.h"
+#include "ledger/ids.h"
 #include "redis/config_record.h"
 #include "support/checker_test.h"
 #include "support/process.h"
@@ -113,6 +114,33 @@ TEST_F(CliCommands, ShowTellsTheLedger) {
   EXPECT_GT(shown["ttl_ms"].get<std::int64_t>(), 0);
   EXPECT_EQ(shown["record_bytes"], world_->redis.number({"STRLEN", "fcap:{u1}"}));
   EXPECT_THAT(fcap({"show", "nobody"}).output, HasSubstr("nothing is recorded"));
+}
+
+TEST_F(CliCommands, ShowListsReservations) {
+  std::string frames;
+  ledger::Reservation reservation{.event = {.time = kCheckedAt,
+                                            .campaign = ledger::id_hash("c1"),
+                                            .creative = 0,
+                                            .type = EventType::kImpression,
+                                            .fingerprint = 0xabc},
+                                  .expires = kCheckedAt + std::chrono::minutes{5}};
+  ledger::append_reservation(reservation, frames);
+  reservation.event.fingerprint = 0xabd;
+  reservation.released = true;
+  ledger::append_reservation(reservation, frames);
+  world_->redis.command({"APPEND", "fcap:{u1}", frames});
+  const std::string at = std::to_string(to_ms(kCheckedAt));
+  const Finished text = fcap({"show", "u1", "--at", at});
+  EXPECT_EQ(text.exit_code, 0) << text.errors;
+  EXPECT_THAT(text.output, HasSubstr("2 entries"));
+  EXPECT_THAT(text.output, HasSubstr(", live  00000abc\n"));
+  EXPECT_THAT(text.output, HasSubstr(", released  00000abd\n"));
+  const json shown = json::parse(fcap({"show", "u1", "--json"}).output)["reservations"];
+  ASSERT_EQ(shown.size(), 2U);
+  EXPECT_EQ(shown[0]["campaign"], "c1");
+  EXPECT_EQ(shown[0]["expires"], to_ms(reservation.expires));
+  EXPECT_EQ(shown[1]["released"], true);
+  EXPECT_EQ(shown[1]["state"], "released");
 }
 
 TEST_F(CliCommands, ShowNamesWhatNoRuleNames) {

@@ -118,6 +118,22 @@ TEST_F(AuditTest, AnEntryThatNoEventExplainsIsDouble) {
   EXPECT_FALSE(report.exact());
 }
 
+TEST_F(AuditTest, AReservationIsNoCountedEvent) {
+  produce("u", "shown", kNow - hours{1});
+  record("u", "shown", kNow - hours{1});
+  for (const char* id : {"shown", "expected"}) {
+    ledger::append_reservation({.event = entry_of(id, kNow - hours{1}), .expires = kNow + hours{1}},
+                               records_["u"]);
+  }
+  produce("v", "expected", kNow - hours{1});
+  ledger::append_reservation(
+      {.event = entry_of("expected", kNow - hours{1}), .expires = kNow + hours{1}}, records_["v"]);
+  const AuditReport report = compare();
+  EXPECT_EQ(report.counted, 1U);
+  EXPECT_EQ(report.extra, 0U);
+  EXPECT_EQ(report.lost, 1U) << "it stands for the event only while that is on its way";
+}
+
 TEST_F(AuditTest, WhatTheUserHadErasedIsNotLost) {
   produce("u1", "a", kNow - hours{3});
   produce("u1", "b", kNow - hours{2});
