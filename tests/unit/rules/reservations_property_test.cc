@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -150,6 +151,11 @@ class Copies {
     }
   }
 
+  // From now on, records are trimmed to so many bytes.
+  void trim_to(std::size_t bytes_max) { bytes_max_ = bytes_max; }
+  // Reservations that were left out for that.
+  [[nodiscard]] std::size_t dropped() const { return dropped_; }
+
   // What is read at `now`. Whatever is compacted is compacted no later than that.
   ledger::Ledger read(std::int64_t now_ms) {
     std::vector<std::string> records(3);
@@ -178,13 +184,19 @@ class Copies {
     EXPECT_EQ(ledger.decode(record), ledger::DecodeCode::kOk);
     const std::int64_t ago_ms =
         random_.one_in(3) ? 0 : random_.between(0, random_.one_in(2) ? kDayMs : kRetentionMs);
-    record = ledger::compact(ledger, record,
-                             {.retention = std::chrono::milliseconds{kRetentionMs},
-                              .trim_now = instant_from_ms(now_ms - ago_ms)})
-                 .record;
+    ledger::Compacted compacted =
+        ledger::compact(ledger, record,
+                        {.retention = std::chrono::milliseconds{kRetentionMs},
+                         .trim_now = instant_from_ms(now_ms - ago_ms),
+                         .record_bytes_max = bytes_max_,
+                         .write_format = random_.one_in(2) ? 1 : 2});
+    dropped_ += compacted.dropped_frames;
+    record = std::move(compacted.record);
   }
 
   RandomWorld& random_;
+  std::size_t bytes_max_ = kDefaultRecordBytesMax;
+  std::size_t dropped_ = 0;
   std::vector<std::string> frames_;
   std::vector<std::string> frames_late_;  ///< some of them copies of the others
 };
@@ -250,6 +262,43 @@ TEST(ReservationsProperty, OrdersCopiesAndCompactionsEndInEqualVerdicts) {
     }
   });
   EXPECT_TRUE(given_seed() || reserved > 100) << reserved;
+}
+
+// What a verdict calls complete is exact; otherwise its count is a lower bound. An event that
+// confirms a reservation has its time, as it should.
+TEST(ReservationsProperty, TrimsForSizeLeaveWhatIsCompleteExact) {
+  std::uint64_t complete = 0;
+  std::uint64_t incomplete = 0;
+  compare_worlds(3000, [&](std::uint64_t seed) {
+    Asked asked(seed);
+    std::erase_if(asked.world.reservations, [](const auto& each) { return each.event.id < 100; });
+    std::vector<std::string> frames;
+    for (const reference::Reservation& each : asked.world.reservations) {
+      frames.push_back(frame_of(each));
+      if (asked.random.one_in(3)) asked.world.events.push_back(each.event);
+    }
+    for (const auto& event : asked.world.events) frames.push_back(frame_of(event));
+    Copies copies(asked.random, frames);
+    copies.trim_to(static_cast<std::size_t>(asked.random.between(60, 200)));
+    const ledger::Ledger ledger = copies.read(asked.now_ms);
+    if (copies.dropped() > 0) return;
+    const reference::Answer expected = reference::judge(asked.world, asked.candidate, asked.now_ms);
+    const Verdict verdict = asked.verdict(ledger);
+    // A limit of 0 caps whatever is recorded: its verdict is complete, and its count proves
+    // nothing.
+    if (!verdict.allowed && verdict.limit == 0) return;
+    if (verdict.complete) {
+      ++complete;
+      expect_same(verdict, expected);
+      return;
+    }
+    ++incomplete;
+    if (verdict.allowed || verdict.rule_id != expected.rule_id) return;
+    EXPECT_LE(verdict.count, expected.count);
+  });
+  if (given_seed()) return;
+  EXPECT_GT(complete, 100U);
+  EXPECT_GT(incomplete, 15U);
 }
 
 }  // namespace
