@@ -135,7 +135,8 @@ void ShardTurns::judge_shards(Clock::time_point now) {
   away_.set();
   for (auto& [node, shard] : shards_) {
     const bool steady_now =
-        shard.epoch != 0 && std::ranges::all_of(partitions_, [&](const auto& it) {
+        shard.epoch != 0 &&
+        std::ranges::all_of(partitions_, [this, &node = node, &shard = shard](const auto& it) {
           return steady(it.second, node, shard);
         });
     if (steady_now && !shard.steady) shard.steady_since = now;
