@@ -11,6 +11,7 @@
 #include "redis/config_record.h"
 #include "support/checker_test.h"
 #include "support/process.h"
+#include "support/redis_clients.h"
 #include "test_paths.h"
 
 namespace fcap {
@@ -128,7 +129,8 @@ TEST_F(CliCommands, ShowListsReservations) {
   reservation.event.fingerprint = 0xabd;
   reservation.released = true;
   ledger::append_reservation(reservation, frames);
-  world_->redis.command({"APPEND", "fcap:{u1}", frames});
+  const auto client = testing::connected(testing::quick_options(world_->redis.address()));
+  EXPECT_FALSE(testing::RedisCall({"APPEND", "fcap:{u1}", frames}).on(*client).is_error);
   const std::string at = std::to_string(to_ms(kCheckedAt));
   const Finished text = fcap({"show", "u1", "--at", at});
   EXPECT_EQ(text.exit_code, 0) << text.errors;

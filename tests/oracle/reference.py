@@ -99,6 +99,7 @@ class Rule:
     start: float
     end: float
     enforced: bool
+    enforcement: str
 
     def in_force(self, at):
         return self.start <= at < self.end
@@ -136,6 +137,7 @@ def rule_of(json_rule):
         instant(json_rule["start"]) if json_rule.get("start") else -math.inf,
         instant(json_rule["end"]) if json_rule.get("end") else math.inf,
         json_rule.get("mode", "enforce") == "enforce",
+        json_rule.get("enforcement", "soft"),
     )
 
 
@@ -297,6 +299,8 @@ class _Judgement:
             "target": applied.id,
             "event_type": rule.event_type,
             "mode": "enforce" if rule.enforced else "shadow",
+            "enforcement": rule.enforcement,
+            "reserved": 0,  # no event of a log is a reservation
             "count": self._count(applied, self._now),
             "limit": rule.limit,
             "stands_in_way": stands,
