@@ -68,6 +68,7 @@ void Check::begin(const Evaluator::Question& question, std::span<const Candidate
   const auto since = std::max(question.ledger.complete_since(), question.missing_before);
   trimmed_ = since && bounded_ms(*since) > now_ms_ - rules_->retention_ms + 1;
   complete_since_ms_ = trimmed_ ? bounded_ms(*since) : 0;
+  whatever_is_confirmed_ = question.whatever_is_confirmed;
 
   membership_.begin(question);
   history_.begin(*rules_, question.ledger);
@@ -121,7 +122,7 @@ CalendarPeriod Check::period_at(const CompiledWindow& window, std::int64_t at_ms
 
 OpenWindows Check::open_at(const CompiledWindow& window, const Timeline& timeline,
                            std::int64_t at_ms) {
-  const FixedWindow fixed{window.length_ms, rules_->retention_ms};
+  const FixedWindow fixed = fixed_window(window);
   const std::span<const Instant> times = history_.sorted(timeline);
   if (timeline.reserved.empty()) return open_windows(times, fixed, at_ms);
   return open_windows(times, timeline.reserved, fixed, at_ms);
@@ -154,8 +155,7 @@ std::int64_t Check::count_clears_at(const CompiledRule& rule, const Timeline& ti
   if (!timeline.reserved.empty()) return reserved_clears_at(rule, timeline, at_ms);
   const CompiledWindow& window = rules_->windows[rule.window];
   if (window.kind == Window::Kind::kFixed) {
-    return fixed_clears_at(history_.sorted(timeline), {window.length_ms, rules_->retention_ms},
-                           rule.limit, at_ms);
+    return fixed_clears_at(history_.sorted(timeline), fixed_window(window), rule.limit, at_ms);
   }
   // The rule passes as soon as the last of the newest `limit` entries no longer counts.
   return leaves_at(window, history_.kth_newest_ms(timeline, rule.limit), at_ms);

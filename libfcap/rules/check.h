@@ -134,6 +134,9 @@ class Check {
     bool known = false;
   };
 
+  [[nodiscard]] FixedWindow fixed_window(const CompiledWindow& window) const noexcept {
+    return {window.length_ms, rules_->retention_ms, whatever_is_confirmed_};
+  }
   [[nodiscard]] bool in_force(const CompiledRule& rule, std::int64_t at_ms) const noexcept;
   [[nodiscard]] bool is_for_user(const CompiledRule& rule) const noexcept;
   void resolve(const CandidateKey& key, Resolved& resolved);
@@ -177,6 +180,7 @@ class Check {
   std::int64_t now_ms_ = 0;
   std::int64_t complete_since_ms_ = 0;  ///< only where trimmed_
   bool trimmed_ = false;                ///< entries within reach may be missing
+  bool whatever_is_confirmed_ = false;  ///< Question::whatever_is_confirmed
   std::uint32_t user_ = kNone;
   mutable Membership membership_;  ///< remembers what it has been asked
   History history_;

@@ -90,6 +90,9 @@ class Evaluator {
     std::string_view user = {};
     /// Events before it may be missing in every ledger; nullopt: no event is known to be missing.
     std::optional<Instant> missing_before = {};
+    /// For those who reserve: fixed windows are counted so that their limits hold in whatever order
+    /// reservations are confirmed (FixedWindow).
+    bool whatever_is_confirmed = false;
   };
 
   /// One verdict per candidate, in `out` (as long as `candidates`). Returns how many candidates a

@@ -25,6 +25,39 @@ std::int64_t closes_at(std::span<const Instant> times, FixedWindow window, std::
   return instant_ms + window.length_ms;
 }
 
+// Whether a reservation that is in no window would, once confirmed, take an entry into its own.
+bool may_move(std::span<const Instant> times, std::span<const Reserved> reserved,
+              FixedWindow window, std::int64_t now_ms) noexcept {
+  return std::any_of(reserved.begin(), reserved.end(), [&](const Reserved& each) {
+    if (each.expires_ms <= now_ms) return false;
+    const std::int64_t own_ms = each.time_ms + window.length_ms;
+    const std::size_t next = first_after(times, each.time_ms);
+    return next < times.size() && bounded_ms(times[next]) < own_ms &&
+           closes_at(times, window, each.time_ms, now_ms) == own_ms;
+  });
+}
+
+void count_one(OpenWindows& open, std::int64_t opened_ms, std::int64_t closes_ms) noexcept {
+  const bool first = open.count++ == 0;
+  open.opened_ms = first ? opened_ms : std::min(open.opened_ms, opened_ms);
+  open.closes_ms = first ? closes_ms : std::min(open.closes_ms, closes_ms);
+  open.last_closes_ms = first ? closes_ms : std::max(open.last_closes_ms, closes_ms);
+}
+
+// Each event and reservation as a window of its own.
+OpenWindows own_windows(std::span<const Instant> times, std::span<const Reserved> reserved,
+                        FixedWindow window, std::int64_t now_ms) noexcept {
+  OpenWindows open;
+  for (std::size_t i = first_after(times, now_ms - window.length_ms); i < times.size(); ++i) {
+    count_one(open, bounded_ms(times[i]), bounded_ms(times[i]) + window.length_ms);
+  }
+  for (const Reserved& each : reserved) {
+    const std::int64_t closes_ms = each.time_ms + window.length_ms;
+    if (each.expires_ms > now_ms && closes_ms > now_ms) count_one(open, each.time_ms, closes_ms);
+  }
+  return open;
+}
+
 }  // namespace
 
 OpenWindows open_windows(std::span<const Instant> times, FixedWindow window,
@@ -68,15 +101,14 @@ std::int64_t fixed_clears_at(std::span<const Instant> times, FixedWindow window,
 
 OpenWindows open_windows(std::span<const Instant> times, std::span<const Reserved> reserved,
                          FixedWindow window, std::int64_t now_ms) noexcept {
+  if (window.whatever_is_confirmed && may_move(times, reserved, window, now_ms)) {
+    return own_windows(times, reserved, window, now_ms);
+  }
   OpenWindows open = open_windows(times, window, now_ms);
   for (const Reserved& each : reserved) {
     if (each.expires_ms <= now_ms) continue;
     const std::int64_t closes_ms = closes_at(times, window, each.time_ms, now_ms);
-    if (closes_ms <= now_ms) continue;
-    const bool first = open.count++ == 0;
-    open.opened_ms = first ? each.time_ms : std::min(open.opened_ms, each.time_ms);
-    open.closes_ms = first ? closes_ms : std::min(open.closes_ms, closes_ms);
-    open.last_closes_ms = first ? closes_ms : std::max(open.last_closes_ms, closes_ms);
+    if (closes_ms > now_ms) count_one(open, each.time_ms, closes_ms);
   }
   return open;
 }

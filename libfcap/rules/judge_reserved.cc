@@ -22,8 +22,7 @@ std::int64_t Check::reserved_clears_at(const CompiledRule& rule, const Timeline&
   const CompiledWindow& window = rules_->windows[rule.window];
   const std::span<const Instant> times = history_.sorted(timeline);
   if (window.kind == Window::Kind::kFixed) {
-    return fixed_clears_at(times, timeline.reserved, {window.length_ms, rules_->retention_ms},
-                           rule.limit, at_ms);
+    return fixed_clears_at(times, timeline.reserved, fixed_window(window), rule.limit, at_ms);
   }
   leaving_.clear();
   for (const Reserved& each : timeline.reserved) {

@@ -143,7 +143,9 @@ ReserveDecision decide_reserve(Evaluator& evaluator, const Evaluator::Question& 
                                const WantedEvent& wanted) {
   if (auto known = known_decision(question.ledger, wanted, question.now)) return *known;
   ReserveDecision decision;
-  evaluator.evaluate(question, {&wanted.candidate, 1}, {&decision.verdict, 1});
+  Evaluator::Question hard = question;
+  hard.whatever_is_confirmed = true;
+  evaluator.evaluate(hard, {&wanted.candidate, 1}, {&decision.verdict, 1});
   decision.answer = answer_of(decision.verdict);
   decision.time = time_to_write(question.ledger, question.now);
   return decision;

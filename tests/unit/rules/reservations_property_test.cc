@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <optional>
+#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -122,6 +123,12 @@ TEST(ReservationsProperty, AVerdictThatIsNotProvisionalDoesNotDependOnConfirmati
   });
 }
 
+bool has_fixed_windows(const reference::World& world) {
+  return std::any_of(world.spec.rules.begin(), world.spec.rules.end(),
+                     [](const Rule& rule) { return rule.window.kind == Window::Kind::kFixed; });
+}
+
+// With fixed windows, what is granted must also be so whichever reservations are confirmed first.
 TEST(ReservationsProperty, AnEventIsGrantedExactlyWhereNoRuleExceedsItsLimitWithIt) {
   std::uint64_t granted = 0;
   std::uint64_t refused = 0;
@@ -131,12 +138,78 @@ TEST(ReservationsProperty, AnEventIsGrantedExactlyWhereNoRuleExceedsItsLimitWith
     const ReserveDecision decision =
         decide_reserve(asked.evaluator, asked.question(ledger), {asked.key, {}, 4'000'000});
     const bool expected = reference::may_reserve(asked.world, asked.candidate, asked.now_ms);
-    EXPECT_EQ(decision.answer, expected ? ReserveAnswer::kGranted : ReserveAnswer::kCapped);
-    ++(expected ? granted : refused);
+    const bool is_granted = decision.answer == ReserveAnswer::kGranted;
+    EXPECT_TRUE(is_granted || decision.answer == ReserveAnswer::kCapped);
+    if (is_granted || !has_fixed_windows(asked.world)) {
+      EXPECT_EQ(is_granted, expected);
+    }
+    ++(is_granted ? granted : refused);
+    if (!is_granted) return;
+    reference::World confirmed = asked.world;
+    for (const reference::Reservation& each : asked.world.reservations) {
+      const bool is_live = reference::is_live(asked.world, each, asked.now_ms);
+      if (is_live && asked.random.one_in(2)) confirmed.events.push_back(each.event);
+    }
+    EXPECT_TRUE(reference::may_reserve(confirmed, asked.candidate, asked.now_ms));
   });
   if (given_seed()) return;
   EXPECT_GT(granted, 500U);
   EXPECT_GT(refused, 500U);
+}
+
+// The most events that a window of the chain over `times` (ascending) has.
+std::size_t fullest_window(const std::vector<std::int64_t>& times, std::int64_t length_ms) {
+  std::size_t fullest = 0;
+  for (std::size_t at = 0; at < times.size();) {
+    const std::size_t opened = at;
+    while (at < times.size() && times[at] < times[opened] + length_ms) ++at;
+    fullest = std::max(fullest, at - opened);
+  }
+  return fullest;
+}
+
+TEST(ReservationsProperty, AFixedWindowIsNeverOverfullInWhateverOrderEventsAreConfirmed) {
+  constexpr std::int64_t kLengthMs = 60'000;
+  constexpr std::int64_t kStartMs = 1'774'746'000'000;
+  compare_worlds(300, [&](std::uint64_t seed) {
+    std::mt19937_64 random(seed);
+    Scene scene;
+    const auto limit = static_cast<std::uint32_t>(1 + random() % 3);
+    scene.rule({.id = "r",
+                .target = "*",
+                .limit = limit,
+                .window = fixed(std::chrono::milliseconds{kLengthMs})});
+    std::vector<ledger::Entry> expected;
+    std::vector<std::int64_t> confirmed;
+    const auto confirm_some = [&](std::uint64_t one_in) {
+      std::erase_if(expected, [&](const ledger::Entry& event) {
+        if (random() % one_in != 0) return false;
+        scene.ledger().merge(event);
+        confirmed.push_back(to_ms(event.time));
+        return true;
+      });
+    };
+    std::int64_t now_ms = kStartMs;
+    for (std::uint32_t print = 1; print <= 60; ++print) {
+      now_ms += static_cast<std::int64_t>(random() % 15'000);
+      const WantedEvent wanted{.candidate = candidate_key({"c1", ""}), .fingerprint = print};
+      const auto decision = decide_reserve(scene.evaluator(), scene.question(now_ms), wanted);
+      if (decision.answer == ReserveAnswer::kGranted) {
+        expected.push_back({.time = decision.time,
+                            .campaign = wanted.candidate.campaign,
+                            .creative = 0,
+                            .type = wanted.type,
+                            .fingerprint = print});
+        scene.ledger().merge(ledger::Reservation{
+            .event = expected.back(), .expires = decision.time + std::chrono::minutes{15}});
+      }
+      confirm_some(1 + seed % 20);
+    }
+    confirm_some(1);
+    std::sort(confirmed.begin(), confirmed.end());
+    EXPECT_LE(fullest_window(confirmed, kLengthMs), limit);
+    EXPECT_GT(confirmed.size(), 5U);
+  });
 }
 
 // A record that several writers append to, copy and compact, in whatever order.

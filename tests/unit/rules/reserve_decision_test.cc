@@ -116,6 +116,25 @@ TEST(ReserveDecision, AnErasureAheadOfNowDoesNotSwallowWhatIsWritten) {
   EXPECT_EQ(decide(scene, 77).time, kNow + 1min + 1ms);
 }
 
+// 0 s is reserved and confirmed last. Until then the window of the entry at 50 s closes at 110 s;
+// afterwards the windows open at 0 s and at 70 s.
+TEST(ReserveDecision, AFixedWindowHoldsInWhateverOrderReservationsAreConfirmed) {
+  const auto at_ms = [](std::int64_t seconds) { return kNowMs + (seconds - 112) * 1000; };
+  for (const bool is_live : {true, false}) {
+    Scene scene;
+    scene.rule({.id = "r", .target = "*", .limit = 2, .window = fixed(60s)});
+    scene.reserve("c1", at_ms(0), at_ms(is_live ? 900 : 100));
+    scene.event("c1", at_ms(50));
+    scene.event("c1", at_ms(70));
+    scene.reserve("c1", at_ms(111), at_ms(900));
+    const ReserveDecision decision = decide(scene, 77);
+    EXPECT_EQ(decision.answer, is_live ? ReserveAnswer::kCapped : ReserveAnswer::kGranted);
+    if (!is_live) continue;
+    EXPECT_EQ(decision.verdict.count, 2U);
+    EXPECT_EQ(eligible_ms(decision.verdict), at_ms(130));
+  }
+}
+
 // What decide_picks() says for slots with the fingerprints 1000, 1001, …
 class Page {
  public:
