@@ -71,6 +71,7 @@ class AsyncReserving::Call final : public StoreCompletion, public QueuedAnswer {
   std::string record_;
   std::shared_ptr<Call> held_by_store_;
   std::shared_ptr<Call> held_by_queue_;
+  std::shared_ptr<Call> held_by_thread_;  // while it waits for one of the Checker's own
 };
 
 void AsyncReserving::Call::begin(const std::shared_ptr<Call>& self, Callback callback) noexcept {
@@ -185,10 +186,23 @@ bool AsyncReserving::Call::pass_on(const std::shared_ptr<Call>& self, bool is_ca
   } else if (!is_caller) {
     return false;
   }
-  return owner_.async_.queue_answer(*this);
+  // The executor may have taken the task all the same, and gives the answer first.
+  {
+    const std::lock_guard lock(mutex_);
+    held_by_thread_ = self;
+  }
+  if (owner_.async_.queue_answer(*this)) return true;
+  const std::lock_guard lock(mutex_);
+  held_by_thread_ = nullptr;
+  return false;
 }
 
 void AsyncReserving::Call::give() noexcept {
+  std::shared_ptr<Call> self;
+  {
+    const std::lock_guard lock(mutex_);
+    self = std::move(held_by_thread_);
+  }
   answer();
 }
 

@@ -1,5 +1,6 @@
 // Hard calls that answer by a callback.
 #include <future>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <utility>
@@ -175,6 +176,35 @@ TEST_F(ReserveAsync, TheEndOfTheCheckerAnswersWhatAnExecutorStillHolds) {
   checker_.reset();
   EXPECT_TRUE(answer.get().allowed);
   tasks.front()();
+}
+
+// The Checker's own thread is kept busy until the executor's task has given the answer.
+TEST_F(ReserveAsync, AnExecutorMayTakeATaskAndThrow) {
+  std::vector<std::function<void()>> tasks;
+  bool takes = false;
+  CheckerOptions options;
+  options.store = std::make_shared<ReservingStore>();
+  options.redis.io_threads = 1;
+  options.executor = [&](std::function<void()> task) {
+    if (takes) tasks.push_back(std::move(task));
+    throw std::runtime_error("full");
+  };
+  make(std::move(options));
+  std::promise<void> begun;
+  std::promise<void> go_on;
+  checker_->reserve_async("v", {"c1"}, "a", {}, [&](const ReserveResult&) {
+    begun.set_value();
+    go_on.get_future().wait();
+  });
+  begun.get_future().wait();
+  takes = true;
+  auto answer = start("a");
+  ASSERT_EQ(tasks.size(), 1U);
+  tasks.front()();
+  tasks.clear();
+  EXPECT_TRUE(answer.get().allowed);
+  go_on.set_value();
+  checker_.reset();
 }
 
 TEST_F(ReserveAsync, ACallbackMayStartTheNextOne) {
