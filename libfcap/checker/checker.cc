@@ -192,9 +192,12 @@ bool Checker::note_shown(std::string_view user, const Candidate& shown, std::str
 
 bool Checker::note_shown(std::string_view user, const Candidate& shown, std::string_view event_id,
                          const SharedNote& share) noexcept {
-  const auto noted = impl_->judgement.note_shown(user, shown, event_id, share.at, true);
-  if (noted) impl_->sharing.share(user, {&*noted, 1}, share.seen);
-  return noted.has_value();
+  const auto noted = impl_->judgement.note_shown(user, shown, event_id, share.at);
+  if (!noted) return false;
+  if (impl_->sharing.share(user, {&*noted, 1}, share.seen)) {
+    impl_->judgement.mark_shared(user, *noted);
+  }
+  return true;
 }
 
 PickResult Checker::pick_and_share(std::string_view user, std::span<const Candidate> ranked,

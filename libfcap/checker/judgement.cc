@@ -319,18 +319,21 @@ std::optional<ledger::Entry> Judgement::event_of(const Candidate& shown,
 
 std::optional<ledger::Entry> Judgement::note_shown(std::string_view user, const Candidate& shown,
                                                    std::string_view event_id,
-                                                   std::optional<Instant> at,
-                                                   bool shared) noexcept {
+                                                   std::optional<Instant> at) noexcept {
   auto entry = shown_entry(user, shown, event_id);
   if (!entry) return std::nullopt;
   try {
     entry->time = at ? *at : instant_of({});
-    counters_.add(Counter::shown_displaced, shown_->note(user, *entry, Clock::now(), shared));
+    counters_.add(Counter::shown_displaced, shown_->note(user, *entry, Clock::now()));
     counters_.add(Counter::shown_noted);
     return entry;
   } catch (...) {
     return std::nullopt;
   }
+}
+
+void Judgement::mark_shared(std::string_view user, const ledger::Entry& shown) noexcept {
+  if (shown_ != nullptr) shown_->mark_shared(user, shown);
 }
 
 bool Judgement::take_back_shown(std::string_view user, const Candidate& shown,

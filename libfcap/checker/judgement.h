@@ -61,8 +61,10 @@ class Judgement {
 
   /// The impression as it is remembered; nullopt: it is not.
   std::optional<ledger::Entry> note_shown(std::string_view user, const Candidate& shown,
-                                          std::string_view event_id, std::optional<Instant> at,
-                                          bool shared = false) noexcept;
+                                          std::string_view event_id,
+                                          std::optional<Instant> at) noexcept;
+  /// That other servers have been told of one that is remembered.
+  void mark_shared(std::string_view user, const ledger::Entry& shown) noexcept;
   /// Of an impression that was shared, `released` becomes that impression, now.
   bool take_back_shown(std::string_view user, const Candidate& shown, std::string_view event_id,
                        std::optional<ledger::Entry>& released) noexcept;

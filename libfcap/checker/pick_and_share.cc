@@ -17,11 +17,13 @@ PickResult pick_and_share(Blocking& blocking, Judgement& judgement, Sharing& sha
     shown.reserve(ask.event_ids.size());
     PickResult result = blocking.first_allowed(ask.user, ask.ranked, ask.event_ids.size(), asked);
     for (std::size_t i = 0; i < result.picked.size(); ++i) {
-      const auto noted = judgement.note_shown(ask.user, ask.ranked[result.picked[i]],
-                                              ask.event_ids[i], asked.now, true);
+      const auto noted =
+          judgement.note_shown(ask.user, ask.ranked[result.picked[i]], ask.event_ids[i], asked.now);
       if (noted) shown.push_back(*noted);
     }
-    sharing.share(ask.user, shown, result.seen);
+    if (sharing.share(ask.user, shown, result.seen)) {
+      for (const ledger::Entry& event : shown) judgement.mark_shared(ask.user, event);
+    }
     return result;
   } catch (...) {  // no memory, or the host's clock threw
     none.reason = Reason::kOverloaded;

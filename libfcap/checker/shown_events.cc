@@ -49,7 +49,7 @@ void ShownEvents::forget_expired(Part& part, Clock::time_point now) const noexce
 }
 
 std::size_t ShownEvents::note(std::string_view user, const ledger::Entry& shown,
-                              Clock::time_point now, bool shared) {
+                              Clock::time_point now) {
   used_.store(true, std::memory_order_relaxed);
   Part& part = part_of(user);
   const std::lock_guard lock(part.mutex);
@@ -59,8 +59,7 @@ std::size_t ShownEvents::note(std::string_view user, const ledger::Entry& shown,
   UserEvents& events = known->second;
   try {
     if (events.size() == events.capacity()) events.reserve(2 * events.size() + 2);
-    part.events.push_back(
-        {.user = &known->first, .entry = shown, .noted_at = now, .shared = shared});
+    part.events.push_back({.user = &known->first, .entry = shown, .noted_at = now});
   } catch (...) {
     if (events.empty()) part.users.erase(known);
     throw;
@@ -72,7 +71,7 @@ std::size_t ShownEvents::note(std::string_view user, const ledger::Entry& shown,
   if (earlier != std::prev(events.end())) {
     ledger::Entry& entry = events.back()->entry;
     entry.time = std::max(entry.time, (*earlier)->entry.time);
-    events.back()->shared = shared || (*earlier)->shared;
+    events.back()->shared = (*earlier)->shared;
     forget(part, known, static_cast<std::size_t>(earlier - events.begin()));
   } else if (events.size() > kEventsPerUserMax) {
     if (!expired(*events.front(), now)) ++made_room;
@@ -86,6 +85,21 @@ std::size_t ShownEvents::note(std::string_view user, const ledger::Entry& shown,
   return made_room;
 }
 
+ShownEvents::UserEvents::const_iterator ShownEvents::find(const UserEvents& events,
+                                                          const ledger::Entry& shown) noexcept {
+  return std::find_if(events.begin(), events.end(),
+                      [&](auto event) { return same_event(event->entry, shown); });
+}
+
+void ShownEvents::mark_shared(std::string_view user, const ledger::Entry& shown) noexcept {
+  Part& part = part_of(user);
+  const std::lock_guard lock(part.mutex);
+  const auto known = part.users.find(user);
+  if (known == part.users.end()) return;
+  const auto found = find(known->second, shown);
+  if (found != known->second.end()) (*found)->shared = true;
+}
+
 ShownEvents::Taken ShownEvents::take_back(std::string_view user,
                                           const ledger::Entry& shown) noexcept {
   if (!used()) return Taken::kNothing;
@@ -94,8 +108,7 @@ ShownEvents::Taken ShownEvents::take_back(std::string_view user,
   const auto known = part.users.find(user);
   if (known == part.users.end()) return Taken::kNothing;
   const UserEvents& events = known->second;
-  const auto found = std::find_if(events.begin(), events.end(),
-                                  [&](auto event) { return same_event(event->entry, shown); });
+  const auto found = find(events, shown);
   if (found == events.end()) return Taken::kNothing;
   const Taken taken = (*found)->shared ? Taken::kShared : Taken::kLocal;
   forget(part, known, static_cast<std::size_t>(found - events.begin()));

@@ -50,9 +50,10 @@ class ShownEvents {
 
   /// Remembers an event; one that is noted again counts once. Returns how many others had to make
   /// room that the ledger has not been seen to have. Throws std::bad_alloc.
-  /// `shared`: other servers are told of it too.
-  std::size_t note(std::string_view user, const ledger::Entry& shown, Clock::time_point now,
-                   bool shared = false);
+  std::size_t note(std::string_view user, const ledger::Entry& shown, Clock::time_point now);
+
+  /// That other servers have been told of an event, if it is remembered.
+  void mark_shared(std::string_view user, const ledger::Entry& shown) noexcept;
 
   /// What take_back() has found.
   enum class Taken : std::uint8_t { kNothing, kLocal, kShared };
@@ -97,6 +98,8 @@ class ShownEvents {
 
   [[nodiscard]] Part& part_of(std::string_view user) noexcept;
   [[nodiscard]] std::vector<ledger::Entry> copy_of(std::string_view user, Clock::time_point now);
+  [[nodiscard]] static UserEvents::const_iterator find(const UserEvents& events,
+                                                       const ledger::Entry& shown) noexcept;
   static void forget(Part& part, Users::iterator user, std::size_t index) noexcept;
   static void forget_oldest(Part& part) noexcept;
   void forget_expired(Part& part, Clock::time_point now) const noexcept;

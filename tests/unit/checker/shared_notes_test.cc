@@ -67,6 +67,30 @@ TEST_F(SharedNotes, ALocalNoteIsTakenBackWithoutAWrite) {
   EXPECT_EQ(store_->appends, 0);
 }
 
+TEST_F(SharedNotes, WhatWasNotSharedIsTakenBackWithoutAWrite) {
+  const RecordSeen full{.known = true, .bytes = 100, .reservations = 64};
+  here_->note_shown("u", {"c1"}, "a", SharedNote(full));
+  EXPECT_TRUE(here_->take_back_shown("u", {"c1"}, "a"));
+  store_->terms.write_format = 1;
+  here_->note_shown("u", {"c1"}, "b", SharedNote(check(*here_).seen));
+  EXPECT_TRUE(here_->take_back_shown("u", {"c1"}, "b"));
+  const Candidate ranked[] = {{"c1"}};
+  const std::string_view ids[] = {"c"};
+  EXPECT_EQ(here_->pick_and_share("u", ranked, ids).picked.size(), 1U);
+  EXPECT_TRUE(here_->take_back_shown("u", {"c1"}, "c"));
+  EXPECT_EQ(store_->appends, 0);
+  EXPECT_EQ(here_->stats().shares.taken_back, 0U);
+}
+
+TEST_F(SharedNotes, APageThatWasSharedIsTakenBackEverywhere) {
+  const Candidate ranked[] = {{"c1"}, {"c2"}};
+  const std::string_view ids[] = {"s1", "s2"};
+  here_->pick_and_share("u", ranked, ids);
+  EXPECT_TRUE(here_->take_back_shown("u", {"c2"}, "s2"));
+  EXPECT_FALSE(there_->reserve("u", {"c1"}, "b").allowed);
+  EXPECT_TRUE(there_->reserve("u", {"c2"}, "b").allowed);
+}
+
 TEST_F(SharedNotes, TheEventReplacesItsNote) {
   here_->note_shown("u", {"c1"}, "a", SharedNote(check(*here_).seen));
   EXPECT_TRUE(there_->record("u", {"c1"}, "a").allowed);
