@@ -66,7 +66,7 @@ ReserveReason ReserveRun::prepare(const ReserveAsk& ask) {
   terms_ = parts_.store.write_terms();
   life_ =
       std::min(ask.options.life.value_or(terms_.reservation_life_max), terms_.reservation_life_max);
-  if (ask.options.life && life_.count() <= 0) return ReserveReason::kInvalid;
+  if (ask.options.life && ask.options.life->count() <= 0) return ReserveReason::kInvalid;
   return refuse_writing(terms_, question_.now);
 }
 

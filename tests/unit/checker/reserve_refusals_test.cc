@@ -119,6 +119,15 @@ TEST_F(Reserve, NothingIsWrittenBeforeTheUpdaterAllowsTheFormat) {
   EXPECT_EQ(store_->exchanges + store_->appends, 0);
 }
 
+TEST_F(Reserve, ALifeOfItsOwnDoesNotHideThatReservationsAreNotAllowed) {
+  store_->terms = {};
+  EXPECT_EQ(reserve("a", "c1", {.life = 10s}).reason, ReserveReason::kWriteFormat);
+  store_->terms = {.write_format = 2, .reservation_life_max = 0s};
+  EXPECT_EQ(reserve("a", "c1", {.life = 10s}).reason, ReserveReason::kWriteFormat);
+  EXPECT_EQ(reserve("a", "c1", {.life = 0s}).reason, ReserveReason::kInvalid);
+  EXPECT_EQ(reserve("a", "c1", {.life = -1s}).reason, ReserveReason::kInvalid);
+}
+
 TEST_F(Reserve, AClockMoreThanTenSecondsAwayRefuses) {
   store_->terms.has_clock = true;
   EXPECT_EQ(reserve("a").reason, ReserveReason::kClock) << "not known yet";
