@@ -138,6 +138,7 @@ ReserveRun::Step ReserveRun::on_append(StoreCode code) noexcept {
 }
 
 void ReserveRun::refuse(const ReserveAsk& ask, Reason reason) noexcept {
+  kind_ = ask.kind;
   allow_undecided_ = ask.options.allow_undecided;
   fail(reserve_reason(reason));
 }

@@ -209,5 +209,18 @@ TEST_F(Reserve, InsideACallbackItIsRefused) {
   EXPECT_EQ(reason, ReserveReason::kReentrant);
 }
 
+TEST_F(Reserve, ARefusedReleaseIsNeverAllowed) {
+  ReserveResult released{.allowed = true};
+  const Candidate candidates[] = {{"c1"}};
+  std::atomic<bool> ran{false};
+  checker_->check_async("u", candidates, {}, [&](const CheckResult&) {
+    released = checker_->release("u", {"c1"}, "a", {.allow_undecided = true});
+    ran = true;
+  });
+  while (!ran) std::this_thread::sleep_for(1ms);
+  EXPECT_EQ(released.reason, ReserveReason::kReentrant);
+  EXPECT_FALSE(released.allowed) << "nothing was released";
+}
+
 }  // namespace
 }  // namespace fcap::checker_test
