@@ -1,6 +1,7 @@
 #include "checker/write_terms.h"
 
 #include "base/clock.h"
+#include "ledger/format.h"
 
 namespace fcap::checker {
 namespace {
@@ -13,6 +14,8 @@ ReserveReason refuse_writing(const WriteTerms& terms, Instant now) noexcept {
   if (terms.write_format < kReservationFormat || terms.reservation_life_max.count() <= 0) {
     return ReserveReason::kWriteFormat;
   }
+  // No clock shows what a record cannot hold.
+  if (ledger::format::representable(now) != now) return ReserveReason::kClock;
   if (!terms.has_clock) return ReserveReason::kDone;
   if (!terms.clock_difference) return ReserveReason::kClock;
   // By the caller's clock, which need not be this machine's.

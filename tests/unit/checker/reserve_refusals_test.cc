@@ -146,6 +146,20 @@ TEST_F(Reserve, TheInstantThatTheCallerGivesIsHeldToRedisClockToo) {
   EXPECT_EQ(reserve("a", "c1", {.now = wall_now() - 1min}).reason, ReserveReason::kClock);
 }
 
+TEST_F(Reserve, AnInstantThatNoRecordCanHoldIsRefusedByWhateverClock) {
+  for (const bool has_clock : {true, false}) {
+    store_->terms.has_clock = has_clock;
+    store_->terms.clock_difference = 0s;
+    for (const Instant now : {Instant::min(), Instant{} - 1ms, Instant::max()}) {
+      EXPECT_EQ(reserve("a", "c1", {.now = now}).reason, ReserveReason::kClock);
+      EXPECT_EQ(checker_->release("u", {"c1"}, "a", {.now = now}).reason, ReserveReason::kClock);
+      const SharedNote note({.known = true}, now);
+      EXPECT_TRUE(checker_->note_shown("v", {"c1"}, "a", note));
+    }
+  }
+  EXPECT_EQ(store_->exchanges + store_->appends, 0);
+}
+
 TEST_F(Reserve, AUserHasAtMost64LiveReservations) {
   limit("c1", 1000);
   for (int i = 0; i < 64; ++i) EXPECT_TRUE(reserve("r" + std::to_string(i)).allowed);
