@@ -131,10 +131,7 @@ class Client::Impl {
     terms.reservation_life_max = std::chrono::milliseconds{value(shared_.reservation_life_max_ms)};
     terms.record_bytes_max = value(shared_.record_bytes_max);
     terms.has_clock = true;
-    const std::int64_t difference = value(shared_.clock_difference_ms);
-    if (difference != SharedState::kNothingMissing) {
-      terms.clock_difference = std::chrono::milliseconds{difference};
-    }
+    terms.clock_difference = shared_.clock_difference();
     return terms;
   }
   [[nodiscard]] StoreHealth health() const {

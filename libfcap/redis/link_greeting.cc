@@ -185,7 +185,7 @@ void Link::take_clock() {
   const auto difference = look_.facts.clock_difference;
   {
     const std::lock_guard lock(shared_.error_mutex);
-    shared_.take_clock(place_, difference);
+    shared_.take_clock(place_, difference, std::chrono::steady_clock::now());
   }
   if (difference && std::chrono::abs(*difference) > kClockDifferenceMax) {
     shared_.log_thinned(LogLevel::kWarning, "redis " + place_ +

@@ -26,6 +26,8 @@ class Sentinels;
 
 /// What the I/O threads of one Client have in common.
 struct SharedState {
+  using SteadyTime = std::chrono::steady_clock::time_point;
+
   explicit SharedState(RedisOptions given) : options(std::move(given)) {}
 
   void log(LogLevel level, std::string_view text) const {
@@ -60,15 +62,30 @@ struct SharedState {
     const std::lock_guard lock(error_mutex);
     if (cluster == nullptr || last_error_of == nullptr || last_error_of == link) last_error.clear();
   }
-  /// What a server's clock shows; of several servers, that of the one which is furthest off. With
-  /// error_mutex.
-  void take_clock(const std::string& place, std::optional<std::chrono::milliseconds> difference) {
+  /// What a server's clock shows; of several servers, that of the one which is furthest off, as
+  /// long as it is heard of. With error_mutex.
+  void take_clock(const std::string& place, std::optional<std::chrono::milliseconds> difference,
+                  SteadyTime now) {
     const auto off = [](const auto& by) { return by ? std::chrono::abs(*by).count() : -1; };
-    if (place != clock_of && off(difference) <= off(facts.clock_difference)) return;
+    const bool is_other = place != clock_of && now - clock_heard_at < kClockForgottenAfter;
+    if (is_other && off(difference) <= off(facts.clock_difference)) return;
     clock_of = place;
+    clock_heard_at = now;
     facts.clock_difference = difference;
-    clock_difference_ms.store(difference ? difference->count() : kNothingMissing,
-                              std::memory_order_relaxed);
+    clock_base_ms.store(difference ? difference->count() + wall_base_ms() : kNothingMissing,
+                        std::memory_order_relaxed);
+  }
+  /// The server's clock minus this machine's, which may have been set since they were compared;
+  /// nullopt: not known. Takes no lock.
+  [[nodiscard]] std::optional<std::chrono::milliseconds> clock_difference() const noexcept {
+    const std::int64_t base_ms = clock_base_ms.load(std::memory_order_relaxed);
+    if (base_ms == kNothingMissing) return std::nullopt;
+    return std::chrono::milliseconds{base_ms - wall_base_ms()};
+  }
+  /// What this machine's clock showed when its steady one, which nobody sets, began.
+  [[nodiscard]] static std::int64_t wall_base_ms() noexcept {
+    const auto steady = std::chrono::steady_clock::now().time_since_epoch();
+    return to_ms(base::wall_now()) - std::chrono::floor<std::chrono::milliseconds>(steady).count();
   }
   /// What `config` says, to those who cannot take a lock. With error_mutex.
   void publish_config() {
@@ -110,15 +127,19 @@ struct SharedState {
   // missing.
   static constexpr std::int64_t kNothingMissing = std::numeric_limits<std::int64_t>::min();
   std::atomic<std::int64_t> missing_before_ms{kNothingMissing};
+  // Servers are asked every minute.
+  static constexpr std::chrono::seconds kClockForgottenAfter{150};
   // Likewise, for write_terms(). kNothingMissing: the server's clock is not known.
   std::atomic<int> write_format{0};
   std::atomic<std::int64_t> reservation_life_max_ms{0};
   std::atomic<std::size_t> record_bytes_max{kDefaultRecordBytesMax};
-  std::atomic<std::int64_t> clock_difference_ms{kNothingMissing};
+  // What the server's clock showed when this machine's steady one began.
+  std::atomic<std::int64_t> clock_base_ms{kNothingMissing};
   mutable std::mutex error_mutex;
   std::string last_error;                  // guarded by error_mutex
   const void* last_error_of = nullptr;     // guarded by error_mutex
   std::string clock_of;                    // guarded by error_mutex
+  SteadyTime clock_heard_at;               // guarded by error_mutex
   std::string latest_error;                // guarded by error_mutex
   std::optional<Instant> latest_error_at;  // guarded by error_mutex
   std::string replica_text = "none";       // guarded by error_mutex

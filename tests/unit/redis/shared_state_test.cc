@@ -1,0 +1,56 @@
+#include "redis/shared_state.h"
+
+#include <gtest/gtest.h>
+
+namespace fcap::redis {
+namespace {
+
+using namespace std::chrono_literals;  // NOLINT: durations read as in the code
+
+class SharedClock : public ::testing::Test {
+ protected:
+  ~SharedClock() override { base::wall_clock_ahead_ms = 0; }
+  // To the second, because time passes between two readings of the clocks.
+  std::optional<std::chrono::seconds> difference() const {
+    const auto exact = shared_.clock_difference();
+    return exact ? std::optional(std::chrono::round<std::chrono::seconds>(*exact)) : std::nullopt;
+  }
+
+  SharedState shared_{RedisOptions{}};
+  const SharedState::SteadyTime now_ = std::chrono::steady_clock::now();
+};
+
+TEST_F(SharedClock, IsUnknownUntilAServerHasSaidIt) {
+  EXPECT_EQ(difference(), std::nullopt);
+  shared_.take_clock("a", 3s, now_);
+  EXPECT_EQ(difference(), 3s);
+  shared_.take_clock("a", std::nullopt, now_);
+  EXPECT_EQ(difference(), std::nullopt);
+}
+
+TEST_F(SharedClock, OfSeveralServersTheOneThatIsFurthestOffCounts) {
+  shared_.take_clock("a", 3s, now_);
+  shared_.take_clock("b", -12s, now_);
+  shared_.take_clock("a", 3s, now_ + 60s);
+  EXPECT_EQ(difference(), -12s);
+  shared_.take_clock("b", 1s, now_ + 60s);
+  EXPECT_EQ(difference(), 1s);
+}
+
+TEST_F(SharedClock, AServerThatIsGoneIsForgotten) {
+  shared_.take_clock("a", 3s, now_);
+  shared_.take_clock("b", -12s, now_);
+  shared_.take_clock("a", 3s, now_ + 10min);
+  EXPECT_EQ(difference(), 3s);
+  EXPECT_EQ(shared_.facts.clock_difference, 3s);
+}
+
+// Nothing tells of it, and the server is asked once a minute.
+TEST_F(SharedClock, AStepOfThisMachinesClockShowsAtOnce) {
+  shared_.take_clock("a", 0s, now_);
+  base::wall_clock_ahead_ms = std::chrono::milliseconds{1h}.count();
+  EXPECT_EQ(difference(), -1h);
+}
+
+}  // namespace
+}  // namespace fcap::redis
