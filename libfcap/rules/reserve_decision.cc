@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "rules/reservation_state.h"
+
 namespace fcap::rules {
 namespace {
 
@@ -148,6 +150,9 @@ ReserveDecision decide_reserve(Evaluator& evaluator, const Evaluator::Question& 
   evaluator.evaluate(hard, {&wanted.candidate, 1}, {&decision.verdict, 1});
   decision.answer = answer_of(decision.verdict);
   decision.time = time_to_write(question.ledger, question.now);
+  // It would not count yet, and so not keep the next one away.
+  const bool counts = decision.time <= question.now + kReservedAheadMax;
+  if (!counts && is_allowed(decision.answer)) decision.answer = ReserveAnswer::kIncomplete;
   return decision;
 }
 

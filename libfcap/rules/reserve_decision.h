@@ -30,7 +30,8 @@ enum class ReserveAnswer : std::uint8_t {
   kReleased,    ///< refused: it was reserved and released
   kHeld,        ///< allowed: it is reserved already, and its expiry stays; nothing is to be written
   kCapped,      ///< refused: with it, an enforced rule would exceed its limit
-  kIncomplete,  ///< refused: a rule counts further back than the record or its source reaches
+  kIncomplete,  ///< refused: a rule counts further back than the record or its source reaches, or
+                ///< the user was erased until more than kReservedAheadMax from now
   kGranted,     ///< allowed: to be written
 };
 

@@ -1,5 +1,7 @@
 #include "rules/reserve_decision.h"
 
+#include <utility>
+
 #include <gtest/gtest.h>
 
 #include "tests/unit/rules/rules_fixture.h"
@@ -114,6 +116,18 @@ TEST(ReserveDecision, AnErasureAheadOfNowDoesNotSwallowWhatIsWritten) {
   scene.rule(rule(1));
   scene.ledger().erase_before(kNow + 1min);
   EXPECT_EQ(decide(scene, 77).time, kNow + 1min + 1ms);
+}
+
+TEST(ReserveDecision, AnErasureTooFarAheadLetsNothingBeReserved) {
+  for (const auto& [ahead, answer] : {std::pair{5min - 1ms, ReserveAnswer::kCapped},
+                                      std::pair{5min + 0ms, ReserveAnswer::kIncomplete}}) {
+    Scene scene;
+    scene.rule(rule(1));
+    scene.ledger().erase_before(kNow + ahead);
+    const Instant time = decide(scene, 77).time;
+    scene.reserve("c1", to_ms(time), to_ms(time + 15min));
+    EXPECT_EQ(decide(scene, 78).answer, answer) << "what was reserved does not count yet";
+  }
 }
 
 // 0 s is reserved and confirmed last. Until then the window of the entry at 50 s closes at 110 s;
