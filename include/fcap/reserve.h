@@ -24,15 +24,15 @@ enum class ReserveReason : std::uint8_t {
 
   // --- The record says no.
 
-  kCapped,      ///< ReserveResult::verdict names the rule
-  kReleased,    ///< this event id was released, and cannot be reserved again within a day
-  kIncomplete,  ///< a rule reaches back to where the record was trimmed, or where events are being
-                ///< read again after a loss
-  kTooMany,     ///< the user has 64 live reservations
-  kTooLong,  ///< the user's record has no room: reservations may fill three quarters of the bound
+  kCapped,    ///< ReserveResult::verdict names the rule
+  kReleased,  ///< this event id was released, and cannot be reserved again within a day
 
   // --- It was not decided.
 
+  kIncomplete,  ///< a rule reaches back to where the record was trimmed, or where events are being
+                ///< read again after a loss; or an erasure reaches minutes ahead of now
+  kTooMany,     ///< the user has 64 live reservations
+  kTooLong,  ///< the user's record has no room: reservations may fill three quarters of the bound
   kWriteFormat,  ///< not allowed yet: the updater's ledger.write_format is below 2, or not known
                  ///< yet
   kClock,        ///< this machine's clock is more than 10 s away from Redis', or that is not known
@@ -48,7 +48,7 @@ enum class ReserveReason : std::uint8_t {
   kShutdown,     ///< the Checker is being destroyed
   kReentrant,    ///< a blocking call from inside a callback
   kInvalid,  ///< an argument is outside its range: an id over 256 bytes or empty, two equal event
-             ///< ids, or more than 64 of them
+             ///< ids, more than 64 of them, or a life that is not above 0
 };
 
 inline constexpr std::size_t kReserveReasonCount =
@@ -76,8 +76,8 @@ struct ReserveOptions {
   /// How long the reservation lasts; absent, and at most: what the updater's reservation.max_life
   /// allows (15 minutes by default).
   std::optional<std::chrono::milliseconds> life = {};
-  /// What to answer when it cannot be decided: false refuses (fail closed), true allows, without
-  /// anything being reserved.
+  /// What reserve() and record() answer when it cannot be decided: false refuses (fail closed),
+  /// true allows, without anything being reserved. pick_and_reserve() names no pick then.
   bool allow_undecided = false;
 };
 

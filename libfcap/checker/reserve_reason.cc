@@ -20,7 +20,7 @@ constexpr std::array<Words, kReserveReasonCount> kWords = {{
     {"released", "this event id was released, and cannot be reserved again within a day"},
     {"incomplete",
      "a rule reaches back to where events are missing, because the record was trimmed or events "
-     "are being read again after a loss"},
+     "are being read again after a loss, or because an erasure reaches minutes ahead of now"},
     {"too_many", "the user has 64 live reservations"},
     {"too_long", "the user's record has no room for reservations"},
     {"write_format",
@@ -44,8 +44,8 @@ constexpr std::array<Words, kReserveReasonCount> kWords = {{
     {"shutdown", "the Checker is being destroyed"},
     {"reentrant", "a blocking call from inside a callback"},
     {"invalid",
-     "an argument is outside its range: an id over 256 bytes or empty, two equal event ids, or "
-     "more than 64 of them"},
+     "an argument is outside its range: an id over 256 bytes or empty, two equal event ids, more "
+     "than 64 of them, or a life that is not above 0"},
 }};
 
 }  // namespace
