@@ -41,8 +41,8 @@ namespace fcap {
 /// one per thread. Failure: no function throws. Where Redis is slow, gone or unreadable, the
 /// verdicts are "allowed" with the reason (unless fail_open is false). In a forked child every
 /// check answers kForked. Out of memory (or where CheckerOptions::clock throws) checks answer
-/// kOverloaded, with a verdict for every candidate; only where there is not even room for the
-/// verdicts there are none.
+/// kOverloaded, with a verdict for every candidate; the list is empty only if there is not even
+/// room for the verdicts.
 class FCAP_EXPORT Checker {
  public:
   /// Receives the answer of check_async(), exactly once. Must not block, throw, or start a blocking

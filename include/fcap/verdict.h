@@ -83,7 +83,7 @@ struct Verdict {
 
 /// What a check has seen of the user's record, for shared notes.
 struct RecordSeen {
-  bool known = false;              ///< the record was read; if there is none, the rest is 0
+  bool known = false;              ///< the record was read; without a record, the rest is 0
   std::uint32_t bytes = 0;         ///< how long it is
   std::uint32_t reservations = 0;  ///< how many are live
 };

@@ -114,7 +114,7 @@ class ReserveRun {
   std::vector<Slot> slots_;
   std::vector<std::uint32_t> fingerprints_;
 
-  std::optional<std::string> record_;  // nullopt: there is none
+  std::optional<std::string> record_;  // nullopt: the user has none
   std::string desired_;
   std::size_t reservations_ = 0;
   bool wrote_ = false;  // the decision at hand

@@ -136,7 +136,7 @@ class Ledger {
   /// expiry, time and creative as of entries. They stay when their entry arrives or they expire:
   /// whoever counts them looks at that.
   [[nodiscard]] std::span<const Reservation> reservations() const noexcept { return reservations_; }
-  /// The reservation of this identity; null: there is none. Valid until the next change.
+  /// The reservation of this identity, or null. Valid until the next change.
   [[nodiscard]] const Reservation* find_reservation(std::uint64_t campaign, EventType type,
                                                     std::uint32_t fingerprint) const noexcept;
   /// Sorted by (campaign, type), each pair once: the one with the larger (until, count).

@@ -1,6 +1,5 @@
 // The write path into a real Redis Cluster, through everything that happens to clusters: in the end
 // every event is in its user's ledger, once.
-#include <atomic>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -38,9 +37,24 @@ class UpdaterCluster : public testing::UpdaterPipeline {
       ASSERT_EQ(cluster_->command(node, {"CONFIG", "RESETSTAT"}), "OK");
     }
   }
+  // What was there before is not written again.
+  void expect_no_more_appends_than(int events, RunningUpdater& updater) {
+    EXPECT_LE(appends(0) + appends(1) + appends(2), events) << updater.log();
+  }
   static void expect_settled(RunningUpdater& updater) {
     EXPECT_TRUE(wait_until([&] { return updater.metrics().gap_offsets.value() == 0; }, kPatience))
         << updater.log();
+  }
+  // Does something while events keep coming.
+  template <typename Action>
+  void under_load(const Action& action) {
+    const std::jthread load([this](const std::stop_token& over) {
+      while (!over.stop_requested()) {
+        produce(50);
+        std::this_thread::sleep_for(std::chrono::milliseconds{20});
+      }
+    });
+    action();
   }
   // Until a shard's marks say so, all of the retention is read again for slots that move to it.
   void wait_for_safe_marks() {
@@ -77,8 +91,7 @@ TEST_F(UpdaterCluster, EverythingIsCountedAndNothingTwice) {
   updater = start_updater();
   expect_all_counted(*updater);
   expect_settled(*updater);
-  // What was there was not written again.
-  EXPECT_LE(appends(0) + appends(1) + appends(2), 100);
+  expect_no_more_appends_than(100, *updater);
   EXPECT_EQ(updater->metrics().mark_losses.value(), 0U) << updater->log();
 }
 
@@ -100,16 +113,7 @@ TEST_F(UpdaterCluster, AMasterThatIsKilledIsReplacedAndNothingIsLost) {
   auto updater = start_updater();
   produce(5'000);
   expect_all_counted(*updater);
-  std::atomic<bool> over{false};
-  std::jthread load([&] {
-    while (!over) {
-      produce(50);
-      std::this_thread::sleep_for(std::chrono::milliseconds{20});
-    }
-  });
-  cluster_->fail_over(0, RedisCluster::FailOver::kKilled);
-  over = true;
-  load.join();
+  under_load([&] { cluster_->fail_over(0, RedisCluster::FailOver::kKilled); });
   produce(2'000);
   expect_all_counted(*updater);
   expect_settled(*updater);
@@ -137,19 +141,12 @@ TEST_F(UpdaterCluster, HalfTheSlotsMoveAndComeBackUnderLoad) {
   auto updater = start_updater();
   produce(5'000);
   expect_all_counted(*updater);
-  std::atomic<bool> over{false};
-  std::jthread load([&] {
-    while (!over) {
-      produce(50);
-      std::this_thread::sleep_for(std::chrono::milliseconds{20});
-    }
+  under_load([&] {
+    cluster_->move_slots(0, 1, {0, 4000});
+    cluster_->move_slots(2, 1, {11'000, 15'000});
+    cluster_->move_slots(1, 0, {0, 4000});
+    cluster_->move_slots(1, 2, {11'000, 15'000});
   });
-  cluster_->move_slots(0, 1, {0, 4000});
-  cluster_->move_slots(2, 1, {11'000, 15'000});
-  cluster_->move_slots(1, 0, {0, 4000});
-  cluster_->move_slots(1, 2, {11'000, 15'000});
-  over = true;
-  load.join();
   expect_all_counted(*updater);
   expect_settled(*updater);
   EXPECT_EQ(updater->metrics().mark_losses.value(), 0U) << updater->log();
@@ -168,7 +165,7 @@ TEST_F(UpdaterCluster, SlotsThatMoveWhileItIsStoppedAreNotWrittenAgain) {
   updater = start_updater();
   expect_all_counted(*updater);
   expect_settled(*updater);
-  EXPECT_LE(appends(0) + appends(1) + appends(2), 100) << updater->log();
+  expect_no_more_appends_than(100, *updater);
 }
 
 TEST_F(UpdaterCluster, AShardThatIsFrozenDoesNotStopTheOthers) {

@@ -110,7 +110,7 @@ std::optional<NodeLook> read_node_look(std::string_view cluster_nodes,
   }
   look.self.replication = info_value(info_replication, "master_replid");
   look.self.former = info_value(info_replication, "master_replid2");
-  // Where there is none, it is all zeros.
+  // A master that has continued nobody's history reports zeros.
   if (look.self.former.find_first_not_of('0') == std::string::npos) look.self.former.clear();
   if (look.self.node.empty() || look.self.replication.empty()) return std::nullopt;
   look.is_master = look.is_master && info_value(info_replication, "role") == "master";

@@ -127,7 +127,7 @@ class ShardTurns {
     SlotSet mapped;                            // its slots by the client's map
     std::bitset<SlotSet::kSlots> mapped_bits;  // the same
     NodeLook look;
-    std::uint64_t epoch = 0;  // of the look; 0: there is none
+    std::uint64_t epoch = 0;  // of the look; 0: not looked yet
     Phase phase = Phase::kIdle;
     std::shared_ptr<NodeCall> call;
     std::uint64_t call_epoch = 0;
