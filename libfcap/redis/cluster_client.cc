@@ -19,7 +19,7 @@ ClusterClient::ClusterClient(SharedState& shared, Resolver& resolver, const Thre
     if (level == LogLevel::kWarning) shared_.set_last_error(text, nullptr);
     shared_.log_thinned(level, "redis: " + text);
   };
-  const auto changed = [this] { take_shape(); };
+  const auto changed = [this](const ClusterShape& shape) { take_shape(shape); };
   const auto credentials = [this] { return shared_.credentials.current(); };
   watch_ = std::make_unique<ClusterWatch>(shared_.options, std::move(seeds), credentials,
                                           state_.nodes, state_.slots, report, changed);
@@ -29,13 +29,11 @@ ClusterClient::ClusterClient(SharedState& shared, Resolver& resolver, const Thre
 ClusterClient::~ClusterClient() = default;
 
 // On the watch's thread.
-void ClusterClient::take_shape() {
-  const auto shape = watch_->shape();
-  if (!shape) return;
-  state_.take_shape(*shape);
+void ClusterClient::take_shape(const ClusterShape& shape) {
+  state_.take_shape(shape);
   for (const auto& thread : threads_) thread->wake();
   if (shared_.options.replica_reads == RedisReplicaReads::kNever) return;
-  for (const ClusterShape::Shard& shard : shape->shards) {
+  for (const ClusterShape::Shard& shard : shape.shards) {
     for (const ClusterNode& replica : shard.replicas) {
       if (!numeric_endpoints(replica.address).empty()) continue;
       resolver_.resolve(replica.address,

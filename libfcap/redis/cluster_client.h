@@ -60,7 +60,7 @@ class ClusterClient {
  private:
   [[nodiscard]] bool is_ready(NodeIndex node) const noexcept;
 
-  void take_shape();
+  void take_shape(const ClusterShape& shape);
 
   SharedState& shared_;
   Resolver& resolver_;

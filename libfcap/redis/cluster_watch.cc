@@ -32,7 +32,7 @@ struct ClusterWatch::Refusals {
 
 ClusterWatch::ClusterWatch(const RedisOptions& options, std::vector<Address> seeds,
                            CredentialsNow credentials, NodeTable& nodes, SlotMap& map,
-                           Report report, std::function<void()> changed)
+                           Report report, Changed changed)
     : options_(options),
       seeds_(std::move(seeds)),
       nodes_(nodes),
@@ -194,7 +194,7 @@ Status ClusterWatch::take(ClusterView view, const Address& node, bool from_seed)
                                std::to_string(changed.value()) +
                                " slots have another master than before, says " + node.text +
                                " (epoch " + std::to_string(believed_.epoch()) + ")");
-  changed_();
+  changed_(*shape);
   return {};
 }
 

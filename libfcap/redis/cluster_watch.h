@@ -37,12 +37,13 @@ namespace fcap::redis {
 class ClusterWatch {
  public:
   using Report = std::function<void(LogLevel, const std::string&)>;
+  using Changed = std::function<void(const ClusterShape&)>;
 
-  /// `changed` is called when the map or the shape has changed; `report` gets failures as warnings,
+  /// `changed` is called with the shape when it or the map has changed; `report` gets failures as warnings,
   /// and for information what has changed and that a failure is over. `options`, `nodes` and `map`
   /// must outlive this.
   ClusterWatch(const RedisOptions& options, std::vector<Address> seeds, CredentialsNow credentials,
-               NodeTable& nodes, SlotMap& map, Report report, std::function<void()> changed);
+               NodeTable& nodes, SlotMap& map, Report report, Changed changed);
   ~ClusterWatch() { stop(); }
   ClusterWatch(const ClusterWatch&) = delete;
   ClusterWatch& operator=(const ClusterWatch&) = delete;
@@ -88,7 +89,7 @@ class ClusterWatch {
   NodeTable& nodes_;
   SlotMap& map_;
   const Report report_;
-  const std::function<void()> changed_;
+  const Changed changed_;
   std::atomic<std::uint64_t> refreshes_{0};
   std::atomic<bool> wanted_{false};
 

@@ -4,6 +4,7 @@
 #include <mutex>
 #include <semaphore>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -324,6 +325,16 @@ TEST_F(RedisClusterTransport, AFrozenShardCostsOnlyItsOwnUsers) {
   for (int i = 0; i < 20; ++i) EXPECT_EQ(get(1 + i % 2), "v");
   for (auto& call : waiting) refused += call->wait().code == TransportCode::kOverloaded ? 1U : 0U;
   EXPECT_EQ(refused, 30U);
+}
+
+// The first answer about the slots comes within milliseconds, on a thread of its own.
+TEST_F(RedisClusterTransport, AClientMayEndWhileItLearnsTheSlots) {
+  for (auto life = 0us; life < 8ms; life += 50us) {
+    auto client = Client::create(options());
+    ASSERT_TRUE(client.ok());
+    std::this_thread::sleep_for(life);
+  }
+  EXPECT_EQ(set(0, "v"), "OK");
 }
 
 TEST_F(RedisClusterTransport, AServerThatIsNoNodeIsRefused) {

@@ -40,7 +40,7 @@ class Watched {
           const std::lock_guard lock(mutex_);
           (level == LogLevel::kWarning ? warnings_ : news_) += text + "\n";
         },
-        [this] { changes_.fetch_add(1); });
+        [this](const redis::ClusterShape&) { changes_.fetch_add(1); });
     EXPECT_TRUE(watch_->start().ok());
   }
 
