@@ -39,9 +39,9 @@ class ClusterWatch {
   using Report = std::function<void(LogLevel, const std::string&)>;
   using Changed = std::function<void(const ClusterShape&)>;
 
-  /// `changed` is called with the shape when it or the map has changed; `report` gets failures as warnings,
-  /// and for information what has changed and that a failure is over. `options`, `nodes` and `map`
-  /// must outlive this.
+  /// `changed` is called with the shape when it or the map has changed; `report` gets failures as
+  /// warnings, and for information what has changed and that a failure is over. `options`, `nodes`
+  /// and `map` must outlive this.
   ClusterWatch(const RedisOptions& options, std::vector<Address> seeds, CredentialsNow credentials,
                NodeTable& nodes, SlotMap& map, Report report, Changed changed);
   ~ClusterWatch() { stop(); }
