@@ -29,6 +29,9 @@ TARGETS = [
     ("updater_redis_cpu_vs_zset", "updater", "Redis' CPU per event, compaction included, by that writer's", "<=", 0.55, "x", 2),
     ("replay_into_nothing_vs_live", "updater", "replay into an empty Redis, by live", ">=", 0.7, "x", 2),
     ("propagation_p99_ms_at_half", "updater", "p99 from produced to visible, at half load", "<=", 25, "ms", 1),
+    ("over_cap_percent_shared_5ms_four_servers", "over_delivery", "beyond the cap, shared notes, slots 5 ms apart", "<=", 0.1, "%", 3),
+    ("over_cap_percent_page_in_one_call_four_servers", "over_delivery", "the same, a page in one call", "<=", 0.1, "%", 3),
+    ("over_cap_percent_reserve_four_servers", "over_delivery", "the same with reserve, slots at once", "<=", 0, "%", 3),
     ("outage_shown_s", "outages", "until an outage is shown, the slowest", "<=", 10, "s", 1),
 ]
 KINDS = ("missing", "tables")

@@ -107,7 +107,8 @@ class Steps:
         return True
 
     def demo(self, directory, *arguments):
-        """The main job as a user runs it, for a few seconds; it fails if anything is lost or counted twice."""
+        """The main job as a user runs it, for a few seconds; it fails if anything is lost or counted twice, or if a cap is
+        exceeded although everything was reserved."""
         return self.run(f"{ROOT}/examples/ad_server/demo.py", *arguments, FCAP_DEV_DIR=f"{directory}/demo", FCAP_REDIS_PORT="0", FCAP_PG_PORT="0",
                         FCAP_KAFKA_PORT="0")
 
@@ -141,7 +142,7 @@ class Steps:
         for check in sorted(glob.glob(f"{ROOT}/tests/scripts/*_test.sh")):
             self.step(os.path.basename(check)[:-3], self.run, check)
         self.step("tests", self.ctest, "release")
-        self.step("demo", self.demo, directory, "--seconds", "5")
+        self.step("demo", self.demo, directory, "--seconds", "5", "--servers", "2", "--tier", "reserve", "--users", "500")
         self.step("install", self.run, f"{ROOT}/tests/install/install_test.sh", f"{ROOT}/build/release")
         if os.environ.get("CI") != "true":
             return

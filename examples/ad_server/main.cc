@@ -57,7 +57,30 @@ struct Flags {
   int metrics_port = 0;
   Tier tier = Tier::kLocal;
   std::string signing_keys;
+  std::size_t servers = 0;  // 0: this one is alone, with other traffic
+  std::size_t server = 0;
+  std::int64_t start_at_ms = 0;
+  int slots_apart_ms = 5;
+  int deadline_ms = 5;
+  std::vector<std::string> campaigns;
 };
+
+void add_people_flags(CLI::App& app, Flags& flags) {
+  app.add_option("--servers", flags.servers,
+                 "Serve people in sessions, as one of so many servers that share them")
+      ->check(CLI::Range(1, 64));
+  app.add_option("--server", flags.server, "With --servers: which of them, from 0")
+      ->check(CLI::Range(0, 63));
+  app.add_option("--start-at", flags.start_at_ms,
+                 "With --servers: when all begin, in milliseconds since 1970")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--slots-apart", flags.slots_apart_ms,
+                 "With --servers: milliseconds between the two slots of a page")
+      ->check(CLI::Range(0, 1000))
+      ->capture_default_str();
+  app.add_option("--campaigns", flags.campaigns, "With --servers: the campaigns, best first")
+      ->delimiter(',');
+}
 
 void add_flags(CLI::App& app, Flags& flags) {
   app.add_option("--redis", flags.redis, "Redis: host:port, redis://… or redis-sentinel://…")
@@ -95,6 +118,9 @@ void add_flags(CLI::App& app, Flags& flags) {
                  "How long to wait at the end for the updater to catch up")
       ->check(CLI::Range(0, 3600))
       ->capture_default_str();
+  app.add_option("--deadline-ms", flags.deadline_ms, "How long a check may wait for Redis")
+      ->check(CLI::Range(1, 10'000))
+      ->capture_default_str();
   app.add_option("--metrics-port", flags.metrics_port,
                  "Serve the Checker's metrics and health at http://127.0.0.1:PORT; 0: do not")
       ->check(CLI::Range(0, 65'535))
@@ -105,12 +131,15 @@ void add_flags(CLI::App& app, Flags& flags) {
   const std::map<std::string, Tier> tiers = {{"nothing", Tier::kNothing},
                                              {"local", Tier::kLocal},
                                              {"shared", Tier::kShared},
+                                             {"page", Tier::kPage},
                                              {"reserve", Tier::kReserve}};
   app.add_option("--tier", flags.tier,
                  "How much a shown impression counts before it has come back through Kafka: "
-                 "nothing; local (the default), in this process; shared, on all servers; reserve, "
-                 "before it is shown. The last two need an updater with ledger.write_format 2")
+                 "nothing; local (the default), in this process; shared, on all servers; page, the "
+                 "same with all slots of a page in one call; reserve, before it is shown. The last "
+                 "three need an updater with ledger.write_format 2")
       ->transform(CLI::CheckedTransformer(tiers));
+  add_people_flags(app, flags);
 }
 
 std::unique_ptr<fcap::Checker> make_checker(const Flags& flags) {
@@ -121,6 +150,7 @@ std::unique_ptr<fcap::Checker> make_checker(const Flags& flags) {
   options.redis = std::move(redis).value();
   options.rules.postgres = flags.postgres;
   options.key_prefix = flags.key_prefix;
+  options.deadline = std::chrono::milliseconds(flags.deadline_ms);
   auto made = fcap::Checker::create(std::move(options));
   if (!made.ok()) throw std::runtime_error(made.status().text());
   if (made.value()->rules() == nullptr) {
@@ -138,8 +168,27 @@ std::vector<std::string> live_campaigns(const fcap::RuleSet& rules, const std::s
   return ids;
 }
 
+// Throws if it has passed: then the servers would not serve people at the same time.
+steady_clock::time_point common_start(const Flags& flags) {
+  const auto left = fcap::instant_from_ms(flags.start_at_ms) - std::chrono::system_clock::now();
+  if (left.count() < 0) throw std::runtime_error("not ready by --start-at");
+  return steady_clock::now() + std::chrono::duration_cast<steady_clock::duration>(left);
+}
+
 std::unique_ptr<Traffic> make_traffic(const Flags& flags, const std::string& user_prefix,
                                       const fcap::RuleSet& rules) {
+  if (flags.servers > 0) {
+    return make_people_traffic({.user_prefix = user_prefix,
+                                .users = flags.users,
+                                .server = flags.server,
+                                .servers = flags.servers,
+                                .workers = flags.threads,
+                                .start = common_start(flags),
+                                .length = std::chrono::seconds(flags.seconds),
+                                .slots_apart = std::chrono::milliseconds(flags.slots_apart_ms),
+                                .whole_pages = flags.tier == Tier::kPage,
+                                .campaigns = flags.campaigns});
+  }
   if (!flags.log.empty()) {
     return make_log_traffic({.path = flags.log,
                              .user_prefix = user_prefix,
@@ -169,9 +218,10 @@ bool drain(ConsumerLag& lag, LiveView& view, const Flags& flags) {
 }
 
 int run(const Flags& flags) {
-  const auto started = std::chrono::system_clock::now().time_since_epoch();
+  const auto started = std::chrono::duration_cast<std::chrono::milliseconds>(
+      std::chrono::system_clock::now().time_since_epoch());
   const std::string run_id =
-      "r" + std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(started).count());
+      "r" + std::to_string(flags.servers > 0 ? flags.start_at_ms : started.count());
   Summary summary{.user_prefix = run_id + "-", .topic = flags.topic};
 
   const ImpressionIds ids(flags.signing_keys);
@@ -187,7 +237,8 @@ int run(const Flags& flags) {
   }
   const auto traffic = make_traffic(flags, summary.user_prefix, *checker->rules());
   LiveCounters counters;
-  Server server({*checker, producer, *traffic, counters, ids, flags.tier}, run_id);
+  Server server({*checker, producer, *traffic, counters, ids, flags.tier},
+                run_id + "-" + std::to_string(flags.server));
   PropagationProbe probe(*checker, producer, counters, ids,
                          {summary.user_prefix, flags.probe_campaign});
   LiveView view(counters, stdout);
@@ -215,6 +266,7 @@ int run(const Flags& flags) {
   if (prober.joinable()) prober.join();
   summary.seconds = std::chrono::duration<double>(steady_clock::now() - begin).count();
 
+  server.finish();
   producer.flush(std::chrono::seconds(10));
   summary.end_offsets = lag.end_offsets();
   summary.drained = drain(lag, view, flags);

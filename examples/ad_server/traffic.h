@@ -25,6 +25,9 @@ struct AdRequest {
   std::chrono::steady_clock::time_point due;
   /// The instant that it is judged and counted at; absent: now.
   std::optional<fcap::Instant> at;
+  /// Of each slot to be filled, how long its beacon takes; empty: there is one slot, whose
+  /// impression is published at once.
+  std::vector<std::chrono::steady_clock::duration> beacons;
 };
 
 /// Where page views come from. Each worker asks with its own number and gets its own users, in
@@ -49,6 +52,25 @@ struct SyntheticOptions {
 
 /// Users with a heavy head: some see many pages, most a few.
 std::unique_ptr<Traffic> make_synthetic_traffic(const SyntheticOptions& options);
+
+struct PeopleOptions {
+  std::string user_prefix;
+  std::size_t users = 2000;
+  std::size_t server = 0;  ///< this one's number
+  std::size_t servers = 1;
+  std::size_t workers = 2;
+  std::chrono::steady_clock::time_point start;
+  std::chrono::seconds length{20};  ///< sessions begin within this time
+  std::chrono::milliseconds slots_apart{5};
+  bool whole_pages = false;            ///< all slots of a page in one request
+  std::vector<std::string> campaigns;  ///< each user is wanted by the first so many
+  unsigned seed = 1;
+};
+
+/// People in sessions of 1 to 20 pages with two slots each, whose every slot asks any of the
+/// servers, and whose beacons take their time: as bench/over_delivery simulates them, 30 times as
+/// fast. Throws std::runtime_error without campaigns.
+std::unique_ptr<Traffic> make_people_traffic(const PeopleOptions& options);
 
 struct LogOptions {
   /// user,campaign,creative,unix seconds; with a header line; gzip or plain; sorted by time.
