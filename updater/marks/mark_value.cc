@@ -59,6 +59,21 @@ bool read_gaps(std::string_view text, std::vector<Gap>& gaps) {
   return true;
 }
 
+bool read_places(std::string_view text, std::vector<int>& places) {
+  while (!text.empty()) {
+    if (!read_number(next_part(text, ','), places.emplace_back())) return false;
+  }
+  return true;
+}
+
+bool places_hold(const std::vector<int>& places) noexcept {
+  constexpr std::size_t kPlacesMax = 2;
+  if (places.size() == kPlacesMax && places.front() == places.back()) return false;
+  return places.size() <= kPlacesMax && std::ranges::all_of(places, [](int place) {
+           return place >= 0 && place < SlotSet::kSlots;
+         });
+}
+
 bool is_plain_word(std::string_view word) noexcept {
   return word.size() <= kWordBytesMax &&
          std::all_of(word.begin(), word.end(), [](char c) { return c > ' ' && c <= '~'; });
@@ -69,6 +84,7 @@ bool read_shard(std::string_view name, std::string_view value, MarkedShard& shar
   if (name == "replication") return !(shard.replication = value).empty();
   if (name == "arrivals") return (shard.arrivals_safe = value == "safe") || value == "unsure";
   if (name == "serial") return read_number(value, shard.serial);
+  if (name == "places") return read_places(value, shard.places);
   const auto slots = name == "slots" || name == "partly" ? SlotSet::read(value) : std::nullopt;
   if (!slots || slots->empty()) return false;
   (name == "slots" ? shard.slots : shard.partly) = *slots;
@@ -83,6 +99,7 @@ bool point_holds(const std::optional<LogPoint>& point, std::int64_t below) noexc
 bool holds(const MarkValue& mark) noexcept {
   if (mark.position < 0 || mark.gaps.size() > MarkValue::kGapsMax) return false;
   if (!is_plain_word(mark.log.cluster)) return false;
+  if (mark.shard && !places_hold(mark.shard->places)) return false;
   if (mark.shard && (!is_plain_word(mark.shard->node) || mark.shard->node.empty() ||
                      !is_plain_word(mark.shard->replication) || mark.shard->replication.empty())) {
     return false;
@@ -107,6 +124,11 @@ std::string encode_mark(const MarkValue& mark) {
     fmt::format_to(std::back_inserter(text), " node={} replication={} arrivals={} serial={}",
                    shard->node, shard->replication, shard->arrivals_safe ? "safe" : "unsure",
                    shard->serial);
+    std::string_view before = " places=";
+    for (const int place : shard->places) {
+      fmt::format_to(std::back_inserter(text), "{}{}", before, place);
+      before = ",";
+    }
     if (!shard->slots.empty()) text.append(" slots=").append(shard->slots.text());
     if (!shard->partly.empty()) text.append(" partly=").append(shard->partly.text());
   }

@@ -49,7 +49,9 @@ struct MarkedShard {
   /// yet, can have been lost.
   bool arrivals_safe = false;
   std::uint64_t serial = 0;  ///< grows with each mark of the shard
-  SlotSet slots = {};        ///< whose users it speaks for
+  /// The slots that hold its copies, at most two, the slot of this copy first.
+  std::vector<int> places = {};
+  SlotSet slots = {};  ///< whose users it speaks for
   /// It speaks for these too, but their keys were partly on another master, or all of them.
   SlotSet partly = {};
 

@@ -42,6 +42,15 @@ bool SlotSet::contains(int slot) const noexcept {
   return after != ranges_.begin() && std::prev(after)->last >= slot;
 }
 
+int SlotSet::at(std::size_t index) const noexcept {
+  for (const Range& range : ranges_) {
+    const auto size = static_cast<std::size_t>(range.last - range.first) + 1;
+    if (index < size) return range.first + static_cast<int>(index);
+    index -= size;
+  }
+  return kSlots;
+}
+
 SlotSet operator|(const SlotSet& a, const SlotSet& b) {
   std::vector<SlotSet::Range> all;
   all.reserve(a.ranges_.size() + b.ranges_.size());

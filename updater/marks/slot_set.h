@@ -24,6 +24,8 @@ class SlotSet {
   [[nodiscard]] bool empty() const noexcept { return ranges_.empty(); }
   [[nodiscard]] std::size_t size() const noexcept;
   [[nodiscard]] bool contains(int slot) const noexcept;
+  /// The slot that has `index` lower ones in this set, which has more than that.
+  [[nodiscard]] int at(std::size_t index) const noexcept;
   /// Whether every slot of `other` is in this set.
   [[nodiscard]] bool covers(const SlotSet& other) const { return (other - *this).empty(); }
   [[nodiscard]] bool meets(const SlotSet& other) const { return !(*this & other).empty(); }
@@ -31,8 +33,12 @@ class SlotSet {
   friend SlotSet operator|(const SlotSet& a, const SlotSet& b);
   friend SlotSet operator-(const SlotSet& a, const SlotSet& b);
   friend SlotSet operator&(const SlotSet& a, const SlotSet& b) { return a - (a - b); }
-  SlotSet& operator|=(const SlotSet& other) { return *this = *this | other; }
-  SlotSet& operator-=(const SlotSet& other) { return *this = *this - other; }
+  SlotSet& operator|=(const SlotSet& other) {
+    return other.empty() ? *this : *this = *this | other;
+  }
+  SlotSet& operator-=(const SlotSet& other) {
+    return other.empty() ? *this : *this = *this - other;
+  }
   SlotSet& operator&=(const SlotSet& other) { return *this = *this & other; }
   friend bool operator==(const SlotSet&, const SlotSet&) = default;
 

@@ -17,17 +17,8 @@ Gaps not_claimed(const Claim& claim, std::int64_t end) {
 
 }  // namespace
 
-std::optional<MarkValue> mark_of_shard(const ShardLook& look, std::span<const MarkValue> found) {
-  std::optional<MarkValue> newest;
-  for (const MarkValue& mark : found) {
-    if (!mark.shard) continue;
-    const std::string& history = mark.shard->replication;
-    // A restarted master keeps its id, and a promoted replica knows the history that it continues.
-    const bool of_this = mark.shard->node == look.node || history == look.replication ||
-                         (!look.former.empty() && history == look.former);
-    if (of_this && (!newest || newest->shard->serial < mark.shard->serial)) newest = mark;
-  }
-  return newest;
+bool ShardMarks::Shard::attempted(const std::optional<MarkValue>& mark) const {
+  return mark && std::ranges::find(attempts, *mark) != attempts.end();
 }
 
 ShardMarks::ShardMarks(std::int64_t retention_start, std::int64_t next, SlotSet all)
@@ -35,17 +26,19 @@ ShardMarks::ShardMarks(std::int64_t retention_start, std::int64_t next, SlotSet 
 
 void ShardMarks::set_nodes(std::span<const std::string> nodes) {
   ++clock_;
-  for (auto at = shards_.begin(); at != shards_.end();) {
-    if (std::ranges::find(nodes, at->first) != nodes.end()) {
-      ++at;
-      continue;
-    }
-    // What it was importing may not be on the replica that replaced it.
-    const SlotSet importing = at->second.look.importing;
-    at = shards_.erase(at);
-    doubted_ -= importing;
-    doubt(importing);
+  const auto gone = [&nodes](const auto& it) {
+    return std::ranges::find(nodes, it.first) == nodes.end();
+  };
+  // What was on its way to it may not be on the replica that replaced it.
+  const bool lost = std::ranges::any_of(shards_, [&](const auto& it) {
+    const ShardLook& look = it.second.look;
+    return gone(it) && !(look.owned.empty() && look.importing.empty());
+  });
+  if (lost) something_was_lost();
+  for (const auto& it : shards_) {
+    if (gone(it)) restart(it.second.passed);
   }
+  std::erase_if(shards_, gone);
   for (const std::string& node : nodes) shards_.try_emplace(node);
   judge();
 }
@@ -54,7 +47,7 @@ void ShardMarks::looked(const ShardLook& look, std::uint64_t epoch) {
   const auto found = shards_.find(look.node);
   if (found == shards_.end()) return;
   Shard& shard = found->second;
-  shard.looked_at = ++clock_;
+  const std::uint64_t looked_before = std::exchange(shard.looked_at, ++clock_);
   const bool holds_nothing = look.owned.empty() && look.importing.empty();
   if (!shard.seen && holds_nothing && look.former.empty()) {
     shard.safe_replication = look.replication;
@@ -64,21 +57,29 @@ void ShardMarks::looked(const ShardLook& look, std::uint64_t epoch) {
     shard.compared_epoch = 0;
     shard.steady = 0;
   }
-  if (!shard.look.migrating.covers(look.migrating)) shard.migrating_at = clock_;
+  // Its keys may have been elsewhere already when something was lost.
+  const SlotSet stayed = look.owned - look.migrating;
+  if (lost_at_ >= looked_before) restart((shard.named - shard.look.migrating) - stayed);
   // Of a slot that left, or was about to, keys were elsewhere. If it stays or comes back, it is
   // taken in like one that arrives.
   const SlotSet moved = shard.named - (look.owned - (shard.look.migrating - look.migrating));
   shard.named -= moved;
   shard.partly |= moved;
+  shard.passed |= shard.look.importing | shard.arrivals;
   shard.look = look;
   shard.epoch = epoch;
   shard.seen = true;
   if (look.owned.empty() && shard.compared) {
-    // Its marks have left with its slots, so nothing shows any more that it lost nothing before.
-    shard.named = {};
+    // Its marks have left with its slots, so nothing shows that it lost nothing before.
+    if (std::exchange(shard.confirmed, std::nullopt)) something_was_lost();
     shard.checked_at = shard.looked_at;
-    shard.confirmed_at = ++clock_;
+    shard.told_at = shard.looked_at;
   }
+  const bool copies_left =
+      shard.confirmed && std::ranges::none_of(shard.confirmed->shard->places, [&look](int place) {
+        return look.owned.contains(place);
+      });
+  if (copies_left) shard.compared = false;
   judge();
 }
 
@@ -104,50 +105,75 @@ void ShardMarks::found(const std::string& node, std::uint64_t epoch,
     own.reset();
   }
   const bool reconnected = shard.compared_epoch != epoch;
-  const bool ours = own && (own == shard.confirmed || own == shard.attempted);
-  if (reconnected || !ours) lose(shard, own, reconnected);
+  const bool same_history = own && own->shard->replication == shard.look.replication;
+  const bool ours = own && (own == shard.confirmed || shard.attempted(own));
+  bool unharmed = same_history && ours;
+  if (!ours && !shard.confirmed) {
+    unharmed = own ? same_history && !shard.read && own->shard->arrivals_safe : shard.safe();
+  }
+  // A slot may have left with its copy after the shard was asked what it owns. So it is asked once
+  // more before this counts as a loss.
+  shard.suspected = !unharmed && !shard.suspected;
+  if (shard.suspected) {
+    shard.compared = false;
+    shard.steady = 0;
+    return;
+  }
+  if (!unharmed || !ours) shard.named = shard.partly = {};
+  if (reconnected || !unharmed || !ours) take_over(shard, own);
+  if (reconnected || !unharmed) shard.steady = 0;
+  if (own != shard.confirmed) shard.told_at = 0;
+  const bool first = !std::exchange(shard.read, true);
+  shard.awaited = false;
   shard.confirmed = own;
-  shard.attempted.reset();
+  shard.writing = false;
+  if (!ours) shard.attempts.clear();
   shard.compared = true;
   shard.compared_epoch = epoch;
   shard.checked_at = shard.looked_at;
-  shard.confirmed_at = clock_;
+  if (!unharmed) {
+    shard.safe_replication.clear();
+    shard.unsafe_since = ++clock_;
+    something_was_lost();
+    restart(shard.passed);
+    name_what_is_here(shard);
+  } else if (own && own->shard->arrivals_safe) {
+    shard.safe_replication = shard.look.replication;
+  }
+  shard.passed = {};
+  if (first && lost_at_ != 0) restart(moving() & (shard.named | shard.partly));
   judge();
 }
-
-// The shard's data set is not the one that was written to, or may not be: only what its mark says
-// is certain, and only for the slots that it names.
-void ShardMarks::lose(Shard& shard, const std::optional<MarkValue>& own, bool reconnected) {
-  const bool ours = own && (own == shard.confirmed || own == shard.attempted);
-  const bool same_history = own && own->shard->replication == shard.look.replication;
-  shard.steady = 0;
-  if (!same_history) {
-    doubted_ -= shard.look.importing;
-    doubt(shard.look.importing);
-  }
-  if (!own) {
-    if (shard.confirmed) shard.safe_replication.clear();
-  } else if (!same_history) {
-    shard.safe_replication.clear();
-  } else if (own->shard->arrivals_safe) {
-    shard.safe_replication = shard.look.replication;
-  } else if (!ours) {
-    shard.safe_replication.clear();
-  }
-  if (!shard.safe()) shard.unsafe_since = clock_;
-  shard.named = {};
-  shard.partly = {};
+// Only what its mark says is certain, and only for the slots that it names.
+void ShardMarks::take_over(Shard& shard, const std::optional<MarkValue>& own) {
   if (!own) return;
   Claim certain = claim_of(*own);
-  if (reconnected && own == shard.attempted && own != shard.confirmed) {
+  // What was acknowledged since the confirmed one was written may not be there.
+  if (shard.attempted(own) && own != shard.confirmed) {
     certain = shard.confirmed ? common_claim(claim_of(*shard.confirmed), certain)
                               : Claim{retention_start_, {}};
   }
   const SlotSet claimed = own->shard->slots | own->shard->partly;
+  if ((shard.named | shard.partly).empty()) {
+    shard.named = own->shard->slots & shard.look.owned;
+    shard.partly = claimed - shard.named;
+    shard.serial = own->shard->serial;
+    // Before named_by_owner(), or an older mark would keep the gaps of a newer one out.
+    drop_older_claims(shard);
+  }
   lack(claimed - named_by_owner(shard), not_claimed(certain, next_));
-  // Where its data set may be older than its slots, the keys need not be in it.
-  shard.partly = own->shard->partly & shard.look.owned;
-  shard.named = claimed - shard.partly;
+}
+
+// Of two marks that name a slot the newer one speaks for it: the older one may have come back with
+// its slot, or its shard had no connection to the updater since the slot left.
+void ShardMarks::drop_older_claims(Shard& shard) {
+  for (auto& [node, other] : shards_) {
+    if (&other == &shard || !other.read) continue;
+    const SlotSet both = (shard.named | shard.partly) & (other.named | other.partly);
+    Shard& older = shard.serial < other.serial ? shard : other;
+    older.named -= both;
+    older.partly -= both;
+  }
 }
 
 // Of the slots that are not the shard's any more, those that their owners' marks name.
@@ -183,71 +209,65 @@ void ShardMarks::restart(const SlotSet& slots) {
   if (slots.empty()) return;
   lack(slots, {{retention_start_, next_}});
   slots_restarted_ += slots.size();
+  restarted_at_ = clock_;
 }
 
-void ShardMarks::doubt(SlotSet slots) {
-  slots -= doubted_;
-  if (slots.empty()) return;
-  restart(slots);
-  doubted_ |= slots;
-  doubted_at_ = clock_;
+// A slot on the move may have keys anywhere.
+void ShardMarks::something_was_lost() {
+  lost_at_ = ++clock_;
+  restart(moving());
+}
+
+// After all of the retention became missing for all slots on the move: those that this shard owns
+// can be in its mark at once, which claims nothing of them.
+void ShardMarks::name_what_is_here(Shard& shard) {
+  SlotSet here = shard.look.owned - shard.look.migrating;
+  for (const auto& [node, other] : shards_) {
+    if (&other != &shard) here -= other.look.owned;
+  }
+  shard.named |= here;
+  shard.partly -= here;
+}
+
+// Slots whose keys are not known to be all with an owner that names them.
+SlotSet ShardMarks::moving() const {
+  SlotSet moving;
+  SlotSet left;
+  SlotSet settled;
+  for (const auto& [node, shard] : shards_) {
+    moving |= shard.look.migrating | shard.look.importing;
+    if (!shard.read) continue;
+    moving |= shard.look.owned - shard.named;
+    left |= (shard.named | shard.partly) - shard.look.owned;
+    settled |= shard.named & shard.look.owned;
+  }
+  return moving | (left - settled);
 }
 
 void ShardMarks::judge() {
-  const bool decided = judge_moving();
   for (auto& [node, shard] : shards_) {
     if (!shard.compared) continue;
     const SlotSet arrivals = shard.look.owned - shard.named;
     if (!shard.arrivals.covers(arrivals)) shard.arrivals_at = clock_;
     shard.arrivals = arrivals;
     judge_arrivals(shard);
-    if (decided) make_safe(shard);
+    make_safe(shard);
   }
-}
-
-// Keys of a slot that migrates are on two masters; both must keep them. Whether that is known of
-// all such slots.
-bool ShardMarks::judge_moving() {
-  SlotSet moving;
-  for (const auto& [node, shard] : shards_) moving |= shard.look.migrating | shard.look.importing;
-  doubted_ &= moving;
-  for (const auto& [node, shard] : shards_) {
-    if (shard.compared && !shard.safe()) doubt(shard.look.importing);
-  }
-  bool decided = true;
-  for (const auto& [node, source] : shards_) {
-    SlotSet alone = source.look.migrating - doubted_;
-    bool all_looked = true;
-    for (const auto& [other, target] : shards_) {
-      if (&target == &source) continue;
-      all_looked = all_looked && target.compared && target.looked_at > source.migrating_at;
-      alone -= target.look.importing | target.look.owned;
-    }
-    if (alone.empty()) continue;
-    // The master that was importing them has been replaced.
-    if (all_looked) doubt(alone);
-    decided = decided && all_looked;
-  }
-  return decided;
 }
 
 void ShardMarks::judge_arrivals(Shard& shard) {
   SlotSet arrivals = shard.arrivals;
-  SlotSet claimed = shard.partly;
-  // A slot may have passed through any shard on its way.
-  bool all_safe = shard.safe();
   for (const auto& [node, other] : shards_) {
-    if (&other == &shard) continue;
-    arrivals -= other.look.owned;
-    claimed |= other.named | other.partly;
-    all_safe = all_safe && (!other.compared || other.safe());
+    if (&other != &shard) arrivals -= other.look.owned;
   }
-  if (arrivals.empty()) return;
-  if (all_safe) {
-    if (!all_slots_owned() || !all_checked_after(shard, shard.arrivals_at)) return;
-    restart(arrivals - claimed);
-  } else {
-    restart(arrivals);
+  // A slot may have passed through any shard on its way.
+  if (arrivals.empty() || !all_checked_after(shard, shard.arrivals_at)) return;
+  if (!all_slots_owned()) return;
+  SlotSet claimed;
+  for (const auto& [node, other] : shards_) claimed |= other.named | other.partly;
+  if (!claimed.covers(arrivals)) {
+    // The mark that named it is gone, and so may be anything else that was there.
+    something_was_lost();
   }
   shard.named |= arrivals;
   shard.partly -= arrivals;
@@ -270,19 +290,24 @@ bool ShardMarks::all_checked_after(const Shard& shard, std::uint64_t stamp) cons
 // A slot that arrives from now on has lost nothing here: none was on its way when the shard lost
 // something, or it is known, and the marks that name it say so.
 void ShardMarks::make_safe(Shard& shard) {
-  if (shard.safe() || !shard.arrivals.empty() || !all_slots_owned()) return;
-  if (!all_checked_after(shard, std::max(shard.unsafe_since, doubted_at_))) return;
-  const bool last = std::ranges::all_of(shards_, [&shard](const auto& it) {
-    return &it.second == &shard || it.second.confirmed_at < shard.looked_at;
+  if (shard.safe() || !all_checked_after(shard, shard.unsafe_since)) return;
+  if (!all_slots_owned()) return;
+  const bool told = std::ranges::all_of(shards_, [this, &shard](const auto& it) {
+    return &it.second == &shard || it.second.told_at > restarted_at_;
   });
-  if (last) shard.safe_replication = shard.look.replication;
+  if (told) shard.safe_replication = shard.look.replication;
 }
 
 std::optional<MarkValue> ShardMarks::to_write(const std::string& node, std::int64_t position) {
   const auto found = shards_.find(node);
   if (found == shards_.end() || !found->second.compared) return std::nullopt;
   Shard& shard = found->second;
-  if (shard.look.owned.empty()) return std::nullopt;
+  const std::vector<int> places = places_for_mark(
+      shard.look, shard.confirmed ? shard.confirmed->shard->places : std::vector<int>());
+  const bool waits = !shard.begun &&
+                     std::ranges::any_of(shards_, [](const auto& it) { return it.second.awaited; });
+  if (places.empty() || waits) return std::nullopt;
+  shard.begun = true;
   for (const auto& [other_node, other] : shards_) {
     if (&other == &shard || other.steady == 0) continue;
     const SlotSet theirs = (other.look.owned & other.confirmed->shard->slots) - shard.look.owned;
@@ -298,9 +323,14 @@ std::optional<MarkValue> ShardMarks::to_write(const std::string& node, std::int6
                 .replication = shard.look.replication,
                 .arrivals_safe = shard.safe(),
                 .serial = next_serial(shard),
+                .places = places,
                 .slots = whole,
                 .partly = named - whole};
-  shard.attempted = mark;
+  constexpr std::size_t kRemembered = 8;
+  if (shard.attempts.size() == kRemembered) shard.attempts.erase(shard.attempts.begin());
+  std::ranges::sort(shard.attempts.emplace_back(mark).shard->places);
+  shard.writing = true;
+  shard.attempted_at = ++clock_;
   return mark;
 }
 
@@ -317,10 +347,14 @@ void ShardMarks::written(const std::string& node, std::uint64_t epoch) {
   const auto found = shards_.find(node);
   if (found == shards_.end()) return;
   Shard& shard = found->second;
-  if (!shard.attempted || !shard.compared || shard.epoch != epoch) return;
-  shard.confirmed = std::exchange(shard.attempted, std::nullopt);
+  if (!shard.writing || !shard.compared || shard.epoch != epoch) return;
+  shard.confirmed = std::move(shard.attempts.back());
+  shard.attempts.clear();
+  shard.writing = false;
+  shard.passed = {};
   shard.checked_at = shard.looked_at;
-  shard.confirmed_at = ++clock_;
+  shard.told_at = shard.attempted_at;
+  ++clock_;
   if (shard.steady == 0) shard.steady = clock_;
   judge();
 }
@@ -332,7 +366,9 @@ void ShardMarks::doubtful(const std::string& node) {
 
 void ShardMarks::lost(const std::string& node) {
   const auto found = shards_.find(node);
-  if (found != shards_.end()) found->second.steady = 0;
+  if (found == shards_.end()) return;
+  found->second.steady = 0;
+  found->second.awaited = false;
 }
 
 bool ShardMarks::counts(const std::string& node, std::uint64_t epoch, std::uint64_t stamp) const {

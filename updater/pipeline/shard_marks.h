@@ -7,29 +7,15 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "updater/marks/mark_value.h"
 #include "updater/marks/missing_offsets.h"
 #include "updater/marks/slot_set.h"
+#include "updater/pipeline/mark_places.h"
 #include "updater/pipeline/rewind.h"
 
 namespace fcap::updater {
-
-/// What the master of a shard says of itself, over the connection that its marks are read and
-/// written on.
-struct ShardLook {
-  std::string node;
-  std::string replication;  ///< the id of its replication history
-  std::string former = {};  ///< the history that this one continues, if it knows
-  SlotSet owned = {};
-  SlotSet migrating = {};  ///< owned; some of their keys may be on another master
-  SlotSet importing = {};  ///< another's; some of their keys may be here
-};
-
-/// The mark that a shard's data set holds: of those found there, the newest that was written to
-/// this shard. The others came with slots that have moved here, ahead of the keys of other slots.
-[[nodiscard]] std::optional<MarkValue> mark_of_shard(const ShardLook& look,
-                                                     std::span<const MarkValue> found);
 
 /// A partition's marks in the shards of a Redis Cluster: what each may say, for the users of which
 /// slots, and what must be read again for whom. Pure: all I/O is its caller's.
@@ -40,9 +26,9 @@ struct ShardLook {
 /// - A shard's mark speaks for slots whose keys had all arrived before it was written, so wherever
 ///   the shard's data goes, the mark is preceded by the keys.
 /// - A slot that arrived is named by its new owner's mark when all other shards' marks were found
-///   unharmed after that, and if no shard can have lost something of it on its way; otherwise all
-///   of the retention is missing for it. Its former owner's mark names it until the new owner's
-///   does.
+///   unharmed after that. While it is on the move, all of the retention becomes missing for it
+///   whenever any shard is seen to have lost something. Its former owner's mark names it until the
+///   new owner's does.
 /// - Whatever is missing for a slot is in a gap of every mark that names it.
 ///
 /// Not thread-safe.
@@ -60,14 +46,18 @@ class ShardMarks {
   [[nodiscard]] bool must_read(const std::string& node) const;
   /// Every mark of this partition in the shard's data set.
   void found(const std::string& node, std::uint64_t epoch, std::span<const MarkValue> marks);
-  /// The next mark of a shard, where everything below `position` is done or given up. nullopt: not
-  /// before it was asked and its marks were read, and not if it has no slots.
+  /// The next mark of a shard, where everything below `position` is done or given up; its
+  /// copies_of() are to be written, each over what was there before, until one fails. nullopt: not
+  /// before it was asked and its marks were read, and not if it has no slots that can take one. An
+  /// updater's first mark of a shard also waits until all others' marks were read or they are
+  /// lost().
   [[nodiscard]] std::optional<MarkValue> to_write(const std::string& node, std::int64_t position);
+  /// All copies are.
   void written(const std::string& node, std::uint64_t epoch);
-  /// A mark was not written, or nobody knows whether it was.
+  /// A copy was not written, or nobody knows whether it was.
   void doubtful(const std::string& node);
-  /// The connection to a shard was lost: nothing counts and no segment is its own before the next
-  /// mark.
+  /// The connection to a shard was lost or cannot be made: nothing counts and no segment is its own
+  /// before the next mark.
   void lost(const std::string& node);
 
   /// Offsets below `next` have been read live.
@@ -105,32 +95,42 @@ class ShardMarks {
   struct Shard {
     ShardLook look;
     bool seen = false;
+    bool read = false;                 // its marks were read at least once
     bool compared = false;             // its marks were read over this connection
+    bool awaited = true;               // neither its marks were read, nor was it found to be away
+    bool suspected = false;            // its marks show a loss, if what it owns is still the same
+    bool begun = false;                // a mark was to be written since they were read
     std::uint64_t epoch = 0;           // of the look
     std::uint64_t compared_epoch = 0;  // 0: never
     std::uint64_t looked_at = 0;
     std::uint64_t checked_at = 0;    // the look after which its mark was last found unharmed
-    std::uint64_t confirmed_at = 0;  // and when that was
+    std::uint64_t attempted_at = 0;  // when the last attempt was decided
+    std::uint64_t told_at = 0;       // and when what its mark says was
     std::uint64_t arrivals_at = 0;   // when the last slot was seen to have arrived
-    std::uint64_t migrating_at = 0;  // when the last slot was seen to migrate
     std::uint64_t unsafe_since = 0;
     std::uint64_t steady = 0;  // since when its mark is confirmed on this connection; 0: it is not
     std::optional<MarkValue> confirmed;
-    std::optional<MarkValue> attempted;
-    SlotSet named;                 // in its next mark
+    std::vector<MarkValue> attempts;  // since then; of each, any copy may have been written
+    bool writing = false;             // the last one
+    std::uint64_t serial = 0;         // of the mark of another updater that its claims began with
+    SlotSet named;                    // in its next mark, all of their keys were here
     SlotSet partly;                // named when some of their keys were elsewhere, not taken in yet
     SlotSet arrivals;              // owned, and not named yet
+    SlotSet passed;                // were here in part since its mark was last found unharmed
     std::string safe_replication;  // the history in which no arrival can have been lost
+    [[nodiscard]] bool attempted(const std::optional<MarkValue>& mark) const;
     [[nodiscard]] bool safe() const { return seen && safe_replication == look.replication; }
   };
   using Shards = std::map<std::string, Shard>;
 
   void lack(const SlotSet& slots, const Gaps& gaps);
-  void lose(Shard& shard, const std::optional<MarkValue>& own, bool reconnected);
+  void drop_older_claims(Shard& shard);
+  void take_over(Shard& shard, const std::optional<MarkValue>& own);
+  void something_was_lost();
+  void name_what_is_here(Shard& shard);
   void restart(const SlotSet& slots);
-  void doubt(SlotSet slots);
+  [[nodiscard]] SlotSet moving() const;
   void judge();
-  bool judge_moving();
   void judge_arrivals(Shard& shard);
   [[nodiscard]] SlotSet named_by_owner(const Shard& but) const;
   [[nodiscard]] bool all_slots_owned() const;
@@ -143,8 +143,8 @@ class ShardMarks {
   SlotSet all_;
   Shards shards_;
   MissingOffsets missing_;
-  SlotSet doubted_;               // moving, and everything is missing
-  std::uint64_t doubted_at_ = 0;  // when the last slot was doubted
+  std::uint64_t lost_at_ = 0;       // when it was last noticed that some shard had lost something
+  std::uint64_t restarted_at_ = 0;  // when all of the retention last became missing for a slot
   struct Loss {
     std::uint64_t stamp = 0;
     SlotSet slots;

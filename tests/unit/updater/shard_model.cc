@@ -86,11 +86,8 @@ void ShardModel::start(Partition& partition) {
   std::int64_t floor = partition.committed;
   const auto index = static_cast<int>(&partition - partitions_.data());
   for (const auto& master : world_.masters()) {
-    std::int64_t newest = 0;
-    for (const auto& [slot, text] : ShardWorld::marks_in(master, index)) {
-      newest = std::max(newest, decode_mark(text)->complete_below());
-    }
-    if (!master.owned.empty()) floor = std::min(floor, newest);
+    const auto mark = ShardWorld::own_mark(master, index);
+    if (!master.owned.empty()) floor = std::min(floor, mark ? mark->complete_below() : 0);
   }
   partition.floor = floor;
   ShardRunner::Around around;
@@ -156,11 +153,21 @@ void ShardModel::trouble_with_a_master() {
                               : "is restored from a snapshot"));
 }
 
-bool ShardModel::holds_a_mark(int slot) const {
-  return std::ranges::any_of(world_.masters(), [slot](const auto& master) {
-    return std::ranges::any_of(master.data.marks,
-                               [slot](const auto& it) { return it.first.first == slot; });
-  });
+// Whether without this slot nothing would show that its master has lost nothing.
+bool ShardModel::holds_the_only_copy(int slot) const {
+  for (const auto& master : world_.masters()) {
+    if (!master.owned.contains(slot)) continue;
+    for (int partition = 0; partition < options_.partitions; ++partition) {
+      const auto mark = ShardWorld::own_mark(master, partition);
+      if (!mark) continue;
+      const auto& places = mark->shard->places;
+      const auto stays = [&](int place) {
+        return place != slot && master.owned.contains(place) && !master.migrating.contains(place);
+      };
+      if (std::ranges::none_of(places, stays)) return true;
+    }
+  }
+  return false;
 }
 
 void ShardModel::move_slots() {
@@ -173,8 +180,8 @@ void ShardModel::move_slots() {
   const std::string& to = nodes[static_cast<std::size_t>(any(nodes.size()))];
   for (int n = 1 + any(3); n > 0; --n) {
     const int slot = any(ShardWorld::kSlots);
-    // While no updater runs, a mark cannot be taken elsewhere before its slot leaves.
-    if (!options_.losses && holds_a_mark(slot)) continue;
+    // While no updater runs, a mark cannot be taken elsewhere before its slots leave.
+    if (!options_.losses && holds_the_only_copy(slot)) continue;
     say(fmt::format("slot {} begins to move to {}", slot, to));
     world_.begin_move(slot, to);
   }

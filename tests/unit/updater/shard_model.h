@@ -83,7 +83,7 @@ class ShardModel {
   void some_trouble();
   void trouble_with_a_master();
   void move_slots();
-  [[nodiscard]] bool holds_a_mark(int slot) const;
+  [[nodiscard]] bool holds_the_only_copy(int slot) const;
   [[nodiscard]] std::int64_t end_of(const Partition& p) const {
     return static_cast<std::int64_t>(p.log.size());
   }

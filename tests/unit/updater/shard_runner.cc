@@ -114,58 +114,34 @@ void ShardRunner::turn() {
 }
 
 void ShardRunner::read_marks(ShardWorld::Master& master) {
-  Place& place = places_[master.node];
-  place.texts = ShardWorld::marks_in(master, partition_);
-  place.home = -1;
+  auto& texts = texts_[master.node];
+  texts = ShardWorld::marks_in(master, partition_);
   std::vector<MarkValue> found;
-  for (const auto& [slot, text] : place.texts) found.push_back(*decode_mark(text));
-  const auto own = mark_of_shard(ShardWorld::look(master), found);
-  for (const auto& [slot, text] : place.texts) {
-    if (own && decode_mark(text) == own) place.home = slot;
-  }
+  for (const auto& [slot, text] : texts) found.push_back(*decode_mark(text));
   marks_.found(master.node, master.epoch, found);
 }
 
 ShardWorld::Write ShardRunner::put(ShardWorld::Master& master, int slot, const std::string& text) {
-  Place& place = places_[master.node];
+  auto& texts = texts_[master.node];
   if (around_.fault(4)) return ShardWorld::Write::kFailed;
-  const auto known = place.texts.find(slot);
+  const auto known = texts.find(slot);
   const auto expected =
-      known == place.texts.end() ? std::nullopt : std::optional<std::string>(known->second);
+      known == texts.end() ? std::nullopt : std::optional<std::string>(known->second);
   const auto outcome = ShardWorld::exchange(master, {slot, partition_}, expected, text);
   if (outcome != ShardWorld::Write::kDone) return outcome;
   if (around_.fault(4)) return ShardWorld::Write::kFailed;
-  place.texts[slot] = text;
+  texts[slot] = text;
   return outcome;
 }
 
 void ShardRunner::write_mark(ShardWorld::Master& master) {
   const auto mark = marks_.to_write(master.node, position());
   if (!mark) return;
-  Place& place = places_[master.node];
-  int highest = -1;
-  for (int slot = 0; slot < ShardWorld::kSlots; ++slot) {
-    if (master.owned.contains(slot) && !master.migrating.contains(slot)) highest = slot;
+  for (const MarkValue& copy : copies_of(*mark)) {
+    const auto outcome = put(master, copy.shard->places.front(), encode_mark(copy));
+    if (outcome != ShardWorld::Write::kDone) return marks_.doubtful(master.node);
   }
-  if (place.home < 0) place.home = highest;
-  if (place.home < 0 || !move_home(master, highest, *mark)) return marks_.doubtful(master.node);
   marks_.written(master.node, master.epoch);
-}
-
-// Only the mark where it is shows that the shard has lost nothing. So where it will be, something
-// that claims nothing comes first; if that is still there after the mark was written once more, it
-// becomes the mark.
-bool ShardRunner::move_home(ShardWorld::Master& master, int to, const MarkValue& mark) {
-  Place& place = places_[master.node];
-  const auto done = ShardWorld::Write::kDone;
-  const std::string text = encode_mark(mark);
-  const bool leaving = master.migrating.contains(place.home) && to >= 0;
-  MarkValue nothing{.position = 0};
-  nothing.shard = {mark.shard->node, mark.shard->replication, false, 0, {}, {}};
-  const bool prepared = leaving && put(master, to, encode_mark(nothing)) == done;
-  if (put(master, place.home, text) != done) return false;
-  if (prepared && put(master, to, text) == done) place.home = to;
-  return true;
 }
 
 }  // namespace fcap::updater::testing

@@ -49,12 +49,6 @@ class ShardRunner {
     std::int64_t next;
     std::vector<Sent> sent = {};
   };
-  /// The keys of the marks in one shard, as they were last seen.
-  struct Place {
-    std::map<int, std::string> texts;  // by slot
-    int home = -1;
-  };
-
   [[nodiscard]] bool chance(unsigned percent) { return random_() % 100 < percent; }
   void take(std::int64_t log_end);
   void write_live();
@@ -64,7 +58,6 @@ class ShardRunner {
   void turn();
   void read_marks(ShardWorld::Master& master);
   void write_mark(ShardWorld::Master& master);
-  bool move_home(ShardWorld::Master& master, int to, const MarkValue& mark);
   ShardWorld::Write put(ShardWorld::Master& master, int slot, const std::string& text);
 
   ShardWorld& world_;
@@ -75,7 +68,7 @@ class ShardRunner {
   ShardMarks marks_;
   std::vector<Sent> live_;
   std::optional<Fill> fill_;
-  std::map<std::string, Place> places_;
+  std::map<std::string, std::map<int, std::string>> texts_;  // of marks in a shard, by slot
   std::map<std::string, std::uint64_t> looked_;  // the connection of a turn that has begun
 };
 

@@ -113,8 +113,19 @@ void ShardWorld::come_back(Master& master) {
   master.away_for = 0;
 }
 
+ShardWorld::Data ShardWorld::copy_of_data(const Master& master) const {
+  Data data = master.data;
+  data.torn = {};
+  for (int partition = 0; partition < partitions_; ++partition) {
+    const auto mark = own_mark(master, partition);
+    if (mark) data.torn |= mark->shard->slots - (master.owned - look(master).migrating);
+  }
+  return data;
+}
+
 // What nobody could notice must not be done: a slot that came back, or never left, without keys
-// that were lost elsewhere, while a mark that claims them stands.
+// that were lost elsewhere, while a mark that claims them stands; or data of the moment when a
+// slot's keys had begun to leave and no updater had looked.
 template <typename Change>
 bool ShardWorld::if_noticeable(const SlotSet& slots, Change&& change) {
   const std::vector<Master> before = masters_;
@@ -133,6 +144,13 @@ bool ShardWorld::claimed_and_gone(int slot) const {
   for (int partition = 0; partition < partitions_; ++partition) {
     const auto mark = own_mark(*owner, partition);
     if (!mark || !mark->shard->slots.contains(slot)) continue;
+    // Of two marks that name it, the newer one speaks for it.
+    const bool older = std::ranges::any_of(masters_, [&](const Master& other) {
+      const auto newer = own_mark(other, partition);
+      return newer && newer->shard->serial > mark->shard->serial &&
+             (newer->shard->slots | newer->shard->partly).contains(slot);
+    });
+    if (older) continue;
     for (const auto& [user, events] : written_) {
       if (slot_of(user) != slot || partition_of(user) != partition) continue;
       for (std::int64_t event = 0; event < mark->position && event < kEventsMax; ++event) {
@@ -148,7 +166,7 @@ bool ShardWorld::claimed_and_gone(int slot) const {
 // A promoted replica has another id, knows nothing of slots on the move, and makes those that its
 // master was importing an operator's business (mend_move()).
 bool ShardWorld::fail_over(Master& master) {
-  const SlotSet slots = look(master).migrating;
+  const SlotSet slots = look(master).migrating | master.replica.torn;
   const std::string node = master.node;
   return if_noticeable(slots, [&] {
     Master& failed = *find(node);
@@ -194,7 +212,12 @@ bool ShardWorld::empty(Master& master) {
   return true;
 }
 
-bool ShardWorld::restore(Master& master) {
+bool ShardWorld::restore(Master& restored) {
+  const std::string node = restored.node;
+  return if_noticeable(restored.snapshot.torn, [&] { restart_from_snapshot(*find(node)); });
+}
+
+void ShardWorld::restart_from_snapshot(Master& master) {
   master.data = master.snapshot;
   // A master that starts takes no writes before it has heard from the others what they own.
   for (const Master& other : masters_) {
@@ -212,7 +235,6 @@ bool ShardWorld::restore(Master& master) {
   master.replication = new_id('r');
   master.replica = master.data;
   ++master.epoch;
-  return true;
 }
 
 void ShardWorld::begin_move(int slot, const std::string& to) {

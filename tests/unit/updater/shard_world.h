@@ -27,6 +27,7 @@ class ShardWorld {
   struct Data {
     std::map<int, Events> users;
     std::map<std::pair<int, int>, std::string> marks;
+    SlotSet torn = {};  // in a copy: keys were elsewhere, and a mark did not say so yet
   };
   struct Master {
     std::string node;
@@ -74,8 +75,8 @@ class ShardWorld {
   [[nodiscard]] bool claimed_and_gone(int slot) const;
 
   void tick();
-  void sync_replica(Master& master) { master.replica = master.data; }
-  void take_snapshot(Master& master) { master.snapshot = master.data; }
+  void sync_replica(Master& master) { master.replica = copy_of_data(master); }
+  void take_snapshot(Master& master) { master.snapshot = copy_of_data(master); }
   bool fail_over(Master& master);
   bool empty(Master& master);
   bool restore(Master& master);
@@ -103,8 +104,10 @@ class ShardWorld {
     while (move_a_key(from, to, slot)) {
     }
   }
+  [[nodiscard]] Data copy_of_data(const Master& master) const;
   template <typename Change>
   bool if_noticeable(const SlotSet& slots, Change&& change);
+  void restart_from_snapshot(Master& master);
   void end_moves(Master& master);
 
   std::mt19937_64& random_;

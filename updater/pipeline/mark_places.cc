@@ -1,0 +1,101 @@
+#include "updater/pipeline/mark_places.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+
+namespace fcap::updater {
+namespace {
+
+bool was_written_to(const ShardLook& look, const MarkValue& mark) {
+  if (!mark.shard) return false;
+  const std::string& history = mark.shard->replication;
+  // A restarted master keeps its id, and a promoted replica knows the history that it continues.
+  return mark.shard->node == look.node || history == look.replication ||
+         (!look.former.empty() && history == look.former);
+}
+
+MarkValue with_sorted_places(MarkValue mark) {
+  std::ranges::sort(mark.shard->places);
+  return mark;
+}
+
+// Whether each of the mark's places that must have a copy has it, or a newer one. A copy whose slot
+// has left, or is leaving, may be elsewhere; but where it was leaving when it was written, it is
+// the one that shows that the new copy beside it was not written to an emptied shard.
+bool agreed(const MarkValue& mark, const ShardLook& look, const std::vector<MarkValue>& own) {
+  const MarkedShard& shard = *mark.shard;
+  const SlotSet stable = look.owned - look.migrating;
+  const bool all_leaving = std::ranges::all_of(
+      shard.places, [&shard](int place) { return shard.partly.contains(place); });
+  return std::ranges::all_of(shard.places, [&](int place) {
+    const bool shows = shard.partly.contains(place) && !all_leaving;
+    if (!stable.contains(place) && !shows) return true;
+    return std::ranges::any_of(own, [&](const MarkValue& copy) {
+      if (copy.shard->places.empty() || copy.shard->places.front() != place) return false;
+      return copy.shard->serial > shard.serial ||
+             with_sorted_places(copy) == with_sorted_places(mark);
+    });
+  });
+}
+
+// Of the slots that are not taken yet, the highest one, or one far from it: slots are mostly moved
+// in ascending order.
+std::optional<int> another_place(const SlotSet& slots, const std::vector<int>& taken) {
+  if (slots.empty()) return std::nullopt;
+  for (const std::size_t index : {slots.size() - 1, slots.size() / 2, std::size_t{0}}) {
+    const int slot = slots.at(index);
+    if (std::ranges::find(taken, slot) == taken.end()) return slot;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::vector<int> places_for_mark(const ShardLook& look, const std::vector<int>& places) {
+  constexpr std::size_t kCopies = 2;
+  const SlotSet stable = look.owned - look.migrating;
+  const auto those_in = [&places](const SlotSet& slots) {
+    std::vector<int> kept;
+    std::ranges::copy_if(places, std::back_inserter(kept),
+                         [&slots](int place) { return slots.contains(place); });
+    return kept;
+  };
+  std::vector<int> next = those_in(stable);
+  if (next.size() == kCopies) return next;
+  if (next.empty()) next = those_in(look.owned);
+  if (next.empty() && !places.empty()) return {};
+  if (stable.empty()) return next;
+  if (next.size() == kCopies) next.pop_back();
+  const bool first = next.empty();
+  for (std::size_t missing = first ? kCopies : 1; missing > 0; --missing) {
+    const auto place = another_place(stable, next);
+    if (place) next.insert(next.begin(), *place);
+  }
+  return next;
+}
+
+std::vector<MarkValue> copies_of(const MarkValue& mark) {
+  std::vector<MarkValue> copies;
+  for (const int place : mark.shard->places) {
+    MarkValue& copy = copies.emplace_back(mark);
+    auto& places = copy.shard->places;
+    std::ranges::stable_partition(places, [place](int other) { return other == place; });
+  }
+  return copies;
+}
+
+std::optional<MarkValue> mark_of_shard(const ShardLook& look, std::span<const MarkValue> found) {
+  std::vector<MarkValue> own;
+  std::ranges::copy_if(found, std::back_inserter(own),
+                       [&look](const MarkValue& mark) { return was_written_to(look, mark); });
+  const MarkValue* newest = nullptr;
+  for (const MarkValue& mark : own) {
+    if (newest != nullptr && mark.shard->serial <= newest->shard->serial) continue;
+    if (agreed(mark, look, own)) newest = &mark;
+  }
+  if (newest == nullptr) return std::nullopt;
+  return with_sorted_places(*newest);
+}
+
+}  // namespace fcap::updater
