@@ -56,7 +56,7 @@ class UpdaterCluster : public testing::UpdaterPipeline {
     });
     action();
   }
-  // Until a shard's marks say so, all of the retention is read again for slots that move to it.
+  // Until a shard's marks say so, the next updater takes them for a loss.
   void wait_for_safe_marks() {
     for (int shard = 0; shard < RedisCluster::kShards; ++shard) {
       const auto safe = [&] {
@@ -84,6 +84,7 @@ TEST_F(UpdaterCluster, EverythingIsCountedAndNothingTwice) {
   expect_all_counted(*updater);
   expect_settled(*updater);
   EXPECT_EQ(updater->not_ready(), "");
+  wait_for_safe_marks();
   updater->stop();
   expect_all_committed();
   count_from_here();

@@ -109,7 +109,7 @@ void ClusterPartitionSet::renew_marks(TopicPartition id, Partition& p,
                                       std::int64_t retention_start) {
   p.mark_may_fall = false;
   const std::int64_t next = p.tracker.next_offset().value_or(retention_start);
-  turns_.add(id, ShardMarks(retention_start, next),
+  turns_.add(id, ShardMarks(retention_start, next, SlotSet::all(), ShardTurns::mark_slots()),
              fmt::format("{}:{}:{}", options_.group_id, kafka::name_of(options_.topics, id.topic),
                          id.number));
 }

@@ -52,7 +52,8 @@ std::optional<int> another_place(const SlotSet& slots, const std::vector<int>& t
 
 }  // namespace
 
-std::vector<int> places_for_mark(const ShardLook& look, const std::vector<int>& places) {
+std::vector<int> places_for_mark(const ShardLook& look, const std::vector<int>& places,
+                                 const SlotSet& allowed) {
   constexpr std::size_t kCopies = 2;
   const SlotSet stable = look.owned - look.migrating;
   const auto those_in = [&places](const SlotSet& slots) {
@@ -65,11 +66,12 @@ std::vector<int> places_for_mark(const ShardLook& look, const std::vector<int>& 
   if (next.size() == kCopies) return next;
   if (next.empty()) next = those_in(look.owned);
   if (next.empty() && !places.empty()) return {};
-  if (stable.empty()) return next;
+  const SlotSet free = stable & allowed;
+  if (free.empty()) return next;
   if (next.size() == kCopies) next.pop_back();
   const bool first = next.empty();
   for (std::size_t missing = first ? kCopies : 1; missing > 0; --missing) {
-    const auto place = another_place(stable, next);
+    const auto place = another_place(free, next);
     if (place) next.insert(next.begin(), *place);
   }
   return next;

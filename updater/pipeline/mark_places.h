@@ -28,10 +28,11 @@ struct ShardLook {
 
 /// Where the next mark of a shard goes, in the order of writing, given where its last one is. At
 /// most one of two places changes, and it is written first: that the other copy can be replaced
-/// then shows that the shard had lost nothing when the new one was written. Empty: no slot can take
-/// it.
+/// then shows that the shard had lost nothing when the new one was written. New ones are chosen
+/// from `allowed`. Empty: no slot can take it.
 [[nodiscard]] std::vector<int> places_for_mark(const ShardLook& look,
-                                               const std::vector<int>& places);
+                                               const std::vector<int>& places,
+                                               const SlotSet& allowed = SlotSet::all());
 
 /// The values to write, in this order, each into the slot that is the first of its places.
 [[nodiscard]] std::vector<MarkValue> copies_of(const MarkValue& mark);

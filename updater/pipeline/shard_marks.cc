@@ -21,8 +21,11 @@ bool ShardMarks::Shard::attempted(const std::optional<MarkValue>& mark) const {
   return mark && std::ranges::find(attempts, *mark) != attempts.end();
 }
 
-ShardMarks::ShardMarks(std::int64_t retention_start, std::int64_t next, SlotSet all)
-    : retention_start_(retention_start), next_(next), all_(std::move(all)) {}
+ShardMarks::ShardMarks(std::int64_t retention_start, std::int64_t next, SlotSet all, SlotSet places)
+    : retention_start_(retention_start),
+      next_(next),
+      all_(std::move(all)),
+      places_(std::move(places)) {}
 
 void ShardMarks::set_nodes(std::span<const std::string> nodes) {
   ++clock_;
@@ -303,7 +306,7 @@ std::optional<MarkValue> ShardMarks::to_write(const std::string& node, std::int6
   if (found == shards_.end() || !found->second.compared) return std::nullopt;
   Shard& shard = found->second;
   const std::vector<int> places = places_for_mark(
-      shard.look, shard.confirmed ? shard.confirmed->shard->places : std::vector<int>());
+      shard.look, shard.confirmed ? shard.confirmed->shard->places : std::vector<int>(), places_);
   const bool waits = !shard.begun &&
                      std::ranges::any_of(shards_, [](const auto& it) { return it.second.awaited; });
   if (places.empty() || waits) return std::nullopt;
@@ -411,6 +414,12 @@ bool ShardMarks::settled(std::int64_t position) const {
 std::optional<MarkValue> ShardMarks::confirmed(const std::string& node) const {
   const auto found = shards_.find(node);
   return found == shards_.end() ? std::nullopt : found->second.confirmed;
+}
+
+bool ShardMarks::is_ours(const std::string& node, const MarkValue& mark) const {
+  const auto found = shards_.find(node);
+  if (found == shards_.end()) return false;
+  return found->second.confirmed == mark || found->second.attempted(mark);
 }
 
 }  // namespace fcap::updater

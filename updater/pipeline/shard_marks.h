@@ -34,8 +34,10 @@ namespace fcap::updater {
 /// Not thread-safe.
 class ShardMarks {
  public:
-  /// `next`: the first offset that will be read live. `all`: the slots of the cluster.
-  ShardMarks(std::int64_t retention_start, std::int64_t next, SlotSet all = SlotSet::all());
+  /// `next`: the first offset that will be read live. `all`: the slots of the cluster. `places`:
+  /// those in which marks may be; every updater of the partition has the same.
+  ShardMarks(std::int64_t retention_start, std::int64_t next, SlotSet all = SlotSet::all(),
+             SlotSet places = SlotSet::all());
 
   /// The masters that there are now, by their ids, those that cannot be reached included.
   void set_nodes(std::span<const std::string> nodes);
@@ -90,6 +92,8 @@ class ShardMarks {
   [[nodiscard]] std::size_t slots_restarted() const noexcept { return slots_restarted_; }
   /// The mark of a shard as last read or confirmed.
   [[nodiscard]] std::optional<MarkValue> confirmed(const std::string& node) const;
+  /// Whether it is that, or may have been written since then.
+  [[nodiscard]] bool is_ours(const std::string& node, const MarkValue& mark) const;
 
  private:
   struct Shard {
@@ -141,6 +145,7 @@ class ShardMarks {
   std::int64_t retention_start_;
   std::int64_t next_;
   SlotSet all_;
+  SlotSet places_;
   Shards shards_;
   MissingOffsets missing_;
   std::uint64_t lost_at_ = 0;       // when it was last noticed that some shard had lost something

@@ -43,7 +43,10 @@ ShardedPartition& ShardTurns::add(TopicPartition id, ShardMarks marks, std::stri
       partitions_.emplace(id, ShardedPartition(std::move(marks), std::move(key_behind)))
           .first->second;
   tell_nodes(added.marks);
-  for (auto& [node, shard] : shards_) shard.due = {};
+  for (auto& [node, shard] : shards_) {
+    if (shard.away) added.marks.lost(node);
+    shard.due = {};
+  }
   return added;
 }
 
@@ -54,6 +57,7 @@ void ShardTurns::remove(TopicPartition id) {
     if (!std::exchange(shard.call, nullptr)) continue;
     shard.phase = Phase::kIdle;
     shard.jobs.clear();
+    shard.later.clear();
     for (auto& [other, p] : partitions_) p.marks.doubtful(node);
   }
 }
@@ -157,6 +161,7 @@ void ShardTurns::judge_shards(Clock::time_point now) {
     }
     if (!steady_now && !shard.away && now - shard.unsteady_since >= options_.patience) {
       shard.away = true;
+      for (auto& [id, p] : partitions_) p.marks.lost(node);
       if (shard.mapped.empty()) continue;
       report(LogLevel::kWarning,
              fmt::format("shard {}: its marks cannot be confirmed; the events of its users are put "
@@ -275,7 +280,8 @@ void ShardTurns::take_answers(const std::string& node, Shard& shard, const NodeC
       return end_turn(shard, now);
     case Phase::kWriting:
       take_written(node, shard, call);
-      return end_turn(shard, now);
+      if (!shard.call) end_turn(shard, now);
+      return;
   }
 }
 

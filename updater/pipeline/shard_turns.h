@@ -28,8 +28,6 @@ struct ShardedPartition {
   /// In one shard, over the connection on which they were read.
   struct Place {
     std::map<int, std::string> texts = {};  ///< by slot: every mark of the partition in its slots
-    std::vector<int> homes = {};            ///< the slots where the shard's mark is
-    std::optional<MarkValue> attempted = {};
     Clock::time_point due{};
     /// Whether the log of what was found is the one that is being read is being looked up.
     std::uint64_t ticket = 0;
@@ -50,10 +48,8 @@ struct ShardedPartition {
 /// their shards: one turn after the other with each, all of it over one connection. A turn that
 /// fails is begun again; what it has found out by then is forgotten.
 ///
-/// A shard's mark is in two of its slots at most. Each write replaces both, by compare-and-set; so
-/// when one of the slots leaves with its mark, the other shows that the shard has lost nothing. A
-/// place that is new first gets a value that claims nothing, and the mark only with the next write:
-/// a copy of the mark would hide that the shard had been emptied just before.
+/// The copies of a mark (copies_of()) are written one after the other, each by compare-and-set and
+/// only if the one before it was written.
 ///
 /// Marks are kept only in slots whose number divided by kPlaceEvery leaves kPlaceEvery - 1, so that
 /// reading all of a shard's marks takes few commands. A shard without such a slot has no mark yet.
@@ -83,9 +79,12 @@ class ShardTurns {
   ShardTurns(std::shared_ptr<redis::Client> client, Options options, AskLog ask_log,
              Metrics& metrics, LogCallback log);
 
+  /// `marks` are in slots of mark_slots().
   ShardedPartition& add(TopicPartition id, ShardMarks marks, std::string key_behind);
   void remove(TopicPartition id);
   [[nodiscard]] ShardedPartition* find(TopicPartition id);
+
+  [[nodiscard]] static const SlotSet& mark_slots();
 
   void tick(Clock::time_point now, Instant wall_now);
   /// Marks are written at once in the next tick.
@@ -118,7 +117,7 @@ class ShardTurns {
     std::vector<TopicPartition> partitions = {};
     int slot = -1;
     std::string text = {};   // to be written
-    bool is_home = false;    // of a write: where the mark is, or will be
+    bool is_last = false;    // of a write: the last copy of its mark
     bool migrating = false;  // of a read
   };
   struct Shard {
@@ -132,6 +131,9 @@ class ShardTurns {
     std::shared_ptr<NodeCall> call;
     std::uint64_t call_epoch = 0;
     std::vector<Job> jobs;
+    std::vector<Job> later;  // copies that are written when those before them were
+    std::int64_t expire_at_ms = 0;
+    bool doubts = false;  // some copy was not written in this turn
     bool knows_script = false;
     Clock::time_point due{};
     std::uint32_t failures = 0;
@@ -164,10 +166,10 @@ class ShardTurns {
   void accept(TopicPartition id, ShardedPartition& p, const std::string& node, const Shard& shard,
               const std::vector<MarkValue>& found);
   void begin_write(const std::string& node, Shard& shard, Clock::time_point now, Instant wall_now);
-  void add_writes(TopicPartition id, ShardedPartition& p, const std::string& node, Shard& shard,
-                  const MarkValue& mark, std::int64_t expire_at_ms);
-  void add_write(Shard& shard, const ShardedPartition::Place& place, const ShardedPartition& p,
-                 Job job, std::int64_t expire_at_ms);
+  void send_writes(Shard& shard);
+  void add_write(Shard& shard, const ShardedPartition& p, const Job& job);
+  static bool take_copy(Shard& shard, ShardedPartition::Place& place, const Job& job,
+                        const NodeCall::Answer& answer, bool answered);
   void take_written(const std::string& node, Shard& shard, const NodeCall& call);
   [[nodiscard]] bool is_due(const ShardedPartition& p, const std::string& node, const Shard& shard,
                             Clock::time_point now) const;

@@ -28,7 +28,29 @@ MarkValue without_log(MarkValue mark) {
   return mark;
 }
 
+// What mark_of_shard() has given, with its log.
+MarkValue with_log(const ShardedPartition::Place& place, const MarkValue& own) {
+  for (const auto& [slot, text] : place.texts) {
+    auto mark = decode_mark(text);
+    if (!mark || !mark->shard) continue;
+    std::ranges::sort(mark->shard->places);
+    if (without_log(*mark) == own) return *mark;
+  }
+  return own;
+}
+
 }  // namespace
+
+const SlotSet& ShardTurns::mark_slots() {
+  static const SlotSet slots = [] {
+    std::bitset<SlotSet::kSlots> bits;
+    for (std::size_t slot = kPlaceEvery - 1; slot < bits.size(); slot += kPlaceEvery) {
+      bits.set(slot);
+    }
+    return SlotSet::of(bits);
+  }();
+  return slots;
+}
 
 std::string ShardTurns::key(int slot, const ShardedPartition& p) const {
   return fmt::format("{}:!mark:{{{}}}:{}", options_.key_prefix,
@@ -67,7 +89,6 @@ void ShardTurns::begin_read(const std::string& node, Shard& shard, Clock::time_p
   for (const TopicPartition id : whose) {
     ShardedPartition::Place& place = partitions_.at(id).places[node];
     place.texts.clear();
-    place.homes.clear();
   }
   if (call->size() == 0) {
     for (const TopicPartition id : whose) settle_read(id, partitions_.at(id), node, shard);
@@ -109,22 +130,14 @@ void ShardTurns::settle_read(TopicPartition id, ShardedPartition& p, const std::
                              const Shard& shard) {
   ShardedPartition::Place& place = p.places[node];
   std::vector<MarkValue> found;
-  std::optional<MarkValue> whole;  // the shard's, with its log
   for (const auto& [slot, text] : place.texts) {
     const auto mark = decode_mark(text);
     if (mark && mark->shard) found.push_back(without_log(*mark));
   }
   const auto own = mark_of_shard(shard.look.self, found);
-  for (const auto& [slot, text] : place.texts) {
-    const auto mark = decode_mark(text);
-    if (!own || !mark || without_log(*mark) != *own) continue;
-    place.homes.push_back(slot);
-    whole = mark;
-  }
-  const bool ours = own && (own == p.marks.confirmed(node) || own == place.attempted);
   place.found = std::move(found);
   // A mark that this process has not written may be a restored one, of a log that no longer exists.
-  if (own && !ours) place.ticket = ask_log_(id, *whole);
+  if (own && !p.marks.is_ours(node, *own)) place.ticket = ask_log_(id, with_log(place, *own));
   if (place.ticket == 0) accept(id, p, node, shard, place.found);
 }
 
@@ -167,7 +180,8 @@ bool ShardTurns::is_due(const ShardedPartition& p, const std::string& node, cons
   const auto place = p.places.find(node);
   if (place == p.places.end() || now >= place->second.due || !steady(p, node, shard)) return true;
   const auto confirmed = p.marks.confirmed(node);
-  return !confirmed || confirmed->position != p.position ||
+  // Until a mark says `safe`, the next updater takes it for a loss.
+  return !confirmed || confirmed->position != p.position || !confirmed->shard->arrivals_safe ||
          confirmed->shard->slots != shard.look.self.owned || !confirmed->gaps.empty() ||
          !p.marks.missing().empty();
 }
@@ -175,125 +189,90 @@ bool ShardTurns::is_due(const ShardedPartition& p, const std::string& node, cons
 void ShardTurns::begin_write(const std::string& node, Shard& shard, Clock::time_point now,
                              Instant wall_now) {
   shard.jobs.clear();
-  shard.call = NodeCall::make();
-  const std::int64_t expire_at = to_ms(wall_now + options_.marks_live);
+  shard.later.clear();
+  shard.expire_at_ms = to_ms(wall_now + options_.marks_live);
   for (auto& [id, p] : partitions_) {
     if (p.marks.must_read(node) || !is_due(p, node, shard, now)) continue;
     std::optional<MarkValue> mark = p.marks.to_write(node, p.position);
-    if (!mark) continue;
-    ShardedPartition::Place& place = p.places[node];
-    place.due = now + options_.idle_interval;
-    place.attempted = mark;
+    if (!mark) {
+      shard.why = "its marks wait for those of the other shards, or no slot can take them";
+      continue;
+    }
+    p.places[node].due = now + options_.idle_interval;
     mark->log = p.log;
-    add_writes(id, p, node, shard, *mark, expire_at);
+    std::size_t before = 0;
+    for (const MarkValue& copy : copies_of(*mark)) {
+      auto& jobs = before == 0 ? shard.jobs : shard.later;
+      jobs.push_back({.partitions = {id},
+                      .slot = copy.shard->places.front(),
+                      .text = encode_mark(copy),
+                      .is_last = ++before == mark->shard->places.size()});
+    }
   }
   if (shard.jobs.empty()) {
-    shard.call.reset();
     shard.failures = 0;
     return end_turn(shard, now);
   }
+  send_writes(shard);
+}
+
+// All that are in `jobs`.
+void ShardTurns::send_writes(Shard& shard) {
+  shard.call = NodeCall::make();
+  for (const Job& job : shard.jobs) add_write(shard, partitions_.at(job.partitions.front()), job);
   add_second(*shard.call);
   shard.phase = Phase::kWriting;
   shard.call_epoch = shard.epoch;
   shard.call->send(*client_, shard.number, shard.epoch, options_.deadline);
 }
 
-void ShardTurns::add_writes(TopicPartition id, ShardedPartition& p, const std::string& node,
-                            Shard& shard, const MarkValue& mark, std::int64_t expire_at_ms) {
-  const ShardLook& look = shard.look.self;
-  ShardedPartition::Place& place = p.places[node];
-  std::erase_if(place.homes, [&](int slot) { return !look.owned.contains(slot); });
-  std::vector<int> stay;
-  for (int slot = kPlaceEvery - 1; slot < SlotSet::kSlots; slot += kPlaceEvery) {
-    if (look.owned.contains(slot) && !look.migrating.contains(slot)) stay.push_back(slot);
-  }
-  const std::string text = encode_mark(mark);
-  if (place.homes.empty()) {
-    if (stay.empty()) {
-      shard.why = fmt::format("it has no slot for a mark: one whose number divided by {} leaves {}",
-                              kPlaceEvery, kPlaceEvery - 1);
-      return p.marks.doubtful(node);
-    }
-    return add_write(shard, place, p,
-                     {.partitions = {id}, .slot = stay.back(), .text = text, .is_home = true},
-                     expire_at_ms);
-  }
-  const auto staying = std::ranges::count_if(
-      place.homes, [&](int slot) { return std::ranges::binary_search(stay, slot); });
-  if (staying < 2 && !stay.empty()) {
-    MarkValue nothing;
-    nothing.shard = {.node = node, .replication = look.replication, .arrivals_safe = false};
-    for (const int slot : {stay.back(), stay.front()}) {
-      if (std::ranges::find(place.homes, slot) != place.homes.end()) continue;
-      add_write(shard, place, p, {.partitions = {id}, .slot = slot, .text = encode_mark(nothing)},
-                expire_at_ms);
-      break;
-    }
-  }
-  for (const int slot : place.homes) {
-    add_write(shard, place, p, {.partitions = {id}, .slot = slot, .text = text, .is_home = true},
-              expire_at_ms);
-  }
-}
-
-void ShardTurns::add_write(Shard& shard, const ShardedPartition::Place& place,
-                           const ShardedPartition& p, Job job, std::int64_t expire_at_ms) {
-  const auto known = place.texts.find(job.slot);
-  const bool exists = known != place.texts.end();
+void ShardTurns::add_write(Shard& shard, const ShardedPartition& p, const Job& job) {
+  const auto& texts = p.places.at(shard.look.self.node).texts;
+  const auto known = texts.find(job.slot);
+  const bool exists = known != texts.end();
   const std::string where = key(job.slot, p);
-  const std::string until = std::to_string(expire_at_ms);
+  const std::string until = std::to_string(shard.expire_at_ms);
   const bool whole = !std::exchange(shard.knows_script, true);
   shard.call->add({whole ? "EVAL" : "EVALSHA",
                    whole ? redis::compare_and_set_script() : redis::compare_and_set_sha(), "1",
                    where, exists ? "1" : "0", exists ? std::string_view(known->second) : "",
                    job.text, until, "0"});
-  shard.jobs.push_back(std::move(job));
+}
+
+// Whether a copy is there now.
+bool ShardTurns::take_copy(Shard& shard, ShardedPartition::Place& place, const Job& job,
+                           const NodeCall::Answer& answer, bool answered) {
+  if (answered && answer.kind == redis::Reply::Kind::kInteger && answer.integer == 1) {
+    place.texts[job.slot] = job.text;
+    return true;
+  }
+  if (answer.text.starts_with("NOSCRIPT")) shard.knows_script = false;
+  if (answer.is_error()) shard.why = "a mark cannot be written: " + answer.text;
+  return false;
 }
 
 void ShardTurns::take_written(const std::string& node, Shard& shard, const NodeCall& call) {
-  struct Outcome {
-    bool written = false;
-    bool failed = false;
-  };
-  std::map<TopicPartition, Outcome> outcomes;
   for (std::size_t i = 0; i < shard.jobs.size(); ++i) {
     const Job& job = shard.jobs[i];
     const TopicPartition id = job.partitions.front();
-    Outcome& outcome = outcomes[id];
     ShardedPartition* const p = find(id);
     if (p == nullptr) continue;
     ShardedPartition::Place& place = p->places[node];
-    const NodeCall::Answer& answer = call.answers()[i];
-    if (call.answered() && answer.kind == redis::Reply::Kind::kInteger && answer.integer == 1) {
-      place.texts[job.slot] = job.text;
-      outcome.written = outcome.written || job.is_home;
-      if (std::ranges::find(place.homes, job.slot) == place.homes.end()) {
-        place.homes.push_back(job.slot);
-      }
-    } else if (call.answered() && answer.text.starts_with("MOVED ")) {
-      // With its slot, and the mark that is there.
-      std::erase(place.homes, job.slot);
-      place.texts.erase(job.slot);
-    } else {
-      outcome.failed = true;
-      if (answer.text.starts_with("NOSCRIPT")) shard.knows_script = false;
-      if (answer.is_error()) shard.why = "a mark cannot be written: " + answer.text;
-    }
-  }
-  bool all = true;
-  for (const auto& [id, outcome] : outcomes) {
-    ShardedPartition* const p = find(id);
-    if (p == nullptr) continue;
-    if (outcome.written && !outcome.failed) {
+    if (take_copy(shard, place, job, call.answers()[i], call.answered())) {
+      if (!job.is_last) continue;
       p->marks.written(node, shard.epoch);
       metrics_->marks_written.add();
-    } else {
-      all = false;
-      p->marks.doubtful(node);
-      metrics_->mark_failures.add();
+      continue;
     }
+    // Its other copy is not written either.
+    std::erase_if(shard.later, [id](const Job& other) { return other.partitions.front() == id; });
+    p->marks.doubtful(node);
+    shard.doubts = true;
+    metrics_->mark_failures.add();
   }
-  shard.failures = all ? 0 : shard.failures + 1;
+  shard.jobs = std::exchange(shard.later, {});
+  if (!shard.jobs.empty() && call.answered()) return send_writes(shard);
+  shard.failures = std::exchange(shard.doubts, false) ? shard.failures + 1 : 0;
 }
 
 }  // namespace fcap::updater

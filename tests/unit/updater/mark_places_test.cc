@@ -74,6 +74,14 @@ TEST(PlacesForMark, AreTwoSlotsFarApart) {
   EXPECT_EQ(places_for_mark({}, {}), Places());
 }
 
+TEST(PlacesForMark, AreOnlyWhereMarksMayBe) {
+  const SlotSet allowed = SlotSet(3, 3) | SlotSet(7, 7) | SlotSet(11, 11);
+  EXPECT_EQ(places_for_mark({.owned = {0, 9}}, {}, allowed), (Places{3, 7}));
+  EXPECT_EQ(places_for_mark({.owned = {0, 9}, .migrating = {3, 3}}, {3, 7}, allowed), (Places{7}));
+  EXPECT_EQ(places_for_mark({.owned = {4, 11}}, {3, 7}, allowed), (Places{11, 7}));
+  EXPECT_EQ(places_for_mark({.owned = {4, 6}}, {}, allowed), Places());
+}
+
 TEST(PlacesForMark, StayWhereTheyAre) {
   EXPECT_EQ(places_for_mark({.owned = {0, 9}}, {1, 3}), (Places{1, 3}));
 }

@@ -33,7 +33,7 @@ const std::vector<GoldenMark>& golden_marks() {
         .gaps = {{100, 200}, {300, 80000}}}},
       {"3 1500 node=07c37dfeb235213a872192d90877d0cd55635b91 "
        "replication=e00f0b6d8a5b1a4f3c2d1e0f9a8b7c6d5e4f3a2b arrivals=safe serial=12 "
-       "places=5460,2730 slots=0-5460,7000 partly=6999 cluster=MkU3OEVBNTcwNTJENDM2Qk "
+       "places=5455,2735 slots=0-5460,7000 partly=6999 cluster=MkU3OEVBNTcwNTJENDM2Qk "
        "last=1499,1700000000123,71a95b0def43ba51 gaps=100-200",
        {.position = 1500,
         .log = {.cluster = "MkU3OEVBNTcwNTJENDM2Qk",
@@ -43,7 +43,7 @@ const std::vector<GoldenMark>& golden_marks() {
                              .replication = "e00f0b6d8a5b1a4f3c2d1e0f9a8b7c6d5e4f3a2b",
                              .arrivals_safe = true,
                              .serial = 12,
-                             .places = {5460, 2730},
+                             .places = {5455, 2735},
                              .slots = SlotSet(0, 5460) | SlotSet(7000, 7000),
                              .partly = SlotSet(6999, 6999)}}},
   };
