@@ -169,6 +169,29 @@ TEST_F(UpdaterCluster, SlotsThatMoveWhileItIsStoppedAreNotWrittenAgain) {
   expect_no_more_appends_than(100, *updater);
 }
 
+// The others' first marks wait for its marks, which must not count against them.
+TEST_F(UpdaterCluster, AnUpdaterThatStartsBesideAFrozenShardPutsOffOnlyItsUsers) {
+  cluster_->kill(cluster_->replica(0));
+  std::unique_ptr<RunningUpdater> updater;
+  {
+    const auto frozen = cluster_->freeze(0);
+    updater = start_updater();
+    produce(3'000);
+    producer_->flush();
+    const auto given_up = [&] {
+      return updater->lag().messages == 0 && updater->metrics().gap_offsets.value() > 0;
+    };
+    EXPECT_TRUE(wait_until(given_up, kPatience)) << updater->log();
+    const std::string log = updater->log();
+    const std::string put_off = ": its marks cannot be confirmed";
+    EXPECT_NE(log.find(cluster_->address(0) + put_off), std::string::npos) << log;
+    EXPECT_EQ(log.find(cluster_->address(1) + put_off), std::string::npos) << log;
+    EXPECT_EQ(log.find(cluster_->address(2) + put_off), std::string::npos) << log;
+  }
+  expect_all_counted(*updater);
+  expect_settled(*updater);
+}
+
 TEST_F(UpdaterCluster, AShardThatIsFrozenDoesNotStopTheOthers) {
   auto updater = start_updater();
   produce(3'000);

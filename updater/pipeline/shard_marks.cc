@@ -301,15 +301,22 @@ void ShardMarks::make_safe(Shard& shard) {
   if (told) shard.safe_replication = shard.look.replication;
 }
 
+bool ShardMarks::some_awaited() const {
+  return std::ranges::any_of(shards_, [](const auto& it) { return it.second.awaited; });
+}
+
+bool ShardMarks::waits_for_others(const std::string& node) const {
+  const auto found = shards_.find(node);
+  return found != shards_.end() && found->second.compared && !found->second.begun && some_awaited();
+}
+
 std::optional<MarkValue> ShardMarks::to_write(const std::string& node, std::int64_t position) {
   const auto found = shards_.find(node);
   if (found == shards_.end() || !found->second.compared) return std::nullopt;
   Shard& shard = found->second;
   const std::vector<int> places = places_for_mark(
       shard.look, shard.confirmed ? shard.confirmed->shard->places : std::vector<int>(), places_);
-  const bool waits = !shard.begun &&
-                     std::ranges::any_of(shards_, [](const auto& it) { return it.second.awaited; });
-  if (places.empty() || waits) return std::nullopt;
+  if (places.empty() || (!shard.begun && some_awaited())) return std::nullopt;
   shard.begun = true;
   for (const auto& [other_node, other] : shards_) {
     if (&other == &shard || other.steady == 0) continue;

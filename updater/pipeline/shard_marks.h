@@ -54,6 +54,8 @@ class ShardMarks {
   /// updater's first mark of a shard also waits until all others' marks were read or they are
   /// lost().
   [[nodiscard]] std::optional<MarkValue> to_write(const std::string& node, std::int64_t position);
+  /// Whether to_write() waits only for the marks of other shards.
+  [[nodiscard]] bool waits_for_others(const std::string& node) const;
   /// All copies are.
   void written(const std::string& node, std::uint64_t epoch);
   /// A copy was not written, or nobody knows whether it was.
@@ -140,6 +142,7 @@ class ShardMarks {
   [[nodiscard]] bool all_slots_owned() const;
   [[nodiscard]] bool all_checked_after(const Shard& shard, std::uint64_t stamp) const;
   void make_safe(Shard& shard);
+  [[nodiscard]] bool some_awaited() const;
   [[nodiscard]] std::uint64_t next_serial(const Shard& shard);
 
   std::int64_t retention_start_;

@@ -135,6 +135,16 @@ bool ShardTurns::steady(const ShardedPartition& partition, const std::string& no
   return partition.marks.counts(node, shard.epoch, partition.marks.stamp());
 }
 
+// Whether it is not the shard's fault that its marks are not confirmed yet: Kafka has still to say
+// whether those that were found are about this log, or another shard's marks are not read yet.
+bool ShardTurns::waits_for_answers(const std::string& node) const {
+  return std::ranges::any_of(partitions_, [&node](const auto& it) {
+    const ShardedPartition& p = it.second;
+    const auto place = p.places.find(node);
+    return (place != p.places.end() && place->second.ticket != 0) || p.marks.waits_for_others(node);
+  });
+}
+
 void ShardTurns::judge_shards(Clock::time_point now) {
   away_.set();
   for (auto& [node, shard] : shards_) {
@@ -149,12 +159,7 @@ void ShardTurns::judge_shards(Clock::time_point now) {
       shard.away = now - shard.steady_since < kWell;
     }
     shard.steady = steady_now;
-    // Kafka has still to say whether the marks that were found are about this log.
-    const bool asked = std::ranges::any_of(partitions_, [&node = node](const auto& it) {
-      const auto place = it.second.places.find(node);
-      return place != it.second.places.end() && place->second.ticket != 0;
-    });
-    if (asked) shard.unsteady_since = now;
+    if (waits_for_answers(node)) shard.unsteady_since = now;
     if (steady_now && std::exchange(shard.away, false)) {
       report(LogLevel::kInfo,
              fmt::format("shard {}: its marks are confirmed again", shard.address));

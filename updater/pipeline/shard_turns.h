@@ -149,6 +149,7 @@ class ShardTurns {
   [[nodiscard]] std::map<std::string, Shard> nodes_now() const;
   void tell_nodes(ShardMarks& marks) const;
   void judge_shards(Clock::time_point now);
+  [[nodiscard]] bool waits_for_answers(const std::string& node) const;
   [[nodiscard]] bool steady(const ShardedPartition& partition, const std::string& node,
                             const Shard& shard) const;
   void pump(const std::string& node, Shard& shard, Clock::time_point now, Instant wall_now);
