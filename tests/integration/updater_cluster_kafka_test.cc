@@ -71,6 +71,18 @@ class UpdaterCluster : public testing::UpdaterPipeline {
       EXPECT_TRUE(wait_until(safe, kPatience)) << "shard " << shard;
     }
   }
+  // The next updater would fill them again.
+  void expect_no_gaps_in_marks() {
+    for (int shard = 0; shard < RedisCluster::kShards; ++shard) {
+      EXPECT_EQ(cluster_->command(shard, {"EVAL", R"(
+            for _, key in ipairs(redis.call('KEYS', 'fcap:!mark:*')) do
+              if string.find(redis.call('GET', key), 'gaps=') then return key end
+            end
+            return 'none')",
+                                          "0"}),
+                "none");
+    }
+  }
   void expect_all_committed() { EXPECT_EQ(committed(), kafka->end_sum(topic_, kPartitions)); }
 
   std::unique_ptr<RedisCluster> cluster_;
@@ -190,6 +202,8 @@ TEST_F(UpdaterCluster, AnUpdaterThatStartsBesideAFrozenShardPutsOffOnlyItsUsers)
   }
   expect_all_counted(*updater);
   expect_settled(*updater);
+  updater->stop();
+  expect_no_gaps_in_marks();
 }
 
 TEST_F(UpdaterCluster, AShardThatIsFrozenDoesNotStopTheOthers) {

@@ -203,7 +203,9 @@ bool ShardTurns::settled(const ShardedPartition& partition) const {
     const auto& [node, shard] = it;
     if (!steady(partition, node, shard) || shard.look.self.owned.empty()) return true;
     const auto confirmed = partition.marks.confirmed(node);
-    return confirmed && confirmed->position >= partition.position;
+    if (!confirmed || confirmed->position < partition.position) return false;
+    // Else the next updater would fill again what is filled already.
+    return confirmed->gaps.empty() || !partition.marks.missing().empty();
   });
 }
 
