@@ -23,14 +23,14 @@ CheckWorkload usual_workload(std::size_t users) {
 }
 
 std::unique_ptr<Checker> make_checker(RedisOptions redis, const CheckWorkload& workload,
-                                      std::size_t mget_keys_max) {
+                                      std::size_t mget_keys_max, std::function<Instant()> clock) {
   CheckerOptions options;
   options.redis = std::move(redis);
   options.redis.mget_keys_max = mget_keys_max;
   options.key_prefix = workload.key_prefix;
   options.deadline = kDeadline;
   options.local.cached_caps_max = 0;  // every check reads
-  options.clock = [] { return kBenchNow; };
+  options.clock = std::move(clock);
   auto made = Checker::create(std::move(options));
   if (!made.ok()) throw std::runtime_error(made.status().text());
   std::unique_ptr<Checker> checker = std::move(made).value();
@@ -74,6 +74,7 @@ Numbers BlockingCallers::measure(int redis_pid, double seconds) {
   Durations all;
   for (const Durations& some : durations_) all.add(some);
   found["p50_us"] = all.percentile_us(0.5);
+  found["p99_us"] = all.percentile_us(0.99);
   found["cpu_us"] = found.at("client_cpu_us") + found.at("redis_cpu_us");
   return found;
 }

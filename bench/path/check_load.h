@@ -42,9 +42,14 @@ inline std::size_t usual_mget_keys_max() {
 /// Only a broken bench exceeds it.
 inline constexpr std::chrono::seconds kDeadline{2};
 
+inline Instant at_bench_now() {
+  return kBenchNow;
+}
+
 /// A Checker that is connected, with the workload's rules.
 std::unique_ptr<Checker> make_checker(RedisOptions redis, const CheckWorkload& workload,
-                                      std::size_t mget_keys_max = usual_mget_keys_max());
+                                      std::size_t mget_keys_max = usual_mget_keys_max(),
+                                      std::function<Instant()> clock = at_bench_now);
 
 /// check_async(): so many checks always in flight; each answer starts the next.
 class AsyncChecks final : public Load {
@@ -77,7 +82,7 @@ class BlockingCallers final : public Load {
   BlockingCallers(const CheckWorkload& workload, std::vector<Ask> callers)
       : workload_(workload), callers_(std::move(callers)) {}
 
-  /// Adds p50_us, and cpu_us of both sides.
+  /// Adds p50_us, p99_us, and cpu_us of both sides.
   Numbers measure(int redis_pid, double seconds) override;
 
  private:

@@ -22,7 +22,7 @@ std::vector<Impression> impressions_of(const Population& population,
   std::vector<Impression> impressions;
   for (std::size_t i = 0; i < population.campaigns * population.impressions; ++i) {
     const auto age_ms = static_cast<std::int64_t>(random() % kMonthMs);
-    impressions.push_back({.time = kBenchNow - std::chrono::milliseconds(age_ms),
+    impressions.push_back({.time = population.now - std::chrono::milliseconds(age_ms),
                            .campaign = campaigns[i / population.impressions],
                            .fingerprint = static_cast<std::uint32_t>(random())});
   }

@@ -22,6 +22,7 @@ struct Population {
   std::size_t campaigns = 10;
   std::size_t impressions = 3;  ///< of each campaign
   std::string key_prefix = "fcap";
+  Instant now = kBenchNow;  ///< what the 30 days lie before
 };
 
 /// A number that looks random, the same for the same one.

@@ -59,6 +59,10 @@ Numbers measure_commands(const Servers& servers, const std::string& commands, st
 /// what is measured. Returns the mean size of a message.
 double fill_topic(const Servers& servers, const std::string& topic, std::uint64_t events);
 
+/// Tells Redis of all these impressions as ad servers do that share their notes: a reservation
+/// each.
+void write_shared_notes(const Servers& servers, std::uint64_t events);
+
 /// How far the events of a topic go without Redis: reading alone is the limit that librdkafka sets;
 /// grouping ends with the bytes to append. The parts are the updater's.
 enum class Stage : std::uint8_t { kRead, kDecode, kGroup };

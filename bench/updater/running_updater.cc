@@ -85,7 +85,7 @@ std::string write_config(const Servers& servers, const std::string& topic, const
   std::ofstream(file) << fmt::format(
       R"({{"kafka": {{"brokers": ["{}"], "topic": "{}", "group_id": "bench-{}", )"
       R"("dead_letter_topic": ""}}, "redis": {{"addresses": ["{}"]}}, )"
-      R"("pipeline": {{"gap_messages_min": {}}}, )"
+      R"("pipeline": {{"gap_messages_min": {}}}, "ledger": {{"write_format": 2}}, )"
       R"("compaction": {{"drain_timeout": "60s"}}, "http": {{"port": 0}}}})",
       servers.kafka.address(), topic, ++groups, redis, gap_messages_min);
   return file;

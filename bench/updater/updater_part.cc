@@ -103,6 +103,10 @@ class UpdaterPart final : public RedisPart {
           {"updater", name, title, [=, this] { return over_empty_redis(events, work); }});
     };
     add("updater", "updater", "fcap-updater", [this] { return drain_and_stop(); });
+    add("updater", "updater_shared", "fcap-updater, with shared notes", [=, this] {
+      write_shared_notes(servers_, events);
+      return drain_and_stop();
+    });
     add("zset", "zset", "ZSET writer, batches overlapped",
         [=, this] { return measure_zset_writer(servers_, events, 4); });
     add("zset", "zset_turns", "ZSET writer, taking turns",
@@ -128,6 +132,10 @@ class UpdaterPart final : public RedisPart {
     result_.number("updater_vs_redis_limit", compared_.ratio("updater", "redis_limit", kRate));
     result_.number("updater_vs_zset_by_cpu", carries("updater") / carries("zset"));
     result_.number("updater_vs_redis_limit_by_cpu", carries("updater") / carries("redis_limit"));
+    result_.number("updater_cpu_shared_vs_plain",
+                   compared_.ratio("updater_shared", "updater", "client_cpu_us"));
+    result_.number("updater_redis_cpu_shared_vs_plain",
+                   compared_.ratio("updater_shared", "updater", "redis_cpu_all_us"));
     result_.number("updater_redis_cpu_vs_zset", compared_.median("updater", "redis_cpu_all_us") /
                                                     compared_.median("zset", "redis_cpu_us"));
   }

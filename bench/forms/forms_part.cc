@@ -1,0 +1,128 @@
+// bench_forms: what each way to make an impression count costs beside a plain check: one caller
+// that waits, Redis and caller on a core of their own. 10 candidates of two rules each, one slot.
+// The ways are the rows of measure(); `local`, `shared` and `reserve_after_check` are the tiers.
+//
+// Reserving asks Redis for the time, so the clock is the machine's here. Before each turn the
+// records are written again: every turn begins with the same, without reservations.
+#include "base/clock.h"
+#include "harness/part.h"
+#include "path/check_load.h"
+#include "support/reserving.h"
+
+namespace fcap::bench {
+namespace {
+
+using Candidates = std::span<const Candidate>;
+
+class FormsPart final : public RedisPart {
+ public:
+  using RedisPart::RedisPart;
+
+  void run() {
+    console_.call({"SET", "fcap:!config", testing::config_for_reserving()});
+    auto columns = throughput_columns();
+    columns.push_back({"p50_us", "p50 µs", 1});
+    columns.push_back({"p99_us", "p99 µs", 1});
+    result_.table("forms", "Checks, and what makes an impression count",
+                  fmt::format("One blocking caller, {} users of 30 impressions, one slot. Medians "
+                              "of {} turns.",
+                              flags_.users, flags_.rounds),
+                  columns);
+    measured_ = measure();
+    number("shared", "p50_us");
+    number("shared", "redis_cpu_us");
+    number("reserve_after_check", "p50_us");
+    number("reserve_after_check", "redis_cpu_us");
+  }
+
+ private:
+  struct Call {
+    Checker& checker;
+    const std::string& user;
+    Candidates all;
+    std::string_view id;   // of an event that nobody knows
+    const Candidate& one;  // of all
+  };
+  using Form = bool (*)(const Call& to);
+
+  Measured measure() {
+    return take_turns({
+        turn("check", "check",
+             [](const Call& to) {
+               return to.checker.check(to.user, to.all).reason == Reason::kPassed;
+             }),
+        turn("local", "check, local note",
+             [](const Call& to) {
+               const CheckResult check = to.checker.check(to.user, to.all);
+               const Candidate* shown = first_allowed(check, to.all);
+               return shown != nullptr && to.checker.note_shown(to.user, *shown, to.id);
+             }),
+        turn("shared", "check with a shared note (pick_and_share)",
+             [](const Call& to) {
+               return to.checker.pick_and_share(to.user, to.all, {&to.id, 1}).picked.size() == 1;
+             }),
+        turn("reserve_after_check", "check, reserve from its record",
+             [](const Call& to) {
+               const CheckResult check = to.checker.check(to.user, to.all, {.keep_record = true});
+               const Candidate* shown = first_allowed(check, to.all);
+               return shown != nullptr &&
+                      to.checker.reserve(to.user, *shown, to.id, {.after = &check}).allowed;
+             }),
+        turn("reserve", "reserve alone",
+             [](const Call& to) { return to.checker.reserve(to.user, to.one, to.id).allowed; }),
+        turn("record", "record",
+             [](const Call& to) { return to.checker.record(to.user, to.one, to.id).allowed; }),
+        turn("pick_and_reserve", "pick_and_reserve",
+             [](const Call& to) {
+               return to.checker.pick_and_reserve(to.user, to.all, {&to.id, 1}).reason ==
+                      ReserveReason::kDone;
+             }),
+    });
+  }
+
+  static const Candidate* first_allowed(const CheckResult& check, Candidates all) {
+    const auto found = std::ranges::find(check.verdicts, true, &Verdict::allowed);
+    if (check.reason != Reason::kPassed || found == check.verdicts.end()) return nullptr;
+    return &all[static_cast<std::size_t>(found - check.verdicts.begin())];
+  }
+
+  Turn turn(const char* name, const char* title, Form form) {
+    return {"forms", name, title, [this, form] {
+              populate_compacted(console_, {.users = flags_.users, .now = base::wall_now()});
+              const auto checker = make_checker(console_.options(), workload_,
+                                                usual_mget_keys_max(), base::wall_now);
+              wait_for_reserving(*checker);
+              const Ask ask = [&, all = workload_.candidates()](const std::string& user) {
+                const std::string id = uuid(kImpressionIds, ++events_);
+                return form({*checker, user, all, id, all[events_ % all.size()]});
+              };
+              return BlockingCallers(workload_, {ask}).measure(redis_.pid(), flags_.seconds);
+            }};
+  }
+
+  // A Checker reads on connecting whether it may reserve.
+  static void wait_for_reserving(Checker& checker) {
+    const Candidate candidate{"campaign-0", {}};
+    if (!testing::wait_until([&] { return checker.reserve("nobody", candidate, "x").allowed; })) {
+      throw std::runtime_error("the Checker may not reserve");
+    }
+  }
+
+  // By the plain check's.
+  void number(const std::string& form, const std::string& key) {
+    const std::string what = key.substr(0, key.rfind('_'));
+    result_.number(form + "_" + what + "_vs_check", measured_.ratio(form, "check", key));
+  }
+
+  const CheckWorkload workload_ = usual_workload(flags_.users);
+  std::uint64_t events_ = 0;  // the caller's
+  Measured measured_;
+};
+
+}  // namespace
+}  // namespace fcap::bench
+
+int main(int argc, char** argv) {
+  return fcap::bench::run_part<fcap::bench::FormsPart>(
+      argc, argv, "What makes an impression count, beside a plain check.");
+}
