@@ -171,6 +171,7 @@ std::size_t fullest_window(const std::vector<std::int64_t>& times, std::int64_t 
 TEST(ReservationsProperty, AFixedWindowIsNeverOverfullInWhateverOrderEventsAreConfirmed) {
   constexpr std::int64_t kLengthMs = 60'000;
   constexpr std::int64_t kStartMs = 1'774'746'000'000;
+  std::size_t shown = 0;
   compare_worlds(300, [&](std::uint64_t seed) {
     std::mt19937_64 random(seed);
     Scene scene;
@@ -208,8 +209,9 @@ TEST(ReservationsProperty, AFixedWindowIsNeverOverfullInWhateverOrderEventsAreCo
     confirm_some(1);
     std::sort(confirmed.begin(), confirmed.end());
     EXPECT_LE(fullest_window(confirmed, kLengthMs), limit);
-    EXPECT_GT(confirmed.size(), 5U);
+    shown += confirmed.size();
   });
+  EXPECT_TRUE(given_seed() || shown > 1500) << shown;
 }
 
 // A record that several writers append to, copy and compact, in whatever order.
@@ -288,7 +290,8 @@ std::string frame_of(const reference::Reservation& reservation) {
 }
 
 // Copies of what the world has, that differ as copies may: later beacons, renewed and released
-// reservations, made within minutes of each other.
+// reservations, made within minutes of each other. What was renewed does not expire sooner: a copy
+// that did could be compacted away with its later time before the others are merged with it.
 void add_copies(RandomWorld& random, reference::World& world) {
   const auto events = world.events;
   for (reference::Event copy : events) {
@@ -299,7 +302,7 @@ void add_copies(RandomWorld& random, reference::World& world) {
   for (reference::Reservation copy : reservations) {
     if (random.one_in(2)) {
       copy.event.at_ms += random.between(0, 120'000);
-      copy.expires_ms = copy.event.at_ms + random.between(0, kDayMs);
+      copy.expires_ms = std::max(copy.expires_ms, copy.event.at_ms + random.between(0, kDayMs));
     }
     copy.released = random.one_in(4);
     world.reservations.push_back(copy);
