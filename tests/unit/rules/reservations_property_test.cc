@@ -370,6 +370,10 @@ TEST(ReservationsProperty, TrimsForSizeLeaveWhatIsCompleteExact) {
     }
     ++incomplete;
     if (verdict.allowed || verdict.rule_id != expected.rule_id) return;
+    // The entry that opened a fixed window may be missing, and what remains opens others.
+    const auto rule = std::find_if(asked.world.spec.rules.begin(), asked.world.spec.rules.end(),
+                                   [&](const Rule& each) { return each.id == expected.rule_id; });
+    if (rule->window.kind == Window::Kind::kFixed) return;
     EXPECT_LE(verdict.count, expected.count);
   });
   if (given_seed()) return;
