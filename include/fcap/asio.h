@@ -58,7 +58,7 @@ class AsioChecker {
   template <typename CompletionToken>
   auto reserve(std::string_view user, Candidate candidate, std::string_view event_id,
                const ReserveOptions& options, CompletionToken&& token) {
-    return hard<ReserveResult>(
+    return writing<ReserveResult>(
         [=, checker = checker_](auto done) {
           checker->reserve_async(user, candidate, event_id, options, std::move(done));
         },
@@ -68,7 +68,7 @@ class AsioChecker {
   template <typename CompletionToken>
   auto release(std::string_view user, Candidate candidate, std::string_view event_id,
                const ReserveOptions& options, CompletionToken&& token) {
-    return hard<ReserveResult>(
+    return writing<ReserveResult>(
         [=, checker = checker_](auto done) {
           checker->release_async(user, candidate, event_id, options, std::move(done));
         },
@@ -78,9 +78,20 @@ class AsioChecker {
   template <typename CompletionToken>
   auto record(std::string_view user, Candidate candidate, std::string_view event_id,
               const ReserveOptions& options, CompletionToken&& token) {
-    return hard<ReserveResult>(
+    return writing<ReserveResult>(
         [=, checker = checker_](auto done) {
           checker->record_async(user, candidate, event_id, options, std::move(done));
+        },
+        token);
+  }
+  /// Checker::pick_and_share() likewise; completes with a PickResult.
+  template <typename CompletionToken>
+  auto pick_and_share(std::string_view user, std::span<const Candidate> ranked,
+                      std::span<const std::string_view> event_ids, const CheckOptions& options,
+                      CompletionToken&& token) {
+    return writing<PickResult>(
+        [=, checker = checker_](auto done) {
+          checker->pick_and_share_async(user, ranked, event_ids, options, std::move(done));
         },
         token);
   }
@@ -89,7 +100,7 @@ class AsioChecker {
   auto pick_and_reserve(std::string_view user, std::span<const Candidate> ranked,
                         std::span<const std::string_view> event_ids, const ReserveOptions& options,
                         CompletionToken&& token) {
-    return hard<ReservedPicks>(
+    return writing<ReservedPicks>(
         [=, checker = checker_](auto done) {
           checker->pick_and_reserve_async(user, ranked, event_ids, options, std::move(done));
         },
@@ -111,7 +122,7 @@ class AsioChecker {
   }
 
   template <typename Start>
-  struct HardInitiation {
+  struct WritingInitiation {
     using executor_type = Executor;
     [[nodiscard]] executor_type get_executor() const noexcept { return executor; }
     template <typename Handler>
@@ -131,10 +142,10 @@ class AsioChecker {
     Call call;
   };
   template <typename Answer, typename Call, typename CompletionToken>
-  auto hard(Call call, CompletionToken& token) {
+  auto writing(Call call, CompletionToken& token) {
     using Start = Starting<Answer, Call>;
     return asio::async_initiate<CompletionToken, void(Answer)>(
-        HardInitiation<Start>{executor_, Start{std::move(call)}}, token);
+        WritingInitiation<Start>{executor_, Start{std::move(call)}}, token);
   }
 
   struct Initiation {

@@ -125,6 +125,14 @@ class FCAP_EXPORT Checker {
                             std::span<const std::string_view> event_ids,
                             const CheckOptions& options = {}) noexcept;
 
+  using PickCallback = UniqueFunction<void(PickResult)>;
+  /// pick_and_share() for event-loop hosts: returns at once and calls `callback` later, where
+  /// check_async() does. All arguments are copied. It cannot be canceled; what was picked and is
+  /// not shown can be taken back.
+  void pick_and_share_async(std::string_view user, std::span<const Candidate> ranked,
+                            std::span<const std::string_view> event_ids,
+                            const CheckOptions& options, PickCallback callback) noexcept;
+
   /// Takes back what note_shown() has said, where the impression could not be published after all.
   /// A shared note is taken back everywhere, by a write for which nobody waits.
   /// False: it is not remembered (any more); of a shared note release() gets rid in any case.
@@ -165,6 +173,14 @@ class FCAP_EXPORT Checker {
   ReservedPicks pick_and_reserve(std::string_view user, std::span<const Candidate> ranked,
                                  std::span<const std::string_view> event_ids,
                                  const ReserveOptions& options = {}) noexcept;
+
+  /// reserve() for many users at once: the calls travel together, and none waits for another's
+  /// answer. The results are in the order of `requests`. Those for which the store's queue has no
+  /// room answer kOverloaded. Several requests of one user race for its record as those of several
+  /// servers do; for a page there is pick_and_reserve(). ReserveRequest::after takes the place of
+  /// `options.after`. Out of memory, the list may be empty.
+  std::vector<ReserveResult> reserve_batch(std::span<const ReserveRequest> requests,
+                                           const ReserveOptions& options = {}) noexcept;
 
   /// Receives the answer of reserve_async() and its like, exactly once; as Callback.
   using ReserveCallback = UniqueFunction<void(ReserveResult)>;

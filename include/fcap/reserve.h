@@ -81,6 +81,15 @@ struct ReserveOptions {
   bool allow_undecided = false;
 };
 
+/// One impression of reserve_batch(). The views must outlive the call.
+struct ReserveRequest {
+  std::string_view user;
+  Candidate candidate;
+  std::string_view event_id;
+  /// As ReserveOptions::after, for this user.
+  const CheckResult* after = nullptr;
+};
+
 /// What reserve(), record() and release() give.
 struct ReserveResult {
   /// The impression may be shown (release(): the reservation is gone).

@@ -72,18 +72,33 @@ CheckHandle Async::check_async(std::string_view user, std::span<const Candidate>
     return {};
   }
   read->callback = std::move(callback);
-  if (read->answered) {
-    read->share(kListAndHandle);
-    CheckHandle handle(read);
-    remember(*read);
-    read->skip_store();
-    hand_over(*read);
+  return start(*read, options);
+}
+
+void Async::pick_async(std::unique_ptr<AsyncPick> pick, const ReserveAsk& ask,
+                       const CheckOptions& options) noexcept {
+  CallInside inside(parts_.counters);
+  if (AsyncRead* const read = prepared_read(ask.user, ask.ranked, options, &pick)) {
+    static_cast<void>(start(*read, options));
+    return;
+  }
+  pick->refuse(parts_.gate.in_child() ? Reason::kForked : Reason::kOverloaded);
+  finish(*pick);
+}
+
+CheckHandle Async::start(AsyncRead& read, const CheckOptions& options) noexcept {
+  if (read.answered) {
+    read.share(kListAndHandle);
+    CheckHandle handle(&read);
+    remember(read);
+    read.skip_store();
+    hand_over(read);
     return handle;
   }
-  read->share(kListHandleAndStore);
-  CheckHandle handle(read);
-  remember(*read);
-  if (submit(*read, options)) hand_over(*read);
+  read.share(kListHandleAndStore);
+  CheckHandle handle(&read);
+  remember(read);
+  if (submit(read, options)) hand_over(read);
   return handle;
 }
 
@@ -116,9 +131,10 @@ AsyncStart Async::check_or_async(std::string_view user, std::span<const Candidat
   return start;
 }
 
-// Null: no memory, or a forked child.
+// Null: no memory, or a forked child. Otherwise the read has taken the `pick`, if any.
 AsyncRead* Async::prepared_read(std::string_view user, std::span<const Candidate> candidates,
-                                const CheckOptions& options) noexcept {
+                                const CheckOptions& options,
+                                std::unique_ptr<AsyncPick>* pick) noexcept {
   const bool timed = parts_.counters.add(Counter::checks) % Latency::kOneIn == 0;
   // Before anything that takes a lock: in a child, its holder may be a thread that is not there.
   if (parts_.gate.in_child()) return nullptr;
@@ -136,6 +152,7 @@ AsyncRead* Async::prepared_read(std::string_view user, std::span<const Candidate
     read->drop_reference();
     return nullptr;
   }
+  if (pick != nullptr) read->pick = std::move(*pick);
   try {
     if (!options.segments.empty() || !read->segments.empty()) read->keep(options.segments);
     ledger::user_key(parts_.options.key_prefix, user, read->key);
@@ -159,8 +176,10 @@ bool Async::knows_answer(AsyncRead& read, std::size_t user_bytes,
   if (reason == Reason::kPassed) {
     reason = parts_.judgement.prepare(user, candidates, copied, read.question);
   }
+  if (reason == Reason::kPassed && read.pick) reason = read.pick->refuse_ids();
   if (reason == Reason::kPassed) {
-    return parts_.judgement.answer_unread(read.question, read.result);
+    return read.pick ? read.pick->answer_unread(read.question)
+                     : parts_.judgement.answer_unread(read.question, read.result);
   }
   refuse(read, candidates.size(), reason);
   return true;
@@ -198,12 +217,17 @@ void Async::hand_over(AsyncRead& read) noexcept {
 void Async::answer(AsyncRead& read, const ReadOutcome& outcome) noexcept {
   if (!read.answered) judge(read, outcome);
   if (read.timed) parts_.check_latency.add(Clock::now() - read.begun);
-  run_callback(read.callback, std::move(read.result));
+  if (read.pick) {
+    finish(*read.pick);
+  } else {
+    run_callback(read.callback, std::move(read.result));
+  }
   read.end();
 }
 
 void Async::judge(AsyncRead& read, const ReadOutcome& outcome) noexcept {
   try {
+    if (read.pick) return read.pick->answer(read.question, outcome);
     parts_.judgement.answer(read.question, outcome, read.result);
   } catch (...) {
     refuse(read, read.question.candidates.size(), Reason::kOverloaded);
@@ -212,6 +236,7 @@ void Async::judge(AsyncRead& read, const ReadOutcome& outcome) noexcept {
 
 // Takes no memory: prepared_read() has seen to it.
 void Async::refuse(AsyncRead& read, std::size_t candidate_count, Reason reason) noexcept {
+  if (read.pick) return read.pick->refuse(reason);
   if (read.result.verdicts.capacity() < candidate_count) read.result.verdicts.swap(read.spare);
   parts_.judgement.refuse(candidate_count, reason, read.result);
 }
@@ -241,6 +266,16 @@ CheckResult Async::answer_here(Reason reason, std::size_t candidate_count) noexc
 void Async::count_answer(const CheckResult& result) noexcept {
   count_result(parts_.counters, result);
   parts_.counters.add(Counter::checks_answered);
+}
+
+void Async::finish(AsyncPick& pick) noexcept {
+  parts_.counters.add(Counter::candidates, pick.judged());
+  PickResult result = pick.take();
+  parts_.counters.add(Counter::allowed, result.picked.size());
+  count_reason(parts_.counters, result.reason);
+  parts_.counters.add(Counter::checks_answered);
+  if (!pick.callback()) return;
+  call_back([&] { pick.callback()(std::move(result)); });
 }
 
 void Async::run_callback(Checker::Callback& callback, CheckResult result) noexcept {

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <span>
 #include <string_view>
@@ -12,6 +13,7 @@
 #include <fcap/checker.h>
 
 #include "checker/answer_queue.h"
+#include "checker/async_pick.h"
 #include "checker/async_read.h"
 #include "checker/callback_frame.h"
 #include "checker/parts.h"
@@ -34,6 +36,9 @@ class Async {
                             const CheckOptions& options, Checker::Callback callback) noexcept;
   CheckHandle check_async(std::string_view user, std::span<const Candidate> candidates,
                           const CheckOptions& options, Checker::Callback callback) noexcept;
+  /// pick_and_share_async(); `ask` is what the pick has copied.
+  void pick_async(std::unique_ptr<AsyncPick> pick, const ReserveAsk& ask,
+                  const CheckOptions& options) noexcept;
 
   /// Ends the answering threads and answers what is still pending kShutdown. The store has ended,
   /// if it was the Checker's.
@@ -81,7 +86,9 @@ class Async {
 
   [[nodiscard]] AsyncRead* prepared_read(std::string_view user,
                                          std::span<const Candidate> candidates,
-                                         const CheckOptions& options) noexcept;
+                                         const CheckOptions& options,
+                                         std::unique_ptr<AsyncPick>* pick = nullptr) noexcept;
+  [[nodiscard]] CheckHandle start(AsyncRead& read, const CheckOptions& options) noexcept;
   [[nodiscard]] bool knows_answer(AsyncRead& read, std::size_t user_bytes,
                                   std::span<const Candidate> candidates,
                                   const CheckOptions& options);
@@ -91,6 +98,7 @@ class Async {
   [[nodiscard]] CheckResult take_answer(AsyncRead& read) noexcept;
   [[nodiscard]] CheckResult answer_here(Reason reason, std::size_t candidate_count) noexcept;
   void count_answer(const CheckResult& result) noexcept;
+  void finish(AsyncPick& pick) noexcept;
   void run_callback(Checker::Callback& callback, CheckResult result) noexcept;
   [[nodiscard]] static std::chrono::nanoseconds coarse_now() noexcept;
   void note_thrown() noexcept;

@@ -97,7 +97,9 @@ void AsyncRead::skip_store() noexcept {
 }
 
 void AsyncRead::end() noexcept {
-  callback = nullptr;  // what it holds goes before anybody can think this check is over
+  // What they hold goes before anybody can think this check is over.
+  callback = nullptr;
+  pick = nullptr;
   const auto before = phase_.fetch_or(kEnded, std::memory_order_acq_rel);
   if ((before & kLeft) != 0) owner_->forget(*this);
 }

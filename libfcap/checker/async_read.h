@@ -3,6 +3,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -12,6 +13,7 @@
 #include <fcap/store.h>
 
 #include "checker/answer_queue.h"
+#include "checker/async_pick.h"
 #include "checker/pool.h"
 #include "checker/question.h"
 #include "checker/verdicts.h"
@@ -73,6 +75,8 @@ class AsyncRead final : public StoreCompletion, public QueuedAnswer, public Pool
   std::vector<std::string_view> segment_views;
   std::string key;
   Checker::Callback callback;
+  /// What is asked instead of a check, and then has the answer and the callback; null: nothing.
+  std::unique_ptr<AsyncPick> pick;
   std::chrono::steady_clock::time_point begun;
   bool timed = false;
 

@@ -177,6 +177,7 @@ void AsyncReserving::Call::hand_over(bool is_caller) noexcept {
 
 // False: it is to be answered here and now.
 bool AsyncReserving::Call::pass_on(const std::shared_ptr<Call>& self, bool is_caller) noexcept {
+  if (std::holds_alternative<BatchSlot>(callback_)) return false;  // runs no code of the host's
   if (owner_.parts_.options.executor) {
     try {
       owner_.parts_.options.executor([self] { self->answer(); });
@@ -255,7 +256,36 @@ void AsyncReserving::start(const ReserveAsk& ask, Callback callback) noexcept {
   call_back(callback, run);
 }
 
+std::vector<ReserveResult> AsyncReserving::reserve_batch(std::span<const ReserveRequest> requests,
+                                                         const ReserveOptions& options) noexcept {
+  std::shared_ptr<BatchAnswers> answers;
+  try {
+    answers = std::make_shared<BatchAnswers>(requests.size());
+  } catch (...) {  // no memory
+    return {};
+  }
+  const Reason refused = parts_.gate.refuse_blocking();
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    ReserveAsk ask{.user = requests[i].user,
+                   .ranked = {&requests[i].candidate, 1},
+                   .event_ids = {&requests[i].event_id, 1},
+                   .options = options};
+    ask.options.after = requests[i].after;
+    if (refused == Reason::kPassed) {
+      start(ask, BatchSlot{answers, i});
+      continue;
+    }
+    ReserveRun run(parts_);
+    run.refuse(ask, refused);
+    answers->put(i, run.result());
+  }
+  return answers->wait();
+}
+
 void AsyncReserving::call_back(Callback& callback, const ReserveRun& run) noexcept {
+  if (const auto* const slot = std::get_if<BatchSlot>(&callback)) {
+    return slot->answers->put(slot->index, run.result());
+  }
   async_.call_back([&] {
     if (auto* const one = std::get_if<Checker::ReserveCallback>(&callback)) {
       if (*one) (*one)(run.result());

@@ -3,22 +3,26 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <variant>
+#include <vector>
 
 #include <fcap/checker.h>
 
 #include "checker/async.h"
+#include "checker/batch_answers.h"
 #include "checker/parts.h"
 #include "checker/reserve_run.h"
 
 namespace fcap::checker {
 
-/// The forms of a hard call that answer by a callback.
+/// The forms of a hard call that go on by themselves, and answer by a callback or to a caller who
+/// waits for many of them.
 ///
 /// Thread safety: all functions from any thread.
 class AsyncReserving {
  public:
-  using Callback = std::variant<Checker::ReserveCallback, Checker::PicksCallback>;
+  using Callback = std::variant<Checker::ReserveCallback, Checker::PicksCallback, BatchSlot>;
 
   AsyncReserving(Parts parts, Async& async) : parts_(parts), async_(async) {}
   AsyncReserving(const AsyncReserving&) = delete;
@@ -26,6 +30,9 @@ class AsyncReserving {
 
   /// Copies what the ask refers to.
   void start(const ReserveAsk& ask, Callback callback) noexcept;
+  /// Checker::reserve_batch().
+  std::vector<ReserveResult> reserve_batch(std::span<const ReserveRequest> requests,
+                                           const ReserveOptions& options) noexcept;
 
   /// At the Checker's end: answers what does not run on another thread just now. False: some does,
   /// and this must be called again. When it gives true, nothing touches this any more.

@@ -65,6 +65,24 @@ class Checker::Impl {
                           std::move(callback));
   }
 
+  void pick_and_share_async(const checker::ReserveAsk& ask, const CheckOptions& given,
+                            PickCallback callback) noexcept {
+    std::unique_ptr<checker::AsyncPick> pick;
+    CheckOptions asked = given;
+    try {
+      asked.now = judgement.instant_of(given);
+      pick = std::make_unique<checker::AsyncPick>(judgement, sharing, ask, *asked.now,
+                                                  std::move(callback));
+    } catch (...) {  // no memory, or the host's clock threw
+      PickResult none;
+      none.reason = Reason::kOverloaded;
+      return async.call_back([&] {
+        if (callback) callback(std::move(none));
+      });
+    }
+    async.pick_async(std::move(pick), ask, asked);
+  }
+
   const CheckerOptions options;
   checker::Counters counters;
   checker::Gate gate;
@@ -207,6 +225,13 @@ PickResult Checker::pick_and_share(std::string_view user, std::span<const Candid
                                  {.user = user, .ranked = ranked, .event_ids = event_ids}, options);
 }
 
+void Checker::pick_and_share_async(std::string_view user, std::span<const Candidate> ranked,
+                                   std::span<const std::string_view> event_ids,
+                                   const CheckOptions& options, PickCallback callback) noexcept {
+  impl_->pick_and_share_async({.user = user, .ranked = ranked, .event_ids = event_ids}, options,
+                              std::move(callback));
+}
+
 bool Checker::take_back_shown(std::string_view user, const Candidate& shown,
                               std::string_view event_id) noexcept {
   std::optional<ledger::Entry> released;
@@ -237,6 +262,11 @@ ReservedPicks Checker::pick_and_reserve(std::string_view user, std::span<const C
                                         std::span<const std::string_view> event_ids,
                                         const ReserveOptions& options) noexcept {
   return impl_->reserving.pick(user, ranked, event_ids, options);
+}
+
+std::vector<ReserveResult> Checker::reserve_batch(std::span<const ReserveRequest> requests,
+                                                  const ReserveOptions& options) noexcept {
+  return impl_->async_reserving.reserve_batch(requests, options);
 }
 
 void Checker::reserve_async(std::string_view user, const Candidate& candidate,

@@ -1,7 +1,6 @@
 #include "checker/pick_and_share.h"
 
 #include <utility>
-#include <vector>
 
 namespace fcap::checker {
 
@@ -16,19 +15,23 @@ PickResult pick_and_share(Blocking& blocking, Judgement& judgement, Sharing& sha
     std::vector<ledger::Entry> shown;
     shown.reserve(ask.event_ids.size());
     PickResult result = blocking.first_allowed(ask.user, ask.ranked, ask.event_ids.size(), asked);
-    for (std::size_t i = 0; i < result.picked.size(); ++i) {
-      const auto noted =
-          judgement.note_shown(ask.user, ask.ranked[result.picked[i]], ask.event_ids[i], asked.now);
-      if (noted) shown.push_back(*noted);
-    }
-    if (sharing.share(ask.user, shown, result.seen)) {
-      for (const ledger::Entry& event : shown) judgement.mark_shared(ask.user, event);
-    }
+    share_picks(judgement, sharing, ask, *asked.now, result, shown);
     return result;
   } catch (...) {  // no memory, or the host's clock threw
     none.reason = Reason::kOverloaded;
     return none;
   }
+}
+
+void share_picks(Judgement& judgement, Sharing& sharing, const ReserveAsk& ask, Instant at,
+                 const PickResult& picks, std::vector<ledger::Entry>& shown) noexcept {
+  for (std::size_t i = 0; i < picks.picked.size(); ++i) {
+    const Candidate& candidate = ask.ranked[picks.picked[i]];
+    const auto noted = judgement.note_shown(ask.user, candidate, ask.event_ids[i], at);
+    if (noted) shown.push_back(*noted);
+  }
+  if (!sharing.share(ask.user, shown, picks.seen)) return;
+  for (const ledger::Entry& event : shown) judgement.mark_shared(ask.user, event);
 }
 
 }  // namespace fcap::checker

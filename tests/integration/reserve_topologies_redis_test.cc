@@ -169,6 +169,34 @@ TEST_F(InACluster, AllFormsWorkOnEveryShard) {
   }
 }
 
+TEST_F(InACluster, ABatchReachesAllShardsAndAFrozenOneCostsOnlyItsOwnUsers) {
+  const auto one = checker();
+  const auto other = checker();
+  ASSERT_TRUE(one && other);
+  constexpr std::size_t kOfEach = 20;
+  std::vector<std::string> users;  // those of shard 0 first
+  for (int shard = 0; shard < testing::RedisCluster::kShards; ++shard) {
+    const auto slots = testing::RedisCluster::slots_of(shard);
+    for (const std::string& user : testing::RedisCluster::users_in(slots, kOfEach)) {
+      users.push_back(user);
+    }
+  }
+  const auto reserve_all = [&](Checker& checker, const char* id, std::chrono::seconds deadline) {
+    std::vector<ReserveRequest> requests;
+    for (const std::string& user : users) requests.push_back({user, {"c"}, id});
+    return checker.reserve_batch(requests, {.deadline = deadline});
+  };
+  for (const ReserveResult& result : reserve_all(*one, "a", 30s)) EXPECT_TRUE(result.allowed);
+  cluster_->set_node_timeout(60s);
+  const auto frozen = cluster_->freeze(0);
+  const auto results = reserve_all(*other, "b", 2s);
+  ASSERT_EQ(results.size(), users.size());
+  for (std::size_t i = 0; i < users.size(); ++i) {
+    EXPECT_FALSE(results[i].allowed);
+    EXPECT_EQ(results[i].reason == ReserveReason::kCapped, i >= kOfEach) << users[i];
+  }
+}
+
 TEST_F(InACluster, WhileSlotsMoveNobodyExceedsAndNotesArrive) {
   const auto one = checker();
   const auto other = checker();

@@ -129,5 +129,18 @@ TEST_F(AsioCheckerTest, ACoroutineReservesReleasesAndRecords) {
                          ReserveReason::kReleased, ReserveReason::kDone, ReserveReason::kDone}));
 }
 
+asio::awaitable<void> pick_page(LoopChecker& checker, PickResult& ended) {
+  const std::string_view ids[] = {"s1", "s2"};
+  ended = co_await checker.pick_and_share("u2", kNever, ids, {}, asio::use_awaitable);
+}
+
+TEST_F(AsioCheckerTest, ACoroutinePicksAPage) {
+  PickResult ended;
+  asio::co_spawn(loop_, pick_page(on_loop_, ended), asio::detached);
+  loop_.run();
+  EXPECT_EQ(ended.reason, Reason::kPassed);
+  EXPECT_EQ(ended.picked, (std::vector<std::size_t>{1}));
+}
+
 }  // namespace
 }  // namespace fcap

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "fixtures.h"
+#include "holding_store.h"
 #include "reserving_store.h"
 
 namespace fcap::checker_test {
@@ -17,41 +18,6 @@ namespace {
 Instant wall_now() {
   return std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
 }
-
-// Holds what it is asked until the test answers it, and may outlive the Checker.
-class HoldingStore final : public Store {
- public:
-  void get(std::string_view, Deadline, StoreCompletion& done) noexcept override { hold(done); }
-  void append(std::string_view, std::string_view, Instant, Deadline,
-              StoreCompletion& done) noexcept override {
-    hold(done);
-  }
-  void compare_and_set(const CompareAndSet&, Deadline, StoreCompletion& done) noexcept override {
-    hold(done);
-  }
-  [[nodiscard]] WriteTerms write_terms() const noexcept override {
-    return {.write_format = 2, .reservation_life_max = kDefaultReservationLifeMax};
-  }
-
-  // Waits for the next one.
-  StoreCompletion& take() {
-    while (true) {
-      {
-        const std::lock_guard lock(mutex_);
-        if (held_ != nullptr) return *std::exchange(held_, nullptr);
-      }
-      std::this_thread::sleep_for(100us);
-    }
-  }
-
- private:
-  void hold(StoreCompletion& done) {
-    const std::lock_guard lock(mutex_);
-    held_ = &done;
-  }
-  std::mutex mutex_;
-  StoreCompletion* held_ = nullptr;
-};
 
 class ReserveAsync : public ::testing::Test {
  protected:

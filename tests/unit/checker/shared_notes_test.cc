@@ -1,10 +1,13 @@
 // note_shown() with a SharedNote, take_back_shown(), pick_and_share().
+#include <future>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "fixtures.h"
+#include "holding_store.h"
 #include "reserving_store.h"
 
 namespace fcap::checker_test {
@@ -24,6 +27,16 @@ class SharedNotes : public ::testing::Test {
   static CheckResult check(Checker& checker) {
     const Candidate candidates[] = {{"c1"}};
     return checker.check("u", candidates);
+  }
+  static std::future<PickResult> pick_async(Checker& checker, std::span<const Candidate> ranked,
+                                            std::span<const std::string_view> ids) {
+    std::promise<PickResult> promise;
+    auto answer = promise.get_future();
+    checker.pick_and_share_async("u", ranked, ids, {},
+                                 [promise = std::move(promise)](PickResult picks) mutable {
+                                   promise.set_value(std::move(picks));
+                                 });
+    return answer;
   }
   ledger::Ledger ledger() {
     ledger::Ledger ledger;
@@ -166,6 +179,65 @@ TEST_F(SharedNotes, APageWithBadIdsIsInvalid) {
   const std::string_view twice[] = {"s1", "s1"};
   EXPECT_EQ(here_->pick_and_share("u", ranked, twice).reason, Reason::kInvalid);
   EXPECT_EQ(store_->checks, 0);
+}
+
+TEST_F(SharedNotes, APageIsPickedAndSharedByACallbackToo) {
+  std::string first = "c1";
+  std::string id = "s1";
+  const Candidate ranked[] = {{first}, {"c2"}, {"c3"}};
+  const std::string_view ids[] = {id, "s2"};
+  auto answer = pick_async(*here_, ranked, ids);
+  first = id = "??";
+  EXPECT_EQ(answer.get().picked, (std::vector<std::size_t>{0, 1}));
+  EXPECT_EQ(store_->appends, 1);
+  EXPECT_EQ(ledger().reservations().size(), 2U);
+  EXPECT_EQ(here_->stats().checks, 1U);
+  EXPECT_EQ(here_->stats().candidates, 2U);
+  EXPECT_FALSE(check(*here_).verdicts[0].allowed) << "it counts its own";
+  EXPECT_FALSE(there_->reserve("u", {"c2"}, "b").allowed);
+}
+
+TEST_F(SharedNotes, ACallbackGetsWhatIsKnownWithoutReading) {
+  const Candidate ranked[] = {{"c1"}, {"c3"}};
+  const std::string_view twice[] = {"s1", "s1"};
+  EXPECT_EQ(pick_async(*here_, ranked, twice).get().reason, Reason::kInvalid);
+  EXPECT_TRUE(pick_async(*here_, ranked, {}).get().picked.empty());
+  const std::string_view ids[] = {"s1"};
+  EXPECT_EQ(pick_async(*here_, {&ranked[1], 1}, ids).get().picked, (std::vector<std::size_t>{0}));
+  EXPECT_EQ(store_->checks, 0);
+  EXPECT_EQ(store_->appends, 0);
+}
+
+TEST_F(SharedNotes, ACallbackGetsThePageThroughTheExecutor) {
+  std::vector<std::function<void()>> tasks;
+  CheckerOptions options;
+  options.executor = [&](std::function<void()> task) { tasks.push_back(std::move(task)); };
+  const auto checker = server(std::move(options));
+  const Candidate ranked[] = {{"c1"}};
+  const std::string_view ids[] = {"s1"};
+  auto answer = pick_async(*checker, ranked, ids);
+  ASSERT_EQ(tasks.size(), 1U);
+  EXPECT_EQ(store_->appends, 0) << "shared when it is picked";
+  tasks.front()();
+  EXPECT_EQ(answer.get().picked.size(), 1U);
+  EXPECT_EQ(store_->appends, 1);
+}
+
+TEST_F(SharedNotes, TheEndOfTheCheckerAnswersAPageWithoutSharingIt) {
+  const auto store = std::make_shared<HoldingStore>();
+  CheckerOptions options;
+  options.store = store;
+  auto checker = Checker::create(std::move(options)).value();
+  checker->set_rules(rule_set({sliding_rule("c1-daily", "c1", 1)}));
+  const Candidate ranked[] = {{"c1"}};
+  const std::string_view ids[] = {"s1"};
+  auto answer = pick_async(*checker, ranked, ids);
+  StoreCompletion& read = store->take();
+  checker.reset();
+  const PickResult picks = answer.get();
+  EXPECT_EQ(picks.reason, Reason::kShutdown);
+  EXPECT_EQ(picks.picked.size(), 1U) << "it fails open";
+  read.complete({.code = StoreCode::kNotFound});
 }
 
 }  // namespace

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <fcap/checker.h>
+
+#include "checker/judgement.h"
+#include "checker/reserve_run.h"
+#include "checker/sharing.h"
+
+namespace fcap::checker {
+
+/// What a pick_and_share_async() has in place of a check's verdicts and callback, while an
+/// AsyncRead brings it the user's record.
+///
+/// Thread safety: none; it is used by whoever holds the AsyncRead.
+class AsyncPick {
+ public:
+  /// Copies what the ask refers to, and takes the callback last. `at`: when the picks are shown.
+  /// Throws std::bad_alloc; then the callback is left alone.
+  AsyncPick(Judgement& judgement, Sharing& sharing, const ReserveAsk& ask, Instant at,
+            Checker::PickCallback&& callback);
+
+  /// kInvalid: the event ids are outside their range. Otherwise kPassed.
+  [[nodiscard]] Reason refuse_ids() const noexcept;
+  /// As Judgement::answer_unread(), answer() and refuse().
+  [[nodiscard]] bool answer_unread(const Question& question);
+  void answer(const Question& question, const ReadOutcome& outcome);
+  void refuse(Reason reason) noexcept;
+
+  /// Once it is answered: notes and shares the picks.
+  [[nodiscard]] PickResult take() noexcept;
+  [[nodiscard]] std::size_t judged() const noexcept { return picks_.judged; }
+  [[nodiscard]] Checker::PickCallback& callback() noexcept { return callback_; }
+
+ private:
+  struct Names {
+    std::string campaign;
+    std::string creative;
+  };
+
+  [[nodiscard]] ReserveAsk ask() const noexcept {
+    return {.user = user_, .ranked = ranked_, .event_ids = event_id_views_};
+  }
+
+  Judgement& judgement_;
+  Sharing& sharing_;
+  const std::string user_;
+  const Instant at_;
+  std::vector<Names> names_;
+  std::vector<Candidate> ranked_;  // of names_
+  const std::vector<std::string> event_ids_;
+  const std::vector<std::string_view> event_id_views_;
+  std::vector<ledger::Entry> shown_;
+  Picks picks_;
+  Reason reason_ = Reason::kPassed;
+  Checker::PickCallback callback_;
+};
+
+}  // namespace fcap::checker
