@@ -253,7 +253,10 @@ void Check::judge(std::size_t index, Verdict& verdict) {
       is_settled(candidate) ? judgement.clears_ms : passes_at(candidate, judgement.clears_ms);
   if (eligible_ms != kNever) verdict.eligible_at = instant_from_ms(eligible_ms);
   verdict.counted_since = instant_from_ms(judgement.since_ms);
-  if (history_.has_reserved()) verdict.provisional = is_provisional(candidate);
+  // Confirmations move no instant that there is not.
+  if (verdict.eligible_at && history_.has_reserved()) {
+    verdict.provisional = is_provisional(candidate);
+  }
 }
 
 }  // namespace fcap::rules

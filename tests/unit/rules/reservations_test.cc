@@ -106,6 +106,17 @@ TEST(Reservations, ACapThatNoReservationCouldMoveIsNotProvisional) {
   EXPECT_EQ(eligible_ms(verdict), kNowMs + 23 * kHourMs);
 }
 
+TEST(Reservations, ACapThatNeverEndsIsNotProvisional) {
+  Scene scene;
+  scene.rule({.id = "never", .scope = Scope::kUser, .limit = 0, .window = sliding(24h)});
+  scene.rule(campaign_rule(1));
+  scene.reserve("c1", kNowMs - 1, kNowMs + kMinuteMs);
+  const Verdict verdict = scene.check("c1", kNowMs);
+  EXPECT_FALSE(verdict.allowed);
+  EXPECT_FALSE(verdict.eligible_at.has_value());
+  EXPECT_FALSE(verdict.provisional);
+}
+
 TEST(Reservations, DoNotOpenAFixedWindowForOthers) {
   Scene scene;
   scene.rule(campaign_rule(3, fixed(8h)));
