@@ -34,10 +34,8 @@ class Program:
         """(answers, number of messages it says are no events)."""
         with open(self._path("rules.json"), "w", encoding="utf-8") as file:
             json.dump(case.rules, file, ensure_ascii=False)
-        with open(self._path("events.jsonl"), "wb") as file:
-            file.writelines(line + b"\n" for line in case.lines)
-        command = [self._fcap, "check", "--rules", "rules.json", "--events", "events.jsonl"]
-        command += ["--retention", case.retention]
+        command = [self._fcap, "check", "--rules", "rules.json", "--retention", case.retention]
+        command += self._history(case)
         if case.stored:
             command += ["--segments", self._store(case.stored)]
         asked = "".join(json.dumps(q) + "\n" for q in case.questions)
@@ -47,11 +45,20 @@ class Program:
         errors = done.stderr.decode()
         if done.returncode != 0:
             raise Difference(f"exit code {done.returncode}: {errors}{done.stdout.decode()[:2000]}")
-        refused = 0
+        refused = self._refused_without_word
         for line in errors.splitlines():
             if "not an event" in line or "not events" in line:
                 refused = int(line.split("--events: ")[1].split()[0])
         return [json.loads(line) for line in done.stdout.splitlines()], refused
+
+    # What the command says of messages that are no events when all of them are.
+    _refused_without_word = 0
+
+    def _history(self, case):
+        """Options that name the case's events, in a place where the command finds them."""
+        with open(self._path("events.jsonl"), "wb") as file:
+            file.writelines(line + b"\n" for line in case.lines)
+        return ["--events", "events.jsonl"]
 
     def _store(self, stored):
         directory = self._path("segments")
@@ -76,6 +83,8 @@ def expected_answers(case, nows):
     """(answers, number of messages that are no events); `nows` are for questions without `at`."""
     rule_set = reference.RuleSet(case.rules, length_ms(case.retention))
     ledgers, refused = history.ledgers_of(case.lines)
+    for event, expires, released in case.reserved:
+        ledgers.setdefault(event.user, history.Ledger()).reserve(event, expires, released)
     answers = [
         reference.answer(
             rule_set, ledgers, question, now,
@@ -92,7 +101,7 @@ def compare(case, program):
     if len(answers) != len(case.questions):
         raise Difference(f"{len(answers)} answers, {len(case.questions)} questions")
     expected, expected_refused = expected_answers(case, [a["at"] for a in answers])
-    if refused != expected_refused:
+    if refused not in (expected_refused, None):
         raise Difference(f"{refused} messages are no events, expected {expected_refused}")
     return sum(
         _compare_answer(*three) for three in zip(case.questions, answers, expected)
@@ -111,7 +120,7 @@ def _compare_answer(question, answer, expected):
         differ("left_out", answer["as_of"]["left_out"], expected["left_out"])
     for got, want in zip(answer["verdicts"], expected["verdicts"], strict=True):
         for member, value in want.items():
-            if member not in ("rules", "replaced"):
+            if member not in ("rules", "replaced") and value is not None or member == "eligible_at":
                 differ(f"{got['candidate']} {member}", got.get(member), value)
         for name in ("rules", "replaced"):
             differ(f"{got['candidate']} {name}", _rows(got.get(name, [])), _rows(want[name]))
@@ -161,6 +170,8 @@ def _smaller(case):
             yield case.with_parts(rules={**case.rules, part: rest})
     for rest in _without_one(case.lines):
         yield case.with_parts(lines=rest)
+    for rest in _without_one(case.reserved):
+        yield case.with_parts(reserved=rest)
     if case.stored:
         yield case.with_parts(stored={})
     for index, question in enumerate(case.questions):
@@ -187,6 +198,7 @@ def printed(case):
     lines = [f"# --retention {case.retention}", "# rules.json"]
     lines += [json.dumps(case.rules, ensure_ascii=False), "# events.jsonl"]
     lines += [line.decode("utf-8", "backslashreplace") for line in case.lines]
+    lines += [f"# reserved: {one}" for one in case.reserved]
     if case.stored:
         lines += [f"# segments: {case.stored}"]
     lines += ["# questions.jsonl"] + [json.dumps(q) for q in case.questions]
@@ -210,38 +222,45 @@ def with_edges_of_answers(case, generator):
     return case.with_parts(questions=case.questions + more)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def run(options, program, with_reservations=False):
+    """The exit code."""
+    questions = verdicts = 0
+    for number in range(options.first, options.first + options.count):
+        generator = Generator(random.Random(f"{options.seed}/{number}"))
+        case = generator.case(options.questions, with_reservations)
+        if not generator.live:
+            case = with_edges_of_answers(case, generator)
+        try:
+            verdicts += compare(case, program)
+        except Difference:
+            print(f"seed {options.seed}, case {number} differs; its smallest part:")
+            case = smallest(case, program)
+            print(printed(case))
+            try:
+                compare(case, program)
+            except Difference as difference:
+                print(f"# {difference}")
+            return 1
+        questions += len(case.questions)
+    print(f"seed {options.seed}: {options.count} cases, {questions} questions, "
+          f"{verdicts} verdicts, no difference")
+    return 0
+
+
+def parser_of(description):
+    parser = argparse.ArgumentParser(description=description.splitlines()[0])
     parser.add_argument("--fcap", default="build/release/cli/fcap", help="the command under test")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=200, help="cases")
     parser.add_argument("--first", type=int, default=0, help="number of the first case")
     parser.add_argument("--questions", type=int, default=12, help="a case, to begin with")
-    options = parser.parse_args()
+    return parser
 
-    questions = verdicts = 0
+
+def main():
+    options = parser_of(__doc__).parse_args()
     with tempfile.TemporaryDirectory() as directory:
-        program = Program(os.path.abspath(options.fcap), directory)
-        for number in range(options.first, options.first + options.count):
-            generator = Generator(random.Random(f"{options.seed}/{number}"))
-            case = generator.case(options.questions)
-            if not generator.live:
-                case = with_edges_of_answers(case, generator)
-            try:
-                verdicts += compare(case, program)
-            except Difference:
-                print(f"seed {options.seed}, case {number} differs; its smallest part:")
-                case = smallest(case, program)
-                print(printed(case))
-                try:
-                    compare(case, program)
-                except Difference as difference:
-                    print(f"# {difference}")
-                return 1
-            questions += len(case.questions)
-    print(f"seed {options.seed}: {options.count} cases, {questions} questions, "
-          f"{verdicts} verdicts, no difference")
-    return 0
+        return run(options, Program(os.path.abspath(options.fcap), directory))
 
 
 if __name__ == "__main__":

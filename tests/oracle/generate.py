@@ -1,10 +1,11 @@
 """Random rule files, event streams and questions, thick with edges."""
 
+import dataclasses
 import json
 import time
 
 import local_time
-from history import EVENT_TYPES
+from history import EVENT_TYPES, Event, NoEvent, Nobodys, decoded
 from reference import Window, instant, length_ms
 
 HOUR, DAY = local_time.MS_PER_HOUR, local_time.MS_PER_DAY
@@ -40,19 +41,20 @@ _NOON_2001, _NOON_2036 = 978_350_400_000, 2_082_110_400_000
 
 
 class Case:
-    """A rule file, a file of events, and the questions to both."""
+    """A rule file, a file of events, reservations, and the questions to all of it."""
 
-    def __init__(self, retention, rules, lines, stored, questions=()):
+    def __init__(self, retention, rules, lines, stored, questions=(), reserved=()):
         self.retention = retention  # as text, such as "32d"
         self.rules = rules
         self.lines = lines  # of bytes
         self.stored = stored  # segment -> users
         self.questions = list(questions)
+        self.reserved = list(reserved)  # (history.Event, when it expires, whether it is released)
 
     def with_parts(self, **parts):
         known = dict(
             retention=self.retention, rules=self.rules, lines=self.lines, stored=self.stored,
-            questions=self.questions,
+            questions=self.questions, reserved=self.reserved,
         )
         return Case(**{**known, **parts})
 
@@ -322,6 +324,41 @@ class Generator:
         self.rng.shuffle(lines)
         return lines, times
 
+    # -- Reservations
+
+    def reserved(self, lines, rules):
+        """Of events that there are, of others, and more than one copy of some."""
+        events, found = [], []
+        for line in lines:
+            try:
+                events.append(decoded(line))
+            except (NoEvent, Nobodys):
+                pass
+        # Not behind the year 2090, as in _odd_timestamp().
+        events = [e for e in events if e.event_type != "erasure" and e.time < 3_800_000_000_000]
+        edges = self.edges(rules, [e.time for e in events])
+        for number in range(self.rng.randrange(1, 12)):
+            event = self._fresh_event(number, edges)
+            if events and self.rng.random() < 0.35:
+                event = self._pick(events)
+                if self.rng.random() < 0.5:
+                    event = dataclasses.replace(event, time=max(1, event.time + self._pick([-HOUR, -1, 1, HOUR])))
+            for _ in range(self._pick([1, 1, 1, 2, 3])):
+                found.append((event, event.time + self._life(), self.rng.random() < 0.15))
+                event = dataclasses.replace(event, **self._pick([
+                    {}, {"time": event.time + self._pick([0, 1, 1000])}, {"creative": self._pick(CREATIVES + [""])}]))
+        return found
+
+    def _fresh_event(self, number, edges):
+        names = CAMPAIGNS[:2] if self.narrow else CAMPAIGNS
+        event_type = self._pick(["impression"] * 3 + EVENT_TYPES)
+        time = self._pick(edges) + self._pick([-1, 0, 0, 1]) if self.rng.random() < 0.5 else self._near()
+        user = "u" if self.rng.random() < 0.8 else self._pick(USERS)
+        return Event(user, self._pick(names), event_type, f"r{number}", max(1, time), self._pick(CREATIVES + [""]))
+
+    def _life(self):
+        return self._pick([1, 2, 1000, 5 * 60_000, 15 * 60_000, HOUR, DAY]) + self._pick([0, 0, 1])
+
     # -- Questions
 
     def _candidates(self):
@@ -348,13 +385,15 @@ class Generator:
             question["segments"] = self.rng.sample(SEGMENTS, self.rng.randrange(0, 4))
         return question
 
-    def case(self, questions):
+    def case(self, questions, with_reservations=False):
         rules = self.rules()
         lines, times = self.lines(rules)
+        reserved = self.reserved(lines, rules) if with_reservations else []
+        times = times + [event.time for event, _, _ in reserved] + [expires for _, expires, _ in reserved]
         stored = {}
         if self.rng.random() < 0.2:
             stored = {s: self.rng.sample(USERS, 2) for s in self.rng.sample(SEGMENTS, 2)}
-        case = Case(self.retention_text, rules, lines, stored)
+        case = Case(self.retention_text, rules, lines, stored, reserved=reserved)
         edges = self.edges(rules, times)
         for _ in range(questions):
             if self.rng.random() < 0.75:

@@ -136,11 +136,32 @@ class Entry:
     creative: str
 
 
+AHEAD_MAX = 300_000  # beyond that, a reservation does not count yet
+
+
+@dataclasses.dataclass(frozen=True)
+class Reservation:
+    """An event that is expected. `entry_time`: of the entry of its identity; None: there is none."""
+
+    campaign: str
+    event_type: str
+    time: int
+    creative: str
+    expires: int
+    released: bool = False
+    entry_time: int | None = None
+
+    def live(self, at, retention):
+        confirmed = self.entry_time is not None and at - retention < self.entry_time
+        return not self.released and not confirmed and at < self.expires and self.time <= at + AHEAD_MAX
+
+
 class Ledger:
-    """One user's record: a set of entries by identity, and an erased-before mark."""
+    """One user's record: sets of entries and reservations by identity, and an erased-before mark."""
 
     def __init__(self):
         self._by_identity = {}
+        self._reserved = {}
         self._erased_until = 0
 
     def add(self, event):
@@ -153,8 +174,31 @@ class Ledger:
             entry, self._by_identity.get(identity, entry), key=_precedence
         )
 
+    def reserve(self, event, expires, released):
+        """One copy of a reservation, for the impression (or whatever) that `event` describes."""
+        identity = (event.campaign, event.event_type, event.event_id)
+        copy = Reservation(event.campaign, event.event_type, event.time, event.creative, expires, released)
+        known = self._reserved.get(identity, copy)
+        self._reserved[identity] = dataclasses.replace(
+            max(copy, known, key=_precedence),
+            expires=max(copy.expires, known.expires),
+            released=copy.released or known.released,
+        )
+
     def entries(self):
         return [e for e in self._by_identity.values() if e.time > self._erased_until]
+
+    def reservations(self, known_until=math.inf):
+        """Each with the time of its entry, if there is one by this instant. Later ones are left out."""
+        found = []
+        for identity, reservation in self._reserved.items():
+            if not self._erased_until < reservation.time <= known_until:
+                continue
+            entry = self._by_identity.get(identity)
+            confirmed = entry and self._erased_until < entry.time <= known_until
+            entry_time = entry.time if confirmed else None
+            found.append(dataclasses.replace(reservation, entry_time=entry_time))
+        return found
 
 
 def _precedence(entry):

@@ -10,7 +10,7 @@ import math
 import re
 
 import local_time
-from history import NULL_USER_IDS
+from history import AHEAD_MAX, NULL_USER_IDS, Ledger
 
 
 # ---- Windows -----------------------------------------------------------------------------------
@@ -41,6 +41,24 @@ class Window:
             return [t for t in times if start <= t]
         return [t for opened, t in self._chain(times) if now < opened + self.length]
 
+    def reserved(self, reserved, times, now, retention):
+        """How many of the live reservations count, beside entries of these ascending times: like
+        entries, but they open no fixed window that others would join."""
+        if self.kind != "fixed":
+            return len(self.counted(sorted(reserved), now, retention))
+        return len(self._reserved_windows(reserved, times, now, retention))
+
+    def _reserved_windows(self, reserved, times, now, retention):
+        """Fixed windows: when those opened in which reservations count, one for each of these."""
+        openings = {opened for opened, _ in self._chain([t for t in times if now - retention < t])}
+        found = []
+        for t in reserved:
+            around = [o for o in openings if o <= t < o + self.length]
+            found.append(around[0] if around else t)
+            if now - retention >= t or now >= found[-1] + self.length:
+                found.pop()
+        return found
+
     def _chain(self, times):
         """Fixed windows: (opening of its window, time) of each of the times."""
         chain, opened = [], None
@@ -50,7 +68,7 @@ class Window:
             chain.append((opened, t))
         return chain
 
-    def bounds(self, times, now, retention):
+    def bounds(self, times, reserved, now, retention):
         """[from, until) of what is counted at `now`; no end of its own: None."""
         if self.kind == "lifetime":
             return now - retention + 1, None
@@ -61,7 +79,8 @@ class Window:
             return max(start, now - retention + 1), following
         reached = [t for t in times if now - retention < t]
         openings = [o for o, _ in self._chain(reached) if now < o + self.length]
-        return (openings[0], openings[-1] + self.length) if openings else (now, None)
+        openings += self._reserved_windows(reserved, times, now, retention)
+        return (min(openings), max(openings) + self.length) if openings else (now, None)
 
     def instants(self, times, now, retention):
         """All instants after `now` at which the count of these times may change."""
@@ -156,7 +175,10 @@ class Applied:
     id: str
 
     def times(self, entries, catalog):
-        return sorted(e.time for e in entries if self._counts(e, catalog))
+        return sorted(e.time for e in self.matching(entries, catalog))
+
+    def matching(self, entries, catalog):
+        return [e for e in entries if self._counts(e, catalog)]
 
     def _counts(self, entry, catalog):
         if entry.event_type != self.rule.event_type:
@@ -224,14 +246,16 @@ class RuleSet:
                     replaced.append((Applied(rule, id), Applied(winner, id)))
         return applied, replaced
 
-    def judge(self, entries, campaign, creative, segments, now):
+    def judge(self, entries, reservations, campaign, creative, segments, now):
         """The verdict of one candidate."""
-        return _Judgement(self, entries, campaign, creative, segments, now).verdict()
+        found = _Judgement(self, entries, reservations, campaign, creative, segments, now)
+        return found.verdict()
 
 
 class _Judgement:
-    def __init__(self, rule_set, entries, campaign, creative, segments, now):
+    def __init__(self, rule_set, entries, reservations, campaign, creative, segments, now):
         self._set, self._entries, self._segments, self._now = rule_set, entries, segments, now
+        self._reservations, self._asked = reservations, (campaign, creative)
         self._ids = rule_set.ids(campaign, creative)
         self._times = {}
 
@@ -240,9 +264,20 @@ class _Judgement:
             self._times[applied] = applied.times(self._entries, self._set.catalog)
         return self._times[applied]
 
+    def _reserved(self, applied, at):
+        """How many reservations count."""
+        times, retention = self._times_of(applied), self._set.retention
+        return applied.rule.window.reserved(self._live(applied, at), times, at, retention)
+
+    def _live(self, applied, at):
+        """The times of the live reservations that the rule is about."""
+        live = [r for r in self._reservations if r.live(at, self._set.retention)]
+        return [r.time for r in applied.matching(live, self._set.catalog)]
+
     def _count(self, applied, at):
         window = applied.rule.window
-        return len(window.counted(self._times_of(applied), at, self._set.retention))
+        confirmed = len(window.counted(self._times_of(applied), at, self._set.retention))
+        return confirmed + self._reserved(applied, at)
 
     def _in_the_way(self, applied, at):
         limit = applied.rule.limit
@@ -255,8 +290,11 @@ class _Judgement:
             found |= {s for s in (rule.start, rule.end) if self._now < s < math.inf}
             for scope, id in self._ids:
                 if rule.scope == scope and rule.target in (id, "*"):
-                    times = self._times_of(Applied(rule, id))
+                    times = self._times_of(Applied(rule, id)) + [r.time for r in self._reservations]
                     found |= rule.window.instants(times, self._now, self._set.retention)
+        for r in self._reservations:
+            revived = [] if r.entry_time is None else [r.entry_time + self._set.retention]
+            found |= {s for s in [r.expires, r.time - AHEAD_MAX, *revived] if self._now < s}
         return sorted(found)
 
     def verdict(self):
@@ -269,6 +307,10 @@ class _Judgement:
             "allowed": not standing,
             "reason": "capped" if standing else "passed",
             "complete": True,
+            "needs_reserve": any(
+                a.rule.enforced and a.rule.enforcement == "hard" and a.rule.limit is not None
+                for a in applied
+            ),
             "eligible_at": self._candidate_eligible_at(later),
             "rules": rules,
             "replaced": [
@@ -279,7 +321,21 @@ class _Judgement:
         if standing:
             named = min(standing, key=_naming_order)
             verdict |= {"rule": named["id"], "count": named["count"], "limit": named["limit"]}
+            verdict["provisional"] = self._provisional(verdict["eligible_at"])
         return verdict
+
+    def _provisional(self, eligible_at):
+        """Whether confirmations could make it later. None: they could, but not all together."""
+        expected = [r for r in self._reservations if r.live(self._now, self._set.retention)]
+        if not expected or eligible_at is None:
+            return False
+        confirmed = _Judgement(
+            self._set, self._entries + expected, [], *self._asked, self._segments, self._now
+        )
+        instants = confirmed._instants()
+        applying = [(s, self._set.applying(self._ids, self._segments, s)[0]) for s in instants]
+        then = confirmed._candidate_eligible_at(applying)
+        return True if then is None or then > eligible_at else None
 
     def _told(self, applied, later):
         eligible_at = None
@@ -292,7 +348,8 @@ class _Judgement:
     def _described(self, applied, stands, eligible_at):
         rule = applied.rule
         times, retention = self._times_of(applied), self._set.retention
-        counted_from, counted_until = rule.window.bounds(times, self._now, retention)
+        reserved = self._live(applied, self._now)
+        counted_from, counted_until = rule.window.bounds(times, reserved, self._now, retention)
         described = {
             "id": rule.id,
             "scope": rule.scope,
@@ -300,7 +357,7 @@ class _Judgement:
             "event_type": rule.event_type,
             "mode": "enforce" if rule.enforced else "shadow",
             "enforcement": rule.enforcement,
-            "reserved": 0,  # no event of a log is a reservation
+            "reserved": self._reserved(applied, self._now),
             "count": self._count(applied, self._now),
             "limit": rule.limit,
             "stands_in_way": stands,
@@ -332,7 +389,9 @@ def answer(rule_set, ledgers, question, now=None, stored=lambda user: ()):
     user, at = question["user"], question.get("at", now)
     if (user or "") in NULL_USER_IDS:
         return {"reason": "no_user", "verdicts": None}
-    entries = ledgers[user].entries() if user in ledgers else []
+    ledger = ledgers.get(user) or Ledger()
+    entries = ledger.entries()
+    reservations = ledger.reservations(at if "at" in question else math.inf)
     known = [e for e in entries if e.time <= at or "at" not in question]
     segments = set(question.get("segments") or []) | set(stored(user))
     verdicts = []
@@ -341,5 +400,5 @@ def answer(rule_set, ledgers, question, now=None, stored=lambda user: ()):
             campaign, _, creative = candidate.partition("/")
         else:
             campaign, creative = candidate["campaign"], candidate.get("creative") or ""
-        verdicts.append(rule_set.judge(known, campaign, creative, segments, at))
+        verdicts.append(rule_set.judge(known, reservations, campaign, creative, segments, at))
     return {"reason": "passed", "left_out": len(entries) - len(known), "verdicts": verdicts}
