@@ -2,14 +2,13 @@
 import collections
 import itertools
 import random
-import subprocess
 import threading
 import time
 
+from client import Client
 from events import CERTAIN, USERS, campaign
 
 THREADS, DEADLINE_MS = 2, 10
-LATE_US = 1000  # beyond the deadline
 NOTICED = 30  # seconds from a loss until every check says that something may be missing
 Question = collections.namedtuple("Question", "asked certain user foreign")
 
@@ -20,54 +19,30 @@ class Checks:
 
     def __init__(self, world, traffic, problem, rate=300):
         self.world, self.traffic, self.problem, self.rate = world, traffic, problem, rate
-        self.numbers, self.pending = itertools.count(), {}
+        self.numbers = itertools.count()
         self.reasons, self.stale, self.answered = collections.Counter(), 0, 0
-        self.late, self.timers_late, self.timers = [], [], 0
         self.lifted = 0  # certain caps, while Redis lacked events that it had lost
-        self.log = open(f"{world.directory}/checks.log", "wb")
-        self.process = subprocess.Popen(
-            [f"{world.build}/tests/chaos/fcap-chaos-checks", world.checks_url(), str(THREADS), str(DEADLINE_MS),
-             world.postgres.address()],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, text=True)
+        self.client = Client(world, "checks", world.checks_url(), THREADS, DEADLINE_MS, problem, self.judge)
         self.asking = threading.Event()
-        self.threads = [threading.Thread(target=target, daemon=True) for target in (self.ask, self.read)]
-        for thread in self.threads:
-            thread.start()
+        threading.Thread(target=self.ask, daemon=True).start()
 
     def ask(self):
-        while self.process.poll() is None:
+        while self.client.running():
             time.sleep(1 / self.rate)
-            if not self.asking.is_set() or len(self.pending) > 100:
-                continue
-            try:
-                self.process.stdin.write(self.question(next(self.numbers)))
-                self.process.stdin.flush()
-            except (OSError, ValueError):
+            if self.asking.is_set() and len(self.client.pending) <= 100 and not self.client.put(*self.question(next(self.numbers))):
                 return
 
     def question(self, number):
         epoch = self.traffic.epoch
         certain = epoch.certain_user(random.randrange(CERTAIN))
         if number % 4 < 2:
-            self.pending[number] = Question(time.time(), True, certain, None)
-            return f"{number} {certain} {campaign(certain, 0)} {campaign(certain, 1)}\n"
+            return Question(time.time(), True, certain, None), f"check {certain} {campaign(certain, 0)} {campaign(certain, 1)}"
         user = f"{epoch.name}-u{random.randrange(USERS)}"
-        self.pending[number] = Question(time.time(), False, user, certain)
-        return f"{number} {user} {campaign(certain, 0)} {campaign(user, 0)} {campaign(user, 1)}\n"
+        return (Question(time.time(), False, user, certain),
+                f"check {user} {campaign(certain, 0)} {campaign(user, 0)} {campaign(user, 1)}")
 
-    def read(self):
-        for line in self.process.stdout:
-            first, late, *rest = line.split()
-            if first == "timer":
-                self.timers += 1
-                if int(late) > LATE_US:
-                    self.timers_late.append(int(late))
-                continue
-            if int(late) > LATE_US:
-                self.late.append(int(late))
-            self.judge(self.pending.pop(int(first)), *rest)
-
-    def judge(self, question, reason, *verdicts):
+    def judge(self, question, words):
+        reason, *verdicts = words
         self.answered += 1
         self.reasons[reason] += 1
         self.stale += "-stale" in verdicts[0]
@@ -92,38 +67,7 @@ class Checks:
             self.problem(f"a check of {question.user} says that it is complete while a gap is open")
         self.lifted += 1
 
-    def too_late(self):
-        """Which checks were later than a thread that only waits may be on this machine. Empty: none."""
-        allowed = 3 * len(self.timers_late) / max(1, self.timers) + 0.005
-        share = len(self.late) / max(1, self.answered)
-        longest = max(self.late, default=0) / 1000
-        waited = max(self.timers_late, default=0) / 1000
-        found = []
-        if share > allowed:
-            found.append(f"{100 * share:.2f} % of the checks were more than 1 ms beyond their deadline; of the threads that only wait "
-                         f"{100 * len(self.timers_late) / max(1, self.timers):.2f} %")
-        if longest > 2 * waited + 250:
-            found.append(f"a check was {longest:.0f} ms beyond its deadline; no thread that only waits was more than {waited:.0f} ms late")
-        return found
-
-    def resident_mb(self):
-        with open(f"/proc/{self.process.pid}/statm", encoding="utf-8") as file:
-            return int(file.read().split()[1]) * 4096 / 1e6
-
     def stop(self):
-        """Every question must have been answered by then."""
         self.asking.clear()
-        if self.process.poll() is not None:
-            self.problem(f"the client that checks has ended with {self.process.returncode} (see {self.log.name})")
-            return
         time.sleep(0.1)
-        self.process.stdin.close()
-        try:
-            self.process.wait(30)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.problem("the client that checks did not end within 30 s")
-        self.threads[1].join(30)
-        if self.pending:
-            self.problem(f"{len(self.pending)} checks were never answered")
-        self.log.close()
+        self.client.stop()

@@ -10,9 +10,14 @@ from kafka_server import KafkaException
 from processes import freeze_tree, thaw_tree, wait_until
 from resp import RedisError
 from services import Failure
-from world import DEAD_LETTERS, PARTITIONS, RULES, TOPIC, WRITER
+from world import DEAD_LETTERS, PARTITIONS, RESERVER, RULES, TOPIC, WRITER
 
 FAULTS = {}
+REPLICATION = 3  # seconds of writes that a failover may take with it, before and after: replicas lag, and clients stay for a while
+# What faults of Redis may take of what it was told: everything (None), or the last seconds before they begin; and until how many
+# seconds after their end.
+TAKEN = {"kill": (None, 0), "flush all": (None, 0), "restart with an old snapshot": (0, 0)} | dict.fromkeys(
+    ("kill the master", "fail over to a held-back replica", "freeze the master", "fail over"), (REPLICATION, REPLICATION))
 
 
 def fault(lane, *kinds):
@@ -26,11 +31,14 @@ def inflict(world, one):
     if one.lane == "redis":
         with world.losses:
             world.disturbing += 1
+    loss = one.lane == "redis" and one.kind in TAKEN and world.begin_loss(f"redis: {one.kind}", TAKEN[one.kind][0])
     try:
         return inflict_on(world, one)
     except RedisError as error:
         return f"nothing: {error}"
     finally:
+        if loss:
+            loss.end = 1000 * (time.time() + TAKEN[one.kind][1])
         if one.lane == "redis":
             with world.losses:
                 world.disturbing, world.disturbed_at = world.disturbing - 1, time.time()
@@ -163,6 +171,7 @@ def reached(servers):
 @fault("redis account", "revoke appending", "revoke scripts", "revoke reading")
 def revoke(world, one):
     rights = {"appending": ["-append"], "scripts": ["-evalsha", "-eval"], "reading": ["-get", "-mget"]}[one.kind.split()[1]]
+    world.tell_all("ACL", "SETUSER", RESERVER, *rights)
     told = world.tell_all("ACL", "SETUSER", WRITER, *rights)
     time.sleep(one.lasts)
     wait_until(lambda: world.tell_all("ACL", "LOAD") >= told, 30)

@@ -3,6 +3,7 @@ import time
 
 from processes import wait_until
 from record import Malformed, Record
+from reserving import is_hard
 from resp import Redis
 from traffic import RETENTION
 from watch import claimed
@@ -36,6 +37,7 @@ class Verdict:
     def __init__(self):
         self.entries = self.users = self.trimmed = self.record_bytes = 0
         self.wrong = {}
+        self.hard = {}  # records of users with hard caps, and when each was read
 
     def differs(self, kind, what):
         self.wrong.setdefault(kind, []).append(what)
@@ -56,6 +58,7 @@ def judge(world, traffic):
                 verdict.differs("keys without an expiry", key.decode())
         mine = [key for key in keys if key.startswith(f"{PREFIX}{traffic.epoch.name}-".encode())]
         values = dict(zip(mine, redis.all([["GET", key] for key in mine])))
+    read_at = 1000 * time.time()
     users = {f"{PREFIX}{user}}}".encode() for user in {*expected.entries, *expected.erased_before}}
     for key in sorted(users | set(values)):
         user = key.decode()[len(PREFIX):-1]
@@ -66,6 +69,10 @@ def judge(world, traffic):
             continue
         verdict.users, verdict.record_bytes = verdict.users + 1, verdict.record_bytes + len(values.get(key) or b"")
         compare(verdict, user, record, *expected.of(user))
+        if is_hard(user):
+            verdict.hard[user] = read_at, record
+        elif record.reservations:
+            verdict.differs("reservations that nobody made", user)
         newest = max((time for time, _ in record.entries.values()), default=0)
         if 0 < left.get(key, 0) and now + left[key] < newest + RETENTION - 1000:
             verdict.differs("keys that expire before their newest event does", user)

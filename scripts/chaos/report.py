@@ -13,9 +13,11 @@ SUMMARY = """
   checks     {checks}: {judged} read the history ({stale} from a replica), the others said {reasons}
   late       {late} of them later than 1 ms after the deadline, at most by {late_ms:.0f} ms; a thread that only waits: {timers_late} of
              {timers}, at most by {timer_late_ms:.0f} ms
+  hard caps  {hard_calls} calls: {hard_outcomes}; {published} impressions published, {campaigns} limits and
+             {hard_checks} checks judged; {over} grants beyond a limit after a loss: {over_by}
   claims     {claims} events that the updaters claimed to have counted were looked for; not ready at {not_ready} of {looks} looks
   lifted     {lifted} certain caps while Redis lacked what it had lost
-  memory     updater {updater_mb:.0f} MB, checking client {checks_mb:.0f} MB, Redis {redis_mb:.0f} MB at most"""
+  memory     updater {updater_mb:.0f} MB, a client {checks_mb:.0f} MB, Redis {redis_mb:.0f} MB at most"""
 
 
 def kind(text):

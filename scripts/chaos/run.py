@@ -14,7 +14,7 @@ import threading
 import time
 
 sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from processes import contained
+from processes import contained, wait_until
 from services import ROOT, Failure
 
 import schedule
@@ -45,18 +45,25 @@ def parse():
 class Run:
     def __init__(self, given, world, traffic, report):
         from checking import Checks
+        from reserving import Reserves
         from watch import Watch
         self.given, self.world, self.traffic, self.report = given, world, traffic, report
         self.faults = self.entries = self.users = self.trimmed = 0
         self.redis_mb = self.checks_mb = 0.0
+        if not wait_until(world.configured, 60):
+            raise Failure("the updaters have not written how things are set")
         self.checks = Checks(world, traffic, report.problem)
+        self.reserves = Reserves(world, traffic, report.problem, given.seed)
+        self.clients = [self.checks.client, *self.reserves.clients]
         self.watch = Watch(world, traffic, report.problem)
 
     def counted(self):
         from judge import wait_counted
         self.traffic.pause()
+        paused_at = 1000 * time.time()
         if missing := wait_counted(self.world):
             raise Failure(f"not everything is counted: {missing}")
+        self.world.claims.append((1000 * time.time(), paused_at))
 
     def lane(self, faults, began):
         from faults import inflict
@@ -80,9 +87,11 @@ class Run:
             self.checks.asking.clear()
             self.report.say(f"the topic is {recreate_events(self.world)}")
             self.traffic.begin_epoch()
+            self.reserves.begin_epoch()
             self.counted()
         self.checks.asking.set()
         self.traffic.flow()
+        self.reserves.flow()
         began = time.monotonic()
         lanes = {fault.lane for fault in one.faults}
         threads = [threading.Thread(target=self.lane, daemon=True,
@@ -98,17 +107,19 @@ class Run:
         from judge import judge
         self.world.heal()
         began = time.monotonic()
+        self.reserves.settle()
         self.counted()
         waited = time.monotonic() - began
         verdict = judge(self.world, self.traffic)
+        self.reserves.judge(verdict, verdict.hard)
         for problem in verdict.problems():
             self.report.problem(problem)
         info = self.world.ask_master("INFO", "memory").decode()
         self.redis_mb = max(self.redis_mb, int(info.partition("used_memory:")[2].split()[0]) / 1e6)
-        self.checks_mb = max(self.checks_mb, self.checks.resident_mb())
+        self.checks_mb = max(self.checks_mb, *(client.resident_mb() for client in self.clients))
         if self.redis_mb > 100 + 8 * verdict.record_bytes / 1e6 or self.checks_mb > 300:
             self.report.problem(f"Redis takes {self.redis_mb:.0f} MB for {verdict.record_bytes / 1e6:.0f} MB of records, the "
-                                f"checking client {self.checks_mb:.0f} MB")
+                                f"client {self.checks_mb:.0f} MB")
         self.entries += verdict.entries
         self.users, self.trimmed = self.users + verdict.users, self.trimmed + verdict.trimmed
         self.report.say(f"judged: everything counted after {waited:.1f} s, {verdict.entries} entries of {verdict.users} users, "
@@ -117,21 +128,31 @@ class Run:
     def end(self):
         self.watch.end()
         self.checks.stop()
+        self.reserves.stop()
         self.traffic.end()
-        for problem in self.checks.too_late():
-            self.report.problem(problem)
+        for client in self.clients:
+            for problem in client.too_late():
+                self.report.problem(problem)
 
     def numbers(self, rounds):
-        checks = self.checks
+        checks, reserves = self.checks, self.reserves
+        late, timers_late = ([value for client in self.clients for value in getattr(client, name)] for name in ("late", "timers_late"))
         return {"seed": self.given.seed, "redis": self.given.redis, "rounds": len(rounds), "round_seconds": schedule.ROUND_SECONDS, "rate": self.given.rate,
                 "messages": self.traffic.messages, "entries": self.entries, "users": self.users, "trimmed": self.trimmed,
                 "faults": self.faults, "kills": schedule.kills(rounds), "checks": checks.answered,
                 "judged": checks.reasons["passed"], "stale": checks.stale,
-                "reasons": ", ".join(f"{reason} {count}" for reason, count in checks.reasons.items() if reason != "passed") or "nothing",
-                "late": len(checks.late), "late_ms": max(checks.late, default=0) / 1000, "timers": checks.timers,
-                "timers_late": len(checks.timers_late), "timer_late_ms": max(checks.timers_late, default=0) / 1000,
+                "reasons": listed({reason: count for reason, count in checks.reasons.items() if reason != "passed"}),
+                "late": len(late), "late_ms": max(late, default=0) / 1000, "timers": sum(client.timers for client in self.clients),
+                "timers_late": len(timers_late), "timer_late_ms": max(timers_late, default=0) / 1000,
+                "hard_calls": sum(reserves.outcomes.values()), "hard_outcomes": listed(reserves.outcomes), "published": reserves.published_count,
+                "campaigns": reserves.campaigns_seen, "hard_checks": reserves.checks, "over": sum(reserves.over.values()),
+                "over_by": listed(reserves.over),
                 "claims": self.watch.claims, "looks": self.watch.looks, "not_ready": self.watch.not_ready, "lifted": checks.lifted,
                 "updater_mb": self.watch.resident_mb, "checks_mb": self.checks_mb, "redis_mb": self.redis_mb}
+
+
+def listed(counts):
+    return ", ".join(f"{name} {count}" for name, count in counts.items()) or "nothing"
 
 
 def main(given):

@@ -53,7 +53,7 @@ class Client:
     def capped(self, user):
         """Of its first campaign; an answer without the history does not count."""
         while True:
-            self.checks.stdin.write(f"0 {user} {campaign(user, 0)}\n")
+            self.checks.stdin.write(f"0 check {user} {campaign(user, 0)}\n")
             self.checks.stdin.flush()
             answer = next(line.split() for line in self.checks.stdout if not line.startswith("timer"))
             if answer[2] == "passed":

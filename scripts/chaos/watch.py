@@ -31,6 +31,8 @@ class Watch:
                 self.look(updater, found)
             self.gaps([found for _, found in shown])
             if (until := claimed([found for _, found in shown])) is not None:
+                now = time.time()
+                self.world.claims.append((1000 * now, 1000 * min(until, now - TOLD)))
                 self.end_of_loss(until)
                 self.verify(min(until, time.time() - TOLD))
 
@@ -58,6 +60,9 @@ class Watch:
             self.world.gap_open_since = None
         elif self.world.gap_open_since is None:
             self.world.gap_open_since = time.time()
+            self.world.gaps.append((1000 * time.time(), 1000 * time.time()))
+        else:
+            self.world.gaps[-1] = (self.world.gaps[-1][0], 1000 * time.time())
 
     def end_of_loss(self, until):
         with self.world.losses:

@@ -12,17 +12,18 @@ import urllib.request
 
 from events import LIMIT, signing_keys
 from processes import freeze_tree, read, send, thaw_tree, wait_until
+from promises import Loss
 from proxy import Proxy
 from resp import Redis, RedisError
 from services import ROOT, Failure, choose_port, make, write
 
 PARTITIONS = 4
 TOPIC, DEAD_LETTERS = "impressions", "impressions.dead"
-WRITER, READER = "fcap-writer", "fcap-reader"
-# At most LIMIT impressions of any campaign in a day, and some other rules.
-RULES = f"""INSERT INTO cap_rules (id, scope, target, cap_limit, window_kind, window_seconds)
-SELECT 'daily', 'campaign', '*', {LIMIT}, 'sliding', 86400
-UNION ALL SELECT 'of-' || n, 'campaign', 'nobodys-' || n, n, 'sliding', 3600 FROM generate_series(1, 20) AS n"""
+WRITER, READER, RESERVER = "fcap-writer", "fcap-reader", "fcap-reserver"
+# At most LIMIT impressions of any campaign in a day, as a hard cap, and some other rules.
+RULES = f"""INSERT INTO cap_rules (id, scope, target, cap_limit, window_kind, window_seconds, enforcement)
+SELECT 'daily', 'campaign', '*', {LIMIT}, 'sliding', 86400, 'hard'
+UNION ALL SELECT 'of-' || n, 'campaign', 'nobodys-' || n, n, 'sliding', 3600, 'soft' FROM generate_series(1, 20) AS n"""
 CLOCK_AHEAD_MS = {"ahead": 20 * 60_000, "behind": -20 * 60_000}
 
 
@@ -66,7 +67,7 @@ class Updater:
                           "group_id": self.group, "properties": {"session.timeout.ms": "6000", "heartbeat.interval.ms": "1000"}},
                 "redis": {**self.world.redis_settings(), "user": WRITER, "password_file": f"{self.home}/password"},
                 "signatures": {"key_file": f"{self.home}/keys.json", "required": "nothing"},
-                "pipeline": {"gap_messages_min": 3000}, "compaction": {"quiet_after": "3s"}, "http": {"port": self.port}}
+                "ledger": {"write_format": 2}, "pipeline": {"gap_messages_min": 3000}, "compaction": {"quiet_after": "3s"}, "http": {"port": self.port}}
 
     def running(self):
         return self.process is not None and self.process.poll() is None
@@ -122,7 +123,7 @@ class World:
         self.sentinel = redis == "sentinel"
         users = f"{directory}/users.acl"
         write(users, "user default on nopass ~* &* +@all\n" + "".join(
-            read(f"{ROOT}/redis/acl/{name}.acl").replace(" off ", f" on >{name} ") for name in ("writer", "reader")))
+            read(f"{ROOT}/redis/acl/{name}.acl").replace(" off ", f" on >{name} ") for name in ("writer", "reader", "reserver")))
         self.redis = make("redis-sentinel" if self.sentinel else "redis", directory, extra=["--aclfile", users])
         kafka_port, link_port = choose_port(2, directory), choose_port(1, directory)
         self.kafka = make("kafka", directory, kafka_port, [f"advertised.listeners=PLAINTEXT://127.0.0.1:{link_port}",
@@ -130,7 +131,9 @@ class World:
         self.broker_link, self.redis_link = Proxy(link_port, kafka_port), None
         self.postgres = make("postgres", directory)
         self.losses, self.lost_at = threading.Lock(), None  # when Redis may have lost what every check must know
-        self.gap_open_since = None
+        self.redis_losses = []  # what Redis may have forgotten, for hard caps
+        self.claims = []  # of the updaters: (when, up to when everything was counted), in ms
+        self.gap_open_since, self.gaps = None, []  # the spans in which one was seen open, in ms
         self.outages = {}  # what lasts: since when, and whether the lag can be known meanwhile
         self.disturbing, self.disturbed_at = 0, 0.0  # how many faults of Redis are under way, and when the last one was
         self.updaters, self.another_group, self.traffic = [], [], None
@@ -179,6 +182,11 @@ class World:
                 "?replica_reads=when_master_fails"
         return f"redis://{READER}:reader@{self.redis_link.address()}"
 
+    def reserver_url(self):
+        if self.sentinel:
+            return self.redis.address().replace("redis-sentinel://", f"redis-sentinel://{RESERVER}:reserver@")
+        return f"redis://{RESERVER}:reserver@{self.redis_link.address()}"
+
     def servers(self):
         return self.redis.nodes[:3] if self.sentinel else [self.redis]
 
@@ -206,6 +214,12 @@ class World:
         with Redis(node.port, 5) as redis:
             return redis(*words)
 
+    def configured(self):
+        """Whether clients will find out at once that they may reserve."""
+        with contextlib.suppress(RedisError):
+            return self.ask_master("EXISTS", "fcap:!config") == 1
+        return False
+
     def tell_all(self, *words):
         """Every server that runs; how many have answered."""
         told = 0
@@ -219,6 +233,21 @@ class World:
         """To be called before Redis loses what the certain caps rest on."""
         with self.losses:
             self.lost_at = time.time()
+
+    def begin_loss(self, what, seconds_before):
+        """A fault begins that may take what Redis was told since then; everything where `seconds_before` is None."""
+        now = 1000 * time.time()
+        with self.losses:
+            self.redis_losses.append(Loss(what, now, 0.0 if seconds_before is None else now - 1000 * seconds_before))
+            return self.redis_losses[-1]
+
+    def losing(self, seconds):
+        """Whether a fault that may take something lasts, or has ended within the last seconds."""
+        return any(loss.end > 1000 * (time.time() - seconds) for loss in self.losses_of_redis())
+
+    def losses_of_redis(self):
+        with self.losses:
+            return list(self.redis_losses)
 
     def redis_disturbed(self, seconds):
         """Whether a fault that may lose something is under way, or was that recently."""

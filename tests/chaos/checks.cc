@@ -1,24 +1,32 @@
-// fcap-chaos-checks URL THREADS DEADLINE_MS RULES: asks one Checker what standard input says, and
-// prints what it answers and how late, for ./dev chaos to judge. RULES: PostgreSQL's connection
-// string, or the limit of a single rule, impressions of any campaign in a day.
+// fcap-chaos-checks URL THREADS DEADLINE_MS RULES: makes the calls of one Checker that standard
+// input asks for, and prints what they answer and how late, for ./dev chaos to judge. RULES:
+// PostgreSQL's connection string, or the limit of a single rule, impressions of any campaign in a
+// day.
 //
-//     in:   QUESTION USER CAMPAIGN…
-//     out:  QUESTION MICROSECONDS_LATE REASON VERDICT…
+//     in:   NUMBER check USER CAMPAIGN…
+//     out:  NUMBER MICROSECONDS_LATE REASON VERDICT…
+//
+//     in:   NUMBER reserve USER CAMPAIGN EVENT LIFE_MS          (0: as long as is allowed)
+//           NUMBER record|release|note|take_back USER CAMPAIGN EVENT
+//     out:  NUMBER MICROSECONDS_LATE REASON allowed|refused|unknown TIME EXPIRES
+//
+//     in:   NUMBER page USER EVENT EVENT CAMPAIGN…
+//     out:  NUMBER MICROSECONDS_LATE REASON known|unknown (CAMPAIGN|- TIME EXPIRES) twice
 //
 // A verdict is "allowed" or "capped", with "-stale" and "-incomplete" behind it where that holds.
-// As many threads as check sleep until the same deadline, and print "timer MICROSECONDS_LATE": what
-// these are late is the machine's.
-#include <algorithm>
+// Times are ms since 1970; 0: there is none. "note" checks, and where the candidate passes notes
+// that it is shown and shares this.
+//
+// As many threads as make calls sleep until the same deadline, and print "timer MICROSECONDS_LATE":
+// what these are late is the machine's.
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
 #include <deque>
-#include <future>
 #include <iostream>
 #include <mutex>
 #include <optional>
-#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -26,21 +34,14 @@
 #include <fcap/checker.h>
 #include <fcap/redis_url.h>
 
+#include "calls.h"
+
 namespace {
 
 using std::chrono::microseconds;
 using std::chrono::steady_clock;
 
-struct Question {
-  std::string number;
-  std::string user;
-  std::vector<std::string> campaigns;
-};
-
-std::int64_t late_by(steady_clock::time_point due) {
-  const auto late = steady_clock::now() - due;
-  return std::max<std::int64_t>(0, std::chrono::duration_cast<microseconds>(late).count());
-}
+using fcap::chaos::Question;
 
 // Questions that wait for a thread. None is kept waiting on purpose: a check begins when one takes
 // its question.
@@ -123,35 +124,9 @@ std::unique_ptr<fcap::Checker> make_checker(const char* url, microseconds deadli
   return std::move(made).value();
 }
 
-// Odd questions go through an I/O thread, even ones over the caller's own connection where there is
-// one.
-fcap::CheckResult ask(fcap::Checker& checker, const Question& question) {
-  const std::vector<fcap::Candidate> candidates(question.campaigns.begin(),
-                                                question.campaigns.end());
-  if ((question.number.back() - '0') % 2 == 0) return checker.check(question.user, candidates);
-  std::promise<fcap::CheckResult> answer;
-  checker.check_async(question.user, candidates, {},
-                      [&](fcap::CheckResult result) { answer.set_value(std::move(result)); });
-  return answer.get_future().get();
-}
-
-void print_answer(const Question& question, std::int64_t late, const fcap::CheckResult& result) {
-  std::string line =
-      question.number + " " + std::to_string(late) + " " + std::string(to_string(result.reason));
-  for (const fcap::Verdict& verdict : result.verdicts) {
-    line += verdict.allowed ? " allowed" : " capped";
-    if (verdict.stale) line += "-stale";
-    if (!verdict.complete) line += "-incomplete";
-  }
-  line += "\n";
-  std::fputs(line.c_str(), stdout);
-}
-
-void check_all(fcap::Checker& checker, Questions& questions, microseconds deadline) {
+void answer_all(fcap::Checker& checker, Questions& questions, microseconds deadline) {
   while (const auto question = questions.take()) {
-    const auto due = steady_clock::now() + deadline;
-    const fcap::CheckResult result = ask(checker, *question);
-    print_answer(*question, late_by(due), result);
+    std::puts(answer(checker, *question, deadline).c_str());
   }
 }
 
@@ -159,7 +134,7 @@ void wait_alone(const std::stop_token& stop, microseconds deadline) {
   while (!stop.stop_requested()) {
     const auto due = steady_clock::now() + deadline;
     std::this_thread::sleep_until(due);
-    std::printf("timer %lld\n", static_cast<long long>(late_by(due)));
+    std::printf("timer %lld\n", static_cast<long long>(fcap::chaos::microseconds_since(due)));
   }
 }
 
@@ -177,17 +152,13 @@ int main(int argc, char** argv) {
   std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);
   Questions questions;
   std::vector<std::jthread> timers;
-  std::vector<std::jthread> checks;
+  std::vector<std::jthread> callers;
   for (int i = 0; i < threads; ++i) {
     timers.emplace_back([deadline](const std::stop_token& stop) { wait_alone(stop, deadline); });
-    checks.emplace_back([&] { check_all(*checker, questions, deadline); });
+    callers.emplace_back([&] { answer_all(*checker, questions, deadline); });
   }
   for (std::string line; std::getline(std::cin, line);) {
-    std::istringstream words(line);
-    Question question;
-    words >> question.number >> question.user;
-    for (std::string campaign; words >> campaign;) question.campaigns.push_back(campaign);
-    questions.put(std::move(question));
+    questions.put(fcap::chaos::read_question(line));
   }
   questions.end();
 }

@@ -10,7 +10,9 @@ sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "scripts/chaos")]
 import judge
 import schedule
 from events import BATCH, DAY, MINUTE, USERS, Epoch, Expected
-from record import Malformed, Record, fingerprint, id_hash
+from promises import Call, Loss, Memory, Promises, Published
+from record import Malformed, Record, Reservation, fingerprint, id_hash
+from reserving import Ask, page_calls
 from watch import claimed
 
 NOW = 1_790_000_000_000
@@ -42,7 +44,7 @@ def documented_records():
 
 class Records(unittest.TestCase):
     def test_the_documented_examples(self):
-        found = [Record(data) for data in documented_records() if data[0] <= 4 and len(data) == data[1] + 2]
+        found = [Record(data) for data in documented_records() if data[0] <= 5 and len(data) == data[1] + 2]
         first = (id_hash("c456"), 0, fingerprint("imp-1"))
         self.assertEqual(found[0].entries, {first: (1700000000123, 0)})
         self.assertEqual(found[1].entries, {first: (1700000000123, id_hash("cr9"))})
@@ -50,6 +52,19 @@ class Records(unittest.TestCase):
         self.assertEqual(len(found[3].entries), 4)
         self.assertEqual(found[3].entries[id_hash("c457"), 3, fingerprint("imp-3")], (1700000000123 + 30 * DAY, 0))
         self.assertIn(1700000000000, [record.erased_before for record in found])
+
+    def test_reservations(self):
+        name, creative = (id_hash("c456"), 0, fingerprint("imp-1")), id_hash("cr9")
+        live, released = (data for data in documented_records() if data[0] == 5)
+        until = 1700000000123 + 300_000
+        self.assertEqual(Record(live).reservations, {name: Reservation(1700000000123, creative, until, False)})
+        self.assertEqual(Record(released + live).reservations, {name: Reservation(1700000000123, creative, until, True)})
+        self.assertEqual([Record(live).count(name[0], now) for now in (until - 1, until)], [1, 0])
+        self.assertEqual(Record(live + released).count(name[0], until - 1), 0)
+        self.assertEqual(Record(live + entry(name, (1700000000123, 0))).count(name[0], until - 1), 1)
+        self.assertEqual(Record(frame(3, (1700000000123, 6)) + live).reservations, {})
+        with self.assertRaises(Malformed):
+            Record(live[:1] + bytes([live[1] + 1]) + live[2:] + b"\0")
 
     def test_what_is_no_record(self):
         whole = entry((1, 0, 2), (NOW, 0))
@@ -115,6 +130,119 @@ class Judged(unittest.TestCase):
         del entries[identity]
         self.assertEqual(self.problems(self.data(entries) + frame(4, (time + 1, 6))), [])
         self.assertEqual(self.problems(self.data(entries) + frame(4, (time, 6))), ["events lost"])
+
+
+LIMIT = 2
+
+
+def hard(event_id, began, reason="done", outcome=None, kind="reserve", expires=NOW + 900_000, time=None, shown="u-c0"):
+    """A call that began so many ms after NOW and took 10 ms."""
+    outcome = outcome or ("allowed" if reason in ("done", "repeated") else "refused")
+    time = NOW + began if time is None else time
+    return Call(kind, "u", shown, event_id, NOW + began, NOW + began + 10, reason, outcome, time, expires)
+
+
+class HardCaps(unittest.TestCase):
+    """Two impressions in a day, and what was answered: as it should be, or wrong in one respect."""
+
+    def judged(self, *calls, losses=(), claims=(), published=(), gaps=()):
+        """(kinds of what is wrong, grants beyond the limit that a loss explains)"""
+        verdict = judge.Verdict()
+        shown = {("u", event_id): Published("u-c0", NOW + at, NOW + at) for event_id, at in dict(published).items()}
+        memory = Memory(losses, [(NOW + at, NOW + until) for at, until in claims])
+        promises = Promises(calls, shown, memory, gaps, LIMIT, verdict.differs)
+        promises.judge()
+        return sorted(verdict.wrong), sum(promises.over.values())
+
+    def test_a_limit_that_is_reached(self):
+        self.assertEqual(self.judged(hard("a", 0), hard("b", 20), hard("c", 40, "capped")), ([], 0))
+
+    def test_a_limit_that_is_exceeded(self):
+        for kind in ("reserve", "record", "page"):
+            self.assertEqual(self.judged(hard("a", 0), hard("b", 20), hard("c", 40, kind=kind)), (["limits that were exceeded"], 0))
+        # Whoever is told while another one asks may be behind it.
+        self.assertEqual(self.judged(hard("a", 0), hard("b", 20), hard("c", 25)), ([], 0))
+
+    def test_what_was_confirmed_counts_after_its_reservation(self):
+        calls = hard("a", 0, expires=NOW + 100), hard("b", 20), hard("c", 5000)
+        self.assertEqual(self.judged(*calls), ([], 0))
+        self.assertEqual(self.judged(*calls, published={"a": 50}, claims=[(1000, 500)])[0], ["limits that were exceeded"])
+
+    def test_a_limit_after_a_loss(self):
+        calls = hard("a", 0), hard("b", 20), hard("c", 5000)
+        emptied = Loss("flush all", NOW + 100, 0, NOW + 110)
+        self.assertEqual(self.judged(*calls, losses=[emptied]), ([], 1))
+        # A loss of the last seconds takes nothing older, and one that comes later takes nothing yet.
+        for loss in (Loss("fail over", NOW + 4000, NOW + 2000, NOW + 4100), Loss("flush all", NOW + 6000, 0, NOW + 6100)):
+            self.assertEqual(self.judged(*calls, losses=[loss])[0], ["limits that were exceeded"])
+        # What Kafka has is back once the updaters have said so.
+        published = {"a": 50, "b": 50}
+        self.assertEqual(self.judged(*calls, losses=[emptied], published=published, claims=[(4000, 3000)])[0],
+                         ["limits that were exceeded"])
+        self.assertEqual(self.judged(*calls, losses=[emptied], published=published, claims=[(5500, 4500)]), ([], 1))
+
+    def test_room_that_is_refused(self):
+        self.assertEqual(self.judged(hard("a", 0), hard("b", 20, "capped"))[0], ["refusals below the limit"])
+        # One that has expired or was released does not count any more; one of unknown outcome may.
+        for before in (hard("b", 20, expires=NOW + 1000), hard("b", 20, "timeout", "unknown")):
+            self.assertEqual(self.judged(hard("a", 0), before, hard("c", 500, "capped"))[0], [])
+        self.assertEqual(self.judged(hard("a", 0), hard("b", 20, expires=NOW + 1000), hard("c", 5000, "capped"))[0],
+                         ["refusals below the limit"])
+        self.assertEqual(self.judged(hard("a", 0), hard("b", 20), hard("b", 40, kind="release"), hard("c", 60, "capped"))[0],
+                         ["refusals below the limit"])
+
+    def test_a_repetition(self):
+        for again in (hard("a", 50, "repeated", time=NOW), hard("a", 50, "repeated", time=NOW, expires=0),
+                      hard("a", 50, kind="record", time=NOW, expires=0), hard("a", 50, "timeout")):
+            self.assertEqual(self.judged(hard("a", 0), again)[0], [])
+        for again in (hard("a", 50, "repeated", time=NOW + 1), hard("a", 50, "done", time=NOW), hard("a", 50, "capped"),
+                      hard("a", 50, "repeated", time=NOW, expires=NOW + 1_000_000)):
+            self.assertIn("repetitions that gave another answer", self.judged(hard("a", 0), again)[0])
+            self.assertNotIn("repetitions that gave another answer",
+                             self.judged(hard("a", 0), again, losses=[Loss("kill", NOW + 20, 0, NOW + 30)])[0])
+
+    def test_a_page_that_is_asked_again(self):
+        first = hard("a", 0, kind="page")
+        self.assertEqual(self.judged(first, hard("a", 50, "repeated", kind="page", time=NOW))[0], [])
+        self.assertEqual(self.judged(first, hard("a", 50, "repeated", kind="page", time=NOW, shown="u-c1"))[0],
+                         ["repetitions that gave another answer"])
+
+    def test_a_released_id(self):
+        calls = hard("a", 0), hard("a", 20, kind="release")
+        self.assertEqual(self.judged(*calls, hard("a", 40, "released"))[0], [])
+        for again in (hard("a", 40), hard("a", 40, "repeated", time=NOW)):
+            self.assertEqual(self.judged(*calls, again)[0], ["released event ids that were not refused as such"])
+            self.assertEqual(self.judged(*calls, again, losses=[Loss("kill", NOW + 32, 0, NOW + 35)])[0], [])
+        self.assertEqual(self.judged(hard("a", 0, "released"))[0], ["event ids that are called released, and nobody released them"])
+
+    def test_what_is_not_decided(self):
+        self.assertEqual(self.judged(hard("a", 0, "timeout", "allowed"))[0], ["calls that were allowed although they were not decided"])
+        self.assertEqual(self.judged(hard("a", 40_000), gaps=[(NOW, NOW + 50_000)])[0], ["calls that were decided while a gap was open"])
+
+    def test_what_a_page_says(self):
+        ask = Ask("page", "u", ["u-c1", "u-c0"], ["a", "b"])
+        told = [(call.campaign, call.event, call.reason, call.outcome) for call in page_calls(ask, 0, 1, "done known u-c0 5 9 - 0 0".split())]
+        self.assertEqual(told, [("u-c0", "a", "done", "allowed"), ("", "b", "capped", "refused")])
+        self.assertEqual(len(page_calls(ask, 0, 1, "timeout unknown - 0 0 - 0 0".split())), 4)
+
+    def test_what_the_record_says(self):
+        def name(shown, event_id):
+            return shown, 0, event_id
+
+        def wrong(calls, **reservations):
+            record, verdict = Record(), judge.Verdict()
+            record.reservations = {("u-c0", 0, event_id): one for event_id, one in reservations.items()}
+            Promises(calls, {}, Memory([], []), [], LIMIT, verdict.differs).judge_record("u", record, NOW + 1000, name)
+            return list(verdict.wrong)
+
+        kept = Reservation(NOW, 0, NOW + 900_000, False)
+        self.assertEqual(wrong([hard("a", 0)], a=kept), [])
+        self.assertEqual(wrong([hard("a", 0)], a=kept, b=kept), ["reservations that nobody made"])
+        for found in ({}, {"a": kept._replace(expires=NOW + 5)}, {"a": kept._replace(released=True)}):
+            self.assertEqual(wrong([hard("a", 0)], **found), ["reservations that were lost or changed"])
+        released = [hard("a", 0), hard("a", 20, kind="release")]
+        self.assertEqual(wrong(released, a=kept._replace(released=True)), [])
+        self.assertEqual(wrong(released, a=kept), ["releases that were lost"])
 
 
 class Claims(unittest.TestCase):
