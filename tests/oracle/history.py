@@ -185,6 +185,19 @@ class Ledger:
             released=copy.released or known.released,
         )
 
+    def erased_until(self):
+        return self._erased_until
+
+    def of(self, event):
+        """(the entry of this event's identity, or None; its reservation, or None)."""
+        identity = (event.campaign, event.event_type, event.event_id)
+        entry = self._by_identity.get(identity)
+        reservation = self._reserved.get(identity)
+        return (
+            entry if entry and entry.time > self._erased_until else None,
+            reservation if reservation and reservation.time > self._erased_until else None,
+        )
+
     def entries(self):
         return [e for e in self._by_identity.values() if e.time > self._erased_until]
 

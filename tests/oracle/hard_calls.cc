@@ -1,0 +1,98 @@
+// fcap-hard-calls REDIS RULES RETENTION_MS: makes the hard calls that standard input asks for, at
+// the instants that it gives, under the rules of a file, and prints what they answer, for
+// hard_calls.py to compare. Words are separated by tabs; "-" stands for an empty one.
+//
+//     in:   NOW_MS reserve|record|release USER CAMPAIGN CREATIVE EVENT LIFE_MS SEGMENT…
+//     out:  REASON allowed|refused|unknown TIME EXPIRES RULE
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <iostream>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <fcap/checker.h>
+#include <fcap/redis_url.h>
+
+#include "rule_text/rule_json.h"
+
+namespace {
+
+using std::chrono::milliseconds;
+
+[[noreturn]] void give_up(const std::string& why) {
+  std::fprintf(stderr, "%s\n", why.c_str());
+  std::exit(1);
+}
+
+std::shared_ptr<const fcap::RuleSet> rules_of(const char* path, milliseconds retention) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  auto spec = fcap::rule_text::parse_rules_json(text.str());
+  if (!spec.ok()) give_up(spec.status().text());
+  auto rules = fcap::RuleSet::build(std::move(spec).value(), {.retention = retention});
+  if (!rules.ok()) give_up(rules.status().text());
+  return rules.value();
+}
+
+std::vector<std::string> words_of(const std::string& line) {
+  std::vector<std::string> words;
+  std::istringstream text(line);
+  for (std::string word; std::getline(text, word, '\t');) words.push_back(word == "-" ? "" : word);
+  return words;
+}
+
+fcap::ReserveResult call(fcap::Checker& checker, const std::vector<std::string>& words) {
+  const std::vector<std::string_view> segments(words.begin() + 7, words.end());
+  const fcap::Candidate candidate{.campaign = words[3], .creative = words[4]};
+  const fcap::ReserveOptions options{.now = fcap::Instant(milliseconds(std::stoll(words[0]))),
+                                     .segments = segments,
+                                     .life = milliseconds(std::stoll(words[6]))};
+  if (words[1] == "reserve") return checker.reserve(words[2], candidate, words[5], options);
+  if (words[1] == "record") return checker.record(words[2], candidate, words[5], options);
+  if (words[1] == "release") return checker.release(words[2], candidate, words[5], options);
+  give_up("no such call: " + words[1]);
+}
+
+// Soon after the start, the Checker does not know yet what the updater allows.
+bool is_too_early(const fcap::ReserveResult& result) {
+  return result.reason == fcap::ReserveReason::kWriteFormat ||
+         result.reason == fcap::ReserveReason::kClock;
+}
+
+std::string in_ms(const std::optional<fcap::Instant>& at) {
+  return at ? std::to_string(at->time_since_epoch().count()) : "0";
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 4) give_up("usage: fcap-hard-calls REDIS RULES RETENTION_MS");
+  fcap::CheckerOptions options;
+  auto redis = fcap::parse_redis_url(argv[1], std::move(options.redis));
+  if (!redis.ok()) give_up(redis.status().text());
+  options.redis = std::move(redis).value();
+  options.retention = milliseconds(std::atoll(argv[3]));
+  options.deadline = std::chrono::seconds(10);
+  auto made = fcap::Checker::create(std::move(options));
+  if (!made.ok()) give_up(made.status().text());
+  fcap::Checker& checker = *made.value();
+  checker.set_rules(rules_of(argv[2], milliseconds(std::atoll(argv[3]))));
+  if (!checker.wait_ready(std::chrono::seconds(10))) give_up("not ready");
+  for (std::string line; std::getline(std::cin, line);) {
+    const std::vector<std::string> words = words_of(line);
+    if (words.size() < 7) give_up("too few words: " + line);
+    fcap::ReserveResult result = call(checker, words);
+    for (int tries = 0; is_too_early(result) && tries < 1000; ++tries) {
+      std::this_thread::sleep_for(milliseconds(5));
+      result = call(checker, words);
+    }
+    const char* const outcome = result.unknown ? "unknown" : result.allowed ? "allowed" : "refused";
+    const std::string rule(result.verdict.rule_id);
+    std::printf("%s\t%s\t%s\t%s\t%s\n", std::string(to_string(result.reason)).c_str(), outcome,
+                in_ms(result.time).c_str(), in_ms(result.expires).c_str(), rule.c_str());
+  }
+}

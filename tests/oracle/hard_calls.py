@@ -1,0 +1,256 @@
+#!/usr/bin/env python3
+"""Compares reserve(), record() and release() of libfcap with the reference implementation.
+
+    hard_calls.py --program build/release/tests/fcap-hard-calls --seed 1 --count 100
+
+A case is a rule file, records with events, erasures and reservations around the present, and calls
+one after the other. After each call the reference's ledger changes as the answer says. The first
+difference ends the run with 1. Exit code 77: there is no Redis here.
+"""
+
+import argparse
+import dataclasses
+import itertools
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+import history
+import reference
+from generate import CAMPAIGNS, CREATIVES, SEGMENTS, USERS, Generator, length_ms
+from reservations import Redis, make, records
+
+LIFE_MAX = 86_400_000
+SUBSETS_OF = 6  # live reservations, whose confirmations are all tried out
+# The record's size is no matter of rules.
+NOT_DECIDED_HERE = ("too_long", "too_many")
+
+
+@dataclasses.dataclass(frozen=True)
+class Call:
+    at: int
+    kind: str
+    user: str
+    campaign: str
+    creative: str
+    event_id: str
+    life: int
+    segments: tuple
+
+    def line(self):
+        words = [str(self.at), self.kind, self.user, self.campaign, self.creative, self.event_id]
+        return "\t".join(word or "-" for word in [*words, str(self.life), *self.segments]) + "\n"
+
+    def event(self, at):
+        return history.Event(
+            self.user, self.campaign, "impression", self.event_id, at, self.creative)
+
+
+class Difference(Exception):
+    """The library answers something else than the reference."""
+
+
+class World:
+    """A case's rules, and its ledgers as the answers have left them."""
+
+    def __init__(self, case):
+        self.rules = reference.RuleSet(case.rules, length_ms(case.retention))
+        self.ledgers, _ = history.ledgers_of(case.lines)
+        for event, expires, released in case.reserved:
+            self.ledger(event.user).reserve(event, expires, released)
+
+    def ledger(self, user):
+        return self.ledgers.setdefault(user, history.Ledger())
+
+    def compare(self, call, answer):
+        """That the answer may be; and what it changes."""
+        reason, outcome, at, expires, rule = answer
+        ledger = self.ledger(call.user)
+        wanted = self.wanted(call, ledger)
+        if reason in NOT_DECIDED_HERE:
+            return
+        if (reason, outcome) not in wanted:
+            raise Difference(f"{call}: {answer}, expected one of {wanted}")
+        if outcome != "allowed":
+            return
+        if call.kind == "release":
+            ledger.reserve(call.event(call.at), call.at, True)
+            return
+        _, known = ledger.of(call.event(call.at))
+        self.compare_times(call, ledger, reason, int(at), int(expires))
+        if reason == "done" and not (known and call.at < known.expires):
+            self.confirmations(call, ledger)
+
+    def wanted(self, call, ledger):
+        """The answers that there may be, decided in the order of the specification."""
+        if call.kind == "release":
+            return [("done", "allowed"), ("repeated", "allowed")]
+        entry, known = ledger.of(call.event(call.at))
+        if entry:
+            return [("repeated", "allowed")]
+        if known and known.released:
+            return [("released", "refused")]
+        if known and call.at < known.expires:  # however far ahead its time is
+            return [("done" if call.kind == "record" else "repeated", "allowed")]
+        verdict = self.rules.judge(
+            ledger.entries(), ledger.reservations(), call.campaign, call.creative,
+            set(call.segments), call.at)
+        capped = [] if verdict["allowed"] else [("capped", "refused")]
+        if ledger.erased_until() + 1 > call.at + history.AHEAD_MAX:
+            return [("incomplete", "refused"), *capped]
+        if capped:
+            return capped
+        # Confirmations can move the windows of a fixed rule: what may happen then is tried out.
+        fixed = any(r.window.kind == "fixed" for r in self.rules.rules)
+        expected = any(r.live(call.at, self.rules.retention) for r in ledger.reservations())
+        return [("done", "allowed")] + ([("capped", "refused")] if fixed and expected else [])
+
+    def compare_times(self, call, ledger, reason, at, expires):
+        entry, known = ledger.of(call.event(call.at))
+        first = at, expires
+        if entry:
+            first = entry.time, 0
+        elif known and call.at < known.expires:
+            first = known.time, 0 if call.kind == "record" else known.expires
+        elif call.kind == "record":
+            first = max(call.at, ledger.erased_until() + 1), 0
+        else:
+            begin = max(call.at, ledger.erased_until() + 1)
+            first = begin, begin + min(call.life, LIFE_MAX)
+        if first != (at, expires):
+            raise Difference(f"{call}: time and expiry {at}, {expires}, expected {first}")
+        if reason == "done" and call.kind == "record":
+            ledger.add(call.event(at))
+        elif reason == "done":
+            ledger.reserve(call.event(at), expires, False)
+
+    def confirmations(self, call, ledger):
+        """Whichever of the live reservations are confirmed: no rule counts more than its limit in a
+        window that holds the new event."""
+        live = [r for r in ledger.reservations() if r.live(call.at, self.rules.retention)]
+        if len(live) > SUBSETS_OF:
+            return
+        entry, known = ledger.of(call.event(call.at))
+        new = entry or known
+        applied, _ = self.rules.applying(
+            self.rules.ids(call.campaign, call.creative), set(call.segments), call.at)
+        for chosen in itertools.chain.from_iterable(
+                itertools.combinations(live, size) for size in range(len(live) + 1)):
+            entries = ledger.entries() + [r for r in chosen if r is not new]
+            entries += [] if new in entries else [new]
+            for one in applied:
+                rule = one.rule
+                if not rule.enforced or rule.limit is None or rule.event_type != "impression":
+                    continue
+                count = self.in_window_of(new, one, entries, call.at)
+                if count > rule.limit:
+                    raise Difference(f"{call}: rule {rule.id} counts {count} of {rule.limit} if "
+                                     f"these are confirmed: {chosen}")
+
+    def in_window_of(self, new, applied, entries, at):
+        window, times = applied.rule.window, applied.times(entries, self.rules.catalog)
+        if window.kind != "fixed":
+            return len(window.counted(times, at, self.rules.retention))
+        chain = window._chain([t for t in times if at - self.rules.retention < t])
+        mine = {opened for opened, t in chain if t == new.time}
+        return sum(opened in mine for opened, _ in chain)
+
+
+def case_of(rng):
+    """Around the present, with few reservations and moderate records."""
+    generator = Generator(rng)
+    generator.live, generator.many, generator.narrow = True, False, True
+    generator.focus = int(time.time() * 1000)
+    return generator.case(0, with_reservations=True)
+
+
+def calls_of(rng, case):
+    """Calls of a few users, with event ids that come again."""
+    at, calls = int(time.time() * 1000) + 1000, []
+    reserved = [event for event, _, _ in case.reserved if event.event_type == "impression"]
+    for number in range(rng.randrange(5, 25)):
+        at += rng.choice([0, 0, 1, 10, 100])  # a clock that is far ahead is refused
+        kind = rng.choice(["reserve"] * 6 + ["record"] * 2 + ["release"])
+        user = "u" if rng.random() < 0.85 else rng.choice(USERS)
+        campaign, creative = rng.choice(CAMPAIGNS[:2]), rng.choice(CREATIVES[:2] + [""])
+        event_id = f"n{number}"
+        if calls and rng.random() < 0.3:
+            again = rng.choice(calls)
+            user, campaign, event_id = again.user, again.campaign, again.event_id
+            creative = again.creative
+        elif reserved and rng.random() < 0.2:
+            event = rng.choice(reserved)
+            user, campaign, event_id = event.user, event.campaign, event.event_id
+            creative = event.creative
+        life = rng.choice([1, 15_000, 900_000, LIFE_MAX, 2 * LIFE_MAX])
+        segments = tuple(rng.sample(SEGMENTS, rng.randrange(0, 3)))
+        calls.append(Call(at, kind, user, campaign, creative, event_id, life, segments))
+    return calls
+
+
+def ask(options, directory, server, case, calls):
+    redis = Redis(server.port)
+    redis("FLUSHALL")
+    for user, record in records(case).items():
+        redis("SET", f"fcap:{{{user}}}", record)
+    retention = length_ms(case.retention)
+    redis("SET", "fcap:!config", json.dumps({
+        "version": 1, "key_prefix": "fcap", "retention_ms": retention, "id_hash": "xxh3-48",
+        "null_user_ids": [history.NULL_USER_IDS[1]], "write_format": 2,
+        "reservation": {"max_life_ms": LIFE_MAX}}))
+    rules = os.path.join(directory, "rules.json")
+    with open(rules, "w", encoding="utf-8") as file:
+        json.dump(case.rules, file)
+    command = [options.program, f"redis://127.0.0.1:{server.port}", rules, str(retention)]
+    done = subprocess.run(command, input="".join(call.line() for call in calls), text=True,
+                          capture_output=True, check=False)
+    if done.returncode != 0:
+        raise Difference(f"exit code {done.returncode}: {done.stderr}")
+    return [line.split("\t") for line in done.stdout.splitlines()]
+
+
+def run(options, directory, server):
+    reasons = {}
+    for number in range(options.first, options.first + options.count):
+        rng = random.Random(f"{options.seed}/{number}")
+        case = case_of(rng)
+        calls = calls_of(rng, case)
+        try:
+            world = World(case)
+            for call, answer in zip(calls, ask(options, directory, server, case, calls), strict=True):
+                world.compare(call, answer)
+                reasons[answer[0]] = reasons.get(answer[0], 0) + 1
+        except Difference as difference:
+            print(f"seed {options.seed}, case {number} differs: {difference}")
+            print(json.dumps(case.rules), *case.lines, *case.reserved, *calls, sep="\n")
+            return 1
+    print(f"seed {options.seed}: {options.count} cases, no difference; answers: {reasons}")
+    return 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--program", default="build/release/tests/fcap-hard-calls")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--count", type=int, default=100, help="cases")
+    parser.add_argument("--first", type=int, default=0, help="number of the first case")
+    options = parser.parse_args()
+    if shutil.which("redis-server") is None and not os.environ.get("FCAP_REQUIRE_SERVICES"):
+        print("skipped: there is no redis-server")
+        return 77
+    with tempfile.TemporaryDirectory() as directory:
+        server = make("redis", directory)
+        server.start()
+        try:
+            return run(options, directory, server)
+        finally:
+            server.stop()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
