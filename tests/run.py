@@ -89,8 +89,8 @@ class Steps:
         # A sanitizer makes the model of the write path twenty times as slow, and a few seeds run all of its code.
         few = {"FCAP_TEST_ROUNDS": "6"} if preset in SANITIZERS else {}
         command = ["ctest", "--test-dir", f"{ROOT}/build/{preset}", "--output-on-failure", "--no-tests=error", "--timeout", "600"]
-        # One more than there are cores: tests with servers wait most of the time.
-        jobs = str((os.cpu_count() or 1) + 1)
+        # More than there are cores: tests with servers wait most of the time.
+        jobs = str((os.cpu_count() or 1) + 2)
         return (self.run(*command, "-j", jobs, *arguments, **few)
                 or self.unsteady_only(preset) and self.run(*command, "--rerun-failed", **few))
 
