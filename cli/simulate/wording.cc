@@ -130,6 +130,7 @@ std::string description_of(const Rule& rule) {
   }
   if (rule.segment) text += fmt::format(", for segment {}", *rule.segment);
   if (rule.mode == Rule::Mode::kShadow) text += ", shadow: never blocks";
+  if (rule.enforcement == Rule::Enforcement::kHard) text += ", hard";
   return text;
 }
 
