@@ -131,9 +131,9 @@ TEST(Simulate, ShadowRulesBlockNothingAndAreCounted) {
 }
 
 TEST(Simulate, HardRulesBlockAsSoftOnesAndAreNamed) {
-  const json set = simulated(
-      "user_id,campaign_id,timestamp\nu1,c1,1700000000\nu1,c1,1700000001\n",
-      {R"({"id":"h","scope":"campaign","target":"c1","limit":1,"enforcement":"hard",
+  const json set =
+      simulated("user_id,campaign_id,timestamp\nu1,c1,1700000000\nu1,c1,1700000001\n",
+                {R"({"id":"h","scope":"campaign","target":"c1","limit":1,"enforcement":"hard",
            "window":{"kind":"sliding","length":"1h"}})"})["rule_sets"][0];
   EXPECT_EQ(set["blocked"], 1);
   EXPECT_TRUE(set["rules"][0]["description"].get<std::string>().ends_with(", hard"));
