@@ -262,7 +262,8 @@ class Reserves:
         self.checks += sum(words[0] == "passed" for words in self.checked.values())
         for (user, shown), words in self.checked.items():
             count = asked[user, shown].count(id_hash(shown), now_ms())
-            if words[0] == "passed" and words[1] != ("capped" if count >= LIMIT else "allowed"):
+            # It may say that something is missing: Checkers learn within 10 s that a gap is closed.
+            if words[0] == "passed" and not words[1].startswith("capped" if count >= LIMIT else "allowed"):
                 verdict.differs("checks that count otherwise than the record says", f"{shown}: {words[1]}, {count} of {LIMIT}")
 
     def stop(self):

@@ -342,19 +342,22 @@ class Generator:
             if events and self.rng.random() < 0.35:
                 event = self._pick(events)
                 if self.rng.random() < 0.5:
-                    event = dataclasses.replace(event, time=max(1, event.time + self._pick([-HOUR, -1, 1, HOUR])))
+                    time = max(1, event.time + self._pick([-HOUR, -1, 1, HOUR]))
+                    event = dataclasses.replace(event, time=time)
             for _ in range(self._pick([1, 1, 1, 2, 3])):
                 found.append((event, event.time + self._life(), self.rng.random() < 0.15))
-                event = dataclasses.replace(event, **self._pick([
-                    {}, {"time": event.time + self._pick([0, 1, 1000])}, {"creative": self._pick(CREATIVES + [""])}]))
+                changes = [{}, {"time": event.time + self._pick([0, 1, 1000])},
+                           {"creative": self._pick(CREATIVES + [""])}]
+                event = dataclasses.replace(event, **self._pick(changes))
         return found
 
     def _fresh_event(self, number, edges):
         names = CAMPAIGNS[:2] if self.narrow else CAMPAIGNS
         event_type = self._pick(["impression"] * 3 + EVENT_TYPES)
-        time = self._pick(edges) + self._pick([-1, 0, 0, 1]) if self.rng.random() < 0.5 else self._near()
+        time = self._pick([self._pick(edges) + self._pick([-1, 0, 0, 1]), self._near()])
         user = "u" if self.rng.random() < 0.8 else self._pick(USERS)
-        return Event(user, self._pick(names), event_type, f"r{number}", max(1, time), self._pick(CREATIVES + [""]))
+        creative = self._pick(CREATIVES + [""])
+        return Event(user, self._pick(names), event_type, f"r{number}", max(1, time), creative)
 
     def _life(self):
         return self._pick([1, 2, 1000, 5 * 60_000, 15 * 60_000, HOUR, DAY]) + self._pick([0, 0, 1])
@@ -389,7 +392,8 @@ class Generator:
         rules = self.rules()
         lines, times = self.lines(rules)
         reserved = self.reserved(lines, rules) if with_reservations else []
-        times = times + [event.time for event, _, _ in reserved] + [expires for _, expires, _ in reserved]
+        for event, expires, _ in reserved:
+            times = times + [event.time, expires]
         stored = {}
         if self.rng.random() < 0.2:
             stored = {s: self.rng.sample(USERS, 2) for s in self.rng.sample(SEGMENTS, 2)}

@@ -4,6 +4,11 @@
 //
 //     in:   NOW_MS reserve|record|release USER CAMPAIGN CREATIVE EVENT LIFE_MS SEGMENT…
 //     out:  REASON allowed|refused|unknown TIME EXPIRES RULE
+//
+//     in:   NOW_MS page USER EVENTS LIFE_MS SEGMENTS CAMPAIGN CREATIVE CAMPAIGN CREATIVE…
+//     out:  REASON known|unknown, then for each event PLACE TIME EXPIRES; PLACE: "-", or from 0
+//
+// EVENTS and SEGMENTS are separated by commas.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -38,10 +43,12 @@ std::shared_ptr<const fcap::RuleSet> rules_of(const char* path, milliseconds ret
   return rules.value();
 }
 
-std::vector<std::string> words_of(const std::string& line) {
+std::vector<std::string> words_of(const std::string& line, char separator = '\t') {
   std::vector<std::string> words;
   std::istringstream text(line);
-  for (std::string word; std::getline(text, word, '\t');) words.push_back(word == "-" ? "" : word);
+  for (std::string word; std::getline(text, word, separator);) {
+    words.push_back(word == "-" ? "" : word);
+  }
   return words;
 }
 
@@ -57,14 +64,55 @@ fcap::ReserveResult call(fcap::Checker& checker, const std::vector<std::string>&
   give_up("no such call: " + words[1]);
 }
 
+fcap::ReservedPicks page(fcap::Checker& checker, const std::vector<std::string>& words) {
+  const std::vector<std::string> events = words_of(words[3], ',');
+  const std::vector<std::string> segments = words_of(words[5], ',');
+  const std::vector<std::string_view> event_views(events.begin(), events.end());
+  const std::vector<std::string_view> segment_views(segments.begin(), segments.end());
+  std::vector<fcap::Candidate> ranked;
+  for (std::size_t i = 6; i + 1 < words.size(); i += 2) {
+    ranked.push_back({.campaign = words[i], .creative = words[i + 1]});
+  }
+  const fcap::ReserveOptions options{.now = fcap::Instant(milliseconds(std::stoll(words[0]))),
+                                     .segments = segment_views,
+                                     .life = milliseconds(std::stoll(words[4]))};
+  return checker.pick_and_reserve(words[2], ranked, event_views, options);
+}
+
 // Soon after the start, the Checker does not know yet what the updater allows.
-bool is_too_early(const fcap::ReserveResult& result) {
-  return result.reason == fcap::ReserveReason::kWriteFormat ||
-         result.reason == fcap::ReserveReason::kClock;
+template <typename Call>
+auto once_allowed(Call make) {
+  auto result = make();
+  for (int tries = 0; tries < 1000 && (result.reason == fcap::ReserveReason::kWriteFormat ||
+                                       result.reason == fcap::ReserveReason::kClock);
+       ++tries) {
+    std::this_thread::sleep_for(milliseconds(5));
+    result = make();
+  }
+  return result;
 }
 
 std::string in_ms(const std::optional<fcap::Instant>& at) {
   return at ? std::to_string(at->time_since_epoch().count()) : "0";
+}
+
+void answer(fcap::Checker& checker, const std::vector<std::string>& words) {
+  if (words[1] == "page") {
+    const auto picks = once_allowed([&] { return page(checker, words); });
+    std::string line(to_string(picks.reason));
+    line += picks.unknown ? "\tunknown" : "\tknown";
+    for (const fcap::ReservedPicks::Pick& pick : picks.picks) {
+      line += "\t" + (pick.candidate ? std::to_string(*pick.candidate) : "-");
+      line += "\t" + in_ms(pick.time) + "\t" + in_ms(pick.expires);
+    }
+    std::puts(line.c_str());
+    return;
+  }
+  const auto result = once_allowed([&] { return call(checker, words); });
+  const char* const outcome = result.unknown ? "unknown" : result.allowed ? "allowed" : "refused";
+  const std::string rule(result.verdict.rule_id);
+  std::printf("%s\t%s\t%s\t%s\t%s\n", std::string(to_string(result.reason)).c_str(), outcome,
+              in_ms(result.time).c_str(), in_ms(result.expires).c_str(), rule.c_str());
 }
 
 }  // namespace
@@ -85,14 +133,6 @@ int main(int argc, char** argv) {
   for (std::string line; std::getline(std::cin, line);) {
     const std::vector<std::string> words = words_of(line);
     if (words.size() < 7) give_up("too few words: " + line);
-    fcap::ReserveResult result = call(checker, words);
-    for (int tries = 0; is_too_early(result) && tries < 1000; ++tries) {
-      std::this_thread::sleep_for(milliseconds(5));
-      result = call(checker, words);
-    }
-    const char* const outcome = result.unknown ? "unknown" : result.allowed ? "allowed" : "refused";
-    const std::string rule(result.verdict.rule_id);
-    std::printf("%s\t%s\t%s\t%s\t%s\n", std::string(to_string(result.reason)).c_str(), outcome,
-                in_ms(result.time).c_str(), in_ms(result.expires).c_str(), rule.c_str());
+    answer(checker, words);
   }
 }

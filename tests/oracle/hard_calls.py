@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares reserve(), record() and release() of libfcap with the reference implementation.
+"""Compares the hard calls of libfcap with the reference implementation.
 
     hard_calls.py --program build/release/tests/fcap-hard-calls --seed 1 --count 100
 
@@ -51,6 +51,26 @@ class Call:
             self.user, self.campaign, "impression", self.event_id, at, self.creative)
 
 
+@dataclasses.dataclass(frozen=True)
+class Page:
+    at: int
+    user: str
+    event_ids: tuple
+    life: int
+    segments: tuple
+    ranked: tuple  # of (campaign, creative)
+
+    def line(self):
+        words = [str(self.at), "page", self.user, ",".join(self.event_ids), str(self.life)]
+        words += [",".join(self.segments), *itertools.chain.from_iterable(self.ranked)]
+        return "\t".join(word or "-" for word in words) + "\n"
+
+    def call(self, slot, place, kind="reserve"):
+        """The reserve() that picks this candidate for this slot."""
+        return Call(self.at, kind, self.user, *self.ranked[place], self.event_ids[slot], self.life,
+                    self.segments)
+
+
 class Difference(Exception):
     """The library answers something else than the reference."""
 
@@ -69,6 +89,9 @@ class World:
 
     def compare(self, call, answer):
         """That the answer may be; and what it changes."""
+        if isinstance(call, Page):
+            self.compare_page(call, answer)
+            return
         reason, outcome, at, expires, rule = answer
         ledger = self.ledger(call.user)
         wanted = self.wanted(call, ledger)
@@ -85,6 +108,44 @@ class World:
         self.compare_times(call, ledger, reason, int(at), int(expires))
         if reason == "done" and not (known and call.at < known.expires):
             self.confirmations(call, ledger)
+
+    def compare_page(self, page, answer):
+        """A slot that holds a candidate keeps it; the others get the first that passes, with all
+        other picks counted."""
+        reason, _, *words = answer
+        if reason not in ("done", "repeated", "capped"):
+            return
+        told = list(zip(words[::3], map(int, words[1::3]), map(int, words[2::3])))
+        ledger, places = self.ledger(page.user), range(len(page.ranked))
+        held = {}
+        for slot in range(len(page.event_ids)):
+            mine = [place for place in places if self.holds(ledger, page.call(slot, place))]
+            if mine:  # of one campaign the creative that was reserved
+                held[slot] = next((place for place in mine if self.creative_of(
+                    ledger, page.call(slot, place)) == page.ranked[place][1]), mine[0])
+        for slot, place in held.items():
+            if told[slot][0] != str(place):
+                raise Difference(f"{page}: slot {slot} is not {place} as before: {answer}")
+            self.compare_times(page.call(slot, place), ledger, "repeated", *told[slot][1:])
+        for slot in range(len(page.event_ids)):
+            if slot in held:
+                continue
+            taken = [place for place in held.values()]
+            wanted = next((place for place in places if place not in taken and
+                           ("done", "allowed") in self.wanted(page.call(slot, place), ledger)), "-")
+            if told[slot][0] != str(wanted):
+                raise Difference(f"{page}: slot {slot} is not {wanted}: {answer}")
+            if wanted != "-":
+                held[slot] = wanted
+                self.compare_times(page.call(slot, wanted), ledger, "done", *told[slot][1:])
+
+    def creative_of(self, ledger, call):
+        entry, known = ledger.of(call.event(call.at))
+        return (entry or known).creative
+
+    def holds(self, ledger, call):
+        entry, known = ledger.of(call.event(call.at))
+        return bool(entry or known and not known.released and call.at < known.expires)
 
     def wanted(self, call, ledger):
         """The answers that there may be, decided in the order of the specification."""
@@ -172,6 +233,8 @@ def case_of(rng):
 def calls_of(rng, case):
     """Calls of a few users, with event ids that come again."""
     at, calls = int(time.time() * 1000) + 1000, []
+    # What fixed rules refuse beyond the specification's words would change whole pages.
+    pages = all(rule["window"]["kind"] != "fixed" for rule in case.rules["rules"])
     reserved = [event for event, _, _ in case.reserved if event.event_type == "impression"]
     for number in range(rng.randrange(5, 25)):
         at += rng.choice([0, 0, 1, 10, 100])  # a clock that is far ahead is refused
@@ -179,8 +242,9 @@ def calls_of(rng, case):
         user = "u" if rng.random() < 0.85 else rng.choice(USERS)
         campaign, creative = rng.choice(CAMPAIGNS[:2]), rng.choice(CREATIVES[:2] + [""])
         event_id = f"n{number}"
-        if calls and rng.random() < 0.3:
-            again = rng.choice(calls)
+        single = [call for call in calls if isinstance(call, Call)]
+        if single and rng.random() < 0.3:
+            again = rng.choice(single)
             user, campaign, event_id = again.user, again.campaign, again.event_id
             creative = again.creative
         elif reserved and rng.random() < 0.2:
@@ -189,8 +253,25 @@ def calls_of(rng, case):
             creative = event.creative
         life = rng.choice([1, 15_000, 900_000, LIFE_MAX, 2 * LIFE_MAX])
         segments = tuple(rng.sample(SEGMENTS, rng.randrange(0, 3)))
+        if pages and rng.random() < 0.3:
+            calls.append(page_of(rng, at, user, calls))
+            continue
         calls.append(Call(at, kind, user, campaign, creative, event_id, life, segments))
     return calls
+
+
+def page_of(rng, at, user, calls):
+    """One like an earlier one, at times: the same, or with a further slot or another order."""
+    before = [call for call in calls if isinstance(call, Page)]
+    if before and rng.random() < 0.5:
+        page = dataclasses.replace(rng.choice(before), at=at)
+        ids = page.event_ids[: rng.randrange(1, len(page.event_ids) + 1)]
+        return rng.choice([page, dataclasses.replace(
+            page, event_ids=(*ids, f"p{len(calls)}"), ranked=page.ranked[::-1])])
+    ranked = {(rng.choice(CAMPAIGNS[:3]), rng.choice(CREATIVES[:2] + [""])) for _ in range(5)}
+    ids = tuple(f"p{len(calls)}-{slot}" for slot in range(rng.randrange(1, 4)))
+    segments = tuple(rng.sample(SEGMENTS, rng.randrange(0, 3)))
+    return Page(at, user, ids, rng.choice([1, 15_000, LIFE_MAX]), segments, tuple(sorted(ranked)))
 
 
 def ask(options, directory, server, case, calls):
@@ -222,7 +303,8 @@ def run(options, directory, server):
         calls = calls_of(rng, case)
         try:
             world = World(case)
-            for call, answer in zip(calls, ask(options, directory, server, case, calls), strict=True):
+            answers = ask(options, directory, server, case, calls)
+            for call, answer in zip(calls, answers, strict=True):
                 world.compare(call, answer)
                 reasons[answer[0]] = reasons.get(answer[0], 0) + 1
         except Difference as difference:

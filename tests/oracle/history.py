@@ -141,7 +141,7 @@ AHEAD_MAX = 300_000  # beyond that, a reservation does not count yet
 
 @dataclasses.dataclass(frozen=True)
 class Reservation:
-    """An event that is expected. `entry_time`: of the entry of its identity; None: there is none."""
+    """An event that is expected. `entry_time`: of its identity's entry; None: there is none."""
 
     campaign: str
     event_type: str
@@ -153,11 +153,12 @@ class Reservation:
 
     def live(self, at, retention):
         confirmed = self.entry_time is not None and at - retention < self.entry_time
-        return not self.released and not confirmed and at < self.expires and self.time <= at + AHEAD_MAX
+        expected = at < self.expires and self.time <= at + AHEAD_MAX
+        return expected and not self.released and not confirmed
 
 
 class Ledger:
-    """One user's record: sets of entries and reservations by identity, and an erased-before mark."""
+    """One user's record: entries and reservations by identity, and an erased-before mark."""
 
     def __init__(self):
         self._by_identity = {}
@@ -177,7 +178,9 @@ class Ledger:
     def reserve(self, event, expires, released):
         """One copy of a reservation, for the impression (or whatever) that `event` describes."""
         identity = (event.campaign, event.event_type, event.event_id)
-        copy = Reservation(event.campaign, event.event_type, event.time, event.creative, expires, released)
+        copy = Reservation(
+            event.campaign, event.event_type, event.time, event.creative, expires, released
+        )
         known = self._reserved.get(identity, copy)
         self._reserved[identity] = dataclasses.replace(
             max(copy, known, key=_precedence),
@@ -202,7 +205,7 @@ class Ledger:
         return [e for e in self._by_identity.values() if e.time > self._erased_until]
 
     def reservations(self, known_until=math.inf):
-        """Each with the time of its entry, if there is one by this instant. Later ones are left out."""
+        """Each with the time of its entry, if there is one by this instant; without later ones."""
         found = []
         for identity, reservation in self._reserved.items():
             if not self._erased_until < reservation.time <= known_until:

@@ -85,7 +85,8 @@ def main():
         server = make("redis", directory)
         server.start()
         try:
-            return fuzz.run(options, Program(os.path.abspath(options.fcap), directory, server), True)
+            program = Program(os.path.abspath(options.fcap), directory, server)
+            return fuzz.run(options, program, with_reservations=True)
         finally:
             server.stop()
 
