@@ -100,4 +100,14 @@ std::optional<MarkValue> mark_of_shard(const ShardLook& look, std::span<const Ma
   return with_sorted_places(*newest);
 }
 
+std::vector<MarkValue> half_written(const ShardLook& look, std::span<const MarkValue> found,
+                                    const std::optional<MarkValue>& own) {
+  std::vector<MarkValue> newer;
+  for (const MarkValue& mark : found) {
+    if (!was_written_to(look, mark)) continue;
+    if (!own || mark.shard->serial > own->shard->serial) newer.push_back(with_sorted_places(mark));
+  }
+  return newer;
+}
+
 }  // namespace fcap::updater

@@ -43,4 +43,10 @@ struct ShardLook {
 [[nodiscard]] std::optional<MarkValue> mark_of_shard(const ShardLook& look,
                                                      std::span<const MarkValue> found);
 
+/// Marks that were written to this shard after `own` in one copy only: they may become
+/// mark_of_shard() when the slot of the other copy leaves. Their places are ascending.
+[[nodiscard]] std::vector<MarkValue> half_written(const ShardLook& look,
+                                                  std::span<const MarkValue> found,
+                                                  const std::optional<MarkValue>& own);
+
 }  // namespace fcap::updater

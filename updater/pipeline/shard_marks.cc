@@ -130,7 +130,7 @@ void ShardMarks::found(const std::string& node, std::uint64_t epoch,
   shard.awaited = false;
   shard.confirmed = own;
   shard.writing = false;
-  if (!ours) shard.attempts.clear();
+  if (!ours) shard.attempts = half_written(shard.look, marks, own);
   shard.compared = true;
   shard.compared_epoch = epoch;
   shard.checked_at = shard.looked_at;

@@ -116,10 +116,12 @@ class ShardMarks {
     std::uint64_t unsafe_since = 0;
     std::uint64_t steady = 0;  // since when its mark is confirmed on this connection; 0: it is not
     std::optional<MarkValue> confirmed;
-    std::vector<MarkValue> attempts;  // since then; of each, any copy may have been written
-    bool writing = false;             // the last one
-    std::uint64_t serial = 0;         // of the mark of another updater that its claims began with
-    SlotSet named;                    // in its next mark, all of their keys were here
+    // Since then, those that another updater began included; of each, any copy may have been
+    // written.
+    std::vector<MarkValue> attempts;
+    bool writing = false;          // the last one
+    std::uint64_t serial = 0;      // of the mark of another updater that its claims began with
+    SlotSet named;                 // in its next mark, all of their keys were here
     SlotSet partly;                // named when some of their keys were elsewhere, not taken in yet
     SlotSet arrivals;              // owned, and not named yet
     SlotSet passed;                // were here in part since its mark was last found unharmed

@@ -164,6 +164,24 @@ TEST_F(ShardMarksTest, AMarkOfWhichOneCopyWasWrittenIsItsOwnWhenTheOtherCopyHasL
   EXPECT_TRUE(marks_.missing().empty());
 }
 
+TEST_F(ShardMarksTest, AMarkOfWhichAnotherUpdaterWroteOneCopyIsNoLossWhenTheOtherCopyLeaves) {
+  come_to_rest();
+  look("a");
+  const auto mark = marks_.to_write("a", 100);
+  put("a", copies_of(*mark).front());
+  start_again();
+  look("a");
+  look("b");
+  ASSERT_TRUE(marks_.to_write("a", 100));  // which fails
+  marks_.doubtful("a");
+  const int other = mark->shard->places.back();
+  shards_.at("a").look.migrating = {other, other};
+  shards_.at("b").look.importing = {other, other};
+  turns();
+  EXPECT_EQ(restarted(), 0U);
+  EXPECT_TRUE(marks_.missing().empty());
+}
+
 TEST_F(ShardMarksTest, WhatWasNamedAndNotWrittenYetIsReadAgainWhereItsShardIsRestored) {
   come_to_rest();
   shards_.at("a").marks.clear();
