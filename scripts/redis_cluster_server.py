@@ -74,6 +74,10 @@ class RedisCluster(RedisGroup):
     def formed(self):
         return all(node.settled() for node in self.members)
 
+    def master(self):
+        """Of the first shard: the node that says so itself; None during a failover."""
+        return next((node for node in self.nodes[::MASTERS][:2] if "role:master" in node.ask("INFO replication")), None)
+
     def address(self):
         scheme = "rediss-cluster" if self.nodes[0].encrypted() else "redis-cluster"
         return f"{scheme}://{','.join(f'127.0.0.1:{node.client_port()}' for node in self.members)}"

@@ -89,9 +89,9 @@ def parse():
     add("--log", metavar="FILE", type=file("r"), help="serve this impression log (CSV, plain or gzip) instead of synthetic "
         "traffic")
     add("--json", metavar="FILE", type=file("a"), help="also write the summary to this file")
-    add("--redis", choices=["single", "sentinel"], default="single",
-        help="one Redis, or a master with two replicas and three sentinels (single)")
-    add("--failover", action="store_true", help="kill the master halfway (with --redis sentinel)")
+    add("--redis", choices=["single", "sentinel", "cluster"], default="single",
+        help="one Redis, a master with two replicas and three sentinels, or a cluster of three masters with a replica each (single)")
+    add("--failover", action="store_true", help="kill the master, in a cluster that of one shard, halfway (not with --redis single)")
     add("--servers", metavar="N", type=number(1, 16), help="so many ad servers, each slot of a user at any of them (4)")
     add("--tier", metavar="T[,T…]", type=tiers, help=f"how much an impression counts before it has come back through Kafka: "
         f"{', '.join(TIERS)}; one after the other (all)")
@@ -103,8 +103,8 @@ def parse():
     if given.people:
         given.servers, given.tier, given.users = given.servers or 4, given.tier or TIERS, given.users or 2000
         given.slots_apart = 5 if given.slots_apart is None else given.slots_apart
-    if given.failover and given.redis != "sentinel":
-        parser.error("--failover needs --redis sentinel: nothing replaces a single Redis")
+    if given.failover and given.redis == "single":
+        parser.error("--failover needs --redis sentinel or cluster: nothing replaces a single Redis")
     return given
 
 

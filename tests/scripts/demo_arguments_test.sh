@@ -33,7 +33,7 @@ refused "--redis: invalid choice: 'double'" --redis double
 refused '--tier: "redis" must be one of nothing, local, shared, page, reserve' --tier reserve,redis
 refused '--servers: "0" is not a number from 1 to 16' --servers 0
 refused "bring traffic of their own: leave out --rate and --log" --servers 2 --rate 100
-refused "--failover needs --redis sentinel" --failover
+refused "--failover needs --redis sentinel or cluster" --failover
 refused "--log: can't open '/nonexistent'" --log /nonexistent
 refused "--json: can't open '/nonexistent/x.json'" --json /nonexistent/x.json
 refused "--json: can't open '$WORK': [Errno 21] Is a directory" --json "$WORK"
