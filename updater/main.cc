@@ -14,7 +14,6 @@
 #include "updater/process/process_log.h"
 #include "updater/process/stop_signals.h"
 #include "updater/settings/load_settings.h"
-#include "updater/settings/redis_target.h"
 #include "updater/settings/reference.h"
 #include "updater/settings/updater_man_page.h"
 
@@ -43,9 +42,6 @@ int work(const CommandLine& line) {
     return check_command(loaded.value(), line);
   }
   const Settings& settings = loaded.value().settings;
-  if (line.command == Command::kRun) {
-    if (const Status fits = check_place_of_marks(settings.redis); !fits.ok()) return refuse(fits);
-  }
   configure_logging(settings.log);
   const StopSignals signals;
   switch (line.command) {

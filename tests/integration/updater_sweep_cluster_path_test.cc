@@ -170,13 +170,5 @@ TEST_F(UpdaterSweepCluster, SlotsThatMoveMeanwhileAreNeitherMissedNorHarmed) {
   expect_swept(json::parse(sweeping.output(), nullptr, false), kUsers);
 }
 
-TEST_F(UpdaterSweepCluster, RunIsRefused) {
-  const Finished refused =
-      testing::run({FCAP_UPDATER_BINARY, "run", "--redis.addresses", cluster->url()});
-  EXPECT_EQ(refused.exit_code, 2) << refused.output << refused.errors;
-  EXPECT_NE(refused.errors.find("only replay and sweep work there"), std::string::npos)
-      << refused.errors;
-}
-
 }  // namespace
 }  // namespace fcap

@@ -25,7 +25,6 @@
 #include "redis/store_operations.h"
 #include "redis/watched_records.h"
 #include "updater/options/libraries.h"
-#include "updater/settings/redis_target.h"
 #include "updater/watch/redis_facts.h"
 
 namespace fcap::updater {
@@ -240,6 +239,8 @@ void RedisDoctor::look_at_rights() {
   may({"PTTL", user}, user, "by sweep", Level::kWarning);
   may_watch(user);
   if (client_.is_cluster()) {
+    may({"CLUSTER", "NODES"}, {}, "to keep marks in a cluster");
+    may({"INFO", "replication"}, {}, "to keep marks in a cluster");
     may({"CLUSTER", "GETKEYSINSLOT", "0", "1"}, {}, "by sweep", Level::kWarning);
   }
   if (all_allowed_) {
@@ -283,7 +284,6 @@ void check_redis_server(const Settings& settings, Findings& findings) {
     return say(fmt::format("redis.addresses {}: no connection: {}",
                            redis::place_of(redis_options(settings, {})), error));
   }
-  if (const Status fits = check_place_of_marks(settings.redis); !fits.ok()) say(fits.text());
   const std::vector<Place> places = places_of(*client.value());
   for (const Place& place : places) {
     RedisDoctor(settings, *client.value(), place, findings).look();

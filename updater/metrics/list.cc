@@ -97,6 +97,10 @@ constexpr std::array kList = {
     MetricInfo{"mark_losses_total", &M::mark_losses,
                "Marks that were not what was written last: Redis has lost data, or another writer "
                "is at work."},
+    MetricInfo{"redis_shards_away", &M::shards_away,
+               "Shards of a Redis Cluster whose marks cannot be confirmed. The events of their "
+               "users are put off, and read again when the shard is back; all others are counted. "
+               "/readyz names the shards."},
     MetricInfo{"rewinds_total", &M::rewinds, "How often a partition was set back to a mark."},
     MetricInfo{"rewound_messages_total", &M::rewound_messages,
                "Messages that are read again because of these rewinds."},

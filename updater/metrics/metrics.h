@@ -98,6 +98,7 @@ struct Metrics {
   Counter marks_written;
   Counter mark_failures;
   Counter mark_losses;
+  Gauge shards_away;
   Counter rewinds;
   Counter rewound_messages;
   Gauge gap_offsets;

@@ -123,6 +123,7 @@ void ClusterPartitionSet::tick(Clock::time_point now, Instant wall_now) {
   if (std::exchange(hurry_, false)) turns_.hurry();
   turns_.tick(now, wall_now);
   for (auto& [id, p] : partitions_) follow_turns(id, p);
+  metrics_->shards_away.set(static_cast<std::int64_t>(turns_.shards_away()));
   shards_trouble_ = turns_.trouble();
   if (shards_trouble_.empty()) shards_trouble_ = trouble_;
 }

@@ -40,13 +40,4 @@ Result<RedisOptions> redis_target(const RedisSettings& redis) {
   return Status::error(checked.status().code(), "redis." + text.substr(kOptionOf.size()));
 }
 
-Status check_place_of_marks(const RedisSettings& redis) {
-  const auto target = redis_target(redis);
-  if (!target.ok()) return target.status();
-  if (target.value().topology != RedisTopology::kCluster) return {};
-  return Status::error(StatusCode::kInvalidArgument,
-                       "redis.addresses: run cannot keep its marks in a Redis Cluster yet, only "
-                       "replay and sweep work there: name a single server or Sentinels");
-}
-
 }  // namespace fcap::updater

@@ -11,7 +11,4 @@ namespace fcap::updater {
 /// naming the setting; check_settings() has reported that.
 [[nodiscard]] Result<RedisOptions> redis_target(const RedisSettings& redis);
 
-/// Whether `run` can work there.
-[[nodiscard]] Status check_place_of_marks(const RedisSettings& redis);
-
 }  // namespace fcap::updater

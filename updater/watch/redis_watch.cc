@@ -1,7 +1,11 @@
 #include "updater/watch/redis_watch.h"
 
+#include <algorithm>
 #include <atomic>
 #include <utility>
+#include <vector>
+
+#include <fmt/format.h>
 
 namespace fcap::updater {
 namespace {
@@ -9,6 +13,11 @@ namespace {
 constexpr std::chrono::hours kLookAgain{1};
 constexpr std::chrono::seconds kAskAgain{10};
 constexpr std::chrono::seconds kInfoWithin{2};
+
+// For people: which of a cluster's nodes a text is about.
+std::string about(const std::string& address, const std::string& text) {
+  return address.empty() ? text : fmt::format("{}: {}", address, text);
+}
 
 }  // namespace
 
@@ -51,27 +60,51 @@ void RedisWatch::report(LogLevel level, const std::string& text) const {
 }
 
 void RedisWatch::poll(Clock::time_point now) {
-  if (question_) {
-    if (!question_->ended.load(std::memory_order_acquire)) return;
-    take(*std::exchange(question_, nullptr));
-  }
-  const std::uint64_t epoch = client_->connection_epoch();
-  if ((now < due_ && epoch == epoch_) || !client_->connected()) return;
-  epoch_ = epoch;
-  due_ = now + kAskAgain;
-  question_ = Question::make();
-  client_->submit(*question_);
+  follow_nodes();
+  for (auto& [address, server] : servers_) poll(address, server, now);
 }
 
-void RedisWatch::take(const Question& question) {
+// The only server, or the masters of a cluster as the slot map has them.
+void RedisWatch::follow_nodes() {
+  if (!client_->is_cluster()) {
+    const std::lock_guard lock(mutex_);
+    servers_.try_emplace("");
+    return;
+  }
+  const std::vector<redis::ClusterShard> shards = client_->shards();
+  if (shards.empty()) return;  // there is no map yet
+  const std::lock_guard lock(mutex_);
+  std::erase_if(servers_, [&shards](const auto& it) {
+    return std::ranges::find(shards, it.first, &redis::ClusterShard::address) == shards.end();
+  });
+  for (const redis::ClusterShard& shard : shards) servers_.try_emplace(shard.address);
+}
+
+void RedisWatch::poll(const std::string& address, Server& server, Clock::time_point now) {
+  if (server.question) {
+    if (!server.question->ended.load(std::memory_order_acquire)) return;
+    take(address, server, *std::exchange(server.question, nullptr));
+  }
+  const auto node = client_->node_at(address);
+  if (client_->is_cluster() && !node) return;
+  const std::uint64_t epoch = node ? client_->node_epoch(*node) : client_->connection_epoch();
+  if (now < server.due && epoch == server.epoch) return;
+  if (!node && !client_->connected()) return;
+  server.epoch = epoch;
+  server.due = now + kAskAgain;
+  server.question = Question::make();
+  server.question->to_node = node;
+  client_->submit(*server.question);
+}
+
+void RedisWatch::take(const std::string& address, Server& server, const Question& question) {
   if (!question.answered) return;
-  due_ = Clock::now() + kLookAgain;
+  server.due = Clock::now() + kLookAgain;
   if (question.refused) {
-    if (!std::exchange(refusal_said_, true)) {
+    if (!std::exchange(server.refusal_said, true)) {
       report(LogLevel::kWarning,
-             "it is not known whether Redis evicts keys, because INFO is "
-             "refused: " +
-                 question.text);
+             about(address, "it is not known whether Redis evicts keys, because INFO is refused: " +
+                                question.text));
     }
     return;
   }
@@ -79,24 +112,38 @@ void RedisWatch::take(const Question& question) {
   std::string trouble;
   for (const Finding& finding : judge_redis(facts)) {
     if (finding.level == Finding::Level::kOk) continue;
-    report(LogLevel::kWarning, finding.text);
+    report(LogLevel::kWarning, about(address, finding.text));
     if (finding.level != Finding::Level::kError) continue;
     if (!trouble.empty()) trouble += '\n';
-    trouble += "redis: " + finding.text;
+    trouble += "redis: " + about(address, finding.text);
   }
   const std::lock_guard lock(mutex_);
-  facts_ = std::move(facts);
-  trouble_ = std::move(trouble);
+  server.facts = std::move(facts);
+  server.trouble = std::move(trouble);
 }
 
 std::optional<RedisFacts> RedisWatch::facts() const {
   const std::lock_guard lock(mutex_);
-  return facts_;
+  std::optional<RedisFacts> told;
+  std::optional<std::uint64_t> evicted;
+  for (const auto& [address, server] : servers_) {
+    if (!server.facts) continue;
+    if (server.facts->evicted_keys) evicted = evicted.value_or(0) + *server.facts->evicted_keys;
+    if (!told || (!told->may_evict() && server.facts->may_evict())) told = server.facts;
+  }
+  if (told) told->evicted_keys = evicted;
+  return told;
 }
 
 std::string RedisWatch::trouble() const {
   const std::lock_guard lock(mutex_);
-  return trouble_;
+  std::string lines;
+  for (const auto& [address, server] : servers_) {
+    if (server.trouble.empty()) continue;
+    if (!lines.empty()) lines += '\n';
+    lines += server.trouble;
+  }
+  return lines;
 }
 
 }  // namespace fcap::updater

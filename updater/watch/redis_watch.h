@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -15,7 +16,7 @@
 namespace fcap::updater {
 
 /// Asks Redis on each connection and every hour whether it is fit to hold records: its version, its
-/// role, and whether it evicts. Never blocks.
+/// role, and whether it evicts. In a cluster it asks every master. Never blocks.
 ///
 /// Thread safety: poll() from one thread, the rest from any.
 class RedisWatch {
@@ -23,7 +24,7 @@ class RedisWatch {
   using Clock = std::chrono::steady_clock;
 
   RedisWatch(std::shared_ptr<redis::Client> client, LogCallback log);
-  /// A pending query completes by itself.
+  /// Pending queries complete by themselves.
   ~RedisWatch();
   RedisWatch(const RedisWatch&) = delete;
   RedisWatch& operator=(const RedisWatch&) = delete;
@@ -31,27 +32,35 @@ class RedisWatch {
   /// Does what is due; to be called every few seconds.
   void poll(Clock::time_point now);
 
-  /// What the server reported last; nullopt: nothing yet.
+  /// What the server reported last; nullopt: nothing yet. Of a cluster's masters: the keys that
+  /// they have evicted in all, and else what the first one says that may evict, or the first.
   [[nodiscard]] std::optional<RedisFacts> facts() const;
-  /// What must change, for /readyz: one line each; empty: nothing.
+  /// What must change, for /readyz: one line each, which names the node in a cluster; empty:
+  /// nothing.
   [[nodiscard]] std::string trouble() const;
 
  private:
   class Question;
+  // A server that is asked.
+  struct Server {
+    std::shared_ptr<Question> question = {};  // pending, or ended and not processed yet
+    Clock::time_point due = {};
+    std::uint64_t epoch = 0;
+    bool refusal_said = false;
+    std::optional<RedisFacts> facts = {};  // guarded by mutex_
+    std::string trouble = {};              // guarded by mutex_
+  };
 
-  void take(const Question& question);
+  void follow_nodes();
+  void poll(const std::string& address, Server& server, Clock::time_point now);
+  void take(const std::string& address, Server& server, const Question& question);
   void report(LogLevel level, const std::string& text) const;
 
   const std::shared_ptr<redis::Client> client_;
   const LogCallback log_;
-  std::shared_ptr<Question> question_;  // pending, or ended and not processed yet
-  Clock::time_point due_{};
-  std::uint64_t epoch_ = 0;
-  bool refusal_said_ = false;
-
   mutable std::mutex mutex_;
-  std::optional<RedisFacts> facts_;  // guarded by mutex_
-  std::string trouble_;              // guarded by mutex_
+  // By address, which is empty where there is only one; changed by poll() only, under mutex_.
+  std::map<std::string, Server> servers_;
 };
 
 }  // namespace fcap::updater

@@ -140,14 +140,12 @@ TEST_F(SettingsFile, SentinelsAreNamedBySettings) {
               HasSubstr("redis.addresses: topology single takes one address"));
 }
 
-TEST_F(SettingsFile, AClusterIsNamedBySettingsAndTakesNoMarksYet) {
+TEST_F(SettingsFile, AClusterIsNamedBySettings) {
   const auto loaded = load(R"({"redis": {"topology": "cluster", "addresses": ["n1:1", "n2:2"]}})");
   ASSERT_TRUE(loaded.ok()) << loaded.status().text();
   const RedisOptions options = redis_options(loaded.value().settings, {});
   EXPECT_EQ(options.topology, RedisTopology::kCluster);
   EXPECT_THAT(options.addresses, testing::ElementsAre("n1:1", "n2:2"));
-  EXPECT_THAT(check_place_of_marks(loaded.value().settings.redis).text(),
-              HasSubstr("only replay and sweep work there"));
   EXPECT_THAT(mistakes_of(R"({"redis": {"topology": "cluster", "database": 1}})"),
               HasSubstr("a cluster has only 0"));
 }
