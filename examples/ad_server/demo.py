@@ -31,7 +31,7 @@ SIGNING_KEYS = f"{DIR}/signing-keys.json"
 SERVED, AUDITED = f"{DIR}/served.json", f"{DIR}/audited.json"  # said by the ad server; by Kafka and Redis
 TIERS = ["nothing", "local", "shared", "page", "reserve"]
 PEOPLE_CAMPAIGNS = [f"demo-people-{number}" for number in range(1, 6)]
-START_AFTER_S = 5  # by then all ad servers are ready
+START_AFTER_S = 8  # by then all ad servers are ready
 NUMBERS = {  # options of the ad server
     "seconds": (1, 86400, "how long to serve (20)"),
     "rate": (1, 1000000, "synthetic page views per second (4000)"),
@@ -253,8 +253,7 @@ def options_for(given, *names):
 
 def reserving_is_allowed(redis):
     """By what the updater has recorded. Checkers read it when they connect."""
-    server = redis.master() if hasattr(redis, "master") else redis
-    return server is not None and '"write_format":2' in server.ask("GET fcap:!config")
+    return any('"write_format":2' in server.ask("GET fcap:!config") for server in getattr(redis, "nodes", [redis]))
 
 
 def serve_people(build_dir, servers, given):

@@ -230,7 +230,10 @@ int run(const Flags& flags) {
   if (flags.metrics_port > 0) endpoint.emplace(*checker, flags.metrics_port);
   ImpressionProducer producer(flags.brokers, flags.topic);
   ConsumerLag lag(flags.brokers, flags.topic, flags.group);
-  summary.begin_offsets = lag.end_offsets();
+  // A broker that has just started takes its time.
+  for (int tries = 0; tries < 5 && summary.begin_offsets.empty(); ++tries) {
+    summary.begin_offsets = lag.end_offsets();
+  }
   if (summary.begin_offsets.empty()) {
     throw std::runtime_error("Kafka at --brokers " + flags.brokers + " does not answer for topic " +
                              flags.topic);
