@@ -112,9 +112,18 @@ class Steps:
         return self.run(f"{ROOT}/examples/ad_server/demo.py", *arguments, FCAP_DEV_DIR=f"{directory}/demo", FCAP_REDIS_PORT="0", FCAP_PG_PORT="0",
                         FCAP_KAFKA_PORT="0")
 
-    def chaos(self, redis):
-        """A minute of faults, the same in every run, and then whether all is counted once."""
-        return self.run(f"{SCRIPTS}/chaos/run.py", "--minutes", "1", "--seed", "20261123", "--redis", redis)
+    def begin_chaos(self, directory, redis):
+        """Two minutes of faults, the same in every run, and whether all is counted once after each. What it prints goes to a file:
+        the topologies run side by side."""
+        with open(f"{directory}/chaos-{redis}", "wb") as log:
+            return subprocess.Popen([f"{SCRIPTS}/chaos/run.py", "--minutes", "2", "--seed", "20261123", "--redis", redis],
+                                    stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+
+    def end_chaos(self, directory, redis, process):
+        code = process.wait()
+        for line in read(f"{directory}/chaos-{redis}").splitlines():
+            self.say(line)
+        return code == 0
 
     def regions(self):
         """Two regions that mirror each other's events, through a partition and other faults."""
@@ -147,8 +156,9 @@ class Steps:
         if os.environ.get("CI") != "true":
             return
         self.step("demo with a failover", self.demo, directory, "--seconds", "10", "--redis", "sentinel", "--failover")
-        for redis in ("single", "sentinel"):
-            self.step(f"chaos, {redis}", self.chaos, redis)
+        chaos = {redis: self.begin_chaos(directory, redis) for redis in ("single", "sentinel")}
+        for redis, process in chaos.items():
+            self.step(f"chaos, {redis}", self.end_chaos, directory, redis, process)
         self.step("two regions", self.regions)
         self.step("benches", self.benches, directory)
         for preset, (targets, labels) in SANITIZERS.items():

@@ -13,7 +13,7 @@ from services import Failure
 from world import DEAD_LETTERS, PARTITIONS, RESERVER, RULES, TOPIC, WRITER
 
 FAULTS = {}
-REPLICATION = 3  # seconds of writes that a failover may take with it, before and after: replicas lag, and clients stay for a while
+REPLICATION = 5  # seconds of writes that a failover may take with it, before and after: replicas lag, and clients stay for a while
 # What faults of Redis may take of what it was told: everything (None), or the last seconds before they begin; and until how many
 # seconds after their end.
 TAKEN = {"kill": (None, 0), "flush all": (None, 0), "restart with an old snapshot": (0, 0)} | dict.fromkeys(
