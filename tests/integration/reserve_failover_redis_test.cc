@@ -30,7 +30,7 @@ constexpr int kThreads = 8;
 constexpr Candidate kCandidate{"c", {}};
 
 int failover_count() {
-  const char* const asked = std::getenv("FCAP_FAILOVERS");
+  const char* const asked = std::getenv("FCAP_FAILOVERS");  // NOLINT(concurrency-mt-unsafe)
   return asked == nullptr ? 1 : std::max(1, std::atoi(asked));
 }
 

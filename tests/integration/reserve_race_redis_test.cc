@@ -37,7 +37,7 @@ constexpr int kRacesMax = 10'000;
 
 // FCAP_RACES=10000 for all of them.
 int race_count() {
-  const char* const asked = std::getenv("FCAP_RACES");
+  const char* const asked = std::getenv("FCAP_RACES");  // NOLINT(concurrency-mt-unsafe)
   const int usual = testing::kSanitized ? 300 : 2'000;
   return asked == nullptr ? usual : std::min(std::atoi(asked), kRacesMax);
 }
