@@ -423,6 +423,18 @@ std::optional<MarkValue> ShardMarks::confirmed(const std::string& node) const {
   return found == shards_.end() ? std::nullopt : found->second.confirmed;
 }
 
+bool ShardMarks::is_obsolete(const std::string& node, const MarkValue& mark) const {
+  for (const std::string& owner : {node, mark.shard->node}) {
+    const auto found = shards_.find(owner);
+    if (found == shards_.end() || !found->second.compared || !found->second.confirmed) continue;
+    const MarkedShard& newest = *found->second.confirmed->shard;
+    const bool same =
+        newest.node == mark.shard->node || newest.replication == mark.shard->replication;
+    if (same && newest.serial > mark.shard->serial) return true;
+  }
+  return false;
+}
+
 bool ShardMarks::is_ours(const std::string& node, const MarkValue& mark) const {
   const auto found = shards_.find(node);
   if (found == shards_.end()) return false;

@@ -49,7 +49,7 @@ struct ShardedPartition {
 /// fails is begun again; what it has found out by then is forgotten.
 ///
 /// The copies of a mark (copies_of()) are written one after the other, each by compare-and-set and
-/// only if the one before it was written.
+/// only if the one before it was written. Then copies of older marks are deleted.
 ///
 /// Marks are kept only in slots whose number divided by kPlaceEvery leaves kPlaceEvery - 1, so that
 /// reading all of a shard's marks takes few commands. A shard without such a slot has no mark yet.
@@ -117,7 +117,7 @@ class ShardTurns {
   struct Job {
     std::vector<TopicPartition> partitions = {};
     int slot = -1;
-    std::string text = {};   // to be written
+    std::string text = {};   // to be written; empty: what is there is deleted
     bool is_last = false;    // of a write: the last copy of its mark
     bool migrating = false;  // of a read
   };
@@ -172,6 +172,8 @@ class ShardTurns {
   void add_write(Shard& shard, const ShardedPartition& p, const Job& job);
   static bool take_copy(Shard& shard, ShardedPartition::Place& place, const Job& job,
                         const NodeCall::Answer& answer, bool answered);
+  static void remove_obsolete(TopicPartition id, const ShardedPartition& p, const std::string& node,
+                              Shard& shard);
   void take_written(const std::string& node, Shard& shard, const NodeCall& call);
   [[nodiscard]] bool is_due(const ShardedPartition& p, const std::string& node, const Shard& shard,
                             Clock::time_point now) const;

@@ -243,12 +243,28 @@ void ShardTurns::add_write(Shard& shard, const ShardedPartition& p, const Job& j
 bool ShardTurns::take_copy(Shard& shard, ShardedPartition::Place& place, const Job& job,
                            const NodeCall::Answer& answer, bool answered) {
   if (answered && answer.kind == redis::Reply::Kind::kInteger && answer.integer == 1) {
-    place.texts[job.slot] = job.text;
+    if (job.text.empty()) {
+      place.texts.erase(job.slot);
+    } else {
+      place.texts[job.slot] = job.text;
+    }
     return true;
   }
   if (answer.text.starts_with("NOSCRIPT")) shard.knows_script = false;
   if (answer.is_error()) shard.why = "a mark cannot be written: " + answer.text;
   return false;
+}
+
+// Copies of older marks, once there is a newer one, so that none comes back with its slot.
+void ShardTurns::remove_obsolete(TopicPartition id, const ShardedPartition& p,
+                                 const std::string& node, Shard& shard) {
+  const auto own = p.marks.confirmed(node);
+  for (const auto& [slot, text] : p.places.at(node).texts) {
+    const auto mark = decode_mark(text);
+    if (!mark || !mark->shard || !own) continue;
+    if (std::ranges::find(own->shard->places, slot) != own->shard->places.end()) continue;
+    if (p.marks.is_obsolete(node, *mark)) shard.later.push_back({.partitions = {id}, .slot = slot});
+  }
 }
 
 void ShardTurns::take_written(const std::string& node, Shard& shard, const NodeCall& call) {
@@ -262,6 +278,7 @@ void ShardTurns::take_written(const std::string& node, Shard& shard, const NodeC
       if (!job.is_last) continue;
       p->marks.written(node, shard.epoch);
       metrics_->marks_written.add();
+      remove_obsolete(id, *p, node, shard);
       continue;
     }
     // Its other copy is not written either.

@@ -182,6 +182,20 @@ TEST_F(ShardMarksTest, AMarkOfWhichAnotherUpdaterWroteOneCopyIsNoLossWhenTheOthe
   EXPECT_TRUE(marks_.missing().empty());
 }
 
+TEST_F(ShardMarksTest, ACopyIsObsoleteOnceItsShardIsKnownToHaveANewerMark) {
+  come_to_rest();
+  const MarkValue older = *marks_.confirmed("a");
+  EXPECT_FALSE(marks_.is_obsolete("b", older));
+  turn("a");
+  EXPECT_TRUE(marks_.is_obsolete("b", older));  // it came with its slot
+  EXPECT_TRUE(marks_.is_obsolete("a", older));
+  marks_.doubtful("a");
+  EXPECT_FALSE(marks_.is_obsolete("b", older));
+  MarkValue of_another = older;
+  of_another.shard->node = of_another.shard->replication = "c";
+  EXPECT_FALSE(marks_.is_obsolete("b", of_another));
+}
+
 TEST_F(ShardMarksTest, WhatWasNamedAndNotWrittenYetIsReadAgainWhereItsShardIsRestored) {
   come_to_rest();
   shards_.at("a").marks.clear();

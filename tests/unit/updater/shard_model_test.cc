@@ -83,12 +83,21 @@ TEST(ShardModel, ShardsThatLoseDataWhileSlotsMoveLoseNothing) {
   EXPECT_GT(sums.moved, 0U);
 }
 
+constexpr ShardModelOptions kAllOfIt{
+    .masters = 4, .partitions = 3, .trouble_of_1000 = 60, .zombies = true, .adds_masters = true};
+
 TEST(ShardModel, AllOfItTogetherLosesNothing) {
-  run_model({.masters = 4,
-             .partitions = 3,
-             .trouble_of_1000 = 60,
-             .zombies = true,
-             .adds_masters = true});
+  run_model(kAllOfIt);
+}
+
+TEST(ShardModel, AnOlderMarkDoesNotSpeakForItsShardAgain) {
+  for (const std::uint64_t seed : {1376U, 2771U}) {
+    ShardModel model(seed, kAllOfIt);
+    model.run();
+    model.heal();
+    EXPECT_FALSE(model.false_claim()) << model.story();
+    EXPECT_EQ(model.missing(), 0U) << model.story();
+  }
 }
 
 TEST(ShardModel, ADeadShardDoesNotStopTheOthers) {

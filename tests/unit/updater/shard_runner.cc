@@ -142,6 +142,17 @@ void ShardRunner::write_mark(ShardWorld::Master& master) {
     if (outcome != ShardWorld::Write::kDone) return marks_.doubtful(master.node);
   }
   marks_.written(master.node, master.epoch);
+  auto& texts = texts_[master.node];
+  const auto known = texts;
+  for (const auto& [slot, text] : known) {
+    if (std::ranges::find(mark->shard->places, slot) != mark->shard->places.end()) continue;
+    if (!marks_.is_obsolete(master.node, *decode_mark(text))) continue;
+    if (around_.fault(4)) return marks_.doubtful(master.node);
+    if (ShardWorld::exchange(master, {slot, partition_}, text, "") != ShardWorld::Write::kDone) {
+      return marks_.doubtful(master.node);
+    }
+    texts.erase(slot);
+  }
 }
 
 }  // namespace fcap::updater::testing

@@ -86,7 +86,11 @@ ShardWorld::Write ShardWorld::exchange(Master& master, std::pair<int, int> place
   if (exists != expected.has_value() || (exists && there->second != *expected)) {
     return Write::kConflict;
   }
-  master.data.marks[place] = desired;
+  if (desired.empty()) {
+    master.data.marks.erase(place);
+  } else {
+    master.data.marks[place] = desired;
+  }
   return Write::kDone;
 }
 
