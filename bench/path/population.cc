@@ -65,9 +65,9 @@ std::string compacted_record(const ledger::Ledger& ledger) {
       .record;
 }
 
-std::string usual_record() {
+std::string usual_record(std::size_t user) {
   const auto campaigns = campaign_ids(Population{}.campaigns);
-  return record_of(impressions_of({}, campaigns, 0));
+  return record_of(impressions_of({}, campaigns, user));
 }
 
 std::uint32_t append_record(std::string& wire, const std::string& key_prefix, std::size_t user,

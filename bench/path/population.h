@@ -50,8 +50,8 @@ std::vector<std::string> campaign_ids(std::size_t campaigns);
 
 /// A user's record as compaction leaves it.
 std::string compacted_record(const ledger::Ledger& ledger);
-/// That of the population's users: much the same for each.
-std::string usual_record();
+/// That of one of the population's users: much the same for each.
+std::string usual_record(std::size_t user = 0);
 /// Appends the command that writes a record, if there is one; how many commands.
 std::uint32_t append_record(std::string& wire, const std::string& key_prefix, std::size_t user,
                             const std::string& record);

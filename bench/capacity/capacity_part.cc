@@ -1,0 +1,205 @@
+// bench_capacity: a large population over the three masters of a Redis Cluster, without replicas:
+// what it takes of memory, how long checks take, how fast the updater writes into it, beside one
+// empty server, and how long a master takes to start again from its snapshot. Nothing is pinned to
+// a core: there are more servers than cores.
+#include <array>
+#include <csignal>
+
+#include <fcap/redis_url.h>
+
+#include "harness/part.h"
+#include "harness/redis_console.h"
+#include "path/open_loop.h"
+#include "redis/client.h"
+#include "support/redis_cluster.h"
+#include "updater/measuring.h"
+
+namespace fcap::bench {
+namespace {
+
+using testing::RedisCluster;
+
+constexpr double kChecksPerSecond[] = {10'000, 50'000};
+constexpr std::size_t kUsersATime = 600;
+constexpr std::size_t kRecords = 1'000;  // that differ
+constexpr std::chrono::minutes kPatience{10};
+
+struct CapacityFlags : PartFlags {
+  void add_to(CLI::App& app) override {
+    PartFlags::add_to(app);
+    app.add_option("--events", events, "That the updater writes")->check(CLI::PositiveNumber);
+  }
+  std::uint64_t events = 1'000'000;
+};
+
+class CapacityPart final : public RedisPart {
+ public:
+  CapacityPart(const CapacityFlags& flags, PartResult& result)
+      : RedisPart(flags, result), more_(flags) {}
+
+  void run() {
+    for (const int pid : {getpid(), redis_.pid(), servers_.kafka.pid()}) pin(pid, kAnyCore);
+    cluster_ = std::make_unique<RedisCluster>();
+    for (int replica = RedisCluster::kShards; replica < RedisCluster::kMembers; ++replica) {
+      cluster_->kill(replica);
+    }
+    measure_memory();
+    measure_checks();
+    measure_updater();
+    measure_restart();
+  }
+
+ private:
+  [[nodiscard]] RedisOptions options() const {
+    return parse_redis_url(cluster_->url(), {}).value();
+  }
+
+  // Of all masters.
+  [[nodiscard]] double sum(const std::string& section, const std::string& field) const {
+    double all = 0;
+    for (int shard = 0; shard < RedisCluster::kShards; ++shard) {
+      const std::string info = cluster_->command(shard, {"INFO", section});
+      all += std::stod(info.substr(info.find("\n" + field + ":") + field.size() + 2, 40));
+    }
+    return all;
+  }
+
+  void measure_memory() {
+    const double empty = sum("memory", "used_memory");
+    const auto began = std::chrono::steady_clock::now();
+    load();
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
+    const double used = sum("memory", "used_memory") - empty;
+    const auto pairs = static_cast<double>(flags_.users * Population{}.campaigns);
+    result_.number("capacity_bytes_per_pair", used / pairs);
+    result_.table("capacity", "Capacity: a large population over three masters of a cluster",
+                  fmt::format("{} users of {} campaigns, compacted; no replicas.", flags_.users,
+                              Population{}.campaigns),
+                  {{"gb", "GB", 2},
+                   {"resident_gb", "resident, GB", 2},
+                   {"bytes_per_pair", "bytes per (user, campaign)", 1},
+                   {"s", "s", 1}});
+    result_.row("capacity", "load", "loading", {{"s", took.count()}});
+    result_.row("capacity", "memory", "memory of all masters",
+                {{"gb", used / 1e9},
+                 {"resident_gb", sum("memory", "used_memory_rss") / 1e9},
+                 {"bytes_per_pair", used / pairs}});
+  }
+
+  // The records of some users, under the keys of all.
+  void load() {
+    const auto client = connected();
+    std::vector<std::string> records;
+    for (std::size_t i = 0; i < std::min(kRecords, flags_.users); ++i) {
+      records.push_back(usual_record(i));
+    }
+    std::array<CommandBatch, RedisCluster::kShards> batches;
+    for (std::size_t first = 0; first < flags_.users; first += kUsersATime) {
+      for (std::size_t i = first; i < std::min(first + kUsersATime, flags_.users); ++i) {
+        CommandBatch& batch = batches.at(shard_of(user_id(i)));
+        batch.command_count += append_record(batch.wire, "fcap", i, records[i % records.size()]);
+      }
+      for (std::size_t shard = 0; shard < batches.size(); ++shard) {
+        batches.at(shard).slot =
+            static_cast<std::uint16_t>(RedisCluster::slots_of(static_cast<int>(shard)).first);
+        if (batches.at(shard).command_count > 0) batches.at(shard).send(*client);
+      }
+      for (CommandBatch& batch : batches) {
+        if (batch.command_count > 0) batch.wait();
+      }
+    }
+  }
+
+  [[nodiscard]] static std::size_t shard_of(const std::string& user) {
+    const int slot = redis::slot_of(user);
+    std::size_t shard = 0;
+    while (RedisCluster::slots_of(static_cast<int>(shard)).last < slot) ++shard;
+    return shard;
+  }
+
+  [[nodiscard]] std::shared_ptr<redis::Client> connected() const {
+    auto client = redis::Client::create(options());
+    if (!client.ok()) throw std::runtime_error(client.status().text());
+    if (!testing::wait_until([&] { return client.value()->connected(); })) {
+      throw std::runtime_error(client.value()->last_error());
+    }
+    return std::move(client).value();
+  }
+
+  void measure_checks() {
+    const CheckWorkload workload = usual_workload(flags_.users);
+    const auto checker = make_checker(options(), workload);
+    result_.table("capacity_checks", "Checks over that population",
+                  "Open loop, from the intended start; users at random.",
+                  {{"answered_per_second", "answered/s", 0},
+                   {"p50_us", "p50 µs", 1},
+                   {"p99_us", "p99 µs", 1},
+                   {"p999_us", "p99.9 µs", 1},
+                   {"failed", "failed", 0}});
+    for (const double rate : kChecksPerSecond) {
+      const Numbers run = OpenLoop(*checker, workload, rate).run(flags_.seconds);
+      result_.row("capacity_checks", fmt::format("{:.0f}", rate), fmt::format("{:.0f}/s", rate),
+                  run);
+      if (rate == kChecksPerSecond[0]) result_.number("capacity_check_p99_us", run.at("p99_us"));
+    }
+  }
+
+  void measure_updater() {
+    (void)fill_topic(servers_, kFilledTopic, more_.events);
+    result_.table("capacity_updater", "The updater over that population",
+                  fmt::format("{} events in a topic that lies ready.", more_.events),
+                  {{"events_per_second", "events/s", 0}, {"client_cpu_us", "client CPU µs", 2}});
+    const auto drain = [this](const char* name, const char* title, const std::string& address) {
+      RunningUpdater updater(servers_, kFilledTopic, address);
+      const Numbers found = updater.drain(more_.events);
+      updater.end(SIGTERM);
+      result_.row("capacity_updater", name, title, found);
+      return found.at("events_per_second");
+    };
+    const double one = drain("one", "into one empty server", redis_.address());
+    const double three = drain("three", "into the three masters", cluster_->url());
+    result_.number("capacity_updater_three_shards_vs_one", three / one);
+  }
+
+  // As after a crash or an upgrade, with the data of its last snapshot.
+  void measure_restart() {
+    using Clock = std::chrono::steady_clock;
+    const std::string records = cluster_->command(0, {"DBSIZE"});
+    cluster_->command(0, {"BGSAVE"});
+    const auto saved = [&] {
+      return cluster_->command(0, {"INFO", "persistence"}).find("rdb_bgsave_in_progress:0") !=
+             std::string::npos;
+    };
+    wait_for("a snapshot", saved);
+    cluster_->kill(0);
+    const auto began = Clock::now();
+    cluster_->start(0);  // finds the snapshot
+    wait_for("the master's start", [&] { return cluster_->command(0, {"DBSIZE"}) == records; });
+    const std::chrono::duration<double> took = Clock::now() - began;
+    result_.number("capacity_restart_s", took.count());
+    result_.row("capacity", "restart",
+                fmt::format("one master starts again, with {} records of its snapshot", records),
+                {{"s", took.count()}});
+  }
+
+  static void wait_for(const std::string& what, const std::function<bool()>& holds) {
+    const auto until = std::chrono::steady_clock::now() + kPatience;
+    while (!holds()) {
+      if (std::chrono::steady_clock::now() > until) throw std::runtime_error("no end of " + what);
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+  }
+
+  const CapacityFlags& more_;
+  Servers servers_{redis_};
+  std::unique_ptr<RedisCluster> cluster_;
+};
+
+}  // namespace
+}  // namespace fcap::bench
+
+int main(int argc, char** argv) {
+  using namespace fcap::bench;
+  return run_part<CapacityPart, CapacityFlags>(
+      argc, argv, "A large population over the three masters of a cluster.");
+}
