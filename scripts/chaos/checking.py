@@ -59,11 +59,10 @@ class Checks:
             self.lifted_cap(question, verdicts[0])
 
     def lifted_cap(self, question, verdict):
-        with self.world.losses:
-            lost_at = self.world.lost_at
+        lost_at = self.world.lost_at(question.user)
         if lost_at is None:
             self.problem(f"the cap of {question.user} was lifted although Redis had lost nothing ({verdict})")
-        elif verdict == "allowed" and self.world.gap_open_since and question.asked - self.world.gap_open_since > NOTICED:
+        elif verdict == "allowed" and self.world.gap_open_since and question.asked - max(lost_at, self.world.gap_open_since) > NOTICED:
             self.problem(f"a check of {question.user} says that it is complete while a gap is open")
         self.lifted += 1
 

@@ -13,6 +13,7 @@ from services import Failure
 from world import DEAD_LETTERS, PARTITIONS, RESERVER, RULES, TOPIC, WRITER
 
 FAULTS = {}
+REDIS_LANES = ("redis", "shards")
 REPLICATION = 5  # seconds of writes that a failover may take with it, before and after: replicas lag, and clients stay for a while
 # What faults of Redis may take of what it was told: everything (None), or the last seconds before they begin; and until how many
 # seconds after their end.
@@ -28,7 +29,7 @@ def fault(lane, *kinds):
 
 
 def inflict(world, one):
-    if one.lane == "redis":
+    if one.lane in REDIS_LANES:
         with world.losses:
             world.disturbing += 1
     loss = one.lane == "redis" and one.kind in TAKEN and world.begin_loss(f"redis: {one.kind}", TAKEN[one.kind][0])
@@ -39,7 +40,7 @@ def inflict(world, one):
     finally:
         if loss:
             loss.end = 1000 * (time.time() + TAKEN[one.kind][1])
-        if one.lane == "redis":
+        if one.lane in REDIS_LANES:
             with world.losses:
                 world.disturbing, world.disturbed_at = world.disturbing - 1, time.time()
 

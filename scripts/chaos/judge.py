@@ -49,15 +49,19 @@ class Verdict:
 def judge(world, traffic):
     """Everything must be counted, and traffic paused."""
     expected, verdict = traffic.expect(), Verdict()
-    with Redis(world.master().port, 60) as redis:
-        keys = sorted(set(redis.keys()))
-        left = dict(zip(keys, redis.all([["PTTL", key] for key in keys])))
-        now = 1000 * time.time()
-        for key, ttl in left.items():
-            if ttl == -1:
-                verdict.differs("keys without an expiry", key.decode())
-        mine = [key for key in keys if key.startswith(f"{PREFIX}{traffic.epoch.name}-".encode())]
-        values = dict(zip(mine, redis.all([["GET", key] for key in mine])))
+    left, values = {}, {}
+    for node in world.masters():
+        with Redis(node.port, 60) as redis:
+            keys = sorted(set(redis.keys()))
+            for key in set(keys) & set(left):
+                verdict.differs("keys on two shards", key.decode())
+            left |= zip(keys, redis.all([["PTTL", key] for key in keys]))
+            now = 1000 * time.time()
+            mine = [key for key in keys if key.startswith(f"{PREFIX}{traffic.epoch.name}-".encode())]
+            values |= zip(mine, redis.all([["GET", key] for key in mine]))
+    for key, ttl in left.items():
+        if ttl == -1:
+            verdict.differs("keys without an expiry", key.decode())
     read_at = 1000 * time.time()
     users = {f"{PREFIX}{user}}}".encode() for user in {*expected.entries, *expected.erased_before}}
     for key in sorted(users | set(values)):

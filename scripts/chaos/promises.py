@@ -6,6 +6,8 @@ import bisect
 import collections
 import dataclasses
 
+from resp import slot_of
+
 LIFE_MAX = 15 * 60_000  # of a reservation, where the call does not say less
 GAP_NOTICED = 30_000  # from when a gap is seen until every Checker must know of it
 DECIDED = ("done", "repeated", "capped", "released")
@@ -43,11 +45,15 @@ class Call:
 
 @dataclasses.dataclass
 class Loss:
-    """A fault that takes what Redis was told from `since` to `end`."""
+    """A fault that takes what Redis was told from `since` to `end`, of the users in these slots of a cluster; None: of all."""
     what: str
     began: float
     since: float = 0.0
     end: float = float("inf")
+    slots: set = None
+
+    def concerns(self, user):
+        return self.slots is None or slot_of(user) in self.slots
 
 
 @dataclasses.dataclass
@@ -66,6 +72,12 @@ class Memory:
         for claim in claims:
             if not self.claims or claim[1] > self.claims[-1][1]:
                 self.claims.append(claim)
+
+    def of(self, user):
+        """What it must still know of a user."""
+        mine = Memory([loss for loss in self.losses if loss.concerns(user)], [])
+        mine.claims = self.claims
+        return mine
 
     def counted(self, delivered):
         """When the updaters had certainly counted what Kafka had then; infinity: they have not said so."""
@@ -131,13 +143,14 @@ class Promises:
     """`differs(kind, what)` is told what was broken. `published`: by (user, event). `gaps`: (when one was first seen, and last)."""
 
     def __init__(self, calls, published, memory, gaps, limit, differs):
-        self.memory, self.gaps, self.limit, self.differs = memory, gaps, limit, differs
+        self.gaps, self.limit, self.differs = gaps, limit, differs
         self.identities = {}  # by (user, event)
         self.campaigns = collections.defaultdict(set)  # their identities, by user and campaign
         self.over = collections.Counter()  # grants beyond a limit, by the fault that explains them
+        memories = {user: memory.of(user) for user in {call.user for call in calls}}
         for call in sorted(calls, key=lambda call: call.began):
             name = call.user, call.event
-            identity = self.identities.setdefault(name, Identity(memory))
+            identity = self.identities.setdefault(name, Identity(memories[call.user]))
             identity.calls.append(call)
             identity.published = published.get(name)
             if call.campaign:
@@ -166,7 +179,7 @@ class Promises:
             self.differs("event ids that are called released, and nobody released them", str(call))
         first = identity.grant(call.began)
         if (first is None or first.expires and first.expires <= call.answered or identity.release_began(call.answered)
-                or self.memory.lost_by(first.answered, call.answered, identity.delivered())):
+                or identity.memory.lost_by(first.answered, call.answered, identity.delivered())):
             return
         same = call.outcome == "allowed" and call.campaign == first.campaign and call.time == first.time
         if not same or call.expires not in (first.expires, 0) or call.kind == "reserve" and call.reason != "repeated":

@@ -25,7 +25,7 @@ SHARED_FOR = 5 * 60_000  # a note
 THREADS, DEADLINE_MS = 3, 15
 PATIENCE = 60  # seconds after which no call may be unknown any more, when all is well again
 TRIES = 5
-FAILOVER, REPLICATION = "a failover by the Sentinels alone", 5  # seconds for which both masters may have been written to
+FAILOVER, REPLICATION = "a failover that no fault meant", 5  # seconds for which both masters may have been written to
 
 Ask = collections.namedtuple("Ask", "kind user campaign event life words client", defaults=(LIFE_MAX, "", None))
 
@@ -48,7 +48,7 @@ class Reserves:
         self.clients = [Client(world, f"ad-server{n}", world.reserver_url(), THREADS, DEADLINE_MS, problem, self.answered) for n in (1, 2)]
         self.begin_epoch()
         threading.Thread(target=self.run, daemon=True).start()
-        if world.sentinel:
+        if world.replicated():
             threading.Thread(target=self.watch_master, daemon=True).start()
 
     def begin_epoch(self):
@@ -74,12 +74,14 @@ class Reserves:
 
     def watch_master(self):
         """A failover that no fault meant, of a master that a busy machine has held up, may take something, too."""
-        known = None
+        known = {}
         while self.clients[0].running():
-            named = self.world.named_master()
-            if known and named and named != known and not self.world.losing(10):
-                self.world.begin_loss(FAILOVER, 2 * REPLICATION).end = now_ms() + 1000 * REPLICATION
-            known = named or known
+            for shard, named in self.world.named_masters().items():
+                replaced = known.get(shard) and named and named != known[shard]
+                if replaced and named != self.world.handed_over.pop(shard, None) and not self.world.losing(10):
+                    loss = self.world.begin_loss(FAILOVER, 2 * REPLICATION, self.world.slots_of(shard))
+                    loss.end = now_ms() + 1000 * REPLICATION
+                known[shard] = named or known.get(shard)
             time.sleep(0.5)
 
     def next_due(self):

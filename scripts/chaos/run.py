@@ -27,8 +27,8 @@ def parse():
     add = parser.add_argument
     add("--minutes", metavar="N", type=int, default=2, help="rounds of a minute, to which some seconds of judging are added (2)")
     add("--seed", metavar="S", type=int, help="of the schedule and the messages (a random one, which is printed)")
-    add("--redis", choices=schedule.LANES, default="single", help="one Redis, or a master with two replicas and three sentinels "
-        "(single)")
+    add("--redis", choices=schedule.LANES, default="single", help="one Redis, a master with two replicas and three sentinels, "
+        "or a cluster of three masters with a replica each (single)")
     add("--rate", metavar="N", type=int, default=2000, help="messages per second (2000)")
     add("--regions", action="store_true", help="instead: two regions that mirror each other's events, apart for some seconds, with "
         "faults in a fixed order (docs/regions.md)")
@@ -114,8 +114,8 @@ class Run:
         self.reserves.judge(verdict, verdict.hard)
         for problem in verdict.problems():
             self.report.problem(problem)
-        info = self.world.ask_master("INFO", "memory").decode()
-        self.redis_mb = max(self.redis_mb, int(info.partition("used_memory:")[2].split()[0]) / 1e6)
+        info = [node.ask("INFO memory") for node in self.world.masters()]
+        self.redis_mb = max(self.redis_mb, sum(int(one.partition("used_memory:")[2].split()[0]) for one in info) / 1e6)
         self.checks_mb = max(self.checks_mb, *(client.resident_mb() for client in self.clients))
         if self.redis_mb > 100 + 8 * verdict.record_bytes / 1e6 or self.checks_mb > 300:
             self.report.problem(f"Redis takes {self.redis_mb:.0f} MB for {verdict.record_bytes / 1e6:.0f} MB of records, the "
@@ -158,6 +158,7 @@ def listed(counts):
 def main(given):
     from traffic import Traffic
     from world import World
+    import cluster_faults
     import sentinel
     if given.regions:
         import two_regions

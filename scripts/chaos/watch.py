@@ -6,7 +6,7 @@ import time
 import history
 from events import TYPES, fingerprint, id_hash
 from record import Malformed, Record
-from resp import Redis, RedisError
+from resp import RedisError
 from traffic import ALLOWED_FUTURE, RETENTION
 from world import PARTITIONS
 
@@ -66,8 +66,7 @@ class Watch:
 
     def end_of_loss(self, until):
         with self.world.losses:
-            if self.world.lost_at is not None and until > self.world.lost_at + 5:
-                self.world.lost_at = None
+            self.world.lost = [(at, slots) for at, slots in self.world.lost if until <= at + 5]
 
     def verify(self, until):
         """That some of the events that Kafka has had for long, from before this time, are in Redis."""
@@ -75,11 +74,7 @@ class Watch:
             return
         try:
             messages = self.traffic.sample(until, 20)
-            node = self.world.master()
-            if node is None:
-                return
-            with Redis(node.port, 2) as redis:
-                values = redis.all([["GET", f"fcap:{{{message.user}}}"] for message in messages])
+            values = self.world.records([message.user for message in messages])
         except (RedisError, IndexError):
             return
         missing = [message for message, value in zip(messages, values) if not counted(message, value)]

@@ -10,11 +10,12 @@ import time
 import urllib.error
 import urllib.request
 
+from cluster import Cluster, wait
 from events import LIMIT, signing_keys
 from processes import freeze_tree, read, send, thaw_tree, wait_until
 from promises import Loss
 from proxy import Proxy
-from resp import Redis, RedisError
+from resp import Redis, RedisError, slot_of
 from services import ROOT, Failure, choose_port, make, write
 
 PARTITIONS = 4
@@ -24,6 +25,7 @@ WRITER, READER, RESERVER = "fcap-writer", "fcap-reader", "fcap-reserver"
 RULES = f"""INSERT INTO cap_rules (id, scope, target, cap_limit, window_kind, window_seconds, enforcement)
 SELECT 'daily', 'campaign', '*', {LIMIT}, 'sliding', 86400, 'hard'
 UNION ALL SELECT 'of-' || n, 'campaign', 'nobodys-' || n, n, 'sliding', 3600, 'soft' FROM generate_series(1, 20) AS n"""
+KINDS = {"single": "redis", "sentinel": "redis-sentinel", "cluster": "redis-cluster"}
 CLOCK_AHEAD_MS = {"ahead": 20 * 60_000, "behind": -20 * 60_000}
 
 
@@ -120,17 +122,19 @@ class World:
 
     def __init__(self, directory, build, redis, say):
         self.directory, self.build, self.say = directory, build, say
-        self.sentinel = redis == "sentinel"
+        self.sentinel, self.clustered = redis == "sentinel", redis == "cluster"
         users = f"{directory}/users.acl"
         write(users, "user default on nopass ~* &* +@all\n" + "".join(
             read(f"{ROOT}/redis/acl/{name}.acl").replace(" off ", f" on >{name} ") for name in ("writer", "reader", "reserver")))
-        self.redis = make("redis-sentinel" if self.sentinel else "redis", directory, extra=["--aclfile", users])
+        self.redis = make(KINDS[redis], directory, extra=["--aclfile", users])
+        self.cluster = Cluster(self.redis) if self.clustered else None
+        self.moving, self.handed_over = threading.Lock(), {}  # slots of a cluster; shard: to whom it goes without a loss
         kafka_port, link_port = choose_port(2, directory), choose_port(1, directory)
         self.kafka = make("kafka", directory, kafka_port, [f"advertised.listeners=PLAINTEXT://127.0.0.1:{link_port}",
                                                           "group.min.session.timeout.ms=2000"])
         self.broker_link, self.redis_link = Proxy(link_port, kafka_port), None
         self.postgres = make("postgres", directory)
-        self.losses, self.lost_at = threading.Lock(), None  # when Redis may have lost what every check must know
+        self.losses, self.lost = threading.Lock(), []  # (when, slots) Redis may have lost what every check must know
         self.redis_losses = []  # what Redis may have forgotten, for hard caps
         self.claims = []  # of the updaters: (when, up to when everything was counted), in ms
         self.gap_open_since, self.gaps = None, []  # the spans in which one was seen open, in ms
@@ -143,7 +147,7 @@ class World:
             server.start()
         subprocess.run([f"{ROOT}/sql/migrate", self.postgres.address()], stdout=subprocess.DEVNULL, check=True)
         self.sql(RULES)
-        if not self.sentinel:
+        if not self.sentinel and not self.clustered:
             self.redis_link = Proxy(choose_port(1, self.directory), self.redis.port)
         self.kafka.create_topic(TOPIC, PARTITIONS)
         self.kafka.create_topic(DEAD_LETTERS, 1)
@@ -169,6 +173,8 @@ class World:
     def redis_settings(self):
         if self.sentinel:
             return {"topology": "sentinel", "addresses": [node.address() for node in self.redis.nodes[3:]], "sentinel_master": "fcap"}
+        if self.clustered:
+            return {"topology": "cluster", "addresses": [node.address() for node in self.redis.members[:3]]}
         return {"addresses": [self.redis_link.address()]}
 
     def sql(self, statement):
@@ -177,18 +183,50 @@ class World:
         return subprocess.run(psql, stdout=subprocess.PIPE, text=True, check=True, timeout=60).stdout.strip()
 
     def checks_url(self):
-        if self.sentinel:
-            return self.redis.address().replace("redis-sentinel://", f"redis-sentinel://{READER}:reader@") + \
-                "?replica_reads=when_master_fails"
-        return f"redis://{READER}:reader@{self.redis_link.address()}"
+        replicas = "?replica_reads=when_master_fails" if self.replicated() else ""
+        return f"{self.url_of(READER, 'reader')}{replicas}"
 
     def reserver_url(self):
-        if self.sentinel:
-            return self.redis.address().replace("redis-sentinel://", f"redis-sentinel://{RESERVER}:reserver@")
-        return f"redis://{RESERVER}:reserver@{self.redis_link.address()}"
+        return self.url_of(RESERVER, "reserver")
+
+    def url_of(self, user, password):
+        address = self.redis.address() if self.replicated() else f"redis://{self.redis_link.address()}"
+        return address.replace("://", f"://{user}:{password}@")
+
+    def replicated(self):
+        return self.sentinel or self.clustered
 
     def servers(self):
-        return self.redis.nodes[:3] if self.sentinel else [self.redis]
+        return self.redis.nodes[:3] if self.sentinel else self.redis.members if self.clustered else [self.redis]
+
+    def masters(self):
+        """Of every shard; empty while one is missing."""
+        return self.cluster.masters() if self.clustered else [node for node in [self.master()] if node]
+
+    def named_masters(self):
+        """The port of each shard's master, by the word of those that decide it."""
+        return self.cluster.named_masters() if self.clustered else {0: self.named_master()}
+
+    def slots_of(self, shard):
+        """Of a cluster; None: every user may be concerned."""
+        with contextlib.suppress(RedisError):
+            if self.clustered and (master := self.cluster.master(shard)):
+                return self.cluster.own(master).slots()
+        return None
+
+    def records(self, users):
+        """What Redis holds of them."""
+        if not (masters := self.masters()):
+            raise RedisError("there is no master")
+        owners = self.cluster.owners() if self.clustered else None
+        if owners is not None and not all(slot_of(user) in owners for user in users):
+            raise RedisError("slots get another owner just now")
+        found = {}
+        for node in masters:
+            mine = [user for user in users if owners is None or owners.get(slot_of(user)) is node]
+            with Redis(node.port, 5) as redis:
+                found |= dict(zip(mine, redis.all([["GET", f"fcap:{{{user}}}"] for user in mine])))
+        return [found.get(user) for user in users]
 
     def master(self):
         """None: there is none, or it does not answer. One that comes back after it was replaced calls itself a master for a while:
@@ -217,28 +255,48 @@ class World:
     def configured(self):
         """Whether clients will find out at once that they may reserve."""
         with contextlib.suppress(RedisError):
-            return self.ask_master("EXISTS", "fcap:!config") == 1
+            node = self.cluster.owners().get(slot_of("fcap:!config")) if self.clustered else self.master()
+            if node is not None:
+                with Redis(node.port, 5) as redis:
+                    return redis("EXISTS", "fcap:!config") == 1
         return False
 
     def tell_all(self, *words):
         """Every server that runs; how many have answered."""
+        return self.tell(self.servers(), *words)
+
+    def tell(self, nodes, *words):
         told = 0
-        for node in self.servers():
+        for node in nodes:
             with contextlib.suppress(RedisError), Redis(node.port, 2) as redis:
                 redis(*words)
                 told += 1
         return told
 
-    def lose(self):
-        """To be called before Redis loses what the certain caps rest on."""
+    def lose(self, slots=None):
+        """To be called before Redis loses what the certain caps rest on, of the users in these slots; None: of all."""
         with self.losses:
-            self.lost_at = time.time()
+            self.lost.append((time.time(), slots))
 
-    def begin_loss(self, what, seconds_before):
+    def lost_at(self, user):
+        """When Redis may have lost what every check of a user must know; None: it has all of that."""
+        with self.losses:
+            return max((at for at, slots in self.lost if slots is None or slot_of(user) in slots), default=None)
+
+    @contextlib.contextmanager
+    def loss(self, what, slots, seconds_before, seconds_after):
+        """What is done in it may take what Redis was told of the users in these slots: begin_loss()."""
+        one = self.begin_loss(what, seconds_before, slots)
+        try:
+            yield
+        finally:
+            one.end = 1000 * (time.time() + seconds_after)
+
+    def begin_loss(self, what, seconds_before, slots=None):
         """A fault begins that may take what Redis was told since then; everything where `seconds_before` is None."""
         now = 1000 * time.time()
         with self.losses:
-            self.redis_losses.append(Loss(what, now, 0.0 if seconds_before is None else now - 1000 * seconds_before))
+            self.redis_losses.append(Loss(what, now, 0.0 if seconds_before is None else now - 1000 * seconds_before, slots=slots))
             return self.redis_losses[-1]
 
     def losing(self, seconds):
@@ -265,7 +323,7 @@ class World:
         """Ends whatever a fault has left."""
         for link in filter(None, (self.broker_link, self.redis_link)):
             link.set()
-        for server in [*self.redis.nodes, self.kafka, self.postgres]:
+        for server in [*(self.servers() if self.clustered else self.redis.nodes), self.kafka, self.postgres]:
             if server.running():
                 server.thaw()
             else:
@@ -277,6 +335,8 @@ class World:
                 updater.start()
         if self.sentinel and not wait_until(lambda: self.master() and self.redis.formed(), 60):
             raise Failure("the Redis servers did not find each other again")
+        if self.clustered and not wait(self.cluster.well):
+            raise Failure("the nodes of the cluster did not find each other again")
         self.tell_all("CONFIG", "SET", "maxmemory", "0")
         self.tell_all("ACL", "LOAD")
         self.kafka.create_topic(DEAD_LETTERS, 1)

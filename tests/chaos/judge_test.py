@@ -1,6 +1,7 @@
 """That the judge of ./dev chaos sees what it looks for, and that a seed has one schedule. Needs no server."""
 import pathlib
 import sys
+import threading
 import types
 import unittest
 
@@ -13,7 +14,9 @@ from events import BATCH, DAY, MINUTE, USERS, Epoch, Expected
 from promises import Call, Loss, Memory, Promises, Published
 from record import Malformed, Record, Reservation, fingerprint, id_hash
 from reserving import Ask, page_calls
+from resp import slot_of
 from watch import claimed
+from world import World
 
 NOW = 1_790_000_000_000
 
@@ -181,6 +184,13 @@ class HardCaps(unittest.TestCase):
                          ["limits that were exceeded"])
         self.assertEqual(self.judged(*calls, losses=[emptied], published=published, claims=[(5500, 4500)]), ([], 1))
 
+    def test_a_loss_of_another_shard_explains_nothing(self):
+        calls = hard("a", 0), hard("b", 20), hard("c", 5000)
+        mine = slot_of("u")
+        self.assertEqual(self.judged(*calls, losses=[Loss("flush a shard", NOW + 100, 0, NOW + 110, {mine})]), ([], 1))
+        self.assertEqual(self.judged(*calls, losses=[Loss("flush a shard", NOW + 100, 0, NOW + 110, {mine + 1})])[0],
+                         ["limits that were exceeded"])
+
     def test_room_that_is_refused(self):
         self.assertEqual(self.judged(hard("a", 0), hard("b", 20, "capped"))[0], ["refusals below the limit"])
         # One that has expired or was released does not count any more; one of unknown outcome may.
@@ -243,6 +253,17 @@ class HardCaps(unittest.TestCase):
         released = [hard("a", 0), hard("a", 20, kind="release")]
         self.assertEqual(wrong(released, a=kept._replace(released=True)), [])
         self.assertEqual(wrong(released, a=kept), ["releases that were lost"])
+
+
+class Shards(unittest.TestCase):
+    def test_the_slot_of_a_user(self):
+        self.assertEqual([slot_of(user) for user in ("123456789", "foo")], [12739, 12182])  # CLUSTER KEYSLOT
+
+    def test_what_a_shard_has_lost_concerns_its_users(self):
+        world = types.SimpleNamespace(losses=threading.Lock(), lost=[(1.0, {slot_of("a")}), (2.0, None), (3.0, {slot_of("a")})])
+        self.assertEqual([World.lost_at(world, user) for user in ("a", "b")], [3.0, 2.0])
+        del world.lost[1]
+        self.assertEqual([World.lost_at(world, user) for user in ("a", "b")], [3.0, None])
 
 
 class Claims(unittest.TestCase):
