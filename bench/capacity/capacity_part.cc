@@ -2,26 +2,17 @@
 // what it takes of memory, how long checks take, how fast the updater writes into it, beside one
 // empty server, and how long a master takes to start again from its snapshot. Nothing is pinned to
 // a core: there are more servers than cores.
-#include <array>
 #include <csignal>
 
-#include <fcap/redis_url.h>
-
 #include "harness/part.h"
-#include "harness/redis_console.h"
+#include "path/bench_cluster.h"
 #include "path/open_loop.h"
-#include "redis/client.h"
-#include "support/redis_cluster.h"
 #include "updater/measuring.h"
 
 namespace fcap::bench {
 namespace {
 
-using testing::RedisCluster;
-
 constexpr double kChecksPerSecond[] = {10'000, 50'000};
-constexpr std::size_t kUsersATime = 600;
-constexpr std::size_t kRecords = 1'000;  // that differ
 constexpr std::chrono::minutes kPatience{10};
 
 struct CapacityFlags : PartFlags {
@@ -39,10 +30,7 @@ class CapacityPart final : public RedisPart {
 
   void run() {
     for (const int pid : {getpid(), redis_.pid(), servers_.kafka.pid()}) pin(pid, kAnyCore);
-    cluster_ = std::make_unique<RedisCluster>();
-    for (int replica = RedisCluster::kShards; replica < RedisCluster::kMembers; ++replica) {
-      cluster_->kill(replica);
-    }
+    cluster_ = std::make_unique<BenchCluster>();
     measure_memory();
     measure_checks();
     measure_updater();
@@ -50,26 +38,12 @@ class CapacityPart final : public RedisPart {
   }
 
  private:
-  [[nodiscard]] RedisOptions options() const {
-    return parse_redis_url(cluster_->url(), {}).value();
-  }
-
-  // Of all masters.
-  [[nodiscard]] double sum(const std::string& section, const std::string& field) const {
-    double all = 0;
-    for (int shard = 0; shard < RedisCluster::kShards; ++shard) {
-      const std::string info = cluster_->command(shard, {"INFO", section});
-      all += std::stod(info.substr(info.find("\n" + field + ":") + field.size() + 2, 40));
-    }
-    return all;
-  }
-
   void measure_memory() {
-    const double empty = sum("memory", "used_memory");
+    const double empty = cluster_->sum("memory", "used_memory");
     const auto began = std::chrono::steady_clock::now();
-    load();
+    cluster_->load(flags_.users);
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
-    const double used = sum("memory", "used_memory") - empty;
+    const double used = cluster_->sum("memory", "used_memory") - empty;
     const auto pairs = static_cast<double>(flags_.users * Population{}.campaigns);
     result_.number("capacity_bytes_per_pair", used / pairs);
     result_.table("capacity", "Capacity: a large population over three masters of a cluster",
@@ -82,53 +56,13 @@ class CapacityPart final : public RedisPart {
     result_.row("capacity", "load", "loading", {{"s", took.count()}});
     result_.row("capacity", "memory", "memory of all masters",
                 {{"gb", used / 1e9},
-                 {"resident_gb", sum("memory", "used_memory_rss") / 1e9},
+                 {"resident_gb", cluster_->sum("memory", "used_memory_rss") / 1e9},
                  {"bytes_per_pair", used / pairs}});
-  }
-
-  // The records of some users, under the keys of all.
-  void load() {
-    const auto client = connected();
-    std::vector<std::string> records;
-    for (std::size_t i = 0; i < std::min(kRecords, flags_.users); ++i) {
-      records.push_back(usual_record(i));
-    }
-    std::array<CommandBatch, RedisCluster::kShards> batches;
-    for (std::size_t first = 0; first < flags_.users; first += kUsersATime) {
-      for (std::size_t i = first; i < std::min(first + kUsersATime, flags_.users); ++i) {
-        CommandBatch& batch = batches.at(shard_of(user_id(i)));
-        batch.command_count += append_record(batch.wire, "fcap", i, records[i % records.size()]);
-      }
-      for (std::size_t shard = 0; shard < batches.size(); ++shard) {
-        batches.at(shard).slot =
-            static_cast<std::uint16_t>(RedisCluster::slots_of(static_cast<int>(shard)).first);
-        if (batches.at(shard).command_count > 0) batches.at(shard).send(*client);
-      }
-      for (CommandBatch& batch : batches) {
-        if (batch.command_count > 0) batch.wait();
-      }
-    }
-  }
-
-  [[nodiscard]] static std::size_t shard_of(const std::string& user) {
-    const int slot = redis::slot_of(user);
-    std::size_t shard = 0;
-    while (RedisCluster::slots_of(static_cast<int>(shard)).last < slot) ++shard;
-    return shard;
-  }
-
-  [[nodiscard]] std::shared_ptr<redis::Client> connected() const {
-    auto client = redis::Client::create(options());
-    if (!client.ok()) throw std::runtime_error(client.status().text());
-    if (!testing::wait_until([&] { return client.value()->connected(); })) {
-      throw std::runtime_error(client.value()->last_error());
-    }
-    return std::move(client).value();
   }
 
   void measure_checks() {
     const CheckWorkload workload = usual_workload(flags_.users);
-    const auto checker = make_checker(options(), workload);
+    const auto checker = make_checker(cluster_->options(), workload);
     result_.table("capacity_checks", "Checks over that population",
                   "Open loop, from the intended start; users at random.",
                   {{"answered_per_second", "answered/s", 0},
@@ -164,17 +98,18 @@ class CapacityPart final : public RedisPart {
   // As after a crash or an upgrade, with the data of its last snapshot.
   void measure_restart() {
     using Clock = std::chrono::steady_clock;
-    const std::string records = cluster_->command(0, {"DBSIZE"});
-    cluster_->command(0, {"BGSAVE"});
+    testing::RedisCluster& servers = cluster_->servers();
+    const std::string records = servers.command(0, {"DBSIZE"});
+    servers.command(0, {"BGSAVE"});
     const auto saved = [&] {
-      return cluster_->command(0, {"INFO", "persistence"}).find("rdb_bgsave_in_progress:0") !=
+      return servers.command(0, {"INFO", "persistence"}).find("rdb_bgsave_in_progress:0") !=
              std::string::npos;
     };
     wait_for("a snapshot", saved);
-    cluster_->kill(0);
+    servers.kill(0);
     const auto began = Clock::now();
-    cluster_->start(0);  // finds the snapshot
-    wait_for("the master's start", [&] { return cluster_->command(0, {"DBSIZE"}) == records; });
+    servers.start(0);  // finds the snapshot
+    wait_for("the master's start", [&] { return servers.command(0, {"DBSIZE"}) == records; });
     const std::chrono::duration<double> took = Clock::now() - began;
     result_.number("capacity_restart_s", took.count());
     result_.row("capacity", "restart",
@@ -192,7 +127,7 @@ class CapacityPart final : public RedisPart {
 
   const CapacityFlags& more_;
   Servers servers_{redis_};
-  std::unique_ptr<RedisCluster> cluster_;
+  std::unique_ptr<BenchCluster> cluster_;
 };
 
 }  // namespace

@@ -1,0 +1,111 @@
+// bench_cluster: checks over the three masters of a Redis Cluster, beside one server that gets the
+// same plain GETs, all of them on Redis' core; and what users of the other shards notice while one
+// shard is frozen and its own users are asked about all the while.
+#include "harness/part.h"
+#include "path/bench_cluster.h"
+#include "path/open_loop.h"
+
+namespace fcap::bench {
+namespace {
+
+constexpr double kOthersPerSecond = 20'000;
+constexpr std::chrono::microseconds kBetweenItsOwn{500};
+// Nobody may find out that it is frozen and end it.
+constexpr std::chrono::minutes kNodeTimeout{10};
+
+// Checks of a shard's users, whatever becomes of them.
+class ItsOwnUsers {
+ public:
+  ItsOwnUsers(Checker& checker, const CheckWorkload& workload)
+      : asking_([&checker, &workload](const std::stop_token& stop) {
+          const std::vector<Candidate> candidates = workload.candidates();
+          for (std::size_t turn = 0; !stop.stop_requested(); ++turn) {
+            checker.check_async(workload.user(turn), candidates, {}, {});
+            std::this_thread::sleep_for(kBetweenItsOwn);
+          }
+        }) {}
+
+ private:
+  std::jthread asking_;
+};
+
+class ClusterPart final : public RedisPart {
+ public:
+  using RedisPart::RedisPart;
+
+  void run() {
+    pin(getpid(), kRedisCore);  // the servers inherit it
+    cluster_ = std::make_unique<BenchCluster>();
+    pin(getpid(), kClientCore);
+    populate_compacted(console_, {.users = flags_.users});
+    cluster_->load(flags_.users);
+    compare_with_one_server();
+    freeze_a_shard();
+  }
+
+ private:
+  void compare_with_one_server() {
+    result_.table(
+        "cluster", "Checks per second over a Redis Cluster",
+        fmt::format("Plain GETs, {} users; one server and three masters on the same "
+                    "core. Medians of {} turns.",
+                    flags_.users, flags_.rounds),
+        {{"requests_per_second", "requests/s", 0}, {"client_cpu_us", "client CPU µs/request", 2}});
+    std::vector<Turn> turns;
+    for (const std::size_t in_flight : {64U, 256U}) {
+      const auto add = [&](const char* name, const char* title, const RedisOptions& redis) {
+        auto checks = std::make_shared<AsyncChecks>(redis, workload_, in_flight, 1);
+        turns.push_back({"cluster", fmt::format("{}_{}", name, in_flight),
+                         fmt::format("{}, {} in flight", title, in_flight),
+                         measuring(std::move(checks))});
+      };
+      add("one", "one server", console_.options());
+      add("cluster", "three masters", cluster_->options());
+    }
+    const Measured measured = take_turns(turns);
+    for (const char* in_flight : {"64", "256"}) {
+      result_.number(fmt::format("cluster_vs_one_server_{}", in_flight),
+                     measured.ratio(fmt::format("cluster_{}", in_flight),
+                                    fmt::format("one_{}", in_flight), "requests_per_second"));
+    }
+  }
+
+  void freeze_a_shard() {
+    result_.table("cluster_frozen", "Users of the other shards, while one is frozen",
+                  fmt::format("Open loop, {:.0f} checks per second of users of two shards, beside "
+                              "2,000 of the third one's. Medians of {} turns.",
+                              kOthersPerSecond, flags_.rounds),
+                  {{"p50_us", "p50 µs", 1},
+                   {"p99_us", "p99 µs", 1},
+                   {"p999_us", "p99.9 µs", 1},
+                   {"failed", "failed", 0}});
+    CheckWorkload its_own = workload_;
+    CheckWorkload others = workload_;
+    const auto is_frozen = [](const auto& user) { return BenchCluster::shard_of(user) == 0; };
+    std::erase_if(its_own.users, std::not_fn(is_frozen));
+    std::erase_if(others.users, is_frozen);
+    cluster_->servers().set_node_timeout(kNodeTimeout);
+    const auto checker = make_checker(cluster_->options(), others);
+    const auto others_wait = [&] {
+      const ItsOwnUsers asking(*checker, its_own);
+      return OpenLoop(*checker, others, kOthersPerSecond).run(flags_.seconds);
+    };
+    const Measured measured = take_turns({{"cluster_frozen", "before", "before", others_wait},
+                                          {"cluster_frozen", "frozen", "frozen", [&] {
+                                             const auto frozen = cluster_->servers().freeze(0);
+                                             return others_wait();
+                                           }}});
+    result_.number("frozen_shard_p99_vs_before", measured.ratio("frozen", "before", "p99_us"));
+  }
+
+  const CheckWorkload workload_ = usual_workload(flags_.users);
+  std::unique_ptr<BenchCluster> cluster_;
+};
+
+}  // namespace
+}  // namespace fcap::bench
+
+int main(int argc, char** argv) {
+  return fcap::bench::run_part<fcap::bench::ClusterPart>(
+      argc, argv, "Checks over a Redis Cluster, and a shard that is frozen.");
+}
