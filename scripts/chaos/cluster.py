@@ -23,9 +23,9 @@ class Line(collections.namedtuple("Line", "id port flags ranges moving")):
         return found
 
 
-def wait(condition):
+def wait(condition, seconds=PATIENCE):
     """Whether it came true; without keeping the servers busy."""
-    return wait_until(lambda: condition() or time.sleep(0.2), PATIENCE)
+    return wait_until(lambda: condition() or time.sleep(0.2), seconds)
 
 
 def view(node):

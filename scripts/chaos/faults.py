@@ -13,7 +13,8 @@ from services import Failure
 from world import DEAD_LETTERS, PARTITIONS, RESERVER, RULES, TOPIC, WRITER
 
 FAULTS = {}
-REDIS_LANES = ("redis", "shards")
+ALIKE = dict.fromkeys(("updater 1", "updater 2", "another group"), "updater") | {"another shard": "shards"}
+REDIS_LANES = ("redis", "shards", "another shard")
 REPLICATION = 5  # seconds of writes that a failover may take with it, before and after: replicas lag, and clients stay for a while
 # What faults of Redis may take of what it was told: everything (None), or the last seconds before they begin; and until how many
 # seconds after their end.
@@ -46,7 +47,7 @@ def inflict(world, one):
 
 
 def inflict_on(world, one):
-    lane = "updater" if one.lane in ("updater 1", "updater 2", "another group") else "link" if one.lane.startswith("link") else one.lane
+    lane = "link" if one.lane.startswith("link") else ALIKE.get(one.lane, one.lane)
     return FAULTS[lane, one.kind](world, one)
 
 

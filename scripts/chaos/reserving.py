@@ -78,9 +78,10 @@ class Reserves:
         while self.clients[0].running():
             for shard, named in self.world.named_masters().items():
                 replaced = known.get(shard) and named and named != known[shard]
-                if replaced and named != self.world.handed_over.pop(shard, None) and not self.world.losing(10):
-                    loss = self.world.begin_loss(FAILOVER, 2 * REPLICATION, self.world.slots_of(shard))
-                    loss.end = now_ms() + 1000 * REPLICATION
+                if replaced and named != self.world.handed_over.pop(shard, None):
+                    slots = self.world.slots_of(shard)
+                    if not self.world.losing(10, slots):
+                        self.world.begin_loss(FAILOVER, 2 * REPLICATION, slots).end = now_ms() + 1000 * REPLICATION
                 known[shard] = named or known.get(shard)
             time.sleep(0.5)
 

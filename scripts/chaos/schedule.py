@@ -37,6 +37,9 @@ LANES = {
         "shards": [("kill a master", 3, 6, 3), ("fail over to a held-back replica", 2, 5, 2), ("freeze a master", 2, 5, 1),
                    ("fail over in order", 0, 0, 1), ("kill a replica", 1, 4, 1), ("freeze a replica", 2, 6, 1),
                    ("flush a shard", 0, 0, 1), ("throttle a master", 4, 8, 1), ("fill up a shard", 2, 6, 1)],
+        # Not what would keep the replica of a lost master from taking over.
+        "another shard": [("freeze a master shortly", 1, 3, 2), ("freeze a replica", 2, 6, 1), ("throttle a master", 4, 8, 1),
+                          ("fill up a shard", 2, 6, 1)],
         "slots": [("move there and back", 4, 8, 1)]}}
 KILLS = ("kill", "snapshot", "held-back")
 RECREATED = 4  # the topic is made again before every so manieth round

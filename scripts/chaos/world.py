@@ -299,9 +299,10 @@ class World:
             self.redis_losses.append(Loss(what, now, 0.0 if seconds_before is None else now - 1000 * seconds_before, slots=slots))
             return self.redis_losses[-1]
 
-    def losing(self, seconds):
-        """Whether a fault that may take something lasts, or has ended within the last seconds."""
-        return any(loss.end > 1000 * (time.time() - seconds) for loss in self.losses_of_redis())
+    def losing(self, seconds, slots):
+        """Whether a fault that may take something of these slots lasts, or has ended within the last seconds."""
+        return any(loss.end > 1000 * (time.time() - seconds) and (None in (loss.slots, slots) or loss.slots & slots)
+                   for loss in self.losses_of_redis())
 
     def losses_of_redis(self):
         with self.losses:
