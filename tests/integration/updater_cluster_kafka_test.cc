@@ -13,6 +13,7 @@ namespace {
 
 using testing::RedisCluster;
 using testing::RunningUpdater;
+using testing::Slots;
 using testing::wait_until;
 
 class UpdaterCluster : public testing::UpdaterPipeline {
@@ -32,7 +33,7 @@ class UpdaterCluster : public testing::UpdaterPipeline {
   // How many appends a node has executed.
   [[nodiscard]] long long appends(int node) const { return cluster_->calls(node, "append"); }
   void count_from_here(int but = -1) {
-    for (const int node : {0, 1, 2, 5}) {
+    for (const int node : {0, 1, 2, 4, 5}) {
       if (node == but) continue;
       ASSERT_EQ(cluster_->command(node, {"CONFIG", "RESETSTAT"}), "OK");
     }
@@ -40,6 +41,13 @@ class UpdaterCluster : public testing::UpdaterPipeline {
   // What was there before is not written again.
   void expect_no_more_appends_than(int events, RunningUpdater& updater) {
     EXPECT_LE(appends(0) + appends(1) + appends(2), events) << updater.log();
+  }
+  // What was produced for the users of these slots.
+  [[nodiscard]] testing::ExpectedLedgers::Count produced(Slots slots) const {
+    return expected_.count([slots](const std::string& user) {
+      const int slot = redis::slot_of(user);
+      return slots.first <= slot && slot <= slots.last;
+    });
   }
   static void expect_settled(RunningUpdater& updater) {
     EXPECT_TRUE(wait_until([&] { return updater.metrics().gap_offsets.value() == 0; }, kPatience))
@@ -84,6 +92,11 @@ class UpdaterCluster : public testing::UpdaterPipeline {
     }
   }
   void expect_all_committed() { EXPECT_EQ(committed(), kafka->end_sum(topic_, kPartitions)); }
+  // The marks are confirmed before the offsets are committed.
+  void wait_for_marks_of_everything() {
+    const auto end = kafka->end_sum(topic_, kPartitions);
+    EXPECT_TRUE(wait_until([&] { return committed() == end; }, kPatience));
+  }
 
   std::unique_ptr<RedisCluster> cluster_;
 };
@@ -148,6 +161,78 @@ TEST_F(UpdaterCluster, WhatAReplicaThatWasHeldBackLacksIsReadAgainForItsUsers) {
   EXPECT_GT(appends(5), 0) << updater->log();
   EXPECT_EQ(appends(0), 0) << updater->log();
   EXPECT_EQ(appends(1), 0) << updater->log();
+}
+
+TEST_F(UpdaterCluster, WhatAShardRestoredFromASnapshotLacksIsReadAgainForItsUsers) {
+  constexpr int kShard = 1;
+  const Slots slots = RedisCluster::slots_of(kShard);
+  auto updater = start_updater();
+  produce(10'000);
+  expect_all_counted(*updater);
+  wait_for_marks_of_everything();
+  cluster_->kill(cluster_->replica(kShard));  // or it would take the master's place
+  ASSERT_EQ(cluster_->command(kShard, {"SAVE"}), "OK");
+  const long long in_snapshot = produced(slots).events;
+  produce(5'000);
+  expect_all_counted(*updater);
+  count_from_here(4);
+  cluster_->kill(kShard);
+  cluster_->start(kShard);  // with the snapshot
+  expect_all_counted(*updater);
+  expect_settled(*updater);
+  EXPECT_GT(appends(kShard), 0) << updater->log();
+  EXPECT_LE(appends(kShard), produced(slots).events - in_snapshot) << updater->log();
+  EXPECT_EQ(appends(0), 0) << updater->log();
+  EXPECT_EQ(appends(2), 0) << updater->log();
+  EXPECT_GT(updater->metrics().mark_losses.value(), 0U);
+}
+
+TEST_F(UpdaterCluster, SlotsWhoseKeysDieWithTheirNewMasterAreReadAgain) {
+  constexpr Slots kMoved{0, 2700};
+  const Slots target = RedisCluster::slots_of(1);
+  auto updater = start_updater();
+  produce(10'000);
+  expect_all_counted(*updater);
+  wait_for_marks_of_everything();
+  const long long before = produced(target).events;
+  {
+    const auto held_back = cluster_->hold_back(cluster_->replica(1));
+    produce(2'000);
+    expect_all_counted(*updater);
+    cluster_->move_slots(0, 1, kMoved);
+    count_from_here();
+    cluster_->fail_over(1, RedisCluster::FailOver::kKilled);
+  }
+  expect_all_counted(*updater);
+  expect_settled(*updater);
+  const auto moved = produced(kMoved);
+  EXPECT_GE(appends(4), moved.users) << updater->log();
+  EXPECT_LE(appends(4), moved.events + produced(target).events - before) << updater->log();
+  EXPECT_EQ(appends(0), 0) << updater->log();
+  EXPECT_EQ(appends(2), 0) << updater->log();
+}
+
+TEST_F(UpdaterCluster, SlotsWhoseKeysDieWithTheirNewMasterWhileItIsStoppedAreReadAgain) {
+  constexpr Slots kMoved{0, 2700};
+  auto updater = start_updater();
+  produce(10'000);
+  expect_all_counted(*updater);
+  expect_settled(*updater);
+  wait_for_safe_marks();
+  updater->stop();
+  {
+    const auto held_back = cluster_->hold_back(cluster_->replica(1));
+    cluster_->move_slots(0, 1, kMoved);
+    cluster_->fail_over(1, RedisCluster::FailOver::kKilled);
+  }
+  count_from_here(1);
+  updater = start_updater();
+  expect_all_counted(*updater);
+  expect_settled(*updater);
+  EXPECT_GE(appends(4), produced(kMoved).users) << updater->log();
+  EXPECT_LE(appends(4), produced(kMoved).events) << updater->log();
+  EXPECT_EQ(appends(0), 0) << updater->log();
+  EXPECT_EQ(appends(2), 0) << updater->log();
 }
 
 TEST_F(UpdaterCluster, HalfTheSlotsMoveAndComeBackUnderLoad) {

@@ -39,6 +39,17 @@ void ExpectedLedgers::add(const MadeEvent& event) {
   newest = std::max(newest, event.time);
 }
 
+ExpectedLedgers::Count ExpectedLedgers::count(
+    const std::function<bool(const std::string&)>& wanted) const {
+  Count count;
+  for (const auto& [user, events] : users_) {
+    if (!wanted(user)) continue;
+    ++count.users;
+    count.events += static_cast<long long>(events.size());
+  }
+  return count;
+}
+
 ExpectedLedgers::Difference ExpectedLedgers::compare(Store& store,
                                                      const std::string& prefix) const {
   Difference difference;

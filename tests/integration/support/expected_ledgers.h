@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <random>
 #include <set>
@@ -44,6 +45,12 @@ class ExpectedLedgers {
  public:
   void add(const MadeEvent& event);
   [[nodiscard]] std::size_t events() const noexcept { return events_; }
+  struct Count {
+    long long users = 0;
+    long long events = 0;
+  };
+  /// Of the users that are wanted.
+  [[nodiscard]] Count count(const std::function<bool(const std::string& user)>& wanted) const;
 
   struct Difference {
     std::size_t missing = 0;  ///< expected, and not in the store
