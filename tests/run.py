@@ -156,7 +156,7 @@ class Steps:
         if os.environ.get("CI") != "true":
             return
         self.step("demo with a failover", self.demo, directory, "--seconds", "10", "--redis", "sentinel", "--failover")
-        chaos = {redis: self.begin_chaos(directory, redis) for redis in ("single", "sentinel")}
+        chaos = {redis: self.begin_chaos(directory, redis) for redis in ("single", "sentinel", "cluster")}
         for redis, process in chaos.items():
             self.step(f"chaos, {redis}", self.end_chaos, directory, redis, process)
         self.step("two regions", self.regions)

@@ -129,11 +129,14 @@ class Reserves:
         self.advance(impression, found if ask.kind == "page" else found[0])
 
     def known(self, ask):
-        """Repeats the call until its outcome is known, and a few times where it was not decided."""
+        """Repeats the call until its outcome is known, and a few times where it was not decided. A record() of which one attempt may
+        have written its entry is repeated until it is decided: what is in Redis must be published."""
+        written = False
         for tries in itertools.count():
             call = yield ask
             first = call[0] if isinstance(call, list) else call
-            if first.outcome != "unknown" and (first.reason in DECIDED or tries >= TRIES):
+            written |= ask.kind == "record" and first.outcome == "unknown"
+            if first.outcome != "unknown" and (first.reason in DECIDED or tries >= TRIES and not written):
                 return call
             yield 0.3 if first.outcome == "unknown" else 1.0
 
