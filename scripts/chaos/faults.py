@@ -228,8 +228,8 @@ def recreate(world, topic, partitions, away=0.0):
     try:
         admin = world.kafka.admin()  # which must outlive its request
         admin.delete_topics([topic], operation_timeout=30)[topic].result(60)
-    except KafkaException as error:
-        became = f"the broker did not confirm that it was deleted: {error.args[0].str()}"
+    except (KafkaException, TimeoutError) as error:
+        became = f"the broker did not confirm that it was deleted: {error!r}"
     time.sleep(away)
     if not wait_until(lambda: created(world, topic, partitions), 60):
         raise Failure(f"topic {topic} could not be made again")
