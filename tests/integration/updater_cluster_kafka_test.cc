@@ -79,6 +79,15 @@ class UpdaterCluster : public testing::UpdaterPipeline {
       EXPECT_TRUE(wait_until(safe, kPatience)) << "shard " << shard;
     }
   }
+  // Of all partitions, on the first masters.
+  [[nodiscard]] int copies_of_marks() const {
+    int count = 0;
+    for (int shard = 0; shard < RedisCluster::kShards; ++shard) {
+      count += std::stoi(
+          cluster_->command(shard, {"EVAL", "return #redis.call('KEYS', 'fcap:!mark:*')", "0"}));
+    }
+    return count;
+  }
   // The next updater would fill them again.
   void expect_no_gaps_in_marks() {
     for (int shard = 0; shard < RedisCluster::kShards; ++shard) {
@@ -247,6 +256,9 @@ TEST_F(UpdaterCluster, HalfTheSlotsMoveAndComeBackUnderLoad) {
   });
   expect_all_counted(*updater);
   expect_settled(*updater);
+  EXPECT_TRUE(wait_until(
+      [&] { return copies_of_marks() == RedisCluster::kShards * kPartitions * 2; }, kPatience))
+      << copies_of_marks();
   EXPECT_EQ(updater->metrics().mark_losses.value(), 0U) << updater->log();
 }
 

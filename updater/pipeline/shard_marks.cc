@@ -69,6 +69,8 @@ void ShardMarks::looked(const ShardLook& look, std::uint64_t epoch) {
   shard.named -= moved;
   shard.partly |= moved;
   shard.passed |= shard.look.importing | shard.arrivals;
+  // An older mark may have come with its slot. Until it is read, nobody deletes it.
+  if (!((look.owned - shard.look.owned) & places_).empty()) shard.compared = false;
   shard.look = look;
   shard.epoch = epoch;
   shard.seen = true;

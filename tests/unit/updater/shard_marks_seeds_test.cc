@@ -196,6 +196,25 @@ TEST_F(ShardMarksTest, ACopyIsObsoleteOnceItsShardIsKnownToHaveANewerMark) {
   EXPECT_FALSE(marks_.is_obsolete("b", of_another));
 }
 
+TEST_F(ShardMarksTest, MarksAreReadAgainWhereASlotArrivesThatMayHoldAnOlderOne) {
+  marks_ =
+      ShardMarks(0, 100, all_, SlotSet(2, 2) | SlotSet(5, 5) | SlotSet(8, 8) | SlotSet(11, 11));
+  marks_.set_nodes(nodes());
+  come_to_rest();
+  const auto must_read = [this] {
+    marks_.looked(shards_.at("b").look, shards_.at("b").epoch);
+    return marks_.must_read("b");
+  };
+  move({0, 1}, "a", "b");
+  EXPECT_FALSE(must_read());
+  move({2, 2}, "a", "b");
+  EXPECT_TRUE(must_read());
+  turns();
+  EXPECT_FALSE(must_read());
+  EXPECT_EQ(restarted(), 0U);
+  EXPECT_TRUE(marks_.missing().empty());
+}
+
 TEST_F(ShardMarksTest, WhatWasNamedAndNotWrittenYetIsReadAgainWhereItsShardIsRestored) {
   come_to_rest();
   shards_.at("a").marks.clear();
