@@ -114,7 +114,7 @@ class Steps:
 
     def begin_chaos(self, directory, redis):
         """Two minutes of faults, the same in every run, and whether all is counted once after each. What it prints goes to a file:
-        the topologies run side by side."""
+        some topologies run side by side."""
         with open(f"{directory}/chaos-{redis}", "wb") as log:
             return subprocess.Popen([f"{SCRIPTS}/chaos/run.py", "--minutes", "2", "--seed", "20261123", "--redis", redis],
                                     stdin=subprocess.DEVNULL, stdout=log, stderr=log)
@@ -156,9 +156,10 @@ class Steps:
         if os.environ.get("CI") != "true":
             return
         self.step("demo with a failover", self.demo, directory, "--seconds", "10", "--redis", "sentinel", "--failover")
-        chaos = {redis: self.begin_chaos(directory, redis) for redis in ("single", "sentinel", "cluster")}
-        for redis, process in chaos.items():
-            self.step(f"chaos, {redis}", self.end_chaos, directory, redis, process)
+        for topologies in ("single", "sentinel"), ("cluster",):  # three at once keep two cores from being in time
+            chaos = {redis: self.begin_chaos(directory, redis) for redis in topologies}
+            for redis, process in chaos.items():
+                self.step(f"chaos, {redis}", self.end_chaos, directory, redis, process)
         self.step("two regions", self.regions)
         self.step("benches", self.benches, directory)
         for preset, (targets, labels) in SANITIZERS.items():
