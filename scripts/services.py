@@ -12,7 +12,7 @@ import socket
 import subprocess
 import sys
 
-from processes import freeze_tree, frozen, kill_tree, read, send, state, thaw_tree, wait_until
+from processes import freeze_tree, frozen, kill_tree, read, send, thaw_tree, wait_until
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 STOP_SECONDS = 15
@@ -171,7 +171,8 @@ class Server:
     def kill(self):
         if self.running():
             kill_tree(self.pid)
-            if not wait_until(lambda: not self.running() and state(self.pid) in ("", "Z"), 60):  # its ports are free, too
+            # Its first thread may be gone long before the last one has closed the ports.
+            if not wait_until(lambda: not self.running() and not any(map(port_busy, range(self.port, self.port + self.ports))), 60):
                 raise Failure(f"{self.kind} (pid {self.pid}) survives SIGKILL")
 
     def freeze(self):

@@ -18,8 +18,8 @@ AsyncPick::AsyncPick(Judgement& judgement, Sharing& sharing, const ReserveAsk& a
   names_.reserve(ask.ranked.size());
   ranked_.reserve(ask.ranked.size());
   for (const Candidate& candidate : ask.ranked) {
-    const Names& names =
-        names_.emplace_back(std::string(candidate.campaign), std::string(candidate.creative));
+    names_.push_back({std::string(candidate.campaign), std::string(candidate.creative)});
+    const Names& names = names_.back();
     ranked_.push_back({names.campaign, names.creative});
   }
   shown_.reserve(event_ids_.size());
