@@ -82,7 +82,8 @@ std::vector<MarkValue> copies_of(const MarkValue& mark) {
   for (const int place : mark.shard->places) {
     MarkValue& copy = copies.emplace_back(mark);
     auto& places = copy.shard->places;
-    std::ranges::stable_partition(places, [place](int other) { return other == place; });
+    std::stable_partition(places.begin(), places.end(),
+                          [place](int other) { return other == place; });
   }
   return copies;
 }

@@ -94,9 +94,9 @@ class ShardMarksTest : public ::testing::Test {
     const auto stays = [&slots](const MarkValue& copy) {
       return !slots.contains(copy.shard->places.front());
     };
-    const auto moved = std::ranges::partition(marks, stays);
-    std::ranges::move(moved, std::back_inserter(shards_.at(to).marks));
-    marks.erase(moved.begin(), moved.end());
+    const auto moved = std::partition(marks.begin(), marks.end(), stays);
+    std::move(moved, marks.end(), std::back_inserter(shards_.at(to).marks));
+    marks.erase(moved, marks.end());
     shards_.at(from).look.owned -= slots;
     shards_.at(from).look.migrating -= slots;
     shards_.at(to).look.owned |= slots;
