@@ -69,15 +69,20 @@ class FormsPart final : public RedisPart {
                       to.checker.reserve(to.user, *shown, to.id, {.after = &check}).allowed;
              }),
         turn("reserve", "reserve alone",
-             [](const Call& to) { return to.checker.reserve(to.user, to.one, to.id).allowed; }),
+             [](const Call& to) { return is_decided(to.checker.reserve(to.user, to.one, to.id)); }),
         turn("record", "record",
-             [](const Call& to) { return to.checker.record(to.user, to.one, to.id).allowed; }),
+             [](const Call& to) { return is_decided(to.checker.record(to.user, to.one, to.id)); }),
         turn("pick_and_reserve", "pick_and_reserve",
              [](const Call& to) {
                return to.checker.pick_and_reserve(to.user, to.all, {&to.id, 1}).reason ==
                       ReserveReason::kDone;
              }),
     });
+  }
+
+  // One user in 27,000 has seen a campaign three times within the last day.
+  static bool is_decided(const ReserveResult& result) {
+    return result.allowed || result.reason == ReserveReason::kCapped;
   }
 
   static const Candidate* first_allowed(const CheckResult& check, Candidates all) {
