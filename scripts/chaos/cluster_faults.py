@@ -5,7 +5,7 @@ if the new one has got other slots meanwhile."""
 import time
 
 from cluster import MASTERS, PATIENCE, wait
-from faults import REPLICATION, fault, frozen_for, throttled_for
+from faults import REPLICATION, fault, frozen_for, kill_ahead_of, throttled_for
 from processes import freeze_tree, thaw_tree, wait_until
 from resp import Redis
 from services import Failure
@@ -64,14 +64,7 @@ def held_back(world, one):
     with world.moving:
         shard, master, replica, loss = replaced(world, one)
         with loss:
-            freeze_tree(replica.pid)
-            try:
-                with Redis(master.port, 5) as redis:
-                    redis("CLIENT", "KILL", "TYPE", "replica")
-                time.sleep(one.lasts)
-                master.kill()
-            finally:
-                thaw_tree(replica.pid)
+            kill_ahead_of([replica], master, one.lasts)
             became = wait_replaced(world, shard, master)
         master.start()
         world.cluster.roles(shard)

@@ -8,7 +8,7 @@ import time
 from events import mixed
 from kafka_server import KafkaException
 from processes import freeze_tree, thaw_tree, wait_until
-from resp import RedisError
+from resp import Redis, RedisError
 from services import Failure
 from world import DEAD_LETTERS, PARTITIONS, RESERVER, RULES, TOPIC, WRITER
 
@@ -121,6 +121,20 @@ def kill_redis(world, one):
         os.remove(f"{world.redis.home}/data/dump.rdb")
     world.redis.start()
     return "started again, empty"
+
+
+def kill_ahead_of(replicas, master, seconds):
+    """Kills a master whose replicas have stood still for so long: they lack what it has written meanwhile."""
+    for node in replicas:
+        freeze_tree(node.pid)
+    try:
+        with Redis(master.port, 5) as redis:
+            redis("CLIENT", "KILL", "TYPE", "replica")
+        time.sleep(seconds)
+        master.kill()
+    finally:
+        for node in replicas:
+            thaw_tree(node.pid)
 
 
 @fault("redis", "restart with an old snapshot")

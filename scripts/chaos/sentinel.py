@@ -2,7 +2,7 @@
 back empty sooner would make its replicas empty, too."""
 import time
 
-from faults import fault, frozen_for
+from faults import fault, frozen_for, kill_ahead_of
 from processes import freeze_tree, thaw_tree, wait_until
 from resp import Redis
 from services import Failure
@@ -57,16 +57,7 @@ def freeze_master(world, one):
 def held_back(world, one):
     """What is written meanwhile is in the master alone."""
     master, replicas = roles(world)
-    for node in replicas:
-        freeze_tree(node.pid)
-    try:
-        with Redis(master.port, 5) as redis:
-            redis("CLIENT", "KILL", "TYPE", "replica")
-        time.sleep(one.lasts)
-        master.kill()
-    finally:
-        for node in replicas:
-            thaw_tree(node.pid)
+    kill_ahead_of(replicas, master, one.lasts)
     became = wait_replaced(world, master)
     master.start()
     return f"{became} by one that lacked {one.lasts:.1f} s"

@@ -14,8 +14,8 @@
 //     out:  NUMBER MICROSECONDS_LATE REASON known|unknown (CAMPAIGN|- TIME EXPIRES) twice
 //
 // A verdict is "allowed" or "capped", with "-stale" and "-incomplete" behind it where that holds.
-// Times are ms since 1970; 0: there is none. "note" checks, and where the candidate passes notes
-// that it is shown and shares this.
+// Times are in milliseconds since 1970; 0 means that there is none. "note" makes a check and, if
+// the candidate passes, shares a note that it was shown.
 //
 // As many threads as make calls sleep until the same deadline, and print "timer MICROSECONDS_LATE":
 // what these are late is the machine's.

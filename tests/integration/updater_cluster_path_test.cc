@@ -7,74 +7,22 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "support/cluster_test.h"
-#include "support/expected_ledgers.h"
-#include "support/kafka_test.h"
-#include "support/process.h"
-#include "support/shipped_account.h"
-#include "test_paths.h"
-#include "tests/seed.h"
+#include "support/updater_on_cluster.h"
 
 namespace fcap {
 namespace {
 
 using ::testing::HasSubstr;
-using testing::MadeEvent;
 using testing::Process;
 using testing::RedisCluster;
 using testing::wait_until;
 
-constexpr std::uint64_t kSeed = 20'261'126;  // unless FCAP_TEST_SEED says another
 constexpr std::chrono::minutes kPatience{2};
 
-class RunOnCluster : public testing::KafkaTest {
+class RunOnCluster : public testing::UpdaterOnCluster {
  protected:
-  void SetUp() override {
-    KafkaTest::SetUp();
-    if (IsSkipped()) return;
-    cluster_ = std::make_unique<RedisCluster>();
-    std::vector<std::string> account = {"ACL", "SETUSER", "fcap-writer", "on", ">secret"};
-    for (const std::string& right : testing::shipped_rights("writer")) account.push_back(right);
-    for (int node = 0; node < RedisCluster::kMembers; ++node) {
-      ASSERT_EQ(cluster_->command(node, account), "OK");
-      // Else nobody is answered while one shard is away.
-      ASSERT_EQ(cluster_->command(node, {"CONFIG", "SET", "cluster-require-full-coverage", "no"}),
-                "OK");
-    }
-    auto made = make_redis_store(testing::options_of(cluster_->url()));
-    ASSERT_TRUE(made.ok()) << made.status().text();
-    store_ = std::move(made).value();
-  }
-
-  void produce(std::size_t count) {
-    for (std::size_t i = 0; i < count; ++i) {
-      const MadeEvent event = maker_.next();
-      producer_->send(topic_, event.user_id, event.json());
-      expected_.add(event);
-    }
-    producer_->flush();
-  }
-
   [[nodiscard]] std::unique_ptr<Process> start() const {
-    const std::vector<std::string> words = {FCAP_UPDATER_BINARY,
-                                            "run",
-                                            "--redis.addresses",
-                                            cluster_->url(),
-                                            "--redis.user",
-                                            "fcap-writer",
-                                            "--kafka.brokers",
-                                            kafka->brokers(),
-                                            "--kafka.topic",
-                                            topic_,
-                                            "--kafka.group_id",
-                                            topic_,
-                                            "--kafka.dead_letter_topic",
-                                            "",
-                                            "--http.port",
-                                            "0"};
-    return std::make_unique<Process>(
-        words,
-        Process::Options{.environment = {"FCAP_UPDATER_REDIS_PASSWORD=secret"}, .input = {}});
+    return UpdaterOnCluster::start("run", {"--kafka.dead_letter_topic", "", "--http.port", "0"});
   }
 
   [[nodiscard]] static std::string page(const Process& updater, const std::string& path) {
@@ -94,16 +42,13 @@ class RunOnCluster : public testing::KafkaTest {
   }
 
   void expect_all_counted(const Process& updater) {
-    testing::ExpectedLedgers::Difference difference;
     wait_until(
         [&] {
-          difference = expected_.compare(*store_);
+          const auto difference = expected_.compare(*store_);
           return difference.missing + difference.unreadable == 0;
         },
         kPatience);
-    EXPECT_EQ(difference.missing, 0U) << updater.errors();
-    EXPECT_EQ(difference.surplus, 0U) << updater.errors();
-    EXPECT_EQ(difference.unreadable, 0U) << updater.errors();
+    expect_all_there(updater);
     // Nothing is missing in the updater's own opinion either, and it has caught up.
     expect_page(updater, "/metrics", "fcap_updater_gap_offsets 0\n");
     expect_page(updater, "/metrics",
@@ -116,11 +61,6 @@ class RunOnCluster : public testing::KafkaTest {
     EXPECT_TRUE(updater.wait_for(kPatience)) << updater.errors();
     EXPECT_EQ(updater.exit_code(), 0) << updater.errors();
   }
-
-  std::unique_ptr<RedisCluster> cluster_;
-  std::unique_ptr<Store> store_;
-  testing::EventMaker maker_{test_seed(kSeed), 2'000};
-  testing::ExpectedLedgers expected_;
 };
 
 TEST_F(RunOnCluster, AMasterThatIsKilledLosesNothingAndNothingIsCountedTwice) {

@@ -14,16 +14,14 @@ import itertools
 import json
 import os
 import random
-import shutil
 import subprocess
 import sys
-import tempfile
 import time
 
 import history
 import reference
 from generate import CAMPAIGNS, CREATIVES, SEGMENTS, USERS, Generator, length_ms
-from reservations import Redis, make, records
+from reservations import Redis, over_redis, records
 
 LIFE_MAX = 86_400_000
 SUBSETS_OF = 6  # live reservations, whose confirmations are all tried out
@@ -322,16 +320,7 @@ def main():
     parser.add_argument("--count", type=int, default=100, help="cases")
     parser.add_argument("--first", type=int, default=0, help="number of the first case")
     options = parser.parse_args()
-    if shutil.which("redis-server") is None and not os.environ.get("FCAP_REQUIRE_SERVICES"):
-        print("skipped: there is no redis-server")
-        return 77
-    with tempfile.TemporaryDirectory() as directory:
-        server = make("redis", directory)
-        server.start()
-        try:
-            return run(options, directory, server)
-        finally:
-            server.stop()
+    return over_redis(lambda directory, server: run(options, directory, server))
 
 
 if __name__ == "__main__":

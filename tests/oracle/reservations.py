@@ -8,18 +8,16 @@ erasures and reservations in any order, in several copies. Exit code 77: there i
 """
 
 import os
-import shutil
 import sys
-import tempfile
 
 import fuzz
 import history
 
 SCRIPTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../scripts")
 sys.path += [SCRIPTS, os.path.join(SCRIPTS, "chaos")]
+from over_redis import over_redis
 from record import fingerprint, id_hash
 from resp import Redis
-from services import make
 
 RELEASED, WITH_CREATIVE = 8, 4
 
@@ -78,17 +76,10 @@ class Program(fuzz.Program):
 
 def main():
     options = fuzz.parser_of(__doc__).parse_args()
-    if shutil.which("redis-server") is None and not os.environ.get("FCAP_REQUIRE_SERVICES"):
-        print("skipped: there is no redis-server")
-        return 77
-    with tempfile.TemporaryDirectory() as directory:
-        server = make("redis", directory)
-        server.start()
-        try:
-            program = Program(os.path.abspath(options.fcap), directory, server)
-            return fuzz.run(options, program, with_reservations=True)
-        finally:
-            server.stop()
+    def run(directory, server):
+        return fuzz.run(options, Program(os.path.abspath(options.fcap), directory, server), with_reservations=True)
+
+    return over_redis(run)
 
 
 if __name__ == "__main__":
