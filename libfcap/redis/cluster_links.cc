@@ -106,6 +106,18 @@ void ClusterLinks::service(TimePoint now) {
   for (std::size_t i = 0; i < active_.size(); ++i) link(active_[i])->service(now);
 }
 
+bool ClusterLinks::holds_back() const noexcept {
+  return std::ranges::any_of(active_, [this](NodeIndex node) { return link(node)->holds_back(); });
+}
+
+void ClusterLinks::send_held(TimePoint now) {
+  for (std::size_t i = 0; i < active_.size(); ++i) link(active_[i])->send_held(now);
+}
+
+void ClusterLinks::send_early() {
+  for (const NodeIndex node : active_) link(node)->send_early();
+}
+
 ClusterLinks::TimePoint ClusterLinks::next_time() const noexcept {
   if (cluster_.shapes() != shapes_) return TimePoint::min();
   TimePoint next = retire_at_;

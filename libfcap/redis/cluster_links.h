@@ -40,6 +40,10 @@ class ClusterLinks {
   void redirect(const Address& answered, Request* request, std::string_view error);
 
   void service(TimePoint now);
+  /// As Link's functions of these names, of each link.
+  [[nodiscard]] bool holds_back() const noexcept;
+  void send_held(TimePoint now);
+  void send_early();
   [[nodiscard]] TimePoint next_time() const noexcept;
   void woke(TimePoint asleep_at, TimePoint planned, TimePoint now) noexcept;
   void shut_down();

@@ -107,7 +107,12 @@ void IoThread::run() {
     const auto now = Clock::now();
     take_submitted(now);
     with_links([now](auto& links) { links.service(now); });
-    wait_for_events();
+    if (with_links([](auto& links) { return links.holds_back(); })) {
+      // What happens now may bring more requests for the same sends.
+      if (take_events(false)) continue;
+      with_links([](auto& links) { links.send_held(Clock::now()); });
+    }
+    take_events(true);
   }
   shut_down();
 }
@@ -122,14 +127,17 @@ void IoThread::take_submitted(Link::TimePoint now) {
   }
 }
 
-void IoThread::wait_for_events() {
+bool IoThread::take_events(bool may_wait) {
   std::array<epoll_event, kEventsMax> events;
-  const bool sleeps = queue_.try_sleep();
+  const bool sleeps = may_wait && queue_.try_sleep();
   const auto until =
       sleeps ? with_links([](auto& links) { return links.next_time(); }) : Link::TimePoint::min();
   const auto asleep_at = Clock::now();
   const int count = wait(events, asleep_at, until);
   if (sleeps) queue_.awake();
+  // A look that finds nothing does not interrupt the work: if this thread was held up before or
+  // during the look, the next sleep shows it.
+  if (!may_wait && count <= 0) return false;
   const auto now = Clock::now();
   with_links([&](auto& links) { links.woke(asleep_at, until, now); });
   for (int i = 0; i < count; ++i) {
@@ -139,6 +147,7 @@ void IoThread::wait_for_events() {
     static_cast<EventHandler*>(event.data.ptr)
         ->on_event(readable, (event.events & EPOLLOUT) != 0, now);
   }
+  return count > 0;
 }
 
 int IoThread::wait(std::span<epoll_event> events, Link::TimePoint now, Link::TimePoint until) {

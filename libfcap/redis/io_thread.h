@@ -61,7 +61,8 @@ class IoThread final : public Poller {
   }
   void run();
   void set_events(int fd, std::uint32_t events, EventHandler& handler);
-  void wait_for_events();
+  /// Whether there were events, which have been dealt with then. `may_wait`: waits for them.
+  bool take_events(bool may_wait);
   int wait(std::span<epoll_event> events, Link::TimePoint now, Link::TimePoint until);
 
   static constexpr int kEventsMax = 16;

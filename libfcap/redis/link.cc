@@ -9,9 +9,6 @@
 namespace fcap::redis {
 namespace {
 
-// After so many answers, requests that were submitted meanwhile are sent. The server then works on
-// them while the next answers are processed, instead of taking turns with this thread.
-constexpr std::size_t kAnswersBeforeSending = 16;
 constexpr std::chrono::milliseconds kProbeTimeMin{1};
 constexpr std::chrono::milliseconds kProbeTimeMax{1000};
 
@@ -128,7 +125,7 @@ void Link::service(TimePoint now) {
   renew(now);
   look(now);
   serve_replica(now);
-  send(now);
+  send_unless_held(now);
   serve_direct(now);
 }
 
@@ -277,99 +274,7 @@ void Link::close_connection() {
   if (direct_) direct_->on_link_gone(std::chrono::steady_clock::now());
 }
 
-// --- Traffic.
-
-void Link::on_event(bool readable, bool writable, TimePoint now) {
-  if (state_ == State::kConnecting) {
-    bool connected = false;
-    if (const Status status = connection_.finish_connect(connected); !status.ok()) {
-      return try_next_endpoint(now, status.text());
-    }
-    return connected ? greet(now) : watch_output();
-  }
-  if (readable && !receive(now)) return;
-  if (writable) send(now);
-}
-
-// False when the connection was given up.
-bool Link::receive(TimePoint now) {
-  std::size_t answered_then = pipeline_.answered();
-  pipeline_.note_progress(now);
-  Status received = connection_.receive([&](const Reply& reply) {
-    const bool expected = pipeline_.on_reply(reply);
-    if (expected && pipeline_.answered() - answered_then >= kAnswersBeforeSending) {
-      answered_then = pipeline_.answered();
-      send_early(now);
-    }
-    return expected;
-  });
-  if (received.ok() && pipeline_.in_flight() == 0) received = connection_.nothing_left();
-  if (!after_replies(now)) return false;
-  if (!received.ok()) fail_connection(received.text(), now);
-  return received.ok();
-}
-
-// Called while receiving, when the connection must not be closed: a failure here is repeated in
-// send().
-void Link::send_early(TimePoint now) {
-  poller_.take_submitted(now);
-  if (state_ != State::kReady || watching_output_ || renewal_ == Renewal::kDraining) return;
-  pipeline_.write(connection_.output());
-  if (connection_.has_output()) static_cast<void>(connection_.flush());
-}
-
-// False when the connection was given up because of what the replies said.
-bool Link::after_replies(TimePoint now) {
-  if (const std::size_t answered = pipeline_.take_successes(); answered != 0) {
-    breaker_.on_success(answered, now);
-    update_gate();
-  }
-  if (const std::size_t refusals = pipeline_.take_refusals(); refusals != 0) {
-    note_failures(refusals, now);
-    if (node_ != nullptr) doubt_server();
-  }
-  if (const std::size_t errors = pipeline_.take_errors(); errors != 0) {
-    shared_.server_errors.fetch_add(errors, std::memory_order_relaxed);
-    const std::string text = "the server answers with an error: " + pipeline_.last_error();
-    shared_.note_error(place_ + ": " + text);
-    shared_.log_thinned(LogLevel::kWarning, "redis " + place_ + ": " + text);
-  }
-  if (state_ == State::kGreeting && greeting_.outcome == OwnRequest::Outcome::kAnswered) {
-    greeting_.outcome = OwnRequest::Outcome::kNone;
-    on_greeted(now);
-    if (state_ != State::kReady) return false;
-  }
-  check_probe(now);
-  take_look();
-  const bool demoted = std::exchange(demoted_, false);
-  if ((pipeline_.take_readonly() || demoted) && state_ == State::kReady) {
-    lose("the server is a read-only replica now", now);
-    return false;
-  }
-  return true;
-}
-
-void Link::send(TimePoint now) {
-  if (state_ != State::kReady && state_ != State::kGreeting) return;
-  do {
-    if (state_ == State::kReady && renewal_ != Renewal::kDraining) {
-      pipeline_.write(connection_.output());
-    }
-    if (!connection_.has_output()) break;
-    if (const Status sent = connection_.flush(); !sent.ok()) {
-      // What the server said before it closed explains more than EPIPE does.
-      if (receive(now)) fail_connection(sent.text(), now);
-      return;
-    }
-  } while (!connection_.has_output() && state_ == State::kReady);
-  watch_output();
-}
-
-void Link::watch_output() {
-  if (connection_.has_output() == watching_output_) return;
-  watching_output_ = connection_.has_output();
-  poller_.watch(connection_.fd(), watching_output_, *this);
-}
+// --- Deadlines.
 
 void Link::check_deadlines(TimePoint now) {
   // While this thread was held up, answers may have waited to be read and requests to be sent. That

@@ -19,6 +19,7 @@
 #include "redis/pipeline.h"
 #include "redis/poller.h"
 #include "redis/resolver.h"
+#include "redis/send_timing.h"
 #include "redis/shared_state.h"
 #include "redis/stall_watch.h"
 
@@ -67,8 +68,14 @@ class Link final : public EventHandler, private Redirects {
   /// came at least `idle_min` ago; otherwise does nothing and gives false.
   [[nodiscard]] bool retire(TimePoint now, std::chrono::seconds idle_min);
   void admit(Request& request, TimePoint now);
-  /// Does what is due and sends waiting requests.
+  /// Does what is due and sends waiting requests, unless it holds them back.
   void service(TimePoint now);
+  /// Whether service() has held back requests, so that more go out together, in case other sockets
+  /// have events. If there are none, they must be sent: send_held().
+  [[nodiscard]] bool holds_back() const noexcept { return held_; }
+  void send_held(TimePoint now);
+  /// While replies are processed: sends what waits if that is enough for a send of its own.
+  void send_early();
   void on_event(bool readable, bool writable, TimePoint now) override;
   /// When service() is next needed, if nothing else happens.
   [[nodiscard]] TimePoint next_time() const noexcept;
@@ -161,7 +168,8 @@ class Link final : public EventHandler, private Redirects {
   void rest(TimePoint now);
   void close_connection();
   [[nodiscard]] bool receive(TimePoint now);
-  void send_early(TimePoint now);
+  void send_meanwhile(TimePoint now);
+  void send_unless_held(TimePoint now);
   void send(TimePoint now);
   void watch_output();
   void fail_connection(const std::string& why, TimePoint now);
@@ -194,6 +202,7 @@ class Link final : public EventHandler, private Redirects {
   bool active_ = false;
   bool first_attempt_ = true;
   bool watching_output_ = false;
+  bool held_ = false;  // requests are held back
   bool breaker_reported_closed_ = true;
   Renewal renewal_ = Renewal::kNone;
   TimePoint state_until_;  // of resting, connecting and greeting: the end
@@ -216,6 +225,7 @@ class Link final : public EventHandler, private Redirects {
   std::uint64_t config_epoch_ = 0;
   OwnRequest look_;
   StallWatch stalls_;
+  SendTiming send_timing_;
   TimePoint stalled_until_;
   // The last request's time allowance, which a probe gets too.
   base::Backoff::Duration allowance_;

@@ -111,6 +111,8 @@ class Pipeline {
   /// Requests whose last reply came in, and tombstones, since the beginning.
   [[nodiscard]] std::size_t answered() const noexcept { return answered_; }
   [[nodiscard]] std::size_t in_flight() const noexcept { return sent_.size(); }
+  /// Requests that write() has not written; some may have expired.
+  [[nodiscard]] std::size_t waiting() const noexcept { return waiting_.size(); }
   [[nodiscard]] bool idle() const noexcept { return sent_.empty() && waiting_.empty(); }
 
  private:
