@@ -11,61 +11,50 @@ import time
 from report import table
 from service import BUILD, running
 from services import Failure, Server, make
-from updater_server import Updater
+from updater_server import Shown, Updater, page
 
 PATIENCE = 90  # seconds; whatever takes longer is a failure, not a measurement
 PARTITIONS = 4
 POLL = 0.1
 BOUND = 10
-LAG, PARTITION_LAG = "fcap_updater_lag_messages", "fcap_updater_partition_lag_messages"
-OLDEST = "fcap_updater_oldest_unacknowledged_event_timestamp_seconds"
+NOWHERE = "127.0.0.1:1"
+LAG, OLDEST = "lag_messages", "oldest_unacknowledged_event_timestamp_seconds"
 
 
-class Shown:
-    """What an updater shows at one moment."""
+def ready(shown):
+    return shown.value("ready") == 1
 
-    def __init__(self, updater):
-        self.at = time.monotonic()
-        self.why = updater.page("readyz")
-        # Samples by name and labels; one that is missing is not 0 here.
-        self.samples = dict(line.rsplit(" ", 1) for line in updater.page("metrics").splitlines() if not line.startswith("#"))
 
-    def value(self, name, label=""):
-        """The sum over labels, or over those with this one; None: there is no sample."""
-        found = [float(value) for key, value in self.samples.items() if key.partition("{")[0] == name and label in key]
-        return sum(found) if found else None
+def lags(shown, messages):
+    """Also tells how old the oldest of them is, and that it is not ready."""
+    return shown.value(LAG) == messages and shown.value(OLDEST) is not None and not ready(shown)
 
-    def ready(self):
-        return self.value("fcap_updater_ready") == 1
 
-    def lags(self, messages):
-        """Also tells how old the oldest of them is, and that it is not ready."""
-        return self.value(LAG) == messages and self.value(OLDEST) is not None and not self.ready()
-
-    def kafka_unknown(self):
-        """Nothing is claimed of what only Kafka knows."""
-        return (self.value("fcap_updater_kafka_connected") == 0 and self.value(LAG) is None and self.value(OLDEST) is None
-                and not self.ready() and "no broker has answered" in self.why)
+def kafka_unknown(shown):
+    """Nothing is claimed of what only Kafka knows."""
+    return (shown.value("kafka_connected") == 0 and shown.value(LAG) is None and shown.value(OLDEST) is None
+            and not ready(shown) and "no broker has answered" in shown.why)
 
 
 class Watched(Updater):
     """The updater of one row."""
 
     def start(self):
-        self.began = time.monotonic()
+        self.began = time.time()
         return super().start()
 
     def ready(self):
         """That it serves its pages, whatever they say."""
         try:
-            return bool(self.page("readyz"))
+            return bool(page(self.address(), "readyz"))
         except OSError:
             return False
 
-    def seconds(self, condition, since):
-        """From then until it shows this."""
+    def seconds(self, condition, since=None):
+        """From then, or from now, until it shows this."""
+        since = since or time.time()
         while True:
-            shown = Shown(self)
+            shown = Shown(self.address())
             if condition(shown):
                 return shown.at - since
             if shown.at - since > PATIENCE:
@@ -73,13 +62,13 @@ class Watched(Updater):
             time.sleep(POLL)
 
     def settled(self):
-        return self.seconds(lambda shown: shown.ready() and shown.value(LAG) == 0, time.monotonic())
+        return self.seconds(lambda shown: ready(shown) and shown.value(LAG) == 0)
 
     def holds(self, condition, seconds):
         """That it goes on to show this."""
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            if not condition(shown := Shown(self)):
+        end = time.time() + seconds
+        while time.time() < end:
+            if not condition(shown := Shown(self.address())):
                 raise Failure(f"no longer shown; it shows lag {shown.value(LAG)} and: {shown.why}")
             time.sleep(POLL)
 
@@ -89,12 +78,11 @@ class World:
 
     def __init__(self, directory, redis, kafka):
         self.directory, self.redis, self.kafka = directory, redis, kafka
-        self.events = 0
-        self.row = 0
+        self.events = self.rows = 0
 
     def new_topic(self, dead_letters=True):
-        self.row += 1
-        topic = f"impressions{self.row}"
+        self.rows += 1
+        topic = f"impressions{self.rows}"
         self.kafka.create_topic(topic, PARTITIONS)
         if dead_letters:
             self.kafka.create_topic(f"{topic}.dead", 1)
@@ -128,44 +116,44 @@ def redis_frozen(world):
         updater.settled()
         world.redis.freeze()
         world.produce(topic, 20)
-        first = updater.seconds(lambda shown: shown.lags(20) and "redis" in shown.why.lower(), time.monotonic())
+        first = updater.seconds(lambda shown: lags(shown, 20) and "redis" in shown.why.lower())
         world.produce(topic, 1000)
-        second = updater.seconds(lambda shown: shown.lags(1020) and "redis" in shown.why.lower(), time.monotonic())
-        updater.holds(lambda shown: shown.lags(1020), 5)
+        second = updater.seconds(lambda shown: lags(shown, 1020) and "redis" in shown.why.lower())
+        updater.holds(lambda shown: lags(shown, 1020), 5)
         world.redis.thaw()
         return max(first, second), updater.settled()
 
 
-def redis_wrong(world):
+def wrong(world, condition, produced=0, **where):
+    """The configuration is wrong from the start."""
     topic = world.new_topic()
-    world.produce(topic, 25)
-    with world.updater(topic, redis="127.0.0.1:1") as updater:
-        return updater.seconds(lambda shown: shown.lags(25) and "127.0.0.1:1" in shown.why, updater.began), None
+    world.produce(topic, produced)
+    with world.updater(topic, **where) as updater:
+        return updater.seconds(condition, updater.began), None
+
+
+def redis_wrong(world):
+    return wrong(world, lambda shown: lags(shown, 25) and NOWHERE in shown.why, produced=25, redis=NOWHERE)
 
 
 def topic_wrong(world):
-    topic = world.new_topic()
-    with world.updater(topic, reads="impresions") as updater:
-        return updater.seconds(
-            lambda shown: shown.value(LAG) is None and not shown.ready() and shown.value("fcap_updater_kafka_connected") == 1
-            and "the topic impresions does not exist" in shown.why, updater.began), None
+    return wrong(world, lambda shown: shown.value(LAG) is None and not ready(shown) and shown.value("kafka_connected") == 1
+                 and "the topic impresions does not exist" in shown.why, reads="impresions")
 
 
 def broker_wrong(world):
-    topic = world.new_topic()
-    with world.updater(topic, brokers="127.0.0.1:1") as updater:
-        return updater.seconds(lambda shown: shown.kafka_unknown() and "127.0.0.1:1" in shown.why, updater.began), None
+    return wrong(world, lambda shown: kafka_unknown(shown) and NOWHERE in shown.why, brokers=NOWHERE)
 
 
 def dead_letters_missing(world):
     topic = world.new_topic(dead_letters=False)
     with world.updater(topic) as updater:
-        updater.seconds(lambda shown: shown.value(LAG) == 0, time.monotonic())
-        began = time.monotonic()
+        updater.seconds(lambda shown: shown.value(LAG) == 0)
+        began = time.time()
         world.send(topic, "poison\n", "-p", "1")
         world.produce(topic, 2, "-p", "1")
         shown = updater.seconds(
-            lambda shown: shown.lags(3) and shown.value(PARTITION_LAG, 'partition="1"') == 3 and "partition 1 waits" in shown.why
+            lambda shown: lags(shown, 3) and shown.value("partition_lag_messages", 'partition="1"') == 3 and "partition 1 waits" in shown.why
             and f"the topic {topic}.dead does not exist" in shown.why, began)
         world.kafka.create_topic(f"{topic}.dead", 1)
         return shown, updater.settled()
@@ -176,8 +164,8 @@ def broker_away(world, away, seconds, back):
     with world.updater(topic) as updater:
         updater.settled()
         away(world.kafka)
-        shown = updater.seconds(Shown.kafka_unknown, time.monotonic())
-        updater.holds(Shown.kafka_unknown, seconds)
+        shown = updater.seconds(kafka_unknown)
+        updater.holds(kafka_unknown, seconds)
         back(world.kafka)
         return shown, updater.settled()
 

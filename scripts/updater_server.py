@@ -1,9 +1,35 @@
 """fcap-updater for services.py; its port serves /metrics and /readyz."""
 import json
+import time
 import urllib.error
 import urllib.request
 
 from services import Server, write
+
+
+def page(address, path):
+    """What it answers, with a status of 503 as well: then the text says why."""
+    try:
+        with urllib.request.urlopen(f"http://{address}/{path}", timeout=3) as answer:
+            return answer.read().decode()
+    except urllib.error.HTTPError as refusal:
+        return refusal.read().decode()
+
+
+class Shown:
+    """What an updater shows at one moment."""
+
+    def __init__(self, address):
+        self.at = time.time()
+        self.why = page(address, "readyz")
+        # By name and labels; a sample that is missing is not 0.
+        self.samples = dict(line.rsplit(" ", 1) for line in page(address, "metrics").splitlines() if not line.startswith("#"))
+
+    def value(self, name, label=""):
+        """The sum over labels, or over those with this one; None: there is no sample."""
+        name = name if name.startswith("process") else f"fcap_updater_{name}"
+        found = [float(value) for key, value in self.samples.items() if key.partition("{")[0] == name and label in key]
+        return sum(found) if found else None
 
 
 class Updater(Server):
@@ -19,14 +45,6 @@ class Updater(Server):
 
     def command(self):
         return [self.program, "run", "--config", f"{self.home}/updater.json"]
-
-    def page(self, path):
-        """What it answers, with a status of 503 as well: then the text says why."""
-        try:
-            with urllib.request.urlopen(f"http://{self.address()}/{path}", timeout=5) as answer:
-                return answer.read().decode()
-        except urllib.error.HTTPError as refusal:
-            return refusal.read().decode()
 
     def ready(self):
         try:

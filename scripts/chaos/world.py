@@ -7,8 +7,6 @@ import signal
 import subprocess
 import threading
 import time
-import urllib.error
-import urllib.request
 
 from cluster import Cluster, wait
 from events import LIMIT, signing_keys
@@ -17,6 +15,7 @@ from promises import Loss
 from proxy import Proxy
 from resp import Redis, RedisError, slot_of
 from services import ROOT, Failure, choose_port, make, write
+from updater_server import Shown
 
 PARTITIONS = 4
 TOPIC, DEAD_LETTERS = "impressions", "impressions.dead"
@@ -27,30 +26,6 @@ SELECT 'daily', 'campaign', '*', {LIMIT}, 'sliding', 86400, 'hard'
 UNION ALL SELECT 'of-' || n, 'campaign', 'nobodys-' || n, n, 'sliding', 3600, 'soft' FROM generate_series(1, 20) AS n"""
 KINDS = {"single": "redis", "sentinel": "redis-sentinel", "cluster": "redis-cluster"}
 CLOCK_AHEAD_MS = {"ahead": 20 * 60_000, "behind": -20 * 60_000}
-
-
-class Shown:
-    """What an updater shows at one moment."""
-
-    def __init__(self, port):
-        self.at = time.time()
-        self.why = page(f"http://127.0.0.1:{port}/readyz")
-        self.samples = dict(line.rsplit(" ", 1) for line in page(f"http://127.0.0.1:{port}/metrics").splitlines()
-                            if not line.startswith("#"))
-
-    def value(self, name):
-        """The sum over labels; None: there is no sample."""
-        name = name if name.startswith("process") else f"fcap_updater_{name}"
-        found = [float(value) for key, value in self.samples.items() if key.partition("{")[0] == name]
-        return sum(found) if found else None
-
-
-def page(url):
-    try:
-        with urllib.request.urlopen(url, timeout=3) as answer:
-            return answer.read().decode()
-    except urllib.error.HTTPError as refusal:  # 503: what it says is the reason
-        return refusal.read().decode()
 
 
 class Updater:
@@ -112,7 +87,7 @@ class Updater:
         if not self.running():
             return None
         try:
-            return Shown(self.port)
+            return Shown(f"127.0.0.1:{self.port}")
         except (OSError, ValueError):
             return None
 
