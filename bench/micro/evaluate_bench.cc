@@ -5,21 +5,16 @@
 //   advertisers   the same with campaign and advertiser rules, each candidate of its own advertiser
 //   calendar      the same with a calendar day in Europe/Berlin instead of a sliding window
 //   capped        the headline, every candidate capped
+//   user counted  the headline with a limit per user that makes it count all of the user's entries
 //   candidates    1 to 1,000 candidates x 5 rules (campaign and advertiser twice, user)
 //   rules         the headline with 1 to 1,000,000 rules loaded, a different user each time
 //   entries       the headline on 0 to 2,000 entries
-#include <chrono>
-#include <cstdint>
-#include <memory>
-#include <string>
-#include <vector>
 
 #include <benchmark/benchmark.h>
 
 #include <fcap/rule_set.h>
 
 #include "ledger/ids.h"
-#include "ledger/ledger.h"
 #include "path/population.h"
 #include "rules/evaluate.h"
 #include "unit/ledger/counting_new.h"
@@ -56,17 +51,11 @@ RuleSetSpec with_user_rule(std::uint32_t limit, RuleSetSpec spec, int hours = 24
   return spec;
 }
 
-std::shared_ptr<const RuleSet> build(RuleSetSpec spec) {
-  return RuleSet::build(std::move(spec), {}).value();
-}
-
 ledger::Ledger ledger_of(std::size_t entries, std::size_t first_campaign, std::size_t campaigns) {
   ledger::Ledger ledger;
   for (std::size_t i = 0; i < entries; ++i) {
     ledger.merge({.time = instant_from_ms(kNowMs - static_cast<std::int64_t>(i + 1) * kHourMs / 7),
                   .campaign = ledger::id_hash(campaign_id(first_campaign + i % campaigns)),
-                  .creative = 0,
-                  .type = EventType::kImpression,
                   .fingerprint = static_cast<std::uint32_t>(i)});
   }
   return ledger;
@@ -81,9 +70,9 @@ std::vector<rules::CandidateKey> candidates_of(std::size_t first, std::size_t co
   return keys;
 }
 
-void run(benchmark::State& state, RuleSetSpec spec, std::size_t candidates = 10,
-         std::size_t entries = 30, std::size_t reservations = 0) {
-  const auto rules = build(std::move(spec));
+void BM(benchmark::State& state, const RuleSetSpec& spec, std::size_t candidates = 10,
+        std::size_t entries = 30, std::size_t reservations = 0) {
+  const auto rules = RuleSet::build(spec, {}).value();
   ledger::Ledger ledger = ledger_of(entries, 0, 10);
   for (std::size_t i = 0; i < reservations; ++i) {
     ledger.merge({.event = {.time = instant_from_ms(kNowMs - 1),
@@ -107,63 +96,52 @@ void run(benchmark::State& state, RuleSetSpec spec, std::size_t candidates = 10,
       static_cast<double>(allocations) / static_cast<double>(state.iterations());
 }
 
-void BM_Headline(benchmark::State& state) {
-  run(state, with_user_rule(100, campaign_rules(10, 4)));
-}
-BENCHMARK(BM_Headline);
-
-void BM_Reserved(benchmark::State& state) {
-  run(state, with_user_rule(100, campaign_rules(10, 5)), 10, 30, 3);
-}
-BENCHMARK(BM_Reserved);
-
-void BM_UserCounted(benchmark::State& state) {
-  run(state, with_user_rule(29, campaign_rules(10, 4), 4));
-}
-BENCHMARK(BM_UserCounted);
-
-void BM_Advertisers(benchmark::State& state) {
+RuleSetSpec advertiser_rules() {
   RuleSetSpec spec = campaign_rules(10, 4);
   for (std::size_t i = 0; i < 10; ++i) add_rule(spec, Scope::kAdvertiser, advertiser_id(i), 4);
-  run(state, std::move(spec));
+  return spec;
 }
-BENCHMARK(BM_Advertisers);
 
-void BM_Calendar(benchmark::State& state) {
+RuleSetSpec calendar_rules() {
   RuleSetSpec spec = campaign_rules(10, 3);
   for (Rule& rule : spec.rules) {
     rule.window = {
         .kind = Window::Kind::kCalendar, .unit = CalendarUnit::kDay, .time_zone = "Europe/Berlin"};
   }
-  run(state, with_user_rule(100, std::move(spec)));
+  return with_user_rule(100, std::move(spec));
 }
-BENCHMARK(BM_Calendar);
 
-void BM_Capped(benchmark::State& state) {
-  run(state, with_user_rule(5, campaign_rules(10, 2), 1));
-}
-BENCHMARK(BM_Capped);
-
-void BM_Candidates(benchmark::State& state) {
+RuleSetSpec five_rules_each() {
   RuleSetSpec spec = with_user_rule(500, campaign_rules(1000, 4));
   for (std::size_t i = 0; i < 1000; ++i) {
     add_rule(spec, Scope::kCampaign, campaign_id(i), 9, sliding_hours(240));
     add_rule(spec, Scope::kAdvertiser, advertiser_id(i), 4);
     add_rule(spec, Scope::kAdvertiser, advertiser_id(i), 9, sliding_hours(240));
   }
-  run(state, std::move(spec), static_cast<std::size_t>(state.range(0)));
+  return spec;
+}
+
+BENCHMARK_CAPTURE(BM, Headline, with_user_rule(100, campaign_rules(10, 4)));
+BENCHMARK_CAPTURE(BM, Reserved, with_user_rule(100, campaign_rules(10, 5)), 10, 30, 3);
+BENCHMARK_CAPTURE(BM, UserCounted, with_user_rule(29, campaign_rules(10, 4), 4));
+BENCHMARK_CAPTURE(BM, Advertisers, advertiser_rules());
+BENCHMARK_CAPTURE(BM, Calendar, calendar_rules());
+BENCHMARK_CAPTURE(BM, Capped, with_user_rule(5, campaign_rules(10, 2), 1));
+
+void BM_Candidates(benchmark::State& state) {
+  BM(state, five_rules_each(), static_cast<std::size_t>(state.range(0)));
 }
 BENCHMARK(BM_Candidates)->Arg(1)->Arg(10)->Arg(100)->Arg(1000);
 
 void BM_Entries(benchmark::State& state) {
-  run(state, with_user_rule(100, campaign_rules(10, 10'000)), 10,
-      static_cast<std::size_t>(state.range(0)));
+  BM(state, with_user_rule(100, campaign_rules(10, 10'000)), 10,
+     static_cast<std::size_t>(state.range(0)));
 }
 BENCHMARK(BM_Entries)->Arg(0)->Arg(30)->Arg(300)->Arg(2000);
 
 void BM_RulesLoaded(benchmark::State& state) {
   const auto campaigns = static_cast<std::size_t>(state.range(0));
-  const auto rules = build(with_user_rule(100, campaign_rules(campaigns, 4)));
+  const auto rules = RuleSet::build(with_user_rule(100, campaign_rules(campaigns, 4)), {}).value();
   // Other users see other campaigns: what is looked up is not in the cache.
   constexpr std::size_t kUsers = 4096;
   std::vector<ledger::Ledger> ledgers;

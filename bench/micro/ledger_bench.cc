@@ -4,38 +4,37 @@
 //
 // Workloads: campaigns x entries each, appended entries behind the compacted runs.
 #include <random>
-#include <string>
-#include <vector>
 
 #include <benchmark/benchmark.h>
 
 #include "ledger/encode.h"
-#include "ledger/ledger.h"
 
 namespace fcap::ledger {
 namespace {
 
 constexpr Instant kStart = instant_from_ms(1'700'000'000'000);
 
-struct Workload {
-  std::size_t campaigns;
-  std::size_t each;
-  std::size_t tail;
-  bool creatives;
-};
+std::uint64_t campaign_hash(std::uint64_t campaign) {
+  return (1 + campaign) * 0x9E3779B97F4AULL & 0xFFFFFFFFFFFFULL;
+}
 
 Entry random_entry(std::mt19937_64& random, std::size_t campaigns, bool creatives) {
   return {.time = kStart + std::chrono::milliseconds(random() % 2'764'800'000),
-          .campaign = (1 + random() % campaigns) * 0x9E3779B97F4AULL & 0xFFFFFFFFFFFFULL,
+          .campaign = campaign_hash(random() % campaigns),
           .creative = creatives ? 1 + random() % 20 : 0,
           .fingerprint = static_cast<std::uint32_t>(random())};
 }
 
-std::string record_of(std::mt19937_64& random, const Workload& workload) {
+// As the arguments say: campaigns, entries of each, entries in the tail, whether with creatives.
+std::string record_of(const benchmark::State& state) {
+  const auto campaigns = static_cast<std::size_t>(state.range(0));
+  const auto each = static_cast<std::size_t>(state.range(1));
+  const bool creatives = state.range(3) != 0;
+  std::mt19937_64 random(1);
   std::vector<Entry> entries;
-  for (std::size_t i = 0; i < workload.campaigns * workload.each; ++i) {
-    Entry entry = random_entry(random, workload.campaigns, workload.creatives);
-    entry.campaign = (1 + i / workload.each) * 0x9E3779B97F4AULL & 0xFFFFFFFFFFFFULL;
+  for (std::size_t i = 0; i < campaigns * each; ++i) {
+    Entry entry = random_entry(random, campaigns, creatives);
+    entry.campaign = campaign_hash(i / each);
     entries.push_back(entry);
   }
   std::string tail;
@@ -44,23 +43,15 @@ std::string record_of(std::mt19937_64& random, const Workload& workload) {
   if (ledger.decode(tail) != DecodeCode::kOk) std::abort();
   std::string record = compact(ledger, {}, {.trim_now = {}, .record_bytes_max = 1 << 20}).record;
   entries.clear();
-  for (std::size_t i = 0; i < workload.tail; ++i) {
-    entries.push_back(random_entry(random, workload.campaigns, workload.creatives));
+  for (auto left = state.range(2); left > 0; --left) {
+    entries.push_back(random_entry(random, campaigns, creatives));
   }
   append_entries(entries, record);
   return record;
 }
 
-Workload workload_of(const benchmark::State& state) {
-  return {.campaigns = static_cast<std::size_t>(state.range(0)),
-          .each = static_cast<std::size_t>(state.range(1)),
-          .tail = static_cast<std::size_t>(state.range(2)),
-          .creatives = state.range(3) != 0};
-}
-
 void BM_Decode(benchmark::State& state) {
-  std::mt19937_64 random(1);
-  const std::string record = record_of(random, workload_of(state));
+  const std::string record = record_of(state);
   Ledger ledger;
   for ([[maybe_unused]] auto _ : state) {
     benchmark::DoNotOptimize(ledger.decode(record));
@@ -122,8 +113,7 @@ void BM_DecodeMixed(benchmark::State& state) {
 BENCHMARK(BM_DecodeMixed)->ArgName("tail")->Arg(0)->Arg(6)->Arg(13);
 
 void BM_Compact(benchmark::State& state) {
-  std::mt19937_64 random(1);
-  const std::string record = record_of(random, workload_of(state));
+  const std::string record = record_of(state);
   Ledger ledger;
   for ([[maybe_unused]] auto _ : state) {
     benchmark::DoNotOptimize(ledger.decode(record));

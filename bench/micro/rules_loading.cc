@@ -6,13 +6,9 @@
 //
 // Rules that change are scattered over the whole set, the worst case for what two sets share.
 // Prints one JSON object. bench/micro.py runs all of them, each in a process of its own.
-#include <chrono>
-#include <cstdint>
 #include <cstdlib>
 #include <fstream>
 #include <iostream>
-#include <stdexcept>
-#include <string>
 
 #include <malloc.h>
 #include <nlohmann/json.hpp>

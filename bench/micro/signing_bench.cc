@@ -1,12 +1,6 @@
 // Signed impression ids: what a server pays per id, and the updater per event.
 //
 // Workloads: signing; verifying a genuine id, a forged one, and one that is not signed; four keys.
-#include <cstdlib>
-#include <memory>
-#include <string>
-#include <utility>
-#include <vector>
-
 #include <benchmark/benchmark.h>
 
 #include <fcap/signed_id.h>
@@ -29,33 +23,25 @@ std::shared_ptr<const SigningKeys> make_keys(char secret) {
   return std::move(made).value();
 }
 
+std::string signed_with(char secret) {
+  return make_keys(secret)->sign(kShown, kServed).value();
+}
+
 void BM_Sign(benchmark::State& state) {
   const auto keys = make_keys('s');
   for (auto _ : state) benchmark::DoNotOptimize(keys->sign(kShown, kServed));
 }
 BENCHMARK(BM_Sign);
 
-void verify(benchmark::State& state, const std::string& id, SignatureVerdict expected) {
+void BM(benchmark::State& state, const std::string& id, SignatureVerdict expected) {
   const auto keys = make_keys('s');
   for (auto _ : state) {
     if (keys->verify(id, kShown, kServed) != expected) std::abort();
   }
 }
-
-void BM_VerifyGenuine(benchmark::State& state) {
-  verify(state, make_keys('s')->sign(kShown, kServed).value(), SignatureVerdict::kValid);
-}
-BENCHMARK(BM_VerifyGenuine);
-
-void BM_VerifyForged(benchmark::State& state) {
-  verify(state, make_keys('x')->sign(kShown, kServed).value(), SignatureVerdict::kForged);
-}
-BENCHMARK(BM_VerifyForged);
-
-void BM_VerifyNotSigned(benchmark::State& state) {
-  verify(state, "0f8fad5b-d9cb-469f-a165-70867728950e", SignatureVerdict::kNotSigned);
-}
-BENCHMARK(BM_VerifyNotSigned);
+BENCHMARK_CAPTURE(BM, VerifyGenuine, signed_with('s'), SignatureVerdict::kValid);
+BENCHMARK_CAPTURE(BM, VerifyForged, signed_with('x'), SignatureVerdict::kForged);
+BENCHMARK_CAPTURE(BM, VerifyNotSigned, std::string(kShown.user_id), SignatureVerdict::kNotSigned);
 
 }  // namespace
 }  // namespace fcap
