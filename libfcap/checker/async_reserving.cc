@@ -1,6 +1,7 @@
 #include "checker/async_reserving.h"
 
-#include <algorithm>
+#include <iterator>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -31,8 +32,11 @@ class AsyncReserving::Call final : public StoreCompletion, public QueuedAnswer {
   void begin(const std::shared_ptr<Call>& self, Callback callback) noexcept;
   void complete(const StoreOutcome& outcome) noexcept override;
   void give() noexcept override;
-  /// Of a Checker that ends: answers it, unless another thread is about to.
-  void end_early() noexcept;
+  /// Answers it where nobody waits for the store any more; where a thread is between two steps,
+  /// that one does so before the next.
+  void end_early(ReserveReason reason) noexcept;
+
+  Calls::iterator place;  ///< in the owner's list, under its mutex
 
  private:
   struct Shown {
@@ -47,6 +51,7 @@ class AsyncReserving::Call final : public StoreCompletion, public QueuedAnswer {
   void hand_over(bool is_caller) noexcept;
   [[nodiscard]] bool pass_on(const std::shared_ptr<Call>& self, bool is_caller) noexcept;
   void answer() noexcept;
+  void call_back() noexcept;
 
   AsyncReserving& owner_;
   ReserveRun run_;
@@ -60,13 +65,15 @@ class AsyncReserving::Call final : public StoreCompletion, public QueuedAnswer {
   ReserveOptions options_;
   Callback callback_;
   Store::Deadline deadline_;
+  const BatchTime* batch_ = nullptr;  // the callback's; null: it is no batch's
   ReserveRun::Step step_ = ReserveRun::Step::kDone;
 
   std::mutex mutex_;
-  bool driven_ = true;     // some thread is between two steps
-  bool arrived_ = false;   // the store has answered
-  bool known_ = false;     // the answer is known, and waits for its thread
-  bool answered_ = false;  // somebody gives it, or has given it
+  bool driven_ = true;                     // some thread is between two steps
+  bool arrived_ = false;                   // the store has answered
+  bool known_ = false;                     // the answer is known, and waits for its thread
+  bool answered_ = false;                  // somebody gives it, or has given it
+  std::optional<ReserveReason> ended_by_;  // for whoever drives it: the store is not waited for
   StoreCode code_ = StoreCode::kUnavailable;
   std::string record_;
   std::shared_ptr<Call> held_by_store_;
@@ -76,6 +83,7 @@ class AsyncReserving::Call final : public StoreCompletion, public QueuedAnswer {
 
 void AsyncReserving::Call::begin(const std::shared_ptr<Call>& self, Callback callback) noexcept {
   callback_ = std::move(callback);
+  batch_ = batch_of(callback_);
   held_by_queue_ = self;  // until it is answered
   step_ = first_step();
   drive(true);
@@ -86,8 +94,10 @@ ReserveRun::Step AsyncReserving::Call::first_step() noexcept {
     std::vector<Candidate> ranked;
     for (const Shown& shown : ranked_) ranked.push_back({shown.campaign, shown.creative});
     const std::vector<std::string_view> ids(event_ids_.begin(), event_ids_.end());
-    deadline_ = std::chrono::steady_clock::now() +
-                owner_.parts_.judgement.deadline_of({.deadline = options_.deadline});
+    deadline_ = batch_ != nullptr
+                    ? batch_->deadline()
+                    : std::chrono::steady_clock::now() +
+                          owner_.parts_.judgement.deadline_of({.deadline = options_.deadline});
     return run_.begin(
         {.kind = kind_, .user = user_, .ranked = ranked, .event_ids = ids, .options = options_});
   } catch (...) {  // no memory, or the host's clock threw
@@ -119,15 +129,23 @@ bool AsyncReserving::Call::ask_store() noexcept {
 
 void AsyncReserving::Call::drive(bool is_caller) noexcept {
   while (step_ != ReserveRun::Step::kDone) {
+    if (batch_ != nullptr && batch_->is_late()) {
+      run_.fail(ReserveReason::kTimeout);
+      break;
+    }
     if (!ask_store()) {
       run_.fail(ReserveReason::kShutdown);
       break;
     }
     {
       const std::lock_guard lock(mutex_);
-      if (!arrived_) {
+      if (!arrived_ && !ended_by_) {
         driven_ = false;
         return;  // complete() goes on, and may have done so already
+      }
+      if (!arrived_) {
+        run_.cut_off(step_, *ended_by_);
+        break;
       }
       arrived_ = false;
     }
@@ -141,7 +159,7 @@ void AsyncReserving::Call::complete(const StoreOutcome& outcome) noexcept {
   {
     const std::lock_guard lock(mutex_);
     self = std::move(held_by_store_);
-    if (answered_) return;
+    if (answered_ || known_) return;
     code_ = outcome.code;
     try {
       record_.assign(outcome.record);
@@ -177,7 +195,7 @@ void AsyncReserving::Call::hand_over(bool is_caller) noexcept {
 
 // False: it is to be answered here and now.
 bool AsyncReserving::Call::pass_on(const std::shared_ptr<Call>& self, bool is_caller) noexcept {
-  if (std::holds_alternative<BatchSlot>(callback_)) return false;  // runs no code of the host's
+  if (batch_ != nullptr) return false;  // runs no code of the host's
   if (owner_.parts_.options.executor) {
     try {
       owner_.parts_.options.executor([self] { self->answer(); });
@@ -214,39 +232,54 @@ void AsyncReserving::Call::answer() noexcept {
     if (std::exchange(answered_, true)) return;
     self = std::move(held_by_queue_);
   }
+  call_back();
+}
+
+void AsyncReserving::Call::end_early(ReserveReason reason) noexcept {
+  std::shared_ptr<Call> self;
+  {
+    const std::lock_guard lock(mutex_);
+    if (answered_) return;
+    if (driven_) {
+      if (!ended_by_) ended_by_ = reason;
+      return;
+    }
+    if (!known_) run_.cut_off(step_, reason);
+    answered_ = true;
+    self = std::move(held_by_queue_);
+  }
+  call_back();
+}
+
+// For whoever has made it answered.
+void AsyncReserving::Call::call_back() noexcept {
   owner_.call_back(callback_, run_);
   callback_ = {};  // what it holds goes before anybody can think this call is over
   owner_.forget(*this);
 }
 
-void AsyncReserving::Call::end_early() noexcept {
-  std::shared_ptr<Call> self;
-  {
-    const std::lock_guard lock(mutex_);
-    if (answered_ || driven_) return;
-    if (!known_) run_.cut_off(step_, ReserveReason::kShutdown);
-    answered_ = true;
-    self = std::move(held_by_queue_);
-  }
-  owner_.call_back(callback_, run_);
-  callback_ = {};
-  owner_.forget(*this);
+const BatchTime* AsyncReserving::batch_of(const Callback& callback) noexcept {
+  const auto* const slot = std::get_if<BatchSlot<ReserveResult>>(&callback);
+  return slot == nullptr ? nullptr : slot->answers.get();
 }
 
-void AsyncReserving::start(const ReserveAsk& ask, Callback callback) noexcept {
-  CallInside inside(parts_.counters);
-  inside.submitted();
+std::weak_ptr<AsyncReserving::Call> AsyncReserving::begin(const ReserveAsk& ask,
+                                                          Callback callback) noexcept {
+  const CallInside inside(parts_.counters);  // so that the store stays
   parts_.counters.add(Counter::reserves);
   // Before anything that takes a lock: in a child, its holder may be a thread that is not there.
-  Reason refused = parts_.gate.refuse_process();
+  Reason refused =
+      batch_of(callback) != nullptr ? parts_.gate.refuse_blocking() : parts_.gate.refuse_process();
   if (refused == Reason::kPassed) {
     try {
       const auto call = std::make_shared<Call>(*this, ask);
       {
         const std::lock_guard lock(mutex_);
         calls_.push_back(call);
+        call->place = std::prev(calls_.end());
       }
-      return call->begin(call, std::move(callback));
+      call->begin(call, std::move(callback));
+      return call;
     } catch (...) {  // no memory
       refused = Reason::kOverloaded;
     }
@@ -254,36 +287,43 @@ void AsyncReserving::start(const ReserveAsk& ask, Callback callback) noexcept {
   ReserveRun run(parts_);
   run.refuse(ask, refused);
   call_back(callback, run);
+  return {};
 }
 
 std::vector<ReserveResult> AsyncReserving::reserve_batch(std::span<const ReserveRequest> requests,
                                                          const ReserveOptions& options) noexcept {
-  std::shared_ptr<BatchAnswers> answers;
-  try {
-    answers = std::make_shared<BatchAnswers>(requests.size());
-  } catch (...) {  // no memory
-    return {};
-  }
-  const Reason refused = parts_.gate.refuse_blocking();
-  for (std::size_t i = 0; i < requests.size(); ++i) {
-    ReserveAsk ask{.user = requests[i].user,
-                   .ranked = {&requests[i].candidate, 1},
-                   .event_ids = {&requests[i].event_id, 1},
+  // Between two requests too, and while what is missing is cut off.
+  CallInside inside(parts_.counters);
+  inside.submitted();
+  const auto start = [&](std::size_t i, const BatchSlot<ReserveResult>& slot) {
+    const ReserveRequest& request = requests[i];
+    ReserveAsk ask{.user = request.user,
+                   .ranked = {&request.candidate, 1},
+                   .event_ids = {&request.event_id, 1},
                    .options = options};
-    ask.options.after = requests[i].after;
-    if (refused == Reason::kPassed) {
-      start(ask, BatchSlot{answers, i});
-      continue;
-    }
-    ReserveRun run(parts_);
-    run.refuse(ask, refused);
-    answers->put(i, run.result());
+    ask.options.after = request.after;
+    return begin(ask, slot);
+  };
+  const auto cut_off = [](const std::weak_ptr<Call>& begun) {
+    if (const auto call = begun.lock()) call->end_early(ReserveReason::kTimeout);
+  };
+  auto results = answer_all<ReserveResult>(
+      requests.size(), parts_.judgement.deadline_of({.deadline = options.deadline}), start,
+      cut_off);
+  if (results.size() < requests.size()) count_overloaded(requests.size());
+  return results;
+}
+
+// Those for which not even an answer could be made.
+void AsyncReserving::count_overloaded(std::size_t count) noexcept {
+  parts_.counters.add(Counter::reserves, count);
+  for (std::size_t i = 0; i < count; ++i) {
+    parts_.counters.add_ended(ReserveReason::kOverloaded, false);
   }
-  return answers->wait();
 }
 
 void AsyncReserving::call_back(Callback& callback, const ReserveRun& run) noexcept {
-  if (const auto* const slot = std::get_if<BatchSlot>(&callback)) {
+  if (const auto* const slot = std::get_if<BatchSlot<ReserveResult>>(&callback)) {
     return slot->answers->put(slot->index, run.result());
   }
   async_.call_back([&] {
@@ -295,24 +335,24 @@ void AsyncReserving::call_back(Callback& callback, const ReserveRun& run) noexce
   });
 }
 
-void AsyncReserving::forget(const Call& call) noexcept {
+void AsyncReserving::forget(Call& call) noexcept {
   std::shared_ptr<Call> forgotten;
   const std::lock_guard lock(mutex_);
-  const auto found =
-      std::ranges::find_if(calls_, [&](const auto& known) { return known.get() == &call; });
-  if (found == calls_.end()) return;
-  forgotten = std::move(*found);
-  calls_.erase(found);
+  forgotten = std::move(*call.place);
+  calls_.erase(call.place);
 }
 
+// Each of those that are there once; those that run elsewhere stay.
 bool AsyncReserving::stop() noexcept {
-  Calls ending;
-  {
-    const std::lock_guard lock(mutex_);
-    ending = calls_;
+  std::unique_lock lock(mutex_);
+  for (std::size_t left = calls_.size(); left > 0 && !calls_.empty(); --left) {
+    std::shared_ptr<Call> call = calls_.front();
+    calls_.splice(calls_.end(), calls_, calls_.begin());
+    lock.unlock();
+    call->end_early(ReserveReason::kShutdown);
+    call = nullptr;
+    lock.lock();
   }
-  for (const auto& call : ending) call->end_early();
-  const std::lock_guard lock(mutex_);
   return calls_.empty();
 }
 

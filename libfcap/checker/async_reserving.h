@@ -22,28 +22,36 @@ namespace fcap::checker {
 /// Thread safety: all functions from any thread.
 class AsyncReserving {
  public:
-  using Callback = std::variant<Checker::ReserveCallback, Checker::PicksCallback, BatchSlot>;
+  using Callback =
+      std::variant<Checker::ReserveCallback, Checker::PicksCallback, BatchSlot<ReserveResult>>;
 
   AsyncReserving(Parts parts, Async& async) : parts_(parts), async_(async) {}
   AsyncReserving(const AsyncReserving&) = delete;
   AsyncReserving& operator=(const AsyncReserving&) = delete;
 
   /// Copies what the ask refers to.
-  void start(const ReserveAsk& ask, Callback callback) noexcept;
+  void start(const ReserveAsk& ask, Callback callback) noexcept {
+    static_cast<void>(begin(ask, std::move(callback)));
+  }
   /// Checker::reserve_batch().
   std::vector<ReserveResult> reserve_batch(std::span<const ReserveRequest> requests,
                                            const ReserveOptions& options) noexcept;
 
   /// At the Checker's end: answers what does not run on another thread just now. False: some does,
-  /// and this must be called again. When it gives true, nothing touches this any more.
+  /// and this must be called again.
   [[nodiscard]] bool stop() noexcept;
 
  private:
   class Call;
   using Calls = std::list<std::shared_ptr<Call>>;
 
+  /// Null: the callback is no batch's.
+  [[nodiscard]] static const BatchTime* batch_of(const Callback& callback) noexcept;
+  /// For a batch: what is begun; expires once it is answered and the store has let go of it.
+  std::weak_ptr<Call> begin(const ReserveAsk& ask, Callback callback) noexcept;
+  void count_overloaded(std::size_t count) noexcept;
   void call_back(Callback& callback, const ReserveRun& run) noexcept;
-  void forget(const Call& call) noexcept;
+  void forget(Call& call) noexcept;
 
   Parts parts_;
   Async& async_;

@@ -1,6 +1,7 @@
 // Many reservations in one call.
 #include <future>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -18,6 +19,7 @@ class ReserveBatch : public ::testing::Test {
  protected:
   void make(CheckerOptions options) {
     options.clock = [this] { return now_; };
+    options.deadline = 30s;
     auto made = Checker::create(std::move(options));
     ASSERT_TRUE(made.ok()) << made.status().text();
     checker_ = std::move(made).value();
@@ -118,14 +120,67 @@ TEST_F(ReserveBatch, TheEndOfTheCheckerAnswersWhatIsMissing) {
   second.complete({.code = StoreCode::kNotFound});
 }
 
+// The first one's first step is an exchange, because its record is known.
+TEST_F(ReserveBatch, AtTheDeadlineWhatTheStoreStillHoldsIsCutOff) {
+  const auto store = std::make_shared<HoldingStore>();
+  make(store);
+  auto checked = std::async(std::launch::async, [&] {
+    const Candidate candidates[] = {{"c1"}};
+    return checker_->check("u1", candidates, {.deadline = 30s, .keep_record = true});
+  });
+  store->take().complete({.code = StoreCode::kNotFound});
+  const CheckResult check = checked.get();
+  const ReserveRequest requests[] = {{"u1", {"c1"}, "a", &check}, {"u2", {"c1"}, "b"}};
+  auto results = std::async(std::launch::async,
+                            [&] { return checker_->reserve_batch(requests, {.deadline = 0ms}); });
+  StoreCompletion& exchange = store->take();
+  StoreCompletion& read = store->take();
+  const bool answered = results.wait_for(30s) == std::future_status::ready;
+  EXPECT_TRUE(answered) << "it waits for the store";
+  exchange.complete({.code = StoreCode::kOk});
+  read.complete({.code = StoreCode::kTimeout});
+  if (!answered) return;
+  const Results answers = results.get();
+  EXPECT_EQ(answers[0].reason, ReserveReason::kTimeout);
+  EXPECT_TRUE(answers[0].unknown) << "it may have been written";
+  EXPECT_EQ(answers[1].reason, ReserveReason::kTimeout);
+  EXPECT_FALSE(answers[1].unknown);
+  const CheckerStats::Reserves reserves = checker_->stats().reserves;
+  EXPECT_EQ(reserves.ended[static_cast<std::size_t>(ReserveReason::kTimeout)], 2U);
+  EXPECT_EQ(reserves.unknown, 1U);
+}
+
 TEST_F(ReserveBatch, IsRefusedInsideACallback) {
   make(std::make_shared<ReservingStore>());
   std::promise<Results> answers;
   checker_->reserve_async("u", {"c1"}, "a", {}, [&](const ReserveResult&) {
-    const ReserveRequest requests[] = {{"u1", {"c1"}, "b"}};
+    const ReserveRequest requests[] = {{"u1", {"c1"}, "b"}, {"u2", {"c1"}, "c"}};
     answers.set_value(checker_->reserve_batch(requests));
   });
-  EXPECT_EQ(answers.get_future().get().at(0).reason, ReserveReason::kReentrant);
+  for (const ReserveResult& result : answers.get_future().get()) {
+    EXPECT_EQ(result.reason, ReserveReason::kReentrant);
+  }
+  const CheckerStats::Reserves reserves = checker_->stats().reserves;
+  EXPECT_EQ(reserves.calls, 3U) << "those that are refused are calls too";
+  EXPECT_EQ(reserves.ended[static_cast<std::size_t>(ReserveReason::kReentrant)], 2U);
+}
+
+// The first request's exchange takes all the time there is.
+TEST_F(ReserveBatch, WhatComesAfterTheDeadlineIsNotAskedForAnyMore) {
+  const auto store = std::make_shared<ReservingStore>();
+  make(store);
+  store->before_exchange = [] { std::this_thread::sleep_for(3ms); };
+  const ReserveRequest requests[] = {{"u1", {"c1"}, "a"}, {"u2", {"c1"}, "b"}};
+  const Results results = checker_->reserve_batch(requests, {.deadline = 1ms});
+  EXPECT_EQ(results[1].reason, ReserveReason::kTimeout);
+  EXPECT_FALSE(results[1].unknown) << "nothing was sent";
+  EXPECT_TRUE(store->record("u2").empty());
+}
+
+TEST_F(ReserveBatch, WithNoTimeAtAllAStoreThatAnswersAtOnceIsStillAsked) {
+  make(std::make_shared<ReservingStore>());
+  const ReserveRequest requests[] = {{"u1", {"c1"}, "a"}};
+  EXPECT_TRUE(checker_->reserve_batch(requests, {.deadline = 0ms})[0].allowed);
 }
 
 }  // namespace
