@@ -58,7 +58,8 @@ class ReserveRun {
 
   explicit ReserveRun(const Parts& parts) : parts_(parts) {}
 
-  /// Begins. The ask's user and segments stay referenced, its other views do not. Throws
+  /// Begins; asks the store what may be written, so the caller counts itself in (CallInside). The
+  /// ask's user and segments stay referenced, its other views do not. Throws
   /// std::bad_alloc and what the host's clock throws; then only fail() may be called.
   [[nodiscard]] Step begin(const ReserveAsk& ask);
   /// What to do after a step, by how it ended; `record` is kRead's. Throws std::bad_alloc; then

@@ -36,25 +36,25 @@ ReservedPicks Reserving::pick(std::string_view user, std::span<const Candidate> 
   }
 }
 
-// The destructor waits for the call, but only while it touches the store.
+// The destructor waits for the call, but keeps the store only while the call touches it.
 void Reserving::perform(ReserveRun& run, const ReserveAsk& ask) noexcept {
   CallInside inside(parts_.counters);
-  inside.submitted();
   parts_.counters.add(Counter::reserves);
   if (const Reason refused = parts_.gate.refuse_blocking(); refused != Reason::kPassed) {
     return run.refuse(ask, refused);
   }
   try {
-    drive(run, ask);
+    drive(run, ask, inside);
   } catch (...) {  // no memory, or the host's clock threw
     run.fail(ReserveReason::kOverloaded);
   }
 }
 
-void Reserving::drive(ReserveRun& run, const ReserveAsk& ask) {
+void Reserving::drive(ReserveRun& run, const ReserveAsk& ask, CallInside& inside) {
   const Clock::time_point deadline =
       Clock::now() + parts_.judgement.deadline_of({.deadline = ask.options.deadline});
-  ReserveRun::Step step = run.begin(ask);
+  ReserveRun::Step step = run.begin(ask);  // asks the store what may be written
+  inside.submitted();                      // from here on, each step counts itself in
   while (step != ReserveRun::Step::kDone) {
     const HeldGroup group =
         call(deadline, [&](ReadGroup& calls) { start(run, step, deadline, calls); });

@@ -36,7 +36,7 @@ class Reserving {
   using HeldGroup = std::unique_ptr<ReadGroup, LeaveGroup>;
 
   void perform(ReserveRun& run, const ReserveAsk& ask) noexcept;
-  void drive(ReserveRun& run, const ReserveAsk& ask);
+  void drive(ReserveRun& run, const ReserveAsk& ask, CallInside& inside);
   void start(const ReserveRun& run, ReserveRun::Step step, Clock::time_point deadline,
              ReadGroup& calls);
   template <typename Start>
