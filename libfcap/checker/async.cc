@@ -90,8 +90,8 @@ CheckHandle Async::start(AsyncRead& read, const CheckOptions& options) noexcept 
   if (read.answered) {
     read.share(kListAndHandle);
     CheckHandle handle(&read);
+    read.skip_store();  // first: what is on the list may be claimed
     remember(read);
-    read.skip_store();
     hand_over(read);
     return handle;
   }
@@ -349,10 +349,9 @@ void Async::note_canceled() noexcept {
 
 void Async::stop() noexcept {
   for (AnswerQueue& queue : answer_queues_) queue.stop();
-  answer_pending();
 }
 
-void Async::answer_pending() noexcept {
+bool Async::answer_pending() noexcept {
   AsyncRead* claimed = nullptr;
   for (PendingList& list : pending_) {
     const std::lock_guard lock(list.mutex);
@@ -368,14 +367,11 @@ void Async::answer_pending() noexcept {
     answer(*read, {.reason = Reason::kShutdown});
     read->drop_reference();
   }
-}
-
-bool Async::any_pending() noexcept {
   for (PendingList& list : pending_) {
     const std::lock_guard lock(list.mutex);
-    if (list.first != nullptr) return true;
+    if (list.first != nullptr) return false;
   }
-  return false;
+  return true;
 }
 
 void Async::let_go_of_rules() noexcept {

@@ -40,11 +40,11 @@ class Async {
   void pick_async(std::unique_ptr<AsyncPick> pick, const ReserveAsk& ask,
                   const CheckOptions& options) noexcept;
 
-  /// Ends the answering threads and answers what is still pending kShutdown. The store has ended,
-  /// if it was the Checker's.
+  /// Ends the answering threads. The store has ended, if it was the Checker's.
   void stop() noexcept;
-  /// Whether a callback may still run or a read still touch this.
-  [[nodiscard]] bool any_pending() noexcept;
+  /// After that: answers kShutdown what is pending. False: another thread runs a callback or still
+  /// touches this, or a callback has started the next check, and this must be called again.
+  [[nodiscard]] bool answer_pending() noexcept;
   /// Lets go of the rules that rest in memory which is kept for the next check.
   void let_go_of_rules() noexcept;
   void add_stats(CheckerStats& stats) const noexcept;
@@ -104,7 +104,6 @@ class Async {
   void note_thrown() noexcept;
   void note_callback(std::chrono::nanoseconds taken) noexcept;
   void remember(AsyncRead& read) noexcept;
-  void answer_pending() noexcept;
 
   Parts parts_;
   std::array<PendingList, kStripeCount> pending_;

@@ -7,8 +7,8 @@
 
 namespace fcap::checker {
 
-AsyncPick::AsyncPick(Judgement& judgement, Sharing& sharing, const ReserveAsk& ask, Instant at,
-                     Checker::PickCallback&& callback)
+AsyncPick::AsyncPick(Judgement& judgement, Sharing& sharing, const ReserveAsk& ask,
+                     std::optional<Instant> at, Checker::PickCallback&& callback)
     : judgement_(judgement),
       sharing_(sharing),
       user_(ask.user),
@@ -32,6 +32,7 @@ Reason AsyncPick::refuse_ids() const noexcept {
 }
 
 bool AsyncPick::answer_unread(const Question& question) {
+  at_ = question.now;
   if (event_ids_.empty() || ranked_.empty()) return true;
   return judgement_.pick_unread(question, event_ids_.size(), picks_);
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,10 +20,10 @@ namespace fcap::checker {
 /// Thread safety: none; it is used by whoever holds the AsyncRead.
 class AsyncPick {
  public:
-  /// Copies what the ask refers to, and takes the callback last. `at`: when the picks are shown.
-  /// Throws std::bad_alloc; then the callback is left alone.
-  AsyncPick(Judgement& judgement, Sharing& sharing, const ReserveAsk& ask, Instant at,
-            Checker::PickCallback&& callback);
+  /// Copies what the ask refers to, and takes the callback last. `at`: when the picks are shown;
+  /// none: when they are judged. Throws std::bad_alloc; then the callback is left alone.
+  AsyncPick(Judgement& judgement, Sharing& sharing, const ReserveAsk& ask,
+            std::optional<Instant> at, Checker::PickCallback&& callback);
 
   /// kInvalid: the event ids are outside their range. Otherwise kPassed.
   [[nodiscard]] Reason refuse_ids() const noexcept;
@@ -49,7 +50,7 @@ class AsyncPick {
   Judgement& judgement_;
   Sharing& sharing_;
   const std::string user_;
-  const Instant at_;
+  std::optional<Instant> at_;
   std::vector<Names> names_;
   std::vector<Candidate> ranked_;  // of names_
   const std::vector<std::string> event_ids_;

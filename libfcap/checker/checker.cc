@@ -42,6 +42,7 @@ class Checker::Impl {
         async(parts()),
         reserving(parts()),
         sharing(parts()),
+        pick_and_share(parts(), blocking, async, sharing),
         async_reserving(parts(), async) {}
 
   ~Impl();
@@ -65,24 +66,6 @@ class Checker::Impl {
                           std::move(callback));
   }
 
-  void pick_and_share_async(const checker::ReserveAsk& ask, const CheckOptions& given,
-                            PickCallback callback) noexcept {
-    std::unique_ptr<checker::AsyncPick> pick;
-    CheckOptions asked = given;
-    try {
-      asked.now = judgement.instant_of(given);
-      pick = std::make_unique<checker::AsyncPick>(judgement, sharing, ask, *asked.now,
-                                                  std::move(callback));
-    } catch (...) {  // no memory, or the host's clock threw
-      PickResult none;
-      none.reason = Reason::kOverloaded;
-      return async.call_back([&] {
-        if (callback) callback(std::move(none));
-      });
-    }
-    async.pick_async(std::move(pick), ask, asked);
-  }
-
   const CheckerOptions options;
   checker::Counters counters;
   checker::Gate gate;
@@ -96,6 +79,7 @@ class Checker::Impl {
     return {options,       gate,  judgement, counters, check_latency,
             store_latency, room_, *store_,   direct_};
   }
+  [[nodiscard]] bool all_over() noexcept;
   void let_go_of_rules() noexcept {
     blocking.let_go_of_rules();
     async.let_go_of_rules();
@@ -111,6 +95,7 @@ class Checker::Impl {
   checker::Async async;
   checker::Reserving reserving;
   checker::Sharing sharing;
+  checker::PickAndShare pick_and_share;
   checker::AsyncReserving async_reserving;
 };
 
@@ -127,10 +112,19 @@ Checker::Impl::~Impl() {
   // live on, and what it still has is answered below.
   store_.reset();
   async.stop();
-  while (!async_reserving.stop() || async.any_pending() || !counters.all_ended()) {
-    std::this_thread::sleep_for(kLeavePoll);
-  }
+  while (!all_over()) std::this_thread::sleep_for(kLeavePoll);
   sources.stop_freeing();
+}
+
+// Answers what is pending. Whether nothing is: nobody was inside who could have added to it, and
+// nobody has come in while it was looked at.
+bool Checker::Impl::all_over() noexcept {
+  const std::uint64_t begun = counters.sum(checker::Counter::calls_begun);
+  const bool nobody_inside = counters.all_ended();
+  const bool no_hard_calls = async_reserving.stop();
+  const bool no_checks = async.answer_pending();
+  return nobody_inside && no_hard_calls && no_checks &&
+         counters.sum(checker::Counter::calls_begun) == begun;
 }
 
 CheckHandle& CheckHandle::operator=(CheckHandle&& other) noexcept {
@@ -205,11 +199,13 @@ AsyncStart Checker::check_or_async(std::string_view user, std::span<const Candid
 
 bool Checker::note_shown(std::string_view user, const Candidate& shown, std::string_view event_id,
                          std::optional<Instant> at) noexcept {
+  const checker::CallInside inside(impl_->counters);
   return impl_->judgement.note_shown(user, shown, event_id, at).has_value();
 }
 
 bool Checker::note_shown(std::string_view user, const Candidate& shown, std::string_view event_id,
                          const SharedNote& share) noexcept {
+  const checker::CallInside inside(impl_->counters);
   const auto noted = impl_->judgement.note_shown(user, shown, event_id, share.at);
   if (!noted) return false;
   if (impl_->sharing.share(user, {&*noted, 1}, share.seen)) {
@@ -221,19 +217,20 @@ bool Checker::note_shown(std::string_view user, const Candidate& shown, std::str
 PickResult Checker::pick_and_share(std::string_view user, std::span<const Candidate> ranked,
                                    std::span<const std::string_view> event_ids,
                                    const CheckOptions& options) noexcept {
-  return checker::pick_and_share(impl_->blocking, impl_->judgement, impl_->sharing,
-                                 {.user = user, .ranked = ranked, .event_ids = event_ids}, options);
+  return impl_->pick_and_share.pick({.user = user, .ranked = ranked, .event_ids = event_ids},
+                                    options);
 }
 
 void Checker::pick_and_share_async(std::string_view user, std::span<const Candidate> ranked,
                                    std::span<const std::string_view> event_ids,
                                    const CheckOptions& options, PickCallback callback) noexcept {
-  impl_->pick_and_share_async({.user = user, .ranked = ranked, .event_ids = event_ids}, options,
+  impl_->pick_and_share.start({.user = user, .ranked = ranked, .event_ids = event_ids}, options,
                               std::move(callback));
 }
 
 bool Checker::take_back_shown(std::string_view user, const Candidate& shown,
                               std::string_view event_id) noexcept {
+  const checker::CallInside inside(impl_->counters);
   std::optional<ledger::Entry> released;
   const bool taken_back = impl_->judgement.take_back_shown(user, shown, event_id, released);
   if (released) impl_->sharing.take_back(user, *released);

@@ -1,23 +1,45 @@
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include <fcap/checker.h>
 
+#include "checker/async.h"
 #include "checker/blocking.h"
 #include "checker/judgement.h"
+#include "checker/parts.h"
 #include "checker/reserve_run.h"
 #include "checker/sharing.h"
 
 namespace fcap::checker {
 
-/// Checker::pick_and_share().
-PickResult pick_and_share(Blocking& blocking, Judgement& judgement, Sharing& sharing,
-                          const ReserveAsk& ask, const CheckOptions& options) noexcept;
+/// The forms of Checker::pick_and_share().
+///
+/// Thread safety: all functions from any thread.
+class PickAndShare {
+ public:
+  PickAndShare(Parts parts, Blocking& blocking, Async& async, Sharing& sharing)
+      : parts_(parts), blocking_(blocking), async_(async), sharing_(sharing) {}
 
-/// Notes what was picked for an ask's slots and tells other servers, in one write. `shown` has room
-/// for one entry per slot.
-void share_picks(Judgement& judgement, Sharing& sharing, const ReserveAsk& ask, Instant at,
-                 const PickResult& picks, std::vector<ledger::Entry>& shown) noexcept;
+  PickResult pick(const ReserveAsk& ask, const CheckOptions& options) noexcept;
+  /// Copies what the ask refers to.
+  void start(const ReserveAsk& ask, const CheckOptions& options,
+             Checker::PickCallback callback) noexcept;
+
+ private:
+  [[nodiscard]] PickResult refused(Reason reason) noexcept;
+
+  Parts parts_;
+  Blocking& blocking_;
+  Async& async_;
+  Sharing& sharing_;
+};
+
+/// Notes what was picked for an ask's slots and tells other servers, in one write. `at`: when it is
+/// shown; none: by the Checker's clock. `shown` has room for one entry per slot.
+void share_picks(Judgement& judgement, Sharing& sharing, const ReserveAsk& ask,
+                 std::optional<Instant> at, const PickResult& picks,
+                 std::vector<ledger::Entry>& shown) noexcept;
 
 }  // namespace fcap::checker

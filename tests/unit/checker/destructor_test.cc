@@ -2,12 +2,17 @@
 #include <functional>
 #include <future>
 #include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "fixtures.h"
+#include "holding_store.h"
 
 namespace fcap::checker_test {
 namespace {
@@ -69,6 +74,171 @@ TEST(CheckerDestructor, CallbacksMayStartTheNextCheckWhileItRuns) {
     answers += first.answers() + second.answers();
   }
   EXPECT_GT(answers, kDestructions * 2);
+}
+
+// How many destructions the tests below try that depend on where the threads just are.
+constexpr int kTries = 50;
+
+std::unique_ptr<Checker> make_checker(CheckerOptions options) {
+  Result<std::unique_ptr<Checker>> made = Checker::create(std::move(options));
+  EXPECT_TRUE(made.ok()) << made.status().text();
+  std::unique_ptr<Checker> checker = std::move(made).value();
+  checker->set_rules(rule_set({sliding_rule("r1", "c1", 1)}));
+  return checker;
+}
+
+void wait_for(const std::atomic<bool>& flag) {
+  while (!flag) std::this_thread::yield();
+}
+
+// The batch's own thread is between two requests most of the time.
+TEST(CheckerDestructor, WaitsForABatchThatIsBetweenTwoRequests) {
+  for (int round = 0; round < kTries; ++round) {
+    std::atomic<bool> begun{false};
+    CheckerOptions options;
+    options.store = make_memory_store();
+    options.clock = [&] {
+      begun = true;
+      return kNow;
+    };
+    std::unique_ptr<Checker> checker = make_checker(std::move(options));
+    std::vector<ReserveRequest> requests(1'000);
+    requests.front() = {"u", {"c1"}, "a"};
+    std::vector<ReserveResult> results;
+    std::thread asking([&, &asked = *checker] { results = asked.reserve_batch(requests); });
+    wait_for(begun);
+    checker.reset();
+    asking.join();
+    ASSERT_EQ(results.size(), requests.size());
+    for (std::size_t i = 1; i < results.size(); ++i) {
+      ASSERT_TRUE(results[i].reason == ReserveReason::kNoUser ||
+                  results[i].reason == ReserveReason::kShutdown);
+    }
+  }
+}
+
+TEST(CheckerDestructor, WaitsForAPageThatIsBeingShared) {
+  std::vector<std::string> names;
+  for (int i = 0; i < 64; ++i) names.push_back("id-" + std::to_string(i));
+  const std::vector<std::string_view> ids(names.begin(), names.end());
+  std::vector<Candidate> ranked;
+  for (const std::string& name : names) ranked.push_back({name});
+  ranked.front().campaign = "c1";
+  for (int round = 0; round < kTries; ++round) {
+    const auto store = std::make_shared<ScriptedStore>();
+    CheckerOptions options;
+    options.store = store;
+    std::unique_ptr<Checker> checker = make_checker(std::move(options));
+    PickResult picks;
+    std::thread asking(
+        [&, &asked = *checker] { picks = asked.pick_and_share("u", ranked, ids, kPatient); });
+    const auto held = store->wait_for_held(1);
+    store->answer(held.front(), StoreCode::kNotFound);
+    checker.reset();
+    asking.join();
+    ASSERT_EQ(picks.picked.size(), ids.size());
+  }
+}
+
+// A Checker's own store, whose end a test watches. A call may be kept inside it for a while.
+struct StoreWatch {
+  std::atomic<bool> inside{false};
+  std::atomic<bool> ended{false};
+  std::atomic<bool> ended_too_early{false};
+};
+
+class WatchedStore final : public Store {
+ public:
+  explicit WatchedStore(std::shared_ptr<StoreWatch> watch) : watch_(std::move(watch)) {}
+  ~WatchedStore() override {
+    watch_->ended_too_early = watch_->inside.load();
+    watch_->ended = true;
+  }
+  void get(std::string_view, Deadline, StoreCompletion& done) noexcept override {
+    done.complete({.code = StoreCode::kNotFound});
+  }
+  void append(std::string_view, std::string_view, Instant, Deadline,
+              StoreCompletion& done) noexcept override {
+    done.complete({.code = StoreCode::kOk});
+  }
+  void compare_and_set(const CompareAndSet&, Deadline, StoreCompletion& done) noexcept override {
+    done.complete({.code = StoreCode::kOk});
+  }
+  // Until a destructor that does not wait has ended the store, or for 100 ms.
+  [[nodiscard]] WriteTerms write_terms() const noexcept override {
+    const std::shared_ptr<StoreWatch> watch = watch_;
+    watch->inside = true;
+    for (int i = 0; i < 100 && !watch->ended; ++i) std::this_thread::sleep_for(1ms);
+    watch->inside = false;
+    return {.write_format = 2, .reservation_life_max = kDefaultReservationLifeMax};
+  }
+
+ private:
+  const std::shared_ptr<StoreWatch> watch_;
+};
+
+// Ends a Checker while `call` asks its store for the terms of writing.
+template <typename Call>
+void end_while_terms_are_asked(const Call& call) {
+  const auto watch = std::make_shared<StoreWatch>();
+  CheckerOptions options;
+  options.store = std::make_shared<WatchedStore>(watch);
+  std::unique_ptr<Checker> checker = make_checker(std::move(options));
+  std::thread asking([&, &asked = *checker] { call(asked); });
+  wait_for(watch->inside);
+  checker.reset();
+  asking.join();
+  EXPECT_TRUE(watch->ended);
+  EXPECT_FALSE(watch->ended_too_early);
+}
+
+TEST(CheckerDestructor, KeepsTheStoreForAHardCallThatBegins) {
+  const Candidate c1{"c1"};
+  const std::string_view ids[] = {"a"};
+  const ReserveRequest requests[] = {{"u", c1, "a"}};
+  end_while_terms_are_asked([&](Checker& checker) { checker.reserve("u", c1, "a"); });
+  end_while_terms_are_asked([&](Checker& checker) { checker.release("u", c1, "a"); });
+  end_while_terms_are_asked([&](Checker& checker) {
+    checker.pick_and_reserve("u", {&c1, 1}, ids);
+  });
+  end_while_terms_are_asked([&](Checker& checker) { checker.reserve_batch(requests); });
+  end_while_terms_are_asked([&](Checker& checker) {
+    checker.reserve_async("u", c1, "a", {}, [](const ReserveResult&) {});
+  });
+}
+
+// As an executor does that runs its tasks on the very thread that destroys the Checker.
+TEST(CheckerDestructor, AnswersWhatItsOwnCallbacksHaveGivenToAnExecutor) {
+  std::mutex mutex;
+  std::vector<std::function<void()>> tasks;
+  CheckerOptions options;
+  options.executor = [&](std::function<void()> task) {
+    const std::lock_guard lock(mutex);
+    tasks.push_back(std::move(task));
+  };
+  const auto store = std::make_shared<HoldingStore>();
+  options.store = store;
+  std::unique_ptr<Checker> checker = make_checker(std::move(options));
+  std::atomic<bool> ended{false};
+  checker->check_async(
+      "u", kCandidates, kPatient, [&, &asked = *checker](const CheckResult& first) {
+        EXPECT_EQ(first.reason, Reason::kShutdown);
+        asked.check_async("u", kCandidates, kPatient, [&](const CheckResult& next) {
+          EXPECT_EQ(next.reason, Reason::kShutdown);
+          ended = true;
+        });
+      });
+  auto destroyed = std::async(std::launch::async, [&] { checker.reset(); });
+  EXPECT_EQ(destroyed.wait_for(10s), std::future_status::ready) << "it waits for the executor";
+  std::vector<std::function<void()>> late;
+  {
+    const std::lock_guard lock(mutex);
+    late.swap(tasks);
+  }
+  for (const auto& task : late) task();
+  destroyed.wait();
+  EXPECT_TRUE(ended);
+  store->take().complete({.code = StoreCode::kNotFound});
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 // note_shown() with a SharedNote, take_back_shown(), pick_and_share().
 #include <future>
+#include <stdexcept>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -179,6 +181,41 @@ TEST_F(SharedNotes, APageWithBadIdsIsInvalid) {
   const std::string_view twice[] = {"s1", "s1"};
   EXPECT_EQ(here_->pick_and_share("u", ranked, twice).reason, Reason::kInvalid);
   EXPECT_EQ(store_->checks, 0);
+}
+
+TEST_F(SharedNotes, APageThatIsRefusedIsCountedInEachForm) {
+  const Candidate ranked[] = {{"c1"}};
+  const std::string_view twice[] = {"s1", "s1"};
+  here_->pick_and_share("u", ranked, twice);
+  pick_async(*there_, ranked, twice).get();
+  for (const Checker* server : {here_.get(), there_.get()}) {
+    EXPECT_EQ(server->stats().checks, 1U);
+    EXPECT_EQ(server->stats().pending, 0U);
+    EXPECT_EQ(server->stats().reasons.invalid, 1U);
+  }
+}
+
+TEST_F(SharedNotes, AClockThatThrowsIsAnAnswerInEachForm) {
+  CheckerOptions options;
+  options.store = store_;
+  options.clock = []() -> Instant { throw std::runtime_error("no time"); };
+  const auto checker = Checker::create(std::move(options)).value();
+  checker->set_rules(rule_set({sliding_rule("c1-daily", "c1", 1)}));
+  const Candidate ranked[] = {{"c1"}};
+  const std::string_view ids[] = {"s1"};
+  const PickResult blocking = checker->pick_and_share("u", ranked, ids);
+  std::promise<std::thread::id> ran_on;
+  checker->pick_and_share_async("u", ranked, ids, {}, [&](const PickResult& picks) {
+    EXPECT_EQ(picks.reason, Reason::kOverloaded);
+    EXPECT_EQ(picks.picked, blocking.picked);
+    ran_on.set_value(std::this_thread::get_id());
+  });
+  EXPECT_NE(ran_on.get_future().get(), std::this_thread::get_id());
+  EXPECT_EQ(blocking.reason, Reason::kOverloaded);
+  EXPECT_EQ(blocking.picked.size(), 1U) << "it fails open, as first_allowed() does";
+  EXPECT_EQ(checker->stats().checks, 2U);
+  EXPECT_EQ(checker->stats().reasons.overloaded, 2U);
+  EXPECT_EQ(checker->stats().shown.noted, 0U);
 }
 
 TEST_F(SharedNotes, APageIsPickedAndSharedByACallbackToo) {
