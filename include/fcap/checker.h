@@ -36,13 +36,13 @@ namespace fcap {
 ///     if (result.verdicts[0].allowed) serve("c1");
 ///
 /// Thread safety: all functions but the destructor may be called from any thread at once.
-/// Blocking: check(), check_batch(), first_allowed() and the hard calls block until the answer or
-/// the deadline; everything else returns at once. Callers share a few connections; there is never
-/// one per thread. Failure: no function throws. Where Redis is slow, gone or unreadable, the
-/// verdicts are "allowed" with the reason (unless fail_open is false). In a forked child every
-/// check answers kForked. Out of memory (or where CheckerOptions::clock throws) checks answer
-/// kOverloaded, with a verdict for every candidate; the list is empty only if there is not even
-/// room for the verdicts.
+/// Blocking: check(), check_batch(), first_allowed(), pick_and_share(), the hard calls and all
+/// batches block until the answer or the deadline; everything else returns at once. Callers share a
+/// few connections; there is never one per thread. Failure: no function throws. Where Redis is
+/// slow, gone or unreadable, the verdicts are "allowed" with the reason (unless fail_open is
+/// false). In a forked child every check answers kForked. Out of memory (or where
+/// CheckerOptions::clock throws) checks answer kOverloaded, with a verdict for every candidate; the
+/// list is empty only if there is not even room for the verdicts.
 class FCAP_EXPORT Checker {
  public:
   /// Receives the answer of check_async(), exactly once. Must not block, throw, or start a blocking
@@ -125,6 +125,12 @@ class FCAP_EXPORT Checker {
                             std::span<const std::string_view> event_ids,
                             const CheckOptions& options = {}) noexcept;
 
+  /// pick_and_share() for many users at once, as reserve_batch() is. Pages for which the store's
+  /// queue has no room answer kOverloaded, without the history. Pages of one user may miss each
+  /// other's picks.
+  std::vector<PickResult> pick_and_share_batch(std::span<const PageRequest> pages,
+                                               const CheckOptions& options = {}) noexcept;
+
   using PickCallback = UniqueFunction<void(PickResult)>;
   /// pick_and_share() for event-loop hosts: returns at once and calls `callback` later, where
   /// check_async() does. All arguments are copied. It cannot be canceled; what was picked and is
@@ -174,13 +180,21 @@ class FCAP_EXPORT Checker {
                                  std::span<const std::string_view> event_ids,
                                  const ReserveOptions& options = {}) noexcept;
 
-  /// reserve() for many users at once: the calls travel together, and none waits for another's
-  /// answer. The results are in the order of `requests`. Those for which the store's queue has no
-  /// room answer kOverloaded. Several requests of one user race for its record as those of several
-  /// servers do; for a page there is pick_and_reserve(). ReserveRequest::after takes the place of
-  /// `options.after`. Out of memory, the list may be empty.
+  /// The calls above for many users at once, under one deadline: they travel together, and none
+  /// waits for another's answer. The results are in the order of the requests. Those undecided at
+  /// the deadline answer kTimeout. A batch is started as a whole, so it should be well below
+  /// RedisOptions::queue_operations_max: requests for which the store's queue has no room answer
+  /// kOverloaded, and have written nothing. Several requests of one user race for its record as
+  /// those of several servers do; the slots of a page belong in one PageRequest. `after` of a
+  /// request takes the place of `options.after`. Out of memory, the list may be empty.
   std::vector<ReserveResult> reserve_batch(std::span<const ReserveRequest> requests,
                                            const ReserveOptions& options = {}) noexcept;
+  std::vector<ReserveResult> release_batch(std::span<const ReserveRequest> requests,
+                                           const ReserveOptions& options = {}) noexcept;
+  std::vector<ReserveResult> record_batch(std::span<const ReserveRequest> requests,
+                                          const ReserveOptions& options = {}) noexcept;
+  std::vector<ReservedPicks> pick_and_reserve_batch(std::span<const PageRequest> pages,
+                                                    const ReserveOptions& options = {}) noexcept;
 
   /// Receives the answer of reserve_async() and its like, exactly once; as Callback.
   using ReserveCallback = UniqueFunction<void(ReserveResult)>;

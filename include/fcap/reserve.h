@@ -81,12 +81,22 @@ struct ReserveOptions {
   bool allow_undecided = false;
 };
 
-/// One impression of reserve_batch(). The views must outlive the call.
+/// One impression of reserve_batch(), record_batch() or release_batch(). The views must outlive the
+/// call.
 struct ReserveRequest {
   std::string_view user;
   Candidate candidate;
   std::string_view event_id;
   /// As ReserveOptions::after, for this user.
+  const CheckResult* after = nullptr;
+};
+
+/// One page of pick_and_reserve_batch() or pick_and_share_batch(). The views must outlive the call.
+struct PageRequest {
+  std::string_view user;
+  std::span<const Candidate> ranked;
+  std::span<const std::string_view> event_ids;  ///< one per slot
+  /// As ReserveOptions::after, for this user; pick_and_share_batch() does not use it.
   const CheckResult* after = nullptr;
 };
 

@@ -72,34 +72,50 @@ CheckHandle Async::check_async(std::string_view user, std::span<const Candidate>
     return {};
   }
   read->callback = std::move(callback);
-  return start(*read, options);
+  return CheckHandle(start(*read, deadline_of(*read, options)).release());
 }
 
-void Async::pick_async(std::unique_ptr<AsyncPick> pick, const ReserveAsk& ask,
-                       const CheckOptions& options) noexcept {
+Async::HeldRead Async::pick_async(std::unique_ptr<AsyncPick> pick, const ReserveAsk& ask,
+                                  const CheckOptions& options) noexcept {
   CallInside inside(parts_.counters);
-  if (AsyncRead* const read = prepared_read(ask.user, ask.ranked, options, &pick)) {
-    static_cast<void>(start(*read, options));
-    return;
+  const BatchTime* const batch = pick->batch();
+  AsyncRead* const read = prepared_read(ask.user, ask.ranked, options, &pick);
+  if (read == nullptr) {
+    pick->refuse(parts_.gate.in_child() ? Reason::kForked : Reason::kOverloaded);
+    finish(*pick);
+    return nullptr;
   }
-  pick->refuse(parts_.gate.in_child() ? Reason::kForked : Reason::kOverloaded);
-  finish(*pick);
+  if (batch == nullptr) return start(*read, deadline_of(*read, options));
+  if (!read->answered && batch->is_late()) {
+    judge(*read, {.reason = Reason::kTimeout});
+    read->answered = true;
+  }
+  return start(*read, batch->deadline());
 }
 
-CheckHandle Async::start(AsyncRead& read, const CheckOptions& options) noexcept {
+void Async::cut_off(AsyncRead& read) noexcept {
+  if (read.claim_early()) answer(read, {.reason = Reason::kTimeout});
+}
+
+Async::HeldRead Async::start(AsyncRead& read, Store::Deadline deadline) noexcept {
   if (read.answered) {
     read.share(kListAndHandle);
-    CheckHandle handle(&read);
+    HeldRead held(&read);
     read.skip_store();  // first: what is on the list may be claimed
     remember(read);
     hand_over(read);
-    return handle;
+    return held;
   }
   read.share(kListHandleAndStore);
-  CheckHandle handle(&read);
+  HeldRead held(&read);
   remember(read);
-  if (submit(read, options)) hand_over(read);
-  return handle;
+  if (submit(read, deadline)) hand_over(read);
+  return held;
+}
+
+Store::Deadline Async::deadline_of(const AsyncRead& read,
+                                   const CheckOptions& options) const noexcept {
+  return read.begun + parts_.judgement.deadline_of(options);
 }
 
 AsyncStart Async::check_or_async(std::string_view user, std::span<const Candidate> candidates,
@@ -122,7 +138,7 @@ AsyncStart Async::check_or_async(std::string_view user, std::span<const Candidat
   read->share(kListHandleAndStore);
   AsyncStart start{.answer = std::nullopt, .handle = CheckHandle(read)};
   remember(*read);
-  if (submit(*read, options) && read->claim()) {
+  if (submit(*read, deadline_of(*read, options)) && read->claim()) {
     judge(*read, read->kept_outcome());
     start.answer = take_answer(*read);
     start.handle = {};
@@ -144,7 +160,7 @@ AsyncRead* Async::prepared_read(std::string_view user, std::span<const Candidate
   } catch (...) {
     return nullptr;
   }
-  read->prepare(*this);
+  read->prepare(*this, pick != nullptr && (*pick)->batch() != nullptr);
   read->begun = Clock::now();
   read->timed = timed;
   if (read->spare.capacity() < candidates.size() &&
@@ -173,6 +189,7 @@ bool Async::knows_answer(AsyncRead& read, std::size_t user_bytes,
   const std::string_view user =
       std::string_view(read.key).substr(read.key.size() - 1 - user_bytes, user_bytes);
   Reason reason = parts_.gate.refuse_user(user);
+  if (read.in_batch() && parts_.gate.inside_callback()) reason = Reason::kReentrant;
   if (reason == Reason::kPassed) {
     reason = parts_.judgement.prepare(user, candidates, copied, read.question);
   }
@@ -187,8 +204,8 @@ bool Async::knows_answer(AsyncRead& read, std::size_t user_bytes,
 
 // True: the outcome is there already, and the caller's to deal with. The caller's CheckHandle
 // keeps the read, which may have been answered by the time get() returns.
-bool Async::submit(AsyncRead& read, const CheckOptions& options) noexcept {
-  parts_.store.get_maybe_stale(read.key, read.begun + parts_.judgement.deadline_of(options), read);
+bool Async::submit(AsyncRead& read, Store::Deadline deadline) noexcept {
+  parts_.store.get_maybe_stale(read.key, deadline, read);
   return read.leave_submit();
 }
 
@@ -198,6 +215,7 @@ void Async::note_outcome(const AsyncRead& read, const StoreOutcome& outcome) noe
 }
 
 void Async::hand_over(AsyncRead& read) noexcept {
+  if (read.in_batch()) return read.run();
   if (parts_.options.executor) {
     try {
       parts_.options.executor(SharedRead(read));
@@ -274,8 +292,15 @@ void Async::finish(AsyncPick& pick) noexcept {
   parts_.counters.add(Counter::allowed, result.picked.size());
   count_reason(parts_.counters, result.reason);
   parts_.counters.add(Counter::checks_answered);
-  if (!pick.callback()) return;
-  call_back([&] { pick.callback()(std::move(result)); });
+  give(pick.callback(), std::move(result));
+}
+
+void Async::give(AsyncPick::Callback& callback, PickResult result) noexcept {
+  if (const auto* const slot = std::get_if<BatchSlot<PickResult>>(&callback)) {
+    return slot->answers->put(slot->index, std::move(result));
+  }
+  auto& host = std::get<Checker::PickCallback>(callback);
+  if (host) call_back([&] { host(std::move(result)); });
 }
 
 void Async::run_callback(Checker::Callback& callback, CheckResult result) noexcept {

@@ -36,9 +36,18 @@ class Async {
                             const CheckOptions& options, Checker::Callback callback) noexcept;
   CheckHandle check_async(std::string_view user, std::span<const Candidate> candidates,
                           const CheckOptions& options, Checker::Callback callback) noexcept;
-  /// pick_and_share_async(); `ask` is what the pick has copied.
-  void pick_async(std::unique_ptr<AsyncPick> pick, const ReserveAsk& ask,
-                  const CheckOptions& options) noexcept;
+  struct DropReference {
+    void operator()(AsyncRead* read) const noexcept { read->drop_reference(); }
+  };
+  using HeldRead = std::unique_ptr<AsyncRead, DropReference>;
+  /// pick_and_share_async(), or a page of a batch; `ask` is what the pick has copied. Null: it is
+  /// answered.
+  HeldRead pick_async(std::unique_ptr<AsyncPick> pick, const ReserveAsk& ask,
+                      const CheckOptions& options) noexcept;
+  /// Gives a page's answer to whoever has asked for it.
+  void give(AsyncPick::Callback& callback, PickResult result) noexcept;
+  /// Answers what pick_async() has started with kTimeout, unless another thread does so.
+  void cut_off(AsyncRead& read) noexcept;
 
   /// Ends the answering threads. The store has ended, if it was the Checker's.
   void stop() noexcept;
@@ -88,11 +97,13 @@ class Async {
                                          std::span<const Candidate> candidates,
                                          const CheckOptions& options,
                                          std::unique_ptr<AsyncPick>* pick = nullptr) noexcept;
-  [[nodiscard]] CheckHandle start(AsyncRead& read, const CheckOptions& options) noexcept;
+  [[nodiscard]] HeldRead start(AsyncRead& read, Store::Deadline deadline) noexcept;
   [[nodiscard]] bool knows_answer(AsyncRead& read, std::size_t user_bytes,
                                   std::span<const Candidate> candidates,
                                   const CheckOptions& options);
-  [[nodiscard]] bool submit(AsyncRead& read, const CheckOptions& options) noexcept;
+  [[nodiscard]] bool submit(AsyncRead& read, Store::Deadline deadline) noexcept;
+  [[nodiscard]] Store::Deadline deadline_of(const AsyncRead& read,
+                                            const CheckOptions& options) const noexcept;
   void judge(AsyncRead& read, const ReadOutcome& outcome) noexcept;
   void refuse(AsyncRead& read, std::size_t candidate_count, Reason reason) noexcept;
   [[nodiscard]] CheckResult take_answer(AsyncRead& read) noexcept;

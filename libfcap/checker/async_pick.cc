@@ -8,7 +8,7 @@
 namespace fcap::checker {
 
 AsyncPick::AsyncPick(Judgement& judgement, Sharing& sharing, const ReserveAsk& ask,
-                     std::optional<Instant> at, Checker::PickCallback&& callback)
+                     std::optional<Instant> at, Callback&& callback)
     : judgement_(judgement),
       sharing_(sharing),
       user_(ask.user),

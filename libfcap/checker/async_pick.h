@@ -4,26 +4,30 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include <fcap/checker.h>
 
+#include "checker/batch_answers.h"
 #include "checker/judgement.h"
 #include "checker/reserve_run.h"
 #include "checker/sharing.h"
 
 namespace fcap::checker {
 
-/// What a pick_and_share_async() has in place of a check's verdicts and callback, while an
-/// AsyncRead brings it the user's record.
+/// What a pick_and_share_async(), or a page of a batch, has in place of a check's verdicts and
+/// callback, while an AsyncRead brings it the user's record.
 ///
 /// Thread safety: none; it is used by whoever holds the AsyncRead.
 class AsyncPick {
  public:
+  using Callback = std::variant<Checker::PickCallback, BatchSlot<PickResult>>;
+
   /// Copies what the ask refers to, and takes the callback last. `at`: when the picks are shown;
   /// none: when they are judged. Throws std::bad_alloc; then the callback is left alone.
   AsyncPick(Judgement& judgement, Sharing& sharing, const ReserveAsk& ask,
-            std::optional<Instant> at, Checker::PickCallback&& callback);
+            std::optional<Instant> at, Callback&& callback);
 
   /// kInvalid: the event ids are outside their range. Otherwise kPassed.
   [[nodiscard]] Reason refuse_ids() const noexcept;
@@ -35,7 +39,12 @@ class AsyncPick {
   /// Once it is answered: notes and shares the picks.
   [[nodiscard]] PickResult take() noexcept;
   [[nodiscard]] std::size_t judged() const noexcept { return picks_.judged; }
-  [[nodiscard]] Checker::PickCallback& callback() noexcept { return callback_; }
+  [[nodiscard]] Callback& callback() noexcept { return callback_; }
+  /// Null: it is no batch's.
+  [[nodiscard]] const BatchTime* batch() const noexcept {
+    const auto* const slot = std::get_if<BatchSlot<PickResult>>(&callback_);
+    return slot == nullptr ? nullptr : slot->answers.get();
+  }
 
  private:
   struct Names {
@@ -58,7 +67,7 @@ class AsyncPick {
   std::vector<ledger::Entry> shown_;
   Picks picks_;
   Reason reason_ = Reason::kPassed;
-  Checker::PickCallback callback_;
+  Callback callback_;
 };
 
 }  // namespace fcap::checker

@@ -7,9 +7,10 @@
 
 namespace fcap::checker {
 
-void AsyncRead::prepare(Async& owner) noexcept {
+void AsyncRead::prepare(Async& owner, bool in_batch) noexcept {
   owner_ = &owner;
-  by_executor_ = owner.has_executor();
+  in_batch_ = in_batch;
+  by_executor_ = !in_batch && owner.has_executor();
   reason = Reason::kPassed;
   answered = stale = found = false;
   result.verdicts.clear();

@@ -31,8 +31,9 @@ class Async;
 /// Async's end waits for both.
 class AsyncRead final : public StoreCompletion, public QueuedAnswer, public PoolNode<AsyncRead> {
  public:
-  /// Makes ready for one use, with one reference, which the caller gets.
-  void prepare(Async& owner) noexcept;
+  /// Makes ready for one use, with one reference, which the caller gets. `in_batch`: the answer
+  /// runs no code of the host's, so it is given by whichever thread has it.
+  void prepare(Async& owner, bool in_batch) noexcept;
 
   void complete(const StoreOutcome& outcome) noexcept override;
 
@@ -67,6 +68,7 @@ class AsyncRead final : public StoreCompletion, public QueuedAnswer, public Pool
   }
   void add_reference() noexcept { references_.fetch_add(1, std::memory_order_relaxed); }
   void drop_reference() noexcept;
+  [[nodiscard]] bool in_batch() const noexcept { return in_batch_; }
 
   // --- The question; what it refers to is copied when it is asked.
 
@@ -121,6 +123,7 @@ class AsyncRead final : public StoreCompletion, public QueuedAnswer, public Pool
   void leave() noexcept;
 
   Async* owner_ = nullptr;
+  bool in_batch_ = false;
   bool by_executor_ = false;
   std::atomic<std::uint32_t> phase_{0};
   std::atomic<std::uint32_t> references_{0};

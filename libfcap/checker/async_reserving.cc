@@ -259,8 +259,13 @@ void AsyncReserving::Call::call_back() noexcept {
 }
 
 const BatchTime* AsyncReserving::batch_of(const Callback& callback) noexcept {
-  const auto* const slot = std::get_if<BatchSlot<ReserveResult>>(&callback);
-  return slot == nullptr ? nullptr : slot->answers.get();
+  if (const auto* const slot = std::get_if<BatchSlot<ReserveResult>>(&callback)) {
+    return slot->answers.get();
+  }
+  if (const auto* const slot = std::get_if<BatchSlot<ReservedPicks>>(&callback)) {
+    return slot->answers.get();
+  }
+  return nullptr;
 }
 
 std::weak_ptr<AsyncReserving::Call> AsyncReserving::begin(const ReserveAsk& ask,
@@ -290,28 +295,48 @@ std::weak_ptr<AsyncReserving::Call> AsyncReserving::begin(const ReserveAsk& ask,
   return {};
 }
 
-std::vector<ReserveResult> AsyncReserving::reserve_batch(std::span<const ReserveRequest> requests,
-                                                         const ReserveOptions& options) noexcept {
+template <typename Result, typename AskOf>
+std::vector<Result> AsyncReserving::answer_batch(std::size_t count, const ReserveOptions& options,
+                                                 const AskOf& ask_of) noexcept {
   // Between two requests too, and while what is missing is cut off.
   CallInside inside(parts_.counters);
   inside.submitted();
-  const auto start = [&](std::size_t i, const BatchSlot<ReserveResult>& slot) {
-    const ReserveRequest& request = requests[i];
-    ReserveAsk ask{.user = request.user,
-                   .ranked = {&request.candidate, 1},
-                   .event_ids = {&request.event_id, 1},
-                   .options = options};
-    ask.options.after = request.after;
-    return begin(ask, slot);
+  const auto start = [&](std::size_t i, const BatchSlot<Result>& slot) {
+    return begin(ask_of(i), slot);
   };
   const auto cut_off = [](const std::weak_ptr<Call>& begun) {
     if (const auto call = begun.lock()) call->end_early(ReserveReason::kTimeout);
   };
-  auto results = answer_all<ReserveResult>(
-      requests.size(), parts_.judgement.deadline_of({.deadline = options.deadline}), start,
-      cut_off);
-  if (results.size() < requests.size()) count_overloaded(requests.size());
+  auto results = answer_all<Result>(
+      count, parts_.judgement.deadline_of({.deadline = options.deadline}), start, cut_off);
+  if (results.size() < count) count_overloaded(count);
   return results;
+}
+
+std::vector<ReserveResult> AsyncReserving::batch(ReserveAsk::Kind kind,
+                                                 std::span<const ReserveRequest> requests,
+                                                 const ReserveOptions& options) noexcept {
+  return answer_batch<ReserveResult>(requests.size(), options, [&](std::size_t i) {
+    const ReserveRequest& request = requests[i];
+    ReserveAsk ask{.kind = kind,
+                   .user = request.user,
+                   .ranked = {&request.candidate, 1},
+                   .event_ids = {&request.event_id, 1},
+                   .options = options};
+    ask.options.after = request.after;
+    return ask;
+  });
+}
+
+std::vector<ReservedPicks> AsyncReserving::batch(std::span<const PageRequest> pages,
+                                                 const ReserveOptions& options) noexcept {
+  return answer_batch<ReservedPicks>(pages.size(), options, [&](std::size_t i) {
+    const PageRequest& page = pages[i];
+    ReserveAsk ask{
+        .user = page.user, .ranked = page.ranked, .event_ids = page.event_ids, .options = options};
+    ask.options.after = page.after;
+    return ask;
+  });
 }
 
 // Those for which not even an answer could be made.
@@ -325,6 +350,9 @@ void AsyncReserving::count_overloaded(std::size_t count) noexcept {
 void AsyncReserving::call_back(Callback& callback, const ReserveRun& run) noexcept {
   if (const auto* const slot = std::get_if<BatchSlot<ReserveResult>>(&callback)) {
     return slot->answers->put(slot->index, run.result());
+  }
+  if (const auto* const slot = std::get_if<BatchSlot<ReservedPicks>>(&callback)) {
+    return slot->answers->put(slot->index, run.picks());
   }
   async_.call_back([&] {
     if (auto* const one = std::get_if<Checker::ReserveCallback>(&callback)) {

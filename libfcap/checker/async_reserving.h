@@ -22,8 +22,8 @@ namespace fcap::checker {
 /// Thread safety: all functions from any thread.
 class AsyncReserving {
  public:
-  using Callback =
-      std::variant<Checker::ReserveCallback, Checker::PicksCallback, BatchSlot<ReserveResult>>;
+  using Callback = std::variant<Checker::ReserveCallback, Checker::PicksCallback,
+                                BatchSlot<ReserveResult>, BatchSlot<ReservedPicks>>;
 
   AsyncReserving(Parts parts, Async& async) : parts_(parts), async_(async) {}
   AsyncReserving(const AsyncReserving&) = delete;
@@ -33,9 +33,12 @@ class AsyncReserving {
   void start(const ReserveAsk& ask, Callback callback) noexcept {
     static_cast<void>(begin(ask, std::move(callback)));
   }
-  /// Checker::reserve_batch().
-  std::vector<ReserveResult> reserve_batch(std::span<const ReserveRequest> requests,
-                                           const ReserveOptions& options) noexcept;
+  /// Checker::reserve_batch(), release_batch() and record_batch().
+  std::vector<ReserveResult> batch(ReserveAsk::Kind kind, std::span<const ReserveRequest> requests,
+                                   const ReserveOptions& options) noexcept;
+  /// Checker::pick_and_reserve_batch().
+  std::vector<ReservedPicks> batch(std::span<const PageRequest> pages,
+                                   const ReserveOptions& options) noexcept;
 
   /// At the Checker's end: answers what does not run on another thread just now. False: some does,
   /// and this must be called again.
@@ -49,6 +52,10 @@ class AsyncReserving {
   [[nodiscard]] static const BatchTime* batch_of(const Callback& callback) noexcept;
   /// For a batch: what is begun; expires once it is answered and the store has let go of it.
   std::weak_ptr<Call> begin(const ReserveAsk& ask, Callback callback) noexcept;
+  /// Has all calls of a batch answered; `ask_of(i)` is what the i-th one asks for.
+  template <typename Result, typename AskOf>
+  std::vector<Result> answer_batch(std::size_t count, const ReserveOptions& options,
+                                   const AskOf& ask_of) noexcept;
   void count_overloaded(std::size_t count) noexcept;
   void call_back(Callback& callback, const ReserveRun& run) noexcept;
   void forget(Call& call) noexcept;

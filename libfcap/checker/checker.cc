@@ -221,6 +221,11 @@ PickResult Checker::pick_and_share(std::string_view user, std::span<const Candid
                                     options);
 }
 
+std::vector<PickResult> Checker::pick_and_share_batch(std::span<const PageRequest> pages,
+                                                      const CheckOptions& options) noexcept {
+  return impl_->pick_and_share.batch(pages, options);
+}
+
 void Checker::pick_and_share_async(std::string_view user, std::span<const Candidate> ranked,
                                    std::span<const std::string_view> event_ids,
                                    const CheckOptions& options, PickCallback callback) noexcept {
@@ -263,7 +268,22 @@ ReservedPicks Checker::pick_and_reserve(std::string_view user, std::span<const C
 
 std::vector<ReserveResult> Checker::reserve_batch(std::span<const ReserveRequest> requests,
                                                   const ReserveOptions& options) noexcept {
-  return impl_->async_reserving.reserve_batch(requests, options);
+  return impl_->async_reserving.batch(checker::ReserveAsk::Kind::kReserve, requests, options);
+}
+
+std::vector<ReserveResult> Checker::release_batch(std::span<const ReserveRequest> requests,
+                                                  const ReserveOptions& options) noexcept {
+  return impl_->async_reserving.batch(checker::ReserveAsk::Kind::kRelease, requests, options);
+}
+
+std::vector<ReserveResult> Checker::record_batch(std::span<const ReserveRequest> requests,
+                                                 const ReserveOptions& options) noexcept {
+  return impl_->async_reserving.batch(checker::ReserveAsk::Kind::kRecord, requests, options);
+}
+
+std::vector<ReservedPicks> Checker::pick_and_reserve_batch(std::span<const PageRequest> pages,
+                                                           const ReserveOptions& options) noexcept {
+  return impl_->async_reserving.batch(pages, options);
 }
 
 void Checker::reserve_async(std::string_view user, const Candidate& candidate,

@@ -3,8 +3,6 @@
 #include <memory>
 #include <utility>
 
-#include "checker/async_pick.h"
-
 namespace fcap::checker {
 
 // Of a page that is not judged at all: nothing is picked.
@@ -38,8 +36,8 @@ PickResult PickAndShare::pick(const ReserveAsk& ask, const CheckOptions& options
   return result;
 }
 
-void PickAndShare::start(const ReserveAsk& ask, const CheckOptions& options,
-                         Checker::PickCallback callback) noexcept {
+Async::HeldRead PickAndShare::begin(const ReserveAsk& ask, const CheckOptions& options,
+                                    AsyncPick::Callback callback) noexcept {
   CallInside inside(parts_.counters);
   inside.submitted();
   std::unique_ptr<AsyncPick> pick;
@@ -47,12 +45,33 @@ void PickAndShare::start(const ReserveAsk& ask, const CheckOptions& options,
     pick = std::make_unique<AsyncPick>(parts_.judgement, sharing_, ask, options.now,
                                        std::move(callback));
   } catch (...) {  // no memory
-    PickResult none = refused(Reason::kOverloaded);
-    return async_.call_back([&] {
-      if (callback) callback(std::move(none));
-    });
+    async_.give(callback, refused(Reason::kOverloaded));
+    return nullptr;
   }
-  async_.pick_async(std::move(pick), ask, options);
+  return async_.pick_async(std::move(pick), ask, options);
+}
+
+std::vector<PickResult> PickAndShare::batch(std::span<const PageRequest> pages,
+                                            const CheckOptions& options) noexcept {
+  // Between two pages too, and while what is missing is cut off.
+  CallInside inside(parts_.counters);
+  inside.submitted();
+  const auto start = [&](std::size_t i, const BatchSlot<PickResult>& slot) {
+    const PageRequest& page = pages[i];
+    return begin({.user = page.user, .ranked = page.ranked, .event_ids = page.event_ids}, options,
+                 slot);
+  };
+  const auto cut_off = [this](const Async::HeldRead& read) {
+    if (read) async_.cut_off(*read);
+  };
+  auto results =
+      answer_all<PickResult>(pages.size(), parts_.judgement.deadline_of(options), start, cut_off);
+  if (results.size() < pages.size()) {
+    parts_.counters.add(Counter::checks, pages.size());
+    parts_.counters.add(Counter::overloaded, pages.size());
+    parts_.counters.add(Counter::checks_answered, pages.size());
+  }
+  return results;
 }
 
 void share_picks(Judgement& judgement, Sharing& sharing, const ReserveAsk& ask,

@@ -1,11 +1,14 @@
 #pragma once
 
 #include <optional>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include <fcap/checker.h>
 
 #include "checker/async.h"
+#include "checker/async_pick.h"
 #include "checker/blocking.h"
 #include "checker/judgement.h"
 #include "checker/parts.h"
@@ -25,9 +28,15 @@ class PickAndShare {
   PickResult pick(const ReserveAsk& ask, const CheckOptions& options) noexcept;
   /// Copies what the ask refers to.
   void start(const ReserveAsk& ask, const CheckOptions& options,
-             Checker::PickCallback callback) noexcept;
+             Checker::PickCallback callback) noexcept {
+    static_cast<void>(begin(ask, options, std::move(callback)));
+  }
+  std::vector<PickResult> batch(std::span<const PageRequest> pages,
+                                const CheckOptions& options) noexcept;
 
  private:
+  Async::HeldRead begin(const ReserveAsk& ask, const CheckOptions& options,
+                        AsyncPick::Callback callback) noexcept;
   [[nodiscard]] PickResult refused(Reason reason) noexcept;
 
   Parts parts_;

@@ -221,11 +221,17 @@ ReserveResult ReserveRun::result() const {
   return result;
 }
 
-ReservedPicks ReserveRun::picks() const {
+ReservedPicks ReserveRun::picks() const noexcept {
   ReservedPicks picks;
   picks.reason = reason_;
   picks.unknown = unknown_;
-  picks.picks.resize(slots_.size());
+  try {
+    picks.picks.resize(slots_.size());
+  } catch (...) {  // no memory
+    picks.reason = ReserveReason::kOverloaded;
+    picks.unknown = true;
+    return picks;
+  }
   if (unknown_) return picks;
   const bool wrote = is_success(reason_);
   for (std::size_t i = 0; i < slots_.size(); ++i) {

@@ -59,8 +59,8 @@ class ReserveRun {
   explicit ReserveRun(const Parts& parts) : parts_(parts) {}
 
   /// Begins; asks the store what may be written, so the caller counts itself in (CallInside). The
-  /// ask's user and segments stay referenced, its other views do not. Throws
-  /// std::bad_alloc and what the host's clock throws; then only fail() may be called.
+  /// ask's user and segments stay referenced, its other views do not. Throws std::bad_alloc and
+  /// what the host's clock throws; then only fail() may be called.
   [[nodiscard]] Step begin(const ReserveAsk& ask);
   /// What to do after a step, by how it ended; `record` is kRead's. Throws std::bad_alloc; then
   /// only fail() may be called.
@@ -79,7 +79,8 @@ class ReserveRun {
 
   /// Of one candidate and event id.
   [[nodiscard]] ReserveResult result() const;
-  [[nodiscard]] ReservedPicks picks() const;
+  /// Out of memory it names none, and is not known: a repetition names them.
+  [[nodiscard]] ReservedPicks picks() const noexcept;
 
  private:
   [[nodiscard]] Step on_read(StoreCode code, std::string_view record);

@@ -26,14 +26,7 @@ ReservedPicks Reserving::pick(std::string_view user, std::span<const Candidate> 
                               const ReserveOptions& options) noexcept {
   ReserveRun run(parts_);
   perform(run, {.user = user, .ranked = ranked, .event_ids = event_ids, .options = options});
-  try {
-    return run.picks();
-  } catch (...) {  // no memory; a repetition names the picks
-    ReservedPicks none;
-    none.unknown = true;
-    none.reason = ReserveReason::kOverloaded;
-    return none;
-  }
+  return run.picks();
 }
 
 // The destructor waits for the call, but keeps the store only while the call touches it.

@@ -91,7 +91,7 @@ void wait_for(const std::atomic<bool>& flag) {
   while (!flag) std::this_thread::yield();
 }
 
-// The batch's own thread is between two requests most of the time.
+// A batch's own thread is between two requests again and again.
 TEST(CheckerDestructor, WaitsForABatchThatIsBetweenTwoRequests) {
   for (int round = 0; round < kTries; ++round) {
     std::atomic<bool> begun{false};
@@ -114,6 +114,32 @@ TEST(CheckerDestructor, WaitsForABatchThatIsBetweenTwoRequests) {
       ASSERT_TRUE(results[i].reason == ReserveReason::kNoUser ||
                   results[i].reason == ReserveReason::kShutdown);
     }
+  }
+}
+
+TEST(CheckerDestructor, WaitsForABatchThatIsBetweenTwoPages) {
+  const Candidate c1{"c1"};
+  const std::string_view ids[] = {"a"};
+  for (int round = 0; round < kTries; ++round) {
+    std::atomic<bool> begun{false};
+    CheckerOptions options;
+    options.store = make_memory_store();
+    options.clock = [&] {
+      begun = true;
+      return kNow;
+    };
+    std::unique_ptr<Checker> checker = make_checker(std::move(options));
+    std::vector<PageRequest> pages(500);
+    pages.front() = {"u", {&c1, 1}, ids};
+    std::size_t answers = 0;
+    std::thread asking([&, shares = round % 2 == 0, &asked = *checker] {
+      answers = shares ? asked.pick_and_share_batch(pages).size()
+                       : asked.pick_and_reserve_batch(pages).size();
+    });
+    wait_for(begun);
+    checker.reset();
+    asking.join();
+    ASSERT_EQ(answers, pages.size());
   }
 }
 

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <deque>
+#include <limits>
 #include <mutex>
 #include <string_view>
 #include <thread>
@@ -25,6 +27,9 @@ class HoldingStore final : public Store {
     return {.write_format = 2, .reservation_life_max = kDefaultReservationLifeMax};
   }
 
+  /// What is asked while so many are held is refused.
+  std::size_t room = std::numeric_limits<std::size_t>::max();
+
   /// The one that has been held longest; waits until there is one.
   StoreCompletion& take() {
     while (true) {
@@ -42,8 +47,11 @@ class HoldingStore final : public Store {
 
  private:
   void hold(StoreCompletion& done) {
-    const std::lock_guard lock(mutex_);
-    held_.push_back(&done);
+    {
+      const std::lock_guard lock(mutex_);
+      if (held_.size() < room) return held_.push_back(&done);
+    }
+    done.complete({.code = StoreCode::kOverloaded});
   }
   std::mutex mutex_;
   std::deque<StoreCompletion*> held_;

@@ -177,6 +177,55 @@ TEST_F(ReserveBatch, WhatComesAfterTheDeadlineIsNotAskedForAnyMore) {
   EXPECT_TRUE(store->record("u2").empty());
 }
 
+TEST_F(ReserveBatch, RequestsThatTheStoreHasNoRoomForAreOverloaded) {
+  const auto store = std::make_shared<HoldingStore>();
+  store->room = 2;
+  make(store);
+  const ReserveRequest requests[] = {{"u1", {"c1"}, "a"}, {"u2", {"c1"}, "b"}, {"u3", {"c1"}, "c"}};
+  auto results = std::async(std::launch::async, [&] { return checker_->reserve_batch(requests); });
+  const auto overloaded = static_cast<std::size_t>(ReserveReason::kOverloaded);
+  while (checker_->stats().reserves.ended[overloaded] == 0) std::this_thread::yield();
+  StoreCompletion& first = store->take();
+  StoreCompletion& second = store->take();
+  for (StoreCompletion* const read : {&first, &second}) {
+    read->complete({.code = StoreCode::kNotFound});
+    store->take().complete({.code = StoreCode::kOk});
+  }
+  const Results answers = results.get();
+  EXPECT_TRUE(answers[0].allowed);
+  EXPECT_TRUE(answers[1].allowed);
+  EXPECT_EQ(answers[2].reason, ReserveReason::kOverloaded);
+  EXPECT_FALSE(answers[2].unknown) << "nothing was written";
+}
+
+TEST_F(ReserveBatch, RecordsAndReleasesForManyUsersToo) {
+  make(std::make_shared<ReservingStore>());
+  const ReserveRequest first[] = {{"u1", {"c1"}, "a"}, {"u2", {"c1"}, "b"}, {"", {"c1"}, "c"}};
+  const Results recorded = checker_->record_batch(first);
+  ASSERT_EQ(recorded.size(), 3U);
+  EXPECT_TRUE(recorded[0].allowed);
+  EXPECT_FALSE(recorded[0].expires) << "an event, not a reservation";
+  EXPECT_TRUE(recorded[1].allowed);
+  EXPECT_EQ(recorded[2].reason, ReserveReason::kNoUser);
+  const ReserveRequest second[] = {{"u1", {"c1"}, "d"}, {"u3", {"c1"}, "e"}};
+  EXPECT_EQ(checker_->reserve_batch(second)[0].reason, ReserveReason::kCapped);
+  const Results released = checker_->release_batch({&second[1], 1});
+  ASSERT_EQ(released.size(), 1U);
+  EXPECT_TRUE(released[0].allowed);
+  EXPECT_EQ(checker_->reserve("u3", {"c1"}, "e").reason, ReserveReason::kReleased);
+  EXPECT_TRUE(checker_->reserve("u3", {"c1"}, "f").allowed);
+}
+
+TEST_F(ReserveBatch, AReleaseThatIsCutOffIsUnknown) {
+  const auto store = std::make_shared<HoldingStore>();
+  make(store);
+  const ReserveRequest requests[] = {{"u1", {"c1"}, "a"}};
+  const Results results = checker_->release_batch(requests, {.deadline = 0ms});
+  EXPECT_EQ(results.at(0).reason, ReserveReason::kTimeout);
+  EXPECT_TRUE(results.at(0).unknown);
+  store->take().complete({.code = StoreCode::kOk});
+}
+
 TEST_F(ReserveBatch, WithNoTimeAtAllAStoreThatAnswersAtOnceIsStillAsked) {
   make(std::make_shared<ReservingStore>());
   const ReserveRequest requests[] = {{"u1", {"c1"}, "a"}};
