@@ -259,6 +259,95 @@ TEST_F(KnowingWriterTest, WhatAnotherServerHasAppendedIsAppendedAgain) {
   EXPECT_GT(store_.records().at("p:{u0}").bytes.size(), 1U);
 }
 
+TEST_F(KnowingWriterTest, AnExpiryThatIsUnderWayIsNotSetTwice) {
+  store_.immediate = false;
+  submit(3);
+  submit(3);
+  store_.run_all();
+  pump();
+  EXPECT_EQ(store_.expiries_left(), 3U);
+  for (const auto& [key, record] : store_.records()) EXPECT_GT(record.expire_at, Instant{});
+  store_.immediate = true;
+  EXPECT_EQ(write_again(3), 3U) << "the length is known, what followed included";
+}
+
+TEST_F(KnowingWriterTest, ABatchIsDoneAfterThoseThatSetItsExpiries) {
+  write_again(1);
+  ++epoch_;  // nothing is known of the record that is there
+  store_.immediate = false;
+  submit(1);
+  submit(1);
+  store_.run(1);  // the second batch, for which the first sets the expiry
+  std::vector<Batch*> done;
+  knowing_.pump(now_, done);
+  EXPECT_TRUE(done.empty());
+  store_.run_all();
+  knowing_.pump(now_, done);
+  ASSERT_EQ(done.size(), 2U);
+  EXPECT_LT(done[0]->number, done[1]->number);
+}
+
+TEST_F(KnowingWriterTest, WhereAnotherBatchDidNotSetTheExpiryTheWriteDoes) {
+  store_.immediate = false;
+  submit(1);
+  submit(1);
+  store_.run(0, Fault::kLost);
+  store_.run_all();
+  EXPECT_EQ(store_.records().at("p:{u0}").expire_at, Instant{});
+  // The first batch is dropped, as after a rebalance, so that it never sets the expiry.
+  bool first = true;
+  knowing_.set_passed([&first](const Batch&) { return std::exchange(first, false); });
+  store_.immediate = true;
+  pump();
+  EXPECT_EQ(knowing_.batches_in_flight(), 0U);
+  EXPECT_GT(store_.records().at("p:{u0}").expire_at, Instant{});
+}
+
+TEST_F(KnowingWriterTest, ARecordThatVanishedBehindTheAppendInFlightGetsAnExpiry) {
+  store_.immediate = false;
+  submit(1);
+  submit(1);
+  store_.run(0);
+  store_.records().clear();
+  store_.run_all();
+  store_.immediate = true;
+  pump();
+  EXPECT_GT(store_.records().at("p:{u0}").expire_at, Instant{});
+}
+
+TEST_F(KnowingWriterTest, WhateverFailsEveryRecordHasAnExpiryInTheEnd) {
+  SCOPED_TRACE(::testing::Message() << "FCAP_TEST_SEED=" << test_seed(kSeed));
+  std::mt19937_64 random(test_seed(kSeed));
+  const auto some_fault = [&random] {
+    const auto fault = random() % 40;
+    return fault < 36 ? Fault::kNone : static_cast<Fault>(fault - 35);
+  };
+  std::vector<Batch*> done;
+  for (int turn = 0; turn < 5000; ++turn) {
+    store_.immediate = false;
+    if (!knowing_.full()) submit(1 + static_cast<int>(random() % 10));
+    for (std::size_t runs = random() % 20; runs > 0 && store_.waiting() > 0; --runs) {
+      store_.run(0, some_fault());
+    }
+    if (random() % 500 == 0) ++epoch_;
+    if (random() % 50 == 0) store_.records().erase("p:{u" + std::to_string(random() % 10) + "}");
+    now_ += milliseconds{50};
+    done.clear();
+    knowing_.pump(now_, done);
+    for (Batch* batch : done) knowing_.release(*batch);
+    if (random() % 100 != 0) continue;
+    store_.run_all();
+    store_.immediate = true;
+    pump();
+    ASSERT_EQ(knowing_.batches_in_flight(), 0U);
+    for (const auto& [key, record] : store_.records()) {
+      EXPECT_TRUE(record.expire_at > Instant{} || record.bytes.empty()) << key << ", turn " << turn;
+    }
+  }
+  EXPECT_GT(store_.expiries_left(), 1'000U);
+  store_.run_all();  // the writer's destructor waits for what is under way
+}
+
 TEST_F(BatchWriterTest, AKeyThatIsRefusedIsNamedAndTheRestOfItsBatchGoesOn) {
   store_.refused_key = "p:{u1}";
   store_.refusal = "WRONGTYPE Operation against a key holding the wrong kind of value";
