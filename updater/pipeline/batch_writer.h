@@ -36,7 +36,7 @@ struct WriteOptions {
   std::size_t batches_in_flight_max = 4;
   /// The most writes in flight. The actual number is adjusted so that Redis does not take longer
   /// than the deadline for them.
-  std::size_t writes_in_flight_max = 80'000;
+  std::size_t writes_in_flight_max = 160'000;
   /// How many of these may be for gaps: at most this number, and at most a fifth.
   std::size_t gap_writes_in_flight_max = 1'000;
   std::size_t bytes_in_flight_max = std::size_t{32} * 1024 * 1024;

@@ -48,7 +48,7 @@ struct UpdaterOptions {
   RejectionWatchOptions rejections;
   MarkOptions mark;  ///< group_id, topics and retention are taken from the others
   std::string key_prefix = kDefaultKeyPrefix;
-  std::size_t batch_messages_max = 20'000;
+  std::size_t batch_messages_max = 80'000;
   /// How long a batch that is not full waits for more.
   std::chrono::milliseconds batch_wait{5};
   std::chrono::milliseconds commit_interval{1000};

@@ -77,7 +77,7 @@ struct LedgerSettings {
 
 /// From Kafka to Redis. JSON "pipeline".
 struct PipelineSettings {
-  std::int64_t batch_events_max = 20'000;
+  std::int64_t batch_events_max = 80'000;
   milliseconds batch_wait{5};
   /// Partitions are paused while more than this waits for Redis.
   std::int64_t in_flight_bytes_max = std::int64_t{32} << 20;
