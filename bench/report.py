@@ -96,12 +96,12 @@ def add_capacity(tables):
              ("copy_gb", "memory of one copy, GB", lambda c: users * campaigns * c[2] / 1e9),
              ("total_gb", "memory of all copies, fragmented, GB",
               lambda c: users * campaigns * c[2] / 1e9 * copies * fragmentation)]
-    tables["capacity"] = table(
+    add_once(tables, "capacity", table(
         "Capacity: 500,000 requests/s, 100 million users of 10 campaigns each",
         f"From the numbers above, checks alone. Assumed: shards at {utilisation:g} of a core, {copies:g} copies of the "
         f"data, fragmentation {fragmentation:g}.",
         [("ledger", "ledger, steady", 1), ("zset", "ZSET per user+campaign", 1)],
-        [{"name": name, "title": title, **{layout: of(cost) for layout, cost in costs.items()}} for name, title, of in lines])
+        [{"name": name, "title": title, **{layout: of(cost) for layout, cost in costs.items()}} for name, title, of in lines]))
 
 
 def number_text(value, digits):

@@ -45,14 +45,11 @@ class CallersPart final : public RedisPart {
 
   void run() {
     populate_compacted(console_, {.users = flags_.users});
-    auto columns = throughput_columns();
-    columns.push_back({"cpu_us", "both, CPU µs", 2});
-    columns.push_back({"p50_us", "p50 µs", 1});
     result_.table("blocking", "Blocking callers",
                   fmt::format("A thread each. hiredis: a connection each, GET of the record, which "
                               "is not evaluated. Medians of {} turns.",
                               flags_.rounds),
-                  columns);
+                  throughput_columns({{"cpu_us", "both, CPU µs", 2}, {"p50_us", "p50 µs", 1}}));
     if (std::thread::hardware_concurrency() > 1) {
       compare("apart", 1);
       compare("apart", kManyCallers);
@@ -98,6 +95,5 @@ class CallersPart final : public RedisPart {
 }  // namespace fcap::bench
 
 int main(int argc, char** argv) {
-  return fcap::bench::run_part<fcap::bench::CallersPart>(argc, argv,
-                                                         "Threads that wait, beside hiredis.");
+  return fcap::bench::run_part<fcap::bench::CallersPart>(argc, argv);
 }

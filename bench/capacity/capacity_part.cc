@@ -15,18 +15,9 @@ namespace {
 constexpr double kChecksPerSecond[] = {10'000, 50'000};
 constexpr std::chrono::minutes kPatience{10};
 
-struct CapacityFlags : PartFlags {
-  void add_to(CLI::App& app) override {
-    PartFlags::add_to(app);
-    app.add_option("--events", events, "That the updater writes")->check(CLI::PositiveNumber);
-  }
-  std::uint64_t events = 1'000'000;
-};
-
 class CapacityPart final : public RedisPart {
  public:
-  CapacityPart(const CapacityFlags& flags, PartResult& result)
-      : RedisPart(flags, result), more_(flags) {}
+  using RedisPart::RedisPart;
 
   void run() {
     for (const int pid : {getpid(), redis_.pid(), servers_.kafka.pid()}) pin(pid, kAnyCore);
@@ -46,15 +37,16 @@ class CapacityPart final : public RedisPart {
     const double used = cluster_->sum("memory", "used_memory") - empty;
     const auto pairs = static_cast<double>(flags_.users * Population{}.campaigns);
     result_.number("capacity_bytes_per_pair", used / pairs);
-    result_.table("capacity", "Capacity: a large population over three masters of a cluster",
+    result_.table("capacity_population",
+                  "Capacity: a large population over three masters of a cluster",
                   fmt::format("{} users of {} campaigns, compacted; no replicas.", flags_.users,
                               Population{}.campaigns),
                   {{"gb", "GB", 2},
                    {"resident_gb", "resident, GB", 2},
                    {"bytes_per_pair", "bytes per (user, campaign)", 1},
                    {"s", "s", 1}});
-    result_.row("capacity", "load", "loading", {{"s", took.count()}});
-    result_.row("capacity", "memory", "memory of all masters",
+    result_.row("capacity_population", "load", "loading", {{"s", took.count()}});
+    result_.row("capacity_population", "memory", "memory of all masters",
                 {{"gb", used / 1e9},
                  {"resident_gb", cluster_->sum("memory", "used_memory_rss") / 1e9},
                  {"bytes_per_pair", used / pairs}});
@@ -79,13 +71,13 @@ class CapacityPart final : public RedisPart {
   }
 
   void measure_updater() {
-    (void)fill_topic(servers_, kFilledTopic, more_.events);
+    (void)fill_topic(servers_, kFilledTopic, flags_.events);
     result_.table("capacity_updater", "The updater over that population",
-                  fmt::format("{} events in a topic that lies ready.", more_.events),
+                  fmt::format("{} events in a topic that lies ready.", flags_.events),
                   {{"events_per_second", "events/s", 0}, {"client_cpu_us", "client CPU µs", 2}});
     const auto drain = [this](const char* name, const char* title, const std::string& address) {
       RunningUpdater updater(servers_, kFilledTopic, address);
-      const Numbers found = updater.drain(more_.events);
+      const Numbers found = updater.drain(flags_.events);
       updater.end(SIGTERM);
       result_.row("capacity_updater", name, title, found);
       return found.at("events_per_second");
@@ -112,7 +104,7 @@ class CapacityPart final : public RedisPart {
     wait_for("the master's start", [&] { return servers.command(0, {"DBSIZE"}) == records; });
     const std::chrono::duration<double> took = Clock::now() - began;
     result_.number("capacity_restart_s", took.count());
-    result_.row("capacity", "restart",
+    result_.row("capacity_population", "restart",
                 fmt::format("one master starts again, with {} records of its snapshot", records),
                 {{"s", took.count()}});
   }
@@ -125,7 +117,6 @@ class CapacityPart final : public RedisPart {
     }
   }
 
-  const CapacityFlags& more_;
   Servers servers_{redis_};
   std::unique_ptr<BenchCluster> cluster_;
 };
@@ -134,7 +125,5 @@ class CapacityPart final : public RedisPart {
 }  // namespace fcap::bench
 
 int main(int argc, char** argv) {
-  using namespace fcap::bench;
-  return run_part<CapacityPart, CapacityFlags>(
-      argc, argv, "A large population over the three masters of a cluster.");
+  return fcap::bench::run_part<fcap::bench::CapacityPart>(argc, argv);
 }

@@ -194,6 +194,5 @@ class CheckPart final : public RedisPart {
 }  // namespace fcap::bench
 
 int main(int argc, char** argv) {
-  return fcap::bench::run_part<fcap::bench::CheckPart>(
-      argc, argv, "Checks per second, beside the peers and the limits.");
+  return fcap::bench::run_part<fcap::bench::CheckPart>(argc, argv);
 }

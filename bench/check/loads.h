@@ -1,5 +1,8 @@
 #pragma once
 
+#include <iterator>
+#include <sstream>
+
 #include <fmt/format.h>
 #include <sys/resource.h>
 
@@ -78,19 +81,10 @@ class RedisBenchmark final : public Requests {
                  std::size_t random_below, std::size_t keys = 1)
       : keys_(static_cast<double>(keys)), command_(command) {
     constexpr std::size_t kKeysInFlight = 64;
-    const std::string url = fmt::format("redis://{}/{}", redis.addresses.front(), redis.database);
-    const std::size_t pipeline = std::max<std::size_t>(1, kKeysInFlight / keys);
-    line_ = {"redis-benchmark",
-             "-u",
-             url,
-             "-c",
-             "1",
-             "--csv",
-             "-P",
-             std::to_string(pipeline),
-             "-r",
-             std::to_string(random_below),
-             "-n"};
+    std::istringstream words(fmt::format(
+        "redis-benchmark --csv -u redis://{}/{} -c 1 -P {} -r {} -n", redis.addresses.front(),
+        redis.database, std::max<std::size_t>(1, kKeysInFlight / keys), random_below));
+    line_.assign(std::istream_iterator<std::string>(words), {});
   }
 
   /// About that long, judged by the last run; the first one is preceded by a short trial.

@@ -13,22 +13,6 @@ constexpr std::chrono::microseconds kBetweenItsOwn{500};
 // Nobody may find out that it is frozen and end it.
 constexpr std::chrono::minutes kNodeTimeout{10};
 
-// Checks of a shard's users, whatever becomes of them.
-class ItsOwnUsers {
- public:
-  ItsOwnUsers(Checker& checker, const CheckWorkload& workload)
-      : asking_([&checker, &workload](const std::stop_token& stop) {
-          const std::vector<Candidate> candidates = workload.candidates();
-          for (std::size_t turn = 0; !stop.stop_requested(); ++turn) {
-            checker.check_async(workload.user(turn), candidates, {}, {});
-            std::this_thread::sleep_for(kBetweenItsOwn);
-          }
-        }) {}
-
- private:
-  std::jthread asking_;
-};
-
 class ClusterPart final : public RedisPart {
  public:
   using RedisPart::RedisPart;
@@ -87,7 +71,13 @@ class ClusterPart final : public RedisPart {
     cluster_->servers().set_node_timeout(kNodeTimeout);
     const auto checker = make_checker(cluster_->options(), others);
     const auto others_wait = [&] {
-      const ItsOwnUsers asking(*checker, its_own);
+      const std::jthread asking([&](const std::stop_token& stop) {
+        const std::vector<Candidate> candidates = its_own.candidates();
+        for (std::size_t turn = 0; !stop.stop_requested(); ++turn) {
+          checker->check_async(its_own.user(turn), candidates, {}, {});  // whatever becomes of it
+          std::this_thread::sleep_for(kBetweenItsOwn);
+        }
+      });
       return OpenLoop(*checker, others, kOthersPerSecond).run(flags_.seconds);
     };
     const Measured measured = take_turns({{"cluster_frozen", "before", "before", others_wait},
@@ -106,6 +96,5 @@ class ClusterPart final : public RedisPart {
 }  // namespace fcap::bench
 
 int main(int argc, char** argv) {
-  return fcap::bench::run_part<fcap::bench::ClusterPart>(
-      argc, argv, "Checks over a Redis Cluster, and a shard that is frozen.");
+  return fcap::bench::run_part<fcap::bench::ClusterPart>(argc, argv);
 }

@@ -20,14 +20,11 @@ class FormsPart final : public RedisPart {
 
   void run() {
     console_.call({"SET", "fcap:!config", testing::config_for_reserving()});
-    auto columns = throughput_columns();
-    columns.push_back({"p50_us", "p50 µs", 1});
-    columns.push_back({"p99_us", "p99 µs", 1});
     result_.table("forms", "Checks, and what makes an impression count",
                   fmt::format("One blocking caller, {} users of 30 impressions, one slot. Medians "
                               "of {} turns.",
                               flags_.users, flags_.rounds),
-                  columns);
+                  throughput_columns({{"p50_us", "p50 µs", 1}, {"p99_us", "p99 µs", 1}}));
     measured_ = measure();
     number("shared", "p50_us");
     number("shared", "redis_cpu_us");
@@ -46,38 +43,35 @@ class FormsPart final : public RedisPart {
   using Form = bool (*)(const Call& to);
 
   Measured measure() {
-    return take_turns({
-        turn("check", "check",
-             [](const Call& to) {
-               return to.checker.check(to.user, to.all).reason == Reason::kPassed;
-             }),
-        turn("local", "check, local note",
-             [](const Call& to) {
-               const CheckResult check = to.checker.check(to.user, to.all);
-               const Candidate* shown = first_allowed(check, to.all);
-               return shown != nullptr && to.checker.note_shown(to.user, *shown, to.id);
-             }),
-        turn("shared", "check with a shared note (pick_and_share)",
-             [](const Call& to) {
-               return to.checker.pick_and_share(to.user, to.all, {&to.id, 1}).picked.size() == 1;
-             }),
-        turn("reserve_after_check", "check, reserve from its record",
-             [](const Call& to) {
-               const CheckResult check = to.checker.check(to.user, to.all, {.keep_record = true});
-               const Candidate* shown = first_allowed(check, to.all);
-               return shown != nullptr &&
-                      to.checker.reserve(to.user, *shown, to.id, {.after = &check}).allowed;
-             }),
-        turn("reserve", "reserve alone",
-             [](const Call& to) { return is_decided(to.checker.reserve(to.user, to.one, to.id)); }),
-        turn("record", "record",
-             [](const Call& to) { return is_decided(to.checker.record(to.user, to.one, to.id)); }),
-        turn("pick_and_reserve", "pick_and_reserve",
-             [](const Call& to) {
-               return to.checker.pick_and_reserve(to.user, to.all, {&to.id, 1}).reason ==
-                      ReserveReason::kDone;
-             }),
+    std::vector<Turn> turns;
+    const auto add = [&](const char* name, const char* title, Form form) {
+      turns.push_back({"forms", name, title, [this, form] { return measure_form(form); }});
+    };
+    add("check", "check",
+        [](const Call& to) { return to.checker.check(to.user, to.all).reason == Reason::kPassed; });
+    add("local", "check, local note", [](const Call& to) {
+      const CheckResult check = to.checker.check(to.user, to.all);
+      const Candidate* shown = first_allowed(check, to.all);
+      return shown != nullptr && to.checker.note_shown(to.user, *shown, to.id);
     });
+    add("shared", "check with a shared note (pick_and_share)", [](const Call& to) {
+      return to.checker.pick_and_share(to.user, to.all, {&to.id, 1}).picked.size() == 1;
+    });
+    add("reserve_after_check", "check, reserve from its record", [](const Call& to) {
+      const CheckResult check = to.checker.check(to.user, to.all, {.keep_record = true});
+      const Candidate* shown = first_allowed(check, to.all);
+      return shown != nullptr &&
+             to.checker.reserve(to.user, *shown, to.id, {.after = &check}).allowed;
+    });
+    add("reserve", "reserve alone",
+        [](const Call& to) { return is_decided(to.checker.reserve(to.user, to.one, to.id)); });
+    add("record", "record",
+        [](const Call& to) { return is_decided(to.checker.record(to.user, to.one, to.id)); });
+    add("pick_and_reserve", "pick_and_reserve", [](const Call& to) {
+      const auto picked = to.checker.pick_and_reserve(to.user, to.all, {&to.id, 1});
+      return picked.reason == ReserveReason::kDone;
+    });
+    return take_turns(turns);
   }
 
   // One user in 27,000 has seen a campaign three times within the last day.
@@ -91,26 +85,20 @@ class FormsPart final : public RedisPart {
     return &all[static_cast<std::size_t>(found - check.verdicts.begin())];
   }
 
-  Turn turn(const char* name, const char* title, Form form) {
-    return {"forms", name, title, [this, form] {
-              populate_compacted(console_, {.users = flags_.users, .now = base::wall_now()});
-              const auto checker = make_checker(console_.options(), workload_,
-                                                usual_mget_keys_max(), base::wall_now);
-              wait_for_reserving(*checker);
-              const Ask ask = [&, all = workload_.candidates()](const std::string& user) {
-                const std::string id = uuid(kImpressionIds, ++events_);
-                return form({*checker, user, all, id, all[events_ % all.size()]});
-              };
-              return BlockingCallers(workload_, {ask}).measure(redis_.pid(), flags_.seconds);
-            }};
-  }
-
-  // A Checker reads on connecting whether it may reserve.
-  static void wait_for_reserving(Checker& checker) {
+  Numbers measure_form(Form form) {
+    populate_compacted(console_, {.users = flags_.users, .now = base::wall_now()});
+    const auto checker =
+        make_checker(console_.options(), workload_, usual_mget_keys_max(), base::wall_now);
+    // A Checker reads on connecting whether it may reserve.
     const Candidate candidate{"campaign-0", {}};
-    if (!testing::wait_until([&] { return checker.reserve("nobody", candidate, "x").allowed; })) {
+    if (!testing::wait_until([&] { return checker->reserve("nobody", candidate, "x").allowed; })) {
       throw std::runtime_error("the Checker may not reserve");
     }
+    const Ask ask = [&, all = workload_.candidates()](const std::string& user) {
+      const std::string id = uuid(kImpressionIds, ++events_);
+      return form({*checker, user, all, id, all[events_ % all.size()]});
+    };
+    return BlockingCallers(workload_, {ask}).measure(redis_.pid(), flags_.seconds);
   }
 
   // By the plain check's.
@@ -128,6 +116,5 @@ class FormsPart final : public RedisPart {
 }  // namespace fcap::bench
 
 int main(int argc, char** argv) {
-  return fcap::bench::run_part<fcap::bench::FormsPart>(
-      argc, argv, "What makes an impression count, beside a plain check.");
+  return fcap::bench::run_part<fcap::bench::FormsPart>(argc, argv);
 }

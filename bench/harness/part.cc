@@ -42,10 +42,11 @@ void PartResult::write(const std::string& file) const {
   if (!out.flush()) throw std::runtime_error("cannot write " + file);
 }
 
-std::vector<PartResult::Column> throughput_columns() {
-  return {{"requests_per_second", "requests/s", 0},
-          {"client_cpu_us", "client CPU µs/request", 2},
-          {"redis_cpu_us", "Redis CPU µs/request", 2}};
+std::vector<PartResult::Column> throughput_columns(std::vector<PartResult::Column> more) {
+  more.insert(more.begin(), {{"requests_per_second", "requests/s", 0},
+                             {"client_cpu_us", "client CPU µs/request", 2},
+                             {"redis_cpu_us", "Redis CPU µs/request", 2}});
+  return more;
 }
 
 Measured RedisPart::take_turns(const std::vector<Turn>& turns) {
@@ -65,26 +66,31 @@ Measured RedisPart::take_turns(const std::vector<Turn>& turns) {
   return measured;
 }
 
-void PartFlags::add_to(CLI::App& app) {
-  app.add_option("--json", json, "Where the result goes");
-  app.add_option("--users", users, "Users in Redis")->check(CLI::Range(500, 10'000'000));
-  app.add_option("--seconds", seconds, "Of each measurement")->check(CLI::Range(0.05, 600.0));
-  app.add_option("--rounds", rounds, "Turns that each of those compared takes")
-      ->check(CLI::Range(1, 1000));
-  app.add_flag("--quick", quick, "Fewer steps of each series: shows that it runs");
-}
-
-int run_part(int argc, char** argv, const std::string& what, PartFlags& flags,
-             const std::function<void(PartResult&)>& run) {
-  CLI::App app(what);
+int run_part(int argc, char** argv, const std::function<void(const PartFlags&, PartResult&)>& run) {
+  CLI::App app("One part of the benches; bench/README.md says what it measures.");
   // bench/run puts its own choice before its caller's.
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   app.option_defaults()->always_capture_default();
-  flags.add_to(app);
+  PartFlags flags;
+  app.add_option("--json", flags.json, "Where the result goes");
+  app.add_option("--users", flags.users, "Users in Redis")->check(CLI::Range(500, 10'000'000));
+  app.add_option("--seconds", flags.seconds, "Of each measurement")->check(CLI::Range(0.05, 600.0));
+  app.add_option("--rounds", flags.rounds, "Turns that each of those compared takes")
+      ->check(CLI::Range(1, 1000));
+  app.add_flag("--quick", flags.quick, "Fewer steps of each series: shows that it runs");
+  app.add_option("--events", flags.events, "updater, capacity: how many a topic is filled with")
+      ->check(CLI::Range(1'000, 1'000'000'000));
+  app.add_option("--only", flags.only,
+                 "updater: updater, zset, redis_limit, read, replay, slow, propagation, gap")
+      ->delimiter(',');
+  app.add_option("--propagation-seconds", flags.propagation_seconds,
+                 "updater: at each of the three rates");
+  app.add_option("--live-step", flags.live_step,
+                 "updater: of the search for the live rate; 0: 20,000/s");
   CLI11_PARSE(app, argc, argv);
   try {
     PartResult result;
-    run(result);
+    run(flags, result);
     result.write(flags.json);
     return 0;
   } catch (const std::exception& error) {

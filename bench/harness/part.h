@@ -18,16 +18,18 @@
 
 namespace fcap::bench {
 
-/// What every part is told; a part with more to be told derives from it.
+/// What the parts are told; each ignores what does not concern it.
 struct PartFlags {
-  virtual ~PartFlags() = default;
-  virtual void add_to(CLI::App& app);
-
   std::string json = "/dev/stdout";
   std::size_t users = 100'000;
   double seconds = 2;      ///< of each measurement
   std::size_t rounds = 5;  ///< of taking turns
   bool quick = false;      ///< fewer steps of each series: shows that it runs
+  std::uint64_t events = 1'000'000;
+  // Of the updater's part alone.
+  std::vector<std::string> only;
+  double propagation_seconds = 20;
+  double live_step = 20'000;  ///< 0: the live rate is not looked for
 };
 
 /// What one part of the benches found out, as the JSON object that bench/run merges: numbers at the
@@ -59,8 +61,8 @@ class PartResult {
   nlohmann::ordered_json json_ = nlohmann::ordered_json::object();
 };
 
-/// Columns of what Requests::measure() finds.
-std::vector<PartResult::Column> throughput_columns();
+/// Columns of what Requests::measure() finds, and more.
+std::vector<PartResult::Column> throughput_columns(std::vector<PartResult::Column> more = {});
 
 /// One of those that are compared, and its row.
 struct Turn {
@@ -100,15 +102,13 @@ class RedisPart {
 
 /// Parses the flags, lets `run` fill the result and writes it. What it throws becomes a message and
 /// an exit code.
-int run_part(int argc, char** argv, const std::string& what, PartFlags& flags,
-             const std::function<void(PartResult&)>& run);
+int run_part(int argc, char** argv, const std::function<void(const PartFlags&, PartResult&)>& run);
 
 /// The same for Part(flags, result).run().
-template <typename Part, typename Flags = PartFlags>
-int run_part(int argc, char** argv, const std::string& what) {
-  Flags flags;
-  return run_part(argc, argv, what, flags,
-                  [&flags](PartResult& result) { Part(flags, result).run(); });
+template <typename Part>
+int run_part(int argc, char** argv) {
+  return run_part(argc, argv,
+                  [](const PartFlags& flags, PartResult& result) { Part(flags, result).run(); });
 }
 
 }  // namespace fcap::bench

@@ -9,7 +9,6 @@
 #include <system_error>
 #include <utility>
 
-#include <sched.h>
 #include <unistd.h>
 
 #include "harness/measured.h"
@@ -28,19 +27,13 @@ inline std::filesystem::directory_iterator threads_of(int pid) {
   return {"/proc/" + std::to_string(pid) + "/task", gone};
 }
 
-/// Binds all threads of a process, and those that they start, to a core. A machine of one core is
-/// left as it is.
+/// Binds all threads of a process, and those that they start, to a core. A machine of one core has
+/// no other.
 inline void pin(int pid, int core) {
-  const auto cores = static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
-  if (cores == 1) return;
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  for (int i = 0; i < cores; ++i) {
-    if (core == kAnyCore || i == core) CPU_SET(static_cast<std::size_t>(i), &set);
-  }
-  for (const auto& thread : threads_of(pid)) {
-    ::sched_setaffinity(std::stoi(thread.path().filename()), sizeof set, &set);
-  }
+  const long last = ::sysconf(_SC_NPROCESSORS_ONLN) - 1;
+  const std::string cores =
+      core == kAnyCore ? "0-" + std::to_string(last) : std::to_string(std::min<long>(core, last));
+  testing::run({"taskset", "--all-tasks", "--cpu-list", "--pid", cores, std::to_string(pid)});
 }
 
 /// A server of the part's own, on a core of its own: from now on this process has another.

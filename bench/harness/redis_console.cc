@@ -17,20 +17,23 @@ constexpr double kMemoryNoiseBytes = 16'384;
 
 }  // namespace
 
-RedisConsole::RedisConsole(const std::string& address, int database) {
-  options_.addresses = {address};
-  options_.database = database;
+RedisConsole::RedisConsole(const std::string& address, int database)
+    : RedisConsole(RedisOptions{.addresses = {address}, .database = database}) {}
+
+RedisConsole::RedisConsole(RedisOptions options, std::uint16_t slot)
+    : options_(std::move(options)), slot_(slot) {
   auto made = redis::Client::create(options_);
   if (!made.ok()) throw std::runtime_error(made.status().text());
   client_ = std::move(made).value();
   if (!testing::wait_until([this] { return client_->connected(); })) {
-    throw std::runtime_error("no Redis at " + address + ": " + client_->last_error());
+    throw std::runtime_error("no Redis: " + client_->last_error());
   }
 }
 
 void RedisConsole::run(std::string wire, std::uint32_t command_count, const OnReply& on_reply) {
   if (command_count == 0) return;
   CommandBatch batch(on_reply);
+  batch.slot = slot_;
   batch.wire = std::move(wire);
   batch.command_count = command_count;
   batch.send(*client_);

@@ -63,6 +63,8 @@ class CommandBatch final : public redis::Request {
 class RedisConsole {
  public:
   explicit RedisConsole(const std::string& address, int database = 0);
+  /// Of a cluster, it asks the master of this slot.
+  explicit RedisConsole(RedisOptions options, std::uint16_t slot = 0);
 
   /// What a command answers; a number as text.
   std::string call(std::initializer_list<std::string_view> words);
@@ -93,6 +95,7 @@ class RedisConsole {
   void finish_rehashing();
 
   RedisOptions options_;
+  std::uint16_t slot_;
   std::unique_ptr<redis::Client> client_;
 };
 

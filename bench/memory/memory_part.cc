@@ -7,19 +7,15 @@
 //   compacted   every record compact
 //
 // The peers have one state: what their writers leave.
-#include <array>
-#include <deque>
 #include <random>
-#include <tuple>
 
 #include <fcap/store.h>
 
 #include "base/clock.h"
 #include "harness/part.h"
-#include "ledger/encode.h"
+#include "ledger/format.h"
 #include "ledger/user_key.h"
 #include "path/population.h"
-#include "support/store_calls.h"
 #include "updater/compaction/record_compactor.h"
 #include "updater/compaction/written_users.h"
 
@@ -45,17 +41,19 @@ constexpr milliseconds kQuietAfter{60'000};
 constexpr std::chrono::seconds kPatience{30};
 constexpr std::ptrdiff_t kAppendsATime = 1000;
 
-// One impression of one user.
 struct LifeEvent {
-  milliseconds time;  // since the life's begin
-  std::size_t user = 0;
-  std::uint32_t fingerprint = 0;
-  std::size_t campaign = 0;
+  std::size_t user;
+  Impression impression;
 };
 
-// Ordered by time. What a session has left when the days end lies at their begin, so that at any
-// instant as many are under way.
-std::vector<LifeEvent> session_life(std::size_t users) {
+Instant time_of(const LifeEvent& event) {
+  return event.impression.time;
+}
+
+// Ordered by time, from `begin` on. What a session has left when the days end lies at their begin,
+// so that at any instant as many are under way.
+std::vector<LifeEvent> session_life(std::size_t users, const std::vector<std::string>& campaigns,
+                                    Instant begin) {
   constexpr std::size_t kImpressions = 5 * kSessionImpressions;
   constexpr std::uint64_t kGapMinMs = 5'000;
   constexpr std::uint64_t kGapSpreadMs = 50'000;
@@ -64,22 +62,21 @@ std::vector<LifeEvent> session_life(std::size_t users) {
   events.reserve(users * kImpressions);
   for (std::size_t user = 0; user < users; ++user) {
     std::mt19937_64 random(user);
-    std::array<std::size_t, kImpressions> campaigns{};
-    for (std::size_t i = 0; i < kImpressions; ++i) campaigns[i] = i % Population{}.campaigns;
-    std::ranges::shuffle(campaigns, random);
+    std::vector<std::string_view> shown;
+    for (std::size_t i = 0; i < kImpressions; ++i) shown.push_back(campaigns[i % campaigns.size()]);
+    std::ranges::shuffle(shown, random);
     milliseconds time{};
     for (std::size_t i = 0; i < kImpressions; ++i) {
       const bool begins = i % kSessionImpressions == 0;
       time = begins ? milliseconds(random() % kLength.count())
                     : time + milliseconds(kGapMinMs + random() % kGapSpreadMs);
-      events.push_back({.time = time % kLength,
-                        .user = user,
-                        .fingerprint = static_cast<std::uint32_t>(random()),
-                        .campaign = campaigns[i]});
+      events.push_back({user,
+                        {.time = begin + time % kLength,
+                         .campaign = shown[i],
+                         .fingerprint = static_cast<std::uint32_t>(random())}});
     }
   }
-  std::ranges::sort(events, {},
-                    [](const LifeEvent& event) { return std::tuple(event.time, event.user); });
+  std::ranges::stable_sort(events, {}, time_of);
   return events;
 }
 
@@ -104,16 +101,17 @@ class SteadyLife {
             }) {}
 
   SteadyState run(std::chrono::hours lived) {
-    const std::vector<LifeEvent> events = session_life(users_);
-    const milliseconds from = kLifeLength - lived;
-    auto next = std::ranges::lower_bound(events, from, {}, &LifeEvent::time);
+    const std::vector<LifeEvent> events = session_life(users_, campaigns_, begin_);
+    const Instant end = begin_ + kLifeLength;
+    now_ = end - lived;
+    auto next = std::ranges::lower_bound(events, now_, {}, time_of);
     write_compacted({events.begin(), next});
-    for (milliseconds until = from; until < kLifeLength;) {
-      until = std::min<milliseconds>(until + kStep, kLifeLength);
-      now_ = begin_ + until;
-      while (next != events.end() && next->time < until) {
+    while (now_ < end) {
+      now_ = std::min(now_ + kStep, end);
+      const auto due = std::ranges::lower_bound(next, events.end(), now_, {}, time_of);
+      while (next != due) {
         const auto first = next;
-        while (next != events.end() && next->time < until && next - first < kAppendsATime) ++next;
+        next += std::min(kAppendsATime, due - next);
         append({first, next});
       }
       compact_due();
@@ -127,43 +125,36 @@ class SteadyLife {
     return WrittenUsers::Clock::time_point(now_ - begin_);
   }
 
-  [[nodiscard]] ledger::Entry entry_of(const LifeEvent& event) const {
-    return bench::entry_of({begin_ + event.time, campaigns_[event.campaign], event.fingerprint});
-  }
-
   void write_compacted(std::span<const LifeEvent> events) {
     std::map<std::size_t, ledger::Ledger> ledgers;
-    for (const LifeEvent& event : events) ledgers[event.user].merge(entry_of(event));
+    for (const LifeEvent& event : events) ledgers[event.user].merge(entry_of(event.impression));
     send_users(console_, users_, [&](std::string& wire, std::size_t user) {
       return append_record(wire, "fcap", user, compacted_record(ledgers[user]));
     });
   }
 
   void append(std::span<const LifeEvent> events) {
-    std::deque<testing::WaitingCompletion> appends;
+    constexpr std::size_t kEntryBytes = 2 + ledger::format::kEntryPayloadBytes;
+    std::string wire;
+    std::uint32_t commands = 0;
     for (const LifeEvent& event : events) {
-      const ledger::Entry entry = entry_of(event);
-      bytes_.clear();
-      ledger::append_entries({&entry, 1}, bytes_);
-      ledger::user_key("fcap", user_id(event.user), key_);
-      store_->append(key_, bytes_, entry.time + kRetention, deadline(), appends.emplace_back());
+      commands += layout_->record(wire, user_id(event.user), event.impression);
     }
-    for (const LifeEvent& event : events) {
-      const testing::OwnedOutcome outcome = appends.front().wait();
-      appends.pop_front();
-      if (outcome.code != StoreCode::kOk) throw std::runtime_error("an append failed");
-      ledger::user_key("fcap", user_id(event.user), key_);
-      if (written_.note(key_, outcome.length_bytes, bytes_.size(), clock()) ==
-          WrittenUsers::Verdict::kDue) {
+    // Of each event an APPEND, which tells the length, and an EXPIRE.
+    console_.run(std::move(wire), commands, [&](std::uint32_t index, const redis::Reply& reply) {
+      if (index % 2 != 0) return;
+      ledger::user_key("fcap", user_id(events[index / 2].user), key_);
+      const auto length = static_cast<std::size_t>(reply.integer);
+      if (written_.note(key_, length, kEntryBytes, clock()) == WrittenUsers::Verdict::kDue) {
         due_.push_back(key_);
       }
-    }
+    });
     state_.events += events.size();
   }
 
   void compact_due() {
     while (written_.take_quiet(clock() - kQuietAfter, key_)) due_.push_back(key_);
-    const auto until = deadline();
+    const auto until = std::chrono::steady_clock::now() + kPatience;
     while (!due_.empty() || compactor_.in_flight() > 0) {
       while (!due_.empty() && !compactor_.full()) {
         compactor_.start(due_.back());
@@ -175,11 +166,8 @@ class SteadyLife {
     }
   }
 
-  static std::chrono::steady_clock::time_point deadline() {
-    return std::chrono::steady_clock::now() + kPatience;
-  }
-
   RedisConsole& console_;
+  const std::unique_ptr<Layout> layout_ = make_ledger_layout();
   const std::size_t users_;
   const std::vector<std::string> campaigns_ = campaign_ids(Population{}.campaigns);
   // The store's expiries are real, so the life ends now.
@@ -189,7 +177,6 @@ class SteadyLife {
   WrittenUsers written_;
   std::vector<std::string> due_;
   std::string key_;
-  std::string bytes_;
   updater::Metrics metrics_;
   std::unique_ptr<Store> store_;
   RecordCompactor compactor_;
@@ -278,6 +265,5 @@ class MemoryPart final : public RedisPart {
 }  // namespace fcap::bench
 
 int main(int argc, char** argv) {
-  return fcap::bench::run_part<fcap::bench::MemoryPart>(
-      argc, argv, "Bytes of Redis per user and campaign, by layout.");
+  return fcap::bench::run_part<fcap::bench::MemoryPart>(argc, argv);
 }

@@ -114,9 +114,6 @@ constexpr std::array<Pace, 14> kPaces = {{{2, 1, 0, 0},
                                           {4, 2, 5, 0, 1, kSessions, kNoTail},
                                           {4, 2, 5, 0, kDemoFaster, 1},
                                           {4, 2, 0, 0, kDemoFaster, 1}}};
-constexpr std::size_t kUsualPace = 1;
-constexpr std::size_t kFiveMsApart = 6;
-constexpr std::size_t kAtOnce = 7;
 
 struct Shown {
   std::int64_t at_us;
@@ -125,14 +122,6 @@ struct Shown {
   std::int64_t counted_us;  // when the ledger has it
   std::uint32_t campaign;
   std::uint32_t server;
-};
-
-struct Tally {
-  std::uint64_t shown = 0;
-  std::uint64_t beyond = 0;
-  [[nodiscard]] double share() const {
-    return shown == 0 ? 0 : static_cast<double>(beyond) / static_cast<double>(shown);
-  }
 };
 
 User make_user(std::uint64_t seed, const Pace& pace) {
@@ -186,6 +175,12 @@ bool is_told(const Request& request, std::uint32_t server, Way way, const Shown&
          shown.noted_us <= request.at_us + request.read_us;
 }
 
+// Of impressions: how many were shown, and how many of these were beyond the cap.
+struct Tally {
+  std::uint64_t shown = 0;
+  std::uint64_t beyond = 0;
+};
+
 void simulate(const User& user, Way way, Tally& tally) {
   std::vector<Shown> all;
   for (const Request& request : user.requests) {
@@ -214,66 +209,69 @@ void simulate(const User& user, Way way, Tally& tally) {
   }
 }
 
-std::array<Tally, kWays> simulate(std::size_t users, const Pace& pace) {
+// The shares of impressions beyond the cap, in percent, by way.
+Numbers percents(std::size_t users, const Pace& pace) {
   std::array<Tally, kWays> tallies;
   for (std::size_t i = 0; i < users; ++i) {
     const User user = make_user(kSeed * 1'000'003 + i, pace);
-    for (std::size_t way = 0; way < tallies.size(); ++way) {
+    for (std::size_t way = 0; way < kWays; ++way) {
       simulate(user, static_cast<Way>(way), tallies[way]);
     }
   }
-  return tallies;
+  Numbers percents;
+  for (std::size_t way = 0; way < kWays; ++way) {
+    const auto& [shown, beyond] = tallies[way];
+    percents[ways[way].key] = 100.0 * static_cast<double>(beyond) /
+                              static_cast<double>(std::max<std::uint64_t>(1, shown));
+  }
+  return percents;
 }
 
-// The shares, in percent, of each pace.
-void report(std::size_t users, PartResult& result) {
+std::string name_of(const Pace& pace) {
+  return fmt::format("{}{}_pages_{}_slots_{}_ms_{}_lost{}", pace.faster == 1 ? "" : "demo_",
+                     pace.pages_per_minute, pace.slots, pace.between_slots_ms, pace.lost_percent,
+                     pace.spread == kLongTail ? "" : "_no_tail");
+}
+
+std::string title_of(const Pace& pace) {
+  const std::string apart = pace.slots == 1 ? ""
+                            : pace.between_slots_ms == 0
+                                ? " at once"
+                                : fmt::format(", {} ms apart", pace.between_slots_ms);
+  if (pace.faster != 1) return fmt::format("as the demo, 2 slots{}", apart);
+  std::string title = fmt::format("{} pages per minute, {} slot{}{}", pace.pages_per_minute,
+                                  pace.slots, pace.slots == 1 ? "" : "s", apart);
+  if (pace.lost_percent > 0) title += fmt::format(", {} % of the beacons lost", pace.lost_percent);
+  if (pace.spread != kLongTail) title += ", beacons without a long tail";
+  return title;
+}
+
+void report(const PartFlags& flags, PartResult& result) {
   result.table("over_delivery", "Impressions beyond the cap, percent",
                fmt::format("Cap {} per 24 h; {} people, seed {}; beacons of median 1 s, p99 30 s, "
                            "a minute at worst. Nothing: checks see the ledger alone; else with "
                            "note_shown, shared notes or reservations.",
-                           kCap, users, kSeed),
+                           kCap, flags.users, kSeed),
                ways);
-  for (std::size_t at = 0; at < kPaces.size(); ++at) {
-    const auto tallies = simulate(users, kPaces[at]);
-    const auto percent = [&](Way way) {
-      return 100 * tallies[static_cast<std::size_t>(way)].share();
-    };
-    Numbers percents;
-    for (std::size_t way = 0; way < kWays; ++way) {
-      percents[ways[way].key] = percent(static_cast<Way>(way));
-      if (at == kUsualPace) result.number("over_delivery_" + ways[way].key, tallies[way].share());
-    }
-    if (at == kFiveMsApart) {
-      result.number("over_cap_percent_shared_5ms_four_servers", percent(Way::kShared));
-    } else if (at == kAtOnce) {
-      result.number("over_cap_percent_page_in_one_call_four_servers", percent(Way::kPage));
-      result.number("over_cap_percent_reserve_four_servers", percent(Way::kReserve));
-    }
-    const auto& [pages, slots, apart_ms, lost_percent, faster, sessions, spread] = kPaces[at];
-    const bool demo = faster != 1;
-    const std::string apart = slots == 1      ? ""
-                              : apart_ms == 0 ? " at once"
-                                              : fmt::format(", {} ms apart", apart_ms);
-    const std::string lost =
-        lost_percent == 0 ? "" : fmt::format(", {} % of the beacons lost", lost_percent);
-    const bool tail = spread == kLongTail;
-    result.row("over_delivery",
-               fmt::format("{}{}_pages_{}_slots_{}_ms_{}_lost{}", demo ? "demo_" : "", pages, slots,
-                           apart_ms, lost_percent, tail ? "" : "_no_tail"),
-               demo ? fmt::format("as the demo, 2 slots{}", apart)
-                    : fmt::format("{} pages per minute, {} slot{}{}{}{}", pages, slots,
-                                  slots == 1 ? "" : "s", apart, lost,
-                                  tail ? "" : ", beacons without a long tail"),
-               percents);
+  std::map<std::string, Numbers> found;
+  for (const Pace& pace : kPaces) {
+    const std::string name = name_of(pace);
+    found[name] = percents(flags.users, pace);
+    result.row("over_delivery", name, title_of(pace), found[name]);
   }
+  for (const auto& [way, percent] : found.at("4_pages_1_slots_0_ms_0_lost")) {
+    result.number("over_delivery_" + way, percent / 100);
+  }
+  result.number("over_cap_percent_shared_5ms_four_servers",
+                found.at("4_pages_2_slots_5_ms_0_lost").at("shared"));
+  const Numbers& at_once = found.at("4_pages_2_slots_0_ms_0_lost");
+  result.number("over_cap_percent_page_in_one_call_four_servers", at_once.at("page"));
+  result.number("over_cap_percent_reserve_four_servers", at_once.at("reserve"));
 }
 
 }  // namespace
 }  // namespace fcap::bench
 
 int main(int argc, char** argv) {
-  using namespace fcap::bench;
-  PartFlags flags;
-  return run_part(argc, argv, "Simulates impressions beyond a cap.", flags,
-                  [&](PartResult& result) { report(flags.users, result); });
+  return fcap::bench::run_part(argc, argv, fcap::bench::report);
 }

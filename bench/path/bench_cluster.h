@@ -1,14 +1,11 @@
 #pragma once
 
-#include <array>
 #include <cstddef>
-#include <memory>
 #include <string>
-#include <vector>
 
 #include <fcap/redis_options.h>
 
-#include "redis/client.h"
+#include "harness/redis_console.h"
 #include "support/redis_cluster.h"
 
 namespace fcap::bench {
@@ -25,7 +22,6 @@ class BenchCluster {
   [[nodiscard]] const std::string& url() const { return servers_.url(); }
   [[nodiscard]] RedisOptions options() const;
   [[nodiscard]] static int shard_of(const std::string& user);
-  [[nodiscard]] int pid(int shard) const;
 
   /// One field of INFO, all masters together.
   [[nodiscard]] double sum(const std::string& section, const std::string& field) const;
@@ -33,8 +29,7 @@ class BenchCluster {
   void load(std::size_t users);
 
  private:
-  [[nodiscard]] double number(int shard, const std::string& section,
-                              const std::string& field) const;
+  [[nodiscard]] RedisConsole console_of(int shard) const;
 
   testing::RedisCluster servers_;
 };

@@ -51,6 +51,7 @@ class Peer final : public Layout {
   Peer(LayoutTraits traits, const PeerCommands& commands, ReadCount read_count)
       : Layout(std::move(traits)),
         ask_(words_of(commands.ask)),
+        by_month_(commands.ask.find("%m") != std::string_view::npos),
         repeated_(static_cast<std::size_t>(
             std::ranges::count(ask_, '*', [](std::string_view word) { return word.front(); }))),
         read_count_(read_count) {
@@ -119,7 +120,7 @@ class Peer final : public Layout {
     time_ = time;
     set('t', to_ms(time));
     set('s', seconds_of(time));
-    value('m') = fmt::format("{:%Y%m}", time);
+    if (by_month_) value('m') = fmt::format("{:%Y%m}", time);
     set('x', to_ms(time - kRetention));
     set('b', to_ms(time - kSlidingWindow) + 1);
   }
@@ -131,18 +132,16 @@ class Peer final : public Layout {
 
   void append_word(std::string& wire, std::string_view word) {
     word_.clear();
-    for (std::size_t i = 0; i < word.size(); ++i) {
-      if (word[i] == '%') {
-        word_ += value(word[++i]);
-      } else {
-        word_ += word[i];
-      }
+    for (auto at = word.find('%'); at != word.npos; at = word.find('%')) {
+      word_.append(word.substr(0, at)).append(value(word[at + 1]));
+      word.remove_prefix(at + 2);
     }
-    redis::append_word(wire, word_);
+    redis::append_word(wire, word_.append(word));
   }
 
   std::vector<Words> record_;
   const Words ask_;
+  const bool by_month_;
   const std::size_t repeated_;  // words of ask_ that stand there once per campaign
   const ReadCount read_count_;
   std::array<std::string, 128> values_;  // by their letters

@@ -66,14 +66,13 @@ class ScalingPart final : public RedisPart {
       const auto checker = make_checker(console_.options(), usual_, mget);
       for (const std::size_t callers : steps({1, 8, 64})) {
         const std::vector<Ask> asks(callers, blocking_check(*checker, usual_));
-        take_turns({{"check_callers", fmt::format("blocking_{}_{}", callers, suffix),
-                     fmt::format("{} caller{}, {}", callers, callers == 1 ? "" : "s", how),
-                     measuring(std::make_shared<BlockingCallers>(usual_, asks))}});
+        add("check_callers", fmt::format("blocking_{}_{}", callers, suffix),
+            fmt::format("{} caller{}, {}", callers, callers == 1 ? "" : "s", how),
+            std::make_shared<BlockingCallers>(usual_, asks));
       }
       for (const std::size_t in_flight : steps({64, 256})) {
-        take_turns(
-            {{"check_callers", fmt::format("in_flight_{}_{}", in_flight, suffix),
-              fmt::format("{} in flight, {}", in_flight, how), checks(usual_, in_flight, mget)}});
+        add("check_callers", fmt::format("in_flight_{}_{}", in_flight, suffix),
+            fmt::format("{} in flight, {}", in_flight, how), checks(usual_, in_flight, mget));
       }
     }
   }
@@ -84,9 +83,9 @@ class ScalingPart final : public RedisPart {
                   "1: plain GET. As many as were waiting, up to this.", throughput_columns());
     for (const std::size_t in_flight : {64U, 256U}) {
       for (const std::size_t keys : steps({1, 4, 8, 16, 32, 64})) {
-        take_turns({{"check_mget", fmt::format("in_flight_{}_mget_{}", in_flight, keys),
-                     fmt::format("{} in flight, up to {}", in_flight, keys),
-                     checks(usual_, in_flight, keys)}});
+        add("check_mget", fmt::format("in_flight_{}_mget_{}", in_flight, keys),
+            fmt::format("{} in flight, up to {}", in_flight, keys),
+            checks(usual_, in_flight, keys));
       }
     }
   }
@@ -99,15 +98,18 @@ class ScalingPart final : public RedisPart {
     for (const std::size_t step : steps(all)) {
       CheckWorkload workload = usual_;
       change(workload, step);
-      take_turns({{table, std::to_string(step), std::to_string(step),
-                   checks(workload, kInFlight, usual_mget_keys_max())}});
+      add(table, std::to_string(step), std::to_string(step), checks(workload, kInFlight));
     }
   }
 
-  std::function<Numbers()> checks(const CheckWorkload& workload, std::size_t in_flight,
-                                  std::size_t mget_keys_max) {
-    return measuring(
-        std::make_shared<AsyncChecks>(console_.options(), workload, in_flight, mget_keys_max));
+  void add(const std::string& table, const std::string& name, const std::string& title,
+           std::shared_ptr<Requests> requests) {
+    take_turns({{table, name, title, measuring(std::move(requests))}});
+  }
+
+  std::shared_ptr<Requests> checks(const CheckWorkload& workload, std::size_t in_flight,
+                                   std::size_t mget_keys_max = usual_mget_keys_max()) {
+    return std::make_shared<AsyncChecks>(console_.options(), workload, in_flight, mget_keys_max);
   }
 
   const CheckWorkload usual_ = usual_workload(flags_.users);
@@ -117,6 +119,5 @@ class ScalingPart final : public RedisPart {
 }  // namespace fcap::bench
 
 int main(int argc, char** argv) {
-  return fcap::bench::run_part<fcap::bench::ScalingPart>(argc, argv,
-                                                         "How the cost of a check grows.");
+  return fcap::bench::run_part<fcap::bench::ScalingPart>(argc, argv);
 }

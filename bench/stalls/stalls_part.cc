@@ -185,6 +185,5 @@ class Stalls {
 }  // namespace fcap::bench
 
 int main(int argc, char** argv) {
-  return fcap::bench::run_part<fcap::bench::Stalls>(argc, argv,
-                                                    "How long a checking thread stands still.");
+  return fcap::bench::run_part<fcap::bench::Stalls>(argc, argv);
 }

@@ -16,40 +16,21 @@ const std::vector<PartResult::Column> kDelays = {{"p50_ms", "p50 ms", 1},
                                                  {"max_ms", "max ms", 1},
                                                  {"unseen", "unseen", 0}};
 
-struct UpdaterFlags final : PartFlags {
-  void add_to(CLI::App& app) override {
-    PartFlags::add_to(app);
-    app.add_option("--events", events, "How many the topic is filled with")
-        ->check(CLI::Range(1'000, 1'000'000'000));
-    app.add_option("--only", only,
-                   "updater, zset, redis_limit, read, replay, slow, propagation, gap")
-        ->delimiter(',');
-    app.add_option("--propagation-seconds", propagation_seconds, "At each of the three rates");
-    app.add_option("--live-step", live_step, "Of the search for the live rate; 0: 20,000/s");
-  }
-
-  std::uint64_t events = 1'000'000;
-  std::vector<std::string> only;
-  double propagation_seconds = 20;
-  double live_step = 20'000;  // 0: the rate is not looked for
-};
-
 void say(const std::string& what) {
   fmt::print(stderr, "{} …\n", what);
 }
 
 class UpdaterPart final : public RedisPart {
  public:
-  UpdaterPart(const UpdaterFlags& flags, PartResult& result)
-      : RedisPart(flags, result), more_(flags) {}
+  using RedisPart::RedisPart;
 
   void run() {
-    say(fmt::format("filling a topic with {} events", more_.events));
-    const double message_bytes = fill_topic(servers_, kFilledTopic, more_.events);
+    say(fmt::format("filling a topic with {} events", flags_.events));
+    const double message_bytes = fill_topic(servers_, kFilledTopic, flags_.events);
     result_.table("updater", "Events per second, and what one costs",
                   fmt::format("{} events of {:.0f} bytes in a topic that lies ready, ten per user; "
                               "medians of {} rounds. The rows: bench/README.md.",
-                              more_.events, message_bytes, flags_.rounds),
+                              flags_.events, message_bytes, flags_.rounds),
                   {{kRate, "events/s", 0},
                    {"client_cpu_us", "client CPU µs", 2},
                    {"redis_cpu_us", "Redis CPU µs", 2},
@@ -59,7 +40,7 @@ class UpdaterPart final : public RedisPart {
     if (wanted("redis_limit")) {
       say("recording the updater's commands");
       empty_redis();
-      commands = record_commands(servers_, kFilledTopic, more_.events);
+      commands = record_commands(servers_, kFilledTopic, flags_.events);
     }
     // Takes nothing from Redis' core while Redis is what decides.
     pin(servers_.kafka.pid(), kClientCore);
@@ -76,7 +57,7 @@ class UpdaterPart final : public RedisPart {
 
  private:
   [[nodiscard]] bool wanted(const std::string& name) const {
-    return more_.only.empty() || std::ranges::count(more_.only, name) > 0;
+    return flags_.only.empty() || std::ranges::count(flags_.only, name) > 0;
   }
   void empty_redis() { console_.call({"FLUSHALL", "SYNC"}); }
 
@@ -95,7 +76,7 @@ class UpdaterPart final : public RedisPart {
   }
 
   void measure_compared(const std::string& commands) {
-    const std::uint64_t events = more_.events;
+    const std::uint64_t events = flags_.events;
     std::vector<Turn> turns;
     const auto add = [&](const char* only, const char* name, const char* title, auto work) {
       if (!wanted(only)) return;
@@ -144,9 +125,9 @@ class UpdaterPart final : public RedisPart {
   Numbers drain_and_stop() {
     const Meter all({{"redis_cpu_all_us", redis_.pid()}});
     RunningUpdater updater(servers_, kFilledTopic, redis_.address());
-    Numbers found = updater.drain(more_.events);
+    Numbers found = updater.drain(flags_.events);
     updater.end(SIGTERM);
-    found.merge(all.per("all_events", static_cast<double>(more_.events)));
+    found.merge(all.per("all_events", static_cast<double>(flags_.events)));
     return found;
   }
 
@@ -157,7 +138,7 @@ class UpdaterPart final : public RedisPart {
       const Meter meter({});
       const auto run = testing::run({FCAP_UPDATER_BINARY, "replay", "--config", config, "--json"});
       if (run.exit_code != 0) throw std::runtime_error("fcap-updater replay: " + run.errors);
-      const Numbers found = meter.per("events", static_cast<double>(more_.events));
+      const Numbers found = meter.per("events", static_cast<double>(flags_.events));
       result_.row("updater", name, title, found);
       compared_.keep(name, found);
     };
@@ -172,7 +153,7 @@ class UpdaterPart final : public RedisPart {
   // take hardly longer than Redis needs for that.
   void measure_slow() {
     // More would take minutes.
-    const auto events = std::min<std::uint64_t>(more_.events, 200'000);
+    const auto events = std::min<std::uint64_t>(flags_.events, 200'000);
     say(fmt::format("{} events over a Redis that is stopped most of the time", events));
     (void)fill_topic(servers_, kSlowTopic, events);
     empty_redis();
@@ -205,18 +186,18 @@ class UpdaterPart final : public RedisPart {
                                           .rate = rate,
                                           .seconds = seconds,
                                           .warm_up_seconds = warm_up_seconds,
-                                          .users = more_.events / 10});
+                                          .users = flags_.events / 10});
   }
 
   // The highest rate, in steps, at which the path keeps up while producer, broker, Redis and
   // updater share the machine: half of the events are there within 100 ms.
   double find_live_rate() {
     constexpr double kRateMax = 400'000;
-    if (more_.live_step == 0) return 20'000;
+    if (flags_.live_step == 0) return 20'000;
     say("propagation: looking for the rate that the whole path keeps up with");
-    double kept_up = more_.live_step;
-    for (int step = 1; step * more_.live_step <= kRateMax; ++step) {
-      const double rate = step * more_.live_step;
+    double kept_up = flags_.live_step;
+    for (int step = 1; step * flags_.live_step <= kRateMax; ++step) {
+      const double rate = step * flags_.live_step;
       const Numbers found = propagation(kLiveTopic, rate, 8, 4);
       if (found.at("unseen") > 0 || !(found.at("p50_ms") <= 100)) break;
       kept_up = rate;
@@ -238,7 +219,7 @@ class UpdaterPart final : public RedisPart {
                               live_rate),
                   columns);
     for (const int share : {25, 50, 90}) {
-      const double seconds = more_.propagation_seconds;
+      const double seconds = flags_.propagation_seconds;
       const Numbers found = propagation(kLiveTopic, std::floor(live_rate * share / 100), seconds,
                                         std::floor(seconds / 2));
       result_.row("propagation", std::to_string(share), fmt::format("{} %", share), found);
@@ -252,10 +233,10 @@ class UpdaterPart final : public RedisPart {
   void measure_gap() {
     constexpr double kLivePerSecond = 5'000;
     empty_redis();
-    RunningUpdater updater(servers_, kFilledTopic, redis_.address(), more_.events / 10);
-    (void)updater.drain(more_.events);
+    RunningUpdater updater(servers_, kFilledTopic, redis_.address(), flags_.events / 10);
+    (void)updater.drain(flags_.events);
     const auto live = [&] {
-      return propagation(kFilledTopic, kLivePerSecond, more_.propagation_seconds / 2, 1);
+      return propagation(kFilledTopic, kLivePerSecond, flags_.propagation_seconds / 2, 1);
     };
     say(fmt::format("propagation at {}/s before a loss, and while it is filled", kLivePerSecond));
     const Numbers before = live();
@@ -272,14 +253,13 @@ class UpdaterPart final : public RedisPart {
     result_.table("gap", "Live events beside a gap",
                   fmt::format("{:.0f} live events/s, before Redis loses {} events and while they "
                               "are read again.",
-                              kLivePerSecond, more_.events),
+                              kLivePerSecond, flags_.events),
                   columns);
     result_.row("gap", "before", "before", before);
     result_.row("gap", "open", "while the gap is open", open);
     result_.number("gap_p99_vs_before", open.at("p99_ms") / before.at("p99_ms"));
   }
 
-  const UpdaterFlags& more_;
   Servers servers_{redis_};
   Measured compared_;
 };
@@ -288,7 +268,5 @@ class UpdaterPart final : public RedisPart {
 }  // namespace fcap::bench
 
 int main(int argc, char** argv) {
-  using namespace fcap::bench;
-  return run_part<UpdaterPart, UpdaterFlags>(
-      argc, argv, "Events per second from Kafka to Redis, beside a peer and the limits.");
+  return fcap::bench::run_part<fcap::bench::UpdaterPart>(argc, argv);
 }
