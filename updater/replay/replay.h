@@ -52,7 +52,7 @@ struct ReplayOptions {
   std::size_t batch_messages_max = 20'000;
   /// So many events are collected before they are written: the more, the fewer records are read and
   /// written again for the same user. With a rate, each batch is written at once.
-  std::size_t collected_events_max = 200'000;
+  std::size_t collected_events_max = 500'000;
   std::chrono::milliseconds progress_interval{1000};
 };
 
