@@ -70,8 +70,8 @@ class Link final : public EventHandler, private Redirects {
   void admit(Request& request, TimePoint now);
   /// Does what is due and sends waiting requests, unless it holds them back.
   void service(TimePoint now);
-  /// Whether service() has held back requests, so that more go out together, in case other sockets
-  /// have events. If there are none, they must be sent: send_held().
+  /// Whether service() has held back requests: replies on other sockets may bring more to send
+  /// along. If no socket has any, the owner calls send_held().
   [[nodiscard]] bool holds_back() const noexcept { return held_; }
   void send_held(TimePoint now);
   /// While replies are processed: sends what waits if that is enough for a send of its own.

@@ -91,17 +91,22 @@ void wait_for(const std::atomic<bool>& flag) {
   while (!flag) std::this_thread::yield();
 }
 
+// Sets the flag when it asks for the time, as every request does.
+std::unique_ptr<Checker> checker_that_tells(std::atomic<bool>& begun) {
+  CheckerOptions options;
+  options.store = make_memory_store();
+  options.clock = [&begun] {
+    begun = true;
+    return kNow;
+  };
+  return make_checker(std::move(options));
+}
+
 // A batch's own thread is between two requests again and again.
 TEST(CheckerDestructor, WaitsForABatchThatIsBetweenTwoRequests) {
   for (int round = 0; round < kTries; ++round) {
     std::atomic<bool> begun{false};
-    CheckerOptions options;
-    options.store = make_memory_store();
-    options.clock = [&] {
-      begun = true;
-      return kNow;
-    };
-    std::unique_ptr<Checker> checker = make_checker(std::move(options));
+    std::unique_ptr<Checker> checker = checker_that_tells(begun);
     std::vector<ReserveRequest> requests(1'000);
     requests.front() = {"u", {"c1"}, "a"};
     std::vector<ReserveResult> results;
@@ -122,13 +127,7 @@ TEST(CheckerDestructor, WaitsForABatchThatIsBetweenTwoPages) {
   const std::string_view ids[] = {"a"};
   for (int round = 0; round < kTries; ++round) {
     std::atomic<bool> begun{false};
-    CheckerOptions options;
-    options.store = make_memory_store();
-    options.clock = [&] {
-      begun = true;
-      return kNow;
-    };
-    std::unique_ptr<Checker> checker = make_checker(std::move(options));
+    std::unique_ptr<Checker> checker = checker_that_tells(begun);
     std::vector<PageRequest> pages(500);
     pages.front() = {"u", {&c1, 1}, ids};
     std::size_t answers = 0;
