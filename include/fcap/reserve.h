@@ -128,7 +128,7 @@ struct ReservedPicks {
     Instant time = {};                    ///< as ReserveResult::time
     std::optional<Instant> expires = {};  ///< as ReserveResult::expires
   };
-  /// One per event id, in their order.
+  /// One per event id, in their order. Out of memory, the list may be empty.
   std::vector<Pick> picks;
   /// As ReserveResult::unknown. No pick is named then; a repetition names them.
   bool unknown = false;

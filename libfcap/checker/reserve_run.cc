@@ -88,6 +88,7 @@ ReserveRun::Step ReserveRun::begin_release(const ReserveAsk& ask) {
 }
 
 ReserveRun::Step ReserveRun::begin(const ReserveAsk& ask) {
+  slot_count_ = ask.event_ids.size();
   if (ask.kind == ReserveAsk::Kind::kRelease) return begin_release(ask);
   if (const ReserveReason refused = prepare(ask); refused != ReserveReason::kDone) {
     return finish(refused);
@@ -98,19 +99,18 @@ ReserveRun::Step ReserveRun::begin(const ReserveAsk& ask) {
       ask.options.after == nullptr ? nullptr : ask.options.after->record.get();
   if (kept == nullptr || kept->user != ask.user) return Step::kRead;
   record_ = kept->bytes;
-  return decide(false);
+  return decide(false, false);
 }
 
 ReserveRun::Step ReserveRun::on_read(StoreCode code, std::string_view record) {
   ++tries_;
   const Reason reason = reason_of(code);
   if (reason != Reason::kPassed) return finish(reserve_reason(reason));
-  // What an exchange that was cut off has done shows in this record; if it had not come through by
-  // now, it would still find its own record, on which the decision was to write.
-  maybe_written_ = false;
+  const bool found = code == StoreCode::kOk;
+  const bool changed = found != record_.has_value() || (found && *record_ != record);
   record_.reset();
-  if (code == StoreCode::kOk) record_.emplace(record);
-  return decide(true);
+  if (found) record_.emplace(record);
+  return decide(true, changed);
 }
 
 ReserveRun::Step ReserveRun::on_exchange(StoreCode code) noexcept {
@@ -140,6 +140,7 @@ ReserveRun::Step ReserveRun::on_append(StoreCode code) noexcept {
 void ReserveRun::refuse(const ReserveAsk& ask, Reason reason) noexcept {
   kind_ = ask.kind;
   allow_undecided_ = ask.options.allow_undecided;
+  slot_count_ = ask.event_ids.size();
   fail(reserve_reason(reason));
 }
 
@@ -179,7 +180,7 @@ ReserveRun::Step ReserveRun::next(Step done, StoreCode code, std::string_view re
   return Step::kDone;
 }
 
-ReserveRun::Step ReserveRun::decide(bool is_fresh) {
+ReserveRun::Step ReserveRun::decide(bool is_fresh, bool changed) {
   for (Slot& slot : slots_) slot = {.fingerprint = slot.fingerprint};
   desired_ = record_.value_or(std::string{});
   wrote_ = false;
@@ -187,6 +188,9 @@ ReserveRun::Step ReserveRun::decide(bool is_fresh) {
   refusal_ = {};
   const Scratches::Held scratch(parts_.judgement.scratches());
   if (!decide_on(*scratch)) return finish(ReserveReason::kUndecodable);
+  // What an exchange that was cut off has done shows in a record that is another one now. As long
+  // as it is the same, the exchange may still come through.
+  if (changed) maybe_written_ = false;
   if (wrote_) return Step::kExchange;
   if (!is_fresh) return Step::kRead;
   const bool all_held = std::all_of(slots_.begin(), slots_.end(),
@@ -226,7 +230,7 @@ ReservedPicks ReserveRun::picks() const noexcept {
   picks.reason = reason_;
   picks.unknown = unknown_;
   try {
-    picks.picks.resize(slots_.size());
+    picks.picks.resize(slot_count_);
   } catch (...) {  // no memory
     picks.reason = ReserveReason::kOverloaded;
     picks.unknown = true;

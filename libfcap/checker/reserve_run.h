@@ -97,7 +97,8 @@ class ReserveRun {
 
   [[nodiscard]] ReserveReason prepare(const ReserveAsk& ask);
   [[nodiscard]] Step begin_release(const ReserveAsk& ask);
-  [[nodiscard]] Step decide(bool is_fresh);
+  /// `changed`: the record is not the one that the latest decision was made on.
+  [[nodiscard]] Step decide(bool is_fresh, bool changed);
   [[nodiscard]] bool decide_on(Scratch& scratch);
   void decide_one(Scratch& scratch);
   void decide_picks(Scratch& scratch);
@@ -113,6 +114,7 @@ class ReserveRun {
   Question question_;
   WriteTerms terms_;
   std::chrono::milliseconds life_{0};
+  std::size_t slot_count_ = 0;  // as asked for; without memory there may be fewer slots_
   std::vector<Slot> slots_;
   std::vector<std::uint32_t> fingerprints_;
 

@@ -169,7 +169,9 @@ TEST_F(PageBatch, IsRefusedInsideACallback) {
   std::promise<void> done;
   checker->check_async("u", kRanked, kPatient, [&](const CheckResult&) {
     EXPECT_EQ(checker->pick_and_share_batch(kPages).at(0).reason, Reason::kReentrant);
-    EXPECT_EQ(checker->pick_and_reserve_batch(kPages).at(0).reason, ReserveReason::kReentrant);
+    const ReservedPicks refused = checker->pick_and_reserve_batch(kPages).at(0);
+    EXPECT_EQ(refused.reason, ReserveReason::kReentrant);
+    EXPECT_EQ(refused.picks.size(), 2U) << "one per slot, whatever the reason";
     done.set_value();
   });
   done.get_future().wait();

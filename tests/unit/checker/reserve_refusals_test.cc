@@ -46,6 +46,47 @@ TEST_F(Reserve, AfterALostConnectionWithoutARecordItIsUnknown) {
   EXPECT_EQ(result.reason, ReserveReason::kUnavailable);
 }
 
+// What was sent on the lost connection may come through after the record has been read.
+TEST_F(Reserve, AnUnchangedRecordDoesNotTellThatNothingWillBeWritten) {
+  store_->before_exchange = [this] {
+    store_->lose_answer =
+        ReservingStore::LostAnswer{.code = StoreCode::kUnavailable, .is_executed = false};
+    store_->before_exchange = [this] {
+      store_->lose_answer =
+          ReservingStore::LostAnswer{.code = StoreCode::kOverloaded, .is_executed = false};
+    };
+  };
+  const ReserveResult result = reserve("a");
+  EXPECT_EQ(store_->exchanges, 2);
+  EXPECT_EQ(result.reason, ReserveReason::kOverloaded);
+  EXPECT_TRUE(result.unknown) << "the first exchange may still be executed";
+}
+
+TEST_F(Reserve, AChangedRecordTells) {
+  store_->before_exchange = [this] {
+    store_->lose_answer =
+        ReservingStore::LostAnswer{.code = StoreCode::kUnavailable, .is_executed = false};
+    confirm("other", now_ - 48h);
+    store_->before_exchange = [this] {
+      store_->lose_answer =
+          ReservingStore::LostAnswer{.code = StoreCode::kOverloaded, .is_executed = false};
+    };
+  };
+  const ReserveResult result = reserve("a");
+  EXPECT_EQ(result.reason, ReserveReason::kOverloaded);
+  EXPECT_FALSE(result.unknown) << "neither exchange can succeed any more";
+}
+
+TEST_F(Reserve, ARecordThatCannotBeReadDoesNotTell) {
+  store_->before_exchange = [this] {
+    store_->lose_answer = ReservingStore::LostAnswer{.code = StoreCode::kUnavailable};
+    store_->after_exchange = [this] { store_->add("u", "nonsense"); };
+  };
+  const ReserveResult result = reserve("a");
+  EXPECT_EQ(result.reason, ReserveReason::kUndecodable);
+  EXPECT_TRUE(result.unknown) << "it was written";
+}
+
 TEST_F(Reserve, FailsClosedUnlessToldOtherwise) {
   store_->read_fails = StoreCode::kUnavailable;
   EXPECT_FALSE(reserve("a").allowed);

@@ -41,6 +41,7 @@ class ReservingStore final : public Store {
       Ignored ignored;
       memory_->compare_and_set(change, deadline, ignored);
     }
+    if (const auto after = std::exchange(after_exchange, nullptr)) after();
     done.complete({.code = lost->code});
   }
   [[nodiscard]] std::optional<Instant> missing_before() const noexcept override { return missing; }
@@ -58,6 +59,8 @@ class ReservingStore final : public Store {
   std::optional<LostAnswer> lose_answer;
   /// Another writer, just before the next exchange.
   std::function<void()> before_exchange;
+  /// Another writer, just after the next exchange whose answer is lost.
+  std::function<void()> after_exchange;
   std::optional<Instant> missing;
   WriteTerms terms{.write_format = 2, .reservation_life_max = kDefaultReservationLifeMax};
 
