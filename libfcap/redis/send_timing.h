@@ -36,7 +36,9 @@ class SendTiming {
       return false;
     }
     held_since_ = std::min(held_since_, now);
-    return now - held_since_ < kHeldMax;
+    if (now - held_since_ < kHeldMax) return true;
+    sent();
+    return false;
   }
 
   /// What was held back has been sent.

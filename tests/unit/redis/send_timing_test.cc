@@ -58,6 +58,11 @@ TEST(SendTiming, TheTimeBeginsAgainOnceTheyAreSent) {
   EXPECT_TRUE(seen.holds_back(1, 1, kNow));
   EXPECT_FALSE(seen.holds_back(0, 1, kNow));
   EXPECT_TRUE(seen.holds_back(1, 1, later));
+
+  SendTiming over;
+  EXPECT_TRUE(over.holds_back(1, 1, kNow));
+  EXPECT_FALSE(over.holds_back(1, 1, later));
+  EXPECT_TRUE(over.holds_back(1, 1, later + microseconds{1})) << "these are others";
 }
 
 }  // namespace
