@@ -3,6 +3,8 @@
 #include <memory>
 #include <utility>
 
+#include "checker/caller_state.h"
+
 namespace fcap::checker {
 
 // Of a page that is not judged at all: nothing is picked.
@@ -17,6 +19,7 @@ PickResult PickAndShare::refused(Reason reason) noexcept {
 
 PickResult PickAndShare::pick(const ReserveAsk& ask, const CheckOptions& options) noexcept {
   // Until the picks are shared, which is after the check has ended.
+  const CallerState caller;
   CallInside inside(parts_.counters);
   inside.submitted();
   if (!ask.has_valid_ids()) return refused(Reason::kInvalid);

@@ -1,7 +1,9 @@
 // SEMANTICS of reservations, one call at a time, on a store in memory.
+#include <cerrno>
 #include <string>
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 
 #include "reserve_fixture.h"
 
@@ -241,6 +243,32 @@ TEST_F(Reserve, EvenAnAppendIsAConflict) {
   EXPECT_EQ(store_->exchanges, 2);
   EXPECT_EQ(ledger().size(), 1U);
   EXPECT_EQ(ledger().reservations().size(), 1U);
+}
+
+// A read may be sent and waited for on the caller's own thread.
+TEST_F(Reserve, TheCallersThreadStaysAsItWas) {
+  const auto disturb = [] {
+    errno = EAGAIN;
+    int state = PTHREAD_CANCEL_ENABLE;
+    ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+    EXPECT_EQ(state, PTHREAD_CANCEL_DISABLE) << "canceling would end the process";
+    ::pthread_setcancelstate(state, nullptr);
+  };
+  store_->on_read = disturb;
+  store_->on_append = disturb;
+  errno = ENOENT;
+  EXPECT_TRUE(reserve("a").allowed);
+  EXPECT_EQ(errno, ENOENT);
+  limit("c2", 1);
+  const Candidate ranked[] = {{"c2"}};
+  const std::string_view ids[] = {"b"};
+  errno = ENOENT;
+  EXPECT_EQ(checker_->pick_and_share("u", ranked, ids).picked.size(), 1U);
+  EXPECT_EQ(store_->appends, 1);
+  EXPECT_EQ(errno, ENOENT);
+  int state = PTHREAD_CANCEL_DISABLE;
+  ::pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &state);
+  EXPECT_EQ(state, PTHREAD_CANCEL_ENABLE);
 }
 
 TEST_F(Reserve, RetriesAreBounded) {

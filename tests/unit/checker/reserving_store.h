@@ -17,6 +17,7 @@ class ReservingStore final : public Store {
  public:
   void get(std::string_view key, Deadline deadline, StoreCompletion& done) noexcept override {
     reads.fetch_add(1);
+    if (on_read) on_read();
     if (read_fails) return done.complete({.code = *read_fails});
     memory_->get(key, deadline, done);
   }
@@ -28,6 +29,7 @@ class ReservingStore final : public Store {
   void append(std::string_view key, std::string_view bytes, Instant expire_at, Deadline deadline,
               StoreCompletion& done) noexcept override {
     appends.fetch_add(1);
+    if (on_append) on_append();
     if (append_fails) return done.complete({.code = *append_fails});
     memory_->append(key, bytes, expire_at, deadline, done);
   }
@@ -55,6 +57,9 @@ class ReservingStore final : public Store {
   };
   std::optional<StoreCode> read_fails;
   std::optional<StoreCode> append_fails;
+  /// On the thread that asks.
+  std::function<void()> on_read;
+  std::function<void()> on_append;
   /// Of the next exchange.
   std::optional<LostAnswer> lose_answer;
   /// Another writer, just before the next exchange.
