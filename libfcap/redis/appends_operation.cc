@@ -104,7 +104,6 @@ void AppendsOperation::skip_over() noexcept {
 }
 
 AppendsOperation::Step AppendsOperation::after_append(const Item& item) noexcept {
-  if (item.expire_at_ms == 0) return Step::kOver;
   if (item.length_bytes == item.appended_bytes) return Step::kExpireNew;
   // The record has grown by nothing but this append, so it is the known one.
   const bool as_known = item.length_bytes == item.known_bytes + item.appended_bytes;

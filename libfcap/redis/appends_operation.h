@@ -25,8 +25,6 @@ class StorePools;
 /// a command was redirected, its append is repeated on its own. A record that has an event twice
 /// means what it means with it once.
 ///
-/// An append whose `expire_at` is Instant{} is an APPEND and nothing else.
-///
 /// Used again and again with its buffers: warm, it does not allocate.
 class AppendsOperation final : public Request {
  public:

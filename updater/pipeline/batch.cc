@@ -5,12 +5,6 @@
 #include "updater/pipeline/store_failure.h"
 
 namespace fcap::updater {
-namespace {
-
-// Far enough ahead for the memory to answer, near enough to stay in the cache.
-constexpr std::size_t kAhead = 16;
-
-}  // namespace
 
 void Batch::complete(std::size_t index, const StoreOutcome& outcome) noexcept {
   WriteSlot& slot = slots_[appended_[index]];
@@ -61,11 +55,12 @@ void Batch::one_ended() noexcept {
 }
 
 void Batch::list_appends(const Round& round) {
+  // Far enough ahead for the memory to answer, near enough to stay in the cache.
+  constexpr std::size_t kAhead = 16;
   const bool first = attempts == 0;
   if (slots_.size() < writes.size()) slots_.resize(writes.size());
   appends_.clear();
   appended_.clear();
-  follows_ = false;
   failure_text_.clear();
   refusal_of_type_.clear();
   refusal_of_account_.clear();
@@ -82,27 +77,12 @@ void Batch::list_appends(const Round& round) {
     append.expire_at = writes.expire_at(i) + round.expiry_ahead;
     appended_.push_back(static_cast<std::uint32_t>(i));
     slot.expected_bytes = 0;
-    slot.follows = false;
     if (!first || round.known == nullptr) continue;
     if (i + kAhead < writes.size()) round.known->prefetch(writes.hash(i + kAhead));
-    rely_on_known(i, round, append);
-  }
-}
-
-void Batch::rely_on_known(std::size_t i, const Round& round, Store::Append& append) {
-  KnownRecords& known = *round.known;
-  WriteSlot& slot = slots_[i];
-  append.known_bytes = known.length(writes.hash(i), writes.expire_at(i));
-  if (append.known_bytes) {
+    append.known_bytes = round.known->length(writes.hash(i), writes.expire_at(i));
+    if (!append.known_bytes) continue;
     slot.expected_bytes = *append.known_bytes + append.bytes.size();
-    known.will_be(writes.hash(i), slot.expected_bytes);
-  } else if (round.may_follow && !slot.appended &&
-             known.follow(writes.hash(i), writes.expire_at(i), append.bytes.size())) {
-    append.expire_at = Instant{};
-    slot.follows = true;
-    follows_ = true;
-  } else {
-    known.expect(writes.hash(i), append.expire_at);
+    round.known->will_be(writes.hash(i), slot.expected_bytes);
   }
 }
 
@@ -117,29 +97,15 @@ void Batch::start_round(Store& store, const Round& round) {
 
 void Batch::distrust_known() noexcept {
   for (std::size_t i = 0; i < writes.size(); ++i) {
-    WriteSlot& slot = slots_[i];
-    if (!slot.done || !(slot.as_expected() || slot.follows)) continue;
-    slot.done = false;
-    slot.code = StoreCode::kUnavailable;
-  }
-}
-
-void Batch::check_following(bool as_planned) noexcept {
-  for (std::size_t i = 0; i < writes.size(); ++i) {
-    WriteSlot& slot = slots_[i];
-    if (!slot.done || !slot.follows) continue;
-    // If there was no record any more, this append has made one, which nobody else gives an expiry.
-    if (as_planned && slot.length_bytes != writes.bytes(i).size()) continue;
-    slot.done = false;
-    slot.appended = true;
-    slot.code = StoreCode::kUnavailable;
+    if (!slots_[i].done || !slots_[i].as_expected()) continue;
+    slots_[i].done = false;
+    slots_[i].code = StoreCode::kUnavailable;
   }
 }
 
 void Batch::learn(KnownRecords& known, std::chrono::milliseconds expiry_ahead) const noexcept {
   for (std::size_t i = 0; i < writes.size(); ++i) {
-    if (i + kAhead < writes.size()) known.prefetch(writes.hash(i + kAhead));
-    if (slots_[i].as_expected() || slots_[i].follows) continue;
+    if (slots_[i].as_expected()) continue;
     known.learn(writes.hash(i), slots_[i].length_bytes, writes.expire_at(i) + expiry_ahead);
   }
 }
@@ -185,7 +151,6 @@ void Batch::clear() noexcept {
   gap_ticket = 0;
   found_there.clear();
   attempts = 0;
-  follows_ = false;
   undone_ = 0;
   failed_writes_ = 0;
 }

@@ -92,8 +92,6 @@ class Batch final : private StoreListCompletion {
     std::chrono::milliseconds expiry_ahead{0};
     /// What is known of the records; may be null. Used by a batch's first round.
     KnownRecords* known = nullptr;
-    /// Whether the first round may leave an expiry to an append of another batch in flight.
-    bool may_follow = false;
     /// Whether the connection is still that of the batch's last round.
     bool same_connection = false;
   };
@@ -103,11 +101,6 @@ class Batch final : private StoreListCompletion {
   /// After the first round: what was known of the records was wrong. Writes that relied on it
   /// become undone, and the next round sets their expiries.
   void distrust_known() noexcept;
-  /// After the first round: whether it left expiries to appends of other batches.
-  [[nodiscard]] bool follows() const noexcept { return follows_; }
-  /// After the first round, and after those other batches: the writes that left their expiry to
-  /// them become undone where that was in vain. `as_planned`: those batches succeeded at once.
-  void check_following(bool as_planned) noexcept;
   /// After everything is done: notes the lengths and expiries that the writes have left.
   void learn(KnownRecords& known, std::chrono::milliseconds expiry_ahead) const noexcept;
   /// After a round: forgets the records whose writes are undone.
@@ -176,9 +169,6 @@ class Batch final : private StoreListCompletion {
   std::chrono::steady_clock::time_point submitted_at;
   /// The connections' epoch when the last round began.
   std::uint64_t epoch = 0;
-  /// Counts the batches that were submitted; and the oldest that was in flight then.
-  std::uint64_t number = 0;
-  std::uint64_t oldest_in_flight = 0;
 
  private:
   /// What an error says about a key, rather than about the server or the account.
@@ -191,7 +181,6 @@ class Batch final : private StoreListCompletion {
     std::uint64_t epoch = 0;         // StoreOutcome::connection_epoch
     StoreCode code = StoreCode::kUnavailable;
     bool appended = false;  // only the expiry is not known to be set
-    bool follows = false;   // an append of another batch sets the expiry
     bool done = false;
     bool refused = false;
     Refusal refusal = Refusal::kNone;
@@ -201,7 +190,6 @@ class Batch final : private StoreListCompletion {
   };
   void complete(std::size_t index, const StoreOutcome& outcome) noexcept override;
   void list_appends(const Round& round);
-  void rely_on_known(std::size_t i, const Round& round, Store::Append& append);
   void one_ended() noexcept;
 
   RoundListener* listener_;
@@ -211,7 +199,6 @@ class Batch final : private StoreListCompletion {
   std::vector<std::uint32_t> appended_;
   std::vector<Refused> refused_;
   std::atomic<std::size_t> outstanding_{0};
-  bool follows_ = false;
   std::size_t undone_ = 0;
   std::size_t failed_writes_ = 0;
 

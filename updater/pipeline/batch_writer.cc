@@ -63,7 +63,6 @@ void BatchWriter::start_round(Batch& batch) {
   batch.start_round(*store_, {.deadline = Clock::now() + options_.deadline,
                               .expiry_ahead = options_.expiry_ahead,
                               .known = known_ ? &*known_ : nullptr,
-                              .may_follow = !away_,
                               .same_connection = same_connection});
 }
 
@@ -76,9 +75,6 @@ void BatchWriter::submit(Batch& batch) {
     gap_writes_in_flight_ += batch.writes.size();
   }
   batch.submitted_at = Clock::now();
-  batch.number = ++number_last_;
-  numbers_in_flight_.insert(batch.number);
-  batch.oldest_in_flight = *numbers_in_flight_.begin();
   start_round(batch);
   publish();
 }
@@ -102,16 +98,21 @@ void BatchWriter::pump(Clock::time_point now, std::vector<Batch*>& done) {
     const std::lock_guard lock(mutex_);
     ended_.swap(rounds_ended_);
   }
-  ended_.insert(ended_.end(), held_.begin(), held_.end());
-  held_.clear();
-  std::sort(ended_.begin(), ended_.end(),
-            [](const Batch* a, const Batch* b) { return a->number < b->number; });
   for (Batch* batch : ended_) {
-    if (waits_for_others(*batch)) {
-      held_.push_back(batch);
-    } else {
-      end_round(*batch, now, done);
+    check_known(*batch);
+    batch->close_round();
+    give_up_refused(*batch);
+    const bool some_away = away_ && batch->undone() > 0 && batch->give_up_away(away_) > 0;
+    if (some_away) batch->close_round();
+    if (batch->undone() > 0) {
+      schedule_retry(*batch, now);
+      continue;
     }
+    // How long it took says nothing about the shards that are well.
+    if (batch->attempts == 1 && !some_away) window_.came_back(batch->submitted_at, now);
+    land(*batch);
+    count_done(*batch);
+    done.push_back(batch);
   }
   ended_.clear();
   for (std::size_t i = 0; i < waiting_.size();) {
@@ -132,29 +133,7 @@ void BatchWriter::pump(Clock::time_point now, std::vector<Batch*>& done) {
   publish();
 }
 
-// It has left expiries to older batches, and whether these set them is not known yet.
-bool BatchWriter::waits_for_others(const Batch& batch) const noexcept {
-  return batch.follows() && batch.attempts == 1 && *numbers_in_flight_.begin() < batch.number;
-}
-
-void BatchWriter::end_round(Batch& batch, Clock::time_point now, std::vector<Batch*>& done) {
-  check_known(batch);
-  batch.close_round();
-  give_up_refused(batch);
-  const bool some_away = away_ && batch.undone() > 0 && batch.give_up_away(away_) > 0;
-  if (some_away) batch.close_round();
-  if (batch.undone() > 0) return schedule_retry(batch, now);
-  // How long it took says nothing about the shards that are well.
-  if (batch.attempts == 1 && !some_away) window_.came_back(batch.submitted_at, now);
-  land(batch);
-  count_done(batch);
-  done.push_back(&batch);
-}
-
 void BatchWriter::land(const Batch& batch) noexcept {
-  numbers_in_flight_.erase(batch.number);
-  const bool as_planned = batch.attempts == 1 && batch.undone() == 0 && batch.refused().empty();
-  if (!as_planned) not_as_planned_ = std::max(not_as_planned_, batch.number);
   if (batch.attempts > 1 || batch.undone() > 0) --retrying_;
   --in_flight_;
   bytes_in_flight_ -= batch.weight_bytes();
@@ -180,9 +159,6 @@ void BatchWriter::check_known(Batch& batch) {
   // What was known when the round began holds for that connection only.
   const bool same_connection = batch.epoch == known_epoch_ && batch.epoch == epoch_();
   if (!same_connection && batch.attempts == 1) batch.distrust_known();
-  if (same_connection && batch.follows()) {
-    batch.check_following(not_as_planned_ < batch.oldest_in_flight);
-  }
   if (same_connection) batch.learn(*known_, options_.expiry_ahead);
   batch.forget_undone(*known_);
 }

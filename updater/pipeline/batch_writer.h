@@ -8,7 +8,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_set>
@@ -114,8 +113,6 @@ class BatchWriter final : public RoundListener {
  private:
   void start_round(Batch& batch);
   void check_known(Batch& batch);
-  [[nodiscard]] bool waits_for_others(const Batch& batch) const noexcept;
-  void end_round(Batch& batch, Clock::time_point now, std::vector<Batch*>& done);
   void give_up_refused(Batch& batch);
   void land(const Batch& batch) noexcept;
   void schedule_retry(Batch& batch, Clock::time_point now);
@@ -136,14 +133,8 @@ class BatchWriter final : public RoundListener {
 
   std::vector<std::unique_ptr<Batch>> all_;
   std::vector<Batch*> idle_;
-  std::vector<Batch*> waiting_;  // for their next round
-  std::vector<Batch*> held_;     // after their first round, until older batches have landed
-  std::vector<Batch*> ended_;    // scratch of pump()
-  std::set<std::uint64_t> numbers_in_flight_;
-  std::uint64_t number_last_ = 0;
-  // The newest batch that landed, but not after one successful round: writes that left their expiry
-  // to it, or to one before it, are not relied upon.
-  std::uint64_t not_as_planned_ = 0;
+  std::vector<Batch*> waiting_;                   // for their next round
+  std::vector<Batch*> ended_;                     // scratch of pump()
   std::vector<CompactionHook::Written> written_;  // scratch of count_done()
   std::size_t in_flight_ = 0;
   std::size_t bytes_in_flight_ = 0;

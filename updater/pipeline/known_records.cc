@@ -22,24 +22,9 @@ KnownRecords::KnownRecords(std::size_t records_max)
 std::optional<std::size_t> KnownRecords::length(std::uint64_t hash,
                                                 Instant expire_at) const noexcept {
   const Record& record = at(hash);
-  if (record.hash != hash || record.bytes == 0 || record.expected()) return std::nullopt;
-  if (!record.lasts_until(expire_at)) return std::nullopt;
+  if (record.hash != hash || record.bytes == 0) return std::nullopt;
+  if (to_ms(expire_at) > std::int64_t{record.expire_s} * kMsPerSecond) return std::nullopt;
   return record.bytes;
-}
-
-bool KnownRecords::Record::lasts_until(Instant time) const noexcept {
-  return to_ms(time) <= std::int64_t{expire_s} * kMsPerSecond;
-}
-
-void KnownRecords::expect(std::uint64_t hash, Instant expire_at) noexcept {
-  at(hash) = {hash, kExpected, earlier_s(expire_at)};
-}
-
-bool KnownRecords::follow(std::uint64_t hash, Instant expire_at, std::size_t bytes) noexcept {
-  Record& record = at(hash);
-  if (record.hash != hash || !record.expected() || !record.lasts_until(expire_at)) return false;
-  record.bytes += static_cast<std::uint32_t>(bytes);
-  return true;
 }
 
 void KnownRecords::will_be(std::uint64_t hash, std::size_t bytes) noexcept {
@@ -49,10 +34,7 @@ void KnownRecords::will_be(std::uint64_t hash, std::size_t bytes) noexcept {
 }
 
 void KnownRecords::learn(std::uint64_t hash, std::size_t bytes, Instant expire_at) noexcept {
-  Record& record = at(hash);
-  const bool followed = record.hash == hash && record.expected() && bytes != 0;
-  const std::size_t following = followed ? record.bytes & ~kExpected : 0;
-  record = {hash, static_cast<std::uint32_t>(bytes + following), earlier_s(expire_at)};
+  at(hash) = {hash, static_cast<std::uint32_t>(bytes), earlier_s(expire_at)};
 }
 
 void KnownRecords::forget(std::uint64_t hash) noexcept {

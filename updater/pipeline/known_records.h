@@ -14,9 +14,6 @@ namespace fcap::updater {
 /// has changed it, so its expiry needs no second command. Wrong or forgotten lengths cost that
 /// command and nothing else.
 ///
-/// It also remembers which records have an append in flight that sets their expiry. Appends that
-/// follow it need not set the expiry once more.
-///
 /// A fixed table in which records replace each other. Records are found by a hash of their keys.
 ///
 /// Not thread-safe.
@@ -30,13 +27,7 @@ class KnownRecords {
                                                   Instant expire_at) const noexcept;
   /// An append to a record of known length is pending; the record will be this long.
   void will_be(std::uint64_t hash, std::size_t bytes) noexcept;
-  /// An append is in flight that sets the expiry to `expire_at` or later.
-  void expect(std::uint64_t hash, Instant expire_at) noexcept;
-  /// Whether such an append is in flight, with an expiry at or after `expire_at`. If so, the caller
-  /// sends another one, of `bytes`, behind it.
-  [[nodiscard]] bool follow(std::uint64_t hash, Instant expire_at, std::size_t bytes) noexcept;
-  /// A record had this length, before those appends that follow, and expires at `expire_at` or
-  /// later.
+  /// A record has this length and expires at `expire_at` or later.
   void learn(std::uint64_t hash, std::size_t bytes, Instant expire_at) noexcept;
   void forget(std::uint64_t hash) noexcept;
   void clear() noexcept;
@@ -45,14 +36,10 @@ class KnownRecords {
   void prefetch(std::uint64_t hash) const noexcept;
 
  private:
-  static constexpr std::uint32_t kExpected = std::uint32_t{1} << 31U;
   struct Record {
     std::uint64_t hash = 0;
-    // 0: nothing is known. With kExpected, the bytes that follow the append in flight.
-    std::uint32_t bytes = 0;
+    std::uint32_t bytes = 0;  // 0: nothing is known
     std::uint32_t expire_s = 0;
-    [[nodiscard]] bool expected() const noexcept { return (bytes & kExpected) != 0; }
-    [[nodiscard]] bool lasts_until(Instant time) const noexcept;
   };
   [[nodiscard]] Record& at(std::uint64_t hash) noexcept { return records_[hash & mask_]; }
   [[nodiscard]] const Record& at(std::uint64_t hash) const noexcept {

@@ -64,8 +64,7 @@ class FaultStore final : public Store {
         if (key == refused_key) {
           return done.complete(i, {StoreCode::kServerError, {}, 0, refusal});
         }
-        const bool alone = expire_at == Instant{};
-        if (fault == Fault::kNone && refuse_expiries && !alone) fault = Fault::kNoExpiry;
+        if (fault == Fault::kNone && refuse_expiries) fault = Fault::kNoExpiry;
         if (fault == Fault::kNoExpiry) {
           Record& record = records_[key];
           record.bytes += bytes;
@@ -73,7 +72,7 @@ class FaultStore final : public Store {
           ++writes_;
         } else if (fault == Fault::kNone || fault == Fault::kReplyLost) {
           Record& record = records_[key];
-          if (alone || (known_bytes == record.bytes.size() && known_bytes != 0)) {
+          if (known_bytes == record.bytes.size() && known_bytes != 0) {
             ++expiries_left_;
           } else {
             record.expire_at = std::max(record.expire_at, expire_at);

@@ -33,30 +33,6 @@ TEST(KnownRecords, AWriteUnderWayChangesTheLengthAndNotTheExpiry) {
   EXPECT_EQ(known.length(1, kExpiry), 60U);
 }
 
-TEST(KnownRecords, WhatFollowsAnAppendInFlightCountsForTheLength) {
-  KnownRecords known(16);
-  EXPECT_FALSE(known.follow(1, kExpiry, 10));
-  known.expect(1, kExpiry);
-  EXPECT_FALSE(known.length(1, kExpiry));
-  EXPECT_FALSE(known.follow(1, kExpiry + milliseconds{1}, 10)) << "its expiry is too early";
-  EXPECT_TRUE(known.follow(1, kExpiry, 10));
-  EXPECT_TRUE(known.follow(1, kExpiry, 5));
-  known.learn(1, 40, kExpiry);
-  EXPECT_EQ(known.length(1, kExpiry), 55U);
-  EXPECT_FALSE(known.follow(1, kExpiry, 10)) << "it is answered";
-}
-
-TEST(KnownRecords, NothingFollowsAnAppendThatFailed) {
-  KnownRecords known(16);
-  known.expect(1, kExpiry);
-  known.forget(1);
-  EXPECT_FALSE(known.follow(1, kExpiry, 10));
-  known.expect(1, kExpiry);
-  EXPECT_TRUE(known.follow(1, kExpiry, 10));
-  known.learn(1, 0, kExpiry);  // refused
-  EXPECT_FALSE(known.length(1, kExpiry));
-}
-
 TEST(KnownRecords, RecordsPushOneAnotherOutAndAreForgotten) {
   KnownRecords known(16);
   known.learn(1, 40, kExpiry);
