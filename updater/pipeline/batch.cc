@@ -67,6 +67,7 @@ void Batch::list_appends(const Round& round) {
   for (std::size_t i = 0; i < writes.size(); ++i) {
     WriteSlot& slot = slots_[i];
     if (first) slot = WriteSlot{};
+    slot.done_earlier = slot.done;
     if (slot.done) continue;
     Store::Append& append = appends_.emplace_back();
     append.key = writes.key(i);
@@ -105,7 +106,8 @@ void Batch::distrust_known() noexcept {
 
 void Batch::learn(KnownRecords& known, std::chrono::milliseconds expiry_ahead) const noexcept {
   for (std::size_t i = 0; i < writes.size(); ++i) {
-    if (slots_[i].as_expected()) continue;
+    // What an earlier round has left was noted then, if the connection was the same.
+    if (slots_[i].done_earlier || slots_[i].as_expected()) continue;
     known.learn(writes.hash(i), slots_[i].length_bytes, writes.expire_at(i) + expiry_ahead);
   }
 }

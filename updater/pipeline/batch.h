@@ -101,7 +101,7 @@ class Batch final : private StoreListCompletion {
   /// After the first round: what was known of the records was wrong. Writes that relied on it
   /// become undone, and the next round sets their expiries.
   void distrust_known() noexcept;
-  /// After everything is done: notes the lengths and expiries that the writes have left.
+  /// After a round: notes the lengths and expiries that its writes have left.
   void learn(KnownRecords& known, std::chrono::milliseconds expiry_ahead) const noexcept;
   /// After a round: forgets the records whose writes are undone.
   void forget_undone(KnownRecords& known) const noexcept;
@@ -182,6 +182,7 @@ class Batch final : private StoreListCompletion {
     StoreCode code = StoreCode::kUnavailable;
     bool appended = false;  // only the expiry is not known to be set
     bool done = false;
+    bool done_earlier = false;  // in a round before the last
     bool refused = false;
     Refusal refusal = Refusal::kNone;
     [[nodiscard]] bool as_expected() const noexcept {

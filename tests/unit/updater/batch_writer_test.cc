@@ -259,6 +259,20 @@ TEST_F(KnowingWriterTest, WhatAnotherServerHasAppendedIsAppendedAgain) {
   EXPECT_GT(store_.records().at("p:{u0}").bytes.size(), 1U);
 }
 
+TEST_F(KnowingWriterTest, AnExpiryOfAnEarlierConnectionIsNotKnownAfterARetry) {
+  int operation = 0;
+  store_.next_fault = [&] { return operation++ == 1 ? Fault::kRefused : Fault::kNone; };
+  submit(2);
+  std::vector<Batch*> done;
+  knowing_.pump(now_, done);
+  // The next server has the record, but not its expiry.
+  ++epoch_;
+  store_.records().at("p:{u0}").expire_at = Instant{};
+  pump();
+  EXPECT_EQ(write_again(1), 0U);
+  EXPECT_GT(store_.records().at("p:{u0}").expire_at, Instant{});
+}
+
 TEST_F(BatchWriterTest, AKeyThatIsRefusedIsNamedAndTheRestOfItsBatchGoesOn) {
   store_.refused_key = "p:{u1}";
   store_.refusal = "WRONGTYPE Operation against a key holding the wrong kind of value";
