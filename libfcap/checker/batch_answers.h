@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "checker/caller_state.h"
+#include "base/caller_state.h"
 
 namespace fcap::checker {
 
@@ -82,7 +82,7 @@ struct BatchSlot {
 template <typename Result, typename Start, typename CutOff>
 [[nodiscard]] std::vector<Result> answer_all(std::size_t count, std::chrono::microseconds within,
                                              const Start& start, const CutOff& cut_off) noexcept {
-  const CallerState caller;
+  const base::CallerState caller;
   using Slot = BatchSlot<Result>;
   Slot slot;
   std::vector<decltype(start(std::size_t{0}, slot))> calls;

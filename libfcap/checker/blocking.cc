@@ -4,7 +4,7 @@
 #include <memory>
 #include <utility>
 
-#include "checker/caller_state.h"
+#include "base/caller_state.h"
 #include "ledger/user_key.h"
 
 namespace fcap::checker {
@@ -38,7 +38,7 @@ struct Blocking::Call {
         deadline(begun + parts.judgement.deadline_of(asked)),
         options(asked) {}
 
-  CallerState caller;
+  base::CallerState caller;
   CallInside inside;
   bool timed;
   Clock::time_point begun;

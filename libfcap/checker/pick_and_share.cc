@@ -3,7 +3,7 @@
 #include <memory>
 #include <utility>
 
-#include "checker/caller_state.h"
+#include "base/caller_state.h"
 
 namespace fcap::checker {
 
@@ -19,7 +19,7 @@ PickResult PickAndShare::refused(Reason reason) noexcept {
 
 PickResult PickAndShare::pick(const ReserveAsk& ask, const CheckOptions& options) noexcept {
   // Until the picks are shared, which is after the check has ended.
-  const CallerState caller;
+  const base::CallerState caller;
   CallInside inside(parts_.counters);
   inside.submitted();
   if (!ask.has_valid_ids()) return refused(Reason::kInvalid);

@@ -5,7 +5,7 @@
 #include <optional>
 #include <utility>
 
-#include "checker/caller_state.h"
+#include "base/caller_state.h"
 
 namespace fcap::checker {
 
@@ -33,7 +33,7 @@ ReservedPicks Reserving::pick(std::string_view user, std::span<const Candidate> 
 
 // The destructor waits for the call, but keeps the store only while the call touches it.
 void Reserving::perform(ReserveRun& run, const ReserveAsk& ask) noexcept {
-  const CallerState caller;
+  const base::CallerState caller;
   CallInside inside(parts_.counters);
   parts_.counters.add(Counter::reserves);
   if (const Reason refused = parts_.gate.refuse_blocking(); refused != Reason::kPassed) {

@@ -10,6 +10,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/caller_state.h"
 #include "base/thread.h"
 
 namespace fcap::redis {
@@ -75,6 +76,9 @@ void IoThread::close_descriptors() noexcept {
 }
 
 void IoThread::wake() noexcept {
+  // write() is where a canceled thread would be unwound, also one of a host in an asynchronous
+  // call.
+  const base::CallerState caller;
   const std::uint64_t one = 1;
   // Fails only when the counter is full, that is, when the thread was woken anyway.
   [[maybe_unused]] const ssize_t written = ::write(event_fd_, &one, sizeof(one));

@@ -12,7 +12,10 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <netdb.h>
+#include <netinet/in.h>
 #include <pthread.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <fcap/redis_options.h>
 
@@ -144,6 +147,64 @@ TEST(RedisGuest, TheDestructorDoesNotWaitForANameService) {
   auto ended = std::async(std::launch::async, [&] { store.value().reset(); });
   EXPECT_EQ(ended.wait_for(30s), std::future_status::ready);
   slow_names().answer();
+}
+
+// A server that accepts connections and says nothing.
+class SilentServer {
+ public:
+  SilentServer() : listener_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    address_.sin_family = AF_INET;
+    address_.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof(address_);
+    auto* const address = reinterpret_cast<sockaddr*>(&address_);
+    EXPECT_EQ(::bind(listener_, address, size), 0);
+    EXPECT_EQ(::listen(listener_, 8), 0);
+    EXPECT_EQ(::getsockname(listener_, address, &size), 0);
+  }
+  ~SilentServer() { ::close(listener_); }
+  SilentServer(const SilentServer&) = delete;
+  SilentServer& operator=(const SilentServer&) = delete;
+
+  [[nodiscard]] std::string address() const {
+    return "127.0.0.1:" + std::to_string(ntohs(address_.sin_port));
+  }
+
+ private:
+  int listener_;
+  sockaddr_in address_ = {};
+};
+
+// Waking the I/O thread is a system call in which a canceled thread would be unwound, out of a
+// noexcept function.
+TEST(RedisGuest, ACanceledThreadStartsARead) {
+  const SilentServer server;
+  const auto store = make_redis_store(options_for(server.address()));
+  ASSERT_TRUE(store.ok());
+  struct Caller {
+    Store& store;
+    std::atomic<bool> went_on{false};
+    Seen seen{};
+  } caller{*store.value()};
+  pthread_t thread{};
+  const auto run = [](void* given) -> void* {
+    Caller& mine = *static_cast<Caller*>(given);
+    std::this_thread::sleep_for(50ms);  // until the I/O thread sleeps
+    ::pthread_cancel(::pthread_self());
+    mine.store.get("fcap:{u}", std::chrono::steady_clock::now() + 10ms, mine.seen);
+    mine.went_on = true;
+    ::pthread_testcancel();
+    return nullptr;
+  };
+  ASSERT_EQ(::pthread_create(&thread, nullptr, run, &caller), 0);
+  void* result = nullptr;
+  ASSERT_EQ(::pthread_join(thread, &result), 0);
+  EXPECT_EQ(result, PTHREAD_CANCELED);
+  EXPECT_TRUE(caller.went_on);
+  const auto until = std::chrono::steady_clock::now() + 30s;
+  while (caller.seen.code == StoreCode::kOk && std::chrono::steady_clock::now() < until) {
+    std::this_thread::sleep_for(1ms);
+  }
+  EXPECT_EQ(caller.seen.code, StoreCode::kTimeout);
 }
 
 TEST(RedisGuest, AsManyReadsAsAServerHoldsUpAreKeptForReuse) {

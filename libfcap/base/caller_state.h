@@ -4,7 +4,7 @@
 
 #include <pthread.h>
 
-namespace fcap::checker {
+namespace fcap::base {
 
 /// Leaves a caller's thread as it was: errno, and whether it can be canceled. Not canceled in
 /// between, because what unwinds a canceled thread would end the process at a noexcept function.
@@ -23,4 +23,4 @@ class CallerState {
   int cancel_state_ = PTHREAD_CANCEL_ENABLE;
 };
 
-}  // namespace fcap::checker
+}  // namespace fcap::base
