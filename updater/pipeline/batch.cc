@@ -9,9 +9,11 @@ namespace fcap::updater {
 void Batch::complete(std::size_t index, const StoreOutcome& outcome) noexcept {
   WriteSlot& slot = slots_[appended_[index]];
   slot.code = outcome.code;
-  // If the record is gone, an expiry alone is not enough.
-  slot.done = outcome.code == StoreCode::kOk && outcome.length_bytes > 0;
-  slot.appended = !slot.done && outcome.length_bytes > 0;
+  // If the record is gone, or was begun again since the append, an expiry alone is not enough.
+  const bool has_bytes =
+      outcome.length_bytes > 0 && !(slot.appended && outcome.length_bytes < slot.length_bytes);
+  slot.done = outcome.code == StoreCode::kOk && has_bytes;
+  slot.appended = !slot.done && has_bytes;
   slot.length_bytes = outcome.length_bytes;
   slot.epoch = outcome.connection_epoch;
   slot.refusal = slot.code == StoreCode::kServerError ? refusal_in(outcome.text) : Refusal::kNone;

@@ -180,7 +180,7 @@ class Batch final : private StoreListCompletion {
     std::size_t expected_bytes = 0;  // 0: nothing was known of the record
     std::uint64_t epoch = 0;         // StoreOutcome::connection_epoch
     StoreCode code = StoreCode::kUnavailable;
-    bool appended = false;  // only the expiry is not known to be set
+    bool appended = false;  // only the expiry is missing; the append has left length_bytes
     bool done = false;
     bool done_earlier = false;  // in a round before the last
     bool refused = false;

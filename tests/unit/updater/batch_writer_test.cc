@@ -246,6 +246,18 @@ TEST_F(KnowingWriterTest, ARecordThatVanishedBeforeItsExpiryIsAppendedAgain) {
   EXPECT_FALSE(store_.records().at("p:{u0}").bytes.empty());
 }
 
+TEST_F(KnowingWriterTest, ARecordThatAnotherHasBegunAgainIsAppendedAgain) {
+  store_.refuse_expiries = true;
+  submit(1);
+  std::vector<Batch*> done;
+  knowing_.pump(now_, done);
+  // It expired, and a reservation began it again.
+  store_.records().at("p:{u0}").bytes = "x";
+  store_.refuse_expiries = false;
+  pump();
+  EXPECT_GT(store_.records().at("p:{u0}").bytes.size(), 1U);
+}
+
 TEST_F(KnowingWriterTest, WhatAnotherServerHasAppendedIsAppendedAgain) {
   store_.refuse_expiries = true;
   submit(1);
