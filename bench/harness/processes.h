@@ -27,8 +27,8 @@ inline std::filesystem::directory_iterator threads_of(int pid) {
   return {"/proc/" + std::to_string(pid) + "/task", gone};
 }
 
-/// Binds all threads of a process, and those that they start, to a core. A machine of one core has
-/// no other.
+/// Binds all threads of a process, and those that they start, to a core. On a machine with one
+/// core, everything runs on that core.
 inline void pin(int pid, int core) {
   const long last = ::sysconf(_SC_NPROCESSORS_ONLN) - 1;
   const std::string cores =

@@ -101,6 +101,7 @@ void ClusterLinks::follow_map(TimePoint now) {
 }
 
 void ClusterLinks::service(TimePoint now) {
+  needs_service_ = false;
   follow_map(now);
   // Callbacks may lead to further nodes.
   for (std::size_t i = 0; i < active_.size(); ++i) link(active_[i])->service(now);
@@ -115,6 +116,7 @@ void ClusterLinks::send_held(TimePoint now) {
 }
 
 void ClusterLinks::send_early() {
+  needs_service_ = true;
   for (const NodeIndex node : active_) link(node)->send_early();
 }
 

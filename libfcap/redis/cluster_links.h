@@ -34,13 +34,19 @@ class ClusterLinks {
     return table_[node].load(std::memory_order_acquire);
   }
 
-  void admit(Request& request, TimePoint now) { reach(request.node, now).admit(request, now); }
+  void admit(Request& request, TimePoint now) {
+    needs_service_ = true;
+    reach(request.node, now).admit(request, now);
+  }
   /// `answered` has answered with a redirect. Notes what it says, and takes over the request, whose
   /// only command that was for; null: there is nothing to take over.
   void redirect(const Address& answered, Request* request, std::string_view error);
 
   void service(TimePoint now);
-  /// As Link's functions of these names, of each link.
+  /// Whether requests came after their node's link was serviced: replies that a failing link has
+  /// read lead to more, for links before it too.
+  [[nodiscard]] bool needs_service() const noexcept { return needs_service_; }
+  /// What Link's functions of the same names do, for every link.
   [[nodiscard]] bool holds_back() const noexcept;
   void send_held(TimePoint now);
   void send_early();
@@ -62,7 +68,8 @@ class ClusterLinks {
   std::array<std::atomic<Link*>, kClusterNodesMax> table_{};
   std::vector<std::unique_ptr<Link>> made_;
   std::vector<NodeIndex> active_;
-  std::uint64_t shapes_ = 0;                // that were followed
+  std::uint64_t shapes_ = 0;  // that were followed
+  bool needs_service_ = false;
   TimePoint retire_at_ = TimePoint::max();  // when it is looked for links of no use again
 };
 
