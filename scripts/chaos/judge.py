@@ -3,13 +3,12 @@ import time
 
 from processes import wait_until
 from record import Malformed, Record
-from reserving import is_hard
+from reserving import PATIENCE, is_hard
 from resp import Redis
 from traffic import RETENTION
 from watch import claimed
 from world import PARTITIONS
 
-PATIENCE = 300  # seconds until everything must be counted
 PREFIX = "fcap:{"
 NAMED = 5  # how many of a kind a problem names
 

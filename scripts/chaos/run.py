@@ -107,6 +107,8 @@ class Run:
         from judge import judge
         self.world.heal()
         began = time.monotonic()
+        # A hard call is incomplete while a gap is open, which closes slowly beside live events.
+        self.traffic.pause()
         self.reserves.settle()
         self.counted()
         waited = time.monotonic() - began
