@@ -14,7 +14,11 @@ namespace fcap::checker {
 class AsyncReserving::Call final : public StoreCompletion, public QueuedAnswer {
  public:
   Call(AsyncReserving& owner, const ReserveAsk& ask)
-      : owner_(owner), run_(owner.parts_), kind_(ask.kind), user_(ask.user), options_(ask.options) {
+      : owner_(owner),
+        run_(owner.parts_, ask),
+        kind_(ask.kind),
+        user_(ask.user),
+        options_(ask.options) {
     for (const Candidate& candidate : ask.ranked) {
       ranked_.push_back({std::string(candidate.campaign), std::string(candidate.creative)});
     }
@@ -289,8 +293,8 @@ std::weak_ptr<AsyncReserving::Call> AsyncReserving::begin(const ReserveAsk& ask,
       refused = Reason::kOverloaded;
     }
   }
-  ReserveRun run(parts_);
-  run.refuse(ask, refused);
+  ReserveRun run(parts_, ask);
+  run.refuse(refused);
   call_back(callback, run);
   return {};
 }

@@ -48,8 +48,6 @@ void append_release(const ledger::Entry& event, std::string& out) {
 
 // kDone: go on.
 ReserveReason ReserveRun::prepare(const ReserveAsk& ask) {
-  kind_ = ask.kind;
-  allow_undecided_ = ask.options.allow_undecided;
   for (const std::string_view id : ask.event_ids) {
     fingerprints_.push_back(ledger::fingerprint(id));
     slots_.push_back({.fingerprint = fingerprints_.back()});
@@ -72,7 +70,6 @@ ReserveReason ReserveRun::prepare(const ReserveAsk& ask) {
 
 // A frame behind whatever the record holds, so that nothing needs to be read.
 ReserveRun::Step ReserveRun::begin_release(const ReserveAsk& ask) {
-  kind_ = ask.kind;
   const Reason reason = parts_.gate.refuse_user(ask.user);
   if (reason != Reason::kPassed) return finish(reserve_reason(reason));
   auto event = Judgement::event_of(ask.ranked.front(), ask.event_ids.front());
@@ -88,7 +85,6 @@ ReserveRun::Step ReserveRun::begin_release(const ReserveAsk& ask) {
 }
 
 ReserveRun::Step ReserveRun::begin(const ReserveAsk& ask) {
-  slot_count_ = ask.event_ids.size();
   if (ask.kind == ReserveAsk::Kind::kRelease) return begin_release(ask);
   if (const ReserveReason refused = prepare(ask); refused != ReserveReason::kDone) {
     return finish(refused);
@@ -137,10 +133,7 @@ ReserveRun::Step ReserveRun::on_append(StoreCode code) noexcept {
   return finish(reserve_reason(reason_of(code)));
 }
 
-void ReserveRun::refuse(const ReserveAsk& ask, Reason reason) noexcept {
-  kind_ = ask.kind;
-  allow_undecided_ = ask.options.allow_undecided;
-  slot_count_ = ask.event_ids.size();
+void ReserveRun::refuse(Reason reason) noexcept {
   fail(reserve_reason(reason));
 }
 

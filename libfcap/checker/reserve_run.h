@@ -56,17 +56,24 @@ class ReserveRun {
     kDone,
   };
 
-  explicit ReserveRun(const Parts& parts) : parts_(parts) {}
+  /// Notes what the answer depends on whatever happens, so that it is also right for a call that
+  /// does not get as far as begin(). Keeps no view of the ask.
+  ReserveRun(const Parts& parts, const ReserveAsk& ask) noexcept
+      : parts_(parts),
+        kind_(ask.kind),
+        allow_undecided_(ask.options.allow_undecided),
+        slot_count_(ask.event_ids.size()) {}
 
-  /// Begins; asks the store what may be written, so the caller counts itself in (CallInside). The
-  /// ask's user and segments stay referenced, its other views do not. Throws std::bad_alloc and
-  /// what the host's clock throws; then only fail() may be called.
+  /// Begins with the ask that it was made for, whose views may be others; asks the store what may
+  /// be written, so the caller counts itself in (CallInside). The ask's user and segments stay
+  /// referenced, its other views do not. Throws std::bad_alloc and what the host's clock throws;
+  /// then only fail() may be called.
   [[nodiscard]] Step begin(const ReserveAsk& ask);
   /// What to do after a step, by how it ended; `record` is kRead's. Throws std::bad_alloc; then
   /// only fail() may be called.
   [[nodiscard]] Step next(Step done, StoreCode code, std::string_view record);
   /// Instead of begin(): for a call that cannot be answered from the history at all.
-  void refuse(const ReserveAsk& ask, Reason reason) noexcept;
+  void refuse(Reason reason) noexcept;
   /// Ends it while a step that was started has not been answered.
   void cut_off(Step step, ReserveReason reason) noexcept;
   /// Ends it, whatever it waits for.
@@ -108,13 +115,13 @@ class ReserveRun {
   [[nodiscard]] Step finish(ReserveReason reason) noexcept;
 
   Parts parts_;
-  ReserveAsk::Kind kind_ = ReserveAsk::Kind::kReserve;
-  bool allow_undecided_ = false;
+  const ReserveAsk::Kind kind_;
+  const bool allow_undecided_;
+  const std::size_t slot_count_;  // as asked for; without memory there may be fewer slots_
   std::string key_;
   Question question_;
   WriteTerms terms_;
   std::chrono::milliseconds life_{0};
-  std::size_t slot_count_ = 0;  // as asked for; without memory there may be fewer slots_
   std::vector<Slot> slots_;
   std::vector<std::uint32_t> fingerprints_;
 

@@ -14,20 +14,22 @@ Reserving::Reserving(Parts parts) : parts_(parts), read_groups_(Pool<ReadGroup>:
 ReserveResult Reserving::reserve(ReserveAsk::Kind kind, std::string_view user,
                                  const Candidate& candidate, std::string_view event_id,
                                  const ReserveOptions& options) noexcept {
-  ReserveRun run(parts_);
-  perform(run, {.kind = kind,
-                .user = user,
-                .ranked = {&candidate, 1},
-                .event_ids = {&event_id, 1},
-                .options = options});
+  const ReserveAsk ask{.kind = kind,
+                       .user = user,
+                       .ranked = {&candidate, 1},
+                       .event_ids = {&event_id, 1},
+                       .options = options};
+  ReserveRun run(parts_, ask);
+  perform(run, ask);
   return run.result();
 }
 
 ReservedPicks Reserving::pick(std::string_view user, std::span<const Candidate> ranked,
                               std::span<const std::string_view> event_ids,
                               const ReserveOptions& options) noexcept {
-  ReserveRun run(parts_);
-  perform(run, {.user = user, .ranked = ranked, .event_ids = event_ids, .options = options});
+  const ReserveAsk ask{.user = user, .ranked = ranked, .event_ids = event_ids, .options = options};
+  ReserveRun run(parts_, ask);
+  perform(run, ask);
   return run.picks();
 }
 
@@ -37,7 +39,7 @@ void Reserving::perform(ReserveRun& run, const ReserveAsk& ask) noexcept {
   CallInside inside(parts_.counters);
   parts_.counters.add(Counter::reserves);
   if (const Reason refused = parts_.gate.refuse_blocking(); refused != Reason::kPassed) {
-    return run.refuse(ask, refused);
+    return run.refuse(refused);
   }
   try {
     drive(run, ask, inside);

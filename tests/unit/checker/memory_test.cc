@@ -2,9 +2,12 @@
 #include <algorithm>
 #include <chrono>
 #include <future>
+#include <iterator>
 #include <limits>
 #include <stdexcept>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -17,6 +20,7 @@ namespace fcap::checker_test {
 namespace {
 
 constexpr std::ptrdiff_t kAll = std::numeric_limits<std::ptrdiff_t>::max();
+constexpr std::string_view kTwoSlots[] = {"s1", "s2"};
 
 // 200 candidates of one user who is at the cap of the first.
 class OutOfMemory : public testing::TestWithParam<std::ptrdiff_t> {
@@ -123,6 +127,41 @@ TEST_P(OutOfMemory, FirstAllowedPicksWhereItFailsOpen) {
       EXPECT_THAT(result.picked, testing::ElementsAre(1, 2));
     } else if (left > 0) {  // there was room for the picks
       EXPECT_EQ(result.picked.size(), fail_open ? 2U : 0U);
+    }
+    return failed;
+  });
+}
+
+// The store's users have no right to write, so that no hard call is decided.
+TEST_P(OutOfMemory, ReserveAsyncAllowsWhatIsUndecidedWhereItIsTold) {
+  with_each_allocation_failing([&](Checker& checker, std::ptrdiff_t left, bool /*fail_open*/) {
+    std::promise<ReserveResult> answer;
+    Checker::ReserveCallback callback = [&](ReserveResult result) {
+      answer.set_value(std::move(result));
+    };
+    fail_allocations_of_this_thread(left, GetParam());
+    checker.reserve_async("u", candidates_[1], "a", {.allow_undecided = true}, std::move(callback));
+    const bool failed = end_of_failing_allocations();
+    const ReserveResult result = answer.get_future().get();
+    EXPECT_EQ(result.reason, failed ? ReserveReason::kOverloaded : ReserveReason::kWriteFormat);
+    EXPECT_TRUE(result.allowed);
+    return failed;
+  });
+}
+
+TEST_P(OutOfMemory, PickAndReserveAsyncHasAPickPerSlot) {
+  with_each_allocation_failing([&](Checker& checker, std::ptrdiff_t left, bool /*fail_open*/) {
+    std::promise<ReservedPicks> answer;
+    Checker::PicksCallback callback = [&](ReservedPicks picks) {
+      answer.set_value(std::move(picks));
+    };
+    fail_allocations_of_this_thread(left, GetParam());
+    checker.pick_and_reserve_async("u", candidates_, kTwoSlots, {}, std::move(callback));
+    const bool failed = end_of_failing_allocations();
+    const ReservedPicks result = answer.get_future().get();
+    EXPECT_EQ(result.reason, failed ? ReserveReason::kOverloaded : ReserveReason::kWriteFormat);
+    if (!result.unknown) {
+      EXPECT_EQ(result.picks.size(), std::size(kTwoSlots));
     }
     return failed;
   });
