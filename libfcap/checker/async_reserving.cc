@@ -346,9 +346,7 @@ std::vector<ReservedPicks> AsyncReserving::batch(std::span<const PageRequest> pa
 // Those for which not even an answer could be made.
 void AsyncReserving::count_overloaded(std::size_t count) noexcept {
   parts_.counters.add(Counter::reserves, count);
-  for (std::size_t i = 0; i < count; ++i) {
-    parts_.counters.add_ended(ReserveReason::kOverloaded, false);
-  }
+  parts_.counters.add_ended(ReserveReason::kOverloaded, false, count);
 }
 
 void AsyncReserving::call_back(Callback& callback, const ReserveRun& run) noexcept {

@@ -83,10 +83,10 @@ class Counters {
     return amount == 0 ? 0 : add(counter, amount, std::memory_order_relaxed);
   }
 
-  /// A hard call has ended.
-  void add_ended(ReserveReason reason, bool unknown) noexcept {
-    add(counter_of(reason));
-    if (unknown) add(Counter::reserves_unknown);
+  /// So many hard calls have ended alike.
+  void add_ended(ReserveReason reason, bool unknown, std::uint64_t amount = 1) noexcept {
+    add(counter_of(reason), amount);
+    if (unknown) add(Counter::reserves_unknown, amount);
   }
 
   /// add() with a place in the single total order: whoever sees the sum without it has stored what
