@@ -36,8 +36,8 @@ class AsyncReserving::Call final : public StoreCompletion, public QueuedAnswer {
   void begin(const std::shared_ptr<Call>& self, Callback callback) noexcept;
   void complete(const StoreOutcome& outcome) noexcept override;
   void give() noexcept override;
-  /// Answers it where nobody waits for the store any more; where a thread is between two steps,
-  /// that one does so before the next.
+  /// Answers it without waiting for the store any longer. If a thread is driving it, that thread
+  /// ends it before it asks the store again.
   void end_early(ReserveReason reason) noexcept;
 
   Calls::iterator place;  ///< in the owner's list, under its mutex
@@ -50,7 +50,7 @@ class AsyncReserving::Call final : public StoreCompletion, public QueuedAnswer {
 
   [[nodiscard]] ReserveRun::Step first_step() noexcept;
   [[nodiscard]] ReserveRun::Step next_step() noexcept;
-  [[nodiscard]] bool ask_store() noexcept;
+  [[nodiscard]] std::optional<ReserveReason> ask_store() noexcept;
   void drive(bool is_caller) noexcept;
   void hand_over(bool is_caller) noexcept;
   [[nodiscard]] bool pass_on(const std::shared_ptr<Call>& self, bool is_caller) noexcept;
@@ -73,11 +73,12 @@ class AsyncReserving::Call final : public StoreCompletion, public QueuedAnswer {
   ReserveRun::Step step_ = ReserveRun::Step::kDone;
 
   std::mutex mutex_;
-  bool driven_ = true;                     // some thread is between two steps
-  bool arrived_ = false;                   // the store has answered
-  bool known_ = false;                     // the answer is known, and waits for its thread
-  bool answered_ = false;                  // somebody gives it, or has given it
-  std::optional<ReserveReason> ended_by_;  // for whoever drives it: the store is not waited for
+  bool driven_ = true;     // some thread is between two steps
+  bool arrived_ = false;   // the store has answered
+  bool known_ = false;     // the answer is known, and waits for its thread
+  bool answered_ = false;  // somebody gives it, or has given it
+  // Set by end_early() while a thread drives the call: why that thread ends it.
+  std::optional<ReserveReason> ended_by_;
   StoreCode code_ = StoreCode::kUnavailable;
   std::string record_;
   std::shared_ptr<Call> held_by_store_;
@@ -94,6 +95,10 @@ void AsyncReserving::Call::begin(const std::shared_ptr<Call>& self, Callback cal
 }
 
 ReserveRun::Step AsyncReserving::Call::first_step() noexcept {
+  if (batch_ != nullptr && batch_->is_late()) {
+    run_.fail(ReserveReason::kTimeout);
+    return ReserveRun::Step::kDone;
+  }
   try {
     std::vector<Candidate> ranked;
     for (const Shown& shown : ranked_) ranked.push_back({shown.campaign, shown.creative});
@@ -119,16 +124,17 @@ ReserveRun::Step AsyncReserving::Call::next_step() noexcept {
   }
 }
 
-// False: the Checker is being destroyed.
-bool AsyncReserving::Call::ask_store() noexcept {
+// Why the store must not be asked any more; nullopt: it has been asked.
+std::optional<ReserveReason> AsyncReserving::Call::ask_store() noexcept {
   const CallInside inside(owner_.parts_.counters);
-  if (owner_.parts_.gate.closing()) return false;
+  if (owner_.parts_.gate.closing()) return ReserveReason::kShutdown;
   {
     const std::lock_guard lock(mutex_);
+    if (ended_by_) return ended_by_;
     held_by_store_ = held_by_queue_;
   }
   run_.start(step_, owner_.parts_.store, deadline_, *this);
-  return true;
+  return std::nullopt;
 }
 
 void AsyncReserving::Call::drive(bool is_caller) noexcept {
@@ -137,8 +143,8 @@ void AsyncReserving::Call::drive(bool is_caller) noexcept {
       run_.fail(ReserveReason::kTimeout);
       break;
     }
-    if (!ask_store()) {
-      run_.fail(ReserveReason::kShutdown);
+    if (const auto refused = ask_store()) {
+      run_.fail(*refused);
       break;
     }
     {

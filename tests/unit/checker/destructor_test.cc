@@ -110,7 +110,8 @@ TEST(CheckerDestructor, WaitsForABatchThatIsBetweenTwoRequests) {
     std::vector<ReserveRequest> requests(1'000);
     requests.front() = {"u", {"c1"}, "a"};
     std::vector<ReserveResult> results;
-    std::thread asking([&, &asked = *checker] { results = asked.reserve_batch(requests); });
+    std::thread asking(
+        [&, &asked = *checker] { results = asked.reserve_batch(requests, {.deadline = 30s}); });
     wait_for(begun);
     checker.reset();
     asking.join();
@@ -132,8 +133,8 @@ TEST(CheckerDestructor, WaitsForABatchThatIsBetweenTwoPages) {
     pages.front() = {"u", {&c1, 1}, ids};
     std::size_t answers = 0;
     std::thread asking([&, shares = round % 2 == 0, &asked = *checker] {
-      answers = shares ? asked.pick_and_share_batch(pages).size()
-                       : asked.pick_and_reserve_batch(pages).size();
+      answers = shares ? asked.pick_and_share_batch(pages, kPatient).size()
+                       : asked.pick_and_reserve_batch(pages, {.deadline = 30s}).size();
     });
     wait_for(begun);
     checker.reset();
@@ -226,7 +227,8 @@ TEST(CheckerDestructor, KeepsTheStoreForAHardCallThatBegins) {
   end_while_terms_are_asked([&](Checker& checker) {
     checker.pick_and_reserve("u", {&c1, 1}, ids);
   });
-  end_while_terms_are_asked([&](Checker& checker) { checker.reserve_batch(requests); });
+  end_while_terms_are_asked(
+      [&](Checker& checker) { checker.reserve_batch(requests, {.deadline = 30s}); });
   end_while_terms_are_asked([&](Checker& checker) {
     checker.reserve_async("u", c1, "a", {}, [](const ReserveResult&) {});
   });

@@ -1,4 +1,6 @@
 // Many reservations in one call.
+#include <atomic>
+#include <functional>
 #include <future>
 #include <string>
 #include <thread>
@@ -15,10 +17,59 @@ namespace {
 
 using Results = std::vector<ReserveResult>;
 
+constexpr auto kTimedOut = static_cast<std::size_t>(ReserveReason::kTimeout);
+
+// Answers the first read on a thread of its own while the second one, which it holds, is asked for.
+// The first exchange fails, but not before `may_fail`.
+class StoreThatDrives final : public Store {
+ public:
+  ~StoreThatDrives() override {
+    if (thread_.joinable()) thread_.join();
+  }
+  void get(std::string_view, Deadline, StoreCompletion& done) noexcept override {
+    const int before = reads.fetch_add(1);
+    if (before == 0) {
+      first_ = &done;
+    } else if (before == 1) {
+      held = &done;
+      thread_ = std::thread([this] { first_->complete({.code = StoreCode::kNotFound}); });
+      exchanging_.get_future().wait();
+    } else {
+      done.complete({.code = StoreCode::kNotFound});
+    }
+  }
+  void append(std::string_view, std::string_view, Instant, Deadline,
+              StoreCompletion& done) noexcept override {
+    done.complete({.code = StoreCode::kUnavailable});
+  }
+  void compare_and_set(const CompareAndSet&, Deadline, StoreCompletion& done) noexcept override {
+    if (exchanges.fetch_add(1) > 0) return done.complete({.code = StoreCode::kOk});
+    exchanging_.set_value();
+    while (!may_fail()) std::this_thread::yield();
+    done.complete({.code = StoreCode::kConflict});
+  }
+  [[nodiscard]] WriteTerms write_terms() const noexcept override {
+    return {.write_format = 2, .reservation_life_max = kDefaultReservationLifeMax};
+  }
+
+  std::function<bool()> may_fail;
+  StoreCompletion* held = nullptr;
+  std::atomic<int> reads{0};
+  std::atomic<int> exchanges{0};
+
+ private:
+  StoreCompletion* first_ = nullptr;
+  std::promise<void> exchanging_;
+  std::thread thread_;
+};
+
 class ReserveBatch : public ::testing::Test {
  protected:
   void make(CheckerOptions options) {
-    options.clock = [this] { return now_; };
+    options.clock = [this] {
+      clock_reads_.fetch_add(1);
+      return now_;
+    };
     options.deadline = 30s;
     auto made = Checker::create(std::move(options));
     ASSERT_TRUE(made.ok()) << made.status().text();
@@ -33,6 +84,7 @@ class ReserveBatch : public ::testing::Test {
 
   const Instant now_ =
       std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
+  std::atomic<int> clock_reads_{0};
   std::unique_ptr<Checker> checker_;
 };
 
@@ -146,8 +198,23 @@ TEST_F(ReserveBatch, AtTheDeadlineWhatTheStoreStillHoldsIsCutOff) {
   EXPECT_EQ(answers[1].reason, ReserveReason::kTimeout);
   EXPECT_FALSE(answers[1].unknown);
   const CheckerStats::Reserves reserves = checker_->stats().reserves;
-  EXPECT_EQ(reserves.ended[static_cast<std::size_t>(ReserveReason::kTimeout)], 2U);
+  EXPECT_EQ(reserves.ended[kTimedOut], 2U);
   EXPECT_EQ(reserves.unknown, 1U);
+}
+
+// The second request is cut off after the first one, whose exchange is still under way by then.
+TEST_F(ReserveBatch, NothingMoreIsAskedForWhatIsDrivenAtTheDeadline) {
+  const auto store = std::make_shared<StoreThatDrives>();
+  make(store);
+  store->may_fail = [this] { return checker_->stats().reserves.ended[kTimedOut] > 0; };
+  const ReserveRequest requests[] = {{"u1", {"c1"}, "a"}, {"u2", {"c1"}, "b"}};
+  const Results results = checker_->reserve_batch(requests, {.deadline = 0ms});
+  store->held->complete({.code = StoreCode::kNotFound});
+  EXPECT_EQ(results[0].reason, ReserveReason::kTimeout);
+  EXPECT_FALSE(results[0].unknown) << "it is known that the only exchange has failed";
+  EXPECT_EQ(results[1].reason, ReserveReason::kTimeout);
+  EXPECT_EQ(store->reads, 2);
+  EXPECT_EQ(store->exchanges, 1);
 }
 
 TEST_F(ReserveBatch, IsRefusedInsideACallback) {
@@ -175,6 +242,20 @@ TEST_F(ReserveBatch, WhatComesAfterTheDeadlineIsNotAskedForAnyMore) {
   EXPECT_EQ(results[1].reason, ReserveReason::kTimeout);
   EXPECT_FALSE(results[1].unknown) << "nothing was sent";
   EXPECT_TRUE(store->record("u2").empty());
+}
+
+TEST_F(ReserveBatch, WhatComesAfterTheDeadlineIsNotEvenPrepared) {
+  const auto store = std::make_shared<ReservingStore>();
+  make(store);
+  int clock_reads = 0;
+  store->before_exchange = [&] {
+    clock_reads = clock_reads_;
+    std::this_thread::sleep_for(3ms);
+  };
+  const ReserveRequest requests[] = {{"u1", {"c1"}, "a"}, {"u2", {"c1"}, "b"}, {"u3", {"c1"}, "c"}};
+  const Results results = checker_->reserve_batch(requests, {.deadline = 1ms});
+  for (const std::size_t late : {1U, 2U}) EXPECT_EQ(results[late].reason, ReserveReason::kTimeout);
+  EXPECT_EQ(clock_reads_, clock_reads) << "each request that is prepared reads the clock";
 }
 
 TEST_F(ReserveBatch, RequestsThatTheStoreHasNoRoomForAreOverloaded) {
