@@ -46,7 +46,7 @@ class Async {
                       const CheckOptions& options) noexcept;
   /// Gives a page's answer to whoever has asked for it.
   void give(AsyncPick::Callback& callback, PickResult result) noexcept;
-  /// Answers what pick_async() has started with kTimeout, unless another thread does so.
+  /// Answers kTimeout to what pick_async() has started, unless another thread answers it.
   void cut_off(AsyncRead& read) noexcept;
 
   /// Ends the answering threads. The store has ended, if it was the Checker's.

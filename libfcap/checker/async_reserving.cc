@@ -32,7 +32,7 @@ class AsyncReserving::Call final : public StoreCompletion, public QueuedAnswer {
     }
   }
 
-  /// The caller's thread. `self` is this, and `callback` is left alone unless it is taken.
+  /// The caller's thread. `self` is this.
   void begin(const std::shared_ptr<Call>& self, Callback callback) noexcept;
   void complete(const StoreOutcome& outcome) noexcept override;
   void give() noexcept override;
@@ -261,7 +261,7 @@ void AsyncReserving::Call::end_early(ReserveReason reason) noexcept {
   call_back();
 }
 
-// For whoever has made it answered.
+// Called by the one thread that has set answered_.
 void AsyncReserving::Call::call_back() noexcept {
   owner_.call_back(callback_, run_);
   callback_ = {};  // what it holds goes before anybody can think this call is over
@@ -378,7 +378,7 @@ void AsyncReserving::forget(Call& call) noexcept {
   calls_.erase(call.place);
 }
 
-// Each of those that are there once; those that run elsewhere stay.
+// Ends each call that is in the list now, once. Calls that another thread drives stay in it.
 bool AsyncReserving::stop() noexcept {
   std::unique_lock lock(mutex_);
   for (std::size_t left = calls_.size(); left > 0 && !calls_.empty(); --left) {

@@ -181,8 +181,8 @@ ReserveRun::Step ReserveRun::decide(bool is_fresh, bool changed) {
   refusal_ = {};
   const Scratches::Held scratch(parts_.judgement.scratches());
   if (!decide_on(*scratch)) return finish(ReserveReason::kUndecodable);
-  // What an exchange that was cut off has done shows in a record that is another one now. As long
-  // as it is the same, the exchange may still come through.
+  // If the record has changed, an exchange that was cut off either shows in it or can no longer
+  // succeed. If it is unchanged, that exchange may still be executed.
   if (changed) maybe_written_ = false;
   if (wrote_) return Step::kExchange;
   if (!is_fresh) return Step::kRead;

@@ -86,7 +86,7 @@ class ReserveRun {
 
   /// Of one candidate and event id.
   [[nodiscard]] ReserveResult result() const;
-  /// Out of memory it names none, and is not known: a repetition names them.
+  /// Without memory for the list: kOverloaded and `unknown`, and no picks. A repetition names them.
   [[nodiscard]] ReservedPicks picks() const noexcept;
 
  private:
