@@ -1,5 +1,6 @@
 #include "checker/pick_and_share.h"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -7,14 +8,26 @@
 
 namespace fcap::checker {
 
-// Of a page that is not judged at all: nothing is picked.
-PickResult PickAndShare::refused(Reason reason) noexcept {
+// Of a page that is not judged at all. Nothing is picked where its ids are invalid, or where there
+// is no room for the picks.
+PickResult PickAndShare::refused(const ReserveAsk& ask, const CheckOptions& options,
+                                 Reason reason) noexcept {
+  const std::size_t slots = ask.has_valid_ids() ? ask.event_ids.size() : 0;
+  Picks picks;
+  try {
+    picks.picked.reserve(std::min(slots, ask.ranked.size()));
+    parts_.judgement.pick_refused(ask.ranked.size(), slots, reason, picks);
+  } catch (...) {  // NOLINT(bugprone-empty-catch): no memory
+  }
   parts_.counters.add(Counter::checks);
+  parts_.counters.add(Counter::candidates, picks.judged);
+  parts_.counters.add(Counter::allowed, picks.picked.size());
   count_reason(parts_.counters, reason);
   parts_.counters.add(Counter::checks_answered);
-  PickResult none;
-  none.reason = reason;
-  return none;
+  PickResult result{.picked = std::move(picks.picked), .reason = reason};
+  std::vector<ledger::Entry> shown;
+  share_picks(parts_.judgement, sharing_, ask, options.now, result, shown);
+  return result;
 }
 
 PickResult PickAndShare::pick(const ReserveAsk& ask, const CheckOptions& options) noexcept {
@@ -22,12 +35,11 @@ PickResult PickAndShare::pick(const ReserveAsk& ask, const CheckOptions& options
   const base::CallerState caller;
   CallInside inside(parts_.counters);
   inside.submitted();
-  if (!ask.has_valid_ids()) return refused(Reason::kInvalid);
+  if (!ask.has_valid_ids()) return refused(ask, options, Reason::kInvalid);
   std::vector<ledger::Entry> shown;
   try {
     shown.reserve(ask.event_ids.size());
-  } catch (...) {  // no memory
-    return refused(Reason::kOverloaded);
+  } catch (...) {  // NOLINT(bugprone-empty-catch): no memory; what is picked is not shared
   }
   CheckOptions asked = options;
   try {
@@ -48,7 +60,7 @@ Async::HeldRead PickAndShare::begin(const ReserveAsk& ask, const CheckOptions& o
     pick = std::make_unique<AsyncPick>(parts_.judgement, sharing_, ask, options.now,
                                        std::move(callback));
   } catch (...) {  // no memory
-    async_.give(callback, refused(Reason::kOverloaded));
+    async_.give(callback, refused(ask, options, Reason::kOverloaded));
     return nullptr;
   }
   return async_.pick_async(std::move(pick), ask, options);
@@ -83,7 +95,7 @@ void share_picks(Judgement& judgement, Sharing& sharing, const ReserveAsk& ask,
   for (std::size_t i = 0; i < picks.picked.size(); ++i) {
     const Candidate& candidate = ask.ranked[picks.picked[i]];
     const auto noted = judgement.note_shown(ask.user, candidate, ask.event_ids[i], at);
-    if (noted) shown.push_back(*noted);
+    if (noted && shown.size() < shown.capacity()) shown.push_back(*noted);
   }
   if (!sharing.share(ask.user, shown, picks.seen)) return;
   for (const ledger::Entry& event : shown) judgement.mark_shared(ask.user, event);

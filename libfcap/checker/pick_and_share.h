@@ -37,7 +37,8 @@ class PickAndShare {
  private:
   Async::HeldRead begin(const ReserveAsk& ask, const CheckOptions& options,
                         AsyncPick::Callback callback) noexcept;
-  [[nodiscard]] PickResult refused(Reason reason) noexcept;
+  [[nodiscard]] PickResult refused(const ReserveAsk& ask, const CheckOptions& options,
+                                   Reason reason) noexcept;
 
   Parts parts_;
   Blocking& blocking_;
@@ -46,7 +47,8 @@ class PickAndShare {
 };
 
 /// Notes what was picked for an ask's slots and tells other servers, in one write. `at`: when it is
-/// shown; none: by the Checker's clock. `shown` has room for one entry per slot.
+/// shown; none: by the Checker's clock. `shown` has room for one entry per slot; without it,
+/// nothing is shared.
 void share_picks(Judgement& judgement, Sharing& sharing, const ReserveAsk& ask,
                  std::optional<Instant> at, const PickResult& picks,
                  std::vector<ledger::Entry>& shown) noexcept;

@@ -132,6 +132,48 @@ TEST_P(OutOfMemory, FirstAllowedPicksWhereItFailsOpen) {
   });
 }
 
+TEST_P(OutOfMemory, PickAndSharePicksWhereItFailsOpen) {
+  with_each_allocation_failing([&](Checker& checker, std::ptrdiff_t left, bool fail_open) {
+    fail_allocations_of_this_thread(left, GetParam());
+    const PickResult result = checker.pick_and_share("u", candidates_, kTwoSlots);
+    const bool failed = end_of_failing_allocations();
+    if (result.reason == Reason::kPassed) {
+      EXPECT_THAT(result.picked, testing::ElementsAre(1, 2));
+    } else if (left > 1) {  // there was room for the picks
+      EXPECT_EQ(result.picked.size(), fail_open ? 2U : 0U);
+    }
+    if (left == 0 && GetParam() == 1) {
+      EXPECT_EQ(result.reason, Reason::kPassed) << "only sharing has no memory";
+      EXPECT_EQ(checker.stats().shown.noted, result.picked.size());
+    }
+    EXPECT_EQ(checker.stats().allowed, result.picked.size());
+    EXPECT_EQ(checker.stats().pending, 0U);
+    return failed;
+  });
+}
+
+TEST_P(OutOfMemory, PickAndShareAsyncPicksWhereItFailsOpen) {
+  with_each_allocation_failing([&](Checker& checker, std::ptrdiff_t left, bool fail_open) {
+    std::promise<PickResult> answer;
+    Checker::PickCallback callback = [&](PickResult result) {
+      answer.set_value(std::move(result));
+    };
+    fail_allocations_of_this_thread(left, GetParam());
+    checker.pick_and_share_async("u", candidates_, kTwoSlots, {}, std::move(callback));
+    const bool failed = end_of_failing_allocations();
+    const PickResult result = answer.get_future().get();
+    if (result.reason == Reason::kPassed) {
+      EXPECT_THAT(result.picked, testing::ElementsAre(1, 2));
+    } else if (GetParam() == 1) {  // there was room for the picks
+      EXPECT_EQ(result.picked.size(), fail_open ? 2U : 0U);
+      EXPECT_EQ(checker.stats().shown.noted, result.picked.size());
+    }
+    EXPECT_EQ(checker.stats().allowed, result.picked.size());
+    EXPECT_EQ(checker.stats().pending, 0U);
+    return failed;
+  });
+}
+
 // The store's users have no right to write, so that no hard call is decided.
 TEST_P(OutOfMemory, ReserveAsyncAllowsWhatIsUndecidedWhereItIsTold) {
   with_each_allocation_failing([&](Checker& checker, std::ptrdiff_t left, bool /*fail_open*/) {

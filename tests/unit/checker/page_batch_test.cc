@@ -1,6 +1,8 @@
 // Many pages in one call: pick_and_reserve_batch() and pick_and_share_batch().
 #include <future>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -133,6 +135,25 @@ TEST_F(PageBatch, AtTheDeadlineWhatTheStoreStillHoldsIsCutOff) {
   ASSERT_EQ(reserved.size(), 2U);
   for (const ReservedPicks& picks : reserved) EXPECT_EQ(picks.reason, ReserveReason::kTimeout);
   for (int read = 0; read < 4; ++read) store->take().complete({.code = StoreCode::kNotFound});
+}
+
+// The clock takes all the time there is.
+TEST_F(PageBatch, WhatIsCappedForCertainIsNotPickedAfterTheDeadlineEither) {
+  CheckerOptions options;
+  options.store = store_;
+  options.clock = [this] {
+    std::this_thread::sleep_for(2ms);
+    return now_;
+  };
+  const auto checker = Checker::create(std::move(options)).value();
+  checker->set_rules(
+      rule_set({sliding_rule("c1-never", "c1", 0), sliding_rule("c2-daily", "c2", 1)}));
+  const auto results = checker->pick_and_share_batch({kPages, 2}, {.deadline = 1ms});
+  ASSERT_EQ(results.size(), 2U);
+  for (const PickResult& picks : results) EXPECT_EQ(picks.reason, Reason::kTimeout);
+  EXPECT_EQ(results[0].picked, (Indices{1, 2}));
+  EXPECT_EQ(results[1].picked, (Indices{1}));
+  EXPECT_EQ(store_->checks, 0);
 }
 
 TEST_F(PageBatch, PagesThatTheStoreHasNoRoomForAreOverloaded) {
