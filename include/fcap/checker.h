@@ -35,14 +35,14 @@ namespace fcap {
 ///     fcap::CheckResult result = checker.check("u123", candidates);
 ///     if (result.verdicts[0].allowed) serve("c1");
 ///
-/// Thread safety: all functions but the destructor may be called from any thread at once.
-/// Blocking: check(), check_batch(), first_allowed(), pick_and_share(), the hard calls and all
-/// batches block until the answer or the deadline; everything else returns at once. Callers share a
-/// few connections; there is never one per thread. Failure: no function throws. Where Redis is
-/// slow, gone or unreadable, the verdicts are "allowed" with the reason (unless fail_open is
-/// false). In a forked child every check answers kForked. Out of memory (or where
-/// CheckerOptions::clock throws) checks answer kOverloaded, with a verdict for every candidate; the
-/// list is empty only if there is not even room for the verdicts.
+/// Thread safety: all functions may be called from any thread at once, as long as the destructor
+/// has not returned. Blocking: check(), check_batch(), first_allowed(), pick_and_share(), the hard
+/// calls and all batches block until the answer or the deadline; everything else but create(),
+/// wait_ready() and the destructor returns at once. Callers share a few connections; there is never
+/// one per thread. Failure: no function throws. Where Redis is slow, gone or unreadable, the
+/// verdicts are "allowed" with the reason (unless fail_open is false). In a forked child every
+/// check answers kForked. Out of memory (or where CheckerOptions::clock throws) checks answer
+/// kOverloaded, with a verdict for every candidate; the list is empty only without room for it.
 class FCAP_EXPORT Checker {
  public:
   /// Receives the answer of check_async(), exactly once. Must not block, throw, or start a blocking
@@ -57,10 +57,11 @@ class FCAP_EXPORT Checker {
   static Result<std::unique_ptr<Checker>> create(CheckerOptions options);
 
   /// Completes everything pending (kShutdown, or the answer that has just arrived), waits for
-  /// running callbacks, and joins the threads. Callbacks may start further checks, which are
-  /// answered kShutdown; they must stop doing so at that. Must not be called from a callback. Does
-  /// not wait for any server. It may wait for the system's resolver where libpq is looking up the
-  /// host of rules.postgres just then; a `hostaddr` in the connection string avoids that.
+  /// running callbacks and for calls that have begun on other threads, batches and hard calls
+  /// included, and joins the threads. Callbacks may start further checks, which answer kShutdown;
+  /// they must stop at that. No call may begin after it has returned. Must not be called from a
+  /// callback. Waits for no server, but perhaps for the system's resolver where libpq looks up the
+  /// host of rules.postgres; a `hostaddr` in the connection string avoids that.
   ~Checker();
   Checker(const Checker&) = delete;
   Checker& operator=(const Checker&) = delete;
@@ -118,9 +119,8 @@ class FCAP_EXPORT Checker {
   bool note_shown(std::string_view user, const Candidate& shown, std::string_view event_id,
                   const SharedNote& share) noexcept;
 
-  /// first_allowed() for a page with several slots, one event id per slot, at most 64, all
-  /// different: the i-th pick is noted and shared under the i-th id as by note_shown(), all picks
-  /// in one write.
+  /// first_allowed() for a page with one event id per slot, at most 64, all different: the i-th
+  /// pick is noted and shared under the i-th id as by note_shown(), all of them in one write.
   PickResult pick_and_share(std::string_view user, std::span<const Candidate> ranked,
                             std::span<const std::string_view> event_ids,
                             const CheckOptions& options = {}) noexcept;
@@ -181,12 +181,13 @@ class FCAP_EXPORT Checker {
                                  const ReserveOptions& options = {}) noexcept;
 
   /// The calls above for many users at once, under one deadline: they travel together, and none
-  /// waits for another's answer. The results are in the order of the requests. Those undecided at
-  /// the deadline answer kTimeout. A batch is started as a whole, so it should be well below
-  /// RedisOptions::queue_operations_max: requests for which the store's queue has no room answer
-  /// kOverloaded, and have written nothing. Several requests of one user race for its record as
-  /// those of several servers do; the slots of a page belong in one PageRequest. `after` of a
-  /// request takes the place of `options.after`. Out of memory, the list may be empty.
+  /// waits for another. The results are in the order of the requests. Those undecided at the
+  /// deadline answer kTimeout. A batch is started as a whole, so it should be well below
+  /// RedisOptions::queue_operations_max (in a cluster, below one node's share of it): requests
+  /// without room there answer kOverloaded, and have written nothing unless they say `unknown`.
+  /// Those of one user race for its record as several servers do; a page's slots belong in one
+  /// PageRequest. A request's `after` replaces `options.after`. Out of memory, the list may be
+  /// empty.
   std::vector<ReserveResult> reserve_batch(std::span<const ReserveRequest> requests,
                                            const ReserveOptions& options = {}) noexcept;
   std::vector<ReserveResult> release_batch(std::span<const ReserveRequest> requests,
