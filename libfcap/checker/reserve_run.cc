@@ -98,10 +98,16 @@ ReserveRun::Step ReserveRun::begin(const ReserveAsk& ask) {
   return decide(false, false);
 }
 
+// The Checker's own store ends before it, with kUnavailable for whatever it still has.
+ReserveReason ReserveRun::reason_after(StoreCode code) const noexcept {
+  if (code == StoreCode::kUnavailable && parts_.gate.closing()) return ReserveReason::kShutdown;
+  return reserve_reason(reason_of(code));
+}
+
 ReserveRun::Step ReserveRun::on_read(StoreCode code, std::string_view record) {
   ++tries_;
-  const Reason reason = reason_of(code);
-  if (reason != Reason::kPassed) return finish(reserve_reason(reason));
+  const ReserveReason reason = reason_after(code);
+  if (reason != ReserveReason::kDone) return finish(reason);
   const bool found = code == StoreCode::kOk;
   const bool changed = found != record_.has_value() || (found && *record_ != record);
   record_.reset();
@@ -119,18 +125,18 @@ ReserveRun::Step ReserveRun::on_exchange(StoreCode code) noexcept {
     case StoreCode::kUnavailable:
       // The connection was lost; the record tells what has happened, if it can be read in time.
       maybe_written_ = true;
-      return tries_ < kTriesMax ? Step::kRead : finish(ReserveReason::kUnavailable);
+      return tries_ < kTriesMax ? Step::kRead : finish(reason_after(code));
     case StoreCode::kTimeout:
       maybe_written_ = true;
       return finish(ReserveReason::kTimeout);
     default:
-      return finish(reserve_reason(reason_of(code)));
+      return finish(reason_after(code));
   }
 }
 
 ReserveRun::Step ReserveRun::on_append(StoreCode code) noexcept {
   maybe_written_ = code == StoreCode::kTimeout || code == StoreCode::kUnavailable;
-  return finish(reserve_reason(reason_of(code)));
+  return finish(reason_after(code));
 }
 
 void ReserveRun::refuse(Reason reason) noexcept {

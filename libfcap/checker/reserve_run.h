@@ -90,6 +90,8 @@ class ReserveRun {
   [[nodiscard]] ReservedPicks picks() const noexcept;
 
  private:
+  /// kDone: go on.
+  [[nodiscard]] ReserveReason reason_after(StoreCode code) const noexcept;
   [[nodiscard]] Step on_read(StoreCode code, std::string_view record);
   [[nodiscard]] Step on_exchange(StoreCode code) noexcept;
   [[nodiscard]] Step on_append(StoreCode code) noexcept;

@@ -234,6 +234,34 @@ TEST(CheckerDestructor, KeepsTheStoreForAHardCallThatBegins) {
   });
 }
 
+// What the Checker's own store still has when it ends becomes kUnavailable.
+TEST(CheckerDestructor, AHardCallWhoseStoreEndsAnswersShutdown) {
+  const Candidate c1{"c1"};
+  const auto store = std::make_shared<HoldingStore>();
+  CheckerOptions options;
+  options.store = store;
+  std::unique_ptr<Checker> checker = make_checker(std::move(options));
+  Checker& asked = *checker;
+  const ReserveOptions patient{.deadline = 30s};
+  auto reserved =
+      std::async(std::launch::async, [&] { return asked.reserve("u", c1, "a", patient); });
+  StoreCompletion& read = store->take();
+  auto released =
+      std::async(std::launch::async, [&] { return asked.release("u", c1, "b", patient); });
+  StoreCompletion& append = store->take();
+  std::thread ending([&] {
+    while (asked.check("", {&c1, 1}).reason != Reason::kShutdown) std::this_thread::yield();
+    read.complete({.code = StoreCode::kUnavailable});
+    append.complete({.code = StoreCode::kUnavailable});
+  });
+  checker.reset();
+  ending.join();
+  EXPECT_EQ(reserved.get().reason, ReserveReason::kShutdown);
+  const ReserveResult release = released.get();
+  EXPECT_EQ(release.reason, ReserveReason::kShutdown);
+  EXPECT_TRUE(release.unknown) << "it may have been written";
+}
+
 // As an executor does that runs its tasks on the very thread that destroys the Checker.
 TEST(CheckerDestructor, AnswersWhatItsOwnCallbacksHaveGivenToAnExecutor) {
   std::mutex mutex;
