@@ -6,7 +6,7 @@ import threading
 import time
 
 from client import Client
-from events import CERTAIN, USERS, campaign
+from events import CERTAIN, campaign
 
 THREADS, DEADLINE_MS = 2, 10
 NOTICED = 30  # seconds from a loss until every check says that something may be missing
@@ -37,7 +37,7 @@ class Checks:
         certain = epoch.certain_user(random.randrange(CERTAIN))
         if number % 4 < 2:
             return Question(time.time(), True, certain, None), f"check {certain} {campaign(certain, 0)} {campaign(certain, 1)}"
-        user = f"{epoch.name}-u{random.randrange(USERS)}"
+        user = f"{epoch.name}-u{random.randrange(epoch.users)}"
         return (Question(time.time(), False, user, certain),
                 f"check {user} {campaign(certain, 0)} {campaign(user, 0)} {campaign(user, 1)}")
 

@@ -40,14 +40,15 @@ def mixed(number):
 class Epoch:
     """The users between two creations of the topic, and their messages, counted from 0."""
 
-    def __init__(self, seed, number):
+    def __init__(self, seed, number, users=USERS):
         self.seed, self.name, self.made_at = mixed(seed * 1000 + number), f"e{number}", []
+        self.users, self.crowded_one_in = users, 40 * users // USERS
 
     def user(self, n):
         chance = mixed(self.seed ^ n)
-        if chance % 40 == 0:
-            return f"{self.name}-crowded{chance // 40 % CROWDED}"
-        return f"{self.name}-u{n % USERS}"
+        if chance % self.crowded_one_in == 0:
+            return f"{self.name}-crowded{chance // self.crowded_one_in % CROWDED}"
+        return f"{self.name}-u{n % self.users}"
 
     def certain_user(self, number):
         return f"{self.name}-certain{number}"
@@ -68,8 +69,8 @@ class Epoch:
     def message(self, n):
         now, chance = self.made_at[n // BATCH], mixed(self.seed ^ n) >> 16
         user, kind, chance = self.user(n), chance % 200, chance // 200
-        if kind < 20 and n >= USERS:  # one that was sent already, sometimes with a later time; or what became of that one
-            return self.again(n - USERS * (1 + chance % min(5, n // USERS)), now if kind < 4 else None)
+        if kind < 20 and n >= self.users:  # one that was sent already, sometimes with a later time; or what became of that one
+            return self.again(n - self.users * (1 + chance % min(5, n // self.users)), now if kind < 4 else None)
         if kind < 30:
             return Message(user, self.usual(n, now - chance % (20 * DAY)), False)
         if kind < 32:

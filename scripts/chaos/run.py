@@ -29,7 +29,7 @@ def parse():
     add("--seed", metavar="S", type=int, help="of the schedule and the messages (a random one, which is printed)")
     add("--redis", choices=schedule.LANES, default="single", help="one Redis, a master with two replicas and three sentinels, "
         "or a cluster of three masters with a replica each (single)")
-    add("--rate", metavar="N", type=int, default=2000, help="messages per second (2000)")
+    add("--rate", metavar="N", type=int, default=2000, help="messages per second (2000); more are of more users")
     add("--regions", action="store_true", help="instead: two regions that mirror each other's events, apart for some seconds, with "
         "faults in a fixed order (docs/regions.md)")
     add("--cut", metavar="SECONDS", type=int, default=8, help="with --regions: how long they are apart (8)")

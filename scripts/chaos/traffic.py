@@ -4,7 +4,7 @@ import random
 import threading
 import time
 
-from events import BATCH, DAY, MINUTE, Epoch, Expected
+from events import BATCH, DAY, MINUTE, USERS, Epoch, Expected
 from kafka_server import KafkaException
 from services import Failure
 from world import DEAD_LETTERS, TOPIC
@@ -13,6 +13,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 RETENTION = 32 * DAY
 ALLOWED_FUTURE = 5 * MINUTE
+USUAL_RATE = 2000  # messages per second
 
 
 def now_ms():
@@ -24,6 +25,8 @@ class Traffic:
 
     def __init__(self, brokers, seed, rate):
         self.brokers, self.seed, self.rate = brokers, seed, rate
+        # More traffic is more users, as many events of each.
+        self.users = max(USERS, USERS * rate // USUAL_RATE)
         self.flowing, self.ended, self.idle = threading.Event(), threading.Event(), threading.Event()
         self.idle.set()
         self.epochs = self.messages = 0
@@ -34,7 +37,7 @@ class Traffic:
 
     def begin_epoch(self):
         """A producer belongs to one creation of the topic."""
-        self.epoch, self.expected, self.judged = Epoch(self.seed, self.epochs), Expected(), 0
+        self.epoch, self.expected, self.judged = Epoch(self.seed, self.epochs, self.users), Expected(), 0
         self.epochs += 1
         self.dead, self.delivered, self.delivered_at = {}, [], []
         self.producer = Producer({"bootstrap.servers": self.brokers, "acks": "all", "message.timeout.ms": 0, "linger.ms": 5,
