@@ -170,6 +170,9 @@ class Steps:
 
 
 def main():
+    if sys.argv[1:] in (["-h"], ["--help"]):
+        print(__doc__)
+        return 0
     steps, began = Steps(), time.monotonic()
     for name, value in DEFAULTS.items():
         os.environ.setdefault(name, value)

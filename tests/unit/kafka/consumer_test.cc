@@ -87,6 +87,19 @@ TEST_P(ConsumerOfAGroup, APartitionIsAssignedAgainWhereItIsToldTo) {
   EXPECT_EQ(messages_within(kPatience, 5), 5U);
 }
 
+// librdkafka refuses a session that is longer than max.poll.interval.ms.
+TEST(ConsumerSession, MayBeLongerThanTheGroupWouldWaitForAMember) {
+  const Cluster cluster(1);
+  ConsumerOptions options;
+  options.connection.brokers = cluster.brokers();
+  options.topics = {"events"};
+  for (const char* session : {"6000", "60000", "400000"}) {
+    options.connection.properties = {{"session.timeout.ms", session}};
+    const auto made = Consumer::create(options, {}, {});
+    EXPECT_TRUE(made.ok()) << session << ": " << made.status().text();
+  }
+}
+
 TEST(ConsumerOfTwoTopics, TellsTheirPartitionsApart) {
   constexpr int kEach = 20;
   const TopicNames topics = {"clicks", "views"};
