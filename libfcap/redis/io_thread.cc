@@ -76,8 +76,8 @@ void IoThread::close_descriptors() noexcept {
 }
 
 void IoThread::wake() noexcept {
-  // write() is where a canceled thread would be unwound, also one of a host in an asynchronous
-  // call.
+  // The thread may be a host's. Canceled, it would be unwound in write(), out of this noexcept
+  // function.
   const base::CallerState caller;
   const std::uint64_t one = 1;
   // Fails only when the counter is full, that is, when the thread was woken anyway.
