@@ -2,6 +2,7 @@
 """./dev test [ctest arguments]: all tests on real servers. With CI=true also the sanitizer builds, a short fuzz run and
 everything else that takes longer. Every step runs, whatever became of the one before; the last lines sum up."""
 import glob
+import itertools
 import json
 import os
 import re
@@ -22,7 +23,9 @@ SANITIZERS = {"asan": (["sanitizer_tests", "fuzz_targets"], "^(unit|redis|kafka|
 # The others may be missing for a reason, which bench/report.py asks for.
 BENCH_KEYS = ("check_vs_zcount", "check_vs_get", "check_plain_get_vs_get", "eval_ns", "eval_allocs",
               "bytes_per_pair_compacted", "bytes_per_pair_steady")
-UNSTEADY_MAX = 2
+# More than there are cores: tests with servers wait most of the time.
+CTEST_JOBS = (os.cpu_count() or 1) + 2
+EXCERPT_LINES = 16  # of a failed test's output, repeated at the end
 DEFAULTS = {
     # A server that does not start is a failure here, not a skipped test.
     "FCAP_REQUIRE_SERVICES": "1",
@@ -36,7 +39,7 @@ DEFAULTS = {
 
 class Steps:
     def __init__(self):
-        self.report, self.counts, self.output, self.unsteady = [], (0, 0, 0), [], []
+        self.report, self.counts, self.output, self.unsteady, self.failures = [], (0, 0, 0), [], [], []
 
     def say(self, line):
         print(line, flush=True)
@@ -89,17 +92,34 @@ class Steps:
         # A sanitizer makes the model of the write path twenty times as slow, and a few seeds run all of its code.
         few = {"FCAP_TEST_ROUNDS": "6"} if preset in SANITIZERS else {}
         command = ["ctest", "--test-dir", f"{ROOT}/build/{preset}", "--output-on-failure", "--no-tests=error", "--timeout", "600"]
-        # More than there are cores: tests with servers wait most of the time.
-        jobs = str((os.cpu_count() or 1) + 2)
-        return (self.run(*command, "-j", jobs, *arguments, **few)
-                or self.unsteady_only(preset) and self.run(*command, "--rerun-failed", **few))
+        if self.run(*command, "-j", str(CTEST_JOBS), *arguments, **few):
+            return True
+        failed = self.failed_tests()
+        self.failures += [line for test, _ in failed for line in (f"\n{test} ({preset}) failed:", *self.excerpt(test))]
+        return self.unsteady_only(preset, failed) and self.run(*command, "--rerun-failed", **few)
 
-    def unsteady_only(self, preset):
-        """Whether the few tests that failed may be tried once more, alone: only those that need servers, which a busy machine
-        can starve, and nothing that a sanitizer reported. The summary names them: each is a defect to mend."""
-        output = "\n".join(self.output)
-        failed = re.findall(r"^\s+\d+ - (.+) \((?!Skipped|Disabled)(.*)\)", output, re.M)
-        if not 1 <= len(failed) <= UNSTEADY_MAX or re.search("Sanitizer:|runtime error:", output):
+    def failed_tests(self):
+        """Name and manner of each failure that ctest's summary lists."""
+        return re.findall(r"^\s+\d+ - (.+) \((?!Skipped|Disabled)(.*)\)", "\n".join(self.output), re.M)
+
+    def excerpt(self, test):
+        """What a failed test said of its failures; where it names none, its last lines."""
+        began = next((at for at, line in enumerate(self.output) if re.search(rf" Test +#\d+: {re.escape(test)} \.*\*\*\*", line)),
+                     len(self.output))
+        printed = list(itertools.takewhile(lambda line: not re.match(r"\s*(Start +\d+:|\d+/\d+ Test +#|\d+% tests passed)", line),
+                                           self.output[began + 1:]))
+        printed = [line for line in printed if line.strip()]
+        reasons = [at for at, line in enumerate(printed) if re.search(r": Failure$|Sanitizer:|runtime error:|Traceback", line)]
+        if not reasons:
+            return printed[-EXCERPT_LINES:]
+        near = sorted({line for at in reasons for line in range(at, min(at + 5, len(printed)))})
+        return [printed[line] for line in near[:EXCERPT_LINES]]
+
+    def unsteady_only(self, preset, failed):
+        """Whether the few tests that failed may be tried once more, alone: no more than run side by side, all of which a stalled
+        machine can hit at once, only those that need servers, and nothing that a sanitizer reported. The summary names them:
+        each is a defect to mend."""
+        if not 1 <= len(failed) <= CTEST_JOBS or re.search("Sanitizer:|runtime error:", "\n".join(self.output)):
             return False
         if not all(how == "Failed" and re.search("_(redis|kafka|pg|path)_test$", test) for test, how in failed):
             return False
@@ -186,7 +206,7 @@ def main():
             else:
                 steps.all(directory)
         steps.step("nothing survives", steps.nothing_survives)
-    print("\n" + "\n".join(steps.report))
+    print("\n".join(("", *steps.failures, "", *steps.report)))
     if steps.unsteady:
         print(f"unsteady: failed and were tried again alone: {', '.join(steps.unsteady)}")
     print(f"{time.monotonic() - began:.0f} s in all\n\n{steps.counts[0]} passed, {steps.counts[1]} failed, "
