@@ -79,7 +79,7 @@ def grant(port, rights, source):
 class Mirror(Server):
     """MirrorMaker 2 in dedicated mode: runs where its target is, and copies one topic in one direction."""
 
-    kind, patience = "mirror", 120
+    kind, patience = "mirror", 240
 
     def __init__(self, directory, source, target):
         super().__init__(directory)

@@ -1,15 +1,18 @@
 """./dev chaos --regions: two regions that mirror each other's events (docs/regions.md), with the mirror killed, its links silenced
 and cut, its topic made again, events repeated, users erased and a Redis emptied. After each of these, both regions must hold
 exactly what was produced in either. Prints how long events take from one region to the other, and how often a cap is exceeded
-while they are apart."""
+while they are apart. Whatever goes wrong is a problem that is printed, with the command that runs the same again."""
 import collections
 import contextlib
 import json
 import os
+import queue
 import shutil
 import subprocess
 import tempfile
+import threading
 import time
+import traceback
 from concurrent.futures import ThreadPoolExecutor
 
 from events import BATCH, LIMIT, Epoch, Expected, Message, campaign, event
@@ -23,17 +26,18 @@ from traffic import ALLOWED_FUTURE, RETENTION, dead_letters, now_ms
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-PATIENCE = 180  # seconds until both regions must hold the same
+PATIENCE = 180  # seconds until both regions must hold the same, and as many more as they were apart
 PROBES, SERVED = 100, 100  # users
-SUMMARY = """
-{result}: two regions, seed {seed}, {cut} s apart
-  events       {produced} messages produced; {users} users, whose records and answers were compared in both regions
+# Of a run that ends early, what was measured.
+SUMMARY = ["""
+{result}: two regions, seed {seed}, {cut} s apart""", """\
+  events       {produced} messages produced; {users} users, whose records and answers were compared in both regions""", """\
   propagation  from the moment that an impression is published until a check is capped by it, ms: in its own region
                p50 {within_p50:.0f}, p99 {within_p99:.0f}; in the other p50 {across_p50:.0f}, p99 {across_p99:.0f},
-               and back p50 {back_p50:.0f}, p99 {back_p99:.0f}
+               and back p50 {back_p50:.0f}, p99 {back_p99:.0f}""", """\
   over cap     {served} users with a cap of {limit}, served in both regions in turn: {together_beyond} impressions beyond it
-               while connected; {apart_beyond} while apart, at most {apart_beyond_max} of one user
-  mirror       repeated {repeated} messages after a kill -9"""
+               while connected; {apart_beyond} while apart, at most {apart_beyond_max} of one user""", """\
+  mirror       repeated {repeated} messages after a kill -9"""]
 RULES = {"version": 1, "campaigns": [], "rules": [
     {"id": f"{window}-{kind}", "scope": "campaign", "target": "*", "event_type": kind, "limit": limit,
      "window": {"kind": "sliding", "length": window}}
@@ -44,45 +48,81 @@ class Client:
     """An ad server of one region: asks a Checker, and publishes what was shown."""
 
     def __init__(self, region, build, log):
-        self.region = region
-        self.producer = Producer({"bootstrap.servers": region.kafka.address(), "acks": "all", "linger.ms": 0, "log_level": 2})
+        self.region, self.answers = region, queue.SimpleQueue()
+        self.connect()
         self.checks = subprocess.Popen(
             [f"{build}/tests/chaos/fcap-chaos-checks", f"redis://{region.redis.address()}", "1", "100", str(LIMIT)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True)
+        threading.Thread(target=self.read, daemon=True).start()
+
+    def connect(self):
+        """It repeats no message, because what the topic holds is counted; and
+        whoever flushes it decides for how long it tries."""
+        self.producer = Producer({"bootstrap.servers": self.region.kafka.address(), "enable.idempotence": True,
+                                  "message.timeout.ms": 0, "linger.ms": 0, "log_level": 2})
+
+    def read(self):
+        for line in self.checks.stdout:
+            if not line.startswith("timer"):
+                self.answers.put(line.split())
+        self.answers.put(None)
 
     def capped(self, user):
         """Of its first campaign; an answer without the history does not count."""
-        while True:
-            self.checks.stdin.write(f"0 check {user} {campaign(user, 0)}\n")
-            self.checks.stdin.flush()
-            answer = next(line.split() for line in self.checks.stdout if not line.startswith("timer"))
+        until = time.monotonic() + PATIENCE
+        while (left := until - time.monotonic()) > 0:
+            with contextlib.suppress(BrokenPipeError):  # then it has ended, and no answer comes
+                self.checks.stdin.write(f"0 check {user} {campaign(user, 0)}\n")
+                self.checks.stdin.flush()
+            try:
+                answer = self.answers.get(timeout=left)
+            except queue.Empty:
+                break
+            if answer is None:
+                raise Failure(f"the checks of {self.region.name} have ended with {self.checks.wait(30)}")
             if answer[2] == "passed":
                 return answer[3].startswith("capped")
+        raise Failure(f"no check of {self.region.name} has read the history of {user} for {PATIENCE} s")
 
     def stop(self):
-        self.checks.stdin.close()
-        self.checks.wait(30)
+        with contextlib.suppress(BrokenPipeError):
+            self.checks.stdin.close()
+        if code := self.checks.wait(30):
+            raise Failure(f"the checks of {self.region.name} have ended with {code}")
 
 
 class Run:
     def __init__(self, given, directory, report):
         self.given, self.directory, self.report = given, directory, report
         self.build = os.environ.get("FCAP_BUILD_DIR", f"{ROOT}/build/release")
-        self.regions = [Region(name, directory, f"{self.build}/updater/fcap-updater") for name in ("east", "west")]
+        self.patience = PATIENCE + given.cut
         self.epoch, self.expected = Epoch(given.seed, 0), Expected()
         self.produced, self.dead = collections.Counter(), set()
         self.numbers = {"seed": given.seed, "cut": given.cut, "limit": LIMIT, "served": SERVED}
-        self.clients = []
+        self.regions, self.clients, self.step = [], [], "start"
+
+    def attempt(self, action):
+        """Whatever it raises is a problem; so is an interruption."""
+        try:
+            action()
+        except (Exception, SystemExit) as error:
+            if not isinstance(error, Failure):
+                self.report.say(traceback.format_exc())
+            self.report.problem(f"{self.step}: {error if isinstance(error, Failure) else repr(error)}")
 
     def start(self):
+        for name in ("east", "west"):
+            self.regions.append(Region(name, self.directory, f"{self.build}/updater/fcap-updater"))
         with ThreadPoolExecutor() as pool:
             list(pool.map(Region.start, self.regions))
             list(pool.map(Region.join, self.regions, reversed(self.regions)))
         log = open(f"{self.directory}/checks.log", "wb")
-        self.clients = [Client(region, self.build, log) for region in self.regions]
+        for region in self.regions:
+            self.clients.append(Client(region, self.build, log))
         write(f"{self.directory}/rules.json", json.dumps(RULES))
 
     def stop(self):
+        self.step += ", stopping"
         with ThreadPoolExecutor() as pool:
             list(pool.map(lambda one: one.stop(), (*self.clients, *self.regions)))
 
@@ -139,11 +179,12 @@ class Run:
 
     def agree(self, after):
         began = time.monotonic()
-        while (found := self.differences()) and time.monotonic() - began < PATIENCE:
+        while (found := self.differences()) and time.monotonic() - began < self.patience:
             time.sleep(1)
         for problem in found:
             self.report.problem(f"after {after}: {problem}")
-        self.report.say(f"{after}: both regions hold the same after {time.monotonic() - began:.1f} s")
+        became = "do not hold what they must" if found else "hold the same"
+        self.report.say(f"{after}: both regions {became} after {time.monotonic() - began:.1f} s")
 
     # The steps.
 
@@ -156,7 +197,7 @@ class Run:
                 began = time.monotonic()
                 for shown in range(LIMIT):
                     self.show(source, user, shown)
-                if not wait_until(lambda: target.capped(user), PATIENCE):
+                if not wait_until(lambda: target.capped(user), self.patience):
                     raise Failure(f"{user} was not capped in {target.region.name}")
                 taken.append(1000 * (time.monotonic() - began))
             taken.sort()
@@ -176,8 +217,10 @@ class Run:
                         shown[user] += 1
                 self.flush()
                 with Redis(client.region.redis.port) as redis:
-                    if not wait_until(lambda: all(self.counted(redis, *one) for one in identities), PATIENCE):
+                    if not wait_until(lambda: all(self.counted(redis, *one) for one in identities), self.patience):
                         raise Failure(f"{client.region.name} does not count what it has shown")
+            if max(shown.values()) > LIMIT * len(self.regions):
+                raise Failure(f"{name}: checks with a cap of {LIMIT} allowed {max(shown.values())} impressions of one user")
             if shown.total() == before:
                 break
         beyond = [count - LIMIT for count in shown.values()]
@@ -268,7 +311,7 @@ class Run:
         self.agree("FLUSHALL")
         if seen != {f"fcap-updater:{TOPIC}", f"fcap-updater-mirror:{region.mirrored}"}:
             self.report.problem(f"after FLUSHALL only these said what was missing: {seen}")
-        if not wait_until(lambda: not self.missing(region), 30):
+        if not wait_until(lambda: not self.missing(region), self.patience):
             self.report.problem(f"what was filled is still said to be missing: {self.missing(region)}")
 
     @staticmethod
@@ -291,7 +334,7 @@ class Run:
             self.judge_region(region)
         if wrong := [(east, west) for east, west in zip(*said) if east != west]:
             self.report.problem(f"the regions' answers differ {len(wrong)} times: {wrong[0]}")
-        self.numbers |= {"users": len(users), "produced": self.produced.total()}
+        self.numbers["users"] = len(users)
 
     def ask(self, region, subcommand, lines, *arguments):
         answers = self.run("cli/fcap", subcommand, "--json", "--redis", region.redis.address(), "--input", "-", *arguments,
@@ -320,7 +363,7 @@ class Run:
 
     def run(self, program, *arguments, **options):
         done = subprocess.run([f"{self.build}/{program}", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                              check=False, **options)
+                              check=False, timeout=2 * self.patience, **options)
         if done.returncode:
             raise Failure(f"{program} {' '.join(arguments)}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
         return done.stdout
@@ -331,28 +374,46 @@ class Run:
         for region in self.regions:
             for updater in region.updaters:
                 self.run("updater/fcap-updater", "check-config", "--connect", "--config", f"{updater.home}/updater.json")
+        for step in (self.first, self.measure, self.together, self.apart, self.killed, self.replays, self.topic_recreated,
+                     self.emptied, self.judge):
+            self.step = step.__name__
+            step()
+
+    def first(self):
         self.aborted()
         self.traffic(100)
         self.agree("first traffic")
-        self.measure()
+
+    def together(self):
         self.serve("together")
-        for step in (self.apart, self.killed, self.replays, self.topic_recreated, self.emptied, self.judge):
-            step()
+
+    def summary(self):
+        result = "FAILED" if self.report.problems else "held"
+        self.numbers |= {"result": result, "produced": self.produced.total()}
+        for part in SUMMARY:
+            with contextlib.suppress(KeyError):  # it was not measured
+                print(part.format(**self.numbers))
+        for problem in self.report.problems:
+            print(f"  WRONG        {problem['text']}")
+        if self.report.problems:
+            print(f"  again:       {again(self.given)}")
+        if self.given.json:
+            write(self.given.json, json.dumps({**self.numbers, "problems": self.report.problems}, indent=2))
+        return not self.report.problems
+
+
+def again(given):
+    return f"./dev chaos --regions --cut {given.cut} --seed {given.seed}"
 
 
 def main(given, report):
-    directory, result = tempfile.mkdtemp(prefix="fcap-regions."), "FAILED"
+    directory = tempfile.mkdtemp(prefix="fcap-regions.")
+    report.say(f"{again(given)}: starting the servers")
     run = Run(given, directory, report)
-    try:
-        run.all()
-        result = "FAILED" if report.problems else "held"
-        print(SUMMARY.format(result=result, **run.numbers))
-        if given.json:
-            write(given.json, json.dumps({"result": result, **run.numbers, "problems": report.problems}, indent=2))
-    finally:
-        run.stop()
-        if result == "held":
-            shutil.rmtree(directory)
-        else:
-            report.say(f"logs and data are in {directory}")
-    return 0 if result == "held" else 1
+    run.attempt(run.all)
+    run.attempt(run.stop)
+    if run.summary():
+        shutil.rmtree(directory)
+        return 0
+    report.say(f"logs and data are in {directory}")
+    return 1
