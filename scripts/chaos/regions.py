@@ -116,8 +116,12 @@ class Region:
         self.kafka.start()
         self.redis.start()
         self.redis_link = Proxy(choose_port(1, self.directory), self.redis.port)  # of the updaters
-        self.kafka.create_topic(TOPIC, PARTITIONS, f"retention.ms={RETENTION_MS}")
+        self.create_topic()
         self.kafka.create_topic(DEAD_LETTERS, 1)
+
+    def create_topic(self):
+        """Whether it is new; it is not while the former one is still there."""
+        return self.kafka.create_topic(TOPIC, PARTITIONS, f"retention.ms={RETENTION_MS}")
 
     def join(self, other):
         """To be called once both have started."""

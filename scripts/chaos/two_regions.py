@@ -1,5 +1,5 @@
 """./dev chaos --regions: two regions that mirror each other's events (docs/regions.md), with the mirror killed, its links silenced
-and cut, its topic made again, events repeated, users erased and a Redis emptied. After each of these, both regions must hold
+and cut, topics made again, events repeated, users erased and a Redis emptied. After each of these, both regions must hold
 exactly what was produced in either. Prints how long events take from one region to the other, and how often a cap is exceeded
 while they are apart. Whatever goes wrong is a problem that is printed, with the command that runs the same again."""
 import collections
@@ -56,7 +56,7 @@ class Client:
         threading.Thread(target=self.read, daemon=True).start()
 
     def connect(self):
-        """It repeats no message, because what the topic holds is counted; and
+        """A producer belongs to one creation of the topic. It repeats no message, because what the topic holds is counted; and
         whoever flushes it decides for how long it tries."""
         self.producer = Producer({"bootstrap.servers": self.region.kafka.address(), "enable.idempotence": True,
                                   "message.timeout.ms": 0, "linger.ms": 0, "log_level": 2})
@@ -289,17 +289,39 @@ class Run:
         """The mirror's topic and what it knows of its progress are deleted: it copies everything again."""
         region = self.regions[1]
         region.mirror.kill()
-        admin = region.kafka.admin()
-        for done in admin.delete_topics([region.mirrored, "mm2-offsets.east.internal"]).values():
-            done.result(60)
+        self.delete(region, region.mirrored, "mm2-offsets.east.internal")
         self.traffic(5)
         region.mirror.start()
         self.agree("the mirrored topic was deleted")
 
+    def source_recreated(self):
+        """The topic that the mirror copies is made again, and what the mirror knows of its progress is deleted. It is the last
+        step: afterwards the topics do not hold all that is counted."""
+        source, target = self.regions
+        target.mirror.kill()
+        self.delete(source, TOPIC)
+        self.delete(target, "mm2-offsets.east.internal")
+        if not wait_until(source.create_topic, 60):
+            raise Failure(f"{TOPIC} could not be made again in {source.name}")
+        self.clients[0].connect()
+        self.traffic(5)
+        target.mirror.start()
+        self.agree("the source topic was made again")
+
+    @staticmethod
+    def delete(region, *topics):
+        admin = region.kafka.admin()  # which must outlive its request
+        for done in admin.delete_topics(list(topics), operation_timeout=30).values():
+            done.result(60)
+
     def emptied(self):
-        """Both groups say which events may be missing, and fill Redis from their own topics. It is slow, so that there is time
-        to see that."""
+        """Without the mirror and the other region, both groups say which events may be missing, and fill Redis from their own
+        topics. It is slow, so that there is time to see that."""
         seen, region = set(), self.regions[1]
+        region.mirror.kill()
+        for one in self.regions:
+            one.link.set(silent=True)
+            one.link.cut()
         region.redis_link.set(delay=0.5)
         with Redis(region.redis.port) as redis:
             redis("FLUSHALL")
@@ -308,11 +330,16 @@ class Run:
             time.sleep(0.01)
             seen |= set(self.missing(region) or {})
         region.redis_link.set()
-        self.agree("FLUSHALL")
+        self.agree("FLUSHALL in a region that is alone")
         if seen != {f"fcap-updater:{TOPIC}", f"fcap-updater-mirror:{region.mirrored}"}:
             self.report.problem(f"after FLUSHALL only these said what was missing: {seen}")
         if not wait_until(lambda: not self.missing(region), self.patience):
             self.report.problem(f"what was filled is still said to be missing: {self.missing(region)}")
+        for one in self.regions:
+            one.link.set()
+        region.mirror.start()
+        self.traffic(5)
+        self.agree("the mirror and the other region were back")
 
     @staticmethod
     def missing(region):
@@ -375,7 +402,7 @@ class Run:
             for updater in region.updaters:
                 self.run("updater/fcap-updater", "check-config", "--connect", "--config", f"{updater.home}/updater.json")
         for step in (self.first, self.measure, self.together, self.apart, self.killed, self.replays, self.topic_recreated,
-                     self.emptied, self.judge):
+                     self.emptied, self.judge, self.source_recreated):
             self.step = step.__name__
             step()
 
