@@ -326,7 +326,7 @@ TEST_F(PartitionSetTest, KafkaIsAskedForAllPartitionsTogether) {
   EXPECT_EQ(to_place().size(), many.size());
 }
 
-TEST_F(PartitionSetTest, ALogMadeAnewIsFollowedAndTheMarkFalls) {
+TEST_F(PartitionSetTest, ALogThatWasRecreatedIsFollowedAndTheMarkFalls) {
   set_mark(100);
   log_.commits[part(0)] = 100;
   assign();
