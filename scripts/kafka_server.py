@@ -169,3 +169,5 @@ class Kafka(Server):
             if failure.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:
                 return False
             raise Failure(f"topic {name}: {failure.args[0].str()}") from None
+        except TimeoutError:
+            raise Failure(f"topic {name}: the broker has not answered for 60 s") from None

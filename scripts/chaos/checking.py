@@ -6,10 +6,11 @@ import threading
 import time
 
 from client import Client
+from processes import wait_until
 from events import CERTAIN, campaign
 
 THREADS, DEADLINE_MS = 2, 10
-NOTICED = 30  # seconds from a loss until every check says that something may be missing
+NOTICED = 15  # seconds from a loss until every check says that something may be missing, and from its end until none does
 Question = collections.namedtuple("Question", "asked certain user foreign")
 
 
@@ -19,7 +20,8 @@ class Checks:
 
     def __init__(self, world, traffic, problem, rate=300):
         self.world, self.traffic, self.problem, self.rate = world, traffic, problem, rate
-        self.numbers = itertools.count()
+        self.numbers, self.certain = itertools.count(), None
+        self.complete_at = 0.0  # when the last check was begun that passed and lacked nothing
         self.reasons, self.stale, self.answered = collections.Counter(), 0, 0
         self.lifted = 0  # certain caps, while Redis lacked events that it had lost
         self.client = Client(world, "checks", world.checks_url(), THREADS, DEADLINE_MS, problem, self.judge)
@@ -34,10 +36,11 @@ class Checks:
 
     def question(self, number):
         epoch = self.traffic.epoch
-        certain = epoch.certain_user(random.randrange(CERTAIN))
         if number % 4 < 2:
+            self.certain = certain = epoch.certain_user(random.randrange(CERTAIN))
             return Question(time.time(), True, certain, None), f"check {certain} {campaign(certain, 0)} {campaign(certain, 1)}"
-        user = f"{epoch.name}-u{random.randrange(epoch.users)}"
+        # The user who was asked about just before: that reply may be under way still.
+        certain, user = self.certain, f"{epoch.name}-u{random.randrange(epoch.users)}"
         return (Question(time.time(), False, user, certain),
                 f"check {user} {campaign(certain, 0)} {campaign(user, 0)} {campaign(user, 1)}")
 
@@ -50,6 +53,8 @@ class Checks:
             self.problem("a check was answered without rules, although there were some")
         if reason != "passed":
             return
+        if not any("-incomplete" in verdict for verdict in verdicts):
+            self.complete_at = max(self.complete_at, question.asked)
         if not question.certain:
             if verdicts[0].startswith("capped"):
                 self.problem(f"a check of {question.user} was answered from another ledger: it caps a campaign of {question.foreign}")
@@ -65,6 +70,12 @@ class Checks:
         elif verdict == "allowed" and self.world.gap_open_since and question.asked - max(lost_at, self.world.gap_open_since) > NOTICED:
             self.problem(f"a check of {question.user} says that it is complete while a gap is open")
         self.lifted += 1
+
+    def must_be_complete(self):
+        """That checks say so again soon, now that all is counted."""
+        began = time.time()
+        if not wait_until(lambda: self.complete_at > began, NOTICED):
+            self.problem(f"for {NOTICED} s after everything was counted no check was complete")
 
     def stop(self):
         self.asking.clear()

@@ -1,9 +1,46 @@
 """A process that makes the calls of one Checker (tests/chaos/checks.cc), and how late it answers."""
+import collections
 import itertools
 import subprocess
 import threading
+import time
 
 LATE_US = 1000  # beyond the deadline
+UNEXPLAINED = 0.02  # of the answers that may be late: that much, whatever the timers say
+LONGEST_MS = 250  # beyond twice what a timer was late in the same seconds
+
+
+class Second:
+    """What a process did within one: its answers that a deadline can have ended, its timers, and how late both were."""
+
+    def __init__(self):
+        self.answers = self.late = self.longest = 0
+        self.timers = self.timers_late = self.longest_timer = 0
+
+    def add_timer(self, late):
+        self.timers, self.timers_late = self.timers + 1, self.timers_late + (late > LATE_US)
+        self.longest_timer = max(self.longest_timer, late)
+
+    def add_answer(self, late, reason):
+        self.answers, self.late = self.answers + (reason == "timeout" or late > LATE_US), self.late + (late > LATE_US)
+        self.longest = max(self.longest, late)
+
+
+def too_late(seconds):
+    """`seconds`: by number. Only what the deadline ends can be late, and it is late as often as a timer of the same second is, or a
+    few times as often, because an answer takes some threads one after the other."""
+    answers, late = (sum(getattr(one, name) for one in seconds.values()) for name in ("answers", "late"))
+    expected = sum(one.answers * one.timers_late / one.timers for one in seconds.values() if one.timers)
+    found = []
+    if late > 3 * expected + UNEXPLAINED * answers + 10:
+        found.append(f"{late} of {answers} answers that a deadline ended were more than 1 ms beyond it; of as many timers of the same "
+                     f"seconds {expected:.0f}")
+    for number, one in list(seconds.items()):
+        waited = max(seconds[near].longest_timer for near in range(number - 2, number + 3) if near in seconds)
+        if one.longest > 2 * waited + 1000 * LONGEST_MS:
+            found.append(f"an answer was {one.longest / 1000:.0f} ms beyond its deadline; within two seconds no timer was more than "
+                         f"{waited / 1000:.0f} ms late")
+    return found
 
 
 class Client:
@@ -12,7 +49,8 @@ class Client:
     def __init__(self, world, name, url, threads, deadline_ms, problem, answered):
         self.name, self.problem, self.answered = name, problem, answered
         self.numbers, self.pending, self.lock = itertools.count(), {}, threading.Lock()
-        self.late, self.timers_late, self.timers, self.calls = [], [], 0, 0
+        self.late, self.timers_late, self.timers = [], [], 0
+        self.seconds = collections.defaultdict(Second)
         self.log = open(f"{world.directory}/{name}.log", "wb")
         self.process = subprocess.Popen(
             [f"{world.build}/tests/chaos/fcap-chaos-checks", url, str(threads), str(deadline_ms), world.postgres.address()],
@@ -38,30 +76,21 @@ class Client:
     def read(self):
         for line in self.process.stdout:
             first, late, *words = line.split()
+            second, late = self.seconds[int(time.monotonic())], int(late)
             if first == "timer":
                 self.timers += 1
-                if int(late) > LATE_US:
-                    self.timers_late.append(int(late))
+                second.add_timer(late)
+                if late > LATE_US:
+                    self.timers_late.append(late)
                 continue
-            self.calls += 1
-            if int(late) > LATE_US:
-                self.late.append(int(late))
+            second.add_answer(late, words[0])
+            if late > LATE_US:
+                self.late.append(late)
             self.answered(self.pending.pop(int(first)), words)
 
     def too_late(self):
-        """Which answers were later than a thread that only waits may be on this machine. Empty: none."""
-        allowed = 3 * len(self.timers_late) / max(1, self.timers) + 0.005
-        share = len(self.late) / max(1, self.calls)
-        longest = max(self.late, default=0) / 1000
-        waited = max(self.timers_late, default=0) / 1000
-        found = []
-        if share > allowed:
-            found.append(f"{self.name}: {100 * share:.2f} % of the answers were more than 1 ms beyond their deadline; of the threads "
-                         f"that only wait {100 * len(self.timers_late) / max(1, self.timers):.2f} %")
-        if longest > 2 * waited + 250:
-            found.append(f"{self.name}: an answer was {longest:.0f} ms beyond its deadline; no thread that only waits was more than "
-                         f"{waited:.0f} ms late")
-        return found
+        """Which answers were later than a thread that only waited in the same seconds may be on this machine. Empty: none."""
+        return [f"{self.name}: {what}" for what in too_late(self.seconds)]
 
     def resident_mb(self):
         with open(f"/proc/{self.process.pid}/statm", encoding="utf-8") as file:

@@ -5,8 +5,8 @@ if the new one has got other slots meanwhile."""
 import time
 
 from cluster import MASTERS, PATIENCE, wait
-from faults import REPLICATION, fault, frozen_for, kill_ahead_of, throttled_for
-from processes import freeze_tree, thaw_tree, wait_until
+from faults import REPLICATION, fault, filled_up, frozen_for, kill_ahead_of, throttled_for
+from processes import freeze_tree, thaw_tree
 from resp import Redis
 from services import Failure
 
@@ -130,11 +130,7 @@ def flush_shard(world, one):
 
 @fault("shards", "fill up a shard")
 def fill_up_shard(world, one):
-    nodes = world.cluster.pair(shard_of(one))
-    told = world.tell(nodes, "CONFIG", "SET", "maxmemory", "1mb")
-    time.sleep(one.lasts)
-    wait_until(lambda: world.tell(nodes, "CONFIG", "SET", "maxmemory", "0") >= told, 30)
-    return f"shard {shard_of(one)}: writes were refused, and are accepted again"
+    return f"shard {shard_of(one)}: {filled_up(world, world.cluster.pair(shard_of(one)), one)}"
 
 
 @fault("slots", "move there and back")

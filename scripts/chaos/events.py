@@ -116,6 +116,10 @@ def signing_keys():
     return {"keys": [{"id": SIGNING_KEY, "secret": secret, "from": "2020-01-01T00:00:00Z"}]}
 
 
+def is_crowded(user):
+    return "-crowded" in user
+
+
 def campaign(user, number):
     return f"{user}-c{number}"
 

@@ -2,6 +2,7 @@
 what became of it."""
 import contextlib
 import os
+import re
 import shutil
 import time
 
@@ -10,9 +11,11 @@ from kafka_server import KafkaException
 from processes import freeze_tree, thaw_tree, wait_until
 from resp import Redis, RedisError
 from services import Failure
-from world import DEAD_LETTERS, PARTITIONS, RESERVER, RULES, TOPIC, WRITER
+from world import DEAD_LETTERS, PARTITIONS, READER, RESERVER, RULES, TOPIC, WRITER
 
 FAULTS = {}
+HARMLESS = ("fill up", "fill up a shard", "freeze a replica", "kill a replica")
+HARMLESS_ALONE = ("freeze", "freeze for long", "throttle")  # where there is no replica
 ALIKE = dict.fromkeys(("updater 1", "updater 2", "another group"), "updater") | {"another shard": "shards"}
 REDIS_LANES = ("redis", "shards", "another shard")
 REPLICATION = 5  # seconds of writes that a failover may take with it, before and after: replicas lag, and clients stay for a while
@@ -29,8 +32,14 @@ def fault(lane, *kinds):
     return register
 
 
+def may_take(world, one):
+    """Whether Redis may lack something afterwards: a master that cannot be asked may be replaced by one that lags."""
+    return one.lane in REDIS_LANES and one.kind not in HARMLESS and not (one.kind in HARMLESS_ALONE and not world.replicated())
+
+
 def inflict(world, one):
-    if one.lane in REDIS_LANES:
+    takes = may_take(world, one)
+    if takes:
         with world.losses:
             world.disturbing += 1
     loss = one.lane == "redis" and one.kind in TAKEN and world.begin_loss(f"redis: {one.kind}", TAKEN[one.kind][0])
@@ -41,7 +50,7 @@ def inflict(world, one):
     finally:
         if loss:
             loss.end = 1000 * (time.time() + TAKEN[one.kind][1])
-        if one.lane in REDIS_LANES:
+        if takes:
             with world.losses:
                 world.disturbing, world.disturbed_at = world.disturbing - 1, time.time()
 
@@ -70,7 +79,7 @@ def throttled_for(pid, one):
 # Updaters.
 
 def updater_of(world, one):
-    return world.another_group[0] if one.lane == "another group" else world.updaters[int(one.lane[-1]) - 1]
+    return world.another_group if one.lane == "another group" else world.updaters[int(one.lane[-1]) - 1]
 
 
 @fault("updater", "kill")
@@ -95,7 +104,7 @@ def stop_updater(world, one):
 def freeze_updater(world, one):
     updater = updater_of(world, one)
     updater.freeze_for(one.lasts)
-    return "thawed, as a member that its group has given up"
+    return f"thawed after {one.lasts:.0f} s, which is longer than its session"
 
 
 @fault("updater 3", "join", "join with a clock ahead", "join with a clock behind")
@@ -174,22 +183,36 @@ def flush_all(world, _):
 
 @fault("redis", "fill up")
 def fill_up(world, one):
-    told = world.tell_all("CONFIG", "SET", "maxmemory", "1mb")
+    return filled_up(world, world.servers(), one)
+
+
+def filled_up(world, servers, one):
+    before = sum(map(refused_for_memory, servers))
+    told = world.tell(servers, "CONFIG", "SET", "maxmemory", "1mb")
     time.sleep(one.lasts)
-    wait_until(lambda: world.tell_all("CONFIG", "SET", "maxmemory", "0") >= told, 30)
-    return "writes were refused, and are accepted again"
+    refused = sum(map(refused_for_memory, servers)) - before
+    wait_until(lambda: world.tell(servers, "CONFIG", "SET", "maxmemory", "0") >= told, 30)
+    return f"{refused} writes were refused, until there was room again"
+
+
+def refused_for_memory(server):
+    found = re.search(r"errorstat_OOM:count=(\d+)", server.ask("INFO errorstats"))
+    return int(found[1]) if found else 0
 
 
 def reached(servers):
     return f"at {servers} {'server' if servers == 1 else 'servers'}" if servers else "nothing: no server answered"
 
 
-@fault("redis account", "revoke appending", "revoke scripts", "revoke reading")
+@fault("redis account", "revoke appending", "revoke appending for long", "revoke scripts", "revoke reading")
 def revoke(world, one):
-    rights = {"appending": ["-append"], "scripts": ["-evalsha", "-eval"], "reading": ["-get", "-mget"]}[one.kind.split()[1]]
-    world.tell_all("ACL", "SETUSER", RESERVER, *rights)
+    what = one.kind.split()[1]
+    rights = {"appending": ["-append"], "scripts": ["-evalsha", "-eval"], "reading": ["-get", "-mget"]}[what]
+    for account in (RESERVER, READER) if what == "reading" else (RESERVER,):
+        world.tell_all("ACL", "SETUSER", account, *rights)
     told = world.tell_all("ACL", "SETUSER", WRITER, *rights)
-    time.sleep(one.lasts)
+    with world.outage("the right to append has been revoked", True) if what == "appending" else contextlib.nullcontext():
+        time.sleep(one.lasts)
     wait_until(lambda: world.tell_all("ACL", "LOAD") >= told, 30)
     return f"{' '.join(rights)}: {reached(told)}, given back"
 
@@ -206,10 +229,11 @@ def cut_clients(world, _):
 
 # Kafka.
 
-@fault("broker", "kill")
+@fault("broker", "kill", "kill for long")
 def kill_broker(world, one):
     world.kafka.kill()
-    time.sleep(one.lasts)
+    with world.outage("the broker has been away", False):
+        time.sleep(one.lasts)
     began = time.monotonic()
     world.kafka.start()
     return f"started again within {time.monotonic() - began:.1f} s"
@@ -259,8 +283,11 @@ def created(world, topic, partitions):
 
 
 def recreate_events(world):
-    """Under running updaters; traffic must be paused."""
-    return recreate(world, TOPIC, PARTITIONS)
+    """Under running updaters, one of which is killed meanwhile; traffic must be paused."""
+    world.updaters[0].kill()
+    became = recreate(world, TOPIC, PARTITIONS)
+    world.updaters[0].start()
+    return f"{became}, with updater 1 killed before and started again after it"
 
 
 # PostgreSQL and the rules in it. Whatever happens to them, the last good rules stay in force.
@@ -316,10 +343,12 @@ def cut(world, one):
     return f"{link_of(world, one).cut()} connections"
 
 
-@fault("link", "delay", "silence", "drop")
+@fault("link", "delay", "silence", "silence for long", "drop")
 def disturb(world, one):
-    link = link_of(world, one)
-    link.set(**{"delay": {"delay": 0.2}, "silence": {"silent": True}, "drop": {"dropping": 0.02}}[one.kind])
-    time.sleep(one.lasts)
+    link, kind = link_of(world, one), one.kind.split()[0]
+    link.set(**{"delay": {"delay": 0.2}, "silence": {"silent": True}, "drop": {"dropping": 0.02}}[kind])
+    silent = world.outage(f"the {one.lane} has been silent", link is world.redis_link)
+    with silent if kind == "silence" else contextlib.nullcontext():
+        time.sleep(one.lasts)
     link.set()
-    return {"delay": "each piece by up to 200 ms", "silence": "nothing passed", "drop": "at each piece with 2 %"}[one.kind]
+    return {"delay": "each piece by up to 200 ms", "silence": "nothing passed", "drop": "at each piece with 2 %"}[kind]

@@ -1,6 +1,7 @@
 """The judge of a whole round: what Redis holds against what Kafka was given, record by record."""
 import time
 
+from events import is_crowded
 from processes import wait_until
 from record import Malformed, Record
 from reserving import PATIENCE, is_hard
@@ -11,6 +12,7 @@ from world import PARTITIONS
 
 PREFIX = "fcap:{"
 NAMED = 5  # how many of a kind a problem names
+TRIMMED_ENTRIES_MIN = 300  # that a record keeps at least: half of ledger.record_bytes_max, where an entry takes 24 bytes
 
 
 def wait_counted(world):
@@ -89,7 +91,12 @@ def compare(verdict, user, record, expected, erased_before):
     verdict.entries += len(record.entries)
     if record.erased_before != erased_before:
         verdict.differs("erasures that the record does not have", f"{user}: {record.erased_before} instead of {erased_before}")
-    verdict.trimmed += record.complete_since > 0
+    if record.complete_since > 0:
+        verdict.trimmed += 1
+        if not is_crowded(user):
+            verdict.differs("records that were trimmed although they are small", f"{user}: {len(record.entries)} entries")
+        elif len(record.entries) < TRIMMED_ENTRIES_MIN and erased_before < record.complete_since:
+            verdict.differs("records that were trimmed too far", f"{user}: {len(record.entries)} entries")
     for identity, value in expected.items():
         if value[0] >= record.complete_since and record.entries.get(identity) != value:
             kind = "events lost" if identity not in record.entries else "events with another time or creative"

@@ -9,9 +9,9 @@ import time
 SUMMARY = """
 {result}: seed {seed}, {redis}, {rounds} rounds of {round_seconds} s
   messages   {messages} produced, {entries} entries in {users} records compared ({trimmed} trimmed for their size)
-  faults     {faults}, of these {kills} kills
+  faults     {faults}, of these {kills} kills; {without_effect} more found nothing to act upon
   checks     {checks}: {judged} read the history ({stale} from a replica), the others said {reasons}
-  late       {late} of them later than 1 ms after the deadline, at most by {late_ms:.0f} ms; a thread that only waits: {timers_late} of
+  late       {late} checks and hard calls later than 1 ms after the deadline, at most by {late_ms:.0f} ms; a thread that only waits: {timers_late} of
              {timers}, at most by {timer_late_ms:.0f} ms
   hard caps  {hard_calls} calls: {hard_outcomes}; {published} impressions published, {campaigns} limits and
              {hard_checks} checks judged; {over} grants beyond a limit after a loss: {over_by}

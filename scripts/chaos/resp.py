@@ -43,10 +43,16 @@ class Redis:
         if kind == b":":
             return int(rest)
         if kind == b"$":
-            return None if rest == b"-1" else self.replies.read(int(rest) + 2)[:-2]
+            return None if rest == b"-1" else self.bulk(int(rest))
         if kind == b"*":
             return [self.reply() for _ in range(int(rest))]
         return rest
+
+    def bulk(self, length):
+        value = self.replies.read(length + 2)
+        if len(value) != length + 2:
+            raise RedisError("the connection was closed within a reply")
+        return value[:-2]
 
     def keys(self):
         cursor = b"0"

@@ -12,6 +12,7 @@ import sys
 import tempfile
 import threading
 import time
+import traceback
 
 sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from processes import contained, wait_until
@@ -48,7 +49,7 @@ class Run:
         from reserving import Reserves
         from watch import Watch
         self.given, self.world, self.traffic, self.report = given, world, traffic, report
-        self.faults = self.entries = self.users = self.trimmed = 0
+        self.faults = self.kills = self.without_effect = self.entries = self.users = self.trimmed = 0
         self.redis_mb = self.checks_mb = 0.0
         if not wait_until(world.configured, 60):
             raise Failure("the updaters have not written how things are set")
@@ -73,7 +74,10 @@ class Run:
             at = time.monotonic()
             try:
                 became = inflict(self.world, fault)
-                self.faults += 1
+                if became.startswith("nothing:"):
+                    self.without_effect += 1
+                else:
+                    self.faults, self.kills = self.faults + 1, self.kills + schedule.is_kill(fault)
             except Exception as error:  # a lane that ends silently would make a quiet round look good
                 became = f"failed: {error}"
                 self.report.problem(f"{fault.lane}: {fault.kind}: {error!r}")
@@ -83,6 +87,8 @@ class Run:
         from faults import recreate_events
         self.report.round = one.number
         self.report.say(f"round {one.number}")
+        if schedule.has_another_group(one.number):
+            self.world.begin_another_group()
         if one.recreated:
             self.checks.asking.clear()
             self.report.say(f"the topic is {recreate_events(self.world)}")
@@ -102,6 +108,8 @@ class Run:
             thread.join()
         time.sleep(max(0, began + schedule.ROUND_SECONDS - time.monotonic()))
         self.judge()
+        if schedule.has_another_group(one.number):
+            self.world.end_another_group()
 
     def judge(self):
         from judge import judge
@@ -112,6 +120,7 @@ class Run:
         self.reserves.settle()
         self.counted()
         waited = time.monotonic() - began
+        self.checks.must_be_complete()
         verdict = judge(self.world, self.traffic)
         self.reserves.judge(verdict, verdict.hard)
         for problem in verdict.problems():
@@ -119,7 +128,7 @@ class Run:
         info = [node.ask("INFO memory") for node in self.world.masters()]
         self.redis_mb = max(self.redis_mb, sum(int(one.partition("used_memory:")[2].split()[0]) for one in info) / 1e6)
         self.checks_mb = max(self.checks_mb, *(client.resident_mb() for client in self.clients))
-        if self.redis_mb > 100 + 8 * verdict.record_bytes / 1e6 or self.checks_mb > 300:
+        if self.redis_mb > 40 + 4 * verdict.record_bytes / 1e6 or self.checks_mb > 64:
             self.report.problem(f"Redis takes {self.redis_mb:.0f} MB for {verdict.record_bytes / 1e6:.0f} MB of records, the "
                                 f"client {self.checks_mb:.0f} MB")
         self.entries += verdict.entries
@@ -135,13 +144,18 @@ class Run:
         for client in self.clients:
             for problem in client.too_late():
                 self.report.problem(problem)
+        judged = {"checks": self.checks.reasons["passed"], "claims": self.watch.claims, "hard calls": self.reserves.outcomes["done"],
+                  "checks of hard caps": self.reserves.checks, "entries": self.entries}
+        for what, count in judged.items():
+            if count == 0:
+                self.report.problem(f"no {what} could be judged in the whole run")
 
     def numbers(self, rounds):
         checks, reserves = self.checks, self.reserves
         late, timers_late = ([value for client in self.clients for value in getattr(client, name)] for name in ("late", "timers_late"))
         return {"seed": self.given.seed, "redis": self.given.redis, "rounds": len(rounds), "round_seconds": schedule.ROUND_SECONDS, "rate": self.given.rate,
                 "messages": self.traffic.messages, "entries": self.entries, "users": self.users, "trimmed": self.trimmed,
-                "faults": self.faults, "kills": schedule.kills(rounds), "checks": checks.answered,
+                "faults": self.faults, "kills": self.kills, "without_effect": self.without_effect, "checks": checks.answered,
                 "judged": checks.reasons["passed"], "stale": checks.stale,
                 "reasons": listed({reason: count for reason, count in checks.reasons.items() if reason != "passed"}),
                 "late": len(late), "late_ms": max(late, default=0) / 1000, "timers": sum(client.timers for client in self.clients),
@@ -171,7 +185,8 @@ def main(given):
         return 0
     build = os.environ.get("FCAP_BUILD_DIR", f"{ROOT}/build/release")
     directory, code = tempfile.mkdtemp(prefix="fcap-chaos."), 1
-    world = World(directory, build, given.redis, report.say)
+    world = World(directory, build, given.redis, report)
+    threading.excepthook = lambda died: report.problem(f"a thread of the judge has ended: {died.exc_value!r} in {died.thread.name}")
     try:
         report.say(f"seed {given.seed}, {given.redis}; starting the servers")
         world.start()
@@ -183,6 +198,8 @@ def main(given):
                 run.round(one)
         except Failure as failure:
             report.problem(str(failure))
+        except Exception as error:  # what the judge itself cannot do is a failed run, which names seed and fault like any other
+            report.problem("".join(traceback.format_exception(error)))
         run.end()
         code = report.summary(run.numbers(rounds), given.json)
     finally:

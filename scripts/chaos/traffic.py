@@ -92,7 +92,8 @@ class Traffic:
     def pause(self):
         """Returns once Kafka has all."""
         self.flowing.clear()
-        self.idle.wait()
+        if not self.idle.wait(180):
+            raise Failure("the thread that produces messages does not end its batch")
         if self.producer.flush(180):
             raise Failure("the broker took no message for 180 s")
         if undelivered := [batch for batch, count in enumerate(self.delivered) if count != BATCH]:
@@ -115,10 +116,10 @@ class Traffic:
 
     def sample(self, before, count):
         """Some events that Kafka has had for long, made before this time: (user, campaign's and event's ids, time)."""
-        first = max(0, len(self.epoch.made_at) - 20 * self.rate // BATCH)
-        batches = [batch for batch in range(first, len(self.delivered_at))
-                   if self.delivered_at[batch] and self.delivered_at[batch] < before and self.epoch.made_at[batch] < 1000 * before]
-        return [self.epoch.message(BATCH * random.choice(batches) + random.randrange(BATCH)) for _ in range(count)] if batches else []
+        epoch, delivered_at = self.epoch, self.delivered_at
+        batches = [random.randrange(len(delivered_at)) for _ in range(count)] if delivered_at else []
+        return [epoch.message(BATCH * batch + random.randrange(BATCH)) for batch in batches
+                if delivered_at[batch] and delivered_at[batch] < before and epoch.made_at[batch] < 1000 * before]
 
     def missing_dead_letters(self):
         """Those that the topic lacks. It was deleted now and then, with what it held: those of before may be missing."""

@@ -1,6 +1,7 @@
 """The servers of a run, the proxies before them, and the updaters."""
 import contextlib
 import glob
+import http.client
 import json
 import os
 import signal
@@ -25,6 +26,7 @@ RULES = f"""INSERT INTO cap_rules (id, scope, target, cap_limit, window_kind, wi
 SELECT 'daily', 'campaign', '*', {LIMIT}, 'sliding', 86400, 'hard'
 UNION ALL SELECT 'of-' || n, 'campaign', 'nobodys-' || n, n, 'sliding', 3600, 'soft' FROM generate_series(1, 20) AS n"""
 KINDS = {"single": "redis", "sentinel": "redis-sentinel", "cluster": "redis-cluster"}
+PATIENCE = 120  # seconds until a group must have its partitions
 CLOCK_AHEAD_MS = {"ahead": 20 * 60_000, "behind": -20 * 60_000}
 
 
@@ -49,6 +51,11 @@ class Updater:
     def running(self):
         return self.process is not None and self.process.poll() is None
 
+    def must_run(self):
+        """Nothing but a fault ends it."""
+        if self.process and not self.running():
+            self.world.problem(f"an updater has ended by itself with {self.process.returncode}: see {self.log}")
+
     def start(self, clock=None):
         self.steady_since = time.time()
         environment = dict(os.environ)
@@ -60,16 +67,21 @@ class Updater:
                                             stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
 
     def kill(self):
+        self.must_run()
         send(signal.SIGKILL, self.process.pid)
         self.process.wait()
 
     def stop(self):
-        """Its exit code; orderly, where it is not frozen."""
+        """Its exit code, which must be 0; orderly, where it is not frozen."""
+        self.must_run()
         self.process.terminate()
         thaw_tree(self.process.pid)
         try:
-            return self.process.wait(60)
+            if code := self.process.wait(60):
+                self.world.problem(f"an updater that was stopped has ended with {code}: see {self.log}")
+            return code
         except subprocess.TimeoutExpired:
+            self.world.problem(f"an updater did not stop within 60 s: see {self.log}")
             self.kill()
             return None
 
@@ -88,15 +100,15 @@ class Updater:
             return None
         try:
             return Shown(f"127.0.0.1:{self.port}")
-        except (OSError, ValueError):
+        except (OSError, ValueError, http.client.HTTPException):
             return None
 
 
 class World:
     """Node 0 of a single Redis is that Redis itself."""
 
-    def __init__(self, directory, build, redis, say):
-        self.directory, self.build, self.say = directory, build, say
+    def __init__(self, directory, build, redis, report):
+        self.directory, self.build, self.say, self.problem = directory, build, report.say, report.problem
         self.sentinel, self.clustered = redis == "sentinel", redis == "cluster"
         users = f"{directory}/users.acl"
         write(users, "user default on nopass ~* &* +@all\n" + "".join(
@@ -115,7 +127,7 @@ class World:
         self.gap_open_since, self.gaps = None, []  # the spans in which one was seen open, in ms
         self.outages = {}  # what lasts: since when, and whether the lag can be known meanwhile
         self.disturbing, self.disturbed_at = 0, 0.0  # how many faults of Redis are under way, and when the last one was
-        self.updaters, self.another_group, self.traffic = [], [], None
+        self.updaters, self.another_group, self.traffic = [], None, None
 
     def start(self):
         for server in (self.kafka, self.redis, self.postgres):
@@ -127,23 +139,36 @@ class World:
         self.kafka.create_topic(TOPIC, PARTITIONS)
         self.kafka.create_topic(DEAD_LETTERS, 1)
         self.updaters = [Updater(self, number) for number in (1, 2, 3)]
-        # It writes every event a second time, to the same Redis, as the updater of another region's copy does.
-        self.another_group = [Updater(self, 4, "another")]
+        # It writes every event a second time, to the same Redis, as the updater of another region's copy does. What the first group
+        # had lost would be there then: so it rests in every other round.
+        self.another_group = Updater(self, 4, "another")
         for updater in self.steady_updaters():
             updater.start()
 
     def steady_updaters(self):
         """Those that run but for faults: updater 3 comes and goes."""
-        return self.updaters[:2] + self.another_group
+        return self.updaters[:2] + [updater for updater in [self.another_group] if updater.process]
+
+    def begin_another_group(self):
+        self.another_group.start()
+        if not wait_until(lambda: (shown := self.another_group.shown()) and shown.value("assigned_partitions") == PARTITIONS, PATIENCE):
+            raise Failure(f"another group did not get all partitions within {PATIENCE} s: see {self.another_group.log}")
+
+    def end_another_group(self):
+        self.another_group.stop()
+        self.another_group.process = None
 
     def stop(self):
         self.heal()
-        for updater in filter(Updater.running, self.updaters + self.another_group):
+        for updater in filter(Updater.running, self.all_updaters()):
             updater.stop()
         for server in (self.redis, self.kafka, self.postgres):
             server.stop()
         for link in filter(None, (self.broker_link, self.redis_link)):
             link.stop()
+
+    def all_updaters(self):
+        return self.updaters + [updater for updater in [self.another_group] if updater]
 
     def redis_settings(self):
         if self.sentinel:
@@ -284,8 +309,8 @@ class World:
             return list(self.redis_losses)
 
     def redis_disturbed(self, seconds):
-        """Whether a fault that may lose something is under way, or was that recently."""
-        return self.disturbing > 0 or time.time() - self.disturbed_at < seconds
+        """Whether something is under way that may take what Redis was told, or was that recently."""
+        return self.disturbing > 0 or time.time() - self.disturbed_at < seconds or self.losing(seconds, None)
 
     @contextlib.contextmanager
     def outage(self, what, lag_is_known):
@@ -305,6 +330,7 @@ class World:
             else:
                 server.start()
         for updater in self.steady_updaters():
+            updater.must_run()
             if updater.running():
                 updater.thaw()
             else:

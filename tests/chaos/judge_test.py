@@ -1,5 +1,7 @@
 """That the judge of ./dev chaos sees what it looks for, and that a seed has one schedule. Needs no server."""
 import pathlib
+import socket
+import subprocess
 import sys
 import threading
 import types
@@ -10,13 +12,15 @@ sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "scripts/chaos")]
 
 import judge
 import schedule
+from client import Second, too_late
 from events import BATCH, DAY, MINUTE, USERS, Epoch, Expected
+from processes import wait_until
 from promises import Call, Loss, Memory, Promises, Published
 from record import Malformed, Record, Reservation, fingerprint, id_hash
 from reserving import Ask, page_calls
-from resp import slot_of
+from resp import Redis, RedisError, slot_of
 from watch import claimed
-from world import World
+from world import Updater, World
 
 NOW = 1_790_000_000_000
 
@@ -128,11 +132,19 @@ class Judged(unittest.TestCase):
         self.assertIn("entries that nothing explains", self.problems(self.data(self.expected.entries[user]), user))
 
     def test_a_record_that_was_trimmed(self):
-        entries = dict(sorted(self.expected.of(self.user)[0].items(), key=lambda one: one[1][0]))
-        identity, (time, _) = next(iter(entries.items()))
-        del entries[identity]
-        self.assertEqual(self.problems(self.data(entries) + frame(4, (time + 1, 6))), [])
-        self.assertEqual(self.problems(self.data(entries) + frame(4, (time, 6))), ["events lost"])
+        expected = {(1, 0, n): (NOW + n, 0) for n in range(judge.TRIMMED_ENTRIES_MIN + 1)}
+        kept = {identity: value for identity, value in expected.items() if value[0] > NOW}
+
+        def wrong(user, entries, complete_since, erased_before=0):
+            verdict = judge.Verdict()
+            data = self.data(entries) + frame(4, (complete_since, 6)) + (frame(3, (erased_before, 6)) if erased_before else b"")
+            judge.compare(verdict, user, Record(data), expected, erased_before)
+            return list(verdict.wrong)
+        self.assertEqual(wrong("e0-crowded1", kept, NOW + 1), [])
+        self.assertEqual(wrong("e0-crowded1", kept, NOW), ["events lost"])
+        self.assertEqual(wrong("e0-u1", kept, NOW + 1), ["records that were trimmed although they are small"])
+        self.assertEqual(wrong("e0-crowded1", {}, NOW + 1_000_000), ["records that were trimmed too far"])
+        self.assertEqual(wrong("e0-crowded1", {}, NOW + 1_000_000, NOW + 1_000_000), [])
 
 
 LIMIT = 2
@@ -281,7 +293,71 @@ class Claims(unittest.TestCase):
             self.assertIsNone(claimed(shown))
 
 
+class Lateness(unittest.TestCase):
+    @staticmethod
+    def seconds(*seconds):
+        """Each: how late each timer and each answer that a deadline ended was, in ms."""
+        found = {}
+        for number, (timers, answers) in enumerate(seconds):
+            found[number] = Second()
+            for late in timers:
+                found[number].add_timer(1000 * late)
+            for late in answers:
+                found[number].add_answer(1000 * late, "timeout")
+            found[number].add_answer(0, "passed")
+        return found
+
+    def test_answers_in_time(self):
+        self.assertEqual(too_late(self.seconds(([0] * 100, [0] * 100))), [])
+
+    def test_answers_as_late_as_timers(self):
+        self.assertEqual(too_late(self.seconds(([0] * 100, [0] * 100), ([5] * 50 + [0] * 50, [9] * 60 + [0] * 40))), [])
+
+    def test_answers_that_are_always_late(self):
+        found = too_late(self.seconds(([5] + [0] * 99, [5] * 100)))
+        self.assertEqual(len(found), 1)
+        self.assertIn("100 of 100 answers", found[0])
+
+    def test_timers_that_were_late_at_another_time_explain_nothing(self):
+        self.assertEqual(len(too_late(self.seconds(([5] * 100, []), ([0] * 100, [5] * 100)))), 1)
+
+    def test_one_answer_that_is_very_late(self):
+        calm, stalled = [([0], [0])] * 3, ([300], [600])
+        self.assertEqual(len(too_late(self.seconds(([0], [300]), *calm, stalled))), 1)
+        self.assertEqual(too_late(self.seconds(*calm, stalled)), [])
+
+
+class Replies(unittest.TestCase):
+    def test_one_that_is_cut_off_is_none(self):
+        listener = socket.create_server(("127.0.0.1", 0))
+        redis = Redis(listener.getsockname()[1], 5)
+        peer, _ = listener.accept()
+        with listener, peer, redis:
+            peer.sendall(b"$5\r\nwhole\r\n$9\r\nab")
+            peer.shutdown(socket.SHUT_WR)
+            self.assertEqual(redis.reply(), b"whole")
+            with self.assertRaises(RedisError):
+                redis.reply()
+
+
+class Updaters(unittest.TestCase):
+    def test_one_that_ends_by_itself_is_a_problem(self):
+        for command, problems in (["false"], 1), (["sleep", "60"], 0):
+            found = []
+            updater = Updater.__new__(Updater)
+            updater.world, updater.log = types.SimpleNamespace(problem=found.append), "log"
+            updater.process = subprocess.Popen(command)
+            if problems:
+                wait_until(lambda: not updater.running(), 10)
+            updater.kill()
+            self.assertEqual(len(found), problems)
+
+
 class Schedules(unittest.TestCase):
+    def test_another_group_rests_in_every_other_round(self):
+        with_it = {one.number % 2 for one in schedule.schedule(7, "single", 8) if any(fault.lane == "another group" for fault in one.faults)}
+        self.assertEqual(with_it, {1})
+
     def test_a_seed_has_one(self):
         for redis in schedule.LANES:
             self.assertEqual(schedule.schedule(7, redis, 3), schedule.schedule(7, redis, 6)[:3])
