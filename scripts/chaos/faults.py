@@ -269,7 +269,7 @@ def recreate(world, topic, partitions, away=0.0):
     except (KafkaException, TimeoutError) as error:
         became = f"the broker did not confirm that it was deleted: {error!r}"
     time.sleep(away)
-    if not wait_until(lambda: created(world, topic, partitions), 60):
+    if not wait_until(lambda: created(world, topic, partitions), 180):
         raise Failure(f"topic {topic} could not be made again")
     return became
 
