@@ -175,6 +175,8 @@ class Run:
             verdict, records = Verdict(), region.records()
             for user in {*records, *self.expected.entries, *self.expected.erased_before}:
                 compare(verdict, user, records.get(user, Record()), *self.expected.of(user))
+            if verdict.trimmed:
+                found.append(f"{region.name}: {verdict.trimmed} records were trimmed, so less was compared")
             found += [f"{region.name}: {problem}" for problem in verdict.problems()]
         return found
 
