@@ -70,7 +70,7 @@ std::vector<std::string> row_of(const Rule& rule, const LocalTime& local) {
           notes};
 }
 
-// One mistake an element: without the heading above them, and without their indentation.
+// One mistake per element: without the heading above them, and without their indentation.
 std::vector<std::string> mistakes_of(const Status& status) {
   constexpr std::string_view kIndentation = "  ";
   std::vector<std::string> lines;

@@ -26,7 +26,7 @@ namespace fcap::kafka {
 /// A place in a partition.
 struct PartitionOffset {
   static constexpr std::int64_t kNone = RD_KAFKA_OFFSET_INVALID;
-  static constexpr std::int64_t kBeginning = RD_KAFKA_OFFSET_BEGINNING;
+  static constexpr std::int64_t kBeginning = RD_KAFKA_OFFSET_BEGINNING;  ///< for benches
   TopicPartition partition = {};
   std::int64_t offset = kNone;
 };

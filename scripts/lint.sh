@@ -63,8 +63,8 @@ tidy() {
 generated_pages() { ctest --test-dir build/dev --output-on-failure --no-tests=error -L docs; }
 
 texts=('*.cc' '*.h' '*.md' '*.service' '*.sample')
-rated='events|checks|requests|messages|bytes|views|pages|candidates|rules|µs'
-unit='second|line|candidate|element|row|check|swap|message|batch'
+rated='events|checks|requests|messages|bytes|views|pages|candidates|rules|mistake|id|branch|bits|µs'
+unit='second|line|candidate|element|row|check|swap|message|batch|run|stray'
 
 ((quick)) && "$FCAP_ROOT/scripts/packages" test || "$FCAP_ROOT/scripts/packages" build test lint
 check "formatting (clang-format-14)" formatted

@@ -58,7 +58,7 @@ class ImpressionLog {
 
   /// Copies of events that were there already.
   [[nodiscard]] std::size_t repeated_count() const noexcept { return repeated_count_; }
-  /// Impressions of nobody, which are never capped; they are not among the events.
+  /// Impressions without a user, which are never capped; they are not among the events.
   [[nodiscard]] std::size_t without_user_count() const noexcept { return without_user_count_; }
   /// Whether clicks and the like can be matched with the impressions that they came from.
   [[nodiscard]] bool has_event_ids() const noexcept { return has_event_ids_; }

@@ -30,7 +30,7 @@ std::vector<std::uint64_t> hashes_of(const Interner& names) {
 }
 
 // The ledger of one user at a time, kept small: of heavy users, who would make each step
-// dearer than the one before, entries that no rule can need any more are left out now and then.
+// costlier than the one before, entries that no rule can need any more are left out now and then.
 class SimulatedLedger {
  public:
   explicit SimulatedLedger(std::shared_ptr<const RuleSet> rules)

@@ -28,7 +28,7 @@ class Mistakes {
     return text;
   }
 
-  /// One mistake a line, below `heading`.
+  /// One mistake per line, below `heading`.
   [[nodiscard]] std::string text(std::string_view heading) const {
     std::string text(heading);
     for (const std::string& mistake : shown_) text.append("\n  ").append(mistake);

@@ -17,9 +17,8 @@ std::size_t take() noexcept;
 /// A number below kThreadSlots that no other living thread of this process has, or kNoSlot.
 ///
 /// What lies at this index of an array is written by one thread alone, so that no locked
-/// instruction is needed for it: a pipelined check took 34 of them before, and takes 23 now. A
-/// thread keeps its slot until it ends; the thread that gets the slot next sees what was written
-/// there. Threads beyond the sixty-fourth do without.
+/// instruction is needed for it. A thread keeps its slot until it ends; the thread that gets the
+/// slot next sees what was written there. Threads beyond the sixty-fourth do without.
 ///
 /// Not for signal handlers: a handler has the slot of the thread that it interrupts.
 [[nodiscard]] inline std::size_t own_thread_slot() noexcept {

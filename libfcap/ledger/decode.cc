@@ -181,8 +181,8 @@ bool has_duplicate_hashed(std::span<const std::uint32_t> prints) noexcept {
 bool has_duplicate(std::span<const Run> runs, std::span<const std::uint32_t> prints,
                    std::size_t longest) noexcept {
   // The usual record has short runs. One pass over all of them for each distance needs no branch
-  // a run; it may find equal fingerprints of different runs (a click has its impression's id), and
-  // then the runs are looked at one by one.
+  // per run; it may find equal fingerprints of different runs (a click has its impression's id),
+  // and then the runs are looked at one by one.
   constexpr std::size_t kShort = 8;
   if (longest <= kShort) {
     bool suspicious = false;

@@ -18,7 +18,7 @@ namespace fcap::segments {
 /// 32-bit roaring bitmap for each upper half; a number with next to no neighbours would cost a
 /// container of its own there, so finish() hands those back as strays.
 ///
-/// Extra memory while collecting: some 32 MB, and 16 bytes a stray.
+/// Extra memory while collecting: some 32 MB, and 16 bytes per stray.
 class NumberSet {
  public:
   void add(std::uint64_t number);

@@ -42,7 +42,7 @@ class SegmentRefresher {
   /// Ok: a set has been handed out. Otherwise the source was looked at without success, or not yet.
   Status wait_for_first_look(std::chrono::milliseconds wait);
 
-  /// Looks at the source now rather than at the next poll.
+  /// For tests: looks at the source now rather than at the next poll.
   void poke() noexcept;
 
   [[nodiscard]] SegmentRefreshState state() const;

@@ -40,7 +40,7 @@ class PostgresSegments final : public SegmentSource {
   std::optional<postgres::TableVersion> given_;
 };
 
-/// The files of a directory: NAME.ids holds one user id a line, NAME.roaring64 a portable 64-bit
+/// The files of a directory: NAME.ids holds one user id per line, NAME.roaring64 a portable 64-bit
 /// roaring bitmap of numeric ones. Looked at again when a file, its size, its time or its inode is
 /// another. Its version is the newest file's time of modification, in ms since 1970.
 class SegmentDirectory final : public SegmentSource {

@@ -222,6 +222,7 @@ TEST_F(RedisClusterWatch, EndsWhileNoNodeAnswers) {
   }
   RedisOptions slow = options();
   slow.connect_timeout = std::chrono::hours{1};
+  // It can fail only by hanging, until ctest's timeout ends it: each watch must end at once.
   for (int i = 0; i < 10; ++i) {
     const Watched watched(slow);
     std::this_thread::sleep_for(milliseconds{i});

@@ -12,7 +12,7 @@ constexpr std::chrono::milliseconds kTurn{50};
 
 // While writes wait for a slow Redis, one record is compacted per this many that are written. It
 // costs Redis as much as 15 to 20 appends if it goes by itself, and less in a group, so that
-// compaction takes a twentieth of its time at most.
+// compaction takes about a twentieth of its time.
 constexpr std::size_t kWrittenPerCompaction = 300;
 constexpr std::size_t kWrittenMax = 20 * kWrittenPerCompaction;  // that are saved up
 

@@ -90,7 +90,7 @@ class ShardMarks {
   [[nodiscard]] const MissingOffsets& missing() const noexcept { return missing_; }
   /// Whether every shard has a mark of this position that names its slots and has no gap.
   [[nodiscard]] bool settled(std::int64_t position) const;
-  /// For how many slots all of the retention had to be read again.
+  /// For tests: for how many slots all of the retention had to be read again.
   [[nodiscard]] std::size_t slots_restarted() const noexcept { return slots_restarted_; }
   /// The mark of a shard as last read or confirmed.
   [[nodiscard]] std::optional<MarkValue> confirmed(const std::string& node) const;

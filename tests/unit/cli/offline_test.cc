@@ -236,7 +236,7 @@ TEST(RulesCheck, ACampaignThatTheCatalogLacksIsWarnedOf) {
   EXPECT_THAT(checked(""), testing::Not(HasSubstr("catalog does not have"))) << "without a catalog";
 }
 
-TEST(RulesCheck, AllMistakesAreReportedAtOnceOneAnElement) {
+TEST(RulesCheck, AllMistakesAreReportedAtOnceOnePerElement) {
   const File wrong(R"({"rules":[
     {"id":"a","scope":"campaign","target":"c1","limit":-3,"segment":"",
      "window":{"kind":"sliding","length":"33d"}},
