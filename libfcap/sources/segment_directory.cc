@@ -12,17 +12,14 @@
 #include <unistd.h>
 
 #include "base/file_handle.h"
-#include "ledger/ids.h"
+#include "sources/id_lines.h"
 #include "sources/segment_source.h"
 
 namespace fcap::sources {
 namespace {
 
-using ledger::kIdBytesMax;
-
 constexpr std::string_view kIdsSuffix = ".ids";
 constexpr std::string_view kRoaringSuffix = ".roaring64";
-constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 constexpr std::size_t kBlockBytes = std::size_t{1} << 20U;
 // Of a bitmap, which is read as a whole; far above what a segment of all people needs.
 constexpr std::uint64_t kBitmapBytesMax = std::uint64_t{4} << 30U;
@@ -171,33 +168,14 @@ class DirectoryReader {
   }
 
   Status read_ids(int fd, const SegmentFile& file, SegmentSetBuilder& builder) const {
-    std::string block(kBlockBytes + kIdBytesMax + 2, '\0');
-    std::size_t held = 0;  // the beginning of a line whose end is in the next block
-    std::uint64_t line = 0;
+    IdLines lines(file.segment, builder);
+    std::string block(kBlockBytes, '\0');
     while (true) {
-      const Result<std::size_t> got = fill(fd, block.data() + held, block.size() - held);
+      const Result<std::size_t> got = fill(fd, block.data(), block.size());
       if (!got.ok()) return got.status();
-      const bool at_end = got.value() < block.size() - held;
-      std::string_view rest(block.data(), held + got.value());
-      while (!rest.empty()) {
-        const std::size_t end = rest.find('\n');
-        if (end == std::string_view::npos && !at_end && rest.size() <= kIdBytesMax + 1) break;
-        std::string_view id = rest.substr(0, end);
-        ++line;
-        if (id.ends_with('\r')) id.remove_suffix(1);
-        if (line == 1 && id.starts_with(kByteOrderMark)) id.remove_prefix(kByteOrderMark.size());
-        if (!id.empty()) {
-          const Status status = builder.add(file.segment, id);
-          if (!status.ok()) {
-            return Status::error(StatusCode::kCorrupt,
-                                 "line " + std::to_string(line) + ": " + status.text());
-          }
-        }
-        rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
-      }
-      if (at_end) return {};
-      held = rest.size();
-      std::copy(rest.begin(), rest.end(), block.begin());
+      const Status status = lines.take(std::string_view(block).substr(0, got.value()));
+      if (!status.ok()) return status;
+      if (got.value() < block.size()) return lines.finish();
     }
   }
 
