@@ -110,9 +110,7 @@ constexpr std::array kFields = {
     Field{
         "redis.topology", choice<&S::redis, &R::topology>(kTopologies),
         "What redis.addresses names: a single server, Sentinels that know where the master is, or "
-        "nodes of a Redis Cluster (for replay and sweep). Every connection verifies that it has "
-        "reached "
-        "a master."},
+        "nodes of a Redis Cluster. Every connection verifies that it has reached a master."},
     Field{
         "redis.addresses", ListKind{at<&S::redis, &R::addresses>, 1},
         "\"host:port\", \"[v6]:port\" or \"/path/to/redis.sock\"; with Sentinels all of theirs. Or "
@@ -181,8 +179,10 @@ constexpr std::array kFields = {
     Field{"ledger.record_bytes_max",
           IntegerKind{at<&S::ledger, &L::record_bytes_max>, kKiB, kMiB, true},
           "A user's record is trimmed to this size, keeping what the rules need first."},
-    Field{"ledger.allowed_future", DurationKind{at<&S::ledger, &L::allowed_future>, 0ms, days{1}},
-          "Events further ahead of the clock than this go to the dead-letter topic."},
+    Field{
+        "ledger.allowed_future", DurationKind{at<&S::ledger, &L::allowed_future>, 0ms, days{1}},
+        "Events further ahead of all clocks than this (the updater's, Redis' and the broker's) go "
+        "to the dead-letter topic."},
     Field{"ledger.null_user_ids", ListKind{at<&S::ledger, &L::null_user_ids>, 0},
           "User ids that stand for \"unknown\": not counted. The empty id always does."},
     Field{"ledger.write_format", IntegerKind{at<&S::ledger, &L::write_format>, 1, 2},
