@@ -11,7 +11,7 @@
 namespace fcap::redis {
 namespace {
 
-constexpr std::size_t kIdBytesMax = 64;
+constexpr std::size_t kNodeIdBytesMax = 64;
 constexpr std::size_t kPortMax = 65'535;
 
 Status bad_reply(const std::string& why) {
@@ -83,7 +83,7 @@ Result<std::optional<ClusterNode>> ShapeReader::read_node(const Reply& node) {
   const Reply& host = node.elements[0];
   const Reply& port = node.elements[1];
   const Reply& id = node.elements[2];
-  if (!is_text(id) || id.text.empty() || id.text.size() > kIdBytesMax) {
+  if (!is_text(id) || id.text.empty() || id.text.size() > kNodeIdBytesMax) {
     return bad_reply("a node has no id");
   }
   if (!is_text(host) && host.kind != Reply::Kind::kNil) {
