@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # tests/install/install_test.sh BUILD_DIR: installs what was built into an empty prefix, and builds and runs the project
 # beside this file against it, as an outside user would: by find_package and by pkg-config; with CI=true also against a
-# static libfcap, which is built for it.
+# static libfcap, with TLS and without, which is built for it.
 FCAP_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 source "$FCAP_ROOT/scripts/lib/common.sh"
 
@@ -32,16 +32,23 @@ by_find_package() {
     cmake --build "$work/cmake" && "$work/cmake/consumer"
 }
 
-# The library alone: also shows that it needs none of what updater, command and tests need.
+# statically NAME [OPTION…]: the library alone: also shows that it needs none of what updater, command and tests need.
 statically() {
   # Within the checkout and by the presets' launcher, so that a compiler cache knows it again.
-  local built=$FCAP_ROOT/build/static
+  local name=$1 built=$FCAP_ROOT/build/$1
+  shift
   local launcher="env;CCACHE_BASEDIR=$FCAP_ROOT;CCACHE_NOHASHDIR=1;CCACHE_COMPILERCHECK=content;ccache"
   cmake -S "$FCAP_ROOT" -B "$built" --fresh -G Ninja -DBUILD_SHARED_LIBS=OFF -DFCAP_BUILD_UPDATER=OFF \
-    -DFCAP_BUILD_CLI=OFF -DCMAKE_CXX_COMPILER_LAUNCHER="$launcher" -DCMAKE_INSTALL_PREFIX="$work/static-prefix" &&
+    -DFCAP_BUILD_CLI=OFF -DCMAKE_CXX_COMPILER_LAUNCHER="$launcher" -DCMAKE_INSTALL_PREFIX="$work/$name-prefix" "$@" &&
     cmake --build "$built" --target install &&
-    cmake -S "$consumer" -B "$work/static-consumer" -G Ninja -DCMAKE_PREFIX_PATH="$work/static-prefix" &&
-    cmake --build "$work/static-consumer" && "$work/static-consumer/consumer"
+    cmake -S "$consumer" -B "$work/$name-consumer" -G Ninja -DCMAKE_PREFIX_PATH="$work/$name-prefix" &&
+    cmake --build "$work/$name-consumer" && "$work/$name-consumer/consumer"
+}
+
+# A host that must not link OpenSSL.
+without_tls() {
+  statically static-without-tls -DFCAP_TLS=OFF &&
+    nm "$(find "$work/static-without-tls-prefix" -name libfcap.a)" >"$work/symbols" && ! grep -E ' U (SSL|EVP|HMAC)_' "$work/symbols"
 }
 
 by_pkg_config() {
@@ -166,7 +173,10 @@ migrations_from_the_prefix() {
 check "cmake --install" cmake --install "$build" --prefix "$prefix"
 check "an outside project by find_package(fcap)" by_find_package
 check "an outside project by pkg-config fcap" by_pkg_config
-if [[ ${CI:-} == true ]]; then check "an outside project with a static libfcap" statically; fi
+if [[ ${CI:-} == true ]]; then
+  check "an outside project with a static libfcap" statically static
+  check "a static libfcap without TLS, which needs no OpenSSL" without_tls
+fi
 check "pkg-config fcap without any other .pc file" pkg_config_alone
 check "as a part of a host's build" as_a_subproject
 check "the soname names the minor version" soname_names_the_minor_version
