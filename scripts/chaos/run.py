@@ -120,6 +120,7 @@ class Run:
         self.reserves.settle()
         self.counted()
         waited = time.monotonic() - began
+        self.world.fill_another_group()
         self.checks.must_be_complete()
         verdict = judge(self.world, self.traffic)
         self.reserves.judge(verdict, verdict.hard)

@@ -95,9 +95,10 @@ def claimed(shown):
     for found in shown:
         if not found.value("assigned_partitions"):
             continue
-        if found.value("ready") != 1 or found.value("lag_messages") is None or found.value("gap_offsets"):
+        lag, oldest = found.value("lag_messages"), found.value("oldest_unacknowledged_event_timestamp_seconds")
+        if found.value("ready") != 1 or found.value("gap_offsets") != 0 or lag is None or (lag and oldest is None):
             return None
-        until = min(until, found.value("oldest_unacknowledged_event_timestamp_seconds") or until)
+        until = min(until, oldest or until)
     return until
 
 

@@ -26,7 +26,7 @@ RULES = f"""INSERT INTO cap_rules (id, scope, target, cap_limit, window_kind, wi
 SELECT 'daily', 'campaign', '*', {LIMIT}, 'sliding', 86400, 'hard'
 UNION ALL SELECT 'of-' || n, 'campaign', 'nobodys-' || n, n, 'sliding', 3600, 'soft' FROM generate_series(1, 20) AS n"""
 KINDS = {"single": "redis", "sentinel": "redis-sentinel", "cluster": "redis-cluster"}
-PATIENCE = 120  # seconds until a group must have its partitions
+PATIENCE = 300  # seconds until another group must have its partitions, and no gaps
 CLOCK_AHEAD_MS = {"ahead": 20 * 60_000, "behind": -20 * 60_000}
 
 
@@ -153,6 +153,12 @@ class World:
         self.another_group.start()
         if not wait_until(lambda: (shown := self.another_group.shown()) and shown.value("assigned_partitions") == PARTITIONS, PATIENCE):
             raise Failure(f"another group did not get all partitions within {PATIENCE} s: see {self.another_group.log}")
+
+    def fill_another_group(self):
+        """A check is complete only if no group lacks anything."""
+        if self.another_group.process and not wait_until(
+                lambda: (shown := self.another_group.shown()) and shown.value("gap_offsets") == 0, PATIENCE):
+            raise Failure(f"another group still lacks events after {PATIENCE} s: see {self.another_group.log}")
 
     def end_another_group(self):
         self.another_group.stop()

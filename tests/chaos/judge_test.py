@@ -287,8 +287,8 @@ class Claims(unittest.TestCase):
 
     def test_only_of_all_partitions(self):
         self.assertEqual(claimed([self.shown(2), self.shown(2)]), 100)
-        self.assertEqual(claimed([self.shown(2, oldest=90.0), self.shown(2)]), 90)
-        for shown in ([self.shown(2)], [self.shown(4), self.shown(2)], [self.shown(4, lag=None)], [self.shown(4, ready=0)],
+        self.assertEqual(claimed([self.shown(2, lag=5, oldest=90.0), self.shown(2)]), 90)
+        for shown in ([self.shown(2)], [self.shown(4, lag=5)], [self.shown(4, gap=None)], [self.shown(4), self.shown(2)], [self.shown(4, lag=None)], [self.shown(4, ready=0)],
                       [self.shown(4, gap=1)]):
             self.assertIsNone(claimed(shown))
 

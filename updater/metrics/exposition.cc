@@ -174,7 +174,9 @@ std::vector<ClientMetric> read(const MetricInfo& info, const Metrics& metrics,
                           return {number(type, static_cast<double>((metrics.*counter).value()))};
                         },
                         [&](Gauge Metrics::*gauge) -> Values {
-                          return {number(type, static_cast<double>((metrics.*gauge).value()))};
+                          const std::int64_t level = (metrics.*gauge).value();
+                          if (level == Gauge::kUnknown) return {};
+                          return {number(type, static_cast<double>(level))};
                         },
                         [&](DurationHistogram Metrics::*durations) -> Values {
                           return {histogram(metrics.*durations)};

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string_view>
 
@@ -22,9 +23,11 @@ class Counter {
   std::atomic<std::uint64_t> value_{0};
 };
 
-/// A level.
+/// A level. One that is not known has no sample.
 class Gauge {
  public:
+  static constexpr std::int64_t kUnknown = std::numeric_limits<std::int64_t>::min();
+
   void set(std::int64_t value) noexcept { value_.store(value, std::memory_order_relaxed); }
   void add(std::int64_t n) noexcept { value_.fetch_add(n, std::memory_order_relaxed); }
   [[nodiscard]] std::int64_t value() const noexcept {

@@ -109,7 +109,8 @@ void GapFiller::turn(Clock::time_point now, bool read) {
     while (lookups_.size() < kLookupsMax && take_chunk(now)) {
     }
   }
-  metrics_->gap_offsets.set(parts_.partitions->offsets_missing());
+  metrics_->gap_offsets.set(parts_.partitions->gaps_known() ? parts_.partitions->offsets_missing()
+                                                            : Gauge::kUnknown);
 }
 
 void GapFiller::drop_passed() {

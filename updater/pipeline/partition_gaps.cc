@@ -149,6 +149,11 @@ void PartitionSet::list_gap_ends(std::vector<GapEnd>& out) const {
   }
 }
 
+bool PartitionSet::gaps_known() const noexcept {
+  return std::all_of(partitions_.begin(), partitions_.end(),
+                     [](const auto& it) { return it.second.phase >= Phase::kPlacing; });
+}
+
 std::int64_t PartitionSet::offsets_missing() const noexcept {
   std::int64_t sum = 0;
   for (const auto& [id, p] : partitions_) sum += offsets_in(p.gaps);

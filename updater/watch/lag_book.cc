@@ -8,8 +8,14 @@ namespace fcap::updater {
 
 void LagBook::set_done(std::span<const PartitionDone> done, bool joined) {
   joined_ = joined;
-  done_.clear();
+  const auto before = std::exchange(done_, {});
   for (const PartitionDone& at : done) done_.emplace(at.partition, at.below);
+  // What is read again begins with older messages than the one whose timestamp is known.
+  std::erase_if(oldest_, [&](const auto& entry) {
+    const auto was = before.find(entry.first);
+    const auto is = done_.find(entry.first);
+    return was != before.end() && is != done_.end() && is->second < was->second;
+  });
   const auto is_gone = [this](const auto& entry) { return !done_.contains(entry.first); };
   std::erase_if(ends_, is_gone);
   std::erase_if(oldest_, is_gone);
@@ -95,6 +101,7 @@ Lag LagBook::lag(TimePoint now) const {
   if (!joined_) return lag;
   std::int64_t sum = 0;
   bool all_known = true;
+  bool oldest_known = true;
   for (const auto& [partition, done] : done_) {
     const auto behind = lag_of(partition, now);
     if (!behind) {
@@ -103,13 +110,16 @@ Lag LagBook::lag(TimePoint now) const {
     }
     lag.by_partition[partition] = *behind;
     sum += *behind;
+    if (*behind == 0) continue;
     const auto oldest = oldest_.find(partition);
-    if (*behind == 0 || oldest == oldest_.end()) continue;
-    if (!lag.oldest || oldest->second.timestamp < *lag.oldest) {
+    if (oldest == oldest_.end()) {
+      oldest_known = false;
+    } else if (!lag.oldest || oldest->second.timestamp < *lag.oldest) {
       lag.oldest = oldest->second.timestamp;
     }
   }
   if (all_known) lag.messages = sum;
+  if (!all_known || !oldest_known) lag.oldest.reset();
   return lag;
 }
 

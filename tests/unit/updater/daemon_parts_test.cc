@@ -231,6 +231,14 @@ TEST(MetricsText, CountersGaugesHistogramsAndReasons) {
   EXPECT_THAT(text, Not(HasSubstr("rule_set")));
 }
 
+TEST(MetricsText, ALevelThatIsNotKnownHasNoSample) {
+  Metrics metrics;
+  const MetricsExposition exposition(metrics, {});
+  EXPECT_THAT(exposition.text(), HasSubstr("fcap_updater_gap_offsets 0\n"));
+  metrics.gap_offsets.set(Gauge::kUnknown);
+  EXPECT_THAT(exposition.text(), Not(HasSubstr("fcap_updater_gap_offsets ")));
+}
+
 TEST(MetricsText, LagIsAskedAtTheScrapeAndWhatIsUnknownHasNoSample) {
   const Metrics metrics;
   Lag lag;

@@ -139,6 +139,17 @@ TEST_F(GapFillerTest, WritesWhatIsMissingAndTheGapIsGone) {
   EXPECT_EQ(store_.records()[key(0)].bytes, "2 500");
 }
 
+TEST_F(GapFillerTest, WhatIsMissingIsUnknownUntilTheMarkHasBeenCompared) {
+  EXPECT_EQ(metrics_.gap_offsets.value(), 10);
+  log_.commits[part(1)] = 500;
+  std::vector<PartitionOffset> at{{part(1), PartitionOffset::kNone}};
+  partitions_.assign(at);
+  filler_.turn(now_, true);
+  EXPECT_EQ(metrics_.gap_offsets.value(), Gauge::kUnknown);
+  turns();
+  EXPECT_GE(metrics_.gap_offsets.value(), 10) << "that of the first partition";
+}
+
 TEST_F(GapFillerTest, SaysOfAFilledSegmentWhatItsNewestIs) {
   told_.tell({event("a", "1"), "rubbish"});
   turns();

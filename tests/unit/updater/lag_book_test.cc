@@ -89,6 +89,31 @@ TEST(LagBook, TheOldestIsThatOfThePartitionsThatLieBehind) {
   EXPECT_EQ(book.lag(kNow).oldest, Instant{5s});
 }
 
+TEST(LagBook, TheOldestIsUnknownWhileThatOfOnePartitionIs) {
+  LagBook book = book_of({{part(0), 100}, {part(1), 100}});
+  book.set_ends({{part(0), 130}, {part(1), 105}}, kNow);
+  book.set_oldest({{part(0), Instant{5s}}}, kNow);
+  EXPECT_EQ(book.lag(kNow).oldest, std::nullopt) << "1 may have an older one";
+  book.set_oldest({{part(1), Instant{9s}}}, kNow);
+  EXPECT_EQ(book.lag(kNow).oldest, Instant{5s});
+  EXPECT_EQ(book.lag(kNow + 8s).oldest, std::nullopt) << "where they end is not known any more";
+}
+
+TEST(LagBook, OfWhatIsReadAgainTheOldestIsAskedAgain) {
+  LagBook book = book_of({{part(0), 100}});
+  book.set_ends({{part(0), 130}}, kNow);
+  book.set_oldest({{part(0), Instant{5s}}}, kNow);
+  book.set_done(std::vector<PartitionDone>{{part(0), 110}}, true);
+  EXPECT_EQ(book.lag(kNow).oldest, Instant{5s});
+  book.set_done(std::vector<PartitionDone>{{part(0), 40}}, true);
+  EXPECT_EQ(book.lag(kNow).oldest, std::nullopt);
+  book.set_oldest({{part(0), Instant{2s}}}, kNow);
+  book.set_done(std::vector<PartitionDone>{{part(0), std::nullopt}}, true);
+  book.set_starts({{part(0), 10}});
+  EXPECT_EQ(book.lag(kNow).messages, 120);
+  EXPECT_EQ(book.lag(kNow).oldest, std::nullopt);
+}
+
 TEST(LagBook, ThoseAskedForLongestAgoComeFirst) {
   LagBook book = book_of({{part(0), 0}, {part(1), 0}, {part(2), 0}});
   book.set_ends({{part(0), 1}, {part(1), 1}, {part(2), 1}}, kNow);
