@@ -1,9 +1,34 @@
 #include "updater/marks/missing_offsets.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <utility>
 
 namespace fcap::updater {
+namespace {
+
+// While a shard is away, every batch with an event of its users adds a gap. So that neither memory
+// nor time grows with the outage, neighbours are merged where there would be more gaps than this:
+// the offsets between them then count as missing too. Reading them again changes nothing.
+constexpr std::size_t kGapsMax = 64;
+
+// The offsets of stretches that may overlap, in any order.
+Gaps gaps_of(std::vector<Gap> stretches) {
+  std::ranges::sort(stretches, {}, &Gap::from);
+  Gaps gaps;
+  gaps.reserve(stretches.size());
+  for (const Gap& gap : stretches) {
+    if (gap.from >= gap.to) continue;
+    if (gaps.empty() || gap.from > gaps.back().to) {
+      gaps.push_back(gap);
+    } else {
+      gaps.back().to = std::max(gaps.back().to, gap.to);
+    }
+  }
+  return gaps;
+}
+
+}  // namespace
 
 // Changes what is missing for `slots`; stretches with equal gaps become one.
 template <typename Change>
@@ -31,8 +56,8 @@ void MissingOffsets::change(const SlotSet& slots, Change&& change_gaps) {
 
 void MissingOffsets::add(const SlotSet& slots, const Gaps& gaps) {
   change(slots, [&gaps](Gaps all) {
-    for (const Gap& gap : gaps) all = gaps_with(all, gap);
-    return all;
+    all.insert(all.end(), gaps.begin(), gaps.end());
+    return gaps_merged(gaps_of(std::move(all)), kGapsMax);
   });
 }
 
@@ -41,12 +66,13 @@ void MissingOffsets::remove(const SlotSet& slots, Gap gap) {
 }
 
 Gaps MissingOffsets::of(const SlotSet& slots) const {
-  Gaps all;
+  std::vector<Gap> all;
   for (const Stretch& stretch : stretches_) {
-    if (!stretch.slots.meets(slots)) continue;
-    for (const Gap& gap : stretch.gaps) all = gaps_with(all, gap);
+    if (stretch.slots.meets(slots)) {
+      all.insert(all.end(), stretch.gaps.begin(), stretch.gaps.end());
+    }
   }
-  return all;
+  return gaps_of(std::move(all));
 }
 
 }  // namespace fcap::updater

@@ -222,6 +222,27 @@ TEST_F(ShardMarksTest, WhatIsGivenUpIsAGapOfEveryMarkThatNamesTheSlot) {
   EXPECT_TRUE(marks_.confirmed("b")->gaps.empty());
 }
 
+TEST_F(ShardMarksTest, AShardThatWasAwayForLongIsFilledInFewSegments) {
+  constexpr int kBatches = 5000;
+  come_to_rest();
+  marks_.lost("a");
+  // Every second batch has an event of one of its users.
+  std::int64_t next = 100;
+  for (int i = 0; i < kBatches; ++i, next += 10) {
+    marks_.taken(next + 10);
+    if (i % 2 == 0) marks_.give_up({0, 5}, {next, next + 10});
+  }
+  turn("a", next);
+  int segments = 0;
+  while (const auto segment = marks_.segment(next, next)) {
+    marks_.filled(segment->slots, segment->offsets, marks_.stamp());
+    ++segments;
+  }
+  EXPECT_TRUE(marks_.missing().empty());
+  EXPECT_GT(segments, 0);
+  EXPECT_LE(segments, 64);
+}
+
 TEST_F(ShardMarksTest, AnAcknowledgementCountsOnlyAfterAMarkOnItsConnection) {
   look("a");
   look("b");

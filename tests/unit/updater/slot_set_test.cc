@@ -97,5 +97,26 @@ TEST(MissingOffsetsTest, AreOffsetsForSlots) {
   }
 }
 
+TEST(MissingOffsetsTest, HoweverManyAreAddedTheyStayInFewPieces) {
+  std::mt19937_64 random(test_seed(1));
+  MissingOffsets missing;
+  std::set<std::int64_t> expected;
+  std::int64_t next = 0;
+  for (int i = 0; i < 2000; ++i) {
+    const std::int64_t from = next + static_cast<std::int64_t>(random() % 9);
+    next = from + 1 + static_cast<std::int64_t>(random() % 9);
+    missing.add({0, 9}, {from, next});
+    for (std::int64_t offset = from; offset < next; ++offset) expected.insert(offset);
+  }
+  const Gaps gaps = missing.of({3, 3});
+  EXPECT_LE(gaps.size(), 64U);
+  EXPECT_EQ(gaps.front().from, *expected.begin());
+  EXPECT_EQ(gaps.back().to, next);
+  for (const std::int64_t offset : expected) {
+    ASSERT_TRUE(gaps_covered({{offset, offset + 1}}, gaps)) << offset;
+  }
+  EXPECT_LT(offsets_in(gaps), next) << "the widest holes stay";
+}
+
 }  // namespace
 }  // namespace fcap::updater
