@@ -284,6 +284,8 @@ void Link::check_deadlines(TimePoint now) {
     pipeline_.excuse();
     stalled_until_ = now;
   }
+  // Nor does the server hear of requests that wait while the connection is renewed.
+  if (renewal_ == Renewal::kDraining || renewal_ == Renewal::kConnecting) pipeline_.excuse();
   if (const auto expired = pipeline_.expire(now); expired.count != 0) {
     shared_.timeouts.fetch_add(expired.count, std::memory_order_relaxed);
     if (cause != StallWatch::Cause::kNone) report_stall(cause);

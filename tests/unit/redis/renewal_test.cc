@@ -1,0 +1,163 @@
+// How a link renews its connection, with the clock in the test's hands.
+#include <chrono>
+#include <list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <poll.h>
+
+#include "redis/link.h"
+#include "scripted_server.h"
+
+namespace fcap::redis {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::minutes;
+using TimePoint = std::chrono::steady_clock::time_point;
+
+class TestPoller final : public Poller {
+ public:
+  void watch(int fd, bool output, EventHandler& handler) override {
+    watched_[fd] = {output, &handler};
+  }
+  void watch_end(int /*fd*/, EventHandler& /*handler*/) override {}
+  void unwatch(int fd) override { watched_.erase(fd); }
+  void take_submitted(TimePoint /*now*/) override {}
+  void wake() noexcept override {}
+
+  [[nodiscard]] std::size_t connections() const { return watched_.size(); }
+
+  /// Hands over what has happened.
+  void pump(TimePoint now) {
+    std::vector<pollfd> polled;
+    for (const auto& [fd, watched] : watched_) {
+      polled.push_back({fd, static_cast<short>(watched.output ? POLLIN | POLLOUT : POLLIN), 0});
+    }
+    ::poll(polled.data(), polled.size(), 1);
+    for (const pollfd& one : polled) {
+      const auto found = watched_.find(one.fd);
+      if (one.revents == 0 || found == watched_.end()) continue;
+      const bool readable = (one.revents & (POLLIN | POLLHUP | POLLERR)) != 0;
+      found->second.handler->on_event(readable, (one.revents & POLLOUT) != 0, now);
+    }
+  }
+
+ private:
+  struct Watched {
+    bool output = false;
+    EventHandler* handler = nullptr;
+  };
+  std::map<int, Watched> watched_;
+};
+
+struct Get final : Request {
+  Get(std::string key, TimePoint until) {
+    wire = std::move(key);
+    form = Form::kGetKey;
+    deadline = until;
+  }
+  void on_reply(std::uint32_t /*index*/, const Reply& /*reply*/) noexcept override {}
+  void on_done(TransportCode ended) noexcept override { code = ended; }
+
+  std::optional<TransportCode> code;
+};
+
+class Renewal : public ::testing::Test {
+ protected:
+  void serve(ScriptedServer::Answer answer) { server_.emplace(std::move(answer)); }
+
+  Link& add_link() {
+    if (!shared_) {
+      RedisOptions options;
+      options.addresses = {server_->address()};
+      options.breaker_failures = 1;
+      shared_.emplace(std::move(options));
+    }
+    auto address = parse_address(server_->address());
+    links_.push_back(std::make_unique<Link>(*shared_, poller_, resolver_, address.value()));
+    links_.back()->start(now_);
+    EXPECT_TRUE(pump_until([&] {
+      // Answers that nobody has read would be overdue when the clock moves on.
+      return links_.back()->is_ready() && shared_->clock_difference().has_value();
+    }));
+    return *links_.back();
+  }
+
+  template <typename Holds>
+  bool pump_until(Holds&& holds) {
+    return eventually([&] {
+      poller_.pump(now_);
+      for (const auto& link : links_) link->service(now_);
+      return holds();
+    });
+  }
+  void pass(TimePoint::duration time) {
+    now_ += time;
+    for (const auto& link : links_) link->service(now_);
+  }
+  const Get& admit(Link& link, const std::string& key, TimePoint::duration time) {
+    gets_.emplace_back(key, now_ + time);
+    shared_->operations.fetch_add(1);
+    link.admit(gets_.back(), now_);
+    return gets_.back();
+  }
+
+  ~Renewal() override {
+    for (const auto& link : links_) link->shut_down();
+  }
+
+  static constexpr minutes kAgeMax{38};  // of connection_max_age, with its spread
+  std::optional<ScriptedServer> server_;
+  std::optional<SharedState> shared_;
+  std::list<Get> gets_;
+  Resolver resolver_;
+  TestPoller poller_;
+  std::vector<std::unique_ptr<Link>> links_;
+  TimePoint now_ = std::chrono::steady_clock::now();
+};
+
+TEST_F(Renewal, WhatExpiresWhileTheFormerConnectionIsFinishedIsNoFailureOfTheServer) {
+  serve([stuck = false](std::size_t connection,
+                        const auto& words) mutable -> std::optional<std::string> {
+    stuck = stuck || (words[0] == "GET" && words[1] == "slow");
+    if (stuck && connection == 0) return std::nullopt;
+    return as_single_master(words);
+  });
+  Link& link = add_link();
+  const Get& slow = admit(link, "slow", 2 * kAgeMax);
+  pass(milliseconds{0});  // it is sent
+  pass(kAgeMax);
+  const Get& waiting = admit(link, "k", milliseconds{5});
+  pass(milliseconds{6});
+  EXPECT_EQ(waiting.code, TransportCode::kTimeout);
+  EXPECT_EQ(link.refusal(), std::nullopt) << "one failure would have opened the breaker";
+  // A server that is too slow to finish keeps its connection for now.
+  pass(milliseconds{50});
+  EXPECT_EQ(poller_.connections(), 1U);
+  EXPECT_EQ(server_->accepted(), 1U);
+  EXPECT_TRUE(link.is_ready());
+  EXPECT_EQ(slow.code, std::nullopt);
+}
+
+TEST_F(Renewal, WhatExpiresWhileTheNextConnectionIsMadeIsNoFailureOfTheServer) {
+  serve([](std::size_t connection, const auto& words) -> std::optional<std::string> {
+    if (connection == 1 && words[0] == "PING") return std::nullopt;
+    return as_single_master(words);
+  });
+  Link& link = add_link();
+  pass(kAgeMax);
+  ASSERT_TRUE(pump_until([&] { return server_->accepted() == 2; }));
+  const Get& waiting = admit(link, "k", milliseconds{5});
+  pass(milliseconds{6});
+  EXPECT_EQ(waiting.code, TransportCode::kTimeout);
+  EXPECT_EQ(link.refusal(), std::nullopt) << "one failure would have opened the breaker";
+  EXPECT_TRUE(link.is_ready());
+}
+
+}  // namespace
+}  // namespace fcap::redis
