@@ -11,6 +11,11 @@ inline void append_user_key(std::string_view prefix, std::string_view user_id, s
   out.append(prefix).append(":{").append(user_id).append("}");
 }
 
+/// What the key of every record begins with.
+inline std::string user_key_begin(std::string_view prefix) {
+  return std::string(prefix) + ":{";
+}
+
 /// Replaces the contents of `out` with the key of a user's record.
 inline void user_key(std::string_view prefix, std::string_view user_id, std::string& out) {
   out.clear();
@@ -25,7 +30,7 @@ inline std::string_view user_of_key(std::string_view prefix, std::string_view ke
 
 /// For SCAN: the keys of all records, and perhaps others.
 inline std::string user_key_pattern(std::string_view prefix) {
-  return std::string(prefix) + ":{*";
+  return user_key_begin(prefix) + "*";
 }
 
 }  // namespace fcap::ledger

@@ -154,7 +154,7 @@ void ClusterKeys::list_owners_again(const Parts& parts) {
 }
 
 void ClusterKeys::take(SlotListing& listing, std::vector<std::string>& keys) const {
-  const std::string begins = options_.key_prefix + ":{";
+  const std::string begins = ledger::user_key_begin(options_.key_prefix);
   std::erase_if(listing.keys, [&begins](const std::string& key) {
     return !std::string_view(key).starts_with(begins);
   });
