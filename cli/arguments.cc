@@ -17,6 +17,11 @@ namespace fcap::cli {
 namespace {
 
 constexpr const char* kFooter =
+    "Exit codes: 0 done, 1 something failed or differs, 2 wrong use.\n"
+    "docs/cli.md shows each command's output.";
+
+// Of the commands that ask about candidates.
+constexpr const char* kQuestionFooter =
     "Candidates are campaign ids, with a creative after a slash: c456 or c456/cr9.\n"
     "Exit codes: 0 answered (whatever the verdicts), 1 something failed, 2 wrong use.\n"
     "docs/cli.md shows each command's output.";
@@ -160,6 +165,7 @@ void add_question(CLI::App& command, QuestionSettings& question, Settings& setti
   add_at(command, settings);
   add_time_zone(command, settings);
   add_common(command, settings);
+  command.footer(kQuestionFooter);
 }
 
 CLI::App* add_check(CLI::App& app, Settings& settings) {

@@ -28,7 +28,7 @@ struct AuditReport {
   std::uint64_t messages = 0;     ///< read from the topic
   std::uint64_t rejected = 0;     ///< not events
   std::uint64_t other_users = 0;  ///< of users that are not audited
-  std::uint64_t null_user = 0;    ///< of nobody: the updater skips them
+  std::uint64_t null_user = 0;    ///< without a user: the updater skips them
   std::uint64_t erasures = 0;     ///< requests to erase an audited user
   std::uint64_t repeated = 0;     ///< messages that repeat an event
   std::uint64_t produced = 0;     ///< distinct events of audited users
@@ -91,7 +91,7 @@ class Audit {
     return message.size() > options_.message_bytes_max;
   }
   /// Whether the updater looks at the event further: it skips those without a user.
-  [[nodiscard]] bool of_somebody(const events::Event& event) const noexcept {
+  [[nodiscard]] bool has_user(const events::Event& event) const noexcept {
     return !is_null_user(event.user_id);
   }
 
