@@ -10,7 +10,8 @@ from processes import wait_until
 from events import CERTAIN, campaign
 
 THREADS, DEADLINE_MS = 2, 10
-NOTICED = 15  # seconds from a loss until every check says that something may be missing, and from its end until none does
+NOTICED = 15  # seconds from a loss until every check says that something may be missing
+COMPLETE_AGAIN = 30  # seconds until a check is complete once nothing is missing
 Question = collections.namedtuple("Question", "asked certain user foreign")
 
 
@@ -74,8 +75,8 @@ class Checks:
     def must_be_complete(self):
         """That checks say so again soon, now that all is counted."""
         began = time.time()
-        if not wait_until(lambda: self.complete_at > began, NOTICED):
-            self.problem(f"for {NOTICED} s after everything was counted no check was complete")
+        if not wait_until(lambda: self.complete_at > began, COMPLETE_AGAIN):
+            self.problem(f"for {COMPLETE_AGAIN} s after everything was counted no check was complete")
 
     def stop(self):
         self.asking.clear()

@@ -37,6 +37,9 @@ namespace {
 
 constexpr std::chrono::seconds kFirstRulesWait{5};
 constexpr std::chrono::seconds kStatusInterval{2};
+// How often the open gaps are looked at. What Checkers are told of them takes three of these
+// turns: a change, what the store says of it now, and the write.
+constexpr std::chrono::milliseconds kGapsInterval{250};
 
 // The running daemon: its parts, in the order in which they need each other.
 class Daemon {
@@ -250,13 +253,17 @@ void Daemon::start_beats() {
   if (const auto watchdog = ServiceNotify::watchdog_interval()) {
     interval = std::min<Health::Clock::duration>(interval, *watchdog / 4);
   }
-  health_.on_beat(interval, [this, first = true]() mutable {
-    if (std::exchange(first, false)) ServiceNotify::ready();
-    ServiceNotify::alive(status_line());
+  const auto beat = [this, interval, due = Health::Clock::time_point{}]() mutable {
+    const auto now = Health::Clock::now();
     config_->set_open_gaps(updater_->open_gaps());
-    config_->poll(Health::Clock::now());
-    redis_watch_->poll(Health::Clock::now());
-  });
+    config_->poll(now);
+    if (now < due) return;
+    if (due == Health::Clock::time_point{}) ServiceNotify::ready();
+    due = now + interval;
+    ServiceNotify::alive(status_line());
+    redis_watch_->poll(now);
+  };
+  health_.on_beat(std::min<Health::Clock::duration>(interval, kGapsInterval), beat);
 }
 
 Status Daemon::run(const std::stop_token& stop) {
