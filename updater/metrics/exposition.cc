@@ -68,36 +68,36 @@ ClientMetric histogram(const DurationHistogram& durations) {
   return metric;
 }
 
-double of_rules(Asked asked, const sources::RefreshState& state) {
+double of_rules(AtScrape asked, const sources::RefreshState& state) {
   switch (asked) {
-    case Asked::kRuleSetVersion:
+    case AtScrape::kRuleSetVersion:
       return static_cast<double>(state.version);
-    case Asked::kRuleCount:
+    case AtScrape::kRuleCount:
       return static_cast<double>(state.rule_count);
-    case Asked::kRuleSetAge:
+    case AtScrape::kRuleSetAge:
       return seconds(state.age);
-    case Asked::kRuleReloads:
+    case AtScrape::kRuleReloads:
       return static_cast<double>(state.reloads);
-    case Asked::kRuleReloadsRefused:
+    case AtScrape::kRuleReloadsRefused:
       return static_cast<double>(state.refused);
-    case Asked::kRulesQuarantined:
+    case AtScrape::kRulesQuarantined:
       return static_cast<double>(state.quarantined_count);
     default:
       return static_cast<double>(state.failed);
   }
 }
 
-void add_lag(Asked asked, const Lag& lag, std::vector<ClientMetric>& metrics) {
+void add_lag(AtScrape asked, const Lag& lag, std::vector<ClientMetric>& metrics) {
   const auto add = [&](double value) {
     metrics.push_back(number(MetricType::Gauge, value));
     metrics.back().label.push_back({.name = "topic", .value = lag.topic});
   };
-  if (asked == Asked::kLag && lag.messages) {
+  if (asked == AtScrape::kLag && lag.messages) {
     add(static_cast<double>(*lag.messages));
-  } else if (asked == Asked::kOldestUnacknowledged && lag.oldest) {
+  } else if (asked == AtScrape::kOldestUnacknowledged && lag.oldest) {
     constexpr double kMsPerSecond = 1000;
     add(static_cast<double>(to_ms(*lag.oldest)) / kMsPerSecond);
-  } else if (asked == Asked::kPartitionLag) {
+  } else if (asked == AtScrape::kPartitionLag) {
     for (const auto& [partition, behind] : lag.by_partition) {
       add(static_cast<double>(behind));
       metrics.back().label.push_back(
@@ -106,7 +106,7 @@ void add_lag(Asked asked, const Lag& lag, std::vector<ClientMetric>& metrics) {
   }
 }
 
-std::vector<ClientMetric> of_lags(Asked asked, const std::vector<Lag>& lags) {
+std::vector<ClientMetric> of_lags(AtScrape asked, const std::vector<Lag>& lags) {
   std::vector<ClientMetric> metrics;
   for (const Lag& lag : lags) add_lag(asked, lag, metrics);
   return metrics;
@@ -117,38 +117,38 @@ std::vector<ClientMetric> flag(MetricType type, const std::function<bool()>& sou
   return {number(type, source() ? 1 : 0)};
 }
 
-std::vector<ClientMetric> answer(Asked asked, MetricType type, const ScrapeSources& sources) {
+std::vector<ClientMetric> answer(AtScrape asked, MetricType type, const ScrapeSources& sources) {
   switch (asked) {
-    case Asked::kBuildInfo: {
+    case AtScrape::kBuildInfo: {
       ClientMetric metric = number(type, 1);
       metric.label.push_back({.name = "version", .value = FCAP_VERSION});
       return {metric};
     }
-    case Asked::kReady:
+    case AtScrape::kReady:
       return flag(type, sources.ready);
-    case Asked::kKafkaConnected:
+    case AtScrape::kKafkaConnected:
       return flag(type, sources.kafka_connected);
-    case Asked::kLag:
-    case Asked::kPartitionLag:
-    case Asked::kOldestUnacknowledged:
+    case AtScrape::kLag:
+    case AtScrape::kPartitionLag:
+    case AtScrape::kOldestUnacknowledged:
       return sources.lags ? of_lags(asked, sources.lags()) : std::vector<ClientMetric>{};
-    case Asked::kRedisConnected:
+    case AtScrape::kRedisConnected:
       return flag(type, sources.redis_connected);
-    case Asked::kRedisEvictedKeys:
-    case Asked::kRedisMayEvict: {
+    case AtScrape::kRedisEvictedKeys:
+    case AtScrape::kRedisMayEvict: {
       const auto facts = sources.redis_facts ? sources.redis_facts() : std::nullopt;
       if (!facts) return {};
-      if (asked == Asked::kRedisMayEvict) return {number(type, facts->may_evict() ? 1 : 0)};
+      if (asked == AtScrape::kRedisMayEvict) return {number(type, facts->may_evict() ? 1 : 0)};
       if (!facts->evicted_keys) return {};
       return {number(type, static_cast<double>(*facts->evicted_keys))};
     }
-    case Asked::kRedisConnectionChanges:
+    case AtScrape::kRedisConnectionChanges:
       if (!sources.redis_connection_changes) return {};
       return {number(type, static_cast<double>(sources.redis_connection_changes()))};
     default: {
       if (!sources.rules) return {};
       const auto state = sources.rules();
-      if (asked == Asked::kRuleSetAge && state.age.count() < 0) return {};
+      if (asked == AtScrape::kRuleSetAge && state.age.count() < 0) return {};
       return {number(type, of_rules(asked, state))};
     }
   }
@@ -184,7 +184,7 @@ std::vector<ClientMetric> read(const MetricInfo& info, const Metrics& metrics,
                         [&](std::array<Counter, Metrics::kRejections> Metrics::*rejected) {
                           return by_reason(metrics.*rejected);
                         },
-                        [&](Asked asked) { return answer(asked, type, sources); },
+                        [&](AtScrape asked) { return answer(asked, type, sources); },
                     },
                     info.source);
 }

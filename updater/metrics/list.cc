@@ -8,10 +8,10 @@ namespace {
 using M = Metrics;
 
 constexpr std::array kList = {
-    MetricInfo{"build_info", Asked::kBuildInfo, "Always 1; the version is a label."},
-    MetricInfo{"ready", Asked::kReady,
+    MetricInfo{"build_info", AtScrape::kBuildInfo, "Always 1; the version is a label."},
+    MetricInfo{"ready", AtScrape::kReady,
                "1 while /readyz says that events are being counted, else 0."},
-    MetricInfo{"kafka_connected", Asked::kKafkaConnected,
+    MetricInfo{"kafka_connected", AtScrape::kKafkaConnected,
                "1 while a broker answers; 0 when none has for kafka.silence_max."},
 
     MetricInfo{"messages_total", &M::messages,
@@ -44,15 +44,15 @@ constexpr std::array kList = {
         "unreadable_partitions", &M::unreadable_partitions,
         "Assigned partitions that Kafka does not serve: an error, no leader, a broker that does "
         "not answer, or messages that do not come. /readyz and the log give partition and reason."},
-    MetricInfo{"lag_messages", Asked::kLag,
+    MetricInfo{"lag_messages", AtScrape::kLag,
                "Messages between what is acknowledged and the ends of the assigned partitions, "
                "also while they are paused. No sample while it is unknown: no partition is "
                "assigned, or no broker says where one ends."},
     MetricInfo{
-        "partition_lag_messages", Asked::kPartitionLag,
+        "partition_lag_messages", AtScrape::kPartitionLag,
         "The same of each one, by the labels `topic` and `partition`. Only of partitions that are "
         "assigned to this member, while it is known where they end."},
-    MetricInfo{"oldest_unacknowledged_event_timestamp_seconds", Asked::kOldestUnacknowledged,
+    MetricInfo{"oldest_unacknowledged_event_timestamp_seconds", AtScrape::kOldestUnacknowledged,
                "The broker's timestamp of the oldest message that is not acknowledged: "
                "time() minus this is the lag in seconds. No sample while everything is "
                "acknowledged, and while it is unknown of a partition."},
@@ -80,14 +80,14 @@ constexpr std::array kList = {
                "From a batch's first write to its last acknowledgement."},
     MetricInfo{"event_delay_seconds", &M::event_delay,
                "From the broker's timestamp to Redis' acknowledgement."},
-    MetricInfo{"redis_connected", Asked::kRedisConnected, "1 while connected to Redis."},
-    MetricInfo{"redis_connection_changes_total", Asked::kRedisConnectionChanges,
+    MetricInfo{"redis_connected", AtScrape::kRedisConnected, "1 while connected to Redis."},
+    MetricInfo{"redis_connection_changes_total", AtScrape::kRedisConnectionChanges,
                "Connections made and lost."},
     MetricInfo{
-        "redis_may_evict", Asked::kRedisMayEvict,
+        "redis_may_evict", AtScrape::kRedisMayEvict,
         "1 where Redis' maxmemory-policy is not noeviction: a full Redis then deletes users' "
         "records. Asked on each connection and every hour, as is the next one."},
-    MetricInfo{"redis_evicted_keys", Asked::kRedisEvictedKeys,
+    MetricInfo{"redis_evicted_keys", AtScrape::kRedisEvictedKeys,
                "How many keys Redis has evicted since it was started."},
 
     MetricInfo{"marks_written_total", &M::marks_written, "Marks that Redis has acknowledged."},
@@ -133,18 +133,18 @@ constexpr std::array kList = {
     MetricInfo{"unknown_frames_total", &M::unknown_frames,
                "Frames written by a newer version, kept as they are."},
 
-    MetricInfo{"rule_set_version", Asked::kRuleSetVersion, "The version of the rules in use."},
-    MetricInfo{"rules", Asked::kRuleCount, "The rules in use."},
-    MetricInfo{"rule_set_age_seconds", Asked::kRuleSetAge,
+    MetricInfo{"rule_set_version", AtScrape::kRuleSetVersion, "The version of the rules in use."},
+    MetricInfo{"rules", AtScrape::kRuleCount, "The rules in use."},
+    MetricInfo{"rule_set_age_seconds", AtScrape::kRuleSetAge,
                "Since the rules in use were last known to be the current ones. No sample before "
                "the first."},
-    MetricInfo{"rule_reloads_total", Asked::kRuleReloads, "Rule sets loaded and put into use."},
-    MetricInfo{"rule_reloads_refused_total", Asked::kRuleReloadsRefused,
+    MetricInfo{"rule_reloads_total", AtScrape::kRuleReloads, "Rule sets loaded and put into use."},
+    MetricInfo{"rule_reloads_refused_total", AtScrape::kRuleReloadsRefused,
                "Rule sets refused: invalid, empty or sharply shrunken."},
-    MetricInfo{"rule_reloads_failed_total", Asked::kRuleReloadsFailed,
+    MetricInfo{"rule_reloads_failed_total", AtScrape::kRuleReloadsFailed,
                "Attempts to load rules that got no answer."},
     MetricInfo{
-        "rules_quarantined", Asked::kRulesQuarantined,
+        "rules_quarantined", AtScrape::kRulesQuarantined,
         "Rules of the version in use that are wrong and not in force; the log and /readyz name "
         "them."},
 };

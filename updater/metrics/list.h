@@ -9,7 +9,7 @@
 namespace fcap::updater {
 
 /// What is not in Metrics, but asked for at each scrape.
-enum class Asked : std::uint8_t {
+enum class AtScrape : std::uint8_t {
   kBuildInfo,
   kReady,
   kKafkaConnected,
@@ -33,7 +33,7 @@ enum class Asked : std::uint8_t {
 struct MetricInfo {
   std::string_view name;
   std::variant<Counter Metrics::*, Gauge Metrics::*, DurationHistogram Metrics::*,
-               std::array<Counter, Metrics::kRejections> Metrics::*, Asked>
+               std::array<Counter, Metrics::kRejections> Metrics::*, AtScrape>
       source;
   std::string_view text;
 };

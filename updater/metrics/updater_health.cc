@@ -20,8 +20,8 @@ bool Health::ready(Clock::time_point now, std::string& why) const {
   if (!assigned_.load(std::memory_order_relaxed)) why += "no partition is assigned\n";
   {
     const std::lock_guard lock(mutex_);
-    for (const std::string& trouble : troubles_) {
-      if (!trouble.empty()) why.append(trouble).append("\n");
+    for (const std::string& problem : problems_) {
+      if (!problem.empty()) why.append(problem).append("\n");
     }
   }
   for (const auto& check : checks_) {
@@ -31,10 +31,10 @@ bool Health::ready(Clock::time_point now, std::string& why) const {
   return why.empty();
 }
 
-void Health::set_trouble(Trouble kind, std::string_view what) {
+void Health::set_problem(Problem kind, std::string_view what) {
   const std::lock_guard lock(mutex_);
-  std::string& trouble = troubles_[static_cast<std::size_t>(kind)];
-  if (trouble != what) trouble.assign(what);
+  std::string& problem = problems_[static_cast<std::size_t>(kind)];
+  if (problem != what) problem.assign(what);
 }
 
 void Health::on_beat(Clock::duration interval, std::function<void()> action) {

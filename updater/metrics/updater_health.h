@@ -29,7 +29,7 @@ class Health {
   /// Partitions are assigned, or the group has more members than the topic has partitions.
   void set_assigned(bool value) noexcept { assigned_.store(value, std::memory_order_relaxed); }
   /// What keeps events from being counted.
-  enum class Trouble : std::uint8_t {
+  enum class Problem : std::uint8_t {
     kMarks,        ///< marks cannot be read or written
     kWrites,       ///< Redis does not take events
     kDeadLetters,  ///< the dead-letter topic takes nothing
@@ -37,12 +37,12 @@ class Health {
     kRejections,   ///< nearly all messages are no events
     kClocks,       ///< this machine's and Redis' clocks differ
   };
-  static constexpr std::size_t kTroubles = 6;
-  /// `what`: a line for /readyz; empty: there is no such trouble.
-  void set_trouble(Trouble kind, std::string_view what);
+  static constexpr std::size_t kProblems = 6;
+  /// `what`: a line for /readyz; empty: there is no such problem.
+  void set_problem(Problem kind, std::string_view what);
 
   [[nodiscard]] bool healthy(Clock::time_point now) const noexcept;
-  /// Ready: healthy, assigned, without trouble, with rules. `why` gets one line per reason.
+  /// Ready: healthy, assigned, without problems, with rules. `why` gets one line per reason.
   [[nodiscard]] bool ready(Clock::time_point now, std::string& why) const;
 
   /// Set before the first beat: what a beat does besides, at most twice in the watchdog's interval.
@@ -60,7 +60,7 @@ class Health {
   std::atomic<Clock::rep> last_beat_{0};  ///< 0: none yet
   std::atomic<bool> assigned_{false};
   mutable std::mutex mutex_;
-  std::array<std::string, kTroubles> troubles_;  // guarded by mutex_
+  std::array<std::string, kProblems> problems_;  // guarded by mutex_
   std::vector<std::function<std::string(Clock::time_point)>> checks_;
   std::function<bool()> rules_check_;
   std::function<void()> beat_action_;

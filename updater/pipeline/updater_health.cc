@@ -17,15 +17,15 @@ void Updater::report_health(Clock::time_point now) {
   if (parts_.health == nullptr) return;
   parts_.health->beat(now);
   parts_.health->set_assigned(joined_);
-  using Trouble = Health::Trouble;
-  const auto tell = [this](Trouble kind, bool failing, std::string_view what) {
-    parts_.health->set_trouble(kind, failing ? what : std::string_view{});
+  using Problem = Health::Problem;
+  const auto tell = [this](Problem kind, bool failing, std::string_view what) {
+    parts_.health->set_problem(kind, failing ? what : std::string_view{});
   };
-  tell(Trouble::kMarks, partitions_->failing(), partitions_->trouble());
-  tell(Trouble::kWrites, writer_.failing(),
+  tell(Problem::kMarks, partitions_->failing(), partitions_->trouble());
+  tell(Problem::kWrites, writer_.failing(),
        writer_.failing() ? "Redis does not accept events: " + writer_.trouble() : std::string());
-  tell(Trouble::kDeadLetters, letters_.failing(), letters_.trouble());
-  parts_.health->set_trouble(Trouble::kRejections, rejections_.trouble(now));
+  tell(Problem::kDeadLetters, letters_.failing(), letters_.trouble());
+  parts_.health->set_problem(Problem::kRejections, rejections_.trouble(now));
   if (now >= look_due_) {
     look_due_ = now + kLookInterval;
     look_for_silence(now);
@@ -44,7 +44,7 @@ void Updater::compare_clocks() {
       fmt::format("the clock of Redis is {} s ahead of this machine's: synchronize both (NTP)",
                   std::chrono::floor<std::chrono::seconds>(redis_ahead_).count());
   if (parts_.health != nullptr) {
-    parts_.health->set_trouble(Health::Trouble::kClocks, differ ? what : std::string());
+    parts_.health->set_problem(Health::Problem::kClocks, differ ? what : std::string());
   }
   if (differ != clocks_differ_ && parts_.log) {
     if (differ) parts_.log(LogLevel::kError, what);
@@ -75,7 +75,7 @@ void Updater::report_partitions(Clock::time_point now) {
         report_topic(static_cast<kafka::TopicIndex>(i), parts_.watches[i]->topic(now), lines);
   }
   metrics_->unreadable_partitions.set(static_cast<std::int64_t>(unreadable));
-  parts_.health->set_trouble(Health::Trouble::kPartitions, lines);
+  parts_.health->set_problem(Health::Problem::kPartitions, lines);
 }
 
 // Returns how many of the topic's partitions cannot be read.

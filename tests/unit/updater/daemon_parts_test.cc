@@ -75,12 +75,12 @@ TEST(HealthState, ReadyNamesEveryReasonItIsNot) {
   rules = true;
   EXPECT_TRUE(health.ready(kStart, why));
   EXPECT_EQ(why, "");
-  health.set_trouble(Health::Trouble::kMarks, "partition 0: NOPERM");
-  health.set_trouble(Health::Trouble::kDeadLetters, "no such topic");
+  health.set_problem(Health::Problem::kMarks, "partition 0: NOPERM");
+  health.set_problem(Health::Problem::kDeadLetters, "no such topic");
   EXPECT_FALSE(health.ready(kStart, why));
   EXPECT_EQ(why, "partition 0: NOPERM\nno such topic\n");
-  health.set_trouble(Health::Trouble::kMarks, "");
-  health.set_trouble(Health::Trouble::kDeadLetters, "");
+  health.set_problem(Health::Problem::kMarks, "");
+  health.set_problem(Health::Problem::kDeadLetters, "");
   EXPECT_TRUE(health.ready(kStart, why));
 }
 
