@@ -31,7 +31,8 @@ constexpr const char* kDescription =
 
 constexpr const char* kExitCodes =
     "Exit codes: 0 done, 1 it could not start or continue, 2 wrong command line or configuration,\n"
-    "3 replay or sweep ended by a signal, 4 replay stopped because of Redis' memory.";
+    "3 replay or sweep ended by a signal, 4 replay stopped because of Redis' memory, 5 Redis lost\n"
+    "data again and again during a replay.";
 
 // The values that settings are given on the command line, by field name.
 using FlagValues = std::map<std::string, std::vector<std::string>>;

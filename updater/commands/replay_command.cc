@@ -14,7 +14,6 @@
 #include "updater/options/signatures.h"
 #include "updater/process/process_log.h"
 #include "updater/replay/canary.h"
-#include "updater/replay/replay.h"
 
 namespace fcap::updater {
 namespace {
@@ -35,6 +34,20 @@ Canary::KeyOf canary_key(const Settings& settings, const ReplayFlags& flags) {
 }
 
 }  // namespace
+
+int exit_code_of(ReplaySummary::End end) noexcept {
+  switch (end) {
+    case ReplaySummary::End::kComplete:
+      return kExitOk;
+    case ReplaySummary::End::kStopped:
+      return kExitStopped;
+    case ReplaySummary::End::kMemory:
+      return kExitMemory;
+    case ReplaySummary::End::kLost:
+      return kExitLost;
+  }
+  return kExitFailure;
+}
 
 int replay_command(const Settings& settings, const CommandLine& line, const std::stop_token& stop) {
   if (line.replay.group_id == settings.kafka.group_id) {
@@ -89,7 +102,7 @@ int replay_command(const Settings& settings, const CommandLine& line, const std:
     return summary.status().code() == StatusCode::kInvalidArgument ? kExitUsage : kExitFailure;
   }
   fmt::print("{}\n", line.json ? summary_json(summary.value()) : summary_text(summary.value()));
-  int code = exit_code(summary.value());
+  int code = exit_code_of(summary.value().end);
   // A range that was mistyped must not look like a replay that found nothing to do.
   if (code == kExitOk && summary.value().messages_read == 0 && names_a_range(line.replay)) {
     spdlog::error(

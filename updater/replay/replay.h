@@ -177,7 +177,5 @@ class Replay {
 [[nodiscard]] std::string summary_text(const ReplaySummary& summary);
 /// The same as one JSON object.
 [[nodiscard]] std::string summary_json(const ReplaySummary& summary);
-/// For the process: 0 complete, 3 stopped by a signal, 4 stopped for memory, 5 lost.
-[[nodiscard]] int exit_code(const ReplaySummary& summary) noexcept;
 
 }  // namespace fcap::updater

@@ -121,18 +121,4 @@ std::string summary_json(const ReplaySummary& summary) {
   return json.dump();
 }
 
-int exit_code(const ReplaySummary& summary) noexcept {
-  switch (summary.end) {
-    case ReplaySummary::End::kComplete:
-      return 0;
-    case ReplaySummary::End::kStopped:
-      return 3;
-    case ReplaySummary::End::kMemory:
-      return 4;
-    case ReplaySummary::End::kLost:
-      return 5;
-  }
-  return 1;
-}
-
 }  // namespace fcap::updater
