@@ -1,5 +1,6 @@
 #include "redis/sentinel_questions.h"
 
+#include <charconv>
 #include <optional>
 #include <utility>
 
@@ -48,13 +49,34 @@ Result<Address> read_master_address(const Reply& reply, std::string_view master)
                      "\", which is no address");
 }
 
-Result<Address> ask_master(NodeSession& sentinel, std::string_view master,
-                           NodeSession::TimePoint until) {
-  std::optional<Result<Address>> named;
+std::uint64_t read_config_epoch(const Reply& reply) noexcept {
+  std::uint64_t epoch = 0;
+  for (std::size_t i = 0; i + 1 < reply.elements.size(); i += 2) {
+    if (reply.elements[i].text != "config-epoch") continue;
+    const std::string_view text = reply.elements[i + 1].text;
+    std::from_chars(text.data(), text.data() + text.size(), epoch);
+  }
+  return epoch;
+}
+
+Result<NamedMaster> ask_master(NodeSession& sentinel, std::string_view master,
+                               NodeSession::TimePoint until) {
+  std::optional<Result<Address>> address;
+  std::uint64_t epoch = 0;
+  // In this order, so that an address is never told with an epoch that is newer than it.
   const Status answered = sentinel.ask(
-      {{"SENTINEL", "GET-MASTER-ADDR-BY-NAME", master}}, until,
-      [&](std::size_t, const Reply& reply) { named = read_master_address(reply, master); });
-  if (answered.ok()) return *std::move(named);
+      {{"SENTINEL", "MASTER", master}, {"SENTINEL", "GET-MASTER-ADDR-BY-NAME", master}}, until,
+      [&](std::size_t command, const Reply& reply) {
+        if (command == 0) {
+          epoch = read_config_epoch(reply);
+        } else {
+          address = read_master_address(reply, master);
+        }
+      });
+  if (answered.ok()) {
+    if (!address->ok()) return address->status();
+    return NamedMaster{std::move(*address).value(), epoch};
+  }
   if (answered.code() != StatusCode::kRefused) return answered;
   return unavailable(answered.text() + hint_for(answered.text()));
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "redis/address.h"
 #include "redis/node_session.h"
 #include "redis/reply.h"
+#include "redis/sentinel_answers.h"
 
 namespace fcap::redis {
 
@@ -16,9 +18,12 @@ namespace fcap::redis {
 /// none, naming the option to change. Free of I/O.
 [[nodiscard]] Result<Address> read_master_address(const Reply& reply, std::string_view master);
 
+/// The config-epoch that a Sentinel says to SENTINEL MASTER; 0: it does not tell. Free of I/O.
+[[nodiscard]] std::uint64_t read_config_epoch(const Reply& reply) noexcept;
+
 /// Asks a Sentinel, which is connected, where the master of this name is.
-[[nodiscard]] Result<Address> ask_master(NodeSession& sentinel, std::string_view master,
-                                         NodeSession::TimePoint until);
+[[nodiscard]] Result<NamedMaster> ask_master(NodeSession& sentinel, std::string_view master,
+                                             NodeSession::TimePoint until);
 /// Asks a Sentinel, which has just answered ask_master(), where the replicas are.
 [[nodiscard]] Result<std::vector<Address>> ask_replicas(NodeSession& sentinel,
                                                         std::string_view master,

@@ -15,6 +15,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kAskSentinelsEvery{1000};
+constexpr std::chrono::seconds kSilentPause{10};
 constexpr double kShortestShare = 0.75;
 constexpr double kShareSpread = 0.5;
 
@@ -27,21 +28,22 @@ std::string text_of(const Endpoints& endpoints) {
 Sentinels::Sentinels(const RedisOptions& options, std::vector<Address> sentinels,
                      CredentialsNow credentials, Report report, std::function<void()> changed)
     : options_(options),
-      sentinels_(std::move(sentinels)),
       report_(std::move(report)),
       changed_(std::move(changed)),
       jitter_(base::seeded_jitter(static_cast<std::uint64_t>(
           Clock::now().time_since_epoch().count() ^
           static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(this))))),
       stop_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-      session_(
-          [&options, now = std::move(credentials)] {
-            const Credentials::Current current = now();
-            return NodeSession::Account{options.sentinel_user, current.sentinel_password,
-                                        current.tls};
-          },
-          stop_fd_),
-      names_(options.thread_started, stop_fd_) {}
+      answers_(sentinels.size()),
+      names_(options.thread_started, stop_fd_) {
+  const NodeSession::AccountNow account = [&options, now = std::move(credentials)] {
+    const Credentials::Current current = now();
+    return NodeSession::Account{options.sentinel_user, current.sentinel_password, current.tls};
+  };
+  for (Address& address : sentinels) {
+    sentinels_.push_back(std::make_unique<Sentinel>(std::move(address), account, stop_fd_));
+  }
+}
 
 Sentinels::~Sentinels() {
   {
@@ -52,12 +54,12 @@ Sentinels::~Sentinels() {
   const std::uint64_t one = 1;
   [[maybe_unused]] const ssize_t written = ::write(stop_fd_, &one, sizeof(one));
   if (thread_.joinable()) thread_.join();
-  session_.close();
+  for (const auto& sentinel : sentinels_) sentinel->session.close();
   close_descriptors();
 }
 
 void Sentinels::close_descriptors() noexcept {
-  session_.abandon();
+  for (const auto& sentinel : sentinels_) sentinel->session.abandon();
   if (stop_fd_ >= 0) ::close(std::exchange(stop_fd_, -1));
 }
 
@@ -76,10 +78,6 @@ void Sentinels::find(Callback callback) {
     waiting_.push_back(std::move(callback));
   }
   wake_.notify_all();
-}
-
-void Sentinels::doubt() {
-  doubted_.store(true, std::memory_order_relaxed);
 }
 
 bool Sentinels::is_master(const std::string& endpoint) const {
@@ -108,7 +106,7 @@ void Sentinels::run() {
   while (!stopping_) {
     std::vector<Callback> waiting = std::exchange(waiting_, {});
     lock.unlock();
-    const auto found = ask_all();
+    const auto found = ask_next();
     if (!is_stopping()) take(found);
     const auto pause = std::chrono::duration_cast<Clock::duration>(
         kAskSentinelsEvery * (kShortestShare + kShareSpread * jitter_()));
@@ -125,43 +123,72 @@ void Sentinels::run() {
   }
 }
 
-Result<Endpoints> Sentinels::ask_all() {
-  if (doubted_.exchange(false, std::memory_order_relaxed) && sentinels_.size() > 1) {
-    session_.close();
-    first_ = (first_ + 1) % sentinels_.size();
-  }
+Result<Endpoints> Sentinels::ask_next() {
   std::string failures;
-  for (std::size_t i = 0; i < sentinels_.size(); ++i) {
-    const std::size_t index = (first_ + i) % sentinels_.size();
-    const auto address = ask(index);
-    if (address.ok()) {
-      first_ = index;
-      {
-        const std::lock_guard lock(mutex_);
-        sentinel_ = sentinels_[index].text;
-        master_host_ = address.value().host;
-      }
-      return names_.look_up(address.value(), Clock::now() + options_.connect_timeout);
+  agrees_ = nullptr;
+  const std::size_t count = sentinels_.size();
+  // Those that were silent lately come last: to wait for them each time would delay the answer that
+  // a link waits for.
+  const TimePoint begin = Clock::now();
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i < count; ++i) order.push_back((next_ + i) % count);
+  std::stable_partition(order.begin(), order.end(), [&](std::size_t index) {
+    return sentinels_[index]->silent_until <= begin;
+  });
+  for (const std::size_t index : order) {
+    Sentinel& sentinel = *sentinels_[index];
+    auto named = ask(sentinel);
+    if (named.ok()) {
+      next_ = (index + 1) % count;
+      sentinel.silent_until = TimePoint::min();
+      const std::size_t counts = take_answer(index, std::move(named).value());
+      return names_.look_up(answers_.answer(counts).address,
+                            Clock::now() + options_.connect_timeout);
     }
-    session_.close();
+    sentinel.session.close();
+    sentinel.silent_until = Clock::now() + kSilentPause;
     if (!failures.empty()) failures += "; ";
-    failures += sentinels_[index].text + ": " + address.status().text();
+    failures += sentinel.address.text + ": " + named.status().text();
   }
   return Status::error(StatusCode::kUnavailable, "no Sentinel tells the master: " + failures, true);
 }
 
-Result<Address> Sentinels::ask(std::size_t index) {
+// Which Sentinel's answer counts.
+std::size_t Sentinels::take_answer(std::size_t index, NamedMaster named) {
+  const std::size_t counts = answers_.take(index, std::move(named), Clock::now());
+  const NamedMaster& mine = answers_.answer(index);
+  const NamedMaster& best = answers_.answer(counts);
+  {
+    const std::lock_guard lock(mutex_);
+    sentinel_ = sentinels_[counts]->address.text;
+    master_host_ = best.address.host;
+  }
+  if (mine.address.text == best.address.text) {
+    agrees_ = sentinels_[index].get();
+  } else {
+    report_(LogLevel::kInfo, "the Sentinel " + sentinels_[index]->address.text + " names " +
+                                 mine.address.text + " as the master, and " +
+                                 sentinels_[counts]->address.text + " names " + best.address.text +
+                                 ", which counts (config-epochs " + std::to_string(mine.epoch) +
+                                 " and " + std::to_string(best.epoch) + ")");
+  }
+  return counts;
+}
+
+Result<NamedMaster> Sentinels::ask(Sentinel& sentinel) {
   const TimePoint until = Clock::now() + options_.connect_timeout;
-  if (session_.is_open()) {
-    auto answered = ask_master(session_, options_.sentinel_master, until);
+  if (sentinel.session.is_open()) {
+    auto answered = ask_master(sentinel.session, options_.sentinel_master, until);
     if (answered.ok()) return answered;
     // The Sentinel may have closed a connection that was idle or whose user has changed.
   }
-  const auto endpoints = names_.look_up(sentinels_[index], until);
+  const auto endpoints = names_.look_up(sentinel.address, until);
   if (!endpoints.ok()) return endpoints.status();
-  if (Status opened = session_.open(endpoints.value(), sentinels_[index].host, until); !opened.ok())
+  if (Status opened = sentinel.session.open(endpoints.value(), sentinel.address.host, until);
+      !opened.ok()) {
     return opened;
-  return ask_master(session_, options_.sentinel_master, until);
+  }
+  return ask_master(sentinel.session, options_.sentinel_master, until);
 }
 
 std::vector<KnownReplica> Sentinels::replicas() const {
@@ -170,9 +197,9 @@ std::vector<KnownReplica> Sentinels::replicas() const {
 }
 
 void Sentinels::ask_replicas() {
-  if (!session_.is_open()) return;
+  if (agrees_ == nullptr || !agrees_->session.is_open()) return;
   const TimePoint until = Clock::now() + options_.connect_timeout;
-  const auto named = redis::ask_replicas(session_, options_.sentinel_master, until);
+  const auto named = redis::ask_replicas(agrees_->session, options_.sentinel_master, until);
   if (!named.ok()) {
     if (!is_stopping()) report_(LogLevel::kWarning, named.status().text());
     return;

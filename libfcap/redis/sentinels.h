@@ -6,9 +6,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <fcap/redis_options.h>
@@ -19,6 +21,7 @@
 #include "redis/node_session.h"
 #include "redis/replica_list.h"
 #include "redis/resolver.h"
+#include "redis/sentinel_answers.h"
 
 namespace fcap::redis {
 
@@ -30,8 +33,8 @@ namespace fcap::redis {
 /// published before it began is lost, so that asking would be needed beside it anyway. A question
 /// per second on a connection that is kept costs a Sentinel next to nothing.
 ///
-/// The Sentinel that answered last is asked first. One that named a server which cannot be reached
-/// or is no master may not have heard of a failover, and the next one is asked next time.
+/// Each question goes to the next Sentinel, because one that the network has cut off from the
+/// others keeps naming a master that they have replaced. Which answer counts: SentinelAnswers.
 ///
 /// Thread safety: all functions from any thread, except start() and close_descriptors().
 class Sentinels {
@@ -51,8 +54,6 @@ class Sentinels {
   [[nodiscard]] Status start();
   /// Asks now. The callback is called on the thread, once, unless this is destroyed first.
   void find(Callback callback);
-  /// The master that was named last is unreachable or is no master.
-  void doubt();
   /// Grows whenever another master is named.
   [[nodiscard]] std::uint64_t changes() const noexcept {
     return changes_.load(std::memory_order_acquire);
@@ -72,16 +73,24 @@ class Sentinels {
 
  private:
   using TimePoint = std::chrono::steady_clock::time_point;
+  struct Sentinel {
+    Sentinel(Address at, NodeSession::AccountNow account, int stop_fd)
+        : address(std::move(at)), session(std::move(account), stop_fd) {}
+
+    const Address address;
+    NodeSession session;
+    TimePoint silent_until = TimePoint::min();  // others are asked first
+  };
 
   void run();
-  [[nodiscard]] Result<Endpoints> ask_all();
-  [[nodiscard]] Result<Address> ask(std::size_t index);
+  [[nodiscard]] Result<Endpoints> ask_next();
+  [[nodiscard]] Result<NamedMaster> ask(Sentinel& sentinel);
+  [[nodiscard]] std::size_t take_answer(std::size_t index, NamedMaster named);
   void take(const Result<Endpoints>& found);
   void ask_replicas();
   [[nodiscard]] bool is_stopping() const;
 
   const RedisOptions& options_;
-  const std::vector<Address> sentinels_;
   const Report report_;
   const std::function<void()> changed_;
   base::Jitter jitter_;
@@ -96,11 +105,12 @@ class Sentinels {
   std::string sentinel_;                // guarded by mutex_
   std::vector<KnownReplica> replicas_;  // guarded by mutex_
   std::atomic<std::uint64_t> changes_{0};
-  std::atomic<bool> doubted_{false};
 
   // Of the thread.
-  std::size_t first_ = 0;
-  NodeSession session_;
+  std::vector<std::unique_ptr<Sentinel>> sentinels_;
+  std::size_t next_ = 0;
+  Sentinel* agrees_ = nullptr;  // the one that was asked last, if its answer is the one that counts
+  SentinelAnswers answers_;
   NameLookups names_;
   std::thread thread_;
 };

@@ -63,7 +63,10 @@ TEST_F(RedisBehindSentinels, TheMasterIsFoundAndNamed) {
   EXPECT_TRUE(writes(*client, "k", "v"));
   EXPECT_EQ(servers_->command(0, {"GET", "k"}), "v");
   EXPECT_EQ(value_of(*client, "master"), servers_->address(0));
-  EXPECT_EQ(value_of(*client, "sentinel"), servers_->address(3));
+  const std::string sentinel = value_of(*client, "sentinel");
+  EXPECT_TRUE(sentinel == servers_->address(3) || sentinel == servers_->address(4) ||
+              sentinel == servers_->address(5))
+      << sentinel;
   EXPECT_EQ(client->health().role, ServerRole::kMaster);
 }
 
