@@ -174,7 +174,7 @@ void ClusterPartitionSet::doubt_all() {
     if (of_shards == nullptr || !p.bounds) continue;
     const std::int64_t next = p.tracker.next_offset().value_or(0);
     const std::int64_t from = std::min(p.bounds->retention_start, next);
-    if (from < next) of_shards->marks.give_up(SlotSet::all(), {from, next});
+    if (from < next) of_shards->marks.doubt({from, next});
   }
 }
 

@@ -93,11 +93,17 @@ bool ShardMarks::must_read(const std::string& node) const {
   return found != shards_.end() && !found->second.compared;
 }
 
+std::uint64_t ShardMarks::look_of(const std::string& node) const {
+  const auto found = shards_.find(node);
+  return found == shards_.end() ? 0 : found->second.looked_at;
+}
+
 void ShardMarks::found(const std::string& node, std::uint64_t epoch,
-                       std::span<const MarkValue> marks) {
+                       std::span<const MarkValue> marks, std::uint64_t look) {
   const auto at = shards_.find(node);
   if (at == shards_.end() || !at->second.seen || at->second.epoch != epoch) return;
   Shard& shard = at->second;
+  if (look != shard.looked_at) return;
   ++clock_;
   for (const MarkValue& mark : marks) {
     if (mark.shard) highest_serial_ = std::max(highest_serial_, mark.shard->serial);
@@ -199,6 +205,10 @@ void ShardMarks::lack(const SlotSet& slots, const Gaps& gaps) {
   if (losses_.size() <= kRemembered) return;
   losses_forgotten_ = losses_.front().stamp;
   losses_.pop_front();
+}
+
+void ShardMarks::doubt(Gap offsets) {
+  lack(all_, {offsets});
 }
 
 void ShardMarks::filled(const SlotSet& slots, Gap offsets, std::uint64_t stamp) {

@@ -46,8 +46,12 @@ class ShardMarks {
   void looked(const ShardLook& look, std::uint64_t epoch);
   /// Whether the shard's marks must be read before one is written.
   [[nodiscard]] bool must_read(const std::string& node) const;
-  /// Every mark of this partition in the shard's data set.
-  void found(const std::string& node, std::uint64_t epoch, std::span<const MarkValue> marks);
+  /// The number of the last look at a shard; 0: none.
+  [[nodiscard]] std::uint64_t look_of(const std::string& node) const;
+  /// Every mark of this partition in the shard's data set, read after the look `look`. Ignored if
+  /// there was a later one: what the shard lost before that look need not show in these marks.
+  void found(const std::string& node, std::uint64_t epoch, std::span<const MarkValue> marks,
+             std::uint64_t look);
   /// The next mark of a shard, where everything below `position` is done or given up; its
   /// copies_of() are to be written, each over what was there before, until one fails. nullopt: not
   /// before it was asked and its marks were read, and not if it has no slots that can take one. An
@@ -74,6 +78,9 @@ class ShardMarks {
                             std::uint64_t stamp) const;
   /// Live events of these users were not acknowledged, or their acknowledgement does not count.
   void give_up(const SlotSet& slots, Gap offsets) { missing_.add(slots, offsets); }
+  /// What every shard has acknowledged of these offsets may be gone, what is being read again now
+  /// included.
+  void doubt(Gap offsets);
 
   /// The newest offsets below `position` that are missing for users of shards which can take them;
   /// at most `offsets_max`.

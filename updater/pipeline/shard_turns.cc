@@ -301,7 +301,9 @@ void ShardTurns::lose(const std::string& node, Shard& shard, Clock::time_point n
   ++shard.failures;
   for (auto& [id, p] : partitions_) {
     p.marks.lost(node);
-    p.places[node].ticket = 0;
+    ShardedPartition::Place& place = p.places[node];
+    place.ticket = 0;
+    place.usable.reset();
   }
   end_turn(shard, now);
 }

@@ -28,10 +28,12 @@ struct ShardedPartition {
   /// In one shard, over the connection on which they were read.
   struct Place {
     std::map<int, std::string> texts = {};  ///< by slot: every mark of the partition in its slots
+    std::uint64_t look = 0;                 ///< after which they were read
     Clock::time_point due{};
-    /// Whether the log of what was found is the one that is being read is being looked up.
+    /// The question whether the log of `asked` is the one that is being read; 0: none.
     std::uint64_t ticket = 0;
-    std::vector<MarkValue> found = {};
+    std::optional<MarkValue> asked = {};  ///< a mark of the shard that was found
+    std::optional<bool> usable = {};      ///< the answer
   };
 
   ShardedPartition(ShardMarks m, std::string key)

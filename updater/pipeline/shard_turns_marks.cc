@@ -87,8 +87,9 @@ void ShardTurns::begin_read(const std::string& node, Shard& shard, Clock::time_p
     }
   }
   for (const TopicPartition id : whose) {
-    ShardedPartition::Place& place = partitions_.at(id).places[node];
-    place.texts.clear();
+    ShardedPartition& p = partitions_.at(id);
+    p.places[node].texts.clear();
+    p.places[node].look = p.marks.look_of(node);
   }
   if (call->size() == 0) {
     for (const TopicPartition id : whose) settle_read(id, partitions_.at(id), node, shard);
@@ -135,10 +136,25 @@ void ShardTurns::settle_read(TopicPartition id, ShardedPartition& p, const std::
     if (mark && mark->shard) found.push_back(without_log(*mark));
   }
   const auto own = mark_of_shard(shard.look.self, found);
-  place.found = std::move(found);
   // A mark that this process has not written may be a restored one, of a log that no longer exists.
-  if (own && !p.marks.is_ours(node, *own)) place.ticket = ask_log_(id, with_log(place, *own));
-  if (place.ticket == 0) accept(id, p, node, shard, place.found);
+  // The answer takes a while, and the shard is asked on: what was read by then says nothing of what
+  // happened since. So the marks are read again, and the answer counts if they are the same.
+  if (own && !p.marks.is_ours(node, *own)) {
+    MarkValue mark = with_log(place, *own);
+    if (!place.usable || place.asked != mark) {
+      place.usable.reset();
+      place.ticket = ask_log_(id, mark);
+      place.asked = std::move(mark);
+      if (place.ticket != 0) return;
+    }
+    if (place.usable == false) {
+      for (MarkValue& other : found) {
+        other.position = 0;
+        other.gaps.clear();
+      }
+    }
+  }
+  accept(id, p, node, shard, found);
 }
 
 void ShardTurns::judged(TopicPartition id, std::uint64_t ticket, std::optional<bool> usable) {
@@ -147,15 +163,10 @@ void ShardTurns::judged(TopicPartition id, std::uint64_t ticket, std::optional<b
   for (auto& [node, place] : p->places) {
     if (place.ticket != ticket) continue;
     place.ticket = 0;
+    place.usable = usable;
     const auto shard = shards_.find(node);
-    if (!usable || shard == shards_.end() || shard->second.epoch == 0) return;
-    if (!*usable) {
-      for (MarkValue& mark : place.found) {
-        mark.position = 0;
-        mark.gaps.clear();
-      }
-    }
-    return accept(id, *p, node, shard->second, place.found);
+    if (usable && shard != shards_.end() && shard->second.epoch != 0) shard->second.due = {};
+    return;
   }
 }
 
@@ -163,7 +174,7 @@ void ShardTurns::accept(TopicPartition id, ShardedPartition& p, const std::strin
                         const Shard& shard, const std::vector<MarkValue>& found) {
   const std::int64_t before = offsets_missing(p.marks);
   const bool known = p.marks.confirmed(node).has_value();
-  p.marks.found(node, shard.epoch, found);
+  p.marks.found(node, shard.epoch, found, p.places[node].look);
   const std::int64_t missing = offsets_missing(p.marks);
   if (missing <= before) return;
   if (known) metrics_->mark_losses.add();

@@ -34,7 +34,9 @@ class ShardMarksTest : public ::testing::Test {
   void look_once(const std::string& node) {
     const Shard& shard = shards_.at(node);
     marks_.looked(shard.look, shard.epoch);
-    if (marks_.must_read(node)) marks_.found(node, shard.epoch, shard.marks);
+    if (marks_.must_read(node)) {
+      marks_.found(node, shard.epoch, shard.marks, marks_.look_of(node));
+    }
   }
   // The same, and once more if its marks show a loss.
   void look(const std::string& node) {

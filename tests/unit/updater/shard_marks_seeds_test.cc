@@ -142,7 +142,7 @@ TEST_F(ShardMarksTest, ACopyThatLeftWhileItsShardWasAskedIsNoLoss) {
   shards_.at("a").look.migrating = {left, left};
   std::erase_if(shards_.at("a").marks,
                 [left](const MarkValue& copy) { return copy.shard->places.front() == left; });
-  marks_.found("a", 1, shards_.at("a").marks);
+  marks_.found("a", 1, shards_.at("a").marks, marks_.look_of("a"));
   look("a");
   turns();
   EXPECT_EQ(restarted(), 0U);

@@ -269,6 +269,38 @@ TEST_F(ShardMarksTest, WhatIsLostWhileASegmentIsReadStaysMissing) {
   EXPECT_EQ(marks_.missing().of({6, 8}), (Gaps{{50, 55}}));
 }
 
+TEST_F(ShardMarksTest, WhatIsDoubtedWhileASegmentIsReadStaysMissing) {
+  come_to_rest();
+  marks_.give_up({0, 5}, {50, 60});
+  const auto segment = marks_.segment(100, 100);
+  ASSERT_TRUE(segment);
+  const std::uint64_t begun = marks_.stamp();
+  marks_.doubt({0, 100});
+  marks_.filled(segment->slots, segment->offsets, begun);
+  EXPECT_EQ(marks_.missing().of({0, 5}), (Gaps{{0, 100}}));
+  EXPECT_EQ(marks_.missing().of({6, 11}), (Gaps{{0, 100}}));
+}
+
+TEST_F(ShardMarksTest, MarksThatWereReadBeforeALaterLookSayNothingOfWhatItSaw) {
+  come_to_rest();
+  ++shards_.at("a").epoch;
+  look_once("b");
+  const Shard a = shards_.at("a");
+  marks_.looked(a.look, a.epoch);
+  const std::uint64_t look_at_a = marks_.look_of("a");
+  // Its marks are read here, and judged below. Meanwhile it is emptied, and its slots leave.
+  move({0, 2}, "a", "b");
+  shards_.at("a").marks.clear();
+  look_once("b");
+  marks_.looked(shards_.at("a").look, a.epoch);
+  marks_.found("a", a.epoch, a.marks, look_at_a);
+  EXPECT_TRUE(marks_.must_read("a"));
+  turn("b");
+  EXPECT_EQ(slots_of("b"), "6-11") << "nothing shows yet that their keys had been there";
+  turns();
+  EXPECT_EQ(marks_.missing().of({0, 2}), (Gaps{{0, 100}}));
+}
+
 TEST_F(ShardMarksTest, AMarkThatNobodyKnowsTheOutcomeOfIsReadAndFoundUnharmed) {
   come_to_rest();
   look("a");

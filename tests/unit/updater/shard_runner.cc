@@ -118,7 +118,7 @@ void ShardRunner::read_marks(ShardWorld::Master& master) {
   texts = ShardWorld::marks_in(master, partition_);
   std::vector<MarkValue> found;
   for (const auto& [slot, text] : texts) found.push_back(*decode_mark(text));
-  marks_.found(master.node, master.epoch, found);
+  marks_.found(master.node, master.epoch, found, marks_.look_of(master.node));
 }
 
 ShardWorld::Write ShardRunner::put(ShardWorld::Master& master, int slot, const std::string& text) {
