@@ -68,11 +68,25 @@ bool has_flag(std::string_view flags, std::string_view wanted) {
   return false;
 }
 
-// "<id> <host:port@bus[,name]> <flags> <master> <ping> <pong> <epoch> <link> <slot> …"
+// "<ip>:<port>@<bus>[,<hostname>[,<key>=<value>…]]"
+NodeLook::Master master_at(std::string_view id, std::string_view place) {
+  const std::string_view address = cut(place, '@');
+  cut(place, ',');  // the bus
+  const std::string_view hostname = cut(place, ',');
+  NodeLook::Master master{.id = std::string(id), .address = std::string(address)};
+  if (hostname.empty() || hostname.find('=') != std::string_view::npos) return master;
+  const std::size_t port = address.rfind(':');
+  if (port == std::string_view::npos) return master;
+  master.named_address = hostname;
+  master.named_address += address.substr(port);
+  return master;
+}
+
+// "<id> <place> <flags> <master> <ping> <pong> <epoch> <link> <slot> …"
 bool take_node(std::string_view line, NodeLook& look) {
   constexpr int kSkipped = 5;
   const std::string_view id = cut(line, ' ');
-  std::string_view place = cut(line, ' ');
+  const std::string_view place = cut(line, ' ');
   const std::string_view flags = cut(line, ' ');
   for (int i = 0; i < kSkipped; ++i) cut(line, ' ');
   if (id.empty() || place.empty() || flags.empty()) return false;
@@ -81,7 +95,8 @@ bool take_node(std::string_view line, NodeLook& look) {
   const bool is_lost =
       has_flag(flags, "fail") || has_flag(flags, "noaddr") || has_flag(flags, "handshake");
   if (is_master && !is_lost) {
-    look.masters.push_back({std::string(id), std::string(cut(place, '@')), !line.empty()});
+    look.masters.push_back(master_at(id, place));
+    look.masters.back().has_slots = !line.empty();
   }
   if (!is_self) return true;
   look.is_master = is_master;

@@ -13,7 +13,8 @@ namespace fcap::updater {
 struct NodeLook {
   struct Master {
     std::string id;
-    std::string address;  ///< "host:port"
+    std::string address;             ///< "ip:port"
+    std::string named_address = {};  ///< "hostname:port"; empty: it announces no hostname
     bool has_slots = false;
   };
 

@@ -87,8 +87,16 @@ std::map<std::string, ShardTurns::Shard> ShardTurns::nodes_now() const {
   if (nodes.empty()) return nodes;
   for (const auto& [node, shard] : shards_) {
     if (shard.epoch == 0) continue;
+    // Certificates may name hostnames only. But where the cluster's clients are given addresses,
+    // its hostnames need not be known here.
+    const bool by_name = std::ranges::any_of(
+        shard.look.masters, [&node = node, &shard = shard](const NodeLook::Master& master) {
+          return master.id == node && master.named_address == shard.address;
+        });
     for (const NodeLook::Master& master : shard.look.masters) {
-      if (!master.has_slots && !nodes.contains(master.id)) add(master.id, master.address, {});
+      if (master.has_slots || nodes.contains(master.id)) continue;
+      const bool named = by_name && !master.named_address.empty();
+      add(master.id, named ? master.named_address : master.address, {});
     }
   }
   return nodes;

@@ -39,6 +39,25 @@ TEST(NodeLook, NamesTheMastersThatHaveNotFailed) {
   EXPECT_FALSE(look->masters[2].has_slots);
 }
 
+TEST(NodeLook, NamesTheHostsOfMastersThatAnnounceThem) {
+  const auto look = read_node_look(
+      "n1 10.0.0.1:7001@17001,one.example myself,master - 0 0 1 connected 0-16383\n"
+      "n2 ::1:7002@17002,two.example,shard-id=s2 master - 0 1 2 connected\n"
+      "n3 10.0.0.3:7003@17003,,shard-id=s3 master - 0 1 2 connected\n"
+      "n4 10.0.0.4:7004@17004 master - 0 1 2 connected\n"
+      "n5 10.0.0.5:7005 master - 0 1 2 connected\n",
+      kInfo);
+  ASSERT_TRUE(look);
+  ASSERT_EQ(look->masters.size(), 5U);
+  EXPECT_EQ(look->masters[0].address, "10.0.0.1:7001");
+  EXPECT_EQ(look->masters[0].named_address, "one.example:7001");
+  EXPECT_EQ(look->masters[1].address, "::1:7002");
+  EXPECT_EQ(look->masters[1].named_address, "two.example:7002");
+  for (const std::size_t without : {2U, 3U, 4U}) {
+    EXPECT_EQ(look->masters[without].named_address, "");
+  }
+}
+
 TEST(NodeLook, APromotedReplicaKnowsTheHistoryThatItContinues) {
   const auto look = read_node_look("n3 127.0.0.1:7003@17003 myself,master - 0 0 3 connected 0-1\n",
                                    "role:master\r\nmaster_replid:bbbb\r\nmaster_replid2:aaaa\r\n");
