@@ -132,17 +132,9 @@ def wrong(world, condition, produced=0, **where):
         return updater.seconds(condition, updater.began), None
 
 
-def redis_wrong(world):
-    return wrong(world, lambda shown: lags(shown, 25) and NOWHERE in shown.why, produced=25, redis=NOWHERE)
-
-
-def topic_wrong(world):
-    return wrong(world, lambda shown: shown.value(LAG) is None and not ready(shown) and shown.value("kafka_connected") == 1
-                 and "the topic impresions does not exist" in shown.why, reads="impresions")
-
-
-def broker_wrong(world):
-    return wrong(world, lambda shown: kafka_unknown(shown) and NOWHERE in shown.why, brokers=NOWHERE)
+def topic_unknown(shown):
+    return (shown.value(LAG) is None and not ready(shown) and shown.value("kafka_connected") == 1
+            and "the topic impresions does not exist" in shown.why)
 
 
 def dead_letters_missing(world):
@@ -171,10 +163,12 @@ def broker_away(world, away, seconds, back):
 
 
 ROWS = [("redis_frozen", "Redis frozen, 20 produced, then 1,000 more", redis_frozen),
-        ("redis_wrong", "Redis' address wrong from the start, 25 in the topic", redis_wrong),
-        ("topic_wrong", "the topic's name wrong from the start", topic_wrong),
+        ("redis_wrong", "Redis' address wrong from the start, 25 in the topic", lambda world: wrong(
+            world, lambda shown: lags(shown, 25) and NOWHERE in shown.why, produced=25, redis=NOWHERE)),
+        ("topic_wrong", "the topic's name wrong from the start", lambda world: wrong(world, topic_unknown, reads="impresions")),
         ("dead_letters_missing", "dead-letter topic missing, 3 messages wait in one partition", dead_letters_missing),
-        ("broker_wrong", "the broker's address wrong from the start", broker_wrong),
+        ("broker_wrong", "the broker's address wrong from the start", lambda world: wrong(
+            world, lambda shown: kafka_unknown(shown) and NOWHERE in shown.why, brokers=NOWHERE)),
         ("broker_frozen", "broker frozen", lambda world: broker_away(world, Server.freeze, 5, Server.thaw)),
         # Beyond the session timeout, when the member has lost its partitions.
         ("broker_killed", "broker killed", lambda world: broker_away(world, Server.kill, 50, Server.start))]
