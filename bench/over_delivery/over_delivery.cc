@@ -23,14 +23,8 @@
 //   page                 the same, all slots of a page in one call (pick_and_share)
 //   reserve              every impression is reserved before it is shown, for 15 min; any server
 // Needs no server.
-#include <algorithm>
 #include <array>
-#include <cstdint>
 #include <random>
-#include <string>
-#include <vector>
-
-#include <fmt/format.h>
 
 #include "harness/part.h"
 
@@ -38,7 +32,6 @@ namespace fcap::bench {
 namespace {
 
 constexpr std::uint64_t kSeed = 1;
-constexpr std::int64_t kStartUs = 1'774'746'000'000'000;
 constexpr std::int64_t kMs = 1000;  // times are in microseconds
 constexpr std::int64_t kDayUs = 86'400'000 * kMs;
 constexpr std::int64_t kNotedUs = 60'000 * kMs;
@@ -62,7 +55,6 @@ enum class Way : std::uint8_t {
   kPage,
   kReserve,
 };
-constexpr std::size_t kWays = 7;
 const std::vector<PartResult::Column> ways = {{"nothing", "nothing %", 2},
                                               {"one_server", "one server %", 2},
                                               {"four_servers", "four servers %", 2},
@@ -137,7 +129,7 @@ User make_user(std::uint64_t seed, const Pace& pace) {
   std::lognormal_distribution<double> beacon_seconds(0, pace.spread);
   User user{.requests = {}, .campaigns = campaigns(random)};
   for (int session = 0; session < pace.sessions; ++session) {
-    std::int64_t page_us = kStartUs + start_us(random);
+    std::int64_t page_us = start_us(random);
     const std::uint32_t stays_on = server(random);
     for (int page = pages(random); page > 0; --page) {
       for (int slot = 0; slot < pace.slots; ++slot) {
@@ -177,8 +169,8 @@ bool is_told(const Request& request, std::uint32_t server, Way way, const Shown&
 
 // Of impressions: how many were shown, and how many of these were beyond the cap.
 struct Tally {
-  std::uint64_t shown = 0;
-  std::uint64_t beyond = 0;
+  double shown = 0;
+  double beyond = 0;
 };
 
 void simulate(const User& user, Way way, Tally& tally) {
@@ -211,18 +203,16 @@ void simulate(const User& user, Way way, Tally& tally) {
 
 // The shares of impressions beyond the cap, in percent, by way.
 Numbers percents(std::size_t users, const Pace& pace) {
-  std::array<Tally, kWays> tallies;
+  std::vector<Tally> tallies(ways.size());
   for (std::size_t i = 0; i < users; ++i) {
     const User user = make_user(kSeed * 1'000'003 + i, pace);
-    for (std::size_t way = 0; way < kWays; ++way) {
+    for (std::size_t way = 0; way < ways.size(); ++way) {
       simulate(user, static_cast<Way>(way), tallies[way]);
     }
   }
   Numbers percents;
-  for (std::size_t way = 0; way < kWays; ++way) {
-    const auto& [shown, beyond] = tallies[way];
-    percents[ways[way].key] = 100.0 * static_cast<double>(beyond) /
-                              static_cast<double>(std::max<std::uint64_t>(1, shown));
+  for (std::size_t way = 0; way < ways.size(); ++way) {
+    percents[ways[way].key] = 100 * tallies[way].beyond / std::max(1.0, tallies[way].shown);
   }
   return percents;
 }
