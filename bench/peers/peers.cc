@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <iterator>
+#include <sstream>
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
@@ -25,20 +27,15 @@ using ReadCount = bool (*)(const redis::Reply& reply, Instant now, std::uint32_t
 //     %x the newest expired time in ms   %b where the sliding window begins, in ms
 //     %f the fixed window in seconds   %r the retention in seconds   %1 %2 the scripts' SHA
 struct PeerCommands {
-  std::vector<std::string_view> record;
-  std::string_view ask;
+  std::vector<std::string> record;
+  std::string ask;
 };
 
-using Words = std::vector<std::string_view>;
+using Words = std::vector<std::string>;
 
-Words words_of(std::string_view text) {
-  Words words;
-  while (!text.empty()) {
-    const std::size_t space = std::min(text.find(' '), text.size());
-    words.push_back(text.substr(0, space));
-    text.remove_prefix(std::min(space + 1, text.size()));
-  }
-  return words;
+Words words_of(const std::string& text) {
+  std::istringstream words(text);
+  return {std::istream_iterator<std::string>(words), {}};
 }
 
 std::int64_t seconds_of(Instant time) noexcept {
@@ -51,11 +48,11 @@ class Peer final : public Layout {
   Peer(LayoutTraits traits, const PeerCommands& commands, ReadCount read_count)
       : Layout(std::move(traits)),
         ask_(words_of(commands.ask)),
-        by_month_(commands.ask.find("%m") != std::string_view::npos),
+        by_month_(commands.ask.find("%m") != std::string::npos),
         repeated_(static_cast<std::size_t>(
-            std::ranges::count(ask_, '*', [](std::string_view word) { return word.front(); }))),
+            std::ranges::count(ask_, '*', [](const std::string& word) { return word.front(); }))),
         read_count_(read_count) {
-    for (const std::string_view command : commands.record) record_.push_back(words_of(command));
+    for (const std::string& command : commands.record) record_.push_back(words_of(command));
     char number = '1';
     for (const std::string_view script : this->traits().scripts) {
       const auto sha = redis::sha1_hex(script);
@@ -88,14 +85,14 @@ class Peer final : public Layout {
       return static_cast<std::uint32_t>(campaigns);
     }
     redis::append_word_count(wire, ask_.size() - repeated_ + repeated_ * campaigns);
-    for (const std::string_view word : ask_) {
+    for (const std::string& word : ask_) {
       if (word.front() != '*') {
         append_word(wire, word);
         continue;
       }
       for (const std::string& campaign : question.campaigns) {
         value('c') = campaign;
-        append_word(wire, word.substr(1));
+        append_word(wire, std::string_view(word).substr(1));
       }
     }
     return 1;
@@ -127,7 +124,7 @@ class Peer final : public Layout {
 
   void append_command(std::string& wire, const Words& words) {
     redis::append_word_count(wire, words.size());
-    for (const std::string_view word : words) append_word(wire, word);
+    for (const std::string& word : words) append_word(wire, word);
   }
 
   void append_word(std::string& wire, std::string_view word) {
