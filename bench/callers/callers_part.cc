@@ -15,16 +15,9 @@ namespace {
 
 constexpr std::size_t kManyCallers = 64;
 
-struct Free {
-  void operator()(redisContext* context) const { redisFree(context); }
-  void operator()(redisReply* reply) const { freeReplyObject(reply); }
-};
-
 // GETs a user's record over a connection of its own.
-Ask blocking_get(const std::string& address, const CheckWorkload& workload) {
-  const std::size_t colon = address.rfind(':');
-  const std::shared_ptr<redisContext> connection(
-      redisConnect(address.substr(0, colon).c_str(), std::stoi(address.substr(colon + 1))), Free());
+Ask blocking_get(int port, const CheckWorkload& workload) {
+  const std::shared_ptr<redisContext> connection(redisConnect("127.0.0.1", port), redisFree);
   if (connection == nullptr || connection->err != 0) {
     throw std::runtime_error("hiredis does not reach Redis");
   }
@@ -33,8 +26,9 @@ Ask blocking_get(const std::string& address, const CheckWorkload& workload) {
     ledger::user_key(prefix, user, key);
     const char* words[] = {"GET", key.data()};
     const std::size_t lengths[] = {3, key.size()};
-    const std::unique_ptr<redisReply, Free> reply(
-        static_cast<redisReply*>(redisCommandArgv(connection.get(), 2, words, lengths)));
+    const std::unique_ptr<redisReply, void (*)(void*)> reply(
+        static_cast<redisReply*>(redisCommandArgv(connection.get(), 2, words, lengths)),
+        freeReplyObject);
     return reply != nullptr && reply->type == REDIS_REPLY_STRING;
   };
 }
@@ -49,7 +43,7 @@ class CallersPart final : public RedisPart {
                   fmt::format("A thread each. hiredis: a connection each, GET of the record, which "
                               "is not evaluated. Medians of {} turns.",
                               flags_.rounds),
-                  throughput_columns({{"cpu_us", "both, CPU µs", 2}, {"p50_us", "p50 µs", 1}}));
+                  throughput_columns({{"cpu_us", "both, CPU µs", 2}, kP50}));
     if (std::thread::hardware_concurrency() > 1) {
       compare("apart", 1);
       compare("apart", kManyCallers);
@@ -58,6 +52,9 @@ class CallersPart final : public RedisPart {
     compare("together", 1);
     compare("together", kManyCallers);
 
+    const auto number = [this](const char* key, const std::string& name, const char* column) {
+      ratio(key, name + "_check", name + "_hiredis", column);
+    };
     number("caller_p50_vs_hiredis", "apart_1", "p50_us");
     number("caller_p50_vs_hiredis_on_one_core", "together_1", "p50_us");
     number("callers_64_vs_hiredis", "apart_64", "requests_per_second");
@@ -71,24 +68,17 @@ class CallersPart final : public RedisPart {
     const auto checker = make_checker(console_.options(), workload_);
     std::vector<Ask> gets;
     for (std::size_t i = 0; i < count; ++i) {
-      gets.push_back(blocking_get(redis_.address(), workload_));
+      gets.push_back(blocking_get(redis_.port(), workload_));
     }
     const std::vector<Ask> checks(count, blocking_check(*checker, workload_));
     const auto callers = [&](const std::vector<Ask>& asks) {
       return measuring(std::make_shared<BlockingCallers>(workload_, asks));
     };
-    measured_[name] =
-        take_turns({{"blocking", name + "_check", title + ", check()", callers(checks)},
-                    {"blocking", name + "_hiredis", title + ", hiredis", callers(gets)}});
-  }
-
-  // `key` of check() by that of hiredis; missing where nothing was compared.
-  void number(const std::string& number, const std::string& name, const std::string& key) {
-    result_.number(number, measured_[name].ratio(name + "_check", name + "_hiredis", key));
+    take_turns({{"blocking", name + "_check", title + ", check()", callers(checks)},
+                {"blocking", name + "_hiredis", title + ", hiredis", callers(gets)}});
   }
 
   const CheckWorkload workload_ = usual_workload(flags_.users);
-  std::map<std::string, Measured> measured_;
 };
 
 }  // namespace

@@ -57,11 +57,7 @@ class CapacityPart final : public RedisPart {
     const auto checker = make_checker(cluster_->options(), workload);
     result_.table("capacity_checks", "Checks over that population",
                   "Open loop, from the intended start; users at random.",
-                  {{"answered_per_second", "answered/s", 0},
-                   {"p50_us", "p50 µs", 1},
-                   {"p99_us", "p99 µs", 1},
-                   {"p999_us", "p99.9 µs", 1},
-                   {"failed", "failed", 0}});
+                  {kAnswered, kP50, kP99, kP999, kFailed});
     for (const double rate : kChecksPerSecond) {
       const Numbers run = OpenLoop(*checker, workload, rate).run(flags_.seconds);
       result_.row("capacity_checks", fmt::format("{:.0f}", rate), fmt::format("{:.0f}/s", rate),
@@ -83,7 +79,7 @@ class CapacityPart final : public RedisPart {
       return found.at("events_per_second");
     };
     const double one = drain("one", "into one empty server", redis_.address());
-    const double three = drain("three", "into the three masters", cluster_->url());
+    const double three = drain("three", "into the three masters", cluster_->servers().url());
     result_.number("capacity_updater_three_shards_vs_one", three / one);
   }
 
@@ -97,24 +93,17 @@ class CapacityPart final : public RedisPart {
       return servers.command(0, {"INFO", "persistence"}).find("rdb_bgsave_in_progress:0") !=
              std::string::npos;
     };
-    wait_for("a snapshot", saved);
+    if (!testing::wait_until(saved, kPatience)) throw std::runtime_error("no snapshot");
     servers.kill(0);
     const auto began = Clock::now();
     servers.start(0);  // finds the snapshot
-    wait_for("the master's start", [&] { return servers.command(0, {"DBSIZE"}) == records; });
+    const auto loaded = [&] { return servers.command(0, {"DBSIZE"}) == records; };
+    if (!testing::wait_until(loaded, kPatience)) throw std::runtime_error("the master is not back");
     const std::chrono::duration<double> took = Clock::now() - began;
     result_.number("capacity_restart_s", took.count());
     result_.row("capacity_population", "restart",
                 fmt::format("one master starts again, with {} records of its snapshot", records),
                 {{"s", took.count()}});
-  }
-
-  static void wait_for(const std::string& what, const std::function<bool()>& holds) {
-    const auto until = std::chrono::steady_clock::now() + kPatience;
-    while (!holds()) {
-      if (std::chrono::steady_clock::now() > until) throw std::runtime_error("no end of " + what);
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    }
   }
 
   Servers servers_{redis_};

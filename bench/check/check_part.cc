@@ -9,13 +9,17 @@
 //   limits        redis-benchmark, one connection, same values: GET; MGET of as many keys as were
 //                 coalesced; SET
 //   TLS           the ledger over TLS 1.3 and over plain TCP, on a server that listens for both
+#include <iterator>
 #include <list>
 #include <optional>
+#include <sstream>
+
+#include <sys/resource.h>
 
 #include "check/correctness.h"
-#include "check/loads.h"
 #include "harness/part.h"
 #include "ledger/user_key.h"
+#include "path/check_load.h"
 #include "support/tls_redis.h"
 
 namespace fcap::bench {
@@ -34,6 +38,124 @@ std::string key_pattern() {
   return key;
 }
 
+// A layout's requests: a number of them always in flight over one connection.
+class LayoutRequests final : public Load {
+ public:
+  LayoutRequests(RedisConsole& console, Layout& layout, const CheckWorkload& workload,
+                 std::size_t in_flight)
+      : console_(console), layout_(layout), workload_(workload) {
+    while (requests_.size() < in_flight) requests_.push_back(std::make_unique<OneRequest>(*this));
+  }
+
+ private:
+  class OneRequest final : public redis::Request {
+   public:
+    explicit OneRequest(LayoutRequests& load) : load_(load) {}
+
+    void prepare() {
+      question_ = {load_.workload_.user(load_.turn_++), load_.workload_.campaigns, kBenchNow};
+      wire.clear();
+      command_count = load_.layout_.ask(wire, question_);
+      counts_.assign(question_.campaigns.size(), 0);
+      readable_ = true;
+    }
+    void submit() {
+      deadline = std::chrono::steady_clock::now() + kDeadline;
+      load_.console_.client().submit(*this);
+    }
+    void on_reply(std::uint32_t index, const redis::Reply& reply) noexcept override {
+      readable_ = load_.layout_.read(question_, index, reply, counts_) && readable_;
+    }
+    void on_done(redis::TransportCode code) noexcept override {
+      if (!load_.goes_on(code == redis::TransportCode::kOk && readable_)) return;
+      prepare();
+      submit();
+    }
+
+   private:
+    LayoutRequests& load_;
+    Question question_;
+    std::vector<std::uint32_t> counts_;
+    bool readable_ = true;
+  };
+
+  void start() override {
+    running_ = requests_.size();
+    for (auto& request : requests_) request->prepare();
+    for (auto& request : requests_) request->submit();
+  }
+
+  RedisConsole& console_;
+  Layout& layout_;  // the I/O thread's, once answers come, like turn_
+  const CheckWorkload& workload_;
+  std::size_t turn_ = 0;
+  std::vector<std::unique_ptr<OneRequest>> requests_;
+};
+
+// redis-benchmark with one connection: what Redis does when its client does nothing else. Its CPU
+// time is that of the child process.
+class RedisBenchmark {
+ public:
+  // `command`: its words; "__rand_int__" becomes a random number below `random_below`, 12 digits.
+  // `keys`: how many it names, of which 64 are in flight; what is measured is per key.
+  RedisBenchmark(const RedisOptions& redis, const std::vector<std::string>& command,
+                 std::size_t random_below, std::size_t keys = 1)
+      : keys_(static_cast<double>(keys)), command_(command) {
+    constexpr std::size_t kKeysInFlight = 64;
+    std::istringstream words(fmt::format(
+        "redis-benchmark --csv -u redis://{}/{} -c 1 -P {} -r {} -n", redis.addresses.front(),
+        redis.database, std::max<std::size_t>(1, kKeysInFlight / keys), random_below));
+    line_.assign(std::istream_iterator<std::string>(words), {});
+  }
+
+  // About that long, judged by the last run; the first one is preceded by a short trial.
+  Numbers measure(int redis_pid, double seconds) {
+    constexpr std::size_t kTrialRequests = 5'000;
+    if (expected_per_second_ == 0) (void)run(redis_pid, kTrialRequests);
+    return run(redis_pid, static_cast<std::size_t>(expected_per_second_ * seconds) + 1);
+  }
+
+ private:
+  Numbers run(int redis_pid, std::size_t requests) {
+    std::vector<std::string> line = line_;
+    line.push_back(std::to_string(requests));
+    line.insert(line.end(), command_.begin(), command_.end());
+    const double count = keys_ * static_cast<double>(requests);
+    const Meter meter({{"redis_cpu_us", redis_pid}});
+    const double client_before = children_cpu_us();
+    expected_per_second_ = requests_per_second_of(testing::run(line));
+    Numbers found = meter.per("requests", count);
+    // Its own count, without its start and its end.
+    found["requests_per_second"] = keys_ * expected_per_second_;
+    found["client_cpu_us"] = (children_cpu_us() - client_before) / count;
+    found["failed"] = 0;
+    return found;
+  }
+
+  static double children_cpu_us() {
+    rusage usage{};
+    getrusage(RUSAGE_CHILDREN, &usage);
+    return 1e6 * static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+           static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+  }
+
+  // The last line is "command","requests/s",…; the command may hold commas.
+  static double requests_per_second_of(const testing::Finished& finished) {
+    const std::string& csv = finished.output;
+    const std::size_t line = csv.rfind("\n\"");
+    const std::size_t comma = csv.find("\",\"", line == std::string::npos ? 0 : line);
+    if (comma == std::string::npos) {
+      throw std::runtime_error("redis-benchmark said: " + csv + finished.errors);
+    }
+    return std::stod(csv.substr(comma + 3));
+  }
+
+  const double keys_;
+  const std::vector<std::string> command_;
+  std::vector<std::string> line_;  // up to the number of requests
+  double expected_per_second_ = 0;
+};
+
 class CheckPart final : public RedisPart {
  public:
   using RedisPart::RedisPart;
@@ -44,7 +166,8 @@ class CheckPart final : public RedisPart {
     add_peers();
     add_limits();
     add_tls();
-    report_ratios(take_turns(turns_));
+    take_turns(turns_);
+    report_ratios();
   }
 
  private:
@@ -86,14 +209,13 @@ class CheckPart final : public RedisPart {
                     flags_.users, flags_.rounds),
         throughput_columns());
     populate_compacted(console_, {.users = flags_.users});
-    const auto checks = [&](const char* name, const char* title, std::size_t in_flight,
-                            std::size_t mget_keys_max) {
-      add<AsyncChecks>("check_layouts", name, title, console_.options(), workload_, in_flight,
-                       mget_keys_max);
-    };
-    checks("ledger_mget", "ledger, GETs coalesced into MGET", kInFlight, usual_mget_keys_max());
-    checks("ledger_get", "ledger, plain GET", kInFlight, 1);
-    checks("ledger_256", "ledger, 256 in flight", kManyInFlight, usual_mget_keys_max());
+    const RedisOptions& redis = console_.options();
+    add<AsyncChecks>("check_layouts", "ledger_mget", "ledger, GETs coalesced into MGET", redis,
+                     workload_, kInFlight);
+    add<AsyncChecks>("check_layouts", "ledger_get", "ledger, plain GET", coalescing(redis, 1),
+                     workload_, kInFlight);
+    add<AsyncChecks>("check_layouts", "ledger_256", "ledger, 256 in flight", redis, workload_,
+                     kManyInFlight);
 
     // How many keys an MGET of the coalescing Checker has, on average.
     console_.call({"CONFIG", "RESETSTAT"});
@@ -163,22 +285,20 @@ class CheckPart final : public RedisPart {
     result_.missing("check_tls_vs_plain", error.what());
   }
 
-  void report_ratios(const Measured& measured) {
-    const auto ratio = [&](const std::string& key, const char* name, const std::string& to) {
-      if (measured.has(to)) {
-        result_.number(key, measured.ratio(name, to, "requests_per_second"));
-      }
+  void report_ratios() {
+    const auto rates = [this](const std::string& key, const char* name, const std::string& to) {
+      ratio(key, name, to, "requests_per_second");
     };
     for (const auto& peer : peers_) {
-      ratio("check_vs_" + peer->traits().name, "ledger_mget", peer->traits().name);
+      rates("check_vs_" + peer->traits().name, "ledger_mget", peer->traits().name);
     }
-    ratio("check_vs_zcount", "ledger_mget", "zset");
-    ratio("check_plain_vs_zcount", "ledger_get", "zset");
-    ratio("check_vs_zcount_256_in_flight", "ledger_256", "zset_256");
-    ratio("check_vs_get", "ledger_mget", "limit_get");
-    ratio("check_plain_get_vs_get", "ledger_get", "limit_get");
-    ratio("check_vs_mget", "ledger_mget", "limit_mget");
-    ratio("check_tls_vs_plain", "tls", "plain");
+    rates("check_vs_zcount", "ledger_mget", "zset");
+    rates("check_plain_vs_zcount", "ledger_get", "zset");
+    rates("check_vs_zcount_256_in_flight", "ledger_256", "zset_256");
+    rates("check_vs_get", "ledger_mget", "limit_get");
+    rates("check_plain_get_vs_get", "ledger_get", "limit_get");
+    rates("check_vs_mget", "ledger_mget", "limit_mget");
+    rates("check_tls_vs_plain", "tls", "plain");
   }
 
   const CheckWorkload workload_ = usual_workload(flags_.users);

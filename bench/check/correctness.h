@@ -22,14 +22,12 @@ struct Event {
   std::size_t user = 0;
 };
 
-enum class Needs : std::uint8_t { kNothing, kCountingOnce, kLateEvents };
-
 struct Case {
   std::string_view name;
   std::optional<WindowKind> window;  // none: of every window
   std::vector<Event> events;         // in the order of recording
   std::array<std::uint32_t, 2> expected;
-  Needs needs;  // of the layout
+  bool LayoutTraits::*needs;  // null: any layout can do it
   std::chrono::milliseconds asked_after;
 };
 
@@ -37,11 +35,13 @@ inline std::vector<Case> all_cases() {
   using namespace std::chrono_literals;
   using std::chrono::days;
   using enum WindowKind;
-  using enum Needs;
+  constexpr auto kCountingOnce = &LayoutTraits::counts_once;
+  constexpr auto kLateEvents = &LayoutTraits::takes_late;
   std::vector<Case> cases;
   const auto add = [&](std::string_view name, std::optional<WindowKind> window,
                        const std::vector<Event>& events, std::uint32_t first, std::uint32_t second,
-                       Needs needs = kNothing, std::chrono::milliseconds asked_after = 0ms) {
+                       bool LayoutTraits::*needs = nullptr,
+                       std::chrono::milliseconds asked_after = 0ms) {
     cases.push_back({name, window, events, {first, second}, needs, asked_after});
   };
   add("no history", {}, {}, 0, 0);
@@ -56,11 +56,11 @@ inline std::vector<Case> all_cases() {
       1, 0, kLateEvents);
   add("sliding: an event exactly one window old no longer counts", kSliding,
       {{0, 24h}, {1, 24h - 1ms}}, 0, 1);
-  add("sliding: the window moves with the asking", kSliding, {{0, 24h}, {0, 1h}}, 2, 0, kNothing,
+  add("sliding: the window moves with the asking", kSliding, {{0, 24h}, {0, 1h}}, 2, 0, nullptr,
       -1s);
   add("calendar: the month begins with its first instant", kCalendar,
       {{0, kMonthAge + 1s}, {1, kMonthAge}}, 0, 1);
-  add("calendar: a new month starts from none", kCalendar, {{0, 1h}, {1, 0h}}, 0, 0, kNothing, 12h);
+  add("calendar: a new month starts from none", kCalendar, {{0, 1h}, {1, 0h}}, 0, 0, nullptr, 12h);
   add("calendar: a late event counts in its own month", kCalendar, {{0, 0h}, {0, kMonthAge + 1min}},
       1, 0, kLateEvents);
   add("fixed: the window closes one length after its first event", kFixed,
@@ -73,8 +73,7 @@ inline std::vector<Case> all_cases() {
 
 inline bool allowed(const LayoutTraits& layout, const Case& item) {
   return (!item.window || *item.window == layout.window) &&
-         (item.needs != Needs::kCountingOnce || layout.counts_once) &&
-         (item.needs != Needs::kLateEvents || layout.takes_late);
+         (item.needs == nullptr || layout.*item.needs);
 }
 
 inline bool passes(Layout& layout, RedisConsole& console, const Case& item) {

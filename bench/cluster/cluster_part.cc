@@ -38,7 +38,7 @@ class ClusterPart final : public RedisPart {
     std::vector<Turn> turns;
     for (const std::size_t in_flight : {64U, 256U}) {
       const auto add = [&](const char* name, const char* title, const RedisOptions& redis) {
-        auto checks = std::make_shared<AsyncChecks>(redis, workload_, in_flight, 1);
+        auto checks = std::make_shared<AsyncChecks>(coalescing(redis, 1), workload_, in_flight);
         turns.push_back({"cluster", fmt::format("{}_{}", name, in_flight),
                          fmt::format("{}, {} in flight", title, in_flight),
                          measuring(std::move(checks))});
@@ -46,12 +46,9 @@ class ClusterPart final : public RedisPart {
       add("one", "one server", console_.options());
       add("cluster", "three masters", cluster_->options());
     }
-    const Measured measured = take_turns(turns);
-    for (const char* in_flight : {"64", "256"}) {
-      result_.number(fmt::format("cluster_vs_one_server_{}", in_flight),
-                     measured.ratio(fmt::format("cluster_{}", in_flight),
-                                    fmt::format("one_{}", in_flight), "requests_per_second"));
-    }
+    take_turns(turns);
+    ratio("cluster_vs_one_server_64", "cluster_64", "one_64", "requests_per_second");
+    ratio("cluster_vs_one_server_256", "cluster_256", "one_256", "requests_per_second");
   }
 
   void freeze_a_shard() {
@@ -59,10 +56,7 @@ class ClusterPart final : public RedisPart {
                   fmt::format("Open loop, {:.0f} checks per second of users of two shards, beside "
                               "2,000 of the third one's. Medians of {} turns.",
                               kOthersPerSecond, flags_.rounds),
-                  {{"p50_us", "p50 µs", 1},
-                   {"p99_us", "p99 µs", 1},
-                   {"p999_us", "p99.9 µs", 1},
-                   {"failed", "failed", 0}});
+                  {kP50, kP99, kP999, kFailed});
     CheckWorkload its_own = workload_;
     CheckWorkload others = workload_;
     const auto is_frozen = [](const auto& user) { return BenchCluster::shard_of(user) == 0; };
@@ -80,12 +74,12 @@ class ClusterPart final : public RedisPart {
       });
       return OpenLoop(*checker, others, kOthersPerSecond).run(flags_.seconds);
     };
-    const Measured measured = take_turns({{"cluster_frozen", "before", "before", others_wait},
-                                          {"cluster_frozen", "frozen", "frozen", [&] {
-                                             const auto frozen = cluster_->servers().freeze(0);
-                                             return others_wait();
-                                           }}});
-    result_.number("frozen_shard_p99_vs_before", measured.ratio("frozen", "before", "p99_us"));
+    take_turns({{"cluster_frozen", "before", "before", others_wait},
+                {"cluster_frozen", "frozen", "frozen", [&] {
+                   const auto frozen = cluster_->servers().freeze(0);
+                   return others_wait();
+                 }}});
+    ratio("frozen_shard_p99_vs_before", "frozen", "before", "p99_us");
   }
 
   const CheckWorkload workload_ = usual_workload(flags_.users);

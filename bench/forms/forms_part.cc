@@ -1,6 +1,5 @@
-// bench_forms: what each way to make an impression count costs beside a plain check: one caller
-// that waits, Redis and caller on a core of their own. 10 candidates of two rules each, one slot.
-// The ways are the rows of measure(); `local`, `shared` and `reserve_after_check` are the tiers.
+// bench_forms: what each way to make an impression count costs beside a plain check. The rows:
+// ../README.md.
 //
 // Reserving asks Redis for the time, so the clock is the machine's here. Before each turn the
 // records are written again: every turn begins with the same, without reservations.
@@ -24,12 +23,12 @@ class FormsPart final : public RedisPart {
                   fmt::format("One blocking caller, {} users of 30 impressions, one slot. Medians "
                               "of {} turns.",
                               flags_.users, flags_.rounds),
-                  throughput_columns({{"p50_us", "p50 µs", 1}, {"p99_us", "p99 µs", 1}}));
-    measured_ = measure();
-    number("shared", "p50_us");
-    number("shared", "redis_cpu_us");
-    number("reserve_after_check", "p50_us");
-    number("reserve_after_check", "redis_cpu_us");
+                  throughput_columns({kP50, kP99}));
+    measure();
+    for (const std::string form : {"shared", "reserve_after_check"}) {
+      ratio(form + "_p50_vs_check", form, "check", "p50_us");
+      ratio(form + "_redis_cpu_vs_check", form, "check", "redis_cpu_us");
+    }
   }
 
  private:
@@ -42,7 +41,7 @@ class FormsPart final : public RedisPart {
   };
   using Form = bool (*)(const Call& to);
 
-  Measured measure() {
+  void measure() {
     std::vector<Turn> turns;
     const auto add = [&](const char* name, const char* title, Form form) {
       turns.push_back({"forms", name, title, [this, form] { return measure_form(form); }});
@@ -71,7 +70,7 @@ class FormsPart final : public RedisPart {
       const auto picked = to.checker.pick_and_reserve(to.user, to.all, {&to.id, 1});
       return picked.reason == ReserveReason::kDone;
     });
-    return take_turns(turns);
+    take_turns(turns);
   }
 
   // One user in 27,000 has seen a campaign three times within the last day.
@@ -87,8 +86,7 @@ class FormsPart final : public RedisPart {
 
   Numbers measure_form(Form form) {
     populate_compacted(console_, {.users = flags_.users, .now = base::wall_now()});
-    const auto checker =
-        make_checker(console_.options(), workload_, usual_mget_keys_max(), base::wall_now);
+    const auto checker = make_checker(console_.options(), workload_, base::wall_now);
     // A Checker reads on connecting whether it may reserve.
     const Candidate candidate{"campaign-0", {}};
     if (!testing::wait_until([&] { return checker->reserve("nobody", candidate, "x").allowed; })) {
@@ -101,15 +99,8 @@ class FormsPart final : public RedisPart {
     return BlockingCallers(workload_, {ask}).measure(redis_.pid(), flags_.seconds);
   }
 
-  // By the plain check's.
-  void number(const std::string& form, const std::string& key) {
-    const std::string what = key.substr(0, key.rfind('_'));
-    result_.number(form + "_" + what + "_vs_check", measured_.ratio(form, "check", key));
-  }
-
   const CheckWorkload workload_ = usual_workload(flags_.users);
   std::uint64_t events_ = 0;  // the caller's
-  Measured measured_;
 };
 
 }  // namespace

@@ -13,25 +13,18 @@
 
 namespace fcap::bench {
 
-/// Requests whose cost can be measured.
-class Requests {
- public:
-  Requests() = default;
-  virtual ~Requests() = default;
-  Requests(const Requests&) = delete;
-  Requests& operator=(const Requests&) = delete;
-
-  /// Asks for about so long. What a request took: throughput, CPU time of client and Redis; and how
-  /// many requests failed.
-  virtual Numbers measure(int redis_pid, double seconds) = 0;
-};
-
 /// Requests of this process that are asked over and over, as fast as the answers come, until told
 /// to stop.
-class Load : public Requests {
+class Load {
  public:
-  /// After a warm-up of a tenth of the time.
-  Numbers measure(int redis_pid, double seconds) override {
+  Load() = default;
+  virtual ~Load() = default;
+  Load(const Load&) = delete;
+  Load& operator=(const Load&) = delete;
+
+  /// Asks for so long, after a warm-up of a tenth of the time. What a request took: throughput, CPU
+  /// time of client and Redis; and how many requests failed.
+  virtual Numbers measure(int redis_pid, double seconds) {
     using Seconds = std::chrono::duration<double>;
     failed_ = 0;
     stop_ = false;
@@ -53,13 +46,18 @@ class Load : public Requests {
   }
 
  protected:
-  /// Sets running_, and goes on until should_stop().
+  /// Sets running_, and each of these asks as long as it goes_on().
   virtual void start() = 0;
 
-  [[nodiscard]] bool should_stop() const { return stop_.load(std::memory_order_relaxed); }
+  /// Counts an answer. Whether another request is to follow; if not, one less is running.
+  [[nodiscard]] bool goes_on(bool passed) {
+    (passed ? done_ : failed_).fetch_add(1, std::memory_order_relaxed);
+    const bool stops = stop_.load(std::memory_order_relaxed);
+    if (stops) running_.fetch_sub(1);
+    return !stops;
+  }
   /// Neither warming up nor ending.
   [[nodiscard]] bool measuring() const { return measuring_.load(std::memory_order_relaxed); }
-  void count(bool passed) { (passed ? done_ : failed_).fetch_add(1, std::memory_order_relaxed); }
 
   std::atomic<std::size_t> running_{0};
 

@@ -45,7 +45,7 @@ class Durations {
 class Measured {
  public:
   void keep(const std::string& name, const Numbers& numbers) { rounds_[name].push_back(numbers); }
-  [[nodiscard]] bool has(const std::string& name) const { return rounds_.contains(name); }
+  void forget(const std::string& name) { rounds_.erase(name); }
 
   /// The median over the rounds that have the value and not NaN; NaN if no round does.
   [[nodiscard]] double median(const std::string& name, const std::string& key) const {
@@ -70,7 +70,7 @@ class Measured {
  private:
   [[nodiscard]] std::vector<double> values(const std::string& name, const std::string& key) const {
     std::vector<double> found;
-    if (!has(name)) return found;
+    if (!rounds_.contains(name)) return found;
     for (const Numbers& numbers : rounds_.at(name)) {
       if (numbers.contains(key)) found.push_back(numbers.at(key));
     }

@@ -13,7 +13,7 @@ void PartResult::number(const std::string& key, double value) {
 
 void PartResult::missing(const std::string& key, const std::string& reason) {
   json_[key] = nullptr;
-  json_["missing"][key] = reason;
+  json_["missing"].emplace(key, reason);
 }
 
 void PartResult::table(const std::string& id, const std::string& title, const std::string& note,
@@ -49,21 +49,20 @@ std::vector<PartResult::Column> throughput_columns(std::vector<PartResult::Colum
   return more;
 }
 
-Measured RedisPart::take_turns(const std::vector<Turn>& turns) {
-  Measured measured;
+void RedisPart::take_turns(const std::vector<Turn>& turns) {
+  for (const Turn& turn : turns) measured_.forget(turn.name);  // another table's
   for (std::size_t round = 0; round < flags_.rounds; ++round) {
     for (const Turn& turn : turns) {
       const Numbers found = turn.measure();
       if (found.contains("failed") && found.at("failed") > 0) {
         throw std::runtime_error(turn.name + ": requests failed");
       }
-      measured.keep(turn.name, found);
+      measured_.keep(turn.name, found);
     }
   }
   for (const Turn& turn : turns) {
-    result_.row(turn.table, turn.name, turn.title, measured.medians(turn.name));
+    result_.row(turn.table, turn.name, turn.title, measured_.medians(turn.name));
   }
-  return measured;
 }
 
 int run_part(int argc, char** argv, const std::function<void(const PartFlags&, PartResult&)>& run) {

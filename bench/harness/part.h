@@ -37,14 +37,14 @@ struct PartFlags {
 class PartResult {
  public:
   struct Column {
-    std::string key;
-    std::string title;
+    const char* key;
+    const char* title;
     int digits = 0;  ///< behind the point
   };
 
   /// One that is not finite is missing.
   void number(const std::string& key, double value);
-  /// A number that could not be had, and why.
+  /// A number that could not be had, and why; the first reason counts.
   void missing(const std::string& key, const std::string& reason);
 
   /// `note` says what was measured. Rows follow by row().
@@ -61,7 +61,13 @@ class PartResult {
   nlohmann::ordered_json json_ = nlohmann::ordered_json::object();
 };
 
-/// Columns of what Requests::measure() finds, and more.
+/// Columns of several tables.
+inline constexpr PartResult::Column kP50{"p50_us", "p50 µs", 1};
+inline constexpr PartResult::Column kP99{"p99_us", "p99 µs", 1};
+inline constexpr PartResult::Column kP999{"p999_us", "p99.9 µs", 1};
+inline constexpr PartResult::Column kFailed{"failed", "failed", 0};
+inline constexpr PartResult::Column kAnswered{"answered_per_second", "answered/s", 0};
+/// Columns of what Load::measure() finds, and more.
 std::vector<PartResult::Column> throughput_columns(std::vector<PartResult::Column> more = {});
 
 /// One of those that are compared, and its row.
@@ -80,8 +86,15 @@ class RedisPart {
  protected:
   /// Measures what is compared in turns, `rounds` times, and adds a row of medians for each. Throws
   /// if a request fails.
-  Measured take_turns(const std::vector<Turn>& turns);
-  /// For a Turn; without `redis_pid` over the part's own Redis.
+  void take_turns(const std::vector<Turn>& turns);
+  /// Adds a number: a column of one that took turns, by that of another; missing if either did not.
+  void ratio(const std::string& key, const std::string& name, const std::string& to,
+             const std::string& column) {
+    result_.number(key, measured_.ratio(name, to, column));
+  }
+  /// For a Turn, of a Load or what measures like one; without `redis_pid` over the part's own
+  /// Redis.
+  template <typename Requests>
   std::function<Numbers()> measuring(std::shared_ptr<Requests> requests,
                                      std::optional<int> redis_pid = {}) const {
     return [this, requests = std::move(requests), redis_pid] {
@@ -96,7 +109,8 @@ class RedisPart {
 
   const PartFlags& flags_;
   PartResult& result_;
-  PartServer redis_{"redis", "address", kRedisCore};
+  Measured measured_;  ///< by the names of rows
+  PartServer redis_{"redis", kRedisCore};
   RedisConsole console_{redis_.address()};
 };
 

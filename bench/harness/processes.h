@@ -1,12 +1,8 @@
 #pragma once
 
 #include <chrono>
-#include <cstdint>
-#include <filesystem>
-#include <fstream>
 #include <map>
 #include <string>
-#include <system_error>
 #include <utility>
 
 #include <unistd.h>
@@ -14,6 +10,7 @@
 #include "harness/measured.h"
 #include "support/process.h"
 #include "support/service.h"
+#include "support/slow_redis.h"
 
 namespace fcap::bench {
 
@@ -21,11 +18,6 @@ namespace fcap::bench {
 inline constexpr int kRedisCore = 0;
 inline constexpr int kClientCore = 1;
 inline constexpr int kAnyCore = -1;
-
-inline std::filesystem::directory_iterator threads_of(int pid) {
-  std::error_code gone;
-  return {"/proc/" + std::to_string(pid) + "/task", gone};
-}
 
 /// Binds all threads of a process, and those that they start, to a core. On a machine with one
 /// core, everything runs on that core.
@@ -39,20 +31,19 @@ inline void pin(int pid, int core) {
 /// A server of the part's own, on a core of its own: from now on this process has another.
 class PartServer {
  public:
-  /// `kind`: as scripts/service calls it; `address`: what it calls the server's address.
-  PartServer(const std::string& kind, std::string address, int core)
-      : address_(std::move(address)), service_(kind, directory_.path()) {
+  /// `kind`: as scripts/service calls it.
+  PartServer(const std::string& kind, int core) : service_(kind, directory_.path()) {
     // The server inherits it; a JVM asks at its start how many cores it has.
     pin(getpid(), core);
     service_.start();
     pin(getpid(), kClientCore);
   }
-  [[nodiscard]] const std::string& address() const { return service_.value(address_); }
+  [[nodiscard]] int port() const { return std::stoi(service_.value("port")); }
+  [[nodiscard]] std::string address() const { return "127.0.0.1:" + service_.value("port"); }
   [[nodiscard]] int pid() const { return std::stoi(service_.value("pid")); }
   [[nodiscard]] testing::Service& service() { return service_; }
 
  private:
-  const std::string address_;
   testing::TemporaryDirectory directory_;
   testing::Service service_;
 };
@@ -78,12 +69,7 @@ class Meter {
   [[nodiscard]] Numbers cpu_seconds() const {
     Numbers seconds;
     for (const auto& [key, pid] : processes_) {
-      for (const auto& thread : threads_of(pid)) {
-        // The first number is the time on a processor in nanoseconds.
-        std::uint64_t ran_ns = 0;
-        std::ifstream(thread.path() / "schedstat") >> ran_ns;
-        seconds[key] += static_cast<double>(ran_ns) / 1e9;
-      }
+      seconds[key] = std::chrono::duration<double>(testing::SlowRedis::used_by(pid)).count();
     }
     return seconds;
   }

@@ -56,12 +56,12 @@ class LatencyPart final : public RedisPart {
                   fmt::format("Open loop, from the intended start; of {} runs the one of median "
                               "p99. First, how late a timer is that waits alone.",
                               flags_.rounds),
-                  {{"answered_per_second", "answered/s", 0},
-                   {"p50_us", "p50 µs", 1},
-                   {"p99_us", "p99 µs", 1},
-                   {"p999_us", "p99.9 µs", 1},
+                  {kAnswered,
+                   kP50,
+                   kP99,
+                   kP999,
                    {"max_us", "max µs", 1},
-                   {"failed", "failed", 0},
+                   kFailed,
                    {"sustained", "kept up", 0}});
     Durations lateness = timer_lateness(flags_.seconds);
     result_.row("check_latency", "timer", "a timer, no check", percentiles(lateness));

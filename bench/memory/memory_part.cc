@@ -29,12 +29,6 @@ using updater::WrittenUsers;
 constexpr std::size_t kSessionImpressions = 6;
 constexpr std::chrono::days kLifeLength{30};
 
-struct SteadyState {
-  std::size_t events = 0;       // appended one by one
-  std::size_t compactions = 0;  // of records that had grown or whose users had become quiet
-  std::size_t open_tails = 0;   // users whose last events are not compacted in the end
-};
-
 // How far the clock jumps at a time: what becomes due meanwhile is compacted that much later.
 constexpr milliseconds kStep{60'000};
 constexpr milliseconds kQuietAfter{60'000};
@@ -97,14 +91,17 @@ class SteadyLife {
         compactor_(
             *store_, {}, [this] { return now_; }, metrics_,
             [this](const RecordCompactor::Done& done) {
-              if (done.outcome == RecordCompactor::Outcome::kCompacted) ++state_.compactions;
+              if (done.outcome == RecordCompactor::Outcome::kCompacted) ++compactions_;
             }) {}
 
-  SteadyState run(std::chrono::hours lived) {
+  // Which share of the users have last events that are not compacted in the end, and how often a
+  // record was compacted, having grown or its user having become quiet, for each event appended.
+  Numbers run(std::chrono::hours lived) {
     const std::vector<LifeEvent> events = session_life(users_, campaigns_, begin_);
     const Instant end = begin_ + kLifeLength;
     now_ = end - lived;
     auto next = std::ranges::lower_bound(events, now_, {}, time_of);
+    const auto lived_from = next;
     write_compacted({events.begin(), next});
     while (now_ < end) {
       now_ = std::min(now_ + kStep, end);
@@ -116,8 +113,10 @@ class SteadyLife {
       }
       compact_due();
     }
-    state_.open_tails = written_.size();
-    return state_;
+    return {{"steady_open_tails_share",
+             static_cast<double>(written_.size()) / static_cast<double>(users_)},
+            {"steady_compactions_per_event",
+             compactions_ / static_cast<double>(events.end() - lived_from)}};
   }
 
  private:
@@ -128,7 +127,7 @@ class SteadyLife {
   void write_compacted(std::span<const LifeEvent> events) {
     std::map<std::size_t, ledger::Ledger> ledgers;
     for (const LifeEvent& event : events) ledgers[event.user].merge(entry_of(event.impression));
-    send_users(console_, users_, [&](std::string& wire, std::size_t user) {
+    send_each(console_, users_, [&](std::string& wire, std::size_t user) {
       return append_record(wire, "fcap", user, compacted_record(ledgers[user]));
     });
   }
@@ -149,7 +148,6 @@ class SteadyLife {
         due_.push_back(key_);
       }
     });
-    state_.events += events.size();
   }
 
   void compact_due() {
@@ -173,7 +171,7 @@ class SteadyLife {
   // The store's expiries are real, so the life ends now.
   const Instant begin_ = base::wall_now() - kLifeLength;
   Instant now_;
-  SteadyState state_;
+  double compactions_ = 0;
   WrittenUsers written_;
   std::vector<std::string> due_;
   std::string key_;
@@ -227,10 +225,10 @@ class MemoryPart final : public RedisPart {
     const auto layout = make_ledger_layout();
     const auto lived = flags_.quick ? std::chrono::hours(6) : std::chrono::hours(kLifeLength);
     const std::size_t all = Population{}.campaigns * Population{}.impressions;
-    SteadyState state;
+    Numbers life;
     const double fresh = recorded(*layout, flags_.users);
-    const double steady = bytes_per_pair(
-        flags_.users, [&] { state = SteadyLife(console_, flags_.users).run(lived); });
+    const double steady =
+        bytes_per_pair(flags_.users, [&] { life = SteadyLife(console_, flags_.users).run(lived); });
     const Numbers states = {{"fresh", fresh},
                             {"steady", steady},
                             {"active", recorded(*layout, flags_.users, all - kSessionImpressions)},
@@ -239,10 +237,7 @@ class MemoryPart final : public RedisPart {
     for (const auto& [name, bytes] : states) {
       result_.number("bytes_per_pair_" + (name == "active" ? "all_active" : name), bytes);
     }
-    result_.number("steady_open_tails_share",
-                   static_cast<double>(state.open_tails) / static_cast<double>(flags_.users));
-    result_.number("steady_compactions_per_event",
-                   static_cast<double>(state.compactions) / static_cast<double>(state.events));
+    for (const auto& [key, value] : life) result_.number(key, value);
   }
 
   // A server's table of keys doubles as it grows, so a population's share of it is between one and

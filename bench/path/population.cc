@@ -79,7 +79,7 @@ std::uint32_t append_record(std::string& wire, const std::string& key_prefix, st
   return 1;
 }
 
-void send_users(RedisConsole& console, std::size_t users, const AppendUser& append) {
+void send_each(RedisConsole& console, std::size_t users, const AppendOne& append) {
   constexpr std::size_t kUsersATime = 200;
   for (std::size_t first = 0; first < users; first += kUsersATime) {
     std::string wire;
@@ -95,7 +95,7 @@ void populate(RedisConsole& console, Layout& layout, const Population& populatio
               std::size_t compacted) {
   console.load(layout.traits().scripts);
   const auto campaigns = campaign_ids(population.campaigns);
-  send_users(console, population.users, [&](std::string& wire, std::size_t user) {
+  send_each(console, population.users, [&](std::string& wire, std::size_t user) {
     const std::vector<Impression> all = impressions_of(population, campaigns, user);
     const auto impressions = std::span(all);
     std::uint32_t commands =

@@ -56,9 +56,10 @@ std::string usual_record(std::size_t user = 0);
 std::uint32_t append_record(std::string& wire, const std::string& key_prefix, std::size_t user,
                             const std::string& record);
 
-/// Sends the commands that `append` gives for each user, those of many users together.
-using AppendUser = std::function<std::uint32_t(std::string& wire, std::size_t user)>;
-void send_users(RedisConsole& console, std::size_t users, const AppendUser& append);
+/// Sends the commands that `append` gives for each of so many users (or of what else is numbered),
+/// those of many together.
+using AppendOne = std::function<std::uint32_t(std::string& wire, std::size_t user)>;
+void send_each(RedisConsole& console, std::size_t users, const AppendOne& append);
 
 /// Writes the population as compacted records.
 void populate_compacted(RedisConsole& console, const Population& population);

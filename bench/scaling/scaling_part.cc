@@ -29,7 +29,7 @@ class ScalingPart final : public RedisPart {
   void run() {
     populate_compacted(console_, {.users = flags_.users});
     callers();
-    coalescing();
+    gets_per_mget();
     series("check_candidates", "Checks per second, by candidates",
            "Candidates in one request, two rules each.", {1, 10, 100, 1000},
            [](CheckWorkload& workload, std::size_t count) {
@@ -60,10 +60,11 @@ class ScalingPart final : public RedisPart {
     result_.table("check_callers", "Checks per second, by callers",
                   "Blocking: check() from as many threads. In flight: check_async().",
                   throughput_columns());
-    for (const std::size_t mget : {usual_mget_keys_max(), std::size_t{1}}) {
-      const char* const suffix = mget > 1 ? "mget" : "get";
-      const char* const how = mget > 1 ? "coalesced" : "plain GET";
-      const auto checker = make_checker(console_.options(), usual_, mget);
+    const RedisOptions& usual = console_.options();
+    for (const RedisOptions& redis : {usual, coalescing(usual, 1)}) {
+      const char* const suffix = redis.mget_keys_max > 1 ? "mget" : "get";
+      const char* const how = redis.mget_keys_max > 1 ? "coalesced" : "plain GET";
+      const auto checker = make_checker(redis, usual_);
       for (const std::size_t callers : steps({1, 8, 64})) {
         const std::vector<Ask> asks(callers, blocking_check(*checker, usual_));
         add("check_callers", fmt::format("blocking_{}_{}", callers, suffix),
@@ -72,20 +73,21 @@ class ScalingPart final : public RedisPart {
       }
       for (const std::size_t in_flight : steps({64, 256})) {
         add("check_callers", fmt::format("in_flight_{}_{}", in_flight, suffix),
-            fmt::format("{} in flight, {}", in_flight, how), checks(usual_, in_flight, mget));
+            fmt::format("{} in flight, {}", in_flight, how),
+            std::make_shared<AsyncChecks>(redis, usual_, in_flight));
       }
     }
   }
 
   // Where much of what is in flight fits into one MGET, client and server take turns.
-  void coalescing() {
+  void gets_per_mget() {
     result_.table("check_mget", "Checks per second, by GETs that may travel as one MGET",
                   "1: plain GET. As many as were waiting, up to this.", throughput_columns());
     for (const std::size_t in_flight : {64U, 256U}) {
       for (const std::size_t keys : steps({1, 4, 8, 16, 32, 64})) {
         add("check_mget", fmt::format("in_flight_{}_mget_{}", in_flight, keys),
             fmt::format("{} in flight, up to {}", in_flight, keys),
-            checks(usual_, in_flight, keys));
+            std::make_shared<AsyncChecks>(coalescing(console_.options(), keys), usual_, in_flight));
       }
     }
   }
@@ -98,18 +100,14 @@ class ScalingPart final : public RedisPart {
     for (const std::size_t step : steps(all)) {
       CheckWorkload workload = usual_;
       change(workload, step);
-      add(table, std::to_string(step), std::to_string(step), checks(workload, kInFlight));
+      add(table, std::to_string(step), std::to_string(step),
+          std::make_shared<AsyncChecks>(console_.options(), workload, kInFlight));
     }
   }
 
   void add(const std::string& table, const std::string& name, const std::string& title,
-           std::shared_ptr<Requests> requests) {
+           std::shared_ptr<Load> requests) {
     take_turns({{table, name, title, measuring(std::move(requests))}});
-  }
-
-  std::shared_ptr<Requests> checks(const CheckWorkload& workload, std::size_t in_flight,
-                                   std::size_t mget_keys_max = usual_mget_keys_max()) {
-    return std::make_shared<AsyncChecks>(console_.options(), workload, in_flight, mget_keys_max);
   }
 
   const CheckWorkload usual_ = usual_workload(flags_.users);

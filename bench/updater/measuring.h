@@ -16,7 +16,7 @@ struct Servers {
   [[nodiscard]] Meter meter(int client_pid) const;
 
   const PartServer& redis;
-  PartServer kafka{"kafka", "brokers", kAnyCore};
+  PartServer kafka{"kafka", kAnyCore};
   testing::TemporaryDirectory directory;  ///< for files of the run
 };
 
@@ -44,7 +44,7 @@ class RunningUpdater {
  private:
   const Servers& servers_;
   testing::Process process_;
-  std::string port_;  // of its metrics
+  int port_ = 0;  // of its metrics
 };
 
 /// What fcap-updater sends to Redis while it drains the topic, byte for byte. Without the last

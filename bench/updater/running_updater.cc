@@ -6,7 +6,6 @@
 #include <stdexcept>
 #include <thread>
 
-#include <asio/connect.hpp>
 #include <asio/ip/tcp.hpp>
 #include <asio/write.hpp>
 #include <fmt/format.h>
@@ -24,11 +23,9 @@ constexpr std::chrono::minutes kDrain{5};
 // Each request for the metrics costs the updater about a fifth of a millisecond.
 constexpr std::chrono::milliseconds kBetweenSamples{25};
 
-tcp::socket connected(asio::io_context& context, const std::string& address) {
+tcp::socket connected(asio::io_context& context, int port) {
   tcp::socket socket(context);
-  const std::size_t colon = address.rfind(':');
-  asio::connect(
-      socket, tcp::resolver(context).resolve(address.substr(0, colon), address.substr(colon + 1)));
+  socket.connect({asio::ip::address_v4::loopback(), static_cast<asio::ip::port_type>(port)});
   socket.set_option(tcp::no_delay(true));
   return socket;
 }
@@ -47,11 +44,11 @@ void pass_on(tcp::socket& to, std::string_view bytes) {
 }
 
 // Stands between a client and Redis, for one connection, until either side closes it.
-std::string record(tcp::acceptor& listener, const std::string& redis_address) {
+std::string record(tcp::acceptor& listener, int redis_port) {
   asio::io_context context;
   tcp::socket client = listener.accept(context);
   client.set_option(tcp::no_delay(true));
-  tcp::socket redis = connected(context, redis_address);
+  tcp::socket redis = connected(context, redis_port);
   std::jthread answers(
       [&] { read_all(redis, [&](std::string_view bytes) { pass_on(client, bytes); }); });
   std::string recorded;
@@ -100,8 +97,8 @@ RunningUpdater::RunningUpdater(const Servers& servers, const std::string& topic,
   const bool serves = testing::wait_until([this] {
     const std::string log = process_.errors();
     std::smatch found;
-    if (std::regex_search(log, found, serving)) port_ = found[1];
-    return !port_.empty();
+    if (std::regex_search(log, found, serving)) port_ = std::stoi(found[1]);
+    return port_ != 0;
   });
   if (!serves) throw std::runtime_error("fcap-updater: " + process_.errors());
   pin(process_.pid(), kClientCore);
@@ -109,7 +106,7 @@ RunningUpdater::RunningUpdater(const Servers& servers, const std::string& topic,
 
 double RunningUpdater::metric(const std::string& name) const {
   asio::io_context context;
-  tcp::socket socket = connected(context, "127.0.0.1:" + port_);
+  tcp::socket socket = connected(context, port_);
   pass_on(socket, "GET /metrics HTTP/1.0\r\n\r\n");
   std::string page;
   read_all(socket, [&](std::string_view bytes) { page += bytes; });
@@ -151,7 +148,7 @@ std::string record_commands(const Servers& servers, const std::string& topic,
   asio::io_context context;
   tcp::acceptor listener(context, {asio::ip::address_v4::loopback(), 0});
   auto recorded =
-      std::async(std::launch::async, [&] { return record(listener, servers.redis.address()); });
+      std::async(std::launch::async, [&] { return record(listener, servers.redis.port()); });
   const auto port = listener.local_endpoint().port();
   RunningUpdater updater(servers, topic, "127.0.0.1:" + std::to_string(port));
   (void)updater.drain(events);
@@ -162,7 +159,7 @@ std::string record_commands(const Servers& servers, const std::string& topic,
 Numbers measure_commands(const Servers& servers, const std::string& commands,
                          std::uint64_t events) {
   asio::io_context context;
-  tcp::socket socket = connected(context, servers.redis.address());
+  tcp::socket socket = connected(context, servers.redis.port());
   const Meter meter({{"client_cpu_us", getpid()}, {"redis_cpu_us", servers.redis.pid()}});
   std::jthread sender([&] {
     asio::write(socket, asio::buffer(commands));

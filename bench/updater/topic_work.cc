@@ -82,31 +82,18 @@ class TopicReader {
   Intake intake_{*decoder_, {}};
 };
 
-// What is written for some events; used again and again.
-class WriteBatch {
- public:
-  void add(const events::Event& event) {
-    std::string& wire = commands_.wire;
-    key_.assign("z:{").append(event.user_id).append("}:").append(event.campaign_id);
-    redis::append_command(wire, {"ZADD", key_, std::to_string(to_ms(event.time)), event.event_id});
-    redis::append_command(
-        wire, {"ZREMRANGEBYSCORE", key_, "-inf", fmt::format("({}", to_ms(event.time - kWindow))});
-    redis::append_command(wire, {"EXPIRE", key_, kExpirySeconds});
-    commands_.command_count += 3;
-    ++events_;
-  }
-  void send(redis::Client& client) { commands_.send(client); }
-  // How many events it was.
-  std::size_t wait() {
-    if (events_ > 0) commands_.wait();
-    return std::exchange(events_, 0);
-  }
+constexpr std::uint32_t kCommandsPerEvent = 3;
 
- private:
-  CommandBatch commands_;
-  std::size_t events_ = 0;
-  std::string key_;
-};
+// What the writer of the sorted sets writes; `key` is memory that is used again.
+void append_event(const events::Event& event, std::string& key, CommandBatch& batch) {
+  std::string& wire = batch.wire;
+  key.assign("z:{").append(event.user_id).append("}:").append(event.campaign_id);
+  redis::append_command(wire, {"ZADD", key, std::to_string(to_ms(event.time)), event.event_id});
+  redis::append_command(
+      wire, {"ZREMRANGEBYSCORE", key, "-inf", fmt::format("({}", to_ms(event.time - kWindow))});
+  redis::append_command(wire, {"EXPIRE", key, kExpirySeconds});
+  batch.command_count += kCommandsPerEvent;
+}
 
 }  // namespace
 
@@ -134,15 +121,16 @@ Numbers measure_reading(const Servers& servers, std::uint64_t events, Stage stag
 Numbers measure_zset_writer(const Servers& servers, std::uint64_t events, std::size_t in_flight) {
   RedisConsole console(servers.redis.address());
   TopicReader reader(servers, kWriteBatch);
-  std::deque<WriteBatch> batches(in_flight);
+  std::deque<CommandBatch> batches(in_flight);
+  std::string key;
   std::uint64_t read = 0;
   std::uint64_t acknowledged = 0;
   std::uint64_t before = 0;
   std::optional<Meter> meter;
   auto commit_due = steady_clock::now() + kBetweenCommits;
   for (std::size_t turn = 0; acknowledged < events; ++turn) {
-    WriteBatch& batch = batches[turn % batches.size()];
-    acknowledged += batch.wait();
+    CommandBatch& batch = batches[turn % batches.size()];
+    acknowledged += batch.wait() / kCommandsPerEvent;
     if (!meter && acknowledged > 0) {
       before = acknowledged;
       meter = servers.meter(getpid());
@@ -152,11 +140,11 @@ Numbers measure_zset_writer(const Servers& servers, std::uint64_t events, std::s
     const auto messages = reader.read();
     for (const rd_kafka_message_t* message : messages) {
       if (!reader.decode(*message, now)) throw std::runtime_error("a message is not an event");
-      batch.add(reader.intake().event());
+      append_event(reader.intake().event(), key, batch);
     }
     read += messages.size();
     batch.send(console.client());
-    if (in_flight == 1) acknowledged += batch.wait();
+    if (in_flight == 1) acknowledged += batch.wait() / kCommandsPerEvent;
     if (steady_clock::now() >= commit_due) {
       reader.commit();
       commit_due += kBetweenCommits;

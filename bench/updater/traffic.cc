@@ -160,28 +160,24 @@ double fill_topic(const Servers& servers, const std::string& topic, std::uint64_
 }
 
 void write_shared_notes(const Servers& servers, std::uint64_t events) {
-  constexpr std::uint64_t kAtATime = 1'000;
   RedisConsole console(servers.redis.address());
   // Their lives end later than those of real notes, so that they are live while the topic is read.
   const Instant expires = base::wall_now() + std::chrono::hours(1);
   const std::vector<Arrival> arrivals = make_arrivals(events, events / 10);
-  std::string wire;
-  for (std::uint64_t i = 0; i < events; ++i) {
-    const auto& [arrived_ms, shown_ms, user, campaign] = arrivals[i];
+  send_each(console, events, [&](std::string& wire, std::size_t i) {
+    const Arrival& arrival = arrivals[i];
     std::string key;
-    ledger::user_key("fcap", uuid(kUserIds, user), key);
+    ledger::user_key("fcap", uuid(kUserIds, arrival.user), key);
     std::string frame;
     ledger::append_reservation(
-        {.event = {.time = instant_from_ms(shown_ms),
-                   .campaign = ledger::id_hash(fmt::format("campaign-{}", campaign)),
+        {.event = {.time = instant_from_ms(arrival.shown_ms),
+                   .campaign = ledger::id_hash(campaign_id(arrival.campaign)),
                    .fingerprint = ledger::fingerprint(uuid(kImpressionIds, i))},
          .expires = expires},
         frame);
     redis::append_command(wire, {"APPEND", key, frame});
-    if ((i + 1) % kAtATime == 0 || i + 1 == events) {
-      console.run(std::exchange(wire, {}), static_cast<std::uint32_t>(i % kAtATime + 1));
-    }
-  }
+    return 1;
+  });
 }
 
 Numbers measure_propagation(const Servers& servers, const PropagationOptions& options) {

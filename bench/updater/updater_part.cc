@@ -100,25 +100,23 @@ class UpdaterPart final : public RedisPart {
         [=, this] { return measure_reading(servers_, events, Stage::kDecode); });
     add("read", "group", "read, decode, group",
         [=, this] { return measure_reading(servers_, events, Stage::kGroup); });
-    compared_ = take_turns(turns);
+    take_turns(turns);
 
     // Events per second of the busier core.
     const auto carries = [this](const char* name) {
-      const double client = compared_.median(name, "client_cpu_us");
+      const double client = measured_.median(name, "client_cpu_us");
       return std::isnan(client) ? client
-                                : 1 / std::max(client, compared_.median(name, "redis_cpu_us"));
+                                : 1 / std::max(client, measured_.median(name, "redis_cpu_us"));
     };
-    result_.number("updater_vs_zset", compared_.ratio("updater", "zset", kRate));
-    result_.number("updater_vs_zset_turns", compared_.ratio("updater", "zset_turns", kRate));
-    result_.number("updater_vs_redis_limit", compared_.ratio("updater", "redis_limit", kRate));
+    ratio("updater_vs_zset", "updater", "zset", kRate);
+    ratio("updater_vs_zset_turns", "updater", "zset_turns", kRate);
+    ratio("updater_vs_redis_limit", "updater", "redis_limit", kRate);
     result_.number("updater_vs_zset_by_cpu", carries("updater") / carries("zset"));
     result_.number("updater_vs_redis_limit_by_cpu", carries("updater") / carries("redis_limit"));
-    result_.number("updater_cpu_shared_vs_plain",
-                   compared_.ratio("updater_shared", "updater", "client_cpu_us"));
-    result_.number("updater_redis_cpu_shared_vs_plain",
-                   compared_.ratio("updater_shared", "updater", "redis_cpu_all_us"));
-    result_.number("updater_redis_cpu_vs_zset", compared_.median("updater", "redis_cpu_all_us") /
-                                                    compared_.median("zset", "redis_cpu_us"));
+    ratio("updater_cpu_shared_vs_plain", "updater_shared", "updater", "client_cpu_us");
+    ratio("updater_redis_cpu_shared_vs_plain", "updater_shared", "updater", "redis_cpu_all_us");
+    result_.number("updater_redis_cpu_vs_zset", measured_.median("updater", "redis_cpu_all_us") /
+                                                    measured_.median("zset", "redis_cpu_us"));
   }
 
   // When the updater stops, it compacts every record as if its user had gone quiet.
@@ -140,13 +138,12 @@ class UpdaterPart final : public RedisPart {
       if (run.exit_code != 0) throw std::runtime_error("fcap-updater replay: " + run.errors);
       const Numbers found = meter.per("events", static_cast<double>(flags_.events));
       result_.row("updater", name, title, found);
-      compared_.keep(name, found);
+      measured_.keep(name, found);
     };
     empty_redis();
     replay("replay_into_nothing", "replay into an empty Redis");
     replay("replay_again", "replay of what is there");
-    result_.number("replay_into_nothing_vs_live",
-                   compared_.ratio("replay_into_nothing", "updater", kRate));
+    ratio("replay_into_nothing_vs_live", "replay_into_nothing", "updater", kRate);
   }
 
   // What the updater sends to a slow Redis may be no more than what it sends to a fast one, and may
@@ -261,7 +258,6 @@ class UpdaterPart final : public RedisPart {
   }
 
   Servers servers_{redis_};
-  Measured compared_;
 };
 
 }  // namespace

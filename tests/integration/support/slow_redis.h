@@ -31,7 +31,7 @@ class SlowRedis {
           }
         }) {}
 
- private:
+  /// The CPU time that a process has used so far, the threads that have ended included.
   static std::chrono::nanoseconds used_by(pid_t process) {
     clockid_t clock = {};
     timespec used = {};
@@ -39,6 +39,7 @@ class SlowRedis {
     return std::chrono::seconds{used.tv_sec} + std::chrono::nanoseconds{used.tv_nsec};
   }
 
+ private:
   std::jthread thread_;
 };
 
