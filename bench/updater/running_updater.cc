@@ -1,5 +1,6 @@
 // The real updater, and the commands that it sends.
 #include <csignal>
+#include <fstream>
 #include <future>
 #include <optional>
 #include <regex>
