@@ -18,6 +18,7 @@
 
 #include "tests/part.h"
 #include "updater/commands/command_line.h"
+#include "updater/commands/replay_command.h"
 #include "updater/http/http_server.h"
 #include "updater/metrics/exposition.h"
 #include "updater/metrics/list.h"
@@ -469,6 +470,14 @@ TEST(CommandLineFlags, SettingsReplayAndMistakes) {
   EXPECT_EQ(exit_code, kExitUsage);
   EXPECT_FALSE(parse({"run", "--help"}, exit_code).has_value());
   EXPECT_EQ(exit_code, kExitOk);
+}
+
+TEST(CommandLineTest, AReplaysEndHasItsExitCode) {
+  using enum ReplaySummary::End;
+  EXPECT_EQ(exit_code_of(kComplete), 0);
+  EXPECT_EQ(exit_code_of(kStopped), 3);
+  EXPECT_EQ(exit_code_of(kMemory), 4);
+  EXPECT_EQ(exit_code_of(kLost), 5);
 }
 
 }  // namespace
