@@ -324,7 +324,7 @@ TEST(RedisHostilePeer, ASentinelsAddressThatDoesNotAnswerLeavesTimeForTheNext) {
       0);
   FakePeer sentinel([](int fd) {
     hear(fd);
-    say(fd, "*2\r\n$9\r\n127.0.0.1\r\n$4\r\n6379\r\n");
+    say(fd, "-NOPERM SENTINEL MASTER\r\n*2\r\n$9\r\n127.0.0.1\r\n$4\r\n6379\r\n");
   });
   redis::NodeSession session([] { return redis::NodeSession::Account{}; }, -1);
   const auto within = [](milliseconds time) { return std::chrono::steady_clock::now() + time; };
