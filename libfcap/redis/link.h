@@ -160,9 +160,9 @@ class Link final : public EventHandler, private Redirects {
   void greet(TimePoint now);
   void on_greeted(TimePoint now);
   void look(TimePoint now);
-  void take_look();
+  void take_look(TimePoint now);
   void take_role();
-  void take_config();
+  void take_config(TimePoint now);
   void fail_attempt(const std::string& why, TimePoint now);
   void lose(const std::string& why, TimePoint now);
   void rest(TimePoint now);

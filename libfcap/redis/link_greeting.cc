@@ -13,6 +13,9 @@ namespace {
 
 constexpr std::string_view kPing = "PING";
 constexpr std::chrono::seconds kLookEvery{10};
+// While a gap is stated: until this is seen to be over, verdicts are incomplete and hard caps
+// refuse.
+constexpr std::chrono::seconds kGapLookEvery{1};
 constexpr std::chrono::seconds kFactsEvery{60};
 constexpr std::chrono::seconds kLookTime{1};
 constexpr std::chrono::seconds kClockDifferenceMax{1};
@@ -171,14 +174,14 @@ void Link::look(TimePoint now) {
   pipeline_.write_own(look_, connection_.output());
 }
 
-void Link::take_look() {
+void Link::take_look(TimePoint now) {
   if (look_.outcome == OwnRequest::Outcome::kPending) return;
   const bool answered = look_.outcome == OwnRequest::Outcome::kAnswered;
   look_.outcome = OwnRequest::Outcome::kNone;
   if (!answered) return;
   if (look_.has_role) take_role();
   if (look_.has_time) take_clock();
-  if (look_.config_kind) take_config();
+  if (look_.config_kind) take_config(now);
 }
 
 void Link::take_clock() {
@@ -217,7 +220,7 @@ void Link::take_role() {
                       "redis " + place_ + ": " + text + ": what it has grows old");
 }
 
-void Link::take_config() {
+void Link::take_config(TimePoint now) {
   const Reply reply{*look_.config_kind, 0, look_.config_text, {}};
   if (node_ != nullptr && is_redirect(reply)) return redirect(nullptr, reply.text);
   ConfigState state = ConfigState::kUnknown;
@@ -227,6 +230,9 @@ void Link::take_config() {
     const std::lock_guard lock(shared_.error_mutex);
     changed = shared_.config.take(reply, shared_.options.database);
     shared_.publish_config();
+    if (shared_.config.missing_before()) {
+      look_at_ = std::min(look_at_, now + kGapLookEvery);
+    }
     state = shared_.config.state();
     text = shared_.config.text();
   }

@@ -94,7 +94,7 @@ bool Link::after_replies(TimePoint now) {
     if (state_ != State::kReady) return false;
   }
   check_probe(now);
-  take_look();
+  take_look(now);
   const bool demoted = std::exchange(demoted_, false);
   if ((pipeline_.take_readonly() || demoted) && state_ == State::kReady) {
     lose("the server is a read-only replica now", now);

@@ -1,4 +1,6 @@
-// How a link renews its connection, with the clock in the test's hands.
+// How a link renews its connection, and how often it looks at what the updater states, with the
+// clock in the test's hands.
+#include <atomic>
 #include <chrono>
 #include <list>
 #include <map>
@@ -157,6 +159,39 @@ TEST_F(Renewal, WhatExpiresWhileTheNextConnectionIsMadeIsNoFailureOfTheServer) {
   EXPECT_EQ(waiting.code, TransportCode::kTimeout);
   EXPECT_EQ(link.refusal(), std::nullopt) << "one failure would have opened the breaker";
   EXPECT_TRUE(link.is_ready());
+}
+
+using Looks = Renewal;
+
+TEST_F(Looks, AStatedGapIsLookedAtAgainSoonUntilItIsClosed) {
+  std::atomic<int> looks = 0;
+  std::atomic<bool> missing = true;
+  serve([&](std::size_t /*connection*/, const auto& words) -> std::optional<std::string> {
+    if (words[0] != "GET" || words[1] != "p:!config") return as_single_master(words);
+    ++looks;
+    const std::string gap = missing ? R"("missing_before_ms":{"g:t":{"0":5}},)" : "";
+    return resp_text(
+        "{" + gap +
+        R"("id_hash":"xxh3-48","key_prefix":"p","null_user_ids":[],"retention_ms":1000,)"
+        R"("version":1,"write_format":2})");
+  });
+  Link& link = add_link();
+  shared_->config.expect({.key_prefix = "p", .retention = milliseconds{1000}, .null_user_ids = {}});
+  shared_->config_epoch.fetch_add(1);
+  const auto stated = [this] { return shared_->config.missing_before().has_value(); };
+  ASSERT_TRUE(pump_until(stated));
+  EXPECT_EQ(looks, 1);
+  constexpr std::chrono::seconds kBeforeTheUsualLook{9};
+  pass(kBeforeTheUsualLook);
+  ASSERT_TRUE(pump_until([&] { return looks == 2; }));
+  missing = false;
+  pass(kBeforeTheUsualLook);
+  ASSERT_TRUE(pump_until([&] { return !stated(); }));
+  EXPECT_EQ(looks, 3);
+  pass(kBeforeTheUsualLook);
+  const Get& later = admit(link, "k", minutes{1});
+  ASSERT_TRUE(pump_until([&] { return later.code.has_value(); }));
+  EXPECT_EQ(looks, 3) << "a look would have come before it";
 }
 
 }  // namespace
