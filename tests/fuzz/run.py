@@ -34,7 +34,7 @@ def fuzz(directory, name, seconds):
     os.makedirs(found, exist_ok=True)
     corpus = [path for path in [f"{ROOT}/tests/fuzz/corpus/{name}"] if os.path.isdir(path)]
     with tempfile.TemporaryFile("w+", errors="replace") as output:
-        status = subprocess.run([f"{directory}/{name}_fuzz", f"-max_total_time={max(1, round(seconds))}", "-timeout=10",
+        status = subprocess.run([f"{directory}/{name}_fuzz", f"-max_total_time={max(1, round(seconds))}", "-timeout=60",
                                  "-rss_limit_mb=2048", "-print_final_stats=1", f"-artifact_prefix={directory}/", found, *corpus],
                                 stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, check=False).returncode
         output.seek(0)
