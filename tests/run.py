@@ -12,8 +12,9 @@ import tempfile
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-sys.path.append(f"{ROOT}/scripts")
+sys.path += [f"{ROOT}/scripts", f"{ROOT}/scripts/chaos"]
 from processes import contained, read, survivors, wait_until
+from schedule import CI_SEED
 
 SCRIPTS = f"{ROOT}/scripts"
 # What the sanitizer builds make and run. TSan: only what more than one thread runs through. The programs themselves
@@ -25,7 +26,6 @@ BENCH_KEYS = ("check_vs_zcount", "check_vs_get", "check_plain_get_vs_get", "eval
               "bytes_per_pair_compacted", "bytes_per_pair_steady")
 # More than there are cores: tests with servers wait most of the time.
 CTEST_JOBS = (os.cpu_count() or 1) + 2
-CHAOS_SEED = "949"  # its first two rounds have all but three kinds of fault in some topology
 EXCERPT_LINES = 16  # of a failed test's output, repeated at the end
 DEFAULTS = {
     # A server that does not start is a failure here, not a skipped test.
@@ -137,7 +137,7 @@ class Steps:
         """Two minutes of faults, the same in every run, and whether all is counted once after each. What it prints goes to a file:
         some topologies run side by side."""
         with open(f"{directory}/chaos-{redis}", "wb") as log:
-            return subprocess.Popen([f"{SCRIPTS}/chaos/run.py", "--minutes", "2", "--seed", CHAOS_SEED, "--redis", redis],
+            return subprocess.Popen([f"{SCRIPTS}/chaos/run.py", "--minutes", "2", "--seed", str(CI_SEED), "--redis", redis],
                                     stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
     def end_chaos(self, directory, redis, process):

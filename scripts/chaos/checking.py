@@ -11,7 +11,8 @@ from events import CERTAIN, campaign
 
 THREADS, DEADLINE_MS = 2, 10
 NOTICED = 15  # seconds from a loss until every check says that something may be missing
-COMPLETE_AGAIN = 30  # seconds until a check is complete once nothing is missing
+COMPLETE_AGAIN = 30  # seconds until all checks are complete for some time once nothing is missing
+COMPLETE_FOR = 2  # seconds
 Question = collections.namedtuple("Question", "asked certain user foreign")
 
 
@@ -21,8 +22,8 @@ class Checks:
 
     def __init__(self, world, traffic, problem, rate=300):
         self.world, self.traffic, self.problem, self.rate = world, traffic, problem, rate
-        self.numbers, self.certain = itertools.count(), None
-        self.complete_at = 0.0  # when the last check was begun that passed and lacked nothing
+        self.numbers, self.certain, self.passed_at = itertools.count(), None, 0.0
+        self.complete_since = 0.0  # since when every check that passed lacked nothing
         self.reasons, self.stale, self.answered = collections.Counter(), 0, 0
         self.lifted = 0  # certain caps, while Redis lacked events that it had lost
         self.client = Client(world, "checks", world.checks_url(), THREADS, DEADLINE_MS, problem, self.judge)
@@ -54,8 +55,9 @@ class Checks:
             self.problem("a check was answered without rules, although there were some")
         if reason != "passed":
             return
-        if not any("-incomplete" in verdict for verdict in verdicts):
-            self.complete_at = max(self.complete_at, question.asked)
+        if any("-incomplete" in verdict for verdict in verdicts):
+            self.complete_since = time.time()
+        self.passed_at = max(self.passed_at, question.asked)
         if not question.certain:
             if verdicts[0].startswith("capped"):
                 self.problem(f"a check of {question.user} was answered from another ledger: it caps a campaign of {question.foreign}")
@@ -74,9 +76,8 @@ class Checks:
 
     def must_be_complete(self):
         """That checks say so again soon, now that all is counted."""
-        began = time.time()
-        if not wait_until(lambda: self.complete_at > began, COMPLETE_AGAIN):
-            self.problem(f"for {COMPLETE_AGAIN} s after everything was counted no check was complete")
+        if not wait_until(lambda: self.passed_at > self.complete_since + COMPLETE_FOR, COMPLETE_AGAIN):
+            self.problem(f"{COMPLETE_AGAIN} s after everything was counted checks were still incomplete")
 
     def stop(self):
         self.asking.clear()

@@ -100,6 +100,7 @@ class Client:
         """Every question must have been answered by then."""
         if not self.running():
             self.problem(f"{self.name} has ended with {self.process.returncode} (see {self.log.name})")
+            self.reader.join(30)
             return
         self.process.stdin.close()
         try:

@@ -187,12 +187,13 @@ def fill_up(world, one):
 
 
 def filled_up(world, servers, one):
-    before = sum(map(refused_for_memory, servers))
+    before = {server: refused_for_memory(server) for server in servers}
     told = world.tell(servers, "CONFIG", "SET", "maxmemory", "1mb")
     time.sleep(one.lasts)
-    refused = sum(map(refused_for_memory, servers)) - before
+    # A server that has started again since counts from 0.
+    refused = sum(max(0, refused_for_memory(server) - count) for server, count in before.items())
     wait_until(lambda: world.tell(servers, "CONFIG", "SET", "maxmemory", "0") >= told, 30)
-    return f"{refused} writes were refused, until there was room again"
+    return f"{refused} writes were refused, until there was room again" if refused else "nothing: no write was refused"
 
 
 def refused_for_memory(server):
@@ -211,8 +212,12 @@ def revoke(world, one):
     for account in (RESERVER, READER) if what == "reading" else (RESERVER,):
         world.tell_all("ACL", "SETUSER", account, *rights)
     told = world.tell_all("ACL", "SETUSER", WRITER, *rights)
-    with world.outage("the right to append has been revoked", True) if what == "appending" else contextlib.nullcontext():
-        time.sleep(one.lasts)
+    lasting = what == "appending" and told > 0
+    with world.outage("the right to append has been revoked", True) if lasting else contextlib.nullcontext():
+        end = time.monotonic() + one.lasts
+        while (left := end - time.monotonic()) > 0:
+            time.sleep(min(left, 1))
+            world.tell_all("ACL", "SETUSER", WRITER, *rights)  # a server that starts again has the accounts of its file
     wait_until(lambda: world.tell_all("ACL", "LOAD") >= told, 30)
     return f"{' '.join(rights)}: {reached(told)}, given back"
 
@@ -285,8 +290,10 @@ def created(world, topic, partitions):
 def recreate_events(world):
     """Under running updaters, one of which is killed meanwhile; traffic must be paused."""
     world.updaters[0].kill()
-    became = recreate(world, TOPIC, PARTITIONS)
-    world.updaters[0].start()
+    try:
+        became = recreate(world, TOPIC, PARTITIONS)
+    finally:
+        world.updaters[0].start()
     return f"{became}, with updater 1 killed before and started again after it"
 
 

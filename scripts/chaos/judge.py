@@ -12,7 +12,7 @@ from world import PARTITIONS
 
 PREFIX = "fcap:{"
 NAMED = 5  # how many of a kind a problem names
-TRIMMED_ENTRIES_MIN = 300  # that a record keeps at least: half of ledger.record_bytes_max, where an entry takes 24 bytes
+TRIMMED_ENTRIES_MIN = 300  # that a record keeps at least: somewhat less than half of ledger.record_bytes_max, where an entry takes 24 bytes
 
 
 def wait_counted(world):

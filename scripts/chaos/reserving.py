@@ -271,7 +271,7 @@ class Reserves:
             verdict.differs("checks that are not answered within 10 s", f"{len(asked) - len(checked)} of {len(asked)}")
         for (user, shown), words in checked.items():
             count = asked[user, shown].count(id_hash(shown), now_ms())
-            # It may say that something is missing: Checkers learn within 10 s that a gap is closed.
+            # It may say that something is missing: Checkers look every second whether a gap is closed.
             if words[0] == "passed" and not words[1].startswith("capped" if count >= LIMIT else "allowed"):
                 verdict.differs("checks that count otherwise than the record says", f"{shown}: {words[1]}, {count} of {LIMIT}")
 

@@ -74,7 +74,7 @@ class Run:
             at = time.monotonic()
             try:
                 became = inflict(self.world, fault)
-                if became.startswith("nothing:"):
+                if "nothing:" in became:
                     self.without_effect += 1
                 else:
                     self.faults, self.kills = self.faults + 1, self.kills + schedule.is_kill(fault)
@@ -202,6 +202,11 @@ def main(given):
         except Exception as error:  # what the judge itself cannot do is a failed run, which names seed and fault like any other
             report.problem("".join(traceback.format_exception(error)))
         run.end()
+        try:
+            world.heal()
+            world.stop_updaters()
+        except Failure as failure:
+            report.problem(str(failure))
         code = report.summary(run.numbers(rounds), given.json)
     finally:
         world.stop()

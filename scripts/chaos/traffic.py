@@ -115,7 +115,7 @@ class Traffic:
         return self.expected
 
     def sample(self, before, count):
-        """Some events that Kafka has had for long, made before this time: (user, campaign's and event's ids, time)."""
+        """Up to `count` messages of this creation of the topic that Kafka had, and that were made, before this time."""
         epoch, delivered_at = self.epoch, self.delivered_at
         batches = [random.randrange(len(delivered_at)) for _ in range(count)] if delivered_at else []
         return [epoch.message(BATCH * batch + random.randrange(BATCH)) for batch in batches

@@ -49,7 +49,8 @@ class Updater:
                 "ledger": {"write_format": 2}, "pipeline": {"gap_messages_min": 3000}, "compaction": {"quiet_after": "3s"}, "http": {"port": self.port}}
 
     def running(self):
-        return self.process is not None and self.process.poll() is None
+        process = self.process  # another thread may put it away
+        return process is not None and process.poll() is None
 
     def must_run(self):
         """Nothing but a fault ends it."""
@@ -127,7 +128,7 @@ class World:
         self.gap_open_since, self.gaps = None, []  # the spans in which one was seen open, in ms
         self.outages = {}  # what lasts: since when, and whether the lag can be known meanwhile
         self.disturbing, self.disturbed_at = 0, 0.0  # how many faults of Redis are under way, and when the last one was
-        self.updaters, self.another_group, self.traffic = [], None, None
+        self.updaters, self.another_group, self.traffic, self.started = [], None, None, False
 
     def start(self):
         for server in (self.kafka, self.redis, self.postgres):
@@ -142,12 +143,13 @@ class World:
         # It writes every event a second time, to the same Redis, as the updater of another region's copy does. What the first group
         # had lost would be there then: so it rests in every other round.
         self.another_group = Updater(self, 4, "another")
-        for updater in self.steady_updaters():
+        for updater in self.updaters[:2]:
             updater.start()
+        self.started = True
 
     def steady_updaters(self):
         """Those that run but for faults: updater 3 comes and goes."""
-        return self.updaters[:2] + [updater for updater in [self.another_group] if updater.process]
+        return [updater for updater in self.all_updaters() if updater.process and updater not in self.updaters[2:]]
 
     def begin_another_group(self):
         self.another_group.start()
@@ -155,19 +157,26 @@ class World:
             raise Failure(f"another group did not get all partitions within {PATIENCE} s: see {self.another_group.log}")
 
     def fill_another_group(self):
-        """A check is complete only if no group lacks anything."""
+        """It writes everything a second time, and a check is complete only if no group lacks anything."""
         if self.another_group.process and not wait_until(
-                lambda: (shown := self.another_group.shown()) and shown.value("gap_offsets") == 0, PATIENCE):
-            raise Failure(f"another group still lacks events after {PATIENCE} s: see {self.another_group.log}")
+                lambda: (shown := self.another_group.shown()) and shown.value("assigned_partitions") == PARTITIONS
+                and shown.value("gap_offsets") == 0 and shown.value("lag_messages") == 0, PATIENCE):
+            raise Failure(f"another group has not written everything after {PATIENCE} s: see {self.another_group.log}")
 
     def end_another_group(self):
         self.another_group.stop()
         self.another_group.process = None
 
-    def stop(self):
-        self.heal()
+    def stop_updaters(self):
+        """Each must end with 0."""
         for updater in filter(Updater.running, self.all_updaters()):
             updater.stop()
+            updater.process = None
+
+    def stop(self):
+        if self.started:
+            self.heal()
+            self.stop_updaters()
         for server in (self.redis, self.kafka, self.postgres):
             server.stop()
         for link in filter(None, (self.broker_link, self.redis_link)):

@@ -328,7 +328,7 @@ class Lateness(unittest.TestCase):
 
 
 class Replies(unittest.TestCase):
-    def test_one_that_is_cut_off_is_none(self):
+    def test_a_reply_that_is_cut_off_is_an_error(self):
         listener = socket.create_server(("127.0.0.1", 0))
         redis = Redis(listener.getsockname()[1], 5)
         peer, _ = listener.accept()
@@ -362,6 +362,14 @@ class Schedules(unittest.TestCase):
         for redis in schedule.LANES:
             self.assertEqual(schedule.schedule(7, redis, 3), schedule.schedule(7, redis, 6)[:3])
             self.assertNotEqual(schedule.schedule(7, redis, 3), schedule.schedule(8, redis, 3))
+
+    def test_the_seed_of_ci_has_nearly_every_fault_in_some_topology(self):
+        def kind(lane, name):
+            return "updater" if lane in ("updater 1", "updater 2", "another group") else lane, name
+        every = {kind(lane, one[0]) for lanes in schedule.LANES.values() for lane, kinds in lanes.items() for one in kinds}
+        had = {kind(fault.lane, fault.kind) for redis in schedule.LANES
+               for one in schedule.schedule(schedule.CI_SEED, redis, 2) for fault in one.faults}
+        self.assertEqual(every - had, {("shards", "throttle a master")})
 
     def test_every_fault_comes_up_and_ends_within_its_round(self):
         for redis, lanes in schedule.LANES.items():

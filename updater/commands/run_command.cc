@@ -37,8 +37,8 @@ namespace {
 
 constexpr std::chrono::seconds kFirstRulesWait{5};
 constexpr std::chrono::seconds kStatusInterval{2};
-// How often the open gaps are looked at. What Checkers are told of them takes three of these
-// turns: a change, what the store says of it now, and the write.
+// How often the open gaps are looked at. To tell Checkers of them takes three turns: one notices
+// the change, one reads what is stored, and one writes.
 constexpr std::chrono::milliseconds kGapsInterval{250};
 
 // The running daemon: its parts, in the order in which they need each other.

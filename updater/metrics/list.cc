@@ -55,7 +55,7 @@ constexpr std::array kList = {
     MetricInfo{"oldest_unacknowledged_event_timestamp_seconds", AtScrape::kOldestUnacknowledged,
                "The broker's timestamp of the oldest message that is not acknowledged: "
                "time() minus this is the lag in seconds. No sample while everything is "
-               "acknowledged, and while it is unknown of a partition."},
+               "acknowledged, and while it is unknown for some partition."},
     MetricInfo{"pauses_total", &M::pauses, "How often partitions were paused."},
     MetricInfo{"rebalances_total", &M::rebalances, "Changes of the assignment."},
     MetricInfo{"commits_total", &M::commits, "Commits that the broker has acknowledged."},

@@ -45,7 +45,7 @@ class Health {
   /// Ready: healthy, assigned, without problems, with rules. `why` gets one line per reason.
   [[nodiscard]] bool ready(Clock::time_point now, std::string& why) const;
 
-  /// Set before the first beat: what a beat does besides, at most twice in the watchdog's interval.
+  /// Set before the first beat: what a beat does besides, at most once per `interval`.
   void on_beat(Clock::duration interval, std::function<void()> action);
   /// Set before anything reads: what else is wrong, asked for each time; one line per reason, empty
   /// when nothing is.

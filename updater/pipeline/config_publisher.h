@@ -38,7 +38,7 @@ class ConfigPublisher {
   /// Sets what to state about gaps from now on.
   void set_open_gaps(OpenGaps gaps);
 
-  /// Does what is due; to be called some times per second.
+  /// Does what is due; to be called several times per second.
   void poll(Clock::time_point now);
 
  private:

@@ -27,7 +27,7 @@ struct Lag {
   std::optional<std::int64_t> messages;  ///< of all assigned partitions together
   std::map<kafka::TopicPartition, std::int64_t> by_partition;
   /// The timestamp of the oldest message that is not done. Empty if all are done, or if it is
-  /// unknown of a partition.
+  /// unknown for some partition.
   std::optional<Instant> oldest;
 };
 
