@@ -40,6 +40,7 @@ class ConfigWatch {
   std::string key_;
   ConfigState state_ = ConfigState::kUnknown;
   std::string text_;
+  std::string read_;  // the record as it was read last
   std::optional<Instant> missing_before_;
   WriteTerms terms_;
 };

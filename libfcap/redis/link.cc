@@ -285,7 +285,10 @@ void Link::check_deadlines(TimePoint now) {
     stalled_until_ = now;
   }
   // Nor does the server hear of requests that wait while the connection is renewed.
-  if (renewal_ == Renewal::kDraining || renewal_ == Renewal::kConnecting) pipeline_.excuse();
+  if (renewal_ == Renewal::kDraining ||
+      (renewal_ == Renewal::kConnecting && now < renewal_excused_until_)) {
+    pipeline_.excuse();
+  }
   if (const auto expired = pipeline_.expire(now); expired.count != 0) {
     shared_.timeouts.fetch_add(expired.count, std::memory_order_relaxed);
     if (cause != StallWatch::Cause::kNone) report_stall(cause);

@@ -162,7 +162,7 @@ class Link final : public EventHandler, private Redirects {
   void look(TimePoint now);
   void take_look(TimePoint now);
   void take_role();
-  void take_config(TimePoint now);
+  void take_config();
   void fail_attempt(const std::string& why, TimePoint now);
   void lose(const std::string& why, TimePoint now);
   void rest(TimePoint now);
@@ -211,6 +211,7 @@ class Link final : public EventHandler, private Redirects {
   TimePoint admitted_at_;  // the latest request, in a cluster
   TimePoint renew_at_ = TimePoint::max();
   TimePoint drain_until_;
+  TimePoint renewal_excused_until_;  // of a renewal that connects: until then, no wait is a failure
   std::uint64_t credentials_generation_ = 0;  // those of the connection
   base::Jitter jitter_;
   Endpoints endpoints_;

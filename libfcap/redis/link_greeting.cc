@@ -175,13 +175,18 @@ void Link::look(TimePoint now) {
 }
 
 void Link::take_look(TimePoint now) {
-  if (look_.outcome == OwnRequest::Outcome::kPending) return;
+  if (look_.outcome == OwnRequest::Outcome::kPending ||
+      look_.outcome == OwnRequest::Outcome::kNone) {
+    return;
+  }
   const bool answered = look_.outcome == OwnRequest::Outcome::kAnswered;
   look_.outcome = OwnRequest::Outcome::kNone;
-  if (!answered) return;
-  if (look_.has_role) take_role();
-  if (look_.has_time) take_clock();
-  if (look_.config_kind) take_config(now);
+  if (answered) {
+    if (look_.has_role) take_role();
+    if (look_.has_time) take_clock();
+    if (look_.config_kind) take_config();
+  }
+  if (shared_.is_gap_stated()) look_at_ = std::min(look_at_, now + kGapLookEvery);
 }
 
 void Link::take_clock() {
@@ -220,7 +225,7 @@ void Link::take_role() {
                       "redis " + place_ + ": " + text + ": what it has grows old");
 }
 
-void Link::take_config(TimePoint now) {
+void Link::take_config() {
   const Reply reply{*look_.config_kind, 0, look_.config_text, {}};
   if (node_ != nullptr && is_redirect(reply)) return redirect(nullptr, reply.text);
   ConfigState state = ConfigState::kUnknown;
@@ -230,9 +235,6 @@ void Link::take_config(TimePoint now) {
     const std::lock_guard lock(shared_.error_mutex);
     changed = shared_.config.take(reply, shared_.options.database);
     shared_.publish_config();
-    if (shared_.config.missing_before()) {
-      look_at_ = std::min(look_at_, now + kGapLookEvery);
-    }
     state = shared_.config.state();
     text = shared_.config.text();
   }

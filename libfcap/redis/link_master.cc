@@ -35,9 +35,9 @@ void Link::note_peer(const Endpoint& endpoint) {
   place_ = address_.text + " (" + peer_ + ")";
 }
 
-// What the node that named it knows may be old. The next question to the Sentinels goes to another
-// one anyway.
+// What the Sentinels or the node that named it know may be old.
 void Link::doubt_server() {
+  if (shared_.sentinels != nullptr) shared_.sentinels->doubt();
   if (node_ != nullptr) shared_.cluster->refresh_soon();
 }
 

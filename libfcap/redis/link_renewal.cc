@@ -1,6 +1,6 @@
 // How a Link re-establishes a connection that has become too old, or that was made with a password
-// or certificates that have changed. Only a new lookup and a new
-// connection show that a name or a virtual address has moved while the former server still answers.
+// or certificates that have changed. Only a new lookup and a new connection show that a name or a
+// virtual address has moved while the former server still answers.
 #include <utility>
 
 #include "redis/link.h"
@@ -10,6 +10,9 @@ namespace {
 
 // How long requests wait for pending ones before the renewal is postponed.
 constexpr std::chrono::milliseconds kDrainTime{50};
+// How long a new connection may take before waits for it count as failures of the server, so that
+// the breaker opens and a replica may answer.
+constexpr std::chrono::milliseconds kConnectingExcused{100};
 constexpr std::chrono::seconds kRenewalPause{10};
 constexpr double kShortestShare = 0.75;
 constexpr double kShareSpread = 0.5;
@@ -59,6 +62,7 @@ void Link::renew(TimePoint now) {
   pipeline_.abandon_bound(TransportCode::kUnavailable);
   renewal_ = Renewal::kConnecting;
   attempt_until_ = now + shared_.options.connect_timeout;
+  renewal_excused_until_ = now + kConnectingExcused;
   endpoint_next_ = 0;
   try_next_endpoint(now, "the name has no address");
 }

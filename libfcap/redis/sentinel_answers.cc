@@ -6,13 +6,13 @@
 
 namespace fcap::redis {
 
-std::size_t SentinelAnswers::take(std::size_t sentinel, NamedMaster named, TimePoint now) {
-  answers_[sentinel] = Answer{std::move(named), now};
-  for (std::optional<Answer>& answer : answers_) {
-    if (answer && now - answer->at > kKept) answer.reset();
-  }
-  const auto rank = [this](const Answer& answer) {
-    return std::make_tuple(answer.named.epoch, count_of(answer),
+std::size_t SentinelAnswers::take(std::size_t sentinel, NamedMaster named) {
+  answers_[sentinel] = Answer{std::move(named), ++taken_};
+  const bool epochs_known = std::all_of(
+      answers_.begin(), answers_.end(),
+      [](const std::optional<Answer>& answer) { return !answer || answer->named.epoch != 0; });
+  const auto rank = [&](const Answer& answer) {
+    return std::make_tuple(epochs_known ? answer.named.epoch : 0, count_of(answer),
                            answer.named.address.text == counting_, answer.at);
   };
   std::size_t best = sentinel;
@@ -23,12 +23,11 @@ std::size_t SentinelAnswers::take(std::size_t sentinel, NamedMaster named, TimeP
   return best;
 }
 
-// How many Sentinels name its master with its epoch.
+// How many Sentinels name its master.
 std::size_t SentinelAnswers::count_of(const Answer& answer) const {
   return static_cast<std::size_t>(
       std::count_if(answers_.begin(), answers_.end(), [&](const std::optional<Answer>& other) {
-        return other && other->named.epoch == answer.named.epoch &&
-               other->named.address.text == answer.named.address.text;
+        return other && other->named.address.text == answer.named.address.text;
       }));
 }
 

@@ -80,6 +80,10 @@ void Sentinels::find(Callback callback) {
   wake_.notify_all();
 }
 
+void Sentinels::doubt() {
+  doubted_.store(true, std::memory_order_relaxed);
+}
+
 bool Sentinels::is_master(const std::string& endpoint) const {
   const std::lock_guard lock(mutex_);
   return std::ranges::any_of(master_,
@@ -126,6 +130,7 @@ void Sentinels::run() {
 Result<Endpoints> Sentinels::ask_next() {
   std::string failures;
   agrees_ = nullptr;
+  if (doubted_.exchange(false, std::memory_order_relaxed)) answers_.doubt();
   const std::size_t count = sentinels_.size();
   // Those that were silent lately come last: to wait for them each time would delay the answer that
   // a link waits for.
@@ -146,6 +151,7 @@ Result<Endpoints> Sentinels::ask_next() {
                             Clock::now() + options_.connect_timeout);
     }
     sentinel.session.close();
+    answers_.forget(index);
     sentinel.silent_until = Clock::now() + kSilentPause;
     if (!failures.empty()) failures += "; ";
     failures += sentinel.address.text + ": " + named.status().text();
@@ -155,7 +161,7 @@ Result<Endpoints> Sentinels::ask_next() {
 
 // Which Sentinel's answer counts.
 std::size_t Sentinels::take_answer(std::size_t index, NamedMaster named) {
-  const std::size_t counts = answers_.take(index, std::move(named), Clock::now());
+  const std::size_t counts = answers_.take(index, std::move(named));
   const NamedMaster& mine = answers_.answer(index);
   const NamedMaster& best = answers_.answer(counts);
   {

@@ -54,6 +54,8 @@ class Sentinels {
   [[nodiscard]] Status start();
   /// Asks now. The callback is called on the thread, once, unless this is destroyed first.
   void find(Callback callback);
+  /// The master that was named last is unreachable or is no master.
+  void doubt();
   /// Grows whenever another master is named.
   [[nodiscard]] std::uint64_t changes() const noexcept {
     return changes_.load(std::memory_order_acquire);
@@ -105,6 +107,7 @@ class Sentinels {
   std::string sentinel_;                // guarded by mutex_
   std::vector<KnownReplica> replicas_;  // guarded by mutex_
   std::atomic<std::uint64_t> changes_{0};
+  std::atomic<bool> doubted_{false};
 
   // Of the thread.
   std::vector<std::unique_ptr<Sentinel>> sentinels_;

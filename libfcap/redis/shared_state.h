@@ -87,6 +87,9 @@ struct SharedState {
     const auto steady = std::chrono::steady_clock::now().time_since_epoch();
     return to_ms(base::wall_now()) - std::chrono::floor<std::chrono::milliseconds>(steady).count();
   }
+  [[nodiscard]] bool is_gap_stated() const noexcept {
+    return missing_before_ms.load(std::memory_order_relaxed) != kNothingMissing;
+  }
   /// What `config` says, to those who cannot take a lock. With error_mutex.
   void publish_config() {
     const std::optional<Instant> missing = config.missing_before();

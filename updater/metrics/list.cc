@@ -107,7 +107,7 @@ constexpr std::array kList = {
     MetricInfo{"gap_offsets", &M::gap_offsets,
                "Offsets whose events may be missing in Redis, and which are read again while later "
                "messages are counted. 0: nothing is missing. No sample while the mark of an "
-               "assigned partition has not been compared, and what is missing is not known."},
+               "assigned partition has not been compared and it is not known whether anything is."},
     MetricInfo{"gap_messages_total", &M::gap_messages, "Messages read again to fill gaps."},
 
     MetricInfo{"compactions_total", &M::compactions, "Records rewritten."},

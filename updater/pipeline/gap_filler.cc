@@ -109,8 +109,12 @@ void GapFiller::turn(Clock::time_point now, bool read) {
     while (lookups_.size() < kLookupsMax && take_chunk(now)) {
     }
   }
-  metrics_->gap_offsets.set(parts_.partitions->gaps_known() ? parts_.partitions->offsets_missing()
-                                                            : Gauge::kUnknown);
+  show_gaps(*parts_.partitions, *metrics_);
+}
+
+void show_gaps(const PartitionSet& partitions, Metrics& metrics) {
+  const std::int64_t missing = partitions.offsets_missing();
+  metrics.gap_offsets.set(missing != 0 || partitions.gaps_known() ? missing : Gauge::kUnknown);
 }
 
 void GapFiller::drop_passed() {

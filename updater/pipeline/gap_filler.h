@@ -130,4 +130,7 @@ class GapFiller {
   ledger::Ledger ledger_;           // scratch
 };
 
+/// Shows what is missing, or that it is not known.
+void show_gaps(const PartitionSet& partitions, Metrics& metrics);
+
 }  // namespace fcap::updater

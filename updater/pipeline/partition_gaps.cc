@@ -150,8 +150,7 @@ void PartitionSet::list_gap_ends(std::vector<GapEnd>& out) const {
 }
 
 bool PartitionSet::gaps_known() const noexcept {
-  return std::all_of(partitions_.begin(), partitions_.end(),
-                     [](const auto& it) { return it.second.phase >= Phase::kPlacing; });
+  return !checking();
 }
 
 std::int64_t PartitionSet::offsets_missing() const noexcept {

@@ -202,7 +202,7 @@ class PartitionSet {
   /// Where gaps end, for the partitions whose gaps are known.
   virtual void list_gap_ends(std::vector<GapEnd>& out) const;
   /// Whether it is known of each partition what is missing.
-  [[nodiscard]] bool gaps_known() const noexcept;
+  [[nodiscard]] virtual bool gaps_known() const noexcept;
   /// How many offsets are in gaps, as far as is known.
   [[nodiscard]] virtual std::int64_t offsets_missing() const noexcept;
   /// Whether marks, and so segments, are about users of some slots only.

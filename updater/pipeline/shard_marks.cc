@@ -93,6 +93,11 @@ bool ShardMarks::must_read(const std::string& node) const {
   return found != shards_.end() && !found->second.compared;
 }
 
+bool ShardMarks::was_read(const std::string& node) const {
+  const auto found = shards_.find(node);
+  return found != shards_.end() && found->second.read;
+}
+
 std::uint64_t ShardMarks::look_of(const std::string& node) const {
   const auto found = shards_.find(node);
   return found == shards_.end() ? 0 : found->second.looked_at;

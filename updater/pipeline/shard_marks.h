@@ -46,6 +46,8 @@ class ShardMarks {
   void looked(const ShardLook& look, std::uint64_t epoch);
   /// Whether the shard's marks must be read before one is written.
   [[nodiscard]] bool must_read(const std::string& node) const;
+  /// Whether the shard's marks were read at least once.
+  [[nodiscard]] bool was_read(const std::string& node) const;
   /// The number of the last look at a shard; 0: none.
   [[nodiscard]] std::uint64_t look_of(const std::string& node) const;
   /// Every mark of this partition in the shard's data set, read after the look `look`. Ignored if

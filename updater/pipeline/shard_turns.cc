@@ -156,6 +156,12 @@ bool ShardTurns::waits_for_answers(const std::string& node) const {
 void ShardTurns::judge_shards(Clock::time_point now) {
   away_.set();
   for (auto& [node, shard] : shards_) {
+    if (partitions_.empty()) {  // then nothing is asked of it
+      shard.unsteady_since = now;
+      shard.steady = shard.away = false;
+      away_ &= ~shard.mapped_bits;
+      continue;
+    }
     const bool steady_now =
         shard.epoch != 0 &&
         std::ranges::all_of(partitions_, [this, &node = node, &shard = shard](const auto& it) {
@@ -194,6 +200,12 @@ bool ShardTurns::ready(const ShardedPartition& partition) const {
     some = some || !shard.mapped.empty();
   }
   return some;
+}
+
+bool ShardTurns::all_read(const ShardedPartition& partition) const {
+  return std::ranges::all_of(shards_, [&](const auto& it) {
+    return it.second.mapped.empty() || partition.marks.was_read(it.first);
+  });
 }
 
 bool ShardTurns::waiting() const {

@@ -98,6 +98,8 @@ class ShardTurns {
   /// Every shard's mark of the partition is confirmed on the present connection, or the shard is
   /// away; and some shard is not away.
   [[nodiscard]] bool ready(const ShardedPartition& partition) const;
+  /// Whether the marks of every shard that has slots were read, so that it is known what it lacks.
+  [[nodiscard]] bool all_read(const ShardedPartition& partition) const;
   /// Whether some shard's marks are to be confirmed yet, and it is not away.
   [[nodiscard]] bool waiting() const;
   /// Whether every shard that is not away has a mark of the partition's position, and none with

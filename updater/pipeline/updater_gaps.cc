@@ -49,13 +49,15 @@ OpenGaps Updater::open_gaps() {
   if (!clock_known_) compare_clocks();
   std::vector<GapEnd> ends;
   partitions_->list_gap_ends(ends);
-  constexpr std::chrono::milliseconds kBehind{1};
-  gap_times_.look(ends, clocks().local_now + options_.intake.future_allowed + kBehind);
+  // Later than now, and the same for a second, because each change is written.
+  constexpr std::chrono::seconds kBehind{1};
+  gap_times_.look(ends, std::chrono::floor<std::chrono::seconds>(clocks().local_now) + kBehind +
+                            options_.intake.future_allowed);
   return {options_.consumer.group_id, options_.consumer.topics, gap_times_.missing_before()};
 }
 
 void Updater::fill_gaps(Clock::time_point now, bool read) {
-  if (!gap_reader_) return;
+  if (!gap_reader_) return show_gaps(*partitions_, *metrics_);
   const Clock::time_point began = Clock::now();
   filler_->turn(now, pace_.due(now) && read);
   pace_.worked(Clock::now() - began);

@@ -1,7 +1,7 @@
 // Whom Sentinels that disagree are believed.
 #include "redis/sentinels.h"
 
-#include <chrono>
+#include <atomic>
 #include <string>
 #include <vector>
 
@@ -13,9 +13,6 @@
 namespace fcap::redis {
 namespace {
 
-using std::chrono::minutes;
-using std::chrono::seconds;
-
 NamedMaster named(const std::string& address, std::uint64_t epoch) {
   return {parse_address(address).value(), epoch};
 }
@@ -24,12 +21,10 @@ class SentinelAnswersTest : public ::testing::Test {
  protected:
   // Which master counts, once `sentinel` names this one.
   std::string take(std::size_t sentinel, const std::string& address, std::uint64_t epoch) {
-    now_ += seconds{1};
-    return answers_.answer(answers_.take(sentinel, named(address, epoch), now_)).address.text;
+    return answers_.answer(answers_.take(sentinel, named(address, epoch))).address.text;
   }
 
   SentinelAnswers answers_{3};
-  SentinelAnswers::TimePoint now_;
 };
 
 TEST_F(SentinelAnswersTest, TheHighestEpochCountsWhoeverAnsweredLast) {
@@ -49,14 +44,30 @@ TEST_F(SentinelAnswersTest, OfOneEpochTheMasterThatMostNameCountsAndThenTheOneTh
 TEST_F(SentinelAnswersTest, SentinelsThatWereSetUpAgainAreBelievedOnceAllHaveAnswered) {
   EXPECT_EQ(take(0, "old:1", 7), "old:1");
   EXPECT_EQ(take(1, "old:1", 7), "old:1");
-  EXPECT_EQ(take(0, "new:1", 0), "old:1");
-  EXPECT_EQ(take(1, "new:1", 0), "new:1");
+  EXPECT_EQ(take(0, "new:1", 1), "old:1");
+  EXPECT_EQ(take(1, "new:1", 1), "new:1");
 }
 
-TEST_F(SentinelAnswersTest, OneThatIsGoneForGoodIsForgotten) {
+TEST_F(SentinelAnswersTest, OneThatDoesNotAnswerIsForgotten) {
   EXPECT_EQ(take(0, "old:1", 7), "old:1");
-  now_ += SentinelAnswers::kKept;
+  answers_.forget(0);
+  EXPECT_EQ(take(1, "new:1", 1), "new:1");
+}
+
+TEST_F(SentinelAnswersTest, AnEpochThatOnlySomeTellDoesNotOutweighTheOthers) {
+  EXPECT_EQ(take(0, "old:1", 7), "old:1");
+  EXPECT_EQ(take(1, "new:1", 0), "old:1");
+  EXPECT_EQ(take(2, "new:1", 0), "new:1");
+  EXPECT_EQ(take(0, "old:1", 7), "new:1");
+}
+
+TEST_F(SentinelAnswersTest, WithoutEpochsAMasterThatCannotBeReachedIsLeftForTheOneNamedNext) {
+  EXPECT_EQ(take(0, "dead:1", 0), "dead:1");
+  EXPECT_EQ(take(1, "new:1", 0), "dead:1");
+  EXPECT_EQ(take(0, "dead:1", 0), "dead:1");
+  answers_.doubt();
   EXPECT_EQ(take(1, "new:1", 0), "new:1");
+  EXPECT_EQ(take(0, "dead:1", 0), "new:1");
 }
 
 // Names this master with that epoch.
