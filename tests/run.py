@@ -26,7 +26,7 @@ BENCH_KEYS = ("check_vs_zcount", "check_vs_get", "check_plain_get_vs_get", "eval
               "bytes_per_pair_compacted", "bytes_per_pair_steady")
 # More than there are cores: tests with servers wait most of the time.
 CTEST_JOBS = (os.cpu_count() or 1) + 2
-EXCERPT_LINES = 16  # of a failed test's output, repeated at the end
+EXCERPT_LINES = 30  # of a failed test's output, repeated at the end
 DEFAULTS = {
     # A server that does not start is a failure here, not a skipped test.
     "FCAP_REQUIRE_SERVICES": "1",
@@ -113,7 +113,7 @@ class Steps:
         reasons = [at for at, line in enumerate(printed) if re.search(r": Failure$|Sanitizer:|runtime error:|Traceback", line)]
         if not reasons:
             return printed[-EXCERPT_LINES:]
-        near = sorted({line for at in reasons for line in range(at, min(at + 5, len(printed)))})
+        near = sorted({line for at in reasons for line in range(at, min(at + 12, len(printed)))})
         return [printed[line] for line in near[:EXCERPT_LINES]]
 
     def unsteady_only(self, preset, failed):
