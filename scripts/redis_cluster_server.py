@@ -9,7 +9,9 @@ MASTERS, NODES = 3, 8
 SLOTS = ("0-5460", "5461-10922", "10923-16383")
 BUS, TLS = NODES, 2 * NODES  # how far these ports of a node are from its own
 OPTIONS = ("--cluster-enabled yes --cluster-node-timeout 5000 --cluster-require-full-coverage no "
-           "--cluster-allow-replica-migration no --repl-diskless-sync-delay 0 --repl-ping-replica-period 1").split()
+           "--cluster-allow-replica-migration no --repl-diskless-sync-delay 0 --repl-ping-replica-period 1 "
+           # However long a busy machine has kept the replica from its election, it may still take over.
+           "--cluster-replica-validity-factor 0").split()
 
 
 class ClusterNode(Redis):
