@@ -8,11 +8,12 @@ namespace fcap::redis {
 
 std::size_t SentinelAnswers::take(std::size_t sentinel, NamedMaster named) {
   answers_[sentinel] = Answer{std::move(named), ++taken_};
-  const bool epochs_known = std::all_of(
-      answers_.begin(), answers_.end(),
-      [](const std::optional<Answer>& answer) { return !answer || answer->named.epoch != 0; });
+  const bool epochs_known =
+      std::all_of(answers_.begin(), answers_.end(), [](const std::optional<Answer>& answer) {
+        return !answer || answer->named.epoch.has_value();
+      });
   const auto rank = [&](const Answer& answer) {
-    return std::make_tuple(epochs_known ? answer.named.epoch : 0, count_of(answer),
+    return std::make_tuple(epochs_known ? *answer.named.epoch : 0, count_of(answer),
                            answer.named.address.text == counting_, answer.at);
   };
   std::size_t best = sentinel;

@@ -13,7 +13,8 @@ namespace fcap::redis {
 /// What a Sentinel says about a master.
 struct NamedMaster {
   Address address;
-  std::uint64_t epoch = 0;  ///< its config-epoch; 0: it does not tell
+  /// Its config-epoch, 0 before the first failover; nullopt: the Sentinel does not tell it.
+  std::optional<std::uint64_t> epoch;
 };
 
 /// The answers of the Sentinels that answer, and which of them counts: that of the highest

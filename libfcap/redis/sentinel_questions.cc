@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include "redis/replica_list.h"
@@ -49,20 +50,22 @@ Result<Address> read_master_address(const Reply& reply, std::string_view master)
                      "\", which is no address");
 }
 
-std::uint64_t read_config_epoch(const Reply& reply) noexcept {
-  std::uint64_t epoch = 0;
+std::optional<std::uint64_t> read_config_epoch(const Reply& reply) noexcept {
   for (std::size_t i = 0; i + 1 < reply.elements.size(); i += 2) {
     if (reply.elements[i].text != "config-epoch") continue;
     const std::string_view text = reply.elements[i + 1].text;
-    std::from_chars(text.data(), text.data() + text.size(), epoch);
+    const char* const end = text.data() + text.size();
+    std::uint64_t epoch = 0;
+    const auto [stop, error] = std::from_chars(text.data(), end, epoch);
+    if (error == std::errc() && stop == end) return epoch;
   }
-  return epoch;
+  return std::nullopt;
 }
 
 Result<NamedMaster> ask_master(NodeSession& sentinel, std::string_view master,
                                NodeSession::TimePoint until) {
   std::optional<Result<Address>> address;
-  std::uint64_t epoch = 0;
+  std::optional<std::uint64_t> epoch;
   // In this order, so that an address is never told with an epoch that is newer than it.
   const Status answered = sentinel.ask(
       {{"SENTINEL", "MASTER", master}, {"SENTINEL", "GET-MASTER-ADDR-BY-NAME", master}}, until,

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,8 +19,9 @@ namespace fcap::redis {
 /// none, naming the option to change. Free of I/O.
 [[nodiscard]] Result<Address> read_master_address(const Reply& reply, std::string_view master);
 
-/// The config-epoch that a Sentinel says to SENTINEL MASTER; 0: it does not tell. Free of I/O.
-[[nodiscard]] std::uint64_t read_config_epoch(const Reply& reply) noexcept;
+/// The config-epoch that a Sentinel says to SENTINEL MASTER; nullopt: it does not tell it, as where
+/// its account may not ask. Free of I/O.
+[[nodiscard]] std::optional<std::uint64_t> read_config_epoch(const Reply& reply) noexcept;
 
 /// Asks a Sentinel, which is connected, where the master of this name is.
 [[nodiscard]] Result<NamedMaster> ask_master(NodeSession& sentinel, std::string_view master,

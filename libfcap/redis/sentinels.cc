@@ -1,6 +1,7 @@
 #include "redis/sentinels.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include <sys/eventfd.h>
@@ -21,6 +22,10 @@ constexpr double kShareSpread = 0.5;
 
 std::string text_of(const Endpoints& endpoints) {
   return endpoints.empty() ? std::string() : endpoints.front().text();
+}
+
+std::string text_of(const std::optional<std::uint64_t>& epoch) {
+  return epoch ? std::to_string(*epoch) : "unknown";
 }
 
 }  // namespace
@@ -175,8 +180,8 @@ std::size_t Sentinels::take_answer(std::size_t index, NamedMaster named) {
     report_(LogLevel::kInfo, "the Sentinel " + sentinels_[index]->address.text + " names " +
                                  mine.address.text + " as the master, and " +
                                  sentinels_[counts]->address.text + " names " + best.address.text +
-                                 ", which counts (config-epochs " + std::to_string(mine.epoch) +
-                                 " and " + std::to_string(best.epoch) + ")");
+                                 ", which counts (config-epochs " + text_of(mine.epoch) + " and " +
+                                 text_of(best.epoch) + ")");
   }
   return counts;
 }

@@ -1,5 +1,9 @@
 #include "redis/sentinel_questions.h"
 
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,6 +18,12 @@ Result<Address> answered(std::string_view bytes) {
   RespParser parser;
   EXPECT_EQ(parser.parse(bytes), RespParser::Outcome::kReply);
   return read_master_address(parser.reply(), "fcap");
+}
+
+std::optional<std::uint64_t> epoch_of(std::string_view bytes) {
+  RespParser parser;
+  EXPECT_EQ(parser.parse(bytes), RespParser::Outcome::kReply);
+  return read_config_epoch(parser.reply());
 }
 
 TEST(MasterAddress, IsReadOfBothFamilies) {
@@ -32,6 +42,16 @@ TEST(MasterAddress, ReasonsAreNeverEmpty) {
   EXPECT_THAT(answered("-ERR unknown command\r\n").status().text(), HasSubstr("option addresses"));
   EXPECT_THAT(answered("-\r\n").status().text(), HasSubstr("an error that says nothing"));
   EXPECT_THAT(answered("*2\r\n$1\r\n/\r\n$0\r\n\r\n").status().text(), HasSubstr("no address"));
+}
+
+TEST(ConfigEpoch, ZeroIsToldAndDiffersFromOneThatIsNotTold) {
+  EXPECT_EQ(epoch_of("*4\r\n$4\r\nname\r\n$4\r\nfcap\r\n"
+                     "$12\r\nconfig-epoch\r\n$1\r\n7\r\n"),
+            7U);
+  EXPECT_EQ(epoch_of("*2\r\n$12\r\nconfig-epoch\r\n$1\r\n0\r\n"), 0U);
+  EXPECT_EQ(epoch_of("*2\r\n$12\r\nconfig-epoch\r\n$2\r\n1x\r\n"), std::nullopt);
+  EXPECT_EQ(epoch_of("*2\r\n$4\r\nname\r\n$4\r\nfcap\r\n"), std::nullopt);
+  EXPECT_EQ(epoch_of("-NOPERM no permissions to run SENTINEL MASTER\r\n"), std::nullopt);
 }
 
 }  // namespace

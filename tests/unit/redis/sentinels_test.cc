@@ -2,6 +2,7 @@
 #include "redis/sentinels.h"
 
 #include <atomic>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,14 +14,17 @@
 namespace fcap::redis {
 namespace {
 
-NamedMaster named(const std::string& address, std::uint64_t epoch) {
+using Epoch = std::optional<std::uint64_t>;
+constexpr Epoch kHidden = std::nullopt;
+
+NamedMaster named(const std::string& address, Epoch epoch) {
   return {parse_address(address).value(), epoch};
 }
 
 class SentinelAnswersTest : public ::testing::Test {
  protected:
   // Which master counts, once `sentinel` names this one.
-  std::string take(std::size_t sentinel, const std::string& address, std::uint64_t epoch) {
+  std::string take(std::size_t sentinel, const std::string& address, Epoch epoch) {
     return answers_.answer(answers_.take(sentinel, named(address, epoch))).address.text;
   }
 
@@ -41,6 +45,14 @@ TEST_F(SentinelAnswersTest, OfOneEpochTheMasterThatMostNameCountsAndThenTheOneTh
   EXPECT_EQ(take(0, "a:1", 0), "b:1");
 }
 
+// All say 0 until the first failover that they hear of.
+TEST_F(SentinelAnswersTest, TheFirstFailoverOutweighsWhatWasBeforeIt) {
+  EXPECT_EQ(take(0, "old:1", 0), "old:1");
+  EXPECT_EQ(take(1, "old:1", 0), "old:1");
+  EXPECT_EQ(take(2, "new:1", 1), "new:1") << "although two name the other";
+  EXPECT_EQ(take(0, "old:1", 0), "new:1");
+}
+
 TEST_F(SentinelAnswersTest, SentinelsThatWereSetUpAgainAreBelievedOnceAllHaveAnswered) {
   EXPECT_EQ(take(0, "old:1", 7), "old:1");
   EXPECT_EQ(take(1, "old:1", 7), "old:1");
@@ -56,18 +68,18 @@ TEST_F(SentinelAnswersTest, OneThatDoesNotAnswerIsForgotten) {
 
 TEST_F(SentinelAnswersTest, AnEpochThatOnlySomeTellDoesNotOutweighTheOthers) {
   EXPECT_EQ(take(0, "old:1", 7), "old:1");
-  EXPECT_EQ(take(1, "new:1", 0), "old:1");
-  EXPECT_EQ(take(2, "new:1", 0), "new:1");
+  EXPECT_EQ(take(1, "new:1", kHidden), "old:1");
+  EXPECT_EQ(take(2, "new:1", kHidden), "new:1");
   EXPECT_EQ(take(0, "old:1", 7), "new:1");
 }
 
 TEST_F(SentinelAnswersTest, WithoutEpochsAMasterThatCannotBeReachedIsLeftForTheOneNamedNext) {
-  EXPECT_EQ(take(0, "dead:1", 0), "dead:1");
-  EXPECT_EQ(take(1, "new:1", 0), "dead:1");
-  EXPECT_EQ(take(0, "dead:1", 0), "dead:1");
+  EXPECT_EQ(take(0, "dead:1", kHidden), "dead:1");
+  EXPECT_EQ(take(1, "new:1", kHidden), "dead:1");
+  EXPECT_EQ(take(0, "dead:1", kHidden), "dead:1");
   answers_.doubt();
-  EXPECT_EQ(take(1, "new:1", 0), "new:1");
-  EXPECT_EQ(take(0, "dead:1", 0), "new:1");
+  EXPECT_EQ(take(1, "new:1", kHidden), "new:1");
+  EXPECT_EQ(take(0, "dead:1", kHidden), "new:1");
 }
 
 // Names this master with that epoch.
