@@ -6,8 +6,11 @@
 
 namespace fcap::redis {
 
-std::size_t SentinelAnswers::take(std::size_t sentinel, NamedMaster named) {
-  answers_[sentinel] = Answer{std::move(named), ++taken_};
+std::size_t SentinelAnswers::take(std::size_t sentinel, NamedMaster named, TimePoint now) {
+  answers_[sentinel] = Answer{std::move(named), ++taken_, std::nullopt};
+  for (std::optional<Answer>& answer : answers_) {
+    if (answer && answer->silent_since && now - *answer->silent_since >= kKept) answer.reset();
+  }
   const bool epochs_known =
       std::all_of(answers_.begin(), answers_.end(), [](const std::optional<Answer>& answer) {
         return !answer || answer->named.epoch.has_value();
@@ -22,6 +25,18 @@ std::size_t SentinelAnswers::take(std::size_t sentinel, NamedMaster named) {
   }
   counting_ = answers_[best]->named.address.text;
   return best;
+}
+
+void SentinelAnswers::note_silence(std::size_t sentinel, TimePoint now) {
+  std::optional<Answer>& answer = answers_[sentinel];
+  if (answer && !answer->silent_since) answer->silent_since = now;
+}
+
+void SentinelAnswers::doubt() {
+  counting_.clear();
+  for (std::optional<Answer>& answer : answers_) {
+    if (answer && answer->silent_since) answer.reset();
+  }
 }
 
 // How many Sentinels name its master.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -17,23 +18,35 @@ struct NamedMaster {
   std::optional<std::uint64_t> epoch;
 };
 
-/// The answers of the Sentinels that answer, and which of them counts: that of the highest
-/// config-epoch, which each failover raises and by which Sentinels themselves settle who is right.
-/// Of answers with one epoch, and where some Sentinel does not tell its epoch, the master that most
-/// name counts, then the one that counted before, then the one named last. Free of clocks and I/O.
+/// The latest answer of each Sentinel, and which of them counts: that of the highest config-epoch,
+/// which each failover raises and by which Sentinels themselves settle who is right. Of answers
+/// with one epoch, and where some Sentinel does not tell its epoch, the master that most name
+/// counts, then the one that counted before, then the one named last. Free of clocks and I/O.
+///
+/// What a Sentinel said before it fell silent goes on counting: otherwise a short interruption on
+/// the way to those that know of a failover would leave the word to one that does not, and would
+/// lead a client from the master back to a former one.
 ///
 /// Thread safety: none.
 class SentinelAnswers {
  public:
+  using TimePoint = std::chrono::steady_clock::time_point;
+  /// How long the answer of a silent Sentinel counts. One that was removed must be forgotten some
+  /// time, even if the master that it named still answers.
+  static constexpr std::chrono::minutes kKept{10};
+
   explicit SentinelAnswers(std::size_t sentinels) : answers_(sentinels) {}
 
   /// Takes what a Sentinel has said. Returns the Sentinel whose answer counts now.
-  std::size_t take(std::size_t sentinel, NamedMaster named);
-  /// A Sentinel does not answer, or names no master.
+  std::size_t take(std::size_t sentinel, NamedMaster named, TimePoint now);
+  /// A Sentinel cannot be reached or does not say where the master is.
+  void note_silence(std::size_t sentinel, TimePoint now);
+  /// A Sentinel answers that it knows no such master.
   void forget(std::size_t sentinel) { answers_[sentinel].reset(); }
-  /// The master that counts is unreachable or is no master: that it counted before says nothing.
-  void doubt() { counting_.clear(); }
-  /// Of one that has answered.
+  /// The master that counts is unreachable or is no master. That it counted before says nothing any
+  /// more, and the answers of silent Sentinels are forgotten.
+  void doubt();
+  /// Of one whose answer is known.
   [[nodiscard]] const NamedMaster& answer(std::size_t sentinel) const {
     return answers_[sentinel]->named;
   }
@@ -42,6 +55,7 @@ class SentinelAnswers {
   struct Answer {
     NamedMaster named;
     std::uint64_t at = 0;  // grows with each answer
+    std::optional<TimePoint> silent_since;
   };
 
   [[nodiscard]] std::size_t count_of(const Answer& answer) const;

@@ -35,8 +35,9 @@ Result<Address> read_master_address(const Reply& reply, std::string_view master)
     return unavailable(std::string(reply.text) + hint_for(reply.text));
   }
   if (reply.kind == Reply::Kind::kNil) {
-    return unavailable("it knows no master \"" + std::string(master) +
-                       "\" (option sentinel_master)");
+    return Status::error(
+        StatusCode::kNotFound,
+        "it knows no master \"" + std::string(master) + "\" (option sentinel_master)", true);
   }
   if (reply.kind != Reply::Kind::kArray || reply.elements.size() != 2) {
     return unavailable("it does not answer SENTINEL GET-MASTER-ADDR-BY-NAME as a Sentinel does");

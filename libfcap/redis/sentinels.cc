@@ -135,7 +135,11 @@ void Sentinels::run() {
 Result<Endpoints> Sentinels::ask_next() {
   std::string failures;
   agrees_ = nullptr;
-  if (doubted_.exchange(false, std::memory_order_relaxed)) answers_.doubt();
+  if (doubted_.exchange(false, std::memory_order_relaxed)) {
+    answers_.doubt();
+    // Those that were silent may be the ones that know the successor.
+    for (const auto& sentinel : sentinels_) sentinel->silent_until = TimePoint::min();
+  }
   const std::size_t count = sentinels_.size();
   // Those that were silent lately come last: to wait for them each time would delay the answer that
   // a link waits for.
@@ -156,8 +160,13 @@ Result<Endpoints> Sentinels::ask_next() {
                             Clock::now() + options_.connect_timeout);
     }
     sentinel.session.close();
-    answers_.forget(index);
-    sentinel.silent_until = Clock::now() + kSilentPause;
+    const TimePoint now = Clock::now();
+    if (named.status().code() == StatusCode::kNotFound) {
+      answers_.forget(index);
+    } else {
+      answers_.note_silence(index, now);
+    }
+    sentinel.silent_until = now + kSilentPause;
     if (!failures.empty()) failures += "; ";
     failures += sentinel.address.text + ": " + named.status().text();
   }
@@ -166,7 +175,7 @@ Result<Endpoints> Sentinels::ask_next() {
 
 // Which Sentinel's answer counts.
 std::size_t Sentinels::take_answer(std::size_t index, NamedMaster named) {
-  const std::size_t counts = answers_.take(index, std::move(named));
+  const std::size_t counts = answers_.take(index, std::move(named), Clock::now());
   const NamedMaster& mine = answers_.answer(index);
   const NamedMaster& best = answers_.answer(counts);
   {

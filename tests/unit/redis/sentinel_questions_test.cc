@@ -36,6 +36,11 @@ TEST(MasterAddress, IsReadOfBothFamilies) {
   EXPECT_EQ(v6.value().host, "::1");
 }
 
+TEST(MasterAddress, OneThatIsNotKnownDiffersFromOneThatIsNotTold) {
+  EXPECT_EQ(answered("*-1\r\n").status().code(), StatusCode::kNotFound);
+  EXPECT_EQ(answered("-NOAUTH x\r\n").status().code(), StatusCode::kUnavailable);
+}
+
 TEST(MasterAddress, ReasonsAreNeverEmpty) {
   EXPECT_THAT(answered("*-1\r\n").status().text(), HasSubstr("option sentinel_master"));
   EXPECT_THAT(answered("-NOAUTH x\r\n").status().text(), HasSubstr("option sentinel_password"));

@@ -2,6 +2,7 @@
 #include "redis/sentinels.h"
 
 #include <atomic>
+#include <chrono>
 #include <optional>
 #include <string>
 #include <vector>
@@ -25,10 +26,11 @@ class SentinelAnswersTest : public ::testing::Test {
  protected:
   // Which master counts, once `sentinel` names this one.
   std::string take(std::size_t sentinel, const std::string& address, Epoch epoch) {
-    return answers_.answer(answers_.take(sentinel, named(address, epoch))).address.text;
+    return answers_.answer(answers_.take(sentinel, named(address, epoch), now_)).address.text;
   }
 
   SentinelAnswers answers_{3};
+  SentinelAnswers::TimePoint now_{std::chrono::hours{1}};
 };
 
 TEST_F(SentinelAnswersTest, TheHighestEpochCountsWhoeverAnsweredLast) {
@@ -60,7 +62,34 @@ TEST_F(SentinelAnswersTest, SentinelsThatWereSetUpAgainAreBelievedOnceAllHaveAns
   EXPECT_EQ(take(1, "new:1", 1), "new:1");
 }
 
-TEST_F(SentinelAnswersTest, OneThatDoesNotAnswerIsForgotten) {
+TEST_F(SentinelAnswersTest, WhatSilentOnesSaidCountsUntilItsMasterIsDoubted) {
+  EXPECT_EQ(take(0, "new:1", 5), "new:1");
+  EXPECT_EQ(take(1, "old:1", 4), "new:1");
+  answers_.note_silence(0, now_);
+  EXPECT_EQ(take(1, "old:1", 4), "new:1");
+  answers_.doubt();
+  EXPECT_EQ(take(1, "old:1", 4), "old:1");
+}
+
+TEST_F(SentinelAnswersTest, WhatOneSaidThatAnswersAgainOutlivesADoubt) {
+  EXPECT_EQ(take(0, "new:1", 5), "new:1");
+  answers_.note_silence(0, now_);
+  EXPECT_EQ(take(0, "new:1", 5), "new:1");
+  answers_.doubt();
+  EXPECT_EQ(take(1, "old:1", 4), "new:1");
+}
+
+TEST_F(SentinelAnswersTest, OneThatIsSilentForGoodIsForgotten) {
+  EXPECT_EQ(take(0, "old:1", 7), "old:1");
+  answers_.note_silence(0, now_);
+  now_ += SentinelAnswers::kKept - std::chrono::seconds{1};
+  answers_.note_silence(0, now_);  // silence goes on: it does not begin again
+  EXPECT_EQ(take(1, "new:1", 1), "old:1");
+  now_ += std::chrono::seconds{1};
+  EXPECT_EQ(take(1, "new:1", 1), "new:1");
+}
+
+TEST_F(SentinelAnswersTest, OneThatKnowsNoSuchMasterIsForgottenAtOnce) {
   EXPECT_EQ(take(0, "old:1", 7), "old:1");
   answers_.forget(0);
   EXPECT_EQ(take(1, "new:1", 1), "new:1");
@@ -93,32 +122,80 @@ ScriptedServer::Answer naming(const std::string& host, int port, int epoch) {
   };
 }
 
-TEST(SentinelsTest, OneThatIsCutOffFromTheOthersDoesNotKeepAClientAtAFormerMaster) {
-  // The first to be asked, which always answers.
-  const ScriptedServer cut_off(naming("127.0.0.1", 1001, 3));
-  const ScriptedServer other(naming("127.0.0.1", 1002, 4));
-  const ScriptedServer third(naming("127.0.0.1", 1002, 4));
-  RedisOptions options;
-  options.sentinel_master = "m";
-  Sentinels sentinels(
-      options,
-      {parse_address(cut_off.address()).value(), parse_address(other.address()).value(),
-       parse_address(third.address()).value()},
-      [] { return Credentials::Current{}; }, [](LogLevel, const std::string&) {}, [] {});
-  ASSERT_TRUE(sentinels.start().ok());
-  EXPECT_TRUE(eventually([&] { return sentinels.master_text() == "127.0.0.1:1002"; }));
-  const std::uint64_t changes = sentinels.changes();
-  // A round more, in which the first one is asked again.
-  for (int i = 0; i < 4; ++i) {
-    std::atomic<bool> found{false};
-    sentinels.find([&](const Result<Endpoints>& endpoints) {
-      EXPECT_TRUE(endpoints.ok());
-      found = true;
-    });
-    ASSERT_TRUE(eventually([&] { return found.load(); }));
+// Three Sentinels, the first of which was cut off from the others before a failover.
+class SentinelsTest : public ::testing::Test {
+ protected:
+  // What the others answer, unless they are silent; counts the commands.
+  ScriptedServer::Answer informed() {
+    return [this, answer = naming("127.0.0.1", 1002, 4)](
+               std::size_t connection,
+               const ScriptedServer::Words& words) -> std::optional<std::string> {
+      const bool silent = silent_;
+      ++(silent ? unanswered_ : answered_);
+      return silent ? std::nullopt : answer(connection, words);
+    };
   }
-  EXPECT_EQ(sentinels.changes(), changes);
-  EXPECT_EQ(sentinels.master_text(), "127.0.0.1:1002");
+
+  // Asks until each Sentinel that answers has had its turn.
+  void ask_all() {
+    for (int i = 0; i < 4; ++i) {
+      std::atomic<bool> found{false};
+      sentinels_.find([&](const Result<Endpoints>& endpoints) {
+        EXPECT_TRUE(endpoints.ok());
+        found = true;
+      });
+      ASSERT_TRUE(eventually([&] { return found.load(); }));
+    }
+  }
+
+  std::atomic<bool> silent_{false};
+  std::atomic<int> answered_{0};
+  std::atomic<int> unanswered_{0};
+  // The first to be asked, which always answers.
+  const ScriptedServer cut_off_{naming("127.0.0.1", 1001, 3)};
+  const ScriptedServer other_{informed()};
+  const ScriptedServer third_{informed()};
+  const RedisOptions options_ = [] {
+    RedisOptions options;
+    options.sentinel_master = "m";
+    return options;
+  }();
+  Sentinels sentinels_{
+      options_,
+      {parse_address(cut_off_.address()).value(), parse_address(other_.address()).value(),
+       parse_address(third_.address()).value()},
+      [] { return Credentials::Current{}; },
+      [](LogLevel, const std::string&) {},
+      [] {}};
+};
+
+TEST_F(SentinelsTest, OneThatIsCutOffFromTheOthersDoesNotKeepAClientAtAFormerMaster) {
+  ASSERT_TRUE(sentinels_.start().ok());
+  EXPECT_TRUE(eventually([&] { return sentinels_.master_text() == "127.0.0.1:1002"; }));
+  const std::uint64_t changes = sentinels_.changes();
+  ask_all();
+  EXPECT_EQ(sentinels_.changes(), changes);
+  EXPECT_EQ(sentinels_.master_text(), "127.0.0.1:1002");
+}
+
+TEST_F(SentinelsTest, ThoseThatAreSilentForAMomentDoNotLeaveTheWordToOneThatIsCutOff) {
+  ASSERT_TRUE(sentinels_.start().ok());
+  EXPECT_TRUE(eventually([&] { return sentinels_.master_text() == "127.0.0.1:1002"; }));
+  ask_all();
+  const std::uint64_t changes = sentinels_.changes();
+  silent_ = true;
+  ask_all();
+  EXPECT_GE(unanswered_, 2);
+  EXPECT_EQ(sentinels_.changes(), changes);
+  EXPECT_EQ(sentinels_.master_text(), "127.0.0.1:1002");
+  // Whoever cannot reach the master must hear from those that know most, as soon as they answer.
+  silent_ = false;
+  answered_ = 0;
+  sentinels_.doubt();
+  ask_all();
+  EXPECT_GE(answered_, 2);
+  EXPECT_EQ(sentinels_.changes(), changes);
+  EXPECT_EQ(sentinels_.master_text(), "127.0.0.1:1002");
 }
 
 }  // namespace
