@@ -8,14 +8,8 @@ namespace fcap::updater {
 
 void LagBook::set_done(std::span<const PartitionDone> done, bool joined) {
   joined_ = joined;
-  const auto before = std::exchange(done_, {});
+  done_.clear();
   for (const PartitionDone& at : done) done_.emplace(at.partition, at.below);
-  // What is read again begins with older messages than the one whose timestamp is known.
-  std::erase_if(oldest_, [&](const auto& entry) {
-    const auto was = before.find(entry.first);
-    const auto is = done_.find(entry.first);
-    return was != before.end() && is != done_.end() && is->second < was->second;
-  });
   const auto is_gone = [this](const auto& entry) { return !done_.contains(entry.first); };
   std::erase_if(ends_, is_gone);
   std::erase_if(oldest_, is_gone);
@@ -38,9 +32,12 @@ void LagBook::set_starts(const Offsets& starts) {
   }
 }
 
-void LagBook::set_oldest(const std::map<kafka::TopicPartition, Instant>& oldest, TimePoint now) {
-  for (const auto& [partition, timestamp] : oldest) {
-    if (done_.contains(partition)) oldest_[partition] = {timestamp, now};
+void LagBook::set_oldest(const Offsets& asked,
+                         const std::map<kafka::TopicPartition, Instant>& found, TimePoint now) {
+  for (const auto& [partition, offset] : asked) {
+    const auto timestamp = found.find(partition);
+    if (timestamp == found.end() || !done_.contains(partition)) continue;
+    oldest_[partition] = {offset, timestamp->second, now};
   }
 }
 
@@ -66,6 +63,14 @@ std::optional<std::int64_t> LagBook::done_below(kafka::TopicPartition partition)
   return start == starts_.end() ? std::nullopt : std::optional(start->second);
 }
 
+// What is read again begins with older messages than one whose timestamp was asked for before.
+const LagBook::Oldest* LagBook::oldest_of(kafka::TopicPartition partition) const {
+  const auto oldest = oldest_.find(partition);
+  const auto done = done_below(partition);
+  return oldest != oldest_.end() && done && oldest->second.offset <= *done ? &oldest->second
+                                                                           : nullptr;
+}
+
 std::optional<std::int64_t> LagBook::lag_of(kafka::TopicPartition partition, TimePoint now) const {
   const auto end = ends_.find(partition);
   if (end == ends_.end() || now - end->second.at >= known_for_) return std::nullopt;
@@ -78,8 +83,8 @@ LagBook::Offsets LagBook::behind(std::size_t partitions_max, TimePoint now) cons
   std::vector<std::pair<TimePoint, kafka::TopicPartition>> waiting;
   for (const auto& [partition, done] : done_) {
     if (lag_of(partition, now).value_or(0) == 0) continue;
-    const auto known = oldest_.find(partition);
-    waiting.emplace_back(known == oldest_.end() ? TimePoint::min() : known->second.at, partition);
+    const Oldest* const known = oldest_of(partition);
+    waiting.emplace_back(known == nullptr ? TimePoint::min() : known->at, partition);
   }
   std::ranges::sort(waiting);
   if (waiting.size() > partitions_max) waiting.resize(partitions_max);
@@ -111,11 +116,11 @@ Lag LagBook::lag(TimePoint now) const {
     lag.by_partition[partition] = *behind;
     sum += *behind;
     if (*behind == 0) continue;
-    const auto oldest = oldest_.find(partition);
-    if (oldest == oldest_.end()) {
+    const Oldest* const oldest = oldest_of(partition);
+    if (oldest == nullptr) {
       oldest_known = false;
-    } else if (!lag.oldest || oldest->second.timestamp < *lag.oldest) {
-      lag.oldest = oldest->second.timestamp;
+    } else if (!lag.oldest || oldest->timestamp < *lag.oldest) {
+      lag.oldest = oldest->timestamp;
     }
   }
   if (all_known) lag.messages = sum;

@@ -47,7 +47,9 @@ class LagBook {
   void set_ends(const Offsets& ends, TimePoint now);
   /// Where processing will begin in the partitions whose progress is unknown.
   void set_starts(const Offsets& starts);
-  void set_oldest(const std::map<kafka::TopicPartition, Instant>& oldest, TimePoint now);
+  /// The timestamps of the messages at the offsets that behind() gave, as far as they were found.
+  void set_oldest(const Offsets& asked, const std::map<kafka::TopicPartition, Instant>& found,
+                  TimePoint now);
 
   [[nodiscard]] std::set<kafka::TopicPartition> assigned() const;
   /// The partitions for which neither the progress nor the start is known.
@@ -65,12 +67,16 @@ class LagBook {
     std::int64_t offset = 0;
     TimePoint at;
   };
+  // The timestamp of the message at `offset`. It stands for the oldest one that is not done as long
+  // as everything below `offset` is done.
   struct Oldest {
+    std::int64_t offset = 0;
     Instant timestamp;
     TimePoint at;
   };
 
   [[nodiscard]] std::optional<std::int64_t> done_below(kafka::TopicPartition partition) const;
+  [[nodiscard]] const Oldest* oldest_of(kafka::TopicPartition partition) const;
   [[nodiscard]] std::optional<std::int64_t> lag_of(kafka::TopicPartition partition,
                                                    TimePoint now) const;
 

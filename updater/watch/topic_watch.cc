@@ -258,16 +258,16 @@ void TopicWatch::look_at_starts(const std::set<std::int32_t>& readable) {
 }
 
 void TopicWatch::look_at_oldest() {
-  kafka::Offsets wanted;
+  LagBook::Offsets behind;
   {
     const std::lock_guard lock(mutex_);
-    for (const auto& [partition, offset] : book_.behind(kOldestAtATime, Clock::now())) {
-      wanted[partition.number] = offset;
-    }
+    behind = book_.behind(kOldestAtATime, Clock::now());
   }
+  kafka::Offsets wanted;
+  for (const auto& [partition, offset] : behind) wanted[partition.number] = offset;
   auto found = questions_->timestamps(options_.topic, wanted, [this] { return bounds_wanted(); });
   const std::lock_guard lock(mutex_);
-  book_.set_oldest(of_topic(options_.index, std::move(found)), Clock::now());
+  book_.set_oldest(behind, of_topic(options_.index, std::move(found)), Clock::now());
 }
 
 void TopicWatch::set_done(std::span<const PartitionDone> done, bool joined) {

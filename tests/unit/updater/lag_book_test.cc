@@ -83,7 +83,8 @@ TEST(LagBook, TheOldestIsThatOfThePartitionsThatLieBehind) {
   book.set_ends({{part(0), 130}, {part(1), 105}, {part(2), 100}}, kNow);
   EXPECT_EQ(book.lag(kNow).oldest, std::nullopt);
   EXPECT_THAT(book.behind(9, kNow), ElementsAre(Pair(part(0), 100), Pair(part(1), 100)));
-  book.set_oldest({{part(0), Instant{5s}}, {part(1), Instant{4s}}, {part(2), Instant{1s}}}, kNow);
+  book.set_oldest({{part(0), 100}, {part(1), 100}, {part(2), 100}},
+                  {{part(0), Instant{5s}}, {part(1), Instant{4s}}, {part(2), Instant{1s}}}, kNow);
   EXPECT_EQ(book.lag(kNow).oldest, Instant{4s});
   book.set_done(std::vector<PartitionDone>{{part(0), 100}, {part(1), 105}, {part(2), 100}}, true);
   EXPECT_EQ(book.lag(kNow).oldest, Instant{5s});
@@ -92,9 +93,10 @@ TEST(LagBook, TheOldestIsThatOfThePartitionsThatLieBehind) {
 TEST(LagBook, TheOldestIsUnknownWhileThatOfOnePartitionIs) {
   LagBook book = book_of({{part(0), 100}, {part(1), 100}});
   book.set_ends({{part(0), 130}, {part(1), 105}}, kNow);
-  book.set_oldest({{part(0), Instant{5s}}}, kNow);
+  const auto both = book.behind(2, kNow);
+  book.set_oldest(both, {{part(0), Instant{5s}}}, kNow);
   EXPECT_EQ(book.lag(kNow).oldest, std::nullopt) << "1 may have an older one";
-  book.set_oldest({{part(1), Instant{9s}}}, kNow);
+  book.set_oldest(both, {{part(1), Instant{9s}}}, kNow);
   EXPECT_EQ(book.lag(kNow).oldest, Instant{5s});
   EXPECT_EQ(book.lag(kNow + 8s).oldest, std::nullopt) << "where they end is not known any more";
 }
@@ -102,23 +104,47 @@ TEST(LagBook, TheOldestIsUnknownWhileThatOfOnePartitionIs) {
 TEST(LagBook, OfWhatIsReadAgainTheOldestIsAskedAgain) {
   LagBook book = book_of({{part(0), 100}});
   book.set_ends({{part(0), 130}}, kNow);
-  book.set_oldest({{part(0), Instant{5s}}}, kNow);
+  book.set_oldest({{part(0), 100}}, {{part(0), Instant{5s}}}, kNow);
   book.set_done(std::vector<PartitionDone>{{part(0), 110}}, true);
   EXPECT_EQ(book.lag(kNow).oldest, Instant{5s});
   book.set_done(std::vector<PartitionDone>{{part(0), 40}}, true);
   EXPECT_EQ(book.lag(kNow).oldest, std::nullopt);
-  book.set_oldest({{part(0), Instant{2s}}}, kNow);
+  book.set_oldest({{part(0), 40}}, {{part(0), Instant{2s}}}, kNow);
+  EXPECT_EQ(book.lag(kNow).oldest, Instant{2s});
   book.set_done(std::vector<PartitionDone>{{part(0), std::nullopt}}, true);
   book.set_starts({{part(0), 10}});
   EXPECT_EQ(book.lag(kNow).messages, 120);
   EXPECT_EQ(book.lag(kNow).oldest, std::nullopt);
 }
 
+TEST(LagBook, WorkThatBeganBelowTheAssumedStartHasAnOlderMessageThanTheStart) {
+  LagBook book = book_of({{part(0), std::nullopt}});
+  book.set_ends({{part(0), 130}}, kNow);
+  book.set_starts({{part(0), 100}});
+  book.set_oldest(book.behind(1, kNow), {{part(0), Instant{5s}}}, kNow);
+  EXPECT_EQ(book.lag(kNow).oldest, Instant{5s});
+  book.set_done(std::vector<PartitionDone>{{part(0), 40}}, true);
+  EXPECT_EQ(book.lag(kNow).messages, 90);
+  EXPECT_EQ(book.lag(kNow).oldest, std::nullopt);
+}
+
+TEST(LagBook, AnAnswerAboutMessagesAboveThoseThatAreReadAgainComesTooLate) {
+  LagBook book = book_of({{part(0), 100}, {part(1), 100}});
+  book.set_ends({{part(0), 130}, {part(1), 130}}, kNow);
+  const auto asked = book.behind(2, kNow);
+  book.set_oldest(asked, {{part(1), Instant{9s}}}, kNow);
+  book.set_done(std::vector<PartitionDone>{{part(0), 40}, {part(1), 100}}, true);
+  book.set_oldest(asked, {{part(0), Instant{5s}}}, kNow + 1s);
+  EXPECT_EQ(book.lag(kNow + 1s).oldest, std::nullopt);
+  EXPECT_THAT(book.behind(1, kNow + 1s), ElementsAre(Pair(part(0), 40))) << "it is still unknown";
+}
+
 TEST(LagBook, ThoseAskedForLongestAgoComeFirst) {
   LagBook book = book_of({{part(0), 0}, {part(1), 0}, {part(2), 0}});
   book.set_ends({{part(0), 1}, {part(1), 1}, {part(2), 1}}, kNow);
-  book.set_oldest({{part(0), Instant{5s}}}, kNow - 2s);
-  book.set_oldest({{part(1), Instant{5s}}}, kNow - 3s);
+  const auto all = book.behind(3, kNow);
+  book.set_oldest(all, {{part(0), Instant{5s}}}, kNow - 2s);
+  book.set_oldest(all, {{part(1), Instant{5s}}}, kNow - 3s);
   EXPECT_THAT(book.behind(1, kNow), ElementsAre(Pair(part(2), 0)));
   EXPECT_THAT(book.behind(2, kNow), ElementsAre(Pair(part(1), 0), Pair(part(2), 0)));
 }
