@@ -87,6 +87,7 @@ void ClusterPartitionSet::find_start(TopicPartition id, Partition& p, Clock::tim
     p.phase = Phase::kConfirming;
     return;
   }
+  p.bounds = bounds;
   follow_other_log(id, p, bounds->retention_start);
   renew_marks(id, p, bounds->retention_start);
 }
@@ -134,8 +135,13 @@ void ClusterPartitionSet::prepare(TopicPartition id, Partition& p, Clock::time_p
   if (!p.positioned) return;
   look_if_due(id, p, now);
   if (p.jump) judge_jump(id, p);
-  // The log goes on below the position: it is another one.
-  if (p.mark_may_fall) renew_marks(id, p, p.tracker.low_water().value_or(0));
+  if (p.mark_may_fall) {
+    // The log goes on below the position: it is another one, and what the group had committed was
+    // of the former one. Some of its messages may be done by now, so its marks begin at the first
+    // one that was taken, not at the first one that is not done.
+    p.bounds.reset();
+    renew_marks(id, p, p.sure_from);
+  }
   ShardedPartition* const of_shards = turns_.find(id);
   if (of_shards == nullptr) return;
   of_shards->marks.taken(p.tracker.next_offset().value_or(0));
@@ -171,10 +177,10 @@ bool ClusterPartitionSet::marks_settled() const noexcept {
 void ClusterPartitionSet::doubt_all() {
   for (auto& [id, p] : partitions_) {
     ShardedPartition* const of_shards = turns_.find(id);
-    if (of_shards == nullptr || !p.bounds) continue;
-    const std::int64_t next = p.tracker.next_offset().value_or(0);
-    const std::int64_t from = std::min(p.bounds->retention_start, next);
-    if (from < next) of_shards->marks.doubt({from, next});
+    if (of_shards == nullptr) continue;
+    // What was taken since the last tick may be done already.
+    of_shards->marks.taken(p.tracker.next_offset().value_or(0));
+    of_shards->marks.doubt();
   }
 }
 

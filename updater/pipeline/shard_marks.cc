@@ -212,10 +212,6 @@ void ShardMarks::lack(const SlotSet& slots, const Gaps& gaps) {
   losses_.pop_front();
 }
 
-void ShardMarks::doubt(Gap offsets) {
-  lack(all_, {offsets});
-}
-
 void ShardMarks::filled(const SlotSet& slots, Gap offsets, std::uint64_t stamp) {
   if (stamp < losses_forgotten_) return;
   SlotSet unharmed = slots;

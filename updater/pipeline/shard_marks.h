@@ -80,9 +80,9 @@ class ShardMarks {
                             std::uint64_t stamp) const;
   /// Live events of these users were not acknowledged, or their acknowledgement does not count.
   void give_up(const SlotSet& slots, Gap offsets) { missing_.add(slots, offsets); }
-  /// What every shard has acknowledged of these offsets may be gone, what is being read again now
-  /// included.
-  void doubt(Gap offsets);
+  /// What every shard has acknowledged since the start of the retention may be gone, what is being
+  /// read again now included.
+  void doubt() { lack(all_, {{retention_start_, next_}}); }
 
   /// The newest offsets below `position` that are missing for users of shards which can take them;
   /// at most `offsets_max`.

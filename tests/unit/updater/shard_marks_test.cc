@@ -275,10 +275,20 @@ TEST_F(ShardMarksTest, WhatIsDoubtedWhileASegmentIsReadStaysMissing) {
   const auto segment = marks_.segment(100, 100);
   ASSERT_TRUE(segment);
   const std::uint64_t begun = marks_.stamp();
-  marks_.doubt({0, 100});
+  marks_.doubt();
   marks_.filled(segment->slots, segment->offsets, begun);
   EXPECT_EQ(marks_.missing().of({0, 5}), (Gaps{{0, 100}}));
   EXPECT_EQ(marks_.missing().of({6, 11}), (Gaps{{0, 100}}));
+}
+
+TEST_F(ShardMarksTest, ADoubtReachesFromTheStartOfTheRetentionToWhatWasTakenLast) {
+  marks_ = ShardMarks(40, 100, all_);
+  marks_.set_nodes(nodes());
+  turns();
+  marks_.filled(all_, {0, 100}, marks_.stamp());
+  marks_.taken(150);
+  marks_.doubt();
+  EXPECT_EQ(marks_.missing().of(all_), (Gaps{{40, 150}}));
 }
 
 TEST_F(ShardMarksTest, MarksThatWereReadBeforeALaterLookSayNothingOfWhatItSaw) {

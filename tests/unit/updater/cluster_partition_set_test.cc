@@ -1,0 +1,191 @@
+// Partitions over a cluster of two masters, whose answers the test makes. What marks say is tested
+// with ShardMarks, and all of it together on real clusters.
+#include "updater/pipeline/cluster_partition_set.h"
+
+#include <deque>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "fake_log.h"
+#include "fault_store.h"
+#include "scripted_cluster.h"
+#include "tests/part.h"
+
+namespace fcap::updater {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::ScriptedCluster;
+
+// A log that may be looked at; message n of a log named x has the payload "x<n>".
+class NamedLog final : public LogLooks {
+ public:
+  void ask(Question question) override {
+    Answer answer{.partition = question.partition, .ticket = question.ticket};
+    answer.look = {.cluster = "one", .low = 0, .high = 2'000'000};
+    for (const std::int64_t offset : question.offsets) {
+      const LogPoint there{offset, 1000 + offset, hash_message("", payload(offset))};
+      answer.look.found.push_back(compacted ? std::nullopt : std::optional(there));
+    }
+    answers_.push_back(std::move(answer));
+  }
+  std::optional<Answer> take() override {
+    if (answers_.empty()) return std::nullopt;
+    Answer answer = std::move(answers_.front());
+    answers_.pop_front();
+    return answer;
+  }
+  [[nodiscard]] std::string payload(std::int64_t offset) const {
+    return name + std::to_string(offset);
+  }
+
+  std::string name = "old";
+  bool compacted = false;  // none of the messages asked for is there any more
+
+ private:
+  std::deque<Answer> answers_;
+};
+
+class ClusterPartitionSetTest : public ::testing::Test {
+ protected:
+  ClusterPartitionSetTest() { set_.set_log_looks(&looks_); }
+
+  static MarkOptions options() {
+    MarkOptions marks;
+    marks.key_prefix = "p";
+    marks.group_id = "g";
+    marks.topics = {"t"};
+    marks.log_interval_min = milliseconds{1};
+    return marks;
+  }
+
+  // Turns until something holds.
+  template <typename Holds>
+  void turn_until(Holds&& holds) {
+    EXPECT_TRUE(redis::eventually([&] {
+      now_ += step_;
+      set_.tick(now_, instant_from_ms(1'700'000'000'000));
+      return holds();
+    })) << set_.trouble();
+  }
+  // Takes partition 0 over, which is then read from the committed offset on.
+  void begin(std::int64_t committed, std::int64_t retention_start) {
+    log_.start = retention_start;
+    log_.commits[part(0)] = committed;
+    std::vector<PartitionOffset> at{{part(0), PartitionOffset::kNone}};
+    set_.assign(at);
+    EXPECT_EQ(at[0].offset, committed);
+    wait_until_read();
+  }
+  void wait_until_read() {
+    turn_until([this] { return !set_.checking(); });
+    std::vector<PartitionOffset> to_place;
+    set_.to_place(to_place);
+    for (const PartitionOffset& at : to_place) set_.placed(at.partition);
+  }
+  // Messages arrive, and everything in them is done.
+  void read(std::int64_t first, std::int64_t end) {
+    for (std::int64_t offset = first; offset < end; ++offset) {
+      const std::string payload = looks_.payload(offset);
+      ASSERT_TRUE(set_.take(part(0), Delivered{offset, 1000 + offset, {}, payload}));
+      if (offset + 1 < end) continue;
+      std::vector<Batch::Range> ranges;
+      set_.seal(ranges);
+      for (const Batch::Range& range : ranges) set_.complete(range);
+    }
+  }
+  // Until the marks say everything, so that whoever finds them finds no loss.
+  void wait_for_marks() {
+    turn_until([this] { return set_.marks_settled() && !set_.checking() && marks_are_safe(); });
+  }
+  [[nodiscard]] bool marks_are_safe() const {
+    for (int node = 0; node < ScriptedCluster::kNodes; ++node) {
+      const auto records = cluster_.records(node);
+      if (records.empty()) return false;
+      for (const auto& [key, text] : records) {
+        if (!decode_mark(text)->shard->arrivals_safe) return false;
+      }
+    }
+    return true;
+  }
+  [[nodiscard]] bool was_said(std::string_view text) const {
+    return std::ranges::any_of(
+        said_, [&](const std::string& line) { return line.find(text) != std::string::npos; });
+  }
+
+  ScriptedCluster cluster_;
+  testing::FaultStore store_;
+  testing::FakeLog log_;
+  NamedLog looks_;
+  Metrics metrics_;
+  std::vector<std::string> said_;
+  ClusterPartitionSet set_{store_,
+                           cluster_.connect(),
+                           [] { return 1; },
+                           log_,
+                           options(),
+                           metrics_,
+                           [this](LogLevel, std::string_view text) { said_.emplace_back(text); }};
+  PartitionSet::Clock::time_point now_ = PartitionSet::Clock::now();
+  // Of a turn. About as long as one takes, or a shard that is well would seem to be away.
+  milliseconds step_{2};
+};
+
+TEST_F(ClusterPartitionSetTest, ADoubtReachesBackToTheStartOfTheLogThatIsReadNow) {
+  begin(1'000'000, 1'000'000);
+  read(1'000'000, 1'000'010);
+  wait_for_marks();
+  looks_.name = "new";
+  log_.start = 0;
+  log_.commits.clear();
+  set_.suspect_logs();
+  turn_until([this] { return was_said("this is no longer the log that was read"); });
+  wait_until_read();
+  read(0, 50);
+  wait_for_marks();
+  EXPECT_EQ(set_.offsets_missing(), 0);
+  set_.doubt_all();
+  EXPECT_EQ(set_.offsets_missing(), 50);
+}
+
+// The group's offset of the former log does not show that a mark is about the new one.
+TEST_F(ClusterPartitionSetTest, MarksThatNothingIdentifiesAreNotBelievedInALogWithoutCommits) {
+  begin(1'000'000, 1'000'000);
+  read(1'000'000, 1'000'010);
+  wait_for_marks();
+  looks_.name = "new";
+  log_.start = 0;
+  log_.commits.clear();
+  set_.suspect_logs();
+  turn_until([this] { return was_said("this is no longer the log that was read"); });
+  looks_.compacted = true;
+  wait_until_read();
+  EXPECT_EQ(metrics_.log_unverified.value(), 0U);
+}
+
+TEST_F(ClusterPartitionSetTest, ALogThatGoesOnBelowThePositionIsDoubtedFromItsFirstMessageOn) {
+  begin(1'000'000, 1'000'000);
+  read(1'000'000, 1'000'010);
+  wait_for_marks();
+  read(5, 55);  // which is done before its marks are asked for
+  wait_for_marks();
+  EXPECT_EQ(set_.offsets_missing(), 0);
+  set_.doubt_all();
+  EXPECT_EQ(set_.offsets_missing(), 50);
+}
+
+TEST_F(ClusterPartitionSetTest, MarksThatNothingIdentifiesAreNotBelievedInALogThatGoesOnBelow) {
+  begin(1'000'000, 1'000'000);
+  read(1'000'000, 1'000'010);
+  wait_for_marks();
+  looks_.compacted = true;
+  read(5, 55);
+  wait_for_marks();
+  EXPECT_EQ(set_.offsets_missing(), 55);
+}
+
+}  // namespace
+}  // namespace fcap::updater
