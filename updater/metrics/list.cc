@@ -106,8 +106,9 @@ constexpr std::array kList = {
                "Messages that are read again because of these rewinds."},
     MetricInfo{"gap_offsets", &M::gap_offsets,
                "Offsets whose events may be missing in Redis, and which are read again while later "
-               "messages are counted. 0: nothing is missing. No sample while the mark of an "
-               "assigned partition has not been compared and it is not known whether anything is."},
+               "messages are counted. 0: nothing is missing. No sample while a mark of an assigned "
+               "partition has not been compared, or a shard of a Redis Cluster is away, and it is "
+               "not known whether anything is."},
     MetricInfo{"gap_messages_total", &M::gap_messages, "Messages read again to fill gaps."},
 
     MetricInfo{"compactions_total", &M::compactions, "Records rewritten."},

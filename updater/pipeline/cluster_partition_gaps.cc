@@ -113,7 +113,7 @@ void ClusterPartitionSet::list_gap_ends(std::vector<GapEnd>& out) const {
     const Gaps missing = missing_of_all(of_shards->marks);
     if (!missing.empty()) {
       out.push_back({id, missing.back().to});
-    } else if (p.phase >= Phase::kPlacing && turns_.all_read(*of_shards)) {
+    } else if (p.phase >= Phase::kPlacing && turns_.all_known(*of_shards)) {
       out.push_back({id, std::nullopt});
     }
   }
@@ -122,7 +122,7 @@ void ClusterPartitionSet::list_gap_ends(std::vector<GapEnd>& out) const {
 bool ClusterPartitionSet::gaps_known() const noexcept {
   return !checking() && std::ranges::all_of(partitions_, [this](const auto& it) {
     const ShardedPartition* const of_shards = sharded(it.first);
-    return of_shards == nullptr || turns_.all_read(*of_shards);
+    return of_shards == nullptr || turns_.all_known(*of_shards);
   });
 }
 

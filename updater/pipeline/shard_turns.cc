@@ -208,6 +208,12 @@ bool ShardTurns::all_read(const ShardedPartition& partition) const {
   });
 }
 
+bool ShardTurns::all_known(const ShardedPartition& partition) const {
+  return all_read(partition) && std::ranges::none_of(shards_, [](const auto& it) {
+           return it.second.away && !it.second.mapped.empty();
+         });
+}
+
 bool ShardTurns::waiting() const {
   bool some = false;
   for (const auto& [node, shard] : shards_) {

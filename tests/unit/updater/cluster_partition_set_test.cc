@@ -13,6 +13,7 @@
 #include "fault_store.h"
 #include "scripted_cluster.h"
 #include "tests/part.h"
+#include "updater/pipeline/gap_filler.h"
 
 namespace fcap::updater {
 namespace {
@@ -111,6 +112,15 @@ class ClusterPartitionSetTest : public ::testing::Test {
     }
     return true;
   }
+  // nullopt: there is no gap.
+  [[nodiscard]] std::vector<std::optional<std::int64_t>> gap_ends() const {
+    std::vector<GapEnd> listed;
+    set_.list_gap_ends(listed);
+    std::vector<std::optional<std::int64_t>> ends;
+    ends.reserve(listed.size());
+    for (const GapEnd& end : listed) ends.push_back(end.to);
+    return ends;
+  }
   [[nodiscard]] bool was_said(std::string_view text) const {
     return std::ranges::any_of(
         said_, [&](const std::string& line) { return line.find(text) != std::string::npos; });
@@ -185,6 +195,26 @@ TEST_F(ClusterPartitionSetTest, MarksThatNothingIdentifiesAreNotBelievedInALogTh
   read(5, 55);
   wait_for_marks();
   EXPECT_EQ(set_.offsets_missing(), 55);
+}
+
+// Nothing has been put off yet, but it may come back without what it had.
+TEST_F(ClusterPartitionSetTest, WhatIsMissingIsUnknownWhileAShardIsAway) {
+  begin(100, 100);
+  wait_for_marks();
+  show_gaps(set_, metrics_);
+  EXPECT_EQ(metrics_.gap_offsets.value(), 0);
+  EXPECT_EQ(gap_ends(), (std::vector<std::optional<std::int64_t>>{std::nullopt}));
+  cluster_.set_refusing(1, true);
+  step_ = milliseconds{100};
+  turn_until([this] { return metrics_.shards_away.value() == 1 && !set_.checking(); });
+  show_gaps(set_, metrics_);
+  EXPECT_EQ(metrics_.gap_offsets.value(), Gauge::kUnknown);
+  EXPECT_TRUE(gap_ends().empty()) << "what is stated stays";
+  cluster_.set_refusing(1, false);
+  turn_until([this] { return metrics_.shards_away.value() == 0 && !set_.checking(); });
+  show_gaps(set_, metrics_);
+  EXPECT_EQ(metrics_.gap_offsets.value(), 0);
+  EXPECT_EQ(gap_ends(), (std::vector<std::optional<std::int64_t>>{std::nullopt}));
 }
 
 }  // namespace
