@@ -18,8 +18,14 @@ void add_second(NodeCall& call) {
   if (call.size() == 1) call.add({"PING"});
 }
 
-std::int64_t offsets_missing(const ShardMarks& marks) {
-  return offsets_in(marks.missing().of(SlotSet::all()));
+// Of all slots together. It grows whenever more is missing for some of them, also where the same
+// offsets were missing for others before.
+std::int64_t sum_missing(const ShardMarks& marks) {
+  std::int64_t sum = 0;
+  for (const MissingOffsets::Stretch& stretch : marks.missing().stretches()) {
+    sum += offsets_in(stretch.gaps) * static_cast<std::int64_t>(stretch.slots.size());
+  }
+  return sum;
 }
 
 // ShardMarks knows nothing of logs.
@@ -172,18 +178,19 @@ void ShardTurns::judged(TopicPartition id, std::uint64_t ticket, std::optional<b
 
 void ShardTurns::accept(TopicPartition id, ShardedPartition& p, const std::string& node,
                         const Shard& shard, const std::vector<MarkValue>& found) {
-  const std::int64_t before = offsets_missing(p.marks);
+  const std::int64_t before = sum_missing(p.marks);
   const bool known = p.marks.confirmed(node).has_value();
   p.marks.found(node, shard.epoch, found, p.places[node].look);
-  const std::int64_t missing = offsets_missing(p.marks);
-  if (missing <= before) return;
+  if (sum_missing(p.marks) <= before) return;
   if (known) metrics_->mark_losses.add();
   const auto own = p.marks.confirmed(node);
+  const std::int64_t missing = offsets_in(p.marks.missing().of(shard.look.self.owned));
+  const std::string again = missing != 0
+                                ? fmt::format("{} offsets are read again for its users", missing)
+                                : "offsets are read again for the users of slots on the move";
   report(LogLevel::kWarning,
-         fmt::format("partition {}: shard {} may lack events ({}): {} offsets are read again for "
-                     "its users",
-                     id, shard.address,
-                     own ? fmt::format("its mark: {}", own->position) : "it has no mark", missing));
+         fmt::format("partition {}: shard {} may lack events ({}): {}", id, shard.address,
+                     own ? fmt::format("its mark: {}", own->position) : "it has no mark", again));
 }
 
 bool ShardTurns::is_due(const ShardedPartition& p, const std::string& node, const Shard& shard,
