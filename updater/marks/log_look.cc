@@ -1,6 +1,7 @@
 #include "updater/marks/log_look.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -8,16 +9,19 @@ namespace fcap::updater {
 
 LogVerdict judge_log(const KnownLog& known, const LogLook& look) {
   using Is = LogVerdict::Is;
+  const auto another = [&known](std::string why) {
+    return LogVerdict{.is = Is::kAnother, .why = std::move(why), .shown_by = known.points};
+  };
   if (!known.cluster.empty() && !look.cluster.empty() && known.cluster != look.cluster) {
-    return {Is::kAnother, fmt::format("it is in cluster {}; the log read before was in cluster {}",
-                                      look.cluster, known.cluster)};
+    return another(fmt::format("it is in cluster {}; the log read before was in cluster {}",
+                               look.cluster, known.cluster));
   }
   // Also what was read before reading went back to an earlier position.
   std::int64_t reached = known.position;
   for (const LogPoint& point : known.points) reached = std::max(reached, point.offset + 1);
   if (look.high < reached) {
-    return {Is::kAnother, fmt::format("it ends at offset {}; the log read before reached {}",
-                                      look.high, reached)};
+    return another(
+        fmt::format("it ends at offset {}; the log read before reached {}", look.high, reached));
   }
   LogVerdict verdict;
   for (std::size_t i = 0; i < known.points.size() && i < look.found.size(); ++i) {
@@ -25,10 +29,11 @@ LogVerdict judge_log(const KnownLog& known, const LogLook& look) {
     // What is gone, expired or compacted away, says nothing.
     if (!look.found[i] || look.found[i]->offset != point.offset) continue;
     if (look.found[i] != point) {
-      return {Is::kAnother, fmt::format("offset {} holds another message than the one read before",
-                                        point.offset)};
+      return another(
+          fmt::format("offset {} holds another message than the one read before", point.offset));
     }
     verdict.newest = point;
+    verdict.shown_by.push_back(point);
   }
   if (verdict.newest || known.points.empty()) return verdict;
   return {Is::kUnknown,

@@ -58,6 +58,9 @@ struct LogVerdict {
   Is is = Is::kSame;
   std::string why = {};                 ///< not kSame: for people
   std::optional<LogPoint> newest = {};  ///< kSame: the last of the messages that were found again
+  /// The messages that show it: what names one of them is about the same log. kSame: those that
+  /// were found again. kUnknown: none.
+  std::vector<LogPoint> shown_by = {};
 };
 
 /// What is known of the log that was read.

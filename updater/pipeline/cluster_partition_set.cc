@@ -230,7 +230,7 @@ bool ClusterPartitionSet::take_other_look(const LogLooks::Answer& answer) {
                        "{}; the mark does not count",
                        asked.partition, asked.known.position, verdict.why));
   }
-  turns_.judged(asked.partition, answer.ticket, usable);
+  turns_.judged(asked.partition, answer.ticket, usable, verdict.shown_by);
   return true;
 }
 

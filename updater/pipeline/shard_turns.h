@@ -33,7 +33,8 @@ struct ShardedPartition {
     /// The question whether the log of `asked` is the one that is being read; 0: none.
     std::uint64_t ticket = 0;
     std::optional<MarkValue> asked = {};  ///< a mark of the shard that was found
-    std::optional<bool> usable = {};      ///< the answer
+    std::optional<bool> usable = {};      ///< the answer; used for one mark only
+    std::vector<LogPoint> shown_by = {};  ///< LogVerdict::shown_by
   };
 
   ShardedPartition(ShardMarks m, std::string key)
@@ -92,8 +93,9 @@ class ShardTurns {
   /// Marks are written at once in the next tick.
   void hurry() noexcept { hurry_ = true; }
   /// `usable`: the marks found may be believed. False: they are about another log. nullopt: this
-  /// could not be found out, and is asked again.
-  void judged(TopicPartition id, std::uint64_t ticket, std::optional<bool> usable);
+  /// could not be found out, and is asked again. `shown_by`: LogVerdict::shown_by.
+  void judged(TopicPartition id, std::uint64_t ticket, std::optional<bool> usable,
+              std::vector<LogPoint> shown_by = {});
 
   /// Every shard's mark of the partition is confirmed on the present connection, or the shard is
   /// away; and some shard is not away.

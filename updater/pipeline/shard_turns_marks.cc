@@ -8,6 +8,7 @@
 #include "redis/slot_tags.h"
 #include "redis/store_operations.h"
 #include "updater/marks/gaps.h"
+#include "updater/marks/log_look.h"
 #include "updater/pipeline/shard_turns.h"
 
 namespace fcap::updater {
@@ -43,6 +44,20 @@ MarkValue with_log(const ShardedPartition::Place& place, const MarkValue& own) {
     if (without_log(*mark) == own) return *mark;
   }
   return own;
+}
+
+// Whether Kafka's answer about the log of `place.asked` holds for this mark's log, too. It does if
+// the same would be asked again. It also does if the mark names a message that shows it and has not
+// fallen: then its writer has read on in that log. Whether the log has been recreated since the
+// answer, no answer can say: the looks at what is read find that out (LogWatch).
+bool is_answered(const ShardedPartition::Place& place, const MarkValue& mark) {
+  if (!place.usable) return false;
+  const MarkValue& asked = *place.asked;
+  if (mark.log == asked.log && mark.position == asked.position) return true;
+  if (mark.log.cluster != asked.log.cluster || mark.position < asked.position) return false;
+  return std::ranges::any_of(points_of(mark.log), [&place](const LogPoint& point) {
+    return std::ranges::find(place.shown_by, point) != place.shown_by.end();
+  });
 }
 
 }  // namespace
@@ -144,10 +159,11 @@ void ShardTurns::settle_read(TopicPartition id, ShardedPartition& p, const std::
   const auto own = mark_of_shard(shard.look.self, found);
   // A mark that this process has not written may be a restored one, of a log that no longer exists.
   // The answer takes a while, and the shard is asked on: what was read by then says nothing of what
-  // happened since. So the marks are read again, and the answer counts if they are the same.
+  // happened since. So the marks are read again. They need not be the same: an updater that was
+  // evicted from its group, but reaches Redis, may write its mark all the time.
   if (own && !p.marks.is_ours(node, *own)) {
     MarkValue mark = with_log(place, *own);
-    if (!place.usable || place.asked != mark) {
+    if (!is_answered(place, mark)) {
       place.usable.reset();
       place.ticket = ask_log_(id, mark);
       place.asked = std::move(mark);
@@ -161,15 +177,19 @@ void ShardTurns::settle_read(TopicPartition id, ShardedPartition& p, const std::
     }
   }
   accept(id, p, node, shard, found);
+  // What is found later needs an answer of its own.
+  if (!p.marks.must_read(node)) place.usable.reset();
 }
 
-void ShardTurns::judged(TopicPartition id, std::uint64_t ticket, std::optional<bool> usable) {
+void ShardTurns::judged(TopicPartition id, std::uint64_t ticket, std::optional<bool> usable,
+                        std::vector<LogPoint> shown_by) {
   ShardedPartition* const p = find(id);
   if (p == nullptr) return;
   for (auto& [node, place] : p->places) {
     if (place.ticket != ticket) continue;
     place.ticket = 0;
     place.usable = usable;
+    place.shown_by = std::move(shown_by);
     const auto shard = shards_.find(node);
     if (usable && shard != shards_.end() && shard->second.epoch != 0) shard->second.due = {};
     return;

@@ -2,7 +2,11 @@
 // with ShardMarks, and all of it together on real clusters.
 #include "updater/pipeline/cluster_partition_set.h"
 
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
 #include <deque>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,8 +32,7 @@ class NamedLog final : public LogLooks {
     Answer answer{.partition = question.partition, .ticket = question.ticket};
     answer.look = {.cluster = "one", .low = 0, .high = 2'000'000};
     for (const std::int64_t offset : question.offsets) {
-      const LogPoint there{offset, 1000 + offset, hash_message("", payload(offset))};
-      answer.look.found.push_back(compacted ? std::nullopt : std::optional(there));
+      answer.look.found.push_back(compacted ? std::nullopt : std::optional(point(offset)));
     }
     answers_.push_back(std::move(answer));
   }
@@ -41,6 +44,9 @@ class NamedLog final : public LogLooks {
   }
   [[nodiscard]] std::string payload(std::int64_t offset) const {
     return name + std::to_string(offset);
+  }
+  [[nodiscard]] LogPoint point(std::int64_t offset) const {
+    return {offset, 1000 + offset, hash_message("", payload(offset))};
   }
 
   std::string name = "old";
@@ -134,7 +140,7 @@ class ClusterPartitionSetTest : public ::testing::Test {
   std::vector<std::string> said_;
   ClusterPartitionSet set_{store_,
                            cluster_.connect(),
-                           [] { return 1; },
+                           [] { return std::uint64_t{1}; },
                            log_,
                            options(),
                            metrics_,
@@ -215,6 +221,19 @@ TEST_F(ClusterPartitionSetTest, WhatIsMissingIsUnknownWhileAShardIsAway) {
   show_gaps(set_, metrics_);
   EXPECT_EQ(metrics_.gap_offsets.value(), 0);
   EXPECT_EQ(gap_ends(), (std::vector<std::optional<std::int64_t>>{std::nullopt}));
+}
+
+TEST_F(ClusterPartitionSetTest, APartitionIsReadWhoseMarkAnotherUpdaterKeepsWriting) {
+  const LogPoint checked = looks_.point(40);
+  cluster_.put_others_mark(80, {.cluster = "one", .last = looks_.point(79), .checked = checked}, 5);
+  cluster_.change_others_mark([this](const MarkValue& before) {
+    MarkValue next = before;
+    next.log.last = looks_.point(next.position++);
+    ++next.shard->serial;
+    return next;
+  });
+  begin(1'000, 0);
+  EXPECT_EQ(metrics_.mark_losses.value(), 0U);
 }
 
 }  // namespace

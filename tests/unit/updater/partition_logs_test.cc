@@ -315,5 +315,19 @@ TEST(LogVerdict, ALogThatEndsBeforeAMessageReadOnceIsAnother) {
   EXPECT_EQ(judge_log(known, look).is, LogVerdict::Is::kUnknown);
 }
 
+TEST(LogVerdict, ThatItIsTheSameLogIsShownByTheMessagesThatWereFoundAgain) {
+  const LogPoint first{50, 1, 7};
+  const LogPoint last{90, 2, 8};
+  const KnownLog known{.cluster = "one", .points = {first, last}, .position = 100};
+  LogLook look{.cluster = "one", .low = 0, .high = 100, .found = {first, std::nullopt}};
+  EXPECT_EQ(judge_log(known, look).shown_by, std::vector{first});
+  look.found[1] = LogPoint{90, 2, 9};
+  EXPECT_EQ(judge_log(known, look).is, LogVerdict::Is::kAnother);
+  EXPECT_EQ(judge_log(known, look).shown_by, known.points);
+  look.found = {std::nullopt, std::nullopt};
+  EXPECT_EQ(judge_log(known, look).is, LogVerdict::Is::kUnknown);
+  EXPECT_TRUE(judge_log(known, look).shown_by.empty());
+}
+
 }  // namespace
 }  // namespace fcap::updater

@@ -12,7 +12,10 @@
 #include <vector>
 
 #include "redis/client.h"
+#include "redis/slot_tags.h"
 #include "unit/redis/scripted_server.h"
+#include "updater/marks/mark_value.h"
+#include "updater/pipeline/shard_turns.h"
 
 namespace fcap::updater::testing {
 
@@ -57,9 +60,24 @@ class ScriptedCluster {
     const std::lock_guard lock(mutex_);
     return of(node).records;
   }
-  void put(int node, const std::string& key, const std::string& text) {
+  /// Another updater, which has read partition 0 up to `position`, writes its mark to the first
+  /// master. Keys begin with "p", the group is "g", and the topic "t".
+  void put_others_mark(std::int64_t position, LogIdentity log, std::uint64_t serial) {
+    constexpr int kPlace = ShardTurns::kPlaceEvery - 1;
+    MarkValue mark{.position = position, .log = std::move(log)};
+    mark.shard = {.node = id(0),
+                  .replication = replication(0),
+                  .arrivals_safe = true,
+                  .serial = serial,
+                  .places = {kPlace},
+                  .slots = SlotSet(slots_of(0).first, slots_of(0).second)};
     const std::lock_guard lock(mutex_);
-    of(node).records[key] = text;
+    of(0).records["p:!mark:{" + redis::tag_of_slot(kPlace) + "}:g:t:0"] = encode_mark(mark);
+  }
+  /// It changes its mark, to `next` of it, before each time that the mark is read.
+  void change_others_mark(std::function<MarkValue(const MarkValue& before)> next) {
+    const std::lock_guard lock(mutex_);
+    others_next_ = std::move(next);
   }
   /// As if they had been emptied at once. Their connections stay.
   void empty_all() {
@@ -70,11 +88,6 @@ class ScriptedCluster {
   void set_refusing(int node, bool refusing) {
     const std::lock_guard lock(mutex_);
     of(node).refusing = refusing;
-  }
-  /// What happens to a mark whenever it is read. On a node's thread.
-  void before_each_read(std::function<void(std::string& text)> happens) {
-    const std::lock_guard lock(mutex_);
-    before_read_ = std::move(happens);
   }
 
  private:
@@ -135,10 +148,15 @@ class ScriptedCluster {
     std::vector<std::string> values;
     for (std::size_t i = 1; i < words.size(); ++i) {
       const auto found = records.find(words[i]);
-      if (found != records.end() && before_read_) before_read_(found->second);
+      if (found != records.end() && others_next_) change(found->second);
       values.push_back(found == records.end() ? "$-1\r\n" : redis::resp_text(found->second));
     }
     return redis::resp_list(values);
+  }
+  void change(std::string& text) const {
+    const auto mark = decode_mark(text);
+    // It has one place; those of the updater that is tested have two.
+    if (mark && mark->shard->places.size() == 1) text = encode_mark(others_next_(*mark));
   }
   // What the script does: its name or text, the number of keys, the key, whether there must be a
   // record, which one, and what it becomes (nothing: it is deleted).
@@ -162,7 +180,7 @@ class ScriptedCluster {
   mutable std::mutex mutex_;
   std::array<Node, kNodes> nodes_;                               // guarded by mutex_
   std::vector<int> ports_;                                       // guarded by mutex_
-  std::function<void(std::string&)> before_read_;                // guarded by mutex_
+  std::function<MarkValue(const MarkValue&)> others_next_;       // guarded by mutex_
   std::vector<std::unique_ptr<redis::ScriptedServer>> servers_;  // destroyed first
 };
 
