@@ -12,23 +12,13 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Of the nodes that are known: if none of so many is reached, the seeds may know of newer ones.
-constexpr std::size_t kKnownAskedMax = 8;
-// Of the nodes that answer in one refresh: when none of so many is believed, the cluster itself is
-// not of one mind yet, and asking all of it would only burden it.
+// Of the nodes that are known: if none of so many is of use, the seeds may know of newer ones.
+constexpr std::size_t kKnownTriedMax = 8;
+// Of the nodes that answer in one refresh, known ones and seeds: when none of so many is believed,
+// the cluster itself is not of one mind yet.
 constexpr std::size_t kAnswersMax = 3;
 
 }  // namespace
-
-// What the nodes of one refresh have said, of which nothing was of use.
-struct ClusterWatch::Refusals {
-  std::string text;
-
-  void add(const Address& node, const Status& status) {
-    if (!text.empty()) text += "; ";
-    text += node.text + ": " + status.text();
-  }
-};
 
 ClusterWatch::ClusterWatch(const RedisOptions& options, std::vector<Address> seeds,
                            CredentialsNow credentials, NodeTable& nodes, SlotMap& map,
@@ -111,14 +101,25 @@ bool ClusterWatch::is_stopping() const noexcept {
   return ::poll(&stop, 1, 0) > 0;
 }
 
+// One turn of a refresh.
 void ClusterWatch::refresh() {
-  Refusals refusals;
-  const bool succeeded =
-      refresh_from(known_nodes(), false, refusals) || refresh_from(seeds_, true, refusals);
-  schedule_.ended(Clock::now(), succeeded, jitter_());
-  if (is_stopping()) return;
+  asked_at_.reset();
+  Found found = ask_one_of(known_nodes(), false);
+  if (found == Found::kNothing) found = ask_one_of(seeds_, true);
+  const bool succeeded = found == Found::kShape;
   const std::string error =
-      succeeded ? std::string() : "no node tells the cluster's slots: " + refusals.text;
+      succeeded ? std::string() : "no node tells the cluster's slots: " + refresh_.refusals;
+  // From when the node was asked, not from when it was given up: one that is silent costs no more.
+  const TimePoint at = asked_at_.value_or(Clock::now());
+  if (found == Found::kNothingYet) {
+    schedule_.goes_on(at, jitter_());
+    // The map that there is may well be right; without one, nothing works, and why is to be told.
+    if (believed_.shape()) return;
+  } else {
+    schedule_.ended(at, succeeded, jitter_());
+    refresh_ = {};
+  }
+  if (is_stopping()) return;
   const std::string before = set_last_error(error);
   if (!succeeded) {
     report_(LogLevel::kWarning, error);
@@ -127,24 +128,31 @@ void ClusterWatch::refresh() {
   }
 }
 
-bool ClusterWatch::refresh_from(std::vector<Address> nodes, bool are_seeds, Refusals& refusals) {
+ClusterWatch::Found ClusterWatch::ask_one_of(std::vector<Address> nodes, bool are_seeds) {
+  Tried& tried = are_seeds ? refresh_.seeds : refresh_.known;
+  const auto refused = [this](const Address& node, const Status& why) {
+    if (!refresh_.refusals.empty()) refresh_.refusals += "; ";
+    refresh_.refusals += node.text + ": " + why.text();
+  };
   shuffle(nodes);
-  if (!are_seeds && nodes.size() > kKnownAskedMax) nodes.resize(kKnownAskedMax);
-  std::size_t answers = 0;
   for (const Address& node : nodes) {
-    if (is_stopping() || answers == kAnswersMax) return false;
+    if (is_stopping() || tried.answers == kAnswersMax) break;
+    if (!are_seeds && tried.nodes.size() == kKnownTriedMax) break;
+    if (tried.nodes.contains(node.text)) continue;
+    if (asked_at_) return Found::kNothingYet;
+    tried.nodes.insert(node.text);
     auto view = ask(node);
     session_.close();
     if (!view.ok()) {
-      refusals.add(node, view.status());
+      refused(node, view.status());
       continue;
     }
-    ++answers;
+    ++tried.answers;
     const Status taken = take(std::move(view).value(), node, are_seeds);
-    if (taken.ok()) return true;
-    refusals.add(node, taken);
+    if (taken.ok()) return Found::kShape;
+    refused(node, taken);
   }
-  return false;
+  return Found::kNothing;
 }
 
 Result<ClusterView> ClusterWatch::ask(const Address& node) {
@@ -153,6 +161,7 @@ Result<ClusterView> ClusterWatch::ask(const Address& node) {
   if (!endpoints.ok()) return endpoints.status();
   if (Status opened = session_.open(endpoints.value(), node.host, until); !opened.ok())
     return opened;
+  asked_at_ = Clock::now();
   refreshes_.fetch_add(1, std::memory_order_relaxed);
   ClusterView view;
   Status wrong;

@@ -2,10 +2,13 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,9 +30,13 @@ namespace fcap::redis {
 /// Keeps a SlotMap as a cluster is, by asking its nodes on a thread of its own: at first, every
 /// minute, and when refresh_soon() says that the map was wrong.
 ///
-/// A refresh asks one node, chosen at random, and others only if that one is not reached or not
-/// believed (BelievedShape). The nodes that the options name come last: they only need to exist
-/// when the process starts and when every node that was known has gone.
+/// It asks one node per second at most, whatever the nodes answer: a cluster in a failover has
+/// better things to do than to tell each of a thousand clients the same several times. The node is
+/// chosen at random among those that a refresh has not tried yet. One that cannot be connected to
+/// is passed over at once. One that does not answer, or is not believed (BelievedShape), is left
+/// for another one, which is asked a second or so later. The nodes that the options name come last:
+/// they only need to exist when the process starts and when every node that was known has gone. A
+/// refresh has failed when all of these were tried.
 ///
 /// Thread safety: all functions from any thread, except start() and close_descriptors(). Only the
 /// thread asks, changes the shape and calls `report` and `changed`, without a lock held; of the
@@ -51,8 +58,8 @@ class ClusterWatch {
   [[nodiscard]] Status start();
   /// Ends the thread promptly; nothing is called afterwards. For owners whose callbacks use this.
   void stop() noexcept { thread_.stop(); }
-  /// The map was wrong, or a node is lost: asks again, but not before a second has passed since it
-  /// asked last. Cheap: one atomic load if it has been said already, otherwise one write to an
+  /// The map was wrong, or a node is lost: asks a node, but not before a second has passed since it
+  /// asked one last. Cheap: one atomic load if it has been said already, otherwise one write to an
   /// eventfd.
   void refresh_soon() noexcept;
 
@@ -62,21 +69,37 @@ class ClusterWatch {
   [[nodiscard]] std::uint64_t refreshes() const noexcept {
     return refreshes_.load(std::memory_order_relaxed);
   }
-  /// Why the latest refresh failed; empty if it did not.
+  /// Why the latest refresh failed; empty if it did not. Until the first node is believed, what is
+  /// wrong with those that were tried so far.
   [[nodiscard]] std::string last_error() const;
   /// For a forked child, where the thread does not exist.
   void close_descriptors() noexcept;
 
  private:
   using TimePoint = std::chrono::steady_clock::time_point;
-  struct Refusals;
+  /// What has come of a refresh so far.
+  enum class Found : std::uint8_t {
+    kShape,       ///< a node was believed
+    kNothingYet,  ///< there are more nodes to ask, later
+    kNothing,     ///< and all were tried
+  };
+  struct Tried {
+    std::set<std::string> nodes;
+    std::size_t answers = 0;  ///< how many of them have answered
+  };
+  /// A refresh that goes on until a node is believed or all were tried.
+  struct Refresh {
+    Tried known;
+    Tried seeds;
+    std::string refusals;
+  };
 
   void run();
   /// False: it must stop.
   [[nodiscard]] bool wait_until_due();
   [[nodiscard]] bool is_stopping() const noexcept;
   void refresh();
-  [[nodiscard]] bool refresh_from(std::vector<Address> nodes, bool are_seeds, Refusals& refusals);
+  [[nodiscard]] Found ask_one_of(std::vector<Address> nodes, bool are_seeds);
   [[nodiscard]] Result<ClusterView> ask(const Address& node);
   [[nodiscard]] Status take(ClusterView view, const Address& node, bool from_seed);
   [[nodiscard]] std::vector<Address> known_nodes() const;
@@ -101,6 +124,8 @@ class ClusterWatch {
   // Of the thread.
   base::Jitter jitter_;
   RefreshSchedule schedule_;
+  Refresh refresh_;
+  std::optional<TimePoint> asked_at_;  // when the one node of this turn was asked
   BelievedShape believed_;
   NodeSession session_;
   NameLookups names_;

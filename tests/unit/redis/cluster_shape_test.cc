@@ -264,6 +264,20 @@ TEST(RefreshSchedule, IsAtOnceThenOncePerMinuteAndNeverTwiceWithinASecond) {
   }
 }
 
+TEST(RefreshSchedule, AnotherNodeIsAskedASecondLaterWhetherThatIsWantedOrNot) {
+  using std::chrono::milliseconds;
+  using std::chrono::seconds;
+  RefreshSchedule schedule;
+  const RefreshSchedule::TimePoint now{std::chrono::hours{1}};
+  for (const double random : {0.0, 0.5, 0.999}) {
+    for (int turn = 0; turn < 10; ++turn) schedule.goes_on(now, random);
+    for (const bool wanted : {false, true}) {
+      EXPECT_GE(schedule.due(wanted), now + seconds{1});
+      EXPECT_LE(schedule.due(wanted), now + milliseconds{1500});
+    }
+  }
+}
+
 TEST(RefreshSchedule, AFailureIsRepeatedSoonAndThenLessAndLessOften) {
   using std::chrono::seconds;
   RefreshSchedule schedule;
