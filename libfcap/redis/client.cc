@@ -60,6 +60,7 @@ class Client::Impl {
   }
 
   void close_descriptors() noexcept {
+    shared_.credentials.close_descriptors();
     if (sentinels_ != nullptr) sentinels_->close_descriptors();
     if (cluster_ != nullptr) cluster_->close_descriptors();
     for (auto& thread : threads_) thread->close_descriptors();

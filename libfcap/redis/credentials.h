@@ -36,6 +36,8 @@ class Credentials {
   Status start(const RedisOptions& options, OnLook on_look);
   /// Ends the watch.
   void stop() noexcept { thread_.stop(); }
+  /// For a forked child, where the thread does not exist.
+  void close_descriptors() noexcept { thread_.close_descriptors(); }
 
   [[nodiscard]] Current current() const {
     const std::lock_guard lock(mutex_);

@@ -10,17 +10,20 @@
 #include <vector>
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <fcap/redis_options.h>
 
 #include "redis/client.h"
 #include "redis/store_operations.h"
+#include "tests/support/sanitized.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define FCAP_TEST_COUNTS_LOCKS 0  // the sanitizers have a pthread_mutex_lock() of their own
@@ -205,6 +208,35 @@ TEST(RedisGuest, ACanceledThreadStartsARead) {
     std::this_thread::sleep_for(1ms);
   }
   EXPECT_EQ(caller.seen.code, StoreCode::kTimeout);
+}
+
+TEST(RedisGuest, AForkedChildKeepsNoDescriptor) {
+  if (testing::kSanitized) GTEST_SKIP() << "the sanitizers' allocators may not survive a fork";
+  const auto open_descriptors = [] {
+    constexpr int kMore = 1024;
+    int count = 0;
+    for (int fd = 0; fd < kMore; ++fd) count += ::fcntl(fd, F_GETFD) >= 0 ? 1 : 0;
+    return count;
+  };
+  for (const RedisTopology topology :
+       {RedisTopology::kSingle, RedisTopology::kSentinel, RedisTopology::kCluster}) {
+    const int before = open_descriptors();
+    RedisOptions options = options_for("127.0.0.1:1");
+    options.topology = topology;
+    options.sentinel_master = topology == RedisTopology::kSentinel ? "m" : "";
+    auto client = Client::create(options);
+    ASSERT_TRUE(client.ok()) << client.status().text();
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      client.value().reset();
+      ::_exit(open_descriptors() - before);
+    }
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFEXITED(status));
+    EXPECT_EQ(WEXITSTATUS(status), 0) << "descriptors; topology " << static_cast<int>(topology);
+  }
 }
 
 TEST(RedisGuest, AsManyReadsAsAServerHoldsUpAreKeptForReuse) {
