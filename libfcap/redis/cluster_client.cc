@@ -20,9 +20,10 @@ ClusterClient::ClusterClient(SharedState& shared, Resolver& resolver, const Thre
     shared_.log_thinned(level, "redis: " + text);
   };
   const auto changed = [this](const ClusterShape& shape) { take_shape(shape); };
+  const auto refreshed = [this](const ClusterShape& shape) { look_up_replicas(shape); };
   const auto credentials = [this] { return shared_.credentials.current(); };
   watch_ = std::make_unique<ClusterWatch>(shared_.options, std::move(seeds), credentials,
-                                          state_.nodes, state_.slots, report, changed);
+                                          state_.nodes, state_.slots, report, changed, refreshed);
   state_.refresh = [this] { watch_->refresh_soon(); };
 }
 
@@ -32,13 +33,27 @@ ClusterClient::~ClusterClient() = default;
 void ClusterClient::take_shape(const ClusterShape& shape) {
   state_.take_shape(shape);
   for (const auto& thread : threads_) thread->wake();
+}
+
+// With each refresh, because a name that had no address may have one now, and a replica may come
+// back at another one.
+void ClusterClient::look_up_replicas(const ClusterShape& shape) {
   if (shared_.options.replica_reads == RedisReplicaReads::kNever) return;
   for (const ClusterShape::Shard& shard : shape.shards) {
     for (const ClusterNode& replica : shard.replicas) {
       if (!numeric_endpoints(replica.address).empty()) continue;
+      {
+        // While a name service hangs, the lookups of all refreshes must not pile up.
+        const std::lock_guard lock(lookups_mutex_);
+        if (!lookups_.insert(replica.address.text).second) continue;
+      }
       resolver_.resolve(replica.address,
                         [this, address = replica.address](const Result<Endpoints>& found) {
-                          if (found.ok()) state_.take_endpoint(address, found.value().front());
+                          if (found.ok() && !found.value().empty()) {
+                            state_.take_endpoint(address, found.value().front());
+                          }
+                          const std::lock_guard lock(lookups_mutex_);
+                          lookups_.erase(address.text);
                         });
     }
   }

@@ -4,7 +4,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <set>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -61,11 +64,14 @@ class ClusterClient {
   [[nodiscard]] bool is_ready(NodeIndex node) const noexcept;
 
   void take_shape(const ClusterShape& shape);
+  void look_up_replicas(const ClusterShape& shape);
 
   SharedState& shared_;
   Resolver& resolver_;
   const Threads& threads_;
   ClusterState state_;
+  std::mutex lookups_mutex_;
+  std::set<std::string> lookups_;  // of replicas, under way; guarded by lookups_mutex_
   std::unique_ptr<ClusterWatch> watch_;
 };
 

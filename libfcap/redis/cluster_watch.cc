@@ -22,13 +22,14 @@ constexpr std::size_t kAnswersMax = 3;
 
 ClusterWatch::ClusterWatch(const RedisOptions& options, std::vector<Address> seeds,
                            CredentialsNow credentials, NodeTable& nodes, SlotMap& map,
-                           Report report, Changed changed)
+                           Report report, Take changed, Take refreshed)
     : options_(options),
       seeds_(std::move(seeds)),
       nodes_(nodes),
       map_(map),
       report_(std::move(report)),
       changed_(std::move(changed)),
+      refreshed_(std::move(refreshed)),
       jitter_(base::seeded_jitter(static_cast<std::uint64_t>(
           Clock::now().time_since_epoch().count() ^
           static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(this))))),
@@ -191,7 +192,13 @@ Status ClusterWatch::take(ClusterView view, const Address& node, bool from_seed)
   const std::shared_ptr<const ClusterShape>& shape = believed_.shape();
   const auto changed = map_.replace(*shape, nodes_);
   if (!changed.ok()) return changed.status();
-  if (changed.value() == 0 && shape == before) return {};
+  if (changed.value() != 0 || shape != before) tell_change(changed.value(), node);
+  if (refreshed_) refreshed_(*shape);
+  return {};
+}
+
+void ClusterWatch::tell_change(std::size_t slots, const Address& node) {
+  const std::shared_ptr<const ClusterShape>& shape = believed_.shape();
   {
     const std::lock_guard lock(mutex_);
     shape_ = shape;
@@ -200,11 +207,10 @@ Status ClusterWatch::take(ClusterView view, const Address& node, bool from_seed)
   for (const ClusterShape::Shard& shard : shape->shards) replicas += shard.replicas.size();
   report_(LogLevel::kInfo, "the cluster has " + std::to_string(shape->shards.size()) +
                                " masters and " + std::to_string(replicas) + " replicas; " +
-                               std::to_string(changed.value()) +
+                               std::to_string(slots) +
                                " slots have another master than before, says " + node.text +
                                " (epoch " + std::to_string(believed_.epoch()) + ")");
   changed_(*shape);
-  return {};
 }
 
 std::vector<Address> ClusterWatch::known_nodes() const {

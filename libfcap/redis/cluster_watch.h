@@ -39,18 +39,19 @@ namespace fcap::redis {
 /// refresh has failed when all of these were tried.
 ///
 /// Thread safety: all functions from any thread, except start() and close_descriptors(). Only the
-/// thread asks, changes the shape and calls `report` and `changed`, without a lock held; of the
-/// slot map, it is the only one that replaces all of it.
+/// thread asks, changes the shape and calls the callbacks, without a lock held; of the slot map, it
+/// is the only one that replaces all of it.
 class ClusterWatch {
  public:
   using Report = std::function<void(LogLevel, const std::string&)>;
-  using Changed = std::function<void(const ClusterShape&)>;
+  using Take = std::function<void(const ClusterShape&)>;
 
-  /// `changed` is called with the shape when it or the map has changed; `report` gets failures as
-  /// warnings, and for information what has changed and that a failure is over. `options`, `nodes`
-  /// and `map` must outlive this.
+  /// `changed` is called with the shape when it or the map has changed, and after that `refreshed`
+  /// (if there is one) whenever a node was believed, also if it said nothing new. `report` gets
+  /// failures as warnings, and for information what has changed and that a failure is over.
+  /// `options`, `nodes` and `map` must outlive this.
   ClusterWatch(const RedisOptions& options, std::vector<Address> seeds, CredentialsNow credentials,
-               NodeTable& nodes, SlotMap& map, Report report, Changed changed);
+               NodeTable& nodes, SlotMap& map, Report report, Take changed, Take refreshed = {});
   ~ClusterWatch() { stop(); }
   ClusterWatch(const ClusterWatch&) = delete;
   ClusterWatch& operator=(const ClusterWatch&) = delete;
@@ -102,6 +103,7 @@ class ClusterWatch {
   [[nodiscard]] Found ask_one_of(std::vector<Address> nodes, bool are_seeds);
   [[nodiscard]] Result<ClusterView> ask(const Address& node);
   [[nodiscard]] Status take(ClusterView view, const Address& node, bool from_seed);
+  void tell_change(std::size_t slots, const Address& node);
   [[nodiscard]] std::vector<Address> known_nodes() const;
   void shuffle(std::vector<Address>& nodes);
   /// What it was before.
@@ -112,7 +114,8 @@ class ClusterWatch {
   NodeTable& nodes_;
   SlotMap& map_;
   const Report report_;
-  const Changed changed_;
+  const Take changed_;
+  const Take refreshed_;
   std::atomic<std::uint64_t> refreshes_{0};
   std::atomic<bool> wanted_{false};
 

@@ -153,8 +153,9 @@ bool ReplicaLink::choose(TimePoint now) {
 void ReplicaLink::begin(TimePoint now) {
   if (!choose(now)) {
     until_ = now + kAskEvery;
-    return tell(cluster_.node != nullptr ? "the cluster names no replica of " + place_
-                                         : "no replica is known to the Sentinels");
+    return tell(cluster_.node != nullptr
+                    ? "the cluster names no replica of " + place_ + " whose address is known"
+                    : "no replica is known to the Sentinels");
   }
   credentials_generation_ = shared_.credentials.generation();
   const Status opened = connection_.open(*endpoint_, shared_.credentials.current().tls, host_);

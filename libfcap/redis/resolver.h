@@ -45,7 +45,7 @@ class Resolver {
   struct State {
     std::mutex mutex;
     std::condition_variable wake;
-    std::deque<Job> jobs;   // guarded by mutex; at most one per link
+    std::deque<Job> jobs;   // guarded by mutex; at most one per link and replica
     bool stopping = false;  // guarded by mutex
     bool looking = false;   // guarded by mutex: in getaddrinfo()
   };

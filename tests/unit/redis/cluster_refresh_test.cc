@@ -10,6 +10,7 @@
 
 #include <gtest/gtest.h>
 
+#include "redis/client.h"
 #include "redis/cluster_watch.h"
 #include "scripted_server.h"
 
@@ -153,6 +154,52 @@ TEST_F(ClusterRefresh, WhileNoSlotsAreKnownEachRefusalIsTold) {
   EXPECT_NE(names(first, one), names(first, other)) << first;
   const std::string second = warnings()[1];
   EXPECT_TRUE(names(second, one) && names(second, other)) << second;
+}
+
+struct Get final : Request {
+  explicit Get(std::string key) {
+    slot = slot_of(key);
+    wire = std::move(key);
+    form = Form::kGetKey;
+  }
+  void on_reply(std::uint32_t /*index*/, const Reply& /*reply*/) noexcept override {}
+  void on_done(TransportCode /*code*/) noexcept override { done = true; }
+
+  std::atomic<bool> done{true};
+};
+
+// The first lookup of this name fails (guest_test.cc).
+TEST_F(ClusterRefresh, AReplicaIsLookedUpAgainWithEachRefresh) {
+  std::atomic<bool> reached{false};
+  const auto in_cluster = [&](const std::string& role, const ScriptedServer::Words& words) {
+    if (words[0] == "CLUSTER") return answer(words);
+    // Which makes the client ask for the slots again.
+    if (words[0] == "GET") return std::optional<std::string>("-CLUSTERDOWN for a while\r\n");
+    if (words[0] == "READONLY") reached = true;
+    if (words[0] != "ROLE" || role == "master") return std::optional(as_single_master(words));
+    return std::optional(resp_list(
+        {resp_text("slave"), resp_text("127.0.0.1"), ":1\r\n", resp_text("connected"), ":0\r\n"}));
+  };
+  const ScriptedServer replica(
+      [&](std::size_t, const ScriptedServer::Words& words) { return in_cluster("slave", words); });
+  const ScriptedServer master(
+      [&](std::size_t, const ScriptedServer::Words& words) { return in_cluster("master", words); });
+  tell_slots(one_shard(
+      {node("127.0.0.1", master.port(), "m"), node("fickle.invalid", replica.port(), "r")}));
+  options_.topology = RedisTopology::kCluster;
+  options_.addresses = {master.address()};
+  options_.replica_reads = RedisReplicaReads::kWhenMasterFails;
+  options_.breaker_failures = 0;
+  Get get("k");  // outlives the client, which answers it
+  const auto client = Client::create(options_);
+  ASSERT_TRUE(client.ok()) << client.status().text();
+  EXPECT_TRUE(eventually([&] {
+    if (get.done.exchange(false)) {
+      get.deadline = Clock::now() + seconds{1};
+      client.value()->submit(get);
+    }
+    return reached.load();
+  }));
 }
 
 }  // namespace

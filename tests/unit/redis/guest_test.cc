@@ -34,6 +34,8 @@
 namespace {
 
 constexpr const char* kSlowName = "slow.invalid";
+// Is unknown when it is looked up for the first time, and leads to this machine later.
+constexpr const char* kFickleName = "fickle.invalid";
 
 // A name service that answers for kSlowName once it is let.
 class SlowNames {
@@ -82,6 +84,11 @@ extern "C" int getaddrinfo(const char* name, const char* service, const addrinfo
   if (name != nullptr && std::string(name) == kSlowName && !is_number) {
     slow_names().wait();
     return EAI_AGAIN;
+  }
+  if (name != nullptr && std::string(name) == kFickleName && !is_number) {
+    static std::atomic<int> lookups{0};
+    if (lookups.fetch_add(1) == 0) return EAI_AGAIN;
+    name = "127.0.0.1";
   }
   static auto* const real = next_of<decltype(::getaddrinfo)>("getaddrinfo");
   return real(name, service, hints, found);
