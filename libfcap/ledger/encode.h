@@ -44,7 +44,7 @@ class KeepPolicy {
 struct CompactOptions {
   /// Entries with time <= trim_now - retention are left out.
   std::chrono::milliseconds retention = kDefaultRetention;
-  /// The trimming clock: min(local clock, newest broker timestamp). The epoch trims nothing.
+  /// The trimming clock: the earliest of all clocks that are known. The epoch trims nothing.
   Instant trim_now;
   /// The record is trimmed to this size: what `keep` marks stays (newest first if even that is too
   /// much), then the newest overall; complete_since says what was dropped. A bound below 64 bytes

@@ -12,6 +12,8 @@
 #include <fcap/redis_options.h>
 
 #include "ledger/encode.h"
+#include "ledger/ids.h"
+#include "ledger/user_key.h"
 #include "support/store_calls.h"
 #include "support/updater_pipeline.h"
 #include "test_paths.h"
@@ -100,6 +102,27 @@ class UpdaterClocks : public testing::UpdaterPipeline,
   std::unique_ptr<Store> store_;
   int made_ = 0;
 };
+
+// Without a trimming clock, compaction would take nothing for too old.
+TEST_F(UpdaterClocks, WhatIsOlderThanTheRetentionLeavesARecordThatIsCompacted) {
+  const MadeEvent event = next_event(milliseconds{0});
+  const ledger::Entry old{.time = event.time - kDefaultRetention - days{1},
+                          .campaign = ledger::id_hash(event.campaign_id),
+                          .creative = 0,
+                          .type = EventType::kImpression,
+                          .fingerprint = ledger::fingerprint("long ago")};
+  std::string record;
+  ledger::append_entries({&old, 1}, record);
+  std::string key;
+  ledger::user_key("fcap", event.user_id, key);
+  ASSERT_EQ(testing::StoreCalls(*store_).append(key, record, event.time + days{1}).code,
+            StoreCode::kOk);
+  producer_->send(topic_, event.user_id, event.json());
+  producer_->flush();
+  expected_.add(event);
+  auto daemon = start_daemon(milliseconds{0});
+  expect_all_kept(*daemon);
+}
 
 class OfTheUpdater : public UpdaterClocks {};
 

@@ -1,8 +1,6 @@
 #include "updater/commands/run_command.h"
 
 #include <algorithm>
-#include <atomic>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,6 +15,7 @@
 #include "redis/redis_options_check.h"
 #include "sources/rule_refresher.h"
 #include "updater/commands/command_line.h"
+#include "updater/compaction/trim_clock.h"
 #include "updater/http/http_server.h"
 #include "updater/metrics/exposition.h"
 #include "updater/metrics/rules_note.h"
@@ -46,10 +45,6 @@ class Daemon {
  public:
   explicit Daemon(const Settings& settings)
       : settings_(settings), health_(settings.http.stalled_after) {}
-  // Compaction's thread asks the updater for the time, so it ends before the updater does.
-  ~Daemon() {
-    if (compactor_) compactor_->stop();
-  }
   Daemon(const Daemon&) = delete;
   Daemon& operator=(const Daemon&) = delete;
 
@@ -77,8 +72,7 @@ class Daemon {
   std::unique_ptr<events::EventDecoder> decoder_ = events::make_json_event_decoder();
   std::unique_ptr<DeadLetterProducer> dead_letters_;
   std::unique_ptr<ConfigPublisher> config_;
-  // Compaction's clock is the updater's, and the updater tells compaction what it has written.
-  std::atomic<const Updater*> clock_{nullptr};
+  TrimClock trim_clock_;  // the updater sets it, compaction reads it
   std::unique_ptr<Compactor> compactor_;
   std::unique_ptr<sources::RuleRefresher> rules_;
   std::unique_ptr<TopicWatch> watch_;
@@ -118,11 +112,7 @@ Status Daemon::start_compaction() {
   if (!redis.ok()) return redis.status();
   compaction_redis_ = std::move(redis).value();
   compactor_ = std::make_unique<Compactor>(
-      *compaction_redis_.store, compactor_options(settings_),
-      [this]() -> std::optional<Instant> {
-        const Updater* const updater = clock_.load(std::memory_order_acquire);
-        return updater == nullptr ? std::nullopt : updater->trim_now();
-      },
+      *compaction_redis_.store, compactor_options(settings_), [this] { return trim_clock_.now(); },
       metrics_);
   compaction_records_ = redis::make_watched_records(*compaction_redis_.client);
   compactor_->set_watched(compaction_records_.get());
@@ -163,6 +153,7 @@ Status Daemon::make_updater() {
   parts.decoder = decoder_.get();
   parts.dead_letters = dead_letters_.get();
   parts.hook = compactor_.get();
+  parts.trim_clock = &trim_clock_;
   parts.health = &health_;
   parts.redis_clock = [client = redis_.client] { return client->health().clock_difference; };
   parts.watches = {watch_.get()};
@@ -174,7 +165,6 @@ Status Daemon::make_updater() {
   auto updater = Updater::create(std::move(options), std::move(parts), metrics_);
   if (!updater.ok()) return updater.status();
   updater_ = std::move(updater).value();
-  clock_.store(updater_.get(), std::memory_order_release);
   return {};
 }
 

@@ -96,11 +96,6 @@ Result<std::unique_ptr<Updater>> Updater::create(UpdaterOptions options, Updater
   return self;
 }
 
-std::optional<Instant> Updater::trim_now() const noexcept {
-  const std::int64_t ms = trim_now_ms_.load(std::memory_order_relaxed);
-  return ms == 0 ? std::nullopt : std::optional(instant_from_ms(ms));
-}
-
 Status Updater::run(const std::stop_token& stop) {
   if (Status status = consumer_->subscribe(*this); !status.ok()) return status;
   while (!stop.stop_requested() && !consumer_->fatal()) run_once();
@@ -269,7 +264,7 @@ void Updater::take_messages() {
   newest_append_ms_ = std::max(newest_append_ms_, kafka::append_time_ms(*messages.back()));
   if (!clock_known_) compare_clocks();
   const IntakeClocks judged_by = clocks();
-  trim_now_ms_.store(to_ms(judged_by.trim_now), std::memory_order_relaxed);
+  if (parts_.trim_clock != nullptr) parts_.trim_clock->set(judged_by.trim_now);
   Batch& batch = writer_.take();
   std::uint64_t bytes = 0;
   for (const rd_kafka_message_t* message : messages) {

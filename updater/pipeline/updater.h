@@ -1,6 +1,5 @@
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -21,6 +20,7 @@
 #include "kafka/consumer.h"
 #include "redis/client.h"
 #include "updater/compaction/compaction_hook.h"
+#include "updater/compaction/trim_clock.h"
 #include "updater/marks/log_prober.h"
 #include "updater/metrics/metrics.h"
 #include "updater/metrics/updater_health.h"
@@ -71,7 +71,10 @@ struct UpdaterParts {
   events::EventDecoder* decoder = nullptr;
   DeadLetterSink* dead_letters = nullptr;  ///< null: rejected messages are only counted
   CompactionHook* hook = nullptr;          ///< may be null
-  Health* health = nullptr;                ///< may be null
+  /// Set with each batch to the earliest of the local clock, Redis' and the newest broker
+  /// timestamp; may be null.
+  TrimClock* trim_clock = nullptr;
+  Health* health = nullptr;  ///< may be null
   /// Redis' clock minus this machine's, as last compared; may be empty.
   std::function<std::optional<std::chrono::milliseconds>()> redis_clock;
   std::vector<TopicWatch*> watches;  ///< one of each topic, by its place, and of the same group
@@ -96,10 +99,6 @@ class Updater final : private kafka::AssignmentListener, private OffsetSource {
   /// After run(): Kafka's client would not end, and its threads go on. The process must end with
   /// _exit(), because they may use what is destroyed at an ordinary end.
   [[nodiscard]] bool abandoned() const noexcept { return abandoned_; }
-
-  /// The trimming clock: min(local clock, newest broker timestamp); none before the first message.
-  /// Any thread.
-  [[nodiscard]] std::optional<Instant> trim_now() const noexcept;
 
   /// The gaps of the partitions that are assigned. On run()'s thread only, as from Health's beat.
   [[nodiscard]] OpenGaps open_gaps();
@@ -182,9 +181,8 @@ class Updater final : private kafka::AssignmentListener, private OffsetSource {
   std::chrono::milliseconds redis_ahead_{0};  // of this machine's clock
   bool clock_known_ = false;                  // redis_ahead_
   bool clocks_differ_ = false;
-  bool expiries_doubted_ = false;             // Redis' clock was, or is, far ahead
-  std::atomic<std::int64_t> trim_now_ms_{0};  // 0: not known yet
-  bool joined_ = false;                       // the group has given an assignment, if an empty one
+  bool expiries_doubted_ = false;  // Redis' clock was, or is, far ahead
+  bool joined_ = false;            // the group has given an assignment, if an empty one
   bool paused_ = false;
   std::uint64_t troubles_ = 0;  // the consumer's, at the last look
   bool abandoned_ = false;
