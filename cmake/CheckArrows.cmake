@@ -48,7 +48,8 @@ room(updater/pipeline updater/pipeline
 room(updater/replay updater/replay KNOWS base kafka ledger redis rule_text updater/compaction updater/pipeline)
 # Every mapping of settings to options.
 room(updater/options updater/options
-     KNOWS events kafka postgres updater/compaction updater/pipeline updater/replay updater/settings updater/watch)
+     KNOWS events kafka postgres redis updater/compaction updater/pipeline updater/replay updater/settings
+           updater/watch)
 room(updater/doctor updater/doctor
      KNOWS base kafka ledger postgres redis sources updater/compaction updater/options updater/pipeline
            updater/settings updater/watch)

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "events/event_decoder.h"
-#include "updater/commands/run_command.h"
+#include "updater/commands/redis_parts.h"
 #include "updater/options/libraries.h"
 #include "updater/options/part_options.h"
 #include "updater/options/signatures.h"

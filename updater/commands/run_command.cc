@@ -15,6 +15,7 @@
 #include "redis/redis_options_check.h"
 #include "sources/rule_refresher.h"
 #include "updater/commands/command_line.h"
+#include "updater/commands/redis_parts.h"
 #include "updater/compaction/trim_clock.h"
 #include "updater/http/http_server.h"
 #include "updater/metrics/exposition.h"
@@ -227,15 +228,8 @@ std::string Daemon::status_line() const {
 }
 
 void Daemon::start_beats() {
-  redis::ConfigRecord record;
-  record.key_prefix = settings_.ledger.key_prefix;
-  record.retention = settings_.ledger.retention;
-  record.null_user_ids = settings_.ledger.null_user_ids;
-  record.write_format = static_cast<int>(settings_.ledger.write_format);
-  record.record_bytes_max = static_cast<std::size_t>(settings_.ledger.record_bytes_max);
-  if (record.write_format >= 2) record.reservation_life_max = settings_.reservation.max_life;
   config_ = std::make_unique<ConfigPublisher>(
-      *redis_.store, record, log_callback("config"),
+      *redis_.store, config_record(settings_), log_callback("config"),
       [client = redis_.client] { return client->health().clock_difference; });
   // Ready means that the main loop works, not that Kafka and Redis answer: it waits for them by
   // itself, and a restart would help nobody.
@@ -271,21 +265,6 @@ Status Daemon::run(const std::stop_token& stop) {
 }
 
 }  // namespace
-
-std::string redis_trouble(const redis::Client& client) {
-  if (client.connected()) return {};
-  const std::string why = client.last_error();
-  return fmt::format("redis: not connected{}{}", why.empty() ? "" : ": ", why);
-}
-
-Result<RedisParts> connect_redis(const Settings& settings, redis::Deadlines deadlines) {
-  auto client = redis::Client::create(redis_options(settings, log_callback("redis")));
-  if (!client.ok()) return client.status();
-  RedisParts parts;
-  parts.client = std::move(client).value();
-  parts.store = redis::make_redis_store(parts.client, deadlines);
-  return parts;
-}
 
 int run_command(const Settings& settings, const std::stop_token& stop) {
   spdlog::info("fcap-updater {}: topic {} as {}, Redis {}", FCAP_VERSION, settings.kafka.topic,

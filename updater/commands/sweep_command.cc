@@ -8,7 +8,7 @@
 #include <spdlog/spdlog.h>
 
 #include "sources/rule_refresher.h"
-#include "updater/commands/run_command.h"
+#include "updater/commands/redis_parts.h"
 #include "updater/compaction/sweep.h"
 #include "updater/options/libraries.h"
 #include "updater/options/part_options.h"

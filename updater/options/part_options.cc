@@ -75,6 +75,17 @@ UpdaterOptions updater_options(const Settings& settings) {
   return options;
 }
 
+redis::ConfigRecord config_record(const Settings& settings) {
+  redis::ConfigRecord record;
+  record.key_prefix = settings.ledger.key_prefix;
+  record.retention = settings.ledger.retention;
+  record.null_user_ids = settings.ledger.null_user_ids;
+  record.write_format = static_cast<int>(settings.ledger.write_format);
+  record.record_bytes_max = static_cast<std::size_t>(settings.ledger.record_bytes_max);
+  if (record.write_format >= 2) record.reservation_life_max = settings.reservation.max_life;
+  return record;
+}
+
 Compactor::Options compactor_options(const Settings& settings) {
   const CompactionSettings& compaction = settings.compaction;
   Compactor::Options options;

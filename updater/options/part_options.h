@@ -1,5 +1,6 @@
 #pragma once
 
+#include "redis/config_record.h"
 #include "updater/compaction/compactor.h"
 #include "updater/compaction/sweep.h"
 #include "updater/pipeline/updater.h"
@@ -13,6 +14,7 @@ namespace fcap::updater {
 /// What the updater's parts are given of the configuration and of replay's flags. What libfcap and
 /// the wrappers are given: options/libraries.h, which `fcap` shares.
 [[nodiscard]] UpdaterOptions updater_options(const Settings& settings);
+[[nodiscard]] redis::ConfigRecord config_record(const Settings& settings);
 [[nodiscard]] TopicWatchOptions watch_options(const Settings& settings);
 [[nodiscard]] Compactor::Options compactor_options(const Settings& settings);
 [[nodiscard]] SweepOptions sweep_options(const Settings& settings);

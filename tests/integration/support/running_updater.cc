@@ -7,7 +7,7 @@
 #include <fcap/redis_url.h>
 
 #include "redis/redis_store.h"
-#include "updater/commands/run_command.h"
+#include "updater/commands/redis_parts.h"
 
 namespace fcap::testing {
 
