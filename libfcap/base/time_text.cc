@@ -131,7 +131,7 @@ std::optional<milliseconds> parse_length(std::string_view text) {
 
 std::string format_length(milliseconds length) {
   for (const LengthUnit& unit : kLengthUnits) {
-    if (length.count() % unit.ms == 0) {
+    if (length.count() != 0 && length.count() % unit.ms == 0) {
       return std::to_string(length.count() / unit.ms).append(unit.name);
     }
   }

@@ -13,7 +13,8 @@ namespace fcap::base {
 /// A "d" is 24 hours. Nothing but a number above zero that fits is accepted.
 [[nodiscard]] std::optional<std::chrono::milliseconds> parse_length(std::string_view text);
 
-/// The same with the largest unit that leaves no remainder: 90 s is "90s", 120 s is "2m".
+/// The same with the largest unit that leaves no remainder: 90 s is "90s", 120 s is "2m"; zero is
+/// "0ms".
 [[nodiscard]] std::string format_length(std::chrono::milliseconds length);
 
 /// An instant in RFC 3339: "2026-03-01T00:00:00Z", with an optional fraction (finer than

@@ -10,6 +10,7 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "base/time_text.h"
 #include "kafka/conf.h"
 
 namespace fcap::updater {
@@ -245,7 +246,7 @@ nlohmann::ordered_json value_as_json(const Field& field, const Settings& setting
             return value;
           },
           [&](const ShareKind& kind) -> Json { return kind.at(place); },
-          [&](const DurationKind& kind) -> Json { return format_duration(kind.at(place)); },
+          [&](const DurationKind& kind) -> Json { return base::format_length(kind.at(place)); },
           [&](const FlagKind& kind) -> Json { return kind.at(place); },
           [&](const TextKind& kind) -> Json { return kind.at(place); },
           [&](const SecretKind& kind) -> Json { return kind.at(place).empty() ? "" : "(set)"; },

@@ -7,6 +7,8 @@
 
 #include <fmt/core.h>
 
+#include "base/time_text.h"
+
 namespace fcap::updater {
 namespace {
 
@@ -300,7 +302,8 @@ std::string describe(const ShareKind& kind) {
   return fmt::format("share, {} to {}", kind.min, kind.max);
 }
 std::string describe(const DurationKind& kind) {
-  return fmt::format("duration, {} to {}", format_duration(kind.min), format_duration(kind.max));
+  return fmt::format("duration, {} to {}", base::format_length(kind.min),
+                     base::format_length(kind.max));
 }
 std::string describe(const FlagKind& /*kind*/) {
   return "true or false";
@@ -349,15 +352,6 @@ std::string environment_name(std::string_view field_name) {
     name += c == '.' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
   }
   return name;
-}
-
-std::string format_duration(milliseconds duration) {
-  const std::int64_t ms = duration.count();
-  if (ms != 0 && ms % 86'400'000 == 0) return fmt::format("{}d", ms / 86'400'000);
-  if (ms != 0 && ms % 3'600'000 == 0) return fmt::format("{}h", ms / 3'600'000);
-  if (ms != 0 && ms % 60'000 == 0) return fmt::format("{}m", ms / 60'000);
-  if (ms != 0 && ms % 1'000 == 0) return fmt::format("{}s", ms / 1'000);
-  return fmt::format("{}ms", ms);
 }
 
 std::string format_bytes(std::int64_t bytes) {

@@ -77,13 +77,11 @@ struct Section {
 /// The field of that name, or null.
 [[nodiscard]] const Field* find_field(std::string_view name) noexcept;
 
-/// What may be written, for people: "duration, 1 s to 1 h".
+/// What may be written, for people: "duration, 1s to 1h".
 [[nodiscard]] std::string describe_kind(const Field& field);
 /// "FCAP_UPDATER_KAFKA_BROKERS".
 [[nodiscard]] std::string environment_name(std::string_view field_name);
 
-/// "1500ms", "5s", "32d": the largest unit that fits.
-[[nodiscard]] std::string format_duration(milliseconds duration);
 /// "500", "16KiB": the largest unit that fits.
 [[nodiscard]] std::string format_bytes(std::int64_t bytes);
 

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "updater/settings/fields.h"
+#include "base/time_text.h"
 
 namespace fcap::updater {
 namespace {
@@ -40,8 +40,8 @@ std::vector<std::string> log_retention_findings(const std::string& topic,
     findings.push_back(
         fmt::format("topic {}: retention.ms is {} ({}), less than ledger.retention ({}): set it to "
                     "{} or more, because a Redis that has lost data is filled again from the topic",
-                    topic, *ms, format_duration(std::chrono::milliseconds{*ms}),
-                    format_duration(retention), retention.count()));
+                    topic, *ms, base::format_length(std::chrono::milliseconds{*ms}),
+                    base::format_length(retention), retention.count()));
   }
   const auto bytes = number_setting(settings, "retention.bytes");
   if (bytes && *bytes >= 0) {

@@ -37,6 +37,7 @@ TEST(LengthText, WritesTheLargestUnitWithoutRemainder) {
   EXPECT_EQ(format_length(seconds{90}), "90s");
   EXPECT_EQ(format_length(seconds{120}), "2m");
   EXPECT_EQ(format_length(milliseconds{86'400'001}), "86400001ms");
+  EXPECT_EQ(format_length(milliseconds{0}), "0ms");
 }
 
 TEST(LengthText, ReadsBackWhatItWrites) {
