@@ -37,25 +37,23 @@ room(libfcap/checker checker KNOWS base ledger redis rules sources)
 room(command_line command_line)
 room(updater/settings updater/settings KNOWS base command_line kafka postgres redis)
 room(updater/process updater/process KNOWS updater/settings)
-room(updater/watch updater/watch KNOWS base kafka redis updater/settings)
-room(updater/metrics updater/metrics KNOWS base events sources updater/watch)
+room(updater/watch updater/watch KNOWS base kafka redis)
+room(updater/metrics updater/metrics KNOWS events sources updater/watch)
 room(updater/http updater/http)
-room(updater/compaction updater/compaction KNOWS base ledger redis rules sources updater/metrics updater/process)
+room(updater/compaction updater/compaction KNOWS base ledger redis rules updater/metrics)
 room(updater/marks updater/marks KNOWS base kafka)
 room(updater/pipeline updater/pipeline
-     KNOWS base events kafka ledger redis rule_text updater/compaction updater/marks updater/metrics updater/process
-           updater/watch)
-room(updater/replay updater/replay KNOWS base kafka ledger redis rule_text updater/compaction updater/pipeline)
+     KNOWS base events kafka ledger redis updater/compaction updater/marks updater/metrics updater/watch)
+room(updater/replay updater/replay KNOWS base kafka ledger redis updater/compaction updater/pipeline)
 # Every mapping of settings to options.
 room(updater/options updater/options
      KNOWS events kafka postgres redis updater/compaction updater/pipeline updater/replay updater/settings
            updater/watch)
 room(updater/doctor updater/doctor
-     KNOWS base kafka ledger postgres redis sources updater/compaction updater/options updater/pipeline
-           updater/settings updater/watch)
+     KNOWS base kafka ledger postgres redis sources updater/options updater/settings updater/watch)
 room(updater/commands updater/commands
-     KNOWS base command_line events postgres redis rules sources updater/compaction updater/doctor updater/http
-           updater/metrics updater/options updater/pipeline updater/process updater/replay updater/settings updater/watch)
+     KNOWS base command_line events redis sources updater/compaction updater/doctor updater/http updater/metrics
+           updater/options updater/pipeline updater/process updater/replay updater/settings updater/watch)
 room(updater updater KNOWS base updater/commands updater/metrics updater/process updater/settings)
 room(cli/simulate cli/simulate KNOWS base cli events kafka ledger rule_text rules sources)
 room(cli cli
