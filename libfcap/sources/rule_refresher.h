@@ -56,7 +56,7 @@ class RuleRefresher {
   /// when no source had rules yet; the refresher goes on trying.
   Status start(std::chrono::milliseconds wait);
 
-  /// For tests: looks at the source now rather than at the next poll.
+  /// For tests and benches: looks at the source now rather than at the next poll.
   void poke() noexcept;
 
   [[nodiscard]] RefreshState state() const;

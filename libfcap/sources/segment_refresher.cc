@@ -70,8 +70,6 @@ class SegmentRefresher::Impl {
         "no segments yet: " + (looked_ ? state_.last_error : "they are still being read"), true);
   }
 
-  void poke() noexcept { thread_.wake(); }
-
   [[nodiscard]] SegmentRefreshState state() const {
     const std::lock_guard lock(mutex_);
     return state_;
@@ -183,10 +181,6 @@ Status SegmentRefresher::start() {
 
 Status SegmentRefresher::wait_for_first_look(milliseconds wait) {
   return impl_->wait_for_first_look(wait);
-}
-
-void SegmentRefresher::poke() noexcept {
-  impl_->poke();
 }
 
 SegmentRefreshState SegmentRefresher::state() const {

@@ -22,7 +22,7 @@ struct SegmentRefreshState {
 /// Keeps a process's stored segments current, on a thread of its own, so that ten million members
 /// that are being read do not keep a changed rule waiting.
 ///
-/// Thread safety: state() and poke() from any thread.
+/// Thread safety: state() from any thread.
 class SegmentRefresher {
  public:
   /// Receives each new set, on the refresher's thread.
@@ -41,9 +41,6 @@ class SegmentRefresher {
   Status start();
   /// Ok: a set has been handed out. Otherwise the source was looked at without success, or not yet.
   Status wait_for_first_look(std::chrono::milliseconds wait);
-
-  /// For tests: looks at the source now rather than at the next poll.
-  void poke() noexcept;
 
   [[nodiscard]] SegmentRefreshState state() const;
 
