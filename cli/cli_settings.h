@@ -65,7 +65,7 @@ struct RulesSettings {
 struct KafkaSettings {
   std::string brokers = {};
   std::string topic = "impressions";
-  /// librdkafka's properties, one "name=value" a line.
+  /// librdkafka's properties, one "name=value" per line.
   std::string config_file = {};
   /// Of these, each "NAME=VALUE"; they win over the file.
   std::vector<std::string> properties = {};

@@ -9,7 +9,7 @@
 
 namespace ad_server {
 
-/// One line a second on the terminal.
+/// One line per second on the terminal.
 class LiveView {
  public:
   LiveView(const LiveCounters& counters, std::FILE* out) : counters_(counters), out_(out) {}

@@ -6,8 +6,8 @@
 
 namespace fcap::checker {
 
-/// What many threads write is kept once a stripe, and a thread uses the stripe of the processor it
-/// runs on, so that processors do not take each other's cache lines.
+/// What many threads write is kept once per stripe, and a thread uses the stripe of the processor
+/// it runs on, so that processors do not take each other's cache lines.
 inline constexpr std::size_t kStripeCount = 64;
 inline constexpr std::size_t kCacheLineBytes = 64;
 

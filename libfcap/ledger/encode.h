@@ -16,7 +16,7 @@
 namespace fcap::ledger {
 
 /// Appends to `out` the bytes that add `entries` to any record when they are put behind it: what
-/// APPEND is given. 19 bytes an entry, 25 with a creative. Times outside of what a record holds
+/// APPEND is given. 19 bytes per entry, 25 with a creative. Times outside of what a record holds
 /// are moved to the nearest instant that it does (see Entry::time).
 void append_entries(std::span<const Entry> entries, std::string& out);
 

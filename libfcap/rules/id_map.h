@@ -8,7 +8,7 @@
 
 namespace fcap::rules {
 
-/// An open-addressing table from the 48-bit hash of an id to a Value. One cache line a look-up,
+/// An open-addressing table from the 48-bit hash of an id to a Value. One cache line per look-up,
 /// however many ids there are. Value must be trivially copyable. Hash 0 ("no id") is never found.
 /// The hash's low bits are the index as they are: XXH3 has mixed them already.
 template <typename Value>

@@ -44,7 +44,7 @@ inline std::shared_ptr<const RuleSet> rule_set(std::vector<Rule> rules,
   return built.ok() ? built.value() : nullptr;
 }
 
-/// A record with `count` impressions of one campaign, one a minute, the newest a minute ago.
+/// A record with `count` impressions of one campaign, one per minute, the newest a minute ago.
 inline std::string record_of(std::string_view campaign, std::uint32_t count,
                              std::string_view creative = {}) {
   std::vector<ledger::Entry> entries;
