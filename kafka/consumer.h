@@ -108,7 +108,7 @@ class Consumer {
 
   /// Waits up to `first_wait` for a message, then up to `more_wait` for more, until `batch` is
   /// full. Serves callbacks. True: the messages count. False: the assignment changed while they
-  /// were gathered, so some may belong to a passed assignment: drop them all and seek.
+  /// were gathered, so some may belong to a former assignment: drop them all and seek.
   bool poll(MessageBatch& batch, std::chrono::milliseconds first_wait,
             std::chrono::milliseconds more_wait);
 

@@ -8,6 +8,7 @@
 #include "checker/judgement.h"
 #include "checker/latency.h"
 #include "checker/verdict_room.h"
+#include "ledger/ids.h"
 #include "redis/direct_reads.h"
 
 namespace fcap::checker {
@@ -27,6 +28,6 @@ struct Parts {
 };
 
 /// The longest prefix and user id, and what stands between them.
-inline constexpr std::size_t kKeyBytesMax = 64 + 256 + 3;
+inline constexpr std::size_t kKeyBytesMax = 64 + ledger::kIdBytesMax + 3;
 
 }  // namespace fcap::checker

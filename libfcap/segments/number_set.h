@@ -22,7 +22,8 @@ namespace fcap::segments {
 class NumberSet {
  public:
   void add(std::uint64_t number);
-  /// Adds a portable 64-bit roaring bitmap. kCorrupt: it is none; part of it may have been added.
+  /// Adds a portable 64-bit roaring bitmap. kCorrupt: it is not one; part of it may have been
+  /// added.
   Status add_bitmap(std::string_view bytes);
 
   /// Ends collecting. Gives the strays, sorted.

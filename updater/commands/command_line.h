@@ -14,7 +14,7 @@ namespace fcap::updater {
 
 /// Exit codes of fcap-updater; docs/operations.md explains them.
 inline constexpr int kExitOk = 0;
-inline constexpr int kExitFailure = 1;  ///< it could not start, or not go on
+inline constexpr int kExitFailure = 1;  ///< it could not start or continue
 inline constexpr int kExitUsage = 2;    ///< the command line or the configuration is wrong
 inline constexpr int kExitStopped = 3;  ///< replay, sweep: ended by a signal before their end
 inline constexpr int kExitMemory = 4;   ///< replay: Redis uses more memory than allowed

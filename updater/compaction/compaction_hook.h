@@ -6,7 +6,7 @@
 
 namespace fcap::updater {
 
-/// What the write path tells compaction: the only thing that either knows of the other.
+/// What the write path tells compaction.
 class CompactionHook {
  public:
   /// A record was appended to and has `length_after_bytes` now. Called after the acknowledgement,

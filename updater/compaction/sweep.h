@@ -37,7 +37,7 @@ struct SweepProgress {
   /// Keys in the database, the others included: an upper bound.
   std::uint64_t keys_total = 0;
   std::chrono::milliseconds elapsed{0};
-  std::optional<std::chrono::milliseconds> left;  ///< none: not to be told yet
+  std::optional<std::chrono::milliseconds> left;  ///< none: not known yet
 };
 
 struct SweepSummary {

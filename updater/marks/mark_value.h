@@ -95,8 +95,8 @@ struct MarkValue {
 /// XXH3-64 of the payload, seeded with XXH3-64 of the key (an absent one is empty).
 [[nodiscard]] std::uint64_t hash_message(std::string_view key, std::string_view payload) noexcept;
 
-/// "<prefix>:!mark:{0}:<group>:<topic>:<partition>". The braces hold the node's tag: a cluster will
-/// need a mark per node.
+/// "<prefix>:!mark:{0}:<group>:<topic>:<partition>". In a Redis Cluster, where each shard has marks
+/// of its own, the braces hold the tag of a slot instead (docs/keys.md).
 [[nodiscard]] std::string mark_key(std::string_view prefix, std::string_view group,
                                    std::string_view topic, std::int32_t partition);
 /// Where releases before version 2 kept it.

@@ -34,7 +34,7 @@ class Health {
     kWrites,       ///< Redis does not take events
     kDeadLetters,  ///< the dead-letter topic takes nothing
     kPartitions,   ///< Kafka does not give what is to be read
-    kRejections,   ///< nearly all messages are no events
+    kRejections,   ///< too many messages are rejected
     kClocks,       ///< this machine's and Redis' clocks differ
   };
   static constexpr std::size_t kProblems = 6;

@@ -13,9 +13,10 @@
 namespace fcap::updater {
 
 /// A key that is written before a replay and looked for during and after it; in a cluster one in
-/// each shard. Gone, or reached over another connection than before: Redis may have lost what was
-/// written meanwhile (emptied, restored from a snapshot, failed over to a replica that was behind).
-/// In a cluster, so does a shard that is new, or that has given away the slot of its key.
+/// each shard. If it is gone, or reached over another connection than before, Redis may have lost
+/// what was written meanwhile: it was emptied, restored from a snapshot, or failed over to a
+/// replica that was behind. In a cluster the same holds for a shard that is new, or that has given
+/// away the slot of its key.
 class Canary {
  public:
   /// The key that has this tag in its braces.
@@ -27,8 +28,8 @@ class Canary {
   Canary(const Canary&) = delete;
   Canary& operator=(const Canary&) = delete;
 
-  /// Writes the keys, in a few attempts; false: Redis does not take them, and why() says the rest.
-  /// May be called again.
+  /// Writes the keys, in a few attempts; false: Redis does not take them, for the reason that
+  /// why() gives. May be called again.
   bool plant();
   /// Whether each is still there, on the connection on which it was written.
   bool alive();

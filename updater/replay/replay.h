@@ -42,7 +42,7 @@ struct ReplayOptions {
   /// The same of single partitions, which must be among those that are replayed.
   std::map<std::int32_t, std::int64_t> from_offsets;
   std::map<std::int32_t, std::int64_t> to_offsets;
-  /// Goes on where an earlier replay of this group came to, if that is later.
+  /// Continues where an earlier replay of this group ended, if that is later.
   bool resume = false;
 
   /// 0: as fast as it goes.
@@ -61,7 +61,7 @@ struct ReplayProgress {
   std::uint64_t messages_read = 0;
   std::uint64_t messages_total = 0;  ///< offsets in the range: an upper bound
   std::chrono::milliseconds elapsed{0};
-  std::optional<std::chrono::milliseconds> left;  ///< none: not to be told yet
+  std::optional<std::chrono::milliseconds> left;  ///< none: not known yet
   ReplayCounts counts;
 };
 
@@ -82,7 +82,7 @@ struct ReplaySummary {
   /// The first offset of each partition that was not replayed.
   std::map<std::int32_t, std::int64_t> next_offsets;
 
-  /// Whether records are as they were.
+  /// Whether all records are as they were.
   [[nodiscard]] bool changed_nothing() const noexcept { return counts.records_changed == 0; }
 };
 

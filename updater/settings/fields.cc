@@ -240,9 +240,10 @@ constexpr std::array kFields = {
     Field{
         "pipeline.gap_messages_min",
         IntegerKind{at<&S::pipeline, &P::gap_messages_min>, 0, 1'000'000'000'000},
-        "After Redis has lost data, at least so many messages of a partition that have to be read "
-        "again do not hold up the later ones: these are counted at once, while the gap is filled "
-        "beside them, the newest messages first. Fewer are read again in their place. 0: all are."},
+        "If Redis has lost data and at least this many messages of a partition must be read again, "
+        "they do not hold up the later ones: those are counted at once, while the gap is filled "
+        "beside them, the newest messages first. Fewer, and with 0 any number, are read again "
+        "before the later ones."},
     Field{"pipeline.drain_timeout", DurationKind{at<&S::pipeline, &P::drain_timeout>, 0ms, 10min},
           "How long the updater waits for writes in flight when it stops or gives up a partition. "
           "What is not acknowledged by then is read again."},

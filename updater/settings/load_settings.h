@@ -46,7 +46,7 @@ struct LoadedSettings {
 /// Comments are allowed.
 void apply_json(std::string_view json, LoadedSettings& loaded, std::vector<std::string>& mistakes);
 
-/// What contradicts or cannot be, of settings whose single values are in range.
+/// Finds settings that contradict each other or cannot work, although each is in its range.
 void check_settings(const LoadedSettings& loaded, std::vector<std::string>& mistakes);
 
 /// This process's environment.

@@ -88,7 +88,7 @@ struct PipelineSettings {
   milliseconds retry_backoff_max{2'000};
   milliseconds commit_interval{1'000};
   milliseconds mark_interval{100};
-  /// So many messages that may be missing do not hold up the later ones; 0: all do.
+  /// From this many messages on, a gap does not hold up the later ones; 0: every gap does.
   std::int64_t gap_messages_min = 200'000;
   /// The longest that revoke and exit wait for what is in flight.
   milliseconds drain_timeout{20'000};
