@@ -63,7 +63,7 @@ tidy() {
 generated_pages() { ctest --test-dir build/dev --output-on-failure --no-tests=error -L docs; }
 
 texts=('*.cc' '*.h' '*.md' '*.service' '*.sample')
-rated='events|checks|requests|messages|bytes|views|pages|candidates|rules|mistake|id|branch|bits|µs'
+rated='element|events|checks|requests|messages|bytes|views|pages|candidates|rules|mistake|id|branch|bits|µs'
 unit='second|line|candidate|element|row|check|swap|message|batch|run|stray|entry|look-up|setting|stripe'
 
 ((quick)) && "$FCAP_ROOT/scripts/packages" test || "$FCAP_ROOT/scripts/packages" build test lint

@@ -48,7 +48,7 @@ Result<std::thread> start_thread(std::string_view name, std::function<void()> bo
     // Also from here, so that the thread has its name when this returns, whether it has run or not.
     pthread_setname_np(thread.native_handle(), short_name.c_str());
     return thread;
-  } catch (const std::exception& error) {  // no thread to be had, or no memory
+  } catch (const std::exception& error) {  // no more threads, or no memory
     return Status::error(StatusCode::kInternal,
                          "cannot start thread " + short_name + ": " + error.what(), true);
   }

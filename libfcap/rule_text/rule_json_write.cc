@@ -59,7 +59,7 @@ ordered_json campaign_json(const Campaign& campaign) {
   return json;
 }
 
-// One element a line: readable, and a change of one rule is a change of one line.
+// One element per line: readable, and a change of one rule is a change of one line.
 template <typename Elements, typename ToJson>
 void append_list(std::string& text, std::string_view name, const Elements& elements,
                  ToJson to_json) {
