@@ -27,7 +27,7 @@ room(libfcap/rule_text rule_text KNOWS base ledger rules)
 room(libfcap/tls tls WRAPS openssl)
 room(libfcap/signing signing KNOWS base WRAPS openssl)
 room(libfcap/redis redis KNOWS base tls)
-room(libfcap/postgres postgres KNOWS base WRAPS libpq-fe)
+room(libfcap/postgres postgres KNOWS base tls WRAPS libpq-fe)
 room(kafka kafka KNOWS base WRAPS librdkafka)
 # Where rules and segments come from.
 room(libfcap/sources sources KNOWS base ledger postgres rule_text rules)

@@ -1,19 +1,14 @@
 #include "postgres/pg_connection.h"
 
-#include <algorithm>
 #include <array>
-#include <cerrno>
-#include <system_error>
 
 #include <poll.h>
 
+#include "postgres/connection_advice.h"
 #include "postgres/conninfo.h"
 
 namespace fcap::postgres {
 namespace {
-
-using std::chrono::milliseconds;
-using std::chrono::steady_clock;
 
 struct Clear {
   void operator()(PGresult* result) const noexcept { PQclear(result); }
@@ -21,37 +16,6 @@ struct Clear {
 struct Free {
   void operator()(char* bytes) const noexcept { PQfreemem(bytes); }
 };
-
-Status pg_error(StatusCode code, std::string_view text, bool retryable) {
-  std::string line("PostgreSQL: ");
-  while (!text.empty() && text.back() == '\n') text.remove_suffix(1);
-  for (const char c : text) {
-    if (c == '\n') {
-      line += "; ";
-    } else {
-      line += c;
-    }
-  }
-  return Status::error(code, std::move(line), retryable);
-}
-
-// Waits until the connection's socket is ready for what it is waiting for.
-Status wait_for_socket(int fd, short events, const PgWait& wait) {
-  while (true) {
-    const auto left = std::chrono::ceil<milliseconds>(wait.deadline - steady_clock::now());
-    if (left.count() <= 0) {
-      return pg_error(StatusCode::kDeadlineExceeded, "no answer in the time allowed", true);
-    }
-    std::array<pollfd, 2> polled{pollfd{fd, events, 0}, pollfd{wait.stop_fd, POLLIN, 0}};
-    const int timeout_ms = static_cast<int>(std::min<milliseconds::rep>(left.count(), 60'000));
-    const int ready = ::poll(polled.data(), polled.size(), timeout_ms);
-    if (ready < 0 && errno != EINTR) {
-      return pg_error(StatusCode::kInternal, std::generic_category().message(errno), true);
-    }
-    if (polled[1].revents != 0) return pg_error(StatusCode::kUnavailable, "shutting down", true);
-    if (ready > 0 && polled[0].revents != 0) return {};
-  }
-}
 
 // The status that says what the statement's failure means for the caller.
 Status statement_error(const PGresult* result) {
@@ -108,7 +72,7 @@ Result<PgConnection> PgConnection::connect(const std::string& conninfo, const Pg
       made.connection_.get(), [](void*, const PGresult*) {}, nullptr);
   if (PQstatus(made.connection_.get()) == CONNECTION_BAD) {
     if (Status status = check_conninfo(conninfo); !status.ok()) return status;
-    return made.lost();
+    return made.not_connected(wait);
   }
   if (Status status = made.finish_connecting(wait); !status.ok()) return status;
   return made;
@@ -117,13 +81,21 @@ Result<PgConnection> PgConnection::connect(const std::string& conninfo, const Pg
 Status PgConnection::finish_connecting(const PgWait& wait) {
   PostgresPollingStatusType next = PGRES_POLLING_WRITING;
   while (next != PGRES_POLLING_OK) {
-    if (next == PGRES_POLLING_FAILED) return lost();
+    if (next == PGRES_POLLING_FAILED) return not_connected(wait);
     const short events = next == PGRES_POLLING_READING ? POLLIN : POLLOUT;
     if (Status status = wait_for_socket(socket(), events, wait); !status.ok()) return status;
     next = PQconnectPoll(connection_.get());
   }
   if (PQsetnonblocking(connection_.get(), 1) != 0) return lost();
   return {};
+}
+
+Status PgConnection::not_connected(const PgWait& wait) const {
+  std::string text = PQerrorMessage(connection_.get());
+  // Each line becomes a part of the sentence.
+  if (!text.ends_with('\n')) text += '\n';
+  text += what_to_change(*connection_, wait);
+  return pg_error(StatusCode::kUnavailable, text, true);
 }
 
 Status PgConnection::lost() const {

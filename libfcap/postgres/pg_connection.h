@@ -1,6 +1,5 @@
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -12,14 +11,9 @@
 
 #include <fcap/status.h>
 
-namespace fcap::postgres {
+#include "postgres/pg_wait.h"
 
-/// How long to wait for PostgreSQL, and what ends the wait early.
-struct PgWait {
-  std::chrono::steady_clock::time_point deadline;
-  /// Once this descriptor is readable, every wait ends with kUnavailable. -1: none.
-  int stop_fd = -1;
-};
+namespace fcap::postgres {
 
 /// The rows of one answer, as text.
 class PgRows {
@@ -45,7 +39,8 @@ class PgRows {
 /// Not thread-safe.
 class PgConnection {
  public:
-  /// `conninfo` is a libpq connection string. Its connect_timeout is not used: `wait` is.
+  /// `conninfo` is a libpq connection string. Its connect_timeout is not used: `wait` is. The error
+  /// has libpq's words, and names what to change where that is known.
   static Result<PgConnection> connect(const std::string& conninfo, const PgWait& wait);
 
   /// Runs one or more statements and gives the last one's rows. After a failure the connection is
@@ -75,6 +70,7 @@ class PgConnection {
   Status flush(const PgWait& wait);
   Status read_until_idle(const PgWait& wait);
   Status read_copied(const PgWait& wait, const TakeCopied& take);
+  [[nodiscard]] Status not_connected(const PgWait& wait) const;
   [[nodiscard]] Status lost() const;
 
   std::unique_ptr<PGconn, Finish> connection_;

@@ -27,13 +27,14 @@ bool available() noexcept {
 
 Context::~Context() = default;
 
-Result<std::shared_ptr<Context>> Context::create(const RedisTls& /*options*/) {
-  return absent();
-}
-
 Stream::~Stream() = default;
 
 // NOLINTBEGIN(performance-unnecessary-value-param): as where there is TLS
+Result<std::shared_ptr<Context>> Context::create(const RedisTls& /*options*/,
+                                                 CertificateAdvice /*advice*/) {
+  return absent();
+}
+
 Result<std::unique_ptr<Stream>> Stream::create(std::shared_ptr<Context> /*context*/, int /*fd*/,
                                                const std::string& /*server_name*/,
                                                std::string /*server*/) {

@@ -93,7 +93,7 @@ int Callbacks::on_certificate(int good, X509_STORE_CTX* check) {
   const auto* const ssl =
       static_cast<SSL*>(X509_STORE_CTX_get_ex_data(check, SSL_get_ex_data_X509_STORE_CTX_idx()));
   auto& stream = *static_cast<Stream*>(SSL_get_app_data(ssl));
-  stream.refusal_ = why_refused(check, stream.server_name_);
+  stream.refusal_ = why_refused(check, stream.server_name_, stream.context_->advice_);
   return 0;
 }
 

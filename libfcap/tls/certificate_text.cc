@@ -61,7 +61,8 @@ std::string names(X509* certificate) {
 
 }  // namespace
 
-std::string why_refused(X509_STORE_CTX* check, const std::string& server_name) {
+std::string why_refused(X509_STORE_CTX* check, const std::string& server_name,
+                        const CertificateAdvice& advice) {
   const int error = X509_STORE_CTX_get_error(check);
   X509* const certificate = X509_STORE_CTX_get_current_cert(check);
   const std::string whose =
@@ -71,10 +72,10 @@ std::string why_refused(X509_STORE_CTX* check, const std::string& server_name) {
     case X509_V_ERR_HOSTNAME_MISMATCH:
     case X509_V_ERR_IP_ADDRESS_MISMATCH:
       return whose + " is not for \"" + server_name + "\" but for " +
-             names(X509_STORE_CTX_get0_cert(check)) + " (option tls.server_name)";
+             names(X509_STORE_CTX_get0_cert(check)) + " (" + advice.server_name + ")";
     case X509_V_ERR_CERT_HAS_EXPIRED:
       return whose + " (" + subject(certificate) + ") expired at " +
-             time_text(X509_get0_notAfter(certificate)) + ": renew it on the server";
+             time_text(X509_get0_notAfter(certificate)) + ": " + advice.renewal;
     case X509_V_ERR_CERT_NOT_YET_VALID:
       return whose + " (" + subject(certificate) + ") is valid only from " +
              time_text(X509_get0_notBefore(certificate)) + " on: compare the clocks";
@@ -84,11 +85,10 @@ std::string why_refused(X509_STORE_CTX* check, const std::string& server_name) {
     case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
     case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
     case X509_V_ERR_CERT_SIGNATURE_FAILURE:
-      return "the server's certificate comes from an authority that is not trusted here (options "
-             "tls.ca_file, tls.ca_directory): " +
-             words;
+      return "the server's certificate comes from an authority that is not trusted here (" +
+             advice.authorities + "): " + words;
     default:
-      return whose + " is refused (options tls.ca_file, tls.ca_directory): " + words;
+      return whose + " is refused (" + advice.authorities + "): " + words;
   }
 }
 

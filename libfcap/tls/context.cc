@@ -44,7 +44,8 @@ bool available() noexcept {
   return true;
 }
 
-Context::Context(const RedisTls& options) : options_(options) {}
+Context::Context(const RedisTls& options, CertificateAdvice advice)
+    : options_(options), advice_(std::move(advice)) {}
 
 Context::~Context() {
   const CallerErrors caller;
@@ -52,12 +53,13 @@ Context::~Context() {
   context_.reset();
 }
 
-Result<std::shared_ptr<Context>> Context::create(const RedisTls& options) {
+Result<std::shared_ptr<Context>> Context::create(const RedisTls& options,
+                                                 CertificateAdvice advice) {
   const CallerErrors caller;
   // Not at exit(): a host may destroy its Checker later than that.
   OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, nullptr);
   ERR_clear_error();
-  std::shared_ptr<Context> context(new Context(options));
+  std::shared_ptr<Context> context(new Context(options, std::move(advice)));
   if (Status loaded = context->load(); !loaded.ok()) return loaded;
   return context;
 }

@@ -27,6 +27,13 @@ struct FreeSession {
 };
 using Session = std::unique_ptr<ssl_session_st, FreeSession>;
 
+/// How texts about a certificate that is refused name what to change.
+struct CertificateAdvice {
+  std::string authorities = "options tls.ca_file, tls.ca_directory";
+  std::string server_name = "option tls.server_name";
+  std::string renewal = "renew it on the server";
+};
+
 /// Whether this build has TLS (the CMake option FCAP_TLS).
 [[nodiscard]] bool available() noexcept;
 
@@ -39,7 +46,8 @@ using Session = std::unique_ptr<ssl_session_st, FreeSession>;
 class Context {
  public:
   /// Fails, naming the option, on a file that cannot be used, and if this build has no TLS.
-  static Result<std::shared_ptr<Context>> create(const RedisTls& options);
+  static Result<std::shared_ptr<Context>> create(const RedisTls& options,
+                                                 CertificateAdvice advice = {});
   ~Context();
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
@@ -57,7 +65,7 @@ class Context {
   friend struct Callbacks;
   static constexpr std::size_t kSessionsMax = 64;
 
-  explicit Context(const RedisTls& options);
+  Context(const RedisTls& options, CertificateAdvice advice);
   Status load();
   /// A copy of the latest session with `server`; null if it has not issued one.
   [[nodiscard]] Session session(const std::string& server);
@@ -65,6 +73,7 @@ class Context {
   void count_handshake(bool resumed) noexcept;
 
   const RedisTls options_;
+  const CertificateAdvice advice_;
   std::unique_ptr<bio_method_st, FreeMethod> method_;
   std::unique_ptr<ssl_ctx_st, FreeContext> context_;
   std::atomic<std::uint64_t> handshakes_{0};

@@ -57,6 +57,8 @@ class Stream {
 
   [[nodiscard]] bool wants_output() const noexcept { return wants_output_; }
   [[nodiscard]] const std::string& error() const noexcept { return error_; }
+  /// Why the server's certificate was refused; empty: it was not.
+  [[nodiscard]] const std::string& refusal() const noexcept { return refusal_; }
 
  private:
   friend struct Callbacks;

@@ -243,6 +243,23 @@ TEST_F(Doctor, AReaderThatMayNotReadTheRulesIsNamed) {
   expect_error({"the rules cannot be loaded", "permission denied"});
 }
 
+TEST_F(Doctor, AWrongPasswordOfPostgresIsNamedAndNotShown) {
+  make_topics();
+  conninfo_ = postgres->new_database();
+  postgres->sql(conninfo_, "CREATE ROLE doctor_secretive LOGIN PASSWORD 'right'");
+  postgres->add_access_rule("host all doctor_secretive all scram-sha-256");
+  conninfo_ += " user=doctor_secretive";
+  // The server obeys a moment after it was told.
+  Finished done{};
+  EXPECT_TRUE(wait_until([&] {
+    done = examine({}, {"FCAP_UPDATER_POSTGRES_PASSWORD=hunter2"});
+    return done.exit_code == 1;
+  })) << done.output;
+  EXPECT_THAT(done.output, AllOf(HasSubstr("postgres.conninfo: no connection"),
+                                 HasSubstr("password authentication failed"),
+                                 HasSubstr("postgres.password_file"), Not(HasSubstr("hunter2"))));
+}
+
 // `run` looks by itself, on each connection and every hour.
 TEST_F(Doctor, ARunningUpdaterSaysThatRedisMayEvict) {
   make_topics();

@@ -1,6 +1,8 @@
 #include "support/postgres_server.h"
 
+#include <fstream>
 #include <memory>
+#include <sstream>
 #include <stdexcept>
 #include <utility>
 
@@ -75,6 +77,19 @@ void PostgresServer::use_tls(const std::string& certificate_file,
         std::string("ssl = on")}) {
     sql(conninfo_of("postgres"), "ALTER SYSTEM SET " + setting);
   }
+  sql(conninfo_of("postgres"), "SELECT pg_reload_conf()");
+}
+
+void PostgresServer::use_no_tls() const {
+  sql(conninfo_of("postgres"), "ALTER SYSTEM SET ssl = off");
+  sql(conninfo_of("postgres"), "SELECT pg_reload_conf()");
+}
+
+void PostgresServer::add_access_rule(const std::string& line) const {
+  const std::string path = value(conninfo_of("postgres"), "SHOW hba_file");
+  std::ostringstream others;
+  others << std::ifstream(path).rdbuf();
+  std::ofstream(path) << line << "\n" << others.str();
   sql(conninfo_of("postgres"), "SELECT pg_reload_conf()");
 }
 

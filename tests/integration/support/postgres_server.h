@@ -47,6 +47,10 @@ class PostgresServer {
 
   /// From now on the server speaks TLS with this certificate, besides plain text.
   void use_tls(const std::string& certificate_file, const std::string& key_file) const;
+  /// From now on it speaks plain text only.
+  void use_no_tls() const;
+  /// A line of pg_hba.conf, before all others: who may connect, and how. Otherwise everybody may.
+  void add_access_rule(const std::string& line) const;
 
   void start() { service_.start(); }
   void stop() { service_.stop(); }
