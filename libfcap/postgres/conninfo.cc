@@ -73,7 +73,9 @@ std::string masked(const std::string& conninfo) {
   for (const PQconninfoOption* option = options.get(); option->keyword != nullptr; ++option) {
     if (option->val == nullptr) continue;
     const std::string_view keyword = option->keyword;
-    const bool secret = keyword.ends_with("password");
+    // libpq marks with a star what must not be shown.
+    const std::string_view shown = option->dispchar == nullptr ? "" : option->dispchar;
+    const bool secret = keyword.ends_with("password") || shown == "*";
     holds_secret |= secret;
     append_option(rebuilt, keyword, secret ? "(set)" : option->val);
   }

@@ -30,6 +30,12 @@ Result<Address> parse_address(std::string_view text) {
     address.path = std::string(text);
     return address;
   }
+  // The text is not shown, because it may hold a password.
+  if (text.find('@') != std::string_view::npos) {
+    return Status::error(StatusCode::kInvalidArgument,
+                         "redis addresses: an address holds no user and password (\"@\"): write "
+                         "redis://user:password@host:port");
+  }
   const auto colon = text.rfind(':');
   if (colon == std::string_view::npos || !parse_port(text.substr(colon + 1), address.port)) {
     return bad_address(text, "is not host:port, [v6]:port or /path/to/redis.sock (port 1-65535)");

@@ -163,7 +163,7 @@ void mask_url(std::vector<std::string>& addresses) {
   const std::size_t account = scheme + 3;
   const std::size_t at = url.rfind('@');
   const std::size_t colon = url.find(':', account);
-  if (at == std::string::npos || colon > at) return;
+  if (at == std::string::npos || colon >= at - 1) return;  // no password, or an empty one
   url.replace(colon + 1, at - colon - 1, "****");
   addresses = {url};
 }

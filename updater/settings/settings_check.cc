@@ -114,12 +114,14 @@ void check_redis(const LoadedSettings& loaded, std::vector<std::string>& mistake
 void check_postgres(const LoadedSettings& loaded, std::vector<std::string>& mistakes) {
   const std::string& conninfo = loaded.settings.postgres.conninfo;
   if (conninfo.empty()) return;
-  if (const Status readable = postgres::explain_conninfo(conninfo); !readable.ok()) {
-    mistakes.push_back("postgres.conninfo: " + readable.text());
-    return;
-  }
   const auto origin = loaded.origins.find("postgres.conninfo");
   const bool in_the_open = origin != loaded.origins.end() && origin->second != "environment";
+  if (const Status readable = postgres::explain_conninfo(conninfo); !readable.ok()) {
+    // libpq quotes what it cannot read, which may be a part of the password.
+    mistakes.push_back("postgres.conninfo: " +
+                       (in_the_open ? readable.text() : "not a libpq connection string"));
+    return;
+  }
   if (in_the_open && postgres::has_password(conninfo)) {
     mistakes.emplace_back("postgres.conninfo: holds a password; use postgres.password_file");
   }

@@ -31,6 +31,13 @@ TEST(Address, RefusesWhatItCannotRead) {
   }
 }
 
+TEST(Address, WithAnAccountIsRefusedAndNotShown) {
+  const auto address = parse_address("app:hunter2@h:6379");
+  ASSERT_FALSE(address.ok());
+  EXPECT_EQ(address.status().text().find("hunter2"), std::string::npos);
+  EXPECT_NE(address.status().text().find("redis://user:password@host:port"), std::string::npos);
+}
+
 TEST(Address, NumbersNeedNoResolverAndNamesDo) {
   const auto v4 = numeric_endpoints(parse_address("127.0.0.1:7").value());
   ASSERT_EQ(v4.size(), 1U);

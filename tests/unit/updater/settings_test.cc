@@ -165,7 +165,16 @@ TEST_F(SettingsFile, RedisMayBeNamedByAUrl) {
     EXPECT_THAT(shown, AllOf(HasSubstr("redis-sentinel://app:****@s1,s2:7/main/3"),
                              Not(HasSubstr("cret"))));
   }
+  for (const char* url : {"redis://app:@h:1", "redis://app@h:1", "redis://h:1"}) {
+    sources_.environment = {{"FCAP_UPDATER_REDIS_ADDRESSES", url}};
+    const auto open = load_settings(sources_);
+    ASSERT_TRUE(open.ok()) << url << open.status().text();
+    EXPECT_THAT(effective_configuration(open.value(), false),
+                HasSubstr("\"" + std::string(url) + "\""));
+  }
   sources_.environment.clear();
+  EXPECT_THAT(mistakes_of(R"({"redis": {"addresses": ["app:secret@h:1"]}})"),
+              AllOf(HasSubstr("redis.addresses: "), Not(HasSubstr("app:secret"))));
   EXPECT_THAT(
       mistakes_of(R"({"redis": {"addresses": ["redis://app:secret@h"]}})"),
       AllOf(HasSubstr("redis.addresses: the URL holds a password"), Not(HasSubstr("app:secret"))));
@@ -310,7 +319,8 @@ TEST_F(SettingsFile, TheSampleIsTheDefaults) {
 
 TEST_F(SettingsFile, WhatIsPrintedHoldsNoSecret) {
   sources_.environment = {{"FCAP_UPDATER_REDIS_PASSWORD", "hunter2"},
-                          {"FCAP_UPDATER_POSTGRES_CONNINFO", "host=h dbname=d password=hunter2"}};
+                          {"FCAP_UPDATER_POSTGRES_CONNINFO",
+                           "host=h dbname=d password=hunter2 sslpassword='hunter2 too'"}};
   const auto loaded = load(R"({"kafka": {"properties": {"ssl.key.password": "hunter2"}}})");
   ASSERT_TRUE(loaded.ok()) << loaded.status().text();
   for (const bool json : {false, true}) {
@@ -322,6 +332,12 @@ TEST_F(SettingsFile, WhatIsPrintedHoldsNoSecret) {
   const auto parsed = nlohmann::json::parse(effective_configuration(loaded.value(), true));
   EXPECT_EQ(parsed["settings"]["kafka"]["topic"], "impressions");
   EXPECT_EQ(parsed["origins"]["redis.password"], "environment");
+}
+
+TEST_F(SettingsFile, AConnectionStringFromTheEnvironmentIsNotQuoted) {
+  sources_.environment = {{"FCAP_UPDATER_POSTGRES_CONNINFO", "host=h password=my hunter2"}};
+  EXPECT_THAT(mistakes_of("{}"),
+              AllOf(HasSubstr("postgres.conninfo: not a libpq"), Not(HasSubstr("hunter2"))));
 }
 
 TEST(Fields, EveryNameIsUniqueAndInASection) {
