@@ -1,5 +1,13 @@
 // A master behind a Sentinel where every connection is encrypted: the client's, the Sentinel's and
 // the replica's.
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -67,6 +75,28 @@ class RedisBehindTlsSentinel : public ::testing::Test {
     EXPECT_EQ(sentinel_->server().command(words), "OK");
   }
 
+  // The Sentinel learns of the replica from the master.
+  void wait_for_replica() {
+    EXPECT_TRUE(wait_until([&] {
+      return replica_->server().command({"INFO", "replication"}).find("link_status:up") !=
+                 std::string::npos &&
+             sentinel_->server().command({"INFO", "sentinel"}).find("slaves=1") !=
+                 std::string::npos;
+    }));
+  }
+
+  // Of all clients together, as their health shows it.
+  static std::uint64_t handshakes(const std::vector<std::unique_ptr<redis::Client>>& clients,
+                                  const std::string& name) {
+    std::uint64_t sum = 0;
+    for (const auto& client : clients) {
+      for (const auto& [key, value] : client->health().more) {
+        if (key == name) sum += std::stoull(value);
+      }
+    }
+    return sum;
+  }
+
   [[nodiscard]] RedisOptions options() const {
     RedisOptions options = testing::quick_options(sentinel_->address());
     options.topology = RedisTopology::kSentinel;
@@ -84,12 +114,7 @@ class RedisBehindTlsSentinel : public ::testing::Test {
 };
 
 TEST_F(RedisBehindTlsSentinel, TheMasterIsFoundAndItsSuccessorFollowed) {
-  // The Sentinel learns of the replica from the master.
-  ASSERT_TRUE(wait_until([&] {
-    return replica_->server().command({"INFO", "replication"}).find("link_status:up") !=
-               std::string::npos &&
-           sentinel_->server().command({"INFO", "sentinel"}).find("slaves=1") != std::string::npos;
-  }));
+  wait_for_replica();
   const auto client = testing::connected(options());
   const auto writes = [&](std::string_view value) {
     return wait_until([&] {
@@ -102,6 +127,57 @@ TEST_F(RedisBehindTlsSentinel, TheMasterIsFoundAndItsSuccessorFollowed) {
   master_->server().kill();
   ASSERT_TRUE(writes("after"));
   EXPECT_EQ(replica_->server().command({"GET", "k"}), "after");
+}
+
+// Everybody loses the master at the same moment, and has no session with its successor yet.
+TEST_F(RedisBehindTlsSentinel, AThousandClientsFollowAFailoverAndLeaveRedisUsable) {
+  constexpr std::size_t kClients = testing::kSanitized ? 50 : testing::kClientsOfAStorm;
+  testing::allow_all_descriptors();
+  wait_for_replica();
+  RedisOptions patient = options();
+  patient.connect_timeout = patient.stale_reset = 60s;
+  patient.reconnect_backoff_min = RedisOptions{}.reconnect_backoff_min;
+  patient.reconnect_backoff_max = RedisOptions{}.reconnect_backoff_max;
+  patient.direct_connections = 0;
+  std::vector<std::unique_ptr<redis::Client>> clients;
+  for (std::size_t i = 0; i < kClients; ++i) {
+    auto made = redis::Client::create(patient);
+    ASSERT_TRUE(made.ok()) << made.status().text() << " after " << i;
+    clients.push_back(std::move(made).value());
+  }
+  const auto all_answer = [&] {
+    return std::all_of(clients.begin(), clients.end(), [](const auto& client) {
+      return wait_until([&] { return testing::answers(*client); }, 120s);
+    });
+  };
+  ASSERT_TRUE(all_answer());
+  const std::uint64_t before = handshakes(clients, "tls_handshakes");
+
+  master_->server().kill();
+  RedisServer& successor = replica_->server();
+  ASSERT_TRUE(wait_until([&] {
+    return successor.command({"INFO", "replication"}).find("role:master") != std::string::npos;
+  }));
+  std::atomic<bool> all_back{false};
+  std::atomic<int> failed{0};
+  std::jthread bystander([&] {
+    while (!all_back) {
+      if (successor.command({"SET", "k", "v"}) != "OK") ++failed;
+      std::this_thread::sleep_for(20ms);
+    }
+  });
+  EXPECT_TRUE(all_answer());
+  all_back = true;
+  bystander.join();
+  EXPECT_EQ(failed, 0);
+  // One each, and a few of those who were refused in the middle.
+  EXPECT_LE(handshakes(clients, "tls_handshakes") - before, 2 * kClients);
+
+  const std::uint64_t resumed = handshakes(clients, "tls_resumed");
+  successor.command({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"});
+  EXPECT_TRUE(
+      wait_until([&] { return handshakes(clients, "tls_resumed") >= resumed + kClients; }, 120s));
+  EXPECT_TRUE(all_answer());
 }
 
 TEST_F(RedisBehindTlsSentinel, ASentinelThatCannotBeVerifiedIsNotBelieved) {
