@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "kafka/connection_advice.h"
+
 namespace fcap::kafka {
 namespace {
 
@@ -84,6 +86,7 @@ Result<Ptr<rd_kafka_conf_t>> make_conf(const Connection& connection, const Prope
   if (!status.ok()) {
     return Status::error(status.code(), "Kafka property " + status.text());
   }
+  explain_refused_certificates(*conf);
   return conf;
 }
 

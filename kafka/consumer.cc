@@ -117,21 +117,18 @@ Result<std::unique_ptr<Consumer>> Consumer::create(const ConsumerOptions& option
     }
   });
   rd_kafka_conf_set_error_cb(raw, [](rd_kafka_t*, int code, const char* reason, void* opaque) {
-    auto* consumer = static_cast<Context*>(opaque)->consumer;
-    ++consumer->troubles_;
-    consumer->report(LogLevel::kWarning,
-                     fmt::format("kafka: {}: {}",
-                                 rd_kafka_err2str(static_cast<rd_kafka_resp_err_t>(code)), reason));
-    if (code == RD_KAFKA_RESP_ERR__FATAL) consumer->look_for_fatal_error();
+    static_cast<Context*>(opaque)->consumer->note_client_error(code, reason);
   });
-  rd_kafka_conf_set_log_cb(
-      raw, [](const rd_kafka_t* handle, int level, const char* facility, const char* text) {
-        const auto* context = static_cast<const Context*>(rd_kafka_opaque(handle));
-        constexpr int kSyslogWarning = 4;
-        if (!context->log) return;
-        context->log(level <= kSyslogWarning ? LogLevel::kWarning : LogLevel::kDebug,
-                     fmt::format("kafka: {}: {}", facility, text));
-      });
+  rd_kafka_conf_set_log_cb(raw, [](const rd_kafka_t* handle, int level, const char* facility,
+                                   const char* text) {
+    auto* context = static_cast<Context*>(rd_kafka_opaque(handle));
+    // Of each attempt; the error that follows says it, too, and less often.
+    const bool is_repeated = context->refused_certificate.take_log(facility, text);
+    constexpr int kSyslogWarning = 4;
+    if (!context->log) return;
+    context->log(level <= kSyslogWarning && !is_repeated ? LogLevel::kWarning : LogLevel::kDebug,
+                 fmt::format("kafka: {}: {}", facility, text));
+  });
 
   auto made = make_client(RD_KAFKA_CONSUMER, std::move(conf).value());
   if (!made.ok()) return made.status();
@@ -344,6 +341,15 @@ void Consumer::forget_passed_errors(TopicIndex topic, std::chrono::steady_clock:
     return error.first.topic == topic && looked > error.second.since &&
            is_absence(error.second.code) && !without_leader.contains(error.first);
   });
+}
+
+void Consumer::note_client_error(int code, const char* reason) {
+  ++troubles_;
+  const Advice advice = advice_on(code, reason, context_->refused_certificate.why());
+  report(LogLevel::kWarning,
+         fmt::format("kafka: {}: {}{}{}", rd_kafka_err2str(static_cast<rd_kafka_resp_err_t>(code)),
+                     reason, advice.text.empty() ? "" : "; ", advice.text));
+  if (code == RD_KAFKA_RESP_ERR__FATAL) look_for_fatal_error();
 }
 
 void Consumer::look_for_fatal_error() {

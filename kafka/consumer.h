@@ -21,6 +21,7 @@
 #include <fcap/time.h>
 
 #include "kafka/conf.h"
+#include "kafka/connection_advice.h"
 #include "kafka/handles.h"
 #include "kafka/partition_lists.h"
 
@@ -183,6 +184,7 @@ class Consumer {
     Context(Consumer* owner, LogCallback to) : consumer(owner), log(std::move(to)) {}
     Consumer* consumer;  ///< only from within its own calls
     LogCallback log;
+    RefusedCertificate refused_certificate;
     std::promise<void> gone;
     bool left_group = false;
   };
@@ -204,6 +206,7 @@ class Consumer {
   void note_error(const rd_kafka_message_t& message);
   void find_topic(rd_kafka_topic_t* topic) noexcept;
   void note_unknown_topic(std::string_view name);
+  void note_client_error(int code, const char* reason);
   void look_for_fatal_error();
 
   ConsumerOptions options_;

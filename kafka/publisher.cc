@@ -23,17 +23,13 @@ Result<std::unique_ptr<Publisher>> Publisher::open(const Connection& connection)
   auto conf = make_conf(connection, {}, {{"acks", "all"}});
   if (!conf.ok()) return conf.status();
   std::unique_ptr<Publisher> made(new Publisher());
-  rd_kafka_conf_t* raw = conf.value().get();
-  rd_kafka_conf_set_opaque(raw, made.get());
-  // These are called from rd_kafka_poll(), so in the caller's thread.
-  rd_kafka_conf_set_dr_msg_cb(raw, [](rd_kafka_t*, const rd_kafka_message_t* message, void* self) {
-    static_cast<Publisher*>(self)->delivery_ = {
-        true, message->err, {message->partition, message->offset}};
-  });
-  rd_kafka_conf_set_error_cb(raw, [](rd_kafka_t*, int code, const char* reason, void* self) {
-    static_cast<Publisher*>(self)->last_error_.note(code, reason);
-  });
-  silence(*raw);
+  made->last_error_.listen(*conf.value());
+  // Called from rd_kafka_poll(), so in the caller's thread.
+  rd_kafka_conf_set_dr_msg_cb(conf.value().get(),
+                              [](rd_kafka_t*, const rd_kafka_message_t* message, void*) {
+                                static_cast<Publisher*>(message->_private)->delivery_ = {
+                                    true, message->err, {message->partition, message->offset}};
+                              });
   auto client = make_client(RD_KAFKA_PRODUCER, std::move(conf).value());
   if (!client.ok()) return client.status();
   made->client_ = std::move(client).value();
@@ -70,7 +66,7 @@ Result<Position> Publisher::publish(const std::string& topic, std::string_view k
   const auto code = rd_kafka_producev(
       client_.get(), RD_KAFKA_V_TOPIC(topic.c_str()), RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY),
       RD_KAFKA_V_VALUE(const_cast<char*>(value.data()), value.size()),
-      RD_KAFKA_V_KEY(key.data(), key.size()), RD_KAFKA_V_END);
+      RD_KAFKA_V_KEY(key.data(), key.size()), RD_KAFKA_V_OPAQUE(this), RD_KAFKA_V_END);
   if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return last_error_.failure("topic " + topic, code);
   while (!delivery_.ended && steady_clock::now() < until) {
     const auto left = duration_cast<milliseconds>(until - steady_clock::now());

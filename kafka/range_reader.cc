@@ -41,12 +41,7 @@ Result<std::unique_ptr<RangeReader>> RangeReader::open(const Connection& connect
                          {"auto.offset.reset", "earliest"}});
   if (!conf.ok()) return conf.status();
   std::unique_ptr<RangeReader> made(new RangeReader(std::move(topic), answer_within));
-  rd_kafka_conf_t* raw = conf.value().get();
-  rd_kafka_conf_set_opaque(raw, made.get());
-  rd_kafka_conf_set_error_cb(raw, [](rd_kafka_t*, int code, const char* reason, void* self) {
-    static_cast<RangeReader*>(self)->last_error_.note(code, reason);
-  });
-  silence(*raw);
+  made->last_error_.listen(*conf.value());
   auto client = make_client(RD_KAFKA_CONSUMER, std::move(conf).value());
   if (!client.ok()) return client.status();
   made->client_ = std::move(client).value();

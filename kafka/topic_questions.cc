@@ -74,12 +74,7 @@ Result<std::unique_ptr<TopicQuestions>> TopicQuestions::open(
   if (!conf.ok()) return conf.status();
   std::unique_ptr<TopicQuestions> made(new TopicQuestions(answer_within));
   made->client_ = std::make_shared<Client>();
-  rd_kafka_conf_t* raw = conf.value().get();
-  rd_kafka_conf_set_opaque(raw, made->client_.get());
-  rd_kafka_conf_set_error_cb(raw, [](rd_kafka_t*, int code, const char* reason, void* opaque) {
-    static_cast<Client*>(opaque)->last_error.note(code, reason);
-  });
-  silence(*raw);
+  made->client_->last_error.listen(*conf.value());
   auto client = make_client(RD_KAFKA_CONSUMER, std::move(conf).value());
   if (!client.ok()) return client.status();
   made->client_->handle = std::move(client).value();
@@ -114,6 +109,10 @@ void TopicQuestions::heard() noexcept {
 std::optional<Clock::time_point> TopicQuestions::answered() const noexcept {
   const auto at = answered_.load(std::memory_order_relaxed);
   return at == 0 ? std::nullopt : std::optional(Clock::time_point(Clock::duration(at)));
+}
+
+Fault TopicQuestions::fault() const noexcept {
+  return client_->last_error.fault();
 }
 
 Status TopicQuestions::failure(const std::string& what, rd_kafka_resp_err_t code) {

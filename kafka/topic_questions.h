@@ -15,6 +15,7 @@
 #include <fcap/time.h>
 
 #include "kafka/conf.h"
+#include "kafka/connection_advice.h"
 #include "kafka/handles.h"
 
 namespace fcap::kafka {
@@ -89,6 +90,8 @@ class TopicQuestions {
 
   /// What the client said last of its connections; empty: nothing.
   [[nodiscard]] std::string words();
+  /// Which settings of the connection did not fit the broker's when a question failed last.
+  [[nodiscard]] Fault fault() const noexcept;
   /// When the last question was answered; none: none was. Any thread.
   [[nodiscard]] std::optional<std::chrono::steady_clock::time_point> answered() const noexcept;
 

@@ -45,22 +45,18 @@ Status try_writing(const Connection& connection, const std::string& topic,
       {{"acks", "2"}, {"enable.idempotence", "false"}, {"message.send.max.retries", "0"}});
   if (!conf.ok()) return conf.status();
   ProbeAnswer answer;  // outlives the client, which reports to it from rd_kafka_poll() only
-  rd_kafka_conf_t* raw = conf.value().get();
-  rd_kafka_conf_set_opaque(raw, &answer);
-  rd_kafka_conf_set_dr_msg_cb(raw, [](rd_kafka_t*, const rd_kafka_message_t* message, void* to) {
-    static_cast<ProbeAnswer*>(to)->code = message->err;
-  });
-  rd_kafka_conf_set_error_cb(raw, [](rd_kafka_t*, int code, const char* reason, void* to) {
-    static_cast<ProbeAnswer*>(to)->last_error.note(code, reason);
-  });
-  silence(*raw);
+  answer.last_error.listen(*conf.value());
+  rd_kafka_conf_set_dr_msg_cb(conf.value().get(),
+                              [](rd_kafka_t*, const rd_kafka_message_t* message, void*) {
+                                static_cast<ProbeAnswer*>(message->_private)->code = message->err;
+                              });
   const auto made = make_client(RD_KAFKA_PRODUCER, std::move(conf).value());
   if (!made.ok()) return made.status();
   rd_kafka_t* const client = made.value().get();
   char probe[] = "fcap-updater check-config";
-  const auto queued = rd_kafka_producev(client, RD_KAFKA_V_TOPIC(topic.c_str()),
-                                        RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY),
-                                        RD_KAFKA_V_VALUE(probe, sizeof probe - 1), RD_KAFKA_V_END);
+  const auto queued = rd_kafka_producev(
+      client, RD_KAFKA_V_TOPIC(topic.c_str()), RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY),
+      RD_KAFKA_V_VALUE(probe, sizeof probe - 1), RD_KAFKA_V_OPAQUE(&answer), RD_KAFKA_V_END);
   if (queued != RD_KAFKA_RESP_ERR_NO_ERROR) answer.code = queued;
   constexpr int kPollMs = 50;
   while (!answer.code && std::chrono::steady_clock::now() < until) {

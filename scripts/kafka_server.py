@@ -2,6 +2,8 @@
 Arguments behind -- are lines for server.properties (key=value), but for those of our own:
 fcap.accounts=NAME,… opens PORT + 2 for these accounts, each with its name as its password, by SASL PLAIN or what
 sasl.enabled.mechanisms says. There they may do only what ACLs allow; PORT stays open to whoever administers them.
+fcap.listeners=NAME,… opens a further port for each, to be used with fcap.accounts; listener.security.protocol.map and
+listener.name.… say how they work.
 fcap.version=VERSION is another Kafka than kafka/pom.xml has."""
 import os
 import shutil
@@ -42,7 +44,7 @@ broker.heartbeat.interval.ms=500
 """
 ACCOUNTS = """authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
 super.users=User:ANONYMOUS
-listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller},ACCOUNTS://127.0.0.1:{accounts}
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller},{further}
 listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,ACCOUNTS:SASL_PLAINTEXT
 sasl.enabled.mechanisms=PLAIN
 listener.name.accounts.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required {users};
@@ -84,13 +86,24 @@ class Kafka(Server):
         """The last of this name, as Kafka takes it."""
         return next((line.partition("=")[2] for line in reversed(self.extra) if line.startswith(f"{name}=")), "")
 
+    def names(self, setting):
+        return [name for name in self.setting(setting).split(",") if name]
+
     @property
     def accounts(self):
-        return [name for name in self.setting("fcap.accounts").split(",") if name]
+        return self.names("fcap.accounts")
+
+    @property
+    def listeners(self):
+        """Those on the ports from PORT + 2 on."""
+        return ["ACCOUNTS", *self.names("fcap.listeners")] if self.accounts else []
 
     @property
     def ports(self):
-        return 3 if self.accounts else 2
+        return 2 + len(self.listeners)
+
+    def further_address(self, listener):
+        return f"127.0.0.1:{self.port + 2 + self.listeners.index(listener)}"
 
     def java(self, *arguments):
         return [*JAVA, LOG_TIME, f"-Djava.io.tmpdir={self.home}", "-cp", f"{self.jars}/jars/*", *arguments]
@@ -108,8 +121,9 @@ class Kafka(Server):
         """Writes server.properties, and formats the directory as Kafka wants it. Only accounts of SCRAM need Kafka's own tool
         for that, and so a second JVM."""
         users = " ".join(f'user_{name}="{name}"' for name in self.accounts)
+        further = ",".join(f"{listener}://{self.further_address(listener)}" for listener in self.listeners)
         lines = (PROPERTIES + (ACCOUNTS if users else "")).format(
-            directory=directory, users=users, port=self.port, controller=self.port + 1, accounts=self.port + 2)
+            directory=directory, users=users, port=self.port, controller=self.port + 1, further=further)
         properties = f"{self.home}/server.properties"
         write(properties, lines + "".join(f"{line}\n" for line in self.extra if not line.startswith("fcap.")))
         if os.path.exists(f"{directory}/meta.properties"):
@@ -156,7 +170,8 @@ class Kafka(Server):
             return False
 
     def describe(self):
-        return super().describe() | ({"accounts_brokers": f"127.0.0.1:{self.port + 2}"} if self.accounts else {})
+        return super().describe() | {
+            f"{listener.lower()}_brokers": self.further_address(listener) for listener in self.listeners}
 
     def create_topic(self, name, partitions, *settings):
         """Whether the topic is new; one that exists is left as it is."""

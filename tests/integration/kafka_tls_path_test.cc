@@ -1,10 +1,13 @@
-// The updater against a broker that knows its accounts by a client certificate or by user and
-// password, PLAIN or SCRAM, over TLS.
+// The programs against a broker that knows its accounts by a client certificate or by user and
+// password, PLAIN or SCRAM, over TLS; and what they say of each mistake.
 #include <chrono>
 #include <csignal>
 #include <fstream>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -20,66 +23,117 @@
 namespace fcap {
 namespace {
 
+using ::testing::AllOf;
 using testing::Certificate;
 using testing::Certificates;
 using testing::Finished;
+using ::testing::HasSubstr;
 using testing::KafkaBroker;
 using testing::KafkaProducer;
+using ::testing::Not;
 using testing::Process;
 using testing::RedisServer;
 using testing::wait_until;
+using Properties = std::map<std::string, std::string>;
 
 constexpr const char* kTopic = "impressions";
-// Kafka 4 refuses the SCRAM of librdkafka before 2.6.1 (librdkafka's pull request 4895), and Debian
-// 12's is 2.0.2. Kafka 3.9 accepts that of both.
-const std::vector<std::string> kByPassword = {
-    "fcap.version=3.9.1", "sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256,SCRAM-SHA-512"};
+
+// A key and its certificate in one file, as Kafka reads them.
+std::string in_one_file(const Certificate& certificate) {
+  const std::string path = certificate.certificate_file + ".both";
+  std::ofstream(path) << std::ifstream(certificate.key_file).rdbuf()
+                      << std::ifstream(certificate.certificate_file).rdbuf();
+  return path;
+}
+
+// A user of librdkafka, who is wrong in one way.
+struct Mistake {
+  std::string what;  ///< words that no other mistake is answered with
+  std::string setting;
+  std::string brokers;
+  Properties properties;
+  std::string password = "updater";
+};
 
 class KafkaTls : public ::testing::Test {
  protected:
-  void SetUp() override {
+  // One broker for all: on the listener for accounts by SASL_SSL, on OPEN without TLS, on CLIENTS
+  // with client certificates, on EXPIRED with a certificate that has expired. The account "updater"
+  // may do everything.
+  static void SetUpTestSuite() {
     if (!KafkaBroker::available() || !RedisServer::available() || !Certificates::available()) {
-      GTEST_SKIP() << "a server's program or openssl is missing";
+      return;
     }
-    authority_.emplace("fcap test authority");
-    other_.emplace("another authority");
+    authority.emplace("fcap test authority");
+    other.emplace("another authority");
+    const std::string valid = in_one_file(authority->issue("broker", "IP:127.0.0.1"));
+    const std::string expired = in_one_file(authority->issue_expired("expired", "IP:127.0.0.1"));
+    const std::string scram_module =
+        "org.apache.kafka.common.security.scram.ScramLoginModule required;";
+    // Kafka 4 refuses the SCRAM of librdkafka before 2.6.1 (librdkafka's pull request 4895), and
+    // Debian 12's is 2.0.2. Kafka 3.9 accepts that of both.
+    kafka = std::make_unique<KafkaBroker>(
+        std::vector<std::string>{"updater"},
+        std::vector<std::string>{
+            "fcap.version=3.9.1", "fcap.listeners=OPEN,CLIENTS,EXPIRED",
+            "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,"
+            "ACCOUNTS:SASL_SSL,OPEN:SASL_PLAINTEXT,CLIENTS:SSL,EXPIRED:SSL",
+            "super.users=User:ANONYMOUS;User:updater;User:CN=updater",
+            "sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
+            "listener.name.open.sasl.enabled.mechanisms=SCRAM-SHA-256",
+            "listener.name.open.scram-sha-256.sasl.jaas.config=" + scram_module,
+            "listener.name.clients.ssl.client.auth=required", "ssl.keystore.type=PEM",
+            "ssl.keystore.location=" + valid,
+            "listener.name.expired.ssl.keystore.location=" + expired, "ssl.truststore.type=PEM",
+            "ssl.truststore.location=" + authority->ca_file()});
+    kafka->create_topic(kTopic, 1, {"retention.ms=-1"});
+    kafka->create_topic("impressions.dead", 1);
+  }
+  static void TearDownTestSuite() {
+    kafka.reset();
+    other.reset();
+    authority.reset();
+  }
+  void SetUp() override {
+    if (!kafka) GTEST_SKIP() << "a server's program or openssl is missing";
     redis_ = std::make_unique<RedisServer>();
   }
-  // With `protocol` on the listener for accounts, whose account "updater" may do everything.
-  void start_broker(const std::string& protocol, const std::vector<std::string>& more) {
-    const Certificate server = authority_->issue("broker", "IP:127.0.0.1");
-    const std::string both = (authority_->directory() / "broker-both.pem").string();
-    std::ofstream(both) << std::ifstream(server.key_file).rdbuf()
-                        << std::ifstream(server.certificate_file).rdbuf();
-    std::vector<std::string> settings = {
-        "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,ACCOUNTS:" +
-            protocol,
-        "super.users=User:ANONYMOUS;User:updater;User:CN=updater",
-        "ssl.keystore.type=PEM",
-        "ssl.keystore.location=" + both,
-        "ssl.truststore.type=PEM",
-        "ssl.truststore.location=" + authority_->ca_file()};
-    settings.insert(settings.end(), more.begin(), more.end());
-    kafka_ = std::make_unique<KafkaBroker>(std::vector<std::string>{"updater"}, settings);
-    kafka_->create_topic(kTopic, 1, {"retention.ms=-1"});
-    kafka_->create_topic("impressions.dead", 1);
-  }
-  std::vector<std::string> updater(const std::string& command, const std::string& properties) {
-    const std::string config = directory_.path() / "updater.json";
-    std::ofstream(config) << R"({"kafka": {"brokers": [")" << kafka_->accounts_brokers()
-                          << R"("], "properties": {)" << properties
+
+  std::vector<std::string> updater(const std::string& command, const std::string& brokers,
+                                   const Properties& properties) {
+    std::string members;
+    for (const auto& [name, value] : properties) {
+      members += (members.empty() ? "\"" : ", \"") + name + "\": \"" + value + "\"";
+    }
+    const std::string config = new_file();
+    std::ofstream(config) << R"({"kafka": {"brokers": [")" << brokers << R"("], "group_id": ")"
+                          << ::testing::UnitTest::GetInstance()->current_test_info()->name()
+                          << R"(", "properties": {)" << members
                           << R"(}}, "redis": {"addresses": [")" << redis_->address()
                           << R"("]}, "http": {"port": 0}})";
     std::vector<std::string> words = {FCAP_UPDATER_BINARY, command, "--config", config};
     if (command == "check-config") words.emplace_back("--connect");
     return words;
   }
+  std::vector<std::string> erasing(const Mistake& mistake) {
+    const std::string config = new_file();
+    std::ofstream file(config);
+    for (const auto& [name, value] : mistake.properties) file << name << "=" << value << "\n";
+    if (mistake.properties.contains("sasl.mechanism")) {
+      file << "sasl.password=" << mistake.password << "\n";
+    }
+    return {FCAP_CLI_BINARY, "erase",   "u1",   "--yes",          "--brokers",
+            mistake.brokers, "--topic", kTopic, "--kafka-config", config};
+  }
+  std::string new_file() { return directory_.path() / ("config" + std::to_string(++files_)); }
+
   static Process::Options with_password(const std::string& password) {
     return {.environment = {"FCAP_UPDATER_KAFKA_SASL_PASSWORD=" + password}, .input = {}};
   }
-  void expect_counts(const std::string& properties, const Process::Options& environment) {
-    Process running(updater("run", properties), environment);
-    KafkaProducer producer(kafka_->brokers());
+  void expect_counts(const std::string& brokers, const Properties& properties,
+                     const Process::Options& environment) {
+    Process running(updater("run", brokers, properties), environment);
+    KafkaProducer producer(kafka->brokers());
     const testing::MadeEvent event = events_.next();
     producer.send(kTopic, event.user_id, event.json());
     producer.flush();
@@ -89,62 +143,114 @@ class KafkaTls : public ::testing::Test {
     running.send_signal(SIGTERM);
     EXPECT_EQ(running.wait(), 0) << running.errors();
   }
-  void expect_unreachable(const std::string& properties, const Process::Options& environment,
-                          const std::string& part) {
-    const Finished done = testing::run(updater("check-config", properties), environment);
-    EXPECT_EQ(done.exit_code, 1);
-    EXPECT_THAT(done.output + done.errors, ::testing::HasSubstr(part));
+
+  static Properties by_password(const std::string& mechanism, const std::string& protocol) {
+    return {{"security.protocol", protocol},
+            {"sasl.mechanism", mechanism},
+            {"sasl.username", "updater"},
+            {"broker.address.family", "v4"}};
   }
-  static std::string account(const std::string& mechanism) {
-    return entry("sasl.mechanism", mechanism) + ", " + entry("sasl.username", "updater");
+  static Properties trusting(Properties properties, const Certificates& whom) {
+    properties["ssl.ca.location"] = whom.ca_file();
+    return properties;
   }
-  static std::string properties(const std::string& mechanism, const std::string& ca_file) {
-    return account(mechanism) + ", " + entry("security.protocol", "sasl_ssl") + ", " +
-           entry("ssl.ca.location", ca_file);
-  }
-  static std::string entry(const std::string& name, const std::string& value) {
-    return "\"" + name + "\": \"" + value + "\"";
+  static std::vector<Mistake> all_mistakes() {
+    const std::string& accounts = kafka->accounts_brokers();
+    const std::string port = accounts.substr(accounts.rfind(':'));
+    const Properties secure = trusting(by_password("PLAIN", "sasl_ssl"), *authority);
+    const Properties tls = trusting({{"security.protocol", "ssl"}}, *authority);
+    return {
+        {"the broker's certificate is not for \"localhost\"", "kafka.brokers", "localhost" + port,
+         secure},
+        {"the broker's certificate has expired", "ssl.keystore.location",
+         kafka->brokers_at("expired"), tls},
+        {"the broker's certificate comes from an authority that is not trusted here",
+         "ssl.ca.location", accounts, trusting(secure, *other)},
+        {"the broker may expect TLS on this port", "security.protocol", accounts,
+         by_password("PLAIN", "sasl_plaintext")},
+        {"the broker may not speak TLS on this port", "security.protocol", kafka->brokers(), tls},
+        {"the broker requires a client certificate", "ssl.certificate.location",
+         kafka->brokers_at("clients"), tls},
+        {"Invalid username or password", "kafka.sasl_password_file", accounts, secure, "hunter2"},
+        {"invalid credentials with SASL mechanism SCRAM-SHA-512", "kafka.sasl_password_file",
+         accounts, trusting(by_password("SCRAM-SHA-512", "sasl_ssl"), *authority), "hunter2"},
+        {"invalid credentials with SASL mechanism SCRAM-SHA-256", "kafka.sasl_password_file",
+         kafka->brokers_at("open"), by_password("SCRAM-SHA-256", "sasl_plaintext"), "hunter2"},
+    };
   }
 
-  std::optional<Certificates> authority_;
-  std::optional<Certificates> other_;
+  static inline std::optional<Certificates> authority;
+  static inline std::optional<Certificates> other;
+  static inline std::unique_ptr<KafkaBroker> kafka;
   // A user of its own for each event: a record shows that this very event was counted.
   testing::EventMaker events_{1, 1'000'000};
-  std::unique_ptr<KafkaBroker> kafka_;
   std::unique_ptr<RedisServer> redis_;
   testing::TemporaryDirectory directory_;
+  int files_ = 0;
 };
 
 TEST_F(KafkaTls, UserAndPassword) {
-  start_broker("SASL_SSL", kByPassword);
   for (const std::string mechanism : {"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"}) {
     SCOPED_TRACE(mechanism);
-    const std::string by_password = properties(mechanism, authority_->ca_file());
-    expect_counts(by_password, with_password("updater"));
-    expect_unreachable(by_password, with_password("wrong"), "kafka.sasl_password_file");
-    expect_unreachable(by_password, with_password("wrong"), "Authentication failed");
+    expect_counts(kafka->accounts_brokers(),
+                  trusting(by_password(mechanism, "sasl_ssl"), *authority),
+                  with_password("updater"));
   }
-  expect_unreachable(properties("PLAIN", other_->ca_file()), with_password("updater"),
-                     "certificate verify failed");
 }
 
 TEST_F(KafkaTls, ScramWithoutTls) {
-  start_broker("SASL_PLAINTEXT", kByPassword);
-  const std::string scram =
-      account("SCRAM-SHA-256") + ", " + entry("security.protocol", "sasl_plaintext");
-  expect_counts(scram, with_password("updater"));
-  expect_unreachable(scram, with_password("wrong"), "kafka.sasl_password_file");
+  expect_counts(kafka->brokers_at("open"), by_password("SCRAM-SHA-256", "sasl_plaintext"),
+                with_password("updater"));
 }
 
 TEST_F(KafkaTls, AClientCertificate) {
-  start_broker("SSL", {"ssl.client.auth=required"});
-  const Certificate mine = authority_->issue("updater", "DNS:updater");
-  const std::string trusts =
-      entry("security.protocol", "ssl") + ", " + entry("ssl.ca.location", authority_->ca_file());
-  expect_counts(trusts + ", " + entry("ssl.certificate.location", mine.certificate_file) + ", " +
-                    entry("ssl.key.location", mine.key_file),
+  const Certificate mine = authority->issue("updater", "DNS:updater");
+  expect_counts(kafka->brokers_at("clients"),
+                trusting({{"security.protocol", "ssl"},
+                          {"ssl.certificate.location", mine.certificate_file},
+                          {"ssl.key.location", mine.key_file}},
+                         *authority),
                 {});
-  expect_unreachable(trusts, {}, "kafka");
+}
+
+TEST_F(KafkaTls, EachMistakeHasAnErrorOfItsOwnThatNamesTheSetting) {
+  const std::vector<Mistake> mistakes = all_mistakes();
+  const auto expect_named = [&](const Mistake& mistake, const std::string& text) {
+    EXPECT_THAT(text, AllOf(HasSubstr(mistake.what), HasSubstr(mistake.setting),
+                            Not(HasSubstr("hunter2"))));
+    for (const Mistake& each : mistakes) {
+      if (each.what == mistake.what) continue;
+      EXPECT_THAT(text, Not(HasSubstr(each.what)));
+    }
+  };
+  // All at once, since each waits for its broker for some seconds.
+  struct Asked {
+    std::unique_ptr<Process> doctor;
+    std::unique_ptr<Process> running;
+    std::unique_ptr<Process> command;
+  };
+  std::vector<Asked> asked;
+  for (const Mistake& mistake : mistakes) {
+    const auto options = with_password(mistake.password);
+    asked.push_back(
+        {std::make_unique<Process>(updater("check-config", mistake.brokers, mistake.properties),
+                                   options),
+         std::make_unique<Process>(updater("run", mistake.brokers, mistake.properties), options),
+         std::make_unique<Process>(erasing(mistake))});
+  }
+  for (std::size_t i = 0; i < mistakes.size(); ++i) {
+    SCOPED_TRACE(mistakes[i].what);
+    Process& doctor = *asked[i].doctor;
+    EXPECT_EQ(doctor.wait(), 1);
+    expect_named(mistakes[i], doctor.output());
+    Process& command = *asked[i].command;
+    EXPECT_EQ(command.wait(), 1);
+    expect_named(mistakes[i], command.errors());
+    Process& running = *asked[i].running;
+    EXPECT_TRUE(wait_until(
+        [&] { return running.errors().find(mistakes[i].setting) != std::string::npos; }));
+    expect_named(mistakes[i], running.errors());
+  }
 }
 
 }  // namespace

@@ -30,6 +30,12 @@ class KafkaDoctor {
                              "or sasl.username and sasl.mechanism in kafka.properties ({})",
                              state.status().text()));
     }
+    if (!state.ok() && questions_.fault() == kafka::Fault::kEncryption) {
+      return say(Level::kError,
+                 fmt::format("kafka.properties or kafka.brokers do not fit the broker's encryption "
+                             "or certificate: correct what is named last ({})",
+                             state.status().text()));
+    }
     if (!state.ok()) {
       return say(Level::kError, fmt::format("no broker answers: correct kafka.brokers, or start "
                                             "Kafka ({})",

@@ -48,6 +48,11 @@ class KafkaBroker {
   [[nodiscard]] const std::string& accounts_brokers() const {
     return service_.value("accounts_brokers");
   }
+  /// The same of a listener that was asked for by the setting fcap.listeners
+  /// (scripts/kafka_server.py). `name`: in lower case.
+  [[nodiscard]] const std::string& brokers_at(const std::string& name) const {
+    return service_.value(name + "_brokers");
+  }
   /// Grants an account one right, such as {RD_KAFKA_RESOURCE_TOPIC, "impressions",
   /// RD_KAFKA_ACL_OPERATION_READ}. The broker obeys a moment later.
   struct Right {
