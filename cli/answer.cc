@@ -4,7 +4,7 @@
 
 #include "base/time_text.h"
 #include "rule_text/rule_words.h"
-#include "rules/compiled_rules.h"
+#include "rules/rule_set_access.h"
 
 namespace fcap::cli {
 namespace {
@@ -129,7 +129,8 @@ std::string to_json_line(const Answer& answer) {
   }
   json["rule_set_version"] = answer.by.rules->version();
   if (answer.by.segments) json["segment_set_version"] = answer.by.segments->version();
-  json["time_zone_data_version"] = answer.by.rules->compiled().zone_data_version;
+  json["time_zone_data_version"] =
+      rules::RuleSetAccess::compiled(*answer.by.rules).zone_data_version;
   json["reason"] = to_string(answer.reason);
   if (answer.complete_since) json["complete_since"] = to_ms(*answer.complete_since);
   if (answer.by.missing_before) json["missing_before"] = to_ms(*answer.by.missing_before);

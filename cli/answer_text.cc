@@ -9,7 +9,7 @@
 #include "cli/instants.h"
 #include "cli/printable.h"
 #include "rule_text/rule_words.h"
-#include "rules/compiled_rules.h"
+#include "rules/rule_set_access.h"
 
 namespace fcap::cli {
 namespace {
@@ -137,7 +137,7 @@ void print_verdicts(const Answer& answer, const LocalTime& local, std::ostream& 
 
 void print_explanations(const Answer& answer, const LocalTime& local, std::ostream& out) {
   out << fmt::format("{}, time-zone data {}\n", head_text(answer, local),
-                     answer.by.rules->compiled().zone_data_version);
+                     rules::RuleSetAccess::compiled(*answer.by.rules).zone_data_version);
   print_stale(answer, out);
   if (answer.complete_since) {
     out << fmt::format(

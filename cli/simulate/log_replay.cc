@@ -13,9 +13,9 @@
 #include "cli/simulate/simulation.h"
 #include "ledger/ids.h"
 #include "ledger/ledger.h"
-#include "rules/compiled_rules.h"
 #include "rules/evaluate.h"
 #include "rules/keep_needed.h"
+#include "rules/rule_set_access.h"
 #include "sources/segment_warnings.h"
 
 namespace fcap::cli {
@@ -145,7 +145,7 @@ class Replay {
       for (std::string& warning : sources::segment_warnings(rules_, *stored_)) {
         outcome_.warnings.push_back(std::move(warning));
       }
-    } else if (!rules_.compiled().segments.empty()) {
+    } else if (!rules::RuleSetAccess::compiled(rules_).segments.empty()) {
       outcome_.warnings.emplace_back(
           "no segments are loaded (--segments): rules for a segment apply to nobody");
     }

@@ -15,8 +15,7 @@
 namespace fcap {
 
 namespace rules {
-class CompiledRules;
-struct SharedSpec;
+struct RuleSetAccess;
 }  // namespace rules
 
 /// Everything a rule set is made from.
@@ -64,12 +63,8 @@ class FCAP_EXPORT RuleSet {
   /// one retention and the same time zones leave out the same.
   [[nodiscard]] const std::vector<std::string>& quarantined() const noexcept;
 
-  /// For fcap's own parts.
-  static Result<std::shared_ptr<const RuleSet>> build_shared(rules::SharedSpec spec,
-                                                             const Options& options);
-  [[nodiscard]] const rules::CompiledRules& compiled() const noexcept;
-
  private:
+  friend struct rules::RuleSetAccess;  // for fcap's own parts
   struct Parts;
   explicit RuleSet(std::unique_ptr<Parts> parts);
   std::unique_ptr<Parts> parts_;

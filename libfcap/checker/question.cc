@@ -4,6 +4,7 @@
 
 #include "ledger/ids.h"
 #include "rules/compiled_rules.h"
+#include "rules/rule_set_access.h"
 
 namespace fcap::checker {
 namespace {
@@ -40,7 +41,7 @@ void hash_candidates(std::span<const Candidate> candidates,
 }
 
 bool needs_history(const Question& question) noexcept {
-  const rules::CompiledRules& rules = question.held.rules->compiled();
+  const rules::CompiledRules& rules = rules::RuleSetAccess::compiled(*question.held.rules);
   if (rules.any_reads_history) return !question.candidates.empty();
   return std::any_of(question.candidates.begin(), question.candidates.end(),
                      [&](const rules::CandidateKey& key) {

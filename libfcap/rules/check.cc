@@ -3,11 +3,12 @@
 #include <algorithm>
 
 #include "rules/fixed_window.h"
+#include "rules/rule_set_access.h"
 
 namespace fcap::rules {
 
 void Membership::begin(const Evaluator::Question& question) {
-  const CompiledRules& rules = question.rules.compiled();
+  const CompiledRules& rules = RuleSetAccess::compiled(question.rules);
   if (rules.segments.empty()) {
     known_.clear();
     rules_serial_ = rules.serial;
@@ -57,7 +58,7 @@ bool Membership::ask_stored(std::uint32_t segment) noexcept {
 
 void Check::begin(const Evaluator::Question& question, std::span<const CandidateKey> candidates) {
   resolved_count_ = 0;
-  rules_ = &question.rules.compiled();
+  rules_ = &RuleSetAccess::compiled(question.rules);
   sources_ = question.rules.rules().data();
   if (serial_ != rules_->serial) {
     periods_.assign(rules_->calendars.size(), CachedPeriod{});

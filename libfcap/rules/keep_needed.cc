@@ -7,6 +7,7 @@
 
 #include "rules/compiled_rules.h"
 #include "rules/history.h"
+#include "rules/rule_set_access.h"
 
 namespace fcap::rules {
 namespace {
@@ -112,7 +113,7 @@ KeepNeeded::KeepNeeded(std::shared_ptr<const RuleSet> rules) : rules_(std::move(
 
 void KeepNeeded::mark_needed(const ledger::Ledger& ledger, std::vector<bool>& keep) const {
   if (ledger.empty() || rules_ == nullptr) return;
-  Marker(rules_->compiled(), ledger, keep).run();
+  Marker(RuleSetAccess::compiled(*rules_), ledger, keep).run();
 }
 
 }  // namespace fcap::rules

@@ -6,6 +6,7 @@
 
 #include "rules/compile.h"
 #include "rules/compiled_rules.h"
+#include "rules/rule_set_access.h"
 #include "rules/shared_spec.h"
 
 namespace fcap {
@@ -39,11 +40,11 @@ RuleSet::RuleSet(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 RuleSet::~RuleSet() = default;
 
 Result<std::shared_ptr<const RuleSet>> RuleSet::build(RuleSetSpec spec, const Options& options) {
-  return build_shared(rules::shared(std::move(spec)), options);
+  return rules::RuleSetAccess::build(rules::shared(std::move(spec)), options);
 }
 
-Result<std::shared_ptr<const RuleSet>> RuleSet::build_shared(rules::SharedSpec spec,
-                                                             const Options& options) {
+Result<std::shared_ptr<const RuleSet>> rules::RuleSetAccess::build(
+    SharedSpec spec, const RuleSet::Options& options) {
   static std::atomic<std::uint64_t> next_serial{1};
   if (options.retention <= std::chrono::milliseconds{0} || options.retention > kRetentionMax) {
     return Status::error(StatusCode::kInvalidArgument,
@@ -53,7 +54,7 @@ Result<std::shared_ptr<const RuleSet>> RuleSet::build_shared(rules::SharedSpec s
   if (spec.rules.size() > kItemsMax || spec.campaigns.size() > kItemsMax) {
     return Status::error(StatusCode::kInvalidArgument, "more than 2^30 rules or campaigns");
   }
-  auto parts = std::make_unique<Parts>();
+  auto parts = std::make_unique<RuleSet::Parts>();
   parts->spec = std::move(spec);
   parts->options = options;
   if (options.quarantine) parts->quarantined = rules::quarantine(parts->spec, options.retention);
@@ -88,8 +89,8 @@ const std::vector<std::string>& RuleSet::warnings() const noexcept {
 const std::vector<std::string>& RuleSet::quarantined() const noexcept {
   return parts_->quarantined;
 }
-const rules::CompiledRules& RuleSet::compiled() const noexcept {
-  return parts_->compiled;
+const rules::CompiledRules& rules::RuleSetAccess::compiled(const RuleSet& set) noexcept {
+  return set.parts_->compiled;
 }
 
 }  // namespace fcap

@@ -6,6 +6,7 @@
 
 #include "postgres/conninfo.h"
 #include "rule_text/snapshot.h"
+#include "rules/rule_set_access.h"
 
 namespace fcap::sources {
 namespace {
@@ -132,7 +133,7 @@ void RefreshLoop::build_fallback() {
     Result<std::optional<OfferedRules>> offered = file_.look(nullptr);
     Status status = offered.status();
     if (status.ok() && offered.value()) {
-      auto built = RuleSet::build_shared(std::move(offered.value()->spec), build_options_);
+      auto built = rules::RuleSetAccess::build(std::move(offered.value()->spec), build_options_);
       if (built.ok()) {
         fallback_ = built.value();
         changed_at_ = std::move(offered.value()->changed_at);
@@ -182,7 +183,7 @@ Result<std::optional<OfferedRules>> RefreshLoop::offer_of_source(milliseconds ti
 }
 
 Status RefreshLoop::take(OfferedRules offered) {
-  auto built = RuleSet::build_shared(std::move(offered.spec), build_options_);
+  auto built = rules::RuleSetAccess::build(std::move(offered.spec), build_options_);
   if (!built.ok()) return built.status();
   const std::shared_ptr<const RuleSet>& last = last_good();
   const ReloadDecision judgement =

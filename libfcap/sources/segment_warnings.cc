@@ -5,14 +5,14 @@
 #include <map>
 #include <string_view>
 
-#include "rules/compiled_rules.h"
+#include "rules/rule_set_access.h"
 
 namespace fcap::sources {
 
 std::vector<std::string> segment_warnings(const RuleSet& rules, const SegmentSet& stored) {
   // A set of rules knows the few names there are; a million rules are looked through only where one
   // of them is missing.
-  const auto& named = rules.compiled().segments;
+  const auto& named = rules::RuleSetAccess::compiled(rules).segments;
   const bool all_stored = std::all_of(named.begin(), named.end(), [&stored](const auto& segment) {
     return stored.index_of(segment.first).has_value();
   });

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "rules/compiled_rules.h"
+#include "rules/rule_set_access.h"
 #include "tests/unit/rules/rules_fixture.h"
 
 // What RuleSet::build() refuses, warns of and stands.
@@ -147,7 +148,7 @@ TEST(Build, StandsAMillionRules) {
   }
   const auto built = RuleSet::build(std::move(spec), {});
   ASSERT_TRUE(built.ok()) << built.status().text();
-  const CompiledRules& compiled = built.value()->compiled();
+  const CompiledRules& compiled = RuleSetAccess::compiled(*built.value());
   EXPECT_EQ(compiled.campaigns.size(), static_cast<std::size_t>(kRules));
   // What evaluation reads of a rule and its campaign stays far below what a rule's strings take.
   const std::size_t bytes =

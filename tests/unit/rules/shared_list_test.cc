@@ -10,6 +10,7 @@
 
 #include <fcap/rule_set.h>
 
+#include "rules/rule_set_access.h"
 #include "rules/shared_spec.h"
 #include "tests/seed.h"
 
@@ -124,7 +125,7 @@ TEST(SharedList, ARuleSetOutlivesTheOneItSharesWith) {
   const auto build = [&spec](const RuleSet* basis) {
     SharedSpecSink sink(basis);
     for (Rule rule : spec.rules) sink.add(std::move(rule));
-    return RuleSet::build_shared(sink.finish(spec.version), {}).value();
+    return RuleSetAccess::build(sink.finish(spec.version), {}).value();
   };
   auto first = build(nullptr);
   ++spec.version;
