@@ -9,8 +9,9 @@
 namespace fcap {
 
 namespace checker {
+class Async;
 class AsyncRead;
-}
+}  // namespace checker
 
 /// A check that was started by check_async() or check_or_async(); it can be canceled through this.
 /// May outlive the Checker. Destroying the handle does not cancel the check.
@@ -28,10 +29,10 @@ class FCAP_EXPORT CheckHandle {
   /// thread, also from inside a callback, but not on one handle from two threads at once.
   bool cancel() noexcept;
 
-  /// For fcap's own parts: takes over a reference.
+ private:
+  friend class checker::Async;  // makes handles: takes over a reference
   explicit CheckHandle(checker::AsyncRead* read) noexcept : read_(read) {}
 
- private:
   checker::AsyncRead* read_ = nullptr;
 };
 
