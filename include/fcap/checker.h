@@ -39,9 +39,9 @@ namespace fcap {
 /// has not returned. Blocking: check(), check_batch(), first_allowed(), pick_and_share(), the hard
 /// calls and all batches block until the answer or the deadline; everything else but create(),
 /// wait_ready() and the destructor returns at once. Callers share a few connections; there is never
-/// one per thread. Failure: no function throws. Where Redis is slow, gone or unreadable, the
-/// verdicts are "allowed" with the reason (unless fail_open is false). In a forked child every
-/// check answers kForked. Out of memory (or where CheckerOptions::clock throws) checks answer
+/// one per thread. Failure: no function but shadow_counts() throws. Where Redis is slow, gone or
+/// unreadable, verdicts are "allowed" with the reason (unless fail_open is false). In a forked
+/// child, checks answer kForked. Out of memory (or where CheckerOptions::clock throws) they answer
 /// kOverloaded, with a verdict for every candidate; the list is empty only without room for it.
 class FCAP_EXPORT Checker {
  public:

@@ -42,8 +42,8 @@ struct SignatureLimits {
 enum class SignatureVerdict : std::uint8_t {
   kValid,
   kNotSigned,      ///< an id of another form, which claims nothing
-  kMalformed,      ///< begins like a signed id and is none; perhaps it was cut off
-  kUnknownKey,     ///< signed with a key that these keys do not hold
+  kMalformed,      ///< begins like a signed id but is not one; perhaps it was cut off
+  kUnknownKey,     ///< signed with a key that is not among these
   kForged,         ///< the key did not make it
   kForeign,        ///< the key made it, but for another user, campaign or creative
   kKeyNotInForce,  ///< the serve time is not one at which the key signs

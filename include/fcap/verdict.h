@@ -34,7 +34,7 @@ enum class Reason : std::uint8_t {
   kTimeout,      ///< the store did not answer before the deadline
   kUnavailable,  ///< the store cannot be reached, or answered with an error
   kBreakerOpen,  ///< the store failed repeatedly and is being left alone
-  kOverloaded,   ///< a bounded queue is full
+  kOverloaded,   ///< a bounded queue is full, or memory has run out
   kUndecodable,  ///< the user's record is not one that this version can read
   kForked,       ///< this process is a fork of the one that made the Checker
   kShutdown,     ///< the Checker is being destroyed
