@@ -103,6 +103,21 @@ TEST_F(RunOnCluster, AShardThatIsAwayIsNamedAndItsEventsAreCountedWhenItIsBack) 
   expect_end(*updater);
 }
 
+TEST_F(RunOnCluster, AMasterWithoutSlotsThatCannotBeAskedIsNamed) {
+  auto updater = start();
+  produce(1'000);
+  expect_all_counted(*updater);
+  // It does not have the updater's account.
+  const int added = cluster_->add_node();
+  expect_page(*updater, "/metrics", "fcap_updater_redis_shards_away 1\n");
+  expect_page(*updater, "/readyz",
+              fmt::format("master {} without slots", cluster_->address(added)));
+  give_account(added);
+  expect_all_counted(*updater);
+  expect_page(*updater, "/metrics", "fcap_updater_redis_shards_away 0\n");
+  expect_end(*updater);
+}
+
 // Each master has a setting of its own.
 TEST_F(RunOnCluster, TheOneMasterThatMayEvictIsNamed) {
   ASSERT_EQ(cluster_->command(2, {"CONFIG", "SET", "maxmemory", "1gb"}), "OK");

@@ -100,7 +100,8 @@ constexpr std::array kList = {
     MetricInfo{"redis_shards_away", &M::shards_away,
                "Shards of a Redis Cluster whose marks cannot be confirmed. The events of their "
                "users are put off, and read again when the shard is back; all others are counted. "
-               "/readyz names the shards."},
+               "Masters without slots that cannot be asked are counted, too. /readyz names all of "
+               "them."},
     MetricInfo{"rewinds_total", &M::rewinds, "How often a partition was set back to a mark."},
     MetricInfo{"rewound_messages_total", &M::rewound_messages,
                "Messages that are read again because of these rewinds."},

@@ -21,6 +21,21 @@ SlotSet slots_of(const std::vector<redis::SlotRange>& ranges) {
   return slots;
 }
 
+// What is wrong with a shard that is away, for people.
+std::string put_off(const std::string& address, const std::string& why) {
+  return fmt::format(
+      "shard {}: its marks cannot be confirmed; the events of its users are put off, and those of "
+      "the other shards go on: {}",
+      address, why);
+}
+
+std::string without_slots(const std::string& address, const std::string& why) {
+  return fmt::format(
+      "master {} without slots: until it answers, no mark takes in slots that move between the "
+      "other shards; make it answer, or remove it (CLUSTER FORGET): {}",
+      address, why);
+}
+
 }  // namespace
 
 ShardTurns::ShardTurns(std::shared_ptr<redis::Client> client, Options options, AskLog ask_log,
@@ -123,7 +138,9 @@ void ShardTurns::follow_nodes(Clock::time_point now) {
     shard.address = std::move(found.address);
     shard.number = found.number;
     if (shard.mapped == found.mapped) continue;
+    const bool had_none = shard.mapped.empty();
     shard.mapped = std::move(found.mapped);
+    if (had_none && shard.away) report(LogLevel::kWarning, put_off(shard.address, shard.why));
     for (int slot = 0; slot < SlotSet::kSlots; ++slot) {
       shard.mapped_bits.set(static_cast<std::size_t>(slot), shard.mapped.contains(slot));
     }
@@ -176,16 +193,15 @@ void ShardTurns::judge_shards(Clock::time_point now) {
     if (waits_for_answers(node)) shard.unsteady_since = now;
     if (steady_now && std::exchange(shard.away, false)) {
       report(LogLevel::kInfo,
-             fmt::format("shard {}: its marks are confirmed again", shard.address));
+             shard.mapped.empty()
+                 ? fmt::format("master {} without slots: it answers", shard.address)
+                 : fmt::format("shard {}: its marks are confirmed again", shard.address));
     }
     if (!steady_now && !shard.away && now - shard.unsteady_since >= options_.patience) {
       shard.away = true;
       for (auto& [id, p] : partitions_) p.marks.lost(node);
-      if (shard.mapped.empty()) continue;
-      report(LogLevel::kWarning,
-             fmt::format("shard {}: its marks cannot be confirmed; the events of its users are put "
-                         "off, and those of the other shards go on: {}",
-                         shard.address, shard.why));
+      report(LogLevel::kWarning, shard.mapped.empty() ? without_slots(shard.address, shard.why)
+                                                      : put_off(shard.address, shard.why));
     }
     if (shard.away) continue;
     away_ &= ~shard.mapped_bits;
@@ -252,17 +268,20 @@ const std::string* ShardTurns::node_of(std::uint64_t epoch) const noexcept {
 std::string ShardTurns::trouble() const {
   std::string lines;
   for (const auto& [node, shard] : shards_) {
-    if (shard.steady || shard.mapped.empty()) continue;
+    // One without slots is trouble only when it has been asked in vain for a while.
+    if (shard.steady || (shard.mapped.empty() && !shard.away)) continue;
     if (!lines.empty()) lines += '\n';
-    lines += fmt::format("shard {}: its marks are not confirmed: {}", shard.address,
-                         shard.why.empty() ? "not yet" : shard.why);
+    lines += shard.mapped.empty()
+                 ? without_slots(shard.address, shard.why)
+                 : fmt::format("shard {}: its marks are not confirmed: {}", shard.address,
+                               shard.why.empty() ? "not yet" : shard.why);
   }
   return lines;
 }
 
 std::size_t ShardTurns::shards_away() const {
-  return static_cast<std::size_t>(std::ranges::count_if(
-      shards_, [](const auto& it) { return it.second.away && !it.second.mapped.empty(); }));
+  return static_cast<std::size_t>(
+      std::ranges::count_if(shards_, [](const auto& it) { return it.second.away; }));
 }
 
 // --- Turns.

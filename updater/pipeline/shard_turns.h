@@ -115,7 +115,8 @@ class ShardTurns {
   [[nodiscard]] SlotSet slots_with(std::uint16_t slot) const;
   /// Whose connection this is, as StoreOutcome::connection_epoch names it; null: nobody's.
   [[nodiscard]] const std::string* node_of(std::uint64_t epoch) const noexcept;
-  /// Which shards are away, and why: a line each. Empty: none.
+  /// Which shards are away, and why: a line each. Empty: none. A master without slots that cannot
+  /// be asked is among them: keys may be there.
   [[nodiscard]] std::string trouble() const;
   [[nodiscard]] std::size_t shards_away() const;
 

@@ -24,15 +24,18 @@ class UpdaterOnCluster : public KafkaTest {
     KafkaTest::SetUp();
     if (IsSkipped()) return;
     cluster_ = std::make_unique<RedisCluster>();
-    std::vector<std::string> account = {"ACL", "SETUSER", "fcap-writer", "on", ">secret"};
-    for (const std::string& right : shipped_rights("writer")) account.push_back(right);
-    for (int node = 0; node < RedisCluster::kMembers; ++node) {
-      ASSERT_EQ(cluster_->command(node, account), "OK");
-    }
+    for (int node = 0; node < RedisCluster::kMembers; ++node) give_account(node);
     auto made = make_redis_store(options_of(cluster_->url()));
     ASSERT_TRUE(made.ok()) << made.status().text();
     store_ = std::move(made).value();
     ASSERT_TRUE(wait_until([this] { return store_->health().connected; }));
+  }
+
+  /// Each node has accounts of its own.
+  void give_account(int node) const {
+    std::vector<std::string> account = {"ACL", "SETUSER", "fcap-writer", "on", ">secret"};
+    for (const std::string& right : shipped_rights("writer")) account.push_back(right);
+    EXPECT_EQ(cluster_->command(node, account), "OK");
   }
 
   void produce(std::size_t count) {
