@@ -120,10 +120,11 @@ void ClusterPartitionSet::list_gap_ends(std::vector<GapEnd>& out) const {
 }
 
 bool ClusterPartitionSet::gaps_known() const noexcept {
-  return !checking() && std::ranges::all_of(partitions_, [this](const auto& it) {
-    const ShardedPartition* const of_shards = sharded(it.first);
-    return of_shards == nullptr || turns_.all_known(*of_shards);
-  });
+  return PartitionSet::gaps_known() && !checking() &&
+         std::ranges::all_of(partitions_, [this](const auto& it) {
+           const ShardedPartition* const of_shards = sharded(it.first);
+           return of_shards == nullptr || turns_.all_known(*of_shards);
+         });
 }
 
 std::int64_t ClusterPartitionSet::offsets_missing() const noexcept {

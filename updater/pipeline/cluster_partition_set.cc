@@ -81,6 +81,7 @@ void ClusterPartitionSet::revoke(std::span<const PartitionOffset> partitions) {
 void ClusterPartitionSet::find_start(TopicPartition id, Partition& p, Clock::time_point now) {
   const auto bounds = bounds_of(id, p, now);
   if (!bounds) return;
+  heard_kafka(p);
   recovered(p);
   if (!p.positioned) return start_partition(id, p, *bounds);
   if (!p.other_log) {

@@ -14,7 +14,7 @@ void GapTimes::look(std::span<const GapEnd> partitions, Instant latest) {
     const bool went_on =
         gap.to && before != partitions_.end() && before->second.to && *gap.to <= *before->second.to;
     // A gap that reaches further than before is a new one.
-    if (went_on) now = before->second;
+    if (went_on) now.before = before->second.before;
   }
   partitions_ = std::move(known);
 }

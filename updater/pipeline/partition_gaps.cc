@@ -141,8 +141,11 @@ std::uint64_t PartitionSet::generation(TopicPartition partition) const {
 void PartitionSet::list_gap_ends(std::vector<GapEnd>& out) const {
   out.clear();
   for (const auto& [id, p] : partitions_) {
+    const auto doubted = doubted_below(p);
     if (!p.gaps.empty()) {
-      out.push_back({id, p.gaps.back().to});
+      out.push_back({id, std::max(p.gaps.back().to, doubted.value_or(0))});
+    } else if (doubted) {
+      out.push_back({id, doubted});
     } else if (p.phase >= Phase::kPlacing) {
       out.push_back({id, std::nullopt});
     }
@@ -150,7 +153,8 @@ void PartitionSet::list_gap_ends(std::vector<GapEnd>& out) const {
 }
 
 bool PartitionSet::gaps_known() const noexcept {
-  return !checking();
+  return std::all_of(partitions_.begin(), partitions_.end(),
+                     [](const auto& it) { return it.second.phase > Phase::kConfirming; });
 }
 
 std::int64_t PartitionSet::offsets_missing() const noexcept {

@@ -184,8 +184,9 @@ std::optional<LogBounds> PartitionSet::bounds_of(TopicPartition id, Partition& p
   if (p.jump && p.phase != Phase::kAsking) p.asked = Asked::kNo;
   p.phase = Phase::kAsking;
   const std::optional<Result<LogBounds>> answer = answer_of(id, p);
+  if (answer && answer->ok()) return answer->value();
+  await_kafka(id, p, now);
   if (!answer) return std::nullopt;
-  if (answer->ok()) return answer->value();
   p.phase = Phase::kChecking;
   failed(id, p, now, "cannot find where to begin: " + answer->status().text());
   return std::nullopt;
@@ -194,18 +195,21 @@ std::optional<LogBounds> PartitionSet::bounds_of(TopicPartition id, Partition& p
 void PartitionSet::finish_check(TopicPartition id, Partition& p, Clock::time_point now) {
   if (!p.positioned) {
     if (!p.bounds) p.bounds = bounds_of(id, p, now);
-    if (!p.bounds || !mark_look_done(id, p)) return;
+    if (!p.bounds) return;
+    if (!mark_look_done(id, p)) return await_kafka(id, p, now);
+    heard_kafka(p);
     return settle_start(id, p, *p.bounds, *p.mark_verdict);
   }
   if (p.other_log) {
     const auto bounds = bounds_of(id, p, now);
-    if (bounds) follow_other_log(id, p, bounds->retention_start);
-    return;
+    if (!bounds) return;
+    heard_kafka(p);
+    return follow_other_log(id, p, bounds->retention_start);
   }
   const Mark::Value& found = p.mark->found();
   // A mark that this process has not written may be a restored one, of a log that no longer exists.
   const bool ours = found == p.mark->confirmed() || found == p.mark->attempted();
-  if (!ours && !mark_look_done(id, p)) return;
+  if (!ours && !mark_look_done(id, p)) return await_kafka(id, p, now);
   const bool of_another = !ours && p.mark_verdict->is == LogVerdict::Is::kAnother;
   const MarkCheck check{claim_of(p.mark->confirmed()), claim_of(p.mark->attempted()),
                         p.reconnected};
@@ -219,6 +223,7 @@ void PartitionSet::finish_check(TopicPartition id, Partition& p, Clock::time_poi
     if (!bounds) return;
     rewind.certain = {bounds->retention_start, {}};
   }
+  heard_kafka(p);
   if (rewind.to != Rewind::To::kNowhere) recover(id, p, rewind);
   p.doubted = false;
   p.mark_may_fall = p.mark_may_fall || of_another;
@@ -244,7 +249,7 @@ void PartitionSet::failed(TopicPartition id, Partition& p, Clock::time_point now
   if (!worth_a_line || p.failures <= failures_logged_) return;
   failures_logged_ = p.failures;
   report(LogLevel::kWarning,
-         fmt::format("{}; attempt {}; nothing is read before its mark is confirmed", trouble_,
+         fmt::format("{}; attempt {}; nothing of it is read before its mark is confirmed", trouble_,
                      p.failures));
 }
 
@@ -268,6 +273,7 @@ void PartitionSet::after_mark(TopicPartition id, Partition& p, Mark::Outcome out
       if (p.epoch == epoch_() || !p.positioned) finish_check(id, p, now);
       return;
     case Mark::Outcome::kUnread:
+      heard_kafka(p);  // it is Redis that it waits for now
       failed(id, p, now, "the mark cannot be read: " + p.mark->failure());
       return;
     case Mark::Outcome::kWritten:
@@ -334,16 +340,6 @@ void PartitionSet::tick(Clock::time_point now, Instant wall_now) {
     (void)mark->poll(false);
     return !mark->busy();
   });
-}
-
-bool PartitionSet::checking() const noexcept {
-  return std::any_of(partitions_.begin(), partitions_.end(),
-                     [](const auto& it) { return it.second.phase <= Phase::kConfirming; });
-}
-
-bool PartitionSet::failing() const noexcept {
-  return std::any_of(partitions_.begin(), partitions_.end(),
-                     [](const auto& it) { return it.second.failures > 0; });
 }
 
 bool PartitionSet::marks_settled() const noexcept {

@@ -135,7 +135,9 @@ class PartitionSet {
   /// Does what is due: reads and writes marks, notices lost connections, decides rewinds.
   virtual void tick(Clock::time_point now, Instant wall_now);
 
-  /// Some mark is being compared or confirmed: nothing should be read now.
+  /// Some mark is being compared or confirmed: nothing should be read now. A partition whose check
+  /// has waited for Kafka for longer than the deadline (it may have no leader) is left behind:
+  /// while others can be read, only itself waits, and what is delivered of it is dropped.
   [[nodiscard]] virtual bool checking() const noexcept;
   /// Fills in the partitions that the consumer must be moved to before it is polled again.
   void to_place(std::vector<PartitionOffset>& out) const;
@@ -199,7 +201,9 @@ class PartitionSet {
   virtual bool segment_done(const GapSegment& segment);
   /// The generation that dead letters of a partition's gap carry.
   [[nodiscard]] std::uint64_t generation(TopicPartition partition) const;
-  /// Where gaps end, for the partitions whose gaps are known.
+  /// Where gaps end, for the partitions whose gaps are known, and where offsets end that may be
+  /// missing, for those that have lost something while Kafka cannot say how much must be read
+  /// again.
   virtual void list_gap_ends(std::vector<GapEnd>& out) const;
   /// Whether it is known of each partition what is missing.
   [[nodiscard]] virtual bool gaps_known() const noexcept;
@@ -231,6 +235,10 @@ class PartitionSet {
     Phase phase = Phase::kChecking;
     bool positioned = false;  // whether `tracker` says where reading is
     Asked asked = Asked::kNo;
+    // Since when Kafka has not said what its check needs, from one attempt to the next, and whether
+    // the other partitions are read without it meanwhile.
+    std::optional<Clock::time_point> asking_since;
+    bool left_behind = false;
     bool held = false;
     std::uint64_t generation = 0;
     OffsetTracker tracker;
@@ -301,6 +309,10 @@ class PartitionSet {
   void start_check(Partition& p);
   void finish_check(TopicPartition id, Partition& p, Clock::time_point now);
   void judge_jump(TopicPartition id, Partition& p);
+  void await_kafka(TopicPartition id, Partition& p, Clock::time_point now);
+  void leave_behind(TopicPartition id, Partition& p);
+  static void heard_kafka(Partition& p);
+  [[nodiscard]] static std::optional<std::int64_t> doubted_below(const Partition& p);
   std::optional<Result<LogBounds>> answer_of(TopicPartition id, Partition& p);
   std::optional<LogBounds> bounds_of(TopicPartition id, Partition& p, Clock::time_point now);
   void after_mark(TopicPartition id, Partition& p, Mark::Outcome outcome, Clock::time_point now);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 
 #include "updater/pipeline/partition_set.h"
@@ -19,7 +20,7 @@ class FakeLog final : public OffsetSource {
   }
   std::optional<Result<LogBounds>> answer(TopicPartition partition) override {
     if (unanswered) return std::nullopt;
-    if (silent)
+    if (silent || without_leader.contains(partition))
       return Result<LogBounds>(Status::error(StatusCode::kUnavailable, "no broker", true));
     LogBounds bounds{std::nullopt, start, log_start};
     const auto found = commits.find(partition);
@@ -29,8 +30,9 @@ class FakeLog final : public OffsetSource {
   std::map<TopicPartition, std::int64_t> commits;
   std::int64_t start = 10;
   std::int64_t log_start = 0;
-  bool silent = false;      // Kafka answers with an error
-  bool unanswered = false;  // Kafka has not answered yet
+  bool silent = false;                      // Kafka answers with an error
+  std::set<TopicPartition> without_leader;  // and about these
+  bool unanswered = false;                  // Kafka has not answered yet
   std::size_t asked = 0;
   std::size_t questions = 0;
 };

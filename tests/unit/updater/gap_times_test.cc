@@ -48,6 +48,15 @@ TEST(GapTimes, ASecondLossBeginsAgainFromThen) {
   EXPECT_EQ(times.missing_before(), (Missing{{part(0), kThen + hours{1}}}));
 }
 
+TEST(GapTimes, AGapThatProvedSmallerAndThenGrowsBeginsAgainFromThen) {
+  GapTimes times;
+  look(times, {{part(0), 1000}}, kThen);
+  look(times, {{part(0), 100}}, kThen + hours{1});
+  EXPECT_EQ(times.missing_before(), (Missing{{part(0), kThen}}));
+  look(times, {{part(0), 200}}, kThen + hours{2});
+  EXPECT_EQ(times.missing_before(), (Missing{{part(0), kThen + hours{2}}}));
+}
+
 TEST(GapTimes, OfAPartitionThatIsNotItsOwnItSaysNothing) {
   GapTimes times;
   look(times, {{part(0), 100}, {part(1), 100}}, kThen);

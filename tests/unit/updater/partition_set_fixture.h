@@ -20,6 +20,11 @@ using std::chrono::milliseconds;
 /// Partitions over a store in memory, from "p", group "g" and topic "t".
 class PartitionSetFixture : public ::testing::Test {
  protected:
+  explicit PartitionSetFixture(const MarkOptions& marks = options())
+      : set_{store_,   [this] { return epoch_; },
+             log_,     marks,
+             metrics_, [this](LogLevel, std::string_view text) { said_.emplace_back(text); }} {}
+
   static std::string key(std::int32_t partition) { return mark_key("p", "g", "t", partition); }
   static MarkOptions options() {
     MarkOptions marks;
@@ -93,10 +98,7 @@ class PartitionSetFixture : public ::testing::Test {
   Metrics metrics_;
   std::uint64_t epoch_ = 1;
   std::vector<std::string> said_;
-  PartitionSet set_{
-      store_,   [this] { return epoch_; },
-      log_,     options(),
-      metrics_, [this](LogLevel, std::string_view text) { said_.emplace_back(text); }};
+  PartitionSet set_;
   PartitionSet::Clock::time_point now_ = PartitionSet::Clock::now();
 };
 

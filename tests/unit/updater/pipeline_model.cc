@@ -56,6 +56,7 @@ void Model::step() {
   compact_one();
   if (random_() % 1000 < options_.trouble_of_1000) some_trouble();
   if (slow_or_refusing_for_ > 0 && --slow_or_refusing_for_ == 0) end_slowness();
+  for (Log& log : logs_) log.is_led = log.is_led || chance(2);
   if (!zombies_.empty() && chance(5)) {
     const auto [process, partition] = *zombies_.begin();
     zombies_.erase(zombies_.begin());
@@ -71,6 +72,7 @@ void Model::some_trouble() {
   if (options_.other_logs) kinds.insert(kinds.end(), {&Model::recreate_logs, &Model::truncate_log});
   if (options_.processes > 1) kinds.insert(kinds.end(), {&Model::rebalance, &Model::rebalance});
   if (options_.slow_or_refusing) kinds.push_back(&Model::slow_down_or_refuse);
+  if (options_.leaders_lost) kinds.insert(kinds.end(), {&Model::lose_leader, &Model::lose_leader});
   const auto dice = random_() % (kinds.size() + 2);
   if (dice == kinds.size()) {
     snapshot_ = store_.records();
@@ -85,6 +87,7 @@ void Model::some_trouble() {
 void Model::heal() {
   faults_ = false;
   end_slowness();
+  for (Log& log : logs_) log.is_led = true;
   for (const auto& [process, partition] : std::exchange(zombies_, {})) {
     processes_[static_cast<std::size_t>(process)]->give_up(partition_of(partition));
   }
@@ -297,6 +300,12 @@ void Model::take_over(int process, std::vector<PartitionOffset> partitions) {
   store_.immediate = true;  // assignment waits for its answers
   processes_[static_cast<std::size_t>(process)]->assign(std::move(partitions));
   store_.immediate = false;
+}
+
+void Model::lose_leader() {
+  const int partition = any(options_.partitions);
+  say(fmt::format("partition {} loses its leader", partition));
+  logs_[static_cast<std::size_t>(partition)].is_led = false;
 }
 
 void Model::slow_down_or_refuse() {

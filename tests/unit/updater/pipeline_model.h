@@ -30,6 +30,7 @@ struct ModelOptions {
   int partitions = 1;
   int processes = 1;              // of more than one some are zombies now and then
   bool slow_or_refusing = false;  // Redis, for a while: all operations, or one kind of them
+  bool leaders_lost = false;      // by single partitions, for a while
 };
 
 class Model {
@@ -57,6 +58,8 @@ class Model {
   [[nodiscard]] std::uint64_t rebalances() const { return rebalances_; }
   /// How often Redis became slow, or began to refuse a kind of operation.
   [[nodiscard]] std::uint64_t slow_or_refusing_phases() const { return slow_or_refusing_phases_; }
+  /// How often something was read while another partition of the process waited.
+  [[nodiscard]] std::uint64_t read_beside_waiting() const { return read_beside_waiting_; }
   /// All that were ever in the logs.
   [[nodiscard]] std::size_t events() const { return produced_; }
 
@@ -74,7 +77,8 @@ class Model {
     std::vector<LoggedEvent> events;
     int made = 1;  // how many there were
     std::int64_t committed = kafka::PartitionOffset::kNone;
-    int owner = 0;  // the process that the group has assigned it to
+    int owner = 0;       // the process that the group has assigned it to
+    bool is_led = true;  // else Kafka neither delivers nor tells anything of it
 
     [[nodiscard]] std::int64_t end() const {
       return kStart + static_cast<std::int64_t>(events.size());
@@ -113,6 +117,7 @@ class Model {
   void crash();
   void rebalance();
   void slow_down_or_refuse();
+  void lose_leader();
   void end_slowness();
   void start_process(int process);
   void take_over(int process, std::vector<kafka::PartitionOffset> partitions);
@@ -130,6 +135,7 @@ class Model {
   std::size_t produced_ = 0;
   std::uint64_t rebalances_ = 0;
   std::uint64_t slow_or_refusing_phases_ = 0;
+  std::uint64_t read_beside_waiting_ = 0;
   std::deque<std::string> story_;
   Metrics metrics_;
   BatchWriter::Clock::time_point now_ = BatchWriter::Clock::now();

@@ -66,16 +66,25 @@ class Model::Process final : private OffsetSource, private LogLooks {
     std::advance(read, model_->any(static_cast<int>(positions_.size())));
     auto& [partition, position] = *read;
     const Log& log = log_of(partition);
+    if (position == PartitionOffset::kNone || !log.is_led) return;
     // Out of range: Kafka begins at the earliest.
     if (position > log.end()) position = Log::kStart;
+    const bool waits = !partitions_.awaited(partition);
     Batch& batch = writer_.take();
     for (int n = 1 + model_->any(30); n > 0 && position < log.end(); --n, ++position) {
       const LoggedEvent& logged = log.at(position);
-      ASSERT_TRUE(
-          partitions_.take(partition, Delivered{.offset = position, .payload = logged.payload}));
+      const bool taken =
+          partitions_.take(partition, Delivered{.offset = position, .payload = logged.payload});
+      ASSERT_EQ(taken, !waits);
+      if (!taken) continue;
       ASSERT_EQ(intake_.classify(logged.payload, {kModelNow, kModelNow}), Intake::Fate::kWrite);
       coalescer_.add(intake_.event());
       ++batch.events;
+    }
+    if (batch.events > 0 && std::ranges::any_of(positions_, [this](const auto& at) {
+          return !partitions_.awaited(at.first);
+        })) {
+      ++model_->read_beside_waiting_;
     }
     coalescer_.finish(batch.writes);
     partitions_.seal(batch.ranges);
@@ -133,6 +142,7 @@ class Model::Process final : private OffsetSource, private LogLooks {
       Stretch& at = reading_.begin()->second;
       Chunk chunk{.ticket = at.ticket};
       if (at.to > log.end()) chunk.failure = "the log ends before";
+      if (!log.is_led) chunk.failure = "no leader";
       if (model_->faults_ && model_->chance(3)) chunk.failure = "no broker";
       if (!chunk.failure.empty()) {
         reading_.erase(reading_.begin());
@@ -200,6 +210,9 @@ class Model::Process final : private OffsetSource, private LogLooks {
   std::optional<Result<LogBounds>> answer(TopicPartition partition) override {
     // At an assignment at once, later when it pleases.
     if (!model_->store_.immediate && model_->faults_ && model_->chance(50)) return std::nullopt;
+    if (!log_of(partition).is_led) {
+      return Result<LogBounds>(Status::error(StatusCode::kUnavailable, "no leader", true));
+    }
     return Result<LogBounds>(bounds_[partition]);
   }
 
@@ -214,7 +227,7 @@ class Model::Process final : private OffsetSource, private LogLooks {
               ? std::optional(LogPoint{offset, -1, hash_message({}, log.at(offset).payload)})
               : std::nullopt);
     }
-    if (model_->faults_ && model_->chance(20)) {
+    if (!log.is_led || (model_->faults_ && model_->chance(20))) {
       answer.status = Status::error(StatusCode::kUnavailable, "no", true);
     }
     looks_.push_back(std::move(answer));

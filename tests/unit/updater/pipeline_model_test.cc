@@ -28,6 +28,7 @@ void run_model(int usual_rounds, std::uint64_t usual_seed, const ModelOptions& o
   std::uint64_t read_in_gaps = 0;
   std::uint64_t rebalances = 0;
   std::uint64_t slow_or_refusing_phases = 0;
+  std::uint64_t read_beside_waiting = 0;
   for (int round = 0; round < rounds; ++round) {
     const std::uint64_t seed = first_seed + static_cast<std::uint64_t>(round);
     SCOPED_TRACE(::testing::Message() << "FCAP_TEST_SEED=" << seed);
@@ -44,6 +45,7 @@ void run_model(int usual_rounds, std::uint64_t usual_seed, const ModelOptions& o
     read_in_gaps += model.read_in_gaps();
     rebalances += model.rebalances();
     slow_or_refusing_phases += model.slow_or_refusing_phases();
+    read_beside_waiting += model.read_beside_waiting();
   }
   // Otherwise nothing was tested.
   EXPECT_GT(rewinds, 0U);
@@ -51,6 +53,9 @@ void run_model(int usual_rounds, std::uint64_t usual_seed, const ModelOptions& o
   EXPECT_EQ(read_in_gaps > 0, options.gap_min.has_value());
   EXPECT_EQ(rebalances > 0, options.processes > 1);
   EXPECT_EQ(slow_or_refusing_phases > 0, options.slow_or_refusing);
+  if (options.leaders_lost) {
+    EXPECT_GT(read_beside_waiting, 0U);
+  }
 }
 
 TEST(PipelineModel, WhateverTheServerLosesComesBack) {
@@ -84,6 +89,27 @@ TEST(PipelineModel, AServerThatIsSlowOrRefusesOneKindOfOperationLosesNothing) {
              .partitions = 2,
              .processes = 2,
              .slow_or_refusing = true});
+}
+
+TEST(PipelineModel, PartitionsThatHaveNoLeaderForAWhileLoseNothing) {
+  run_model(30, 1, {.trouble_of_1000 = 60, .partitions = 3, .leaders_lost = true});
+}
+
+TEST(PipelineModel, GapsOfPartitionsThatHaveNoLeaderForAWhileAreFilled) {
+  run_model(
+      30, 1,
+      {.gap_min = 5, .trouble_of_1000 = 60, .partitions = 4, .processes = 2, .leaders_lost = true});
+}
+
+TEST(PipelineModel, LeadersLostBesideASlowOrRefusingServerLoseNothing) {
+  run_model(30, 1,
+            {.gap_min = 5,
+             .trouble_of_1000 = 60,
+             .other_logs = false,
+             .partitions = 4,
+             .processes = 2,
+             .slow_or_refusing = true,
+             .leaders_lost = true});
 }
 
 TEST(PipelineModel, AllOfItTogetherLosesNothing) {

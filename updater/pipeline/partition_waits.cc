@@ -1,0 +1,66 @@
+// Of the partitions: which of them wait, for Redis or for Kafka, and whether the others wait with
+// them.
+#include <algorithm>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include "updater/pipeline/partition_set.h"
+
+namespace fcap::updater {
+
+bool PartitionSet::checking() const noexcept {
+  bool some_can_be_read = partitions_.empty();
+  for (const auto& [id, p] : partitions_) {
+    if (p.phase > Phase::kConfirming) {
+      some_can_be_read = true;
+    } else if (!p.left_behind) {
+      return true;
+    }
+  }
+  return !some_can_be_read;
+}
+
+bool PartitionSet::failing() const noexcept {
+  return std::any_of(partitions_.begin(), partitions_.end(), [](const auto& it) {
+    return it.second.failures > 0 || it.second.left_behind;
+  });
+}
+
+// Its check needs something that Kafka has not said.
+void PartitionSet::await_kafka(TopicPartition id, Partition& p, Clock::time_point now) {
+  if (!p.asking_since) p.asking_since = now;
+  if (now - *p.asking_since >= options_.deadline) leave_behind(id, p);
+}
+
+void PartitionSet::leave_behind(TopicPartition id, Partition& p) {
+  const std::string text = fmt::format(
+      "partition {}: Kafka cannot say yet where its reading begins; partitions of which it can are "
+      "read meanwhile",
+      id);
+  // What Kafka has answered says more.
+  if (p.failures == 0) trouble_ = text;
+  // If many partitions wait together, one line is enough.
+  const bool first = std::none_of(partitions_.begin(), partitions_.end(),
+                                  [](const auto& it) { return it.second.left_behind; });
+  p.left_behind = true;
+  if (first) report(LogLevel::kWarning, text);
+}
+
+// It does not wait for Kafka, or not any more.
+void PartitionSet::heard_kafka(Partition& p) {
+  p.asking_since.reset();
+  p.left_behind = false;
+}
+
+// Of a partition that is left behind: where offsets end that may be missing, if there is a sign
+// that some are. How many they are is not known before Kafka answers.
+std::optional<std::int64_t> PartitionSet::doubted_below(const Partition& p) {
+  constexpr auto kAll = std::numeric_limits<std::int64_t>::max();
+  if (!p.left_behind) return std::nullopt;
+  if (p.positioned) return p.tracker.next_offset().value_or(kAll);
+  // Taken over. If it has a mark, only what was committed behind that mark can be missing.
+  return p.mark->found() ? std::nullopt : std::optional(kAll);
+}
+
+}  // namespace fcap::updater
