@@ -14,27 +14,41 @@ namespace fcap::kafka {
 inline constexpr std::int16_t kOffsetFetch = 9;  // in Kafka's protocol
 inline constexpr std::chrono::milliseconds kPatience{60'000};
 
-/// librdkafka's own imitation of a cluster, with topics of one partition: real brokers do not
-/// refuse on demand.
+/// librdkafka's own imitation of a cluster: real brokers do not refuse on demand, and a single one
+/// leads all partitions. Each topic begins with so many messages in its first partition.
 class Cluster {
  public:
-  explicit Cluster(int messages, const TopicNames& topics = {"events"}) {
+  explicit Cluster(int messages, const TopicNames& topics = {"events"}, int partitions = 1) {
     rd_kafka_conf_t* const conf = rd_kafka_conf_new();
     char text[256] = {};
     rd_kafka_conf_set(conf, "test.mock.num.brokers", "1", text, sizeof text);
     producer_.reset(rd_kafka_new(RD_KAFKA_PRODUCER, conf, text, sizeof text));
     mock_ = rd_kafka_handle_mock_cluster(producer_.get());
     for (const std::string& topic : topics) {
-      rd_kafka_mock_topic_create(mock_, topic.c_str(), 1, 1);
+      rd_kafka_mock_topic_create(mock_, topic.c_str(), partitions, 1);
       for (int i = 0; i < messages; ++i) produce(topic);
     }
-    rd_kafka_flush(producer_.get(), static_cast<int>(kPatience.count()));
+    flush();
   }
   [[nodiscard]] std::string brokers() const { return rd_kafka_mock_cluster_bootstraps(mock_); }
   void produce(const std::string& topic) {
     rd_kafka_producev(producer_.get(), RD_KAFKA_V_TOPIC(topic.c_str()), RD_KAFKA_V_PARTITION(0),
                       RD_KAFKA_V_VALUE(const_cast<char*>(topic.data()), topic.size()),
                       RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY), RD_KAFKA_V_END);
+  }
+  void produce(const std::string& topic, std::int32_t partition, const std::string& key,
+               const std::string& value) {
+    rd_kafka_producev(producer_.get(), RD_KAFKA_V_TOPIC(topic.c_str()),
+                      RD_KAFKA_V_PARTITION(partition), RD_KAFKA_V_KEY(key.data(), key.size()),
+                      RD_KAFKA_V_VALUE(const_cast<char*>(value.data()), value.size()),
+                      RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY), RD_KAFKA_V_END);
+  }
+  void flush() { rd_kafka_flush(producer_.get(), static_cast<int>(kPatience.count())); }
+  void lose_leader(const std::string& topic, std::int32_t partition) {
+    rd_kafka_mock_partition_set_leader(mock_, topic.c_str(), partition, -1);
+  }
+  void elect_leader(const std::string& topic, std::int32_t partition) {
+    rd_kafka_mock_partition_set_leader(mock_, topic.c_str(), partition, 1);
   }
   void refuse_committed_offsets() {
     for (int i = 0; i < 1000; ++i) {
