@@ -111,7 +111,10 @@ void ClusterPartitionSet::list_gap_ends(std::vector<GapEnd>& out) const {
     const ShardedPartition* const of_shards = sharded(id);
     if (of_shards == nullptr) continue;
     const Gaps missing = missing_of_all(of_shards->marks);
-    if (!missing.empty()) {
+    if (p.left_behind && turns_.all_read(*of_shards)) {
+      // Some shard may have lost something of it, and nobody knows how much.
+      out.push_back({id, doubted_below(p)});
+    } else if (!missing.empty()) {
       out.push_back({id, missing.back().to});
     } else if (p.phase >= Phase::kPlacing && turns_.all_known(*of_shards)) {
       out.push_back({id, std::nullopt});

@@ -127,7 +127,9 @@ void ClusterPartitionSet::tick(Clock::time_point now, Instant wall_now) {
   for (auto& [id, p] : partitions_) follow_turns(id, p);
   metrics_->shards_away.set(static_cast<std::int64_t>(turns_.shards_away()));
   shards_trouble_ = turns_.trouble();
-  if (shards_trouble_.empty()) shards_trouble_ = trouble_;
+  if (!PartitionSet::failing()) return;
+  if (!shards_trouble_.empty()) shards_trouble_ += '\n';
+  shards_trouble_ += trouble_;
 }
 
 void ClusterPartitionSet::prepare(TopicPartition id, Partition& p, Clock::time_point now) {
@@ -153,9 +155,18 @@ void ClusterPartitionSet::prepare(TopicPartition id, Partition& p, Clock::time_p
 }
 
 void ClusterPartitionSet::follow_turns(TopicPartition id, Partition& p) {
-  if (p.phase != Phase::kConfirming) return;
   const ShardedPartition* const of_shards = sharded(id);
-  if (of_shards == nullptr || !turns_.ready(*of_shards)) return;
+  if (of_shards == nullptr || p.phase < Phase::kConfirming) return;
+  if (of_shards->left_behind) {
+    leave_behind(id, p);
+    if (p.phase == Phase::kConfirming) return;
+    // Nothing of it would count.
+    move_again(p);
+    p.phase = Phase::kConfirming;
+    return;
+  }
+  p.left_behind = false;
+  if (p.phase != Phase::kConfirming || !turns_.ready(*of_shards)) return;
   p.phase = p.must_move ? Phase::kPlacing : Phase::kReading;
 }
 

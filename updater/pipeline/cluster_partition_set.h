@@ -15,9 +15,10 @@ namespace fcap::updater {
 /// (ShardMarks), and everything that may be missing is a gap of some shards' marks, however small.
 ///
 /// A partition is read once every shard's mark is confirmed, but for shards that are away
-/// (ShardTurns). An event counts as done when a shard has acknowledged it on the connection on
-/// which its mark had been confirmed before the event was sent; any other is given up into gaps of
-/// that shard before its batch is done, and the filler reads it again.
+/// (ShardTurns). While Kafka cannot say whether some mark is about its log, only itself waits. An
+/// event counts as done when a shard has acknowledged it on the connection on which its mark had
+/// been confirmed before the event was sent; any other is given up into gaps of that shard before
+/// its batch is done, and the filler reads it again.
 class ClusterPartitionSet final : public PartitionSet {
  public:
   /// `client`: of a cluster.

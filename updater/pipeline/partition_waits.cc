@@ -40,6 +40,7 @@ void PartitionSet::leave_behind(TopicPartition id, Partition& p) {
       id);
   // What Kafka has answered says more.
   if (p.failures == 0) trouble_ = text;
+  if (p.left_behind) return;
   // If many partitions wait together, one line is enough.
   const bool first = std::none_of(partitions_.begin(), partitions_.end(),
                                   [](const auto& it) { return it.second.left_behind; });

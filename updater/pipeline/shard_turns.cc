@@ -165,12 +165,24 @@ bool ShardTurns::steady(const ShardedPartition& partition, const std::string& no
 bool ShardTurns::waits_for_answers(const std::string& node) const {
   return std::ranges::any_of(partitions_, [&node](const auto& it) {
     const ShardedPartition& p = it.second;
+    if (p.left_behind) return false;
     const auto place = p.places.find(node);
     return (place != p.places.end() && place->second.ticket != 0) || p.marks.waits_for_others(node);
   });
 }
 
+void ShardTurns::judge_partition(ShardedPartition& p, Clock::time_point now) const {
+  const bool waits =
+      std::ranges::any_of(p.places, [](const auto& it) { return it.second.unanswered; });
+  if (!waits) p.asking_since.reset();
+  if (waits && !p.asking_since) p.asking_since = now;
+  const bool too_long = p.asking_since && now - *p.asking_since >= options_.patience;
+  // Not before its marks are confirmed, or the shards would wait for it once more.
+  p.left_behind = too_long || (p.left_behind && !ready(p));
+}
+
 void ShardTurns::judge_shards(Clock::time_point now) {
+  for (auto& [id, p] : partitions_) judge_partition(p, now);
   away_.set();
   for (auto& [node, shard] : shards_) {
     if (partitions_.empty()) {  // then nothing is asked of it
@@ -182,7 +194,7 @@ void ShardTurns::judge_shards(Clock::time_point now) {
     const bool steady_now =
         shard.epoch != 0 &&
         std::ranges::all_of(partitions_, [this, &node = node, &shard = shard](const auto& it) {
-          return steady(it.second, node, shard);
+          return it.second.left_behind || steady(it.second, node, shard);
         });
     if (steady_now && !shard.steady) shard.steady_since = now;
     if (!steady_now && shard.steady) {
@@ -349,6 +361,7 @@ void ShardTurns::lose(const std::string& node, Shard& shard, Clock::time_point n
     ShardedPartition::Place& place = p.places[node];
     place.ticket = 0;
     place.usable.reset();
+    place.unanswered = false;
   }
   end_turn(shard, now);
 }

@@ -35,6 +35,7 @@ struct ShardedPartition {
     std::optional<MarkValue> asked = {};  ///< a mark of the shard that was found
     std::optional<bool> usable = {};      ///< the answer; used for one mark only
     std::vector<LogPoint> shown_by = {};  ///< LogVerdict::shown_by
+    bool unanswered = false;              ///< asked, and Kafka has not been able to say yet
   };
 
   ShardedPartition(ShardMarks m, std::string key)
@@ -45,6 +46,11 @@ struct ShardedPartition {
   std::int64_t position = 0;                 ///< everything below it is done or given up
   LogIdentity log;                           ///< what a mark of this position says of the log
   std::map<std::string, Place> places = {};  ///< by node
+  /// Since when Kafka has not said whether the log of some mark is the one that is being read.
+  std::optional<Clock::time_point> asking_since = {};
+  /// That has taken too long (it may have no leader): shards are judged without it, until all of
+  /// its marks are confirmed again.
+  bool left_behind = false;
 };
 
 /// Asks the masters of a cluster what they are, and reads and writes the marks of partitions in
@@ -72,7 +78,8 @@ class ShardTurns {
     std::chrono::milliseconds idle_interval{1000};
     /// A mark expires so much later than the present.
     std::chrono::milliseconds marks_live{0};
-    /// A shard whose marks are not confirmed for so long is away: the others go on without it.
+    /// A shard whose marks are not confirmed for so long is away: the others go on without it. So
+    /// do the other partitions without one whose log Kafka says nothing of for so long.
     std::chrono::milliseconds patience{2000};
   };
   /// Asks whether the log of a mark is the one that is being read; judged() has the answer. Returns
@@ -159,6 +166,7 @@ class ShardTurns {
   [[nodiscard]] std::map<std::string, Shard> nodes_now() const;
   void tell_nodes(ShardMarks& marks) const;
   void judge_shards(Clock::time_point now);
+  void judge_partition(ShardedPartition& partition, Clock::time_point now) const;
   [[nodiscard]] bool waits_for_answers(const std::string& node) const;
   [[nodiscard]] bool steady(const ShardedPartition& partition, const std::string& node,
                             const Shard& shard) const;

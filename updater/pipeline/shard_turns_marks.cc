@@ -157,6 +157,7 @@ void ShardTurns::settle_read(TopicPartition id, ShardedPartition& p, const std::
     if (mark && mark->shard) found.push_back(without_log(*mark));
   }
   const auto own = mark_of_shard(shard.look.self, found);
+  place.unanswered = false;
   // A mark that this process has not written may be a restored one, of a log that no longer exists.
   // The answer takes a while, and the shard is asked on: what was read by then says nothing of what
   // happened since. So the marks are read again. They need not be the same: an updater that was
@@ -167,7 +168,8 @@ void ShardTurns::settle_read(TopicPartition id, ShardedPartition& p, const std::
       place.usable.reset();
       place.ticket = ask_log_(id, mark);
       place.asked = std::move(mark);
-      if (place.ticket != 0) return;
+      place.unanswered = place.ticket != 0;
+      if (place.unanswered) return;
     }
     if (place.usable == false) {
       for (MarkValue& other : found) {
@@ -190,6 +192,7 @@ void ShardTurns::judged(TopicPartition id, std::uint64_t ticket, std::optional<b
     place.ticket = 0;
     place.usable = usable;
     place.shown_by = std::move(shown_by);
+    place.unanswered = !usable;
     const auto shard = shards_.find(node);
     if (usable && shard != shards_.end() && shard->second.epoch != 0) shard->second.due = {};
     return;
