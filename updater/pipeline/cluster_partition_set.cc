@@ -102,6 +102,7 @@ void ClusterPartitionSet::start_partition(TopicPartition id, Partition& p,
   p.log.forget();
   place(p, next);
   renew_marks(id, p, std::min(bounds.retention_start, next));
+  if (std::exchange(p.doubted, false)) turns_.find(id)->marks.doubt();
   p.phase = Phase::kConfirming;
   report(LogLevel::kInfo, fmt::format("partition {}: committed {}; reading from {}", id,
                                       describe(bounds.committed), next));
@@ -189,7 +190,10 @@ bool ClusterPartitionSet::marks_settled() const noexcept {
 void ClusterPartitionSet::doubt_all() {
   for (auto& [id, p] : partitions_) {
     ShardedPartition* const of_shards = turns_.find(id);
-    if (of_shards == nullptr) continue;
+    if (of_shards == nullptr) {
+      p.doubted = true;
+      continue;
+    }
     // What was taken since the last tick may be done already.
     of_shards->marks.taken(p.tracker.next_offset().value_or(0));
     of_shards->marks.doubt();

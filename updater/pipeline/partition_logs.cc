@@ -16,7 +16,7 @@ void PartitionSet::settle_start(TopicPartition id, Partition& p, const LogBounds
                                 const LogVerdict& log) {
   using Is = LogVerdict::Is;
   const std::optional<std::int64_t> committed = bounds.committed;
-  const std::optional<Claim> found = claim_of(p.mark->found());
+  const std::optional<Claim> found = p.doubted ? std::nullopt : claim_of(p.mark->found());
   Start start = decide_start(committed, position_of(found), log.newest.has_value());
   if (log.is == Is::kAnother) start = {true, 0};
   Recovery plan{start.offset, {}};
@@ -31,7 +31,7 @@ void PartitionSet::settle_start(TopicPartition id, Partition& p, const LogBounds
   } else {
     plan.read_from = bounds.retention_start;
     // The committed offset says nothing about another log.
-    if (committed && !found) {
+    if (committed && !found && log.is != Is::kAnother) {
       plan = plan_recovery({bounds.retention_start, {}}, *committed, *committed, options_.gap_min);
       // Expired messages are not read, and were never above the existing ones.
       plan.read_from = plan.gaps.empty() ? bounds.retention_start : plan.read_from;
@@ -41,6 +41,7 @@ void PartitionSet::settle_start(TopicPartition id, Partition& p, const LogBounds
   }
   p.mark->accept_found();
   p.reconnected = false;
+  p.doubted = false;
   p.commit_sent = committed;
   const std::string cluster = p.log.cluster();
   p.log.forget();
@@ -77,6 +78,13 @@ void PartitionSet::report_retention_start(TopicPartition id, const Partition& p,
            fmt::format("partition {}: no mark in Redis (committed: {}); reading from the start of "
                        "retention, offset {}",
                        id, describe(committed), offset));
+    return;
+  }
+  if (p.doubted && log.is != LogVerdict::Is::kAnother) {
+    report(LogLevel::kWarning,
+           fmt::format("partition {}: records may be missing below its mark, {}; reading from the "
+                       "start of retention, offset {}",
+                       id, mark->position, offset));
     return;
   }
   metrics_->offset_resets.add();

@@ -234,7 +234,7 @@ void PartitionSet::finish_check(TopicPartition id, Partition& p, Clock::time_poi
 
 void PartitionSet::doubt_all() {
   for (auto& [id, p] : partitions_) {
-    p.doubted = p.positioned;
+    p.doubted = true;
     start_check(p);
   }
 }

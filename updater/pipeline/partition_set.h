@@ -257,7 +257,7 @@ class PartitionSet {
     bool must_move = false;    // the consumer is not at place_at
     bool reconnected = false;  // kChecking: since the mark was confirmed
     bool mark_may_fall = false;
-    bool doubted = false;               // kChecking: whatever its mark says
+    bool doubted = false;               // in its check, whatever its mark says
     bool first_message = true;          // none was taken since the partition was placed
     std::optional<Jump> jump;           // not known yet whether messages were missing
     std::uint64_t epoch = 0;            // of the connections when the mark was compared

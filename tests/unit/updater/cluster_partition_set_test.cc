@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <deque>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -31,6 +32,9 @@ class NamedLog final : public LogLooks {
   void ask(Question question) override {
     Answer answer{.partition = question.partition, .ticket = question.ticket};
     answer.look = {.cluster = "one", .low = 0, .high = 2'000'000};
+    if (silent.contains(question.partition)) {
+      answer.status = Status::error(StatusCode::kUnavailable, "no leader", true);
+    }
     for (const std::int64_t offset : question.offsets) {
       answer.look.found.push_back(compacted ? std::nullopt : std::optional(point(offset)));
     }
@@ -50,7 +54,8 @@ class NamedLog final : public LogLooks {
   }
 
   std::string name = "old";
-  bool compacted = false;  // none of the messages asked for is there any more
+  bool compacted = false;           // none of the messages asked for is there any more
+  std::set<TopicPartition> silent;  // cannot be looked at
 
  private:
   std::deque<Answer> answers_;
@@ -234,6 +239,55 @@ TEST_F(ClusterPartitionSetTest, APartitionIsReadWhoseMarkAnotherUpdaterKeepsWrit
   });
   begin(1'000, 0);
   EXPECT_EQ(metrics_.mark_losses.value(), 0U);
+}
+
+TEST_F(ClusterPartitionSetTest, AMarkThatCannotBeComparedForWantOfALeaderStopsOnlyItsPartition) {
+  log_.start = 100;
+  std::vector<PartitionOffset> both;
+  for (const std::int32_t partition : {0, 1}) {
+    log_.commits[part(partition)] = 100;
+    both.push_back({part(partition), PartitionOffset::kNone});
+  }
+  set_.assign(both);
+  wait_until_read();
+  wait_for_marks();
+  set_.revoke(both);
+  looks_.silent = {part(1)};
+  set_.assign(both);
+  step_ = milliseconds{10};
+  turn_until([this] { return !set_.checking(); });
+  EXPECT_TRUE(set_.take(part(0), 100));
+  EXPECT_FALSE(set_.take(part(1), 100));
+  EXPECT_TRUE(set_.failing());
+  EXPECT_NE(set_.trouble().find("partition 1: Kafka cannot say yet"), std::string::npos)
+      << set_.trouble();
+  show_gaps(set_, metrics_);
+  EXPECT_EQ(metrics_.gap_offsets.value(), Gauge::kUnknown);
+  looks_.silent.clear();
+  turn_until([this] { return !set_.checking() && !set_.failing(); });
+  std::vector<PartitionOffset> to_place;
+  set_.to_place(to_place);
+  ASSERT_EQ(to_place.size(), 1U);
+  EXPECT_EQ(to_place[0].partition, part(1));
+  EXPECT_EQ(metrics_.mark_losses.value(), 0U);
+}
+
+// Then its marks are all that it is taken over by, and they say nothing of what has expired.
+TEST_F(ClusterPartitionSetTest, APartitionThatIsDoubtedBeforeKafkaSaysWhereItBeginsIsReadAgain) {
+  begin(100, 0);
+  read(100, 110);
+  wait_for_marks();
+  EXPECT_EQ(set_.offsets_missing(), 100);
+  const std::vector<PartitionOffset> own{{part(0), PartitionOffset::kNone}};
+  set_.revoke(own);
+  log_.commits[part(0)] = 110;
+  log_.without_leader = {part(0)};
+  std::vector<PartitionOffset> at = own;
+  set_.assign(at);
+  set_.doubt_all();
+  log_.without_leader.clear();
+  wait_until_read();
+  EXPECT_EQ(set_.offsets_missing(), 110);
 }
 
 }  // namespace

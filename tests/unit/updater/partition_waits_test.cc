@@ -203,6 +203,20 @@ TEST_F(PartitionWaits, OneThatIsGivenUpAndTakenOverAgainIsReadOnceItHasALeader) 
   EXPECT_EQ(mark(1), "20");
 }
 
+TEST_F(PartitionWaits, WhatIsDoubtedMeanwhileIsReadAgainWhateverItsMarkSays) {
+  for (const std::int32_t partition : {0, 1}) set_mark(100, partition);
+  log_.without_leader = {part(1)};
+  assign_both();
+  settle();
+  set_.doubt_all();
+  settle();
+  EXPECT_EQ(to_place(), (Places{{0, 10}}));
+  log_.without_leader.clear();
+  settle_long();
+  EXPECT_EQ(to_place(), (Places{{0, 10}, {1, 10}}));
+  EXPECT_EQ(mark(1), "10");
+}
+
 TEST_F(PartitionWaitsWithGaps, OneThatHasLostDataIsSaidToLackItAlthoughNobodyKnowsHowMuch) {
   begin_both();
   for (const std::int32_t partition : {0, 1}) set_.complete(take(100, 120, partition));
