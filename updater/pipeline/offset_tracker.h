@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <optional>
@@ -36,10 +35,6 @@ class OffsetTracker {
   [[nodiscard]] std::optional<std::int64_t> low_water() const noexcept { return low_water_; }
   /// The offset behind the newest range begun: where the reader is.
   [[nodiscard]] std::optional<std::int64_t> next_offset() const noexcept { return next_; }
-  /// For tests, which check its bound.
-  [[nodiscard]] std::size_t ranges_held() const noexcept { return ranges_.size(); }
-  /// Whether nothing begun is unfinished. For tests.
-  [[nodiscard]] bool idle() const noexcept { return ranges_.empty(); }
 
  private:
   struct Range {
