@@ -37,11 +37,11 @@ Intake::Fate Intake::classify_next(const IntakeClocks& clocks) {
   const events::Event& event = events_[next_++];
   // Before the clocks: events of null users need no dead letter, whatever their time.
   if (is_null_user(event.user_id)) return Fate::kNullUser;
-  if (event.time > clocks.local_now + options_.future_allowed) {
+  if (event.time > clocks.latest + options_.future_allowed) {
     rejected_ = {events::Rejection::kInFuture, "timestamp"};
     return Fate::kReject;
   }
-  if (event.time <= clocks.trim_now - options_.retention) return Fate::kTooOld;
+  if (event.time <= clocks.earliest - options_.retention) return Fate::kTooOld;
   // Last: keys need not be kept for events that are older than the retention.
   if (options_.signatures) {
     if (const auto refused = options_.signatures->judge(event)) {

@@ -17,7 +17,7 @@ namespace fcap::updater {
 
 struct IntakeOptions {
   std::chrono::milliseconds retention = kDefaultRetention;
-  /// An event further ahead of the local clock than this goes to the dead-letter topic.
+  /// An event further ahead of every clock than this goes to the dead-letter topic.
   std::chrono::milliseconds future_allowed = std::chrono::minutes{5};
   /// User ids that mean "nobody", besides the empty one: such events are neither kept nor rejected.
   std::vector<std::string> null_user_ids = {kNullUserId};
@@ -26,11 +26,12 @@ struct IntakeOptions {
   std::shared_ptr<const events::SignatureCheck> signatures = nullptr;
 };
 
-/// The clocks that an event is compared with.
+/// What an event's time is compared with: the latest and the earliest of three clocks (this host's,
+/// Redis' and the broker's), so that one wrong clock neither rejects nor drops an event that
+/// counts. A replay uses this host's clock alone.
 struct IntakeClocks {
-  Instant local_now;
-  /// min(local clock, newest broker timestamp): a clock that runs ahead makes nothing too old.
-  Instant trim_now;
+  Instant latest;    ///< an event further ahead of it than is allowed is in the future
+  Instant earliest;  ///< an event that the retention has passed by this clock is too old
 };
 
 /// Decodes messages and says what becomes of each.

@@ -264,7 +264,7 @@ void Updater::take_messages() {
   newest_append_ms_ = std::max(newest_append_ms_, kafka::append_time_ms(*messages.back()));
   if (!clock_known_) compare_clocks();
   const IntakeClocks judged_by = clocks();
-  if (parts_.trim_clock != nullptr) parts_.trim_clock->set(judged_by.trim_now);
+  if (parts_.trim_clock != nullptr) parts_.trim_clock->set(judged_by.earliest);
   Batch& batch = writer_.take();
   std::uint64_t bytes = 0;
   for (const rd_kafka_message_t* message : messages) {

@@ -51,7 +51,7 @@ OpenGaps Updater::open_gaps() {
   partitions_->list_gap_ends(ends);
   // Later than now, and the same for a second, because each change is written.
   constexpr std::chrono::seconds kBehind{1};
-  gap_times_.look(ends, std::chrono::floor<std::chrono::seconds>(clocks().local_now) + kBehind +
+  gap_times_.look(ends, std::chrono::floor<std::chrono::seconds>(clocks().latest) + kBehind +
                             options_.intake.future_allowed);
   return {options_.consumer.group_id, options_.consumer.topics, gap_times_.missing_before()};
 }
