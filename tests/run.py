@@ -17,15 +17,13 @@ from processes import contained, read, survivors, wait_until
 from schedule import CI_SEED
 
 SCRIPTS = f"{ROOT}/scripts"
-# What the sanitizer builds make and run. TSan: only what more than one thread runs through. The programs themselves
-# (label path) run in the release build; their parts are in these tests.
-SANITIZERS = {"asan": (["sanitizer_tests", "fuzz_targets"], "^(unit|redis|kafka|pg)$"),
-              "tsan": (["thread_tests"], "^(unit|redis)$")}
+# What the sanitizer builds make and run: tests/CMakeLists.txt and tests/integration/CMakeLists.txt say why these.
+SANITIZERS = {"asan": (["asan_tests", "fuzz_targets"], "^(unit|memory)"), "tsan": (["tsan_tests"], "threads$")}
 # The others may be missing for a reason, which bench/report.py asks for.
 BENCH_KEYS = ("check_vs_zcount", "check_vs_get", "check_plain_get_vs_get", "eval_ns", "eval_allocs",
               "bytes_per_pair_compacted", "bytes_per_pair_steady")
 # More than there are cores: tests with servers wait most of the time.
-CTEST_JOBS = (os.cpu_count() or 1) + 2
+CTEST_JOBS = (os.cpu_count() or 1) + 4
 EXCERPT_LINES = 30  # of a failed test's output, repeated at the end
 DEFAULTS = {
     # A server that does not start is a failure here, not a skipped test.

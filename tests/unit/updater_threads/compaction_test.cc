@@ -13,11 +13,11 @@
 
 #include <gtest/gtest.h>
 
-#include "fault_store.h"
 #include "ledger/encode.h"
 #include "ledger/ids.h"
 #include "ledger/ledger.h"
 #include "tests/seed.h"
+#include "tests/unit/updater/fault_store.h"
 #include "updater/compaction/compactor.h"
 #include "updater/compaction/record_compactor.h"
 
