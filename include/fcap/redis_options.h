@@ -78,8 +78,7 @@ struct RedisOptions {
   std::string password = {};
   /// A file that holds the password, instead of `password`; line ends at its end do not count.
   /// Looked at every 5 s and before a connection is made: when it or a file of `tls` has changed,
-  /// connections are made again with what it holds now, and requests wait as they do after
-  /// `connection_max_age`.
+  /// connections are renewed with what it holds now, as they are after `connection_max_age`.
   std::string password_file = {};
   /// 0 to 15 on a usual server; only 0 on a cluster.
   int database = 0;
@@ -92,10 +91,11 @@ struct RedisOptions {
   /// A connection on which a request is overdue and nothing at all has been answered for this long
   /// is closed and re-established. A slow server's connection stays.
   std::chrono::milliseconds stale_reset{1000};
-  /// A connection that is older than this, give or take a quarter, is re-established after its name
-  /// has been looked up again: nothing else shows that a name has moved while the former server
-  /// still answers. Requests wait for answers that are due, 50 ms at most, and for the connection,
-  /// or until their deadline; if it cannot be made, they fail. 0: never; else 1 s to 24 h.
+  /// A connection that is older than this, give or take a quarter, is replaced after its name has
+  /// been looked up again: nothing else shows that a name has moved while the former server still
+  /// answers. It is used until the next one has been made and greeted; then requests wait for the
+  /// answers to those that were sent, 50 ms at most. If the next one cannot be made, it stays in
+  /// use, and that is tried again 10 s later. 0: never; else 1 s to 24 h.
   std::chrono::milliseconds connection_max_age{std::chrono::minutes{30}};
   /// Waits between connection attempts double from the first to the second value, with jitter.
   std::chrono::milliseconds reconnect_backoff_min{20};

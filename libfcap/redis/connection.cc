@@ -90,6 +90,17 @@ void Connection::close() noexcept {
   parser_ = RespParser{value_bytes_max_};
 }
 
+void Connection::take_over(Connection& other) noexcept {
+  close();
+  fd_ = std::exchange(other.fd_, -1);
+  tls_ = std::move(other.tls_);
+  answered_ = other.answered_;
+  other.close();
+  // It may not be used again for long.
+  other.input_.reset();
+  other.input_bytes_max_ = 0;
+}
+
 // Nothing else is touched: the parent may have been changing it when it forked.
 void Connection::abandon() noexcept {
   [[maybe_unused]] const tls::Stream* leaked = tls_.release();

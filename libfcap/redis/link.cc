@@ -5,6 +5,7 @@
 
 #include "redis/direct_connections.h"
 #include "redis/replica_link.h"
+#include "redis/successor.h"
 
 namespace fcap::redis {
 namespace {
@@ -59,7 +60,8 @@ Link::Link(SharedState& shared, Poller& poller, Resolver& resolver, const Addres
               ? std::make_unique<ReplicaLink>(
                     shared, poller, place_, looks_, make_jitter(this),
                     ReplicaLink::InCluster{.node = node_, .master = &address_, .redirects = this})
-              : nullptr) {
+              : nullptr),
+      successor_(std::make_unique<Successor>(shared, poller)) {
   probe_.ask(OwnRequest::Question::kOther, {"PING"}, "PING");
 }
 
@@ -136,11 +138,13 @@ Link::TimePoint Link::next_time() const noexcept {
     next = std::min(next, state_until_);
   if (state_ == State::kReady) {
     next = std::min({next, breaker_.probe_at(), look_at_});
-    if (renewal_ == Renewal::kNone) {
-      next = std::min(next, renew_at_);
-      if (replica_) next = std::min(next, replica_->next_question_for_master());
+    if (renewal_ == Renewal::kNone) next = std::min(next, renew_at_);
+    if (renewal_ == Renewal::kDraining) {
+      next = std::min(next, drain_until_);
+    } else if (replica_) {
+      next = std::min(next, replica_->next_question_for_master());
     }
-    if (renewal_ == Renewal::kDraining) next = std::min(next, drain_until_);
+    next = std::min(next, successor_->next_time());
     next = std::min(next, stale_at());
   }
   if (replica_) next = std::min(next, replica_->next_time());
@@ -149,6 +153,7 @@ Link::TimePoint Link::next_time() const noexcept {
 
 void Link::shut_down() {
   active_ = false;
+  end_renewal();
   if (replica_) replica_->shut_down();
   close_connection();
   if (direct_) direct_->shut_down(std::chrono::steady_clock::now());
@@ -160,6 +165,7 @@ void Link::shut_down() {
 
 void Link::close_descriptor() noexcept {
   connection_.abandon();
+  successor_->close_descriptor();
   if (direct_) direct_->close_descriptors();
   if (replica_) replica_->close_descriptor();
 }
@@ -185,9 +191,8 @@ void Link::take_resolved(TimePoint now) {
   }
   if (resolved && state_ == State::kReady && renewal_ == Renewal::kResolving) {
     // An unavailable name service is no reason to leave a server that answers.
-    if (!resolved->ok()) return put_off_renewal(now);
-    endpoints_ = std::move(*resolved).value();
-    return drain(now);
+    if (!resolved->ok()) return fail_renewal(resolved->status().text(), now);
+    return make_successor(std::move(*resolved).value(), now);
   }
   if (!resolved || state_ != State::kResolving) return;
   if (!resolved->ok()) return fail_attempt(resolved->status().text(), now);
@@ -257,8 +262,7 @@ void Link::fail_connection(const std::string& why, TimePoint now) {
 
 void Link::rest(TimePoint now) {
   first_attempt_ = false;
-  if (renewal_ == Renewal::kConnecting) count_ready(false);
-  renewal_ = Renewal::kNone;
+  end_renewal();
   state_ = State::kResting;
   state_until_ = now + backoff_.next();
 }
@@ -268,8 +272,7 @@ void Link::close_connection() {
   poller_.unwatch(connection_.fd());
   connection_.close();
   if (state_ != State::kReady) return;
-  // A link that is being renewed counts as ready, because it still accepts requests.
-  if (renewal_ != Renewal::kConnecting) count_ready(false);
+  count_ready(false);
   advance_epoch();
   if (direct_) direct_->on_link_gone(std::chrono::steady_clock::now());
 }
@@ -284,11 +287,8 @@ void Link::check_deadlines(TimePoint now) {
     pipeline_.excuse();
     stalled_until_ = now;
   }
-  // Nor does the server hear of requests that wait while the connection is renewed.
-  if (renewal_ == Renewal::kDraining ||
-      (renewal_ == Renewal::kConnecting && now < renewal_excused_until_)) {
-    pipeline_.excuse();
-  }
+  // Nor does the server hear of requests that wait for the end of a renewal.
+  if (renewal_ == Renewal::kDraining) pipeline_.excuse();
   if (const auto expired = pipeline_.expire(now); expired.count != 0) {
     shared_.timeouts.fetch_add(expired.count, std::memory_order_relaxed);
     if (cause != StallWatch::Cause::kNone) report_stall(cause);
@@ -340,7 +340,7 @@ void Link::serve_direct(TimePoint now) {
 
 void Link::serve_replica(TimePoint now) {
   if (!replica_) return;
-  if (state_ == State::kReady && renewal_ == Renewal::kNone) {
+  if (state_ == State::kReady && renewal_ != Renewal::kDraining) {
     Request* const question = replica_->question_for_master(now);
     if (question != nullptr) pipeline_.write_own(*question, connection_.output());
   }
@@ -373,7 +373,7 @@ void Link::update_gate() {
   Gate gate = Gate::kDown;
   if (!closed) {
     gate = Gate::kBreakerOpen;
-  } else if (state_ == State::kReady || first_attempt_ || renewal_ == Renewal::kConnecting) {
+  } else if (state_ == State::kReady || first_attempt_) {
     gate = Gate::kTake;
   }
   gate_.store(gate, std::memory_order_relaxed);

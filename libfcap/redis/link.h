@@ -28,6 +28,7 @@ namespace fcap::redis {
 class ClusterLinks;
 class DirectConnections;
 class ReplicaLink;
+class Successor;
 
 /// One I/O thread's connection to one node: re-establishes it when it is lost, and decides whether
 /// requests are accepted.
@@ -54,7 +55,7 @@ class Link final : public EventHandler, private Redirects {
 
   /// Why a request would be refused now.
   [[nodiscard]] std::optional<TransportCode> refusal() const noexcept;
-  /// Whether it is connected; one whose connection is being renewed is.
+  /// Whether it is connected.
   [[nodiscard]] bool is_ready() const noexcept { return ready_.load(std::memory_order_relaxed); }
   /// Whether reads that may be stale go to a replica now.
   [[nodiscard]] bool reads_replica() const noexcept;
@@ -91,11 +92,13 @@ class Link final : public EventHandler, private Redirects {
  private:
   friend class DirectConnection;
   friend class ReplicaLink;
+  friend class Successor;
   enum class State : std::uint8_t { kResting, kResolving, kConnecting, kGreeting, kReady };
   enum class Gate : std::uint8_t { kTake, kDown, kBreakerOpen };
-  /// The renewal of a connection that has become too old: its name is looked up again, pending
-  /// requests are finished, and a new connection is made while later requests wait.
-  enum class Renewal : std::uint8_t { kNone, kResolving, kDraining, kConnecting };
+  /// The renewal of a connection that has become too old: its name is looked up again, and another
+  /// connection is made and greeted while requests still use this one. Then later requests wait
+  /// until those that were sent have been answered, and the other connection takes over.
+  enum class Renewal : std::uint8_t { kNone, kResolving, kConnecting, kDraining };
 
   /// Commands of the link's own: the greeting, a PING as the breaker's probe, and now and then
   /// questions about the server and its configuration.
@@ -150,8 +153,12 @@ class Link final : public EventHandler, private Redirects {
   void take_resolved(TimePoint now);
   void plan_renewal(TimePoint now);
   void renew(TimePoint now);
-  void drain(TimePoint now);
+  void make_successor(Endpoints endpoints, TimePoint now);
+  void follow_successor(TimePoint now);
+  void switch_over(TimePoint now);
   void put_off_renewal(TimePoint now);
+  void fail_renewal(const std::string& why, TimePoint now);
+  void end_renewal();
   void try_next_endpoint(TimePoint now, std::string last_failure);
   static void ask_greeting(const SharedState& shared, OwnRequest& greeting);
   /// Why the server that has answered is of no use; empty: it is.
@@ -159,6 +166,7 @@ class Link final : public EventHandler, private Redirects {
                                               const OwnRequest& greeting);
   void greet(TimePoint now);
   void on_greeted(TimePoint now);
+  void use(const Endpoint& endpoint, const ServerFacts& facts, const char* news, TimePoint now);
   void look(TimePoint now);
   void take_look(TimePoint now);
   void take_role();
@@ -211,7 +219,6 @@ class Link final : public EventHandler, private Redirects {
   TimePoint admitted_at_;  // the latest request, in a cluster
   TimePoint renew_at_ = TimePoint::max();
   TimePoint drain_until_;
-  TimePoint renewal_excused_until_;  // of a renewal that connects: until then, no wait is a failure
   std::uint64_t credentials_generation_ = 0;  // those of the connection
   base::Jitter jitter_;
   Endpoints endpoints_;
@@ -238,6 +245,7 @@ class Link final : public EventHandler, private Redirects {
   Pipeline pipeline_;
   const std::unique_ptr<DirectConnections> direct_;
   const std::unique_ptr<ReplicaLink> replica_;  // null with RedisReplicaReads::kNever
+  const std::unique_ptr<Successor> successor_;
 
   std::mutex resolved_mutex_;
   std::atomic<bool> has_resolved_{false};

@@ -128,20 +128,25 @@ void Link::on_greeted(TimePoint now) {
   }
   state_ = State::kReady;
   first_attempt_ = false;
+  count_ready(true);
+  use(endpoints_[endpoint_next_ - 1], greeting_.facts, "connected", now);
+}
+
+// Begins to use a connection that has been greeted.
+void Link::use(const Endpoint& endpoint, const ServerFacts& facts, const char* news,
+               TimePoint now) {
   ready_since_ = now;
   breaker_.on_probe_success(now);
-  const bool renewed = renewal_ == Renewal::kConnecting;
   plan_renewal(now);
-  if (!renewed) count_ready(true);
   shared_.connections.fetch_add(1, std::memory_order_relaxed);
   advance_epoch();
   shared_.clear_last_error(this);
   update_gate();
-  if (direct_) direct_->on_link_ready(endpoints_[endpoint_next_ - 1], server_name());
-  report(LogLevel::kInfo, renewed ? "connected again" : "connected");
+  if (direct_) direct_->on_link_ready(endpoint, server_name());
+  report(LogLevel::kInfo, news);
   if (!looks_) return;
   look_.outcome = OwnRequest::Outcome::kNone;
-  look_.facts = greeting_.facts;
+  look_.facts = facts;
   take_role();
   look_at_ = facts_at_ = now;  // the clock, and the configuration
   look(now);

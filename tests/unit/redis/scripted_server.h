@@ -5,9 +5,11 @@
 #include <cstddef>
 #include <functional>
 #include <list>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -50,6 +52,11 @@ class ScriptedServer {
   [[nodiscard]] std::string address() const { return "127.0.0.1:" + std::to_string(port()); }
   /// How many connections were accepted.
   [[nodiscard]] std::size_t accepted() const { return accepted_; }
+  /// Sends something on the connection with that number, without having been asked.
+  void say(std::size_t connection, std::string text) {
+    const std::lock_guard lock(mutex_);
+    unasked_.emplace_back(connection, std::move(text));
+  }
 
  private:
   struct Connection {
@@ -60,6 +67,7 @@ class ScriptedServer {
 
   void run() {
     while (!stopping_) {
+      say_unasked();
       std::vector<pollfd> polled{{listener_, POLLIN, 0}};
       for (const Connection& connection : connections_) {
         polled.push_back({connection.fd, POLLIN, 0});
@@ -77,6 +85,16 @@ class ScriptedServer {
       if (polled[0].revents == 0) continue;
       const int fd = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
       if (fd >= 0) connections_.push_back({fd, accepted_++, {}});
+    }
+  }
+
+  void say_unasked() {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [number, text] : std::exchange(unasked_, {})) {
+      for (const Connection& connection : connections_) {
+        if (connection.number != number) continue;
+        ::send(connection.fd, text.data(), text.size(), MSG_NOSIGNAL);
+      }
     }
   }
 
@@ -121,7 +139,9 @@ class ScriptedServer {
   sockaddr_in address_ = {};
   std::atomic<std::size_t> accepted_{0};
   std::atomic<bool> stopping_{false};
-  std::list<Connection> connections_;  // the thread's own
+  std::mutex mutex_;
+  std::vector<std::pair<std::size_t, std::string>> unasked_;  // guarded by mutex_
+  std::list<Connection> connections_;                         // the thread's own
   std::thread thread_;
 };
 
