@@ -14,6 +14,8 @@ struct Delete {
   void operator()(rd_kafka_message_t* p) const noexcept { rd_kafka_message_destroy(p); }
   void operator()(rd_kafka_event_t* p) const noexcept { rd_kafka_event_destroy(p); }
   void operator()(rd_kafka_error_t* p) const noexcept { rd_kafka_error_destroy(p); }
+  void operator()(rd_kafka_topic_t* p) const noexcept { rd_kafka_topic_destroy(p); }
+  void operator()(const rd_kafka_metadata_t* p) const noexcept { rd_kafka_metadata_destroy(p); }
   void operator()(rd_kafka_topic_partition_list_t* p) const noexcept {
     rd_kafka_topic_partition_list_destroy(p);
   }

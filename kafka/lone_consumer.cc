@@ -1,10 +1,35 @@
 #include "kafka/lone_consumer.h"
 
+#include <algorithm>
+#include <set>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
 namespace fcap::kafka {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// How ListOffsets names the two ends of a log, in place of a time.
+constexpr std::int64_t kLogEnd = -1;
+constexpr std::int64_t kLogBeginning = -2;
+constexpr std::string_view kAskingForEnds = "asking for a partition's ends";
+
+Status refused(std::string_view doing, rd_kafka_resp_err_t code) {
+  const bool silent = code == RD_KAFKA_RESP_ERR__TIMED_OUT || code == RD_KAFKA_RESP_ERR__TRANSPORT;
+  return Status::error(silent ? StatusCode::kDeadlineExceeded : StatusCode::kUnavailable,
+                       fmt::format("{}: {}", doing, rd_kafka_err2str(code)), true);
+}
+
+std::chrono::milliseconds left(Clock::time_point until) {
+  constexpr std::chrono::milliseconds kLeast{1};
+  return std::max(kLeast,
+                  std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()));
+}
+
+}  // namespace
 
 Result<std::unique_ptr<LoneConsumer>> LoneConsumer::create(Options options) {
   const Properties fixed = {
@@ -69,17 +94,78 @@ LoneConsumer::Polled LoneConsumer::poll(std::chrono::milliseconds wait) {
   return polled;
 }
 
+Result<LoneConsumer::Leaders> LoneConsumer::leaders(std::span<const TopicPartition> partitions,
+                                                    std::chrono::milliseconds timeout) {
+  const auto until = Clock::now() + timeout;
+  const std::set<TopicPartition> wanted(partitions.begin(), partitions.end());
+  Leaders leaders;
+  for (auto at = wanted.begin(); at != wanted.end();) {
+    const TopicIndex index = at->topic;
+    const std::string& name = name_of(topics_, index);
+    const Ptr<rd_kafka_topic_t> topic(rd_kafka_topic_new(handle_.get(), name.c_str(), nullptr));
+    if (!topic) return refused("topic " + name, rd_kafka_last_error());
+    const rd_kafka_metadata_t* found = nullptr;
+    const auto code =
+        rd_kafka_metadata(handle_.get(), 0, topic.get(), &found, to_int_ms(left(until)));
+    if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return refused("asking for leaders", code);
+    const Ptr<const rd_kafka_metadata_t> metadata(found);
+    std::map<std::int32_t, std::int32_t> led;
+    auto error = RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE;
+    if (metadata->topic_cnt > 0) {
+      const auto& about = metadata->topics[0];
+      if (about.err != RD_KAFKA_RESP_ERR_NO_ERROR) error = about.err;
+      for (int i = 0; i < about.partition_cnt; ++i) {
+        if (about.partitions[i].leader >= 0)
+          led[about.partitions[i].id] = about.partitions[i].leader;
+      }
+    }
+    for (; at != wanted.end() && at->topic == index; ++at) {
+      const auto leader = led.find(at->number);
+      leaders.emplace(*at, leader == led.end() ? Result<std::int32_t>(refused("its leader", error))
+                                               : Result<std::int32_t>(leader->second));
+    }
+  }
+  return leaders;
+}
+
+// The offsets of these partitions that ListOffsets names so.
+Status LoneConsumer::look_up(rd_kafka_topic_partition_list_t& list, std::int64_t which,
+                             Clock::time_point until) {
+  for (int i = 0; i < list.cnt; ++i) list.elems[i].offset = which;
+  const auto code = rd_kafka_offsets_for_times(handle_.get(), &list, to_int_ms(left(until)));
+  return code == RD_KAFKA_RESP_ERR_NO_ERROR ? Status() : refused(kAskingForEnds, code);
+}
+
+// Not by rd_kafka_query_watermark_offsets(): librdkafka 2.0.2 does not keep to its timeout if the
+// leader's broker cannot be reached.
+Result<LoneConsumer::Ends> LoneConsumer::watermarks(std::span<const TopicPartition> partitions,
+                                                    std::chrono::milliseconds timeout) {
+  const auto until = Clock::now() + timeout;
+  std::vector<PartitionOffset> at;
+  at.reserve(partitions.size());
+  for (const TopicPartition partition : partitions) at.push_back({partition});
+  const PartitionList lows = make_partition_list(topics_, at);
+  const PartitionList highs = make_partition_list(topics_, at);
+  if (Status status = look_up(*lows, kLogBeginning, until); !status.ok()) return status;
+  if (Status status = look_up(*highs, kLogEnd, until); !status.ok()) return status;
+  Ends ends;
+  for (int i = 0; i < lows->cnt; ++i) {
+    const auto& low = lows->elems[i];
+    const auto& high = highs->elems[i];
+    const auto code = low.err != RD_KAFKA_RESP_ERR_NO_ERROR ? low.err : high.err;
+    const auto index = static_cast<std::size_t>(i);
+    ends.emplace(partitions[index], code != RD_KAFKA_RESP_ERR_NO_ERROR
+                                        ? Result<Watermarks>(refused(kAskingForEnds, code))
+                                        : Result<Watermarks>({low.offset, high.offset}));
+  }
+  return ends;
+}
+
 Result<Watermarks> LoneConsumer::watermarks(TopicPartition partition,
                                             std::chrono::milliseconds timeout) {
-  Watermarks marks;
-  const auto code = rd_kafka_query_watermark_offsets(
-      handle_.get(), name_of(topics_, partition.topic).c_str(), partition.number, &marks.low,
-      &marks.high, to_int_ms(timeout));
-  if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return marks;
-  const bool silent = code == RD_KAFKA_RESP_ERR__TIMED_OUT || code == RD_KAFKA_RESP_ERR__TRANSPORT;
-  return Status::error(silent ? StatusCode::kDeadlineExceeded : StatusCode::kUnavailable,
-                       fmt::format("asking for a partition's ends: {}", rd_kafka_err2str(code)),
-                       true);
+  auto ends = watermarks(std::span(&partition, 1), timeout);
+  if (!ends.ok()) return ends.status();
+  return std::move(ends.value().at(partition));
 }
 
 std::string LoneConsumer::cluster_id(std::chrono::milliseconds timeout) {

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -52,13 +53,25 @@ class LoneConsumer {
   };
   [[nodiscard]] Polled poll(std::chrono::milliseconds wait);
 
-  /// kDeadlineExceeded: the partition's broker does not answer.
+  /// The broker that leads each of these partitions. A partition's own error: it has none, or the
+  /// topic cannot be read. The whole question fails if no broker answers.
+  using Leaders = std::map<TopicPartition, Result<std::int32_t>>;
+  [[nodiscard]] Result<Leaders> leaders(std::span<const TopicPartition> partitions,
+                                        std::chrono::milliseconds timeout);
+  /// kDeadlineExceeded: a broker that leads one of these partitions does not answer. Then nothing
+  /// is known of the partitions of the others either.
+  using Ends = std::map<TopicPartition, Result<Watermarks>>;
+  [[nodiscard]] Result<Ends> watermarks(std::span<const TopicPartition> partitions,
+                                        std::chrono::milliseconds timeout);
   [[nodiscard]] Result<Watermarks> watermarks(TopicPartition partition,
                                               std::chrono::milliseconds timeout);
   /// Empty: unknown.
   [[nodiscard]] std::string cluster_id(std::chrono::milliseconds timeout);
 
  private:
+  Status look_up(rd_kafka_topic_partition_list_t& list, std::int64_t which,
+                 std::chrono::steady_clock::time_point until);
+
   struct Destroy {
     /// Without leaving a group, because it is in none. librdkafka 2.0.2 may wait forever for the
     /// threads of a topic that was deleted.

@@ -21,9 +21,6 @@ constexpr std::int64_t kLogEnd = -1;
 constexpr std::int64_t kLogBeginning = -2;
 constexpr std::chrono::seconds kEndWithin{2};
 
-struct TopicHandleDelete {
-  void operator()(rd_kafka_topic_t* topic) const noexcept { rd_kafka_topic_destroy(topic); }
-};
 struct AdminOptionsDelete {
   void operator()(rd_kafka_AdminOptions_t* p) const noexcept { rd_kafka_AdminOptions_destroy(p); }
 };
@@ -122,8 +119,7 @@ Status TopicQuestions::failure(const std::string& what, rd_kafka_resp_err_t code
 
 Result<TopicState> TopicQuestions::topic(const std::string& name) {
   rd_kafka_t* const handle = client_->handle.get();
-  const std::unique_ptr<rd_kafka_topic_t, TopicHandleDelete> topic(
-      rd_kafka_topic_new(handle, name.c_str(), nullptr));
+  const Ptr<rd_kafka_topic_t> topic(rd_kafka_topic_new(handle, name.c_str(), nullptr));
   if (!topic) return failure("topic " + name, rd_kafka_last_error());
   const struct rd_kafka_metadata* metadata = nullptr;
   const auto code = rd_kafka_metadata(handle, 0, topic.get(), &metadata, answer_ms());

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -41,7 +42,10 @@ struct LogProber::State {
   void run();
   bool stopping();
   void look(const std::vector<Question>& asked);
-  void look_at_ends(const std::vector<Question>& asked, std::vector<Answer>& found);
+  void look_at_broker(std::int32_t broker, const std::vector<Question>& asked);
+  void fail(const std::vector<Question>& asked, const Status& status);
+  void publish(std::vector<Answer>&& found);
+  Status look_at_ends(const std::vector<Question>& asked, std::vector<Answer>& found);
   void read_messages(std::size_t turn, const std::vector<Question>& asked,
                      std::vector<Answer>& found);
 
@@ -54,6 +58,7 @@ struct LogProber::State {
                            std::map<kafka::TopicPartition, Awaited>& awaited);
 
   std::unique_ptr<kafka::LoneConsumer> consumer;  // the thread's; destroyed at its end
+  std::set<std::int32_t> silent;  // the thread's: brokers that did not answer the last time
 
   std::mutex mutex;
   std::condition_variable changed;
@@ -124,7 +129,47 @@ void LogProber::State::run() {
   }
 }
 
+void LogProber::State::publish(std::vector<Answer>&& found) {
+  const std::lock_guard lock(mutex);
+  for (Answer& answer : found) answers.push_back(std::move(answer));
+}
+
+void LogProber::State::fail(const std::vector<Question>& asked, const Status& status) {
+  std::vector<Answer> failed;
+  for (const Question& question : asked) {
+    Answer& answer = failed.emplace_back();
+    answer.partition = question.partition;
+    answer.ticket = question.ticket;
+    answer.status = status;
+  }
+  publish(std::move(failed));
+}
+
+// A broker that does not answer, or a partition without one, delays no answer of the other brokers:
+// each is asked for its own partitions, and those that were silent the last time come last.
 void LogProber::State::look(const std::vector<Question>& asked) {
+  std::vector<kafka::TopicPartition> partitions;
+  for (const Question& question : asked) partitions.push_back(question.partition);
+  const auto leaders = consumer->leaders(partitions, kAnswer);
+  if (!leaders.ok()) return fail(asked, leaders.status());
+  std::map<std::int32_t, std::vector<Question>> by_broker;
+  for (const Question& question : asked) {
+    const Result<std::int32_t>& leader = leaders.value().at(question.partition);
+    if (leader.ok()) {
+      by_broker[leader.value()].push_back(question);
+    } else {
+      fail({question}, leader.status());
+    }
+  }
+  const std::set<std::int32_t> last = silent;
+  for (const bool turn_of_silent : {false, true}) {
+    for (const auto& [broker, of_broker] : by_broker) {
+      if (last.contains(broker) == turn_of_silent) look_at_broker(broker, of_broker);
+    }
+  }
+}
+
+void LogProber::State::look_at_broker(std::int32_t broker, const std::vector<Question>& asked) {
   std::vector<Answer> found;
   std::size_t turns = 0;
   for (const Question& question : asked) {
@@ -134,35 +179,38 @@ void LogProber::State::look(const std::vector<Question>& asked) {
     answer.look.found.resize(question.offsets.size());
     turns = std::max(turns, question.offsets.size());
   }
-  look_at_ends(asked, found);
+  const Status status =
+      stopping() ? look_failed("the updater is stopping") : look_at_ends(asked, found);
+  if (status.code() == StatusCode::kDeadlineExceeded) {
+    silent.insert(broker);
+  } else {
+    silent.erase(broker);
+  }
+  if (!status.ok()) return fail(asked, status);
   for (std::size_t turn = 0; turn < turns; ++turn) read_messages(turn, asked, found);
-  const std::lock_guard lock(mutex);
-  for (Answer& answer : found) answers.push_back(std::move(answer));
+  publish(std::move(found));
 }
 
-void LogProber::State::look_at_ends(const std::vector<Question>& asked,
-                                    std::vector<Answer>& found) {
+Status LogProber::State::look_at_ends(const std::vector<Question>& asked,
+                                      std::vector<Answer>& found) {
   const std::string id = consumer->cluster_id(kAnswer);
   const std::string cluster = id.empty() ? "" : cluster_word(id);
-  Status unanswered;
-  for (std::size_t i = 0; i < asked.size(); ++i) {
-    LogLook& look = found[i].look;
-    look.cluster = cluster;
-    if (stopping()) unanswered = look_failed("the updater is stopping");
-    // If a broker does not answer, it is not queried again for every partition.
-    if (!unanswered.ok()) {
-      found[i].status = unanswered;
-      continue;
-    }
-    const auto marks = consumer->watermarks(asked[i].partition, kAnswer);
+  std::set<kafka::TopicPartition> partitions;
+  for (const Question& question : asked) partitions.insert(question.partition);
+  const std::vector<kafka::TopicPartition> listed(partitions.begin(), partitions.end());
+  const auto ends = consumer->watermarks(listed, kAnswer);
+  if (!ends.ok()) return ends.status();
+  for (Answer& answer : found) {
+    answer.look.cluster = cluster;
+    const Result<kafka::Watermarks>& marks = ends.value().at(answer.partition);
     if (marks.ok()) {
-      look.low = marks.value().low;
-      look.high = marks.value().high;
-      continue;
+      answer.look.low = marks.value().low;
+      answer.look.high = marks.value().high;
+    } else {
+      answer.status = marks.status();
     }
-    found[i].status = marks.status();
-    if (marks.status().code() == StatusCode::kDeadlineExceeded) unanswered = marks.status();
   }
+  return {};
 }
 
 void LogProber::State::read_messages(std::size_t turn, const std::vector<Question>& asked,

@@ -14,14 +14,16 @@ namespace fcap::kafka {
 inline constexpr std::int16_t kOffsetFetch = 9;  // in Kafka's protocol
 inline constexpr std::chrono::milliseconds kPatience{60'000};
 
-/// librdkafka's own imitation of a cluster: real brokers do not refuse on demand, and a single one
-/// leads all partitions. Each topic begins with so many messages in its first partition.
+/// librdkafka's own imitation of a cluster: real brokers do not refuse on demand. Each topic begins
+/// with so many messages in its first partition. Brokers are numbered from 1 on.
 class Cluster {
  public:
-  explicit Cluster(int messages, const TopicNames& topics = {"events"}, int partitions = 1) {
+  explicit Cluster(int messages, const TopicNames& topics = {"events"}, int partitions = 1,
+                   int brokers = 1) {
     rd_kafka_conf_t* const conf = rd_kafka_conf_new();
     char text[256] = {};
-    rd_kafka_conf_set(conf, "test.mock.num.brokers", "1", text, sizeof text);
+    rd_kafka_conf_set(conf, "test.mock.num.brokers", std::to_string(brokers).c_str(), text,
+                      sizeof text);
     producer_.reset(rd_kafka_new(RD_KAFKA_PRODUCER, conf, text, sizeof text));
     mock_ = rd_kafka_handle_mock_cluster(producer_.get());
     for (const std::string& topic : topics) {
@@ -47,9 +49,11 @@ class Cluster {
   void lose_leader(const std::string& topic, std::int32_t partition) {
     rd_kafka_mock_partition_set_leader(mock_, topic.c_str(), partition, -1);
   }
-  void elect_leader(const std::string& topic, std::int32_t partition) {
-    rd_kafka_mock_partition_set_leader(mock_, topic.c_str(), partition, 1);
+  void elect_leader(const std::string& topic, std::int32_t partition, std::int32_t broker = 1) {
+    rd_kafka_mock_partition_set_leader(mock_, topic.c_str(), partition, broker);
   }
+  /// It cannot be reached any more, and still leads what it led.
+  void stop_broker(std::int32_t broker) { rd_kafka_mock_broker_set_down(mock_, broker); }
   void refuse_committed_offsets() {
     for (int i = 0; i < 1000; ++i) {
       rd_kafka_mock_push_request_errors(mock_, kOffsetFetch, 1, RD_KAFKA_RESP_ERR_NOT_COORDINATOR);
