@@ -21,6 +21,10 @@ SlotSet slots_of(const std::vector<redis::SlotRange>& ranges) {
   return slots;
 }
 
+bool waits_for_kafka(const ShardedPartition& p) {
+  return std::ranges::any_of(p.places, [](const auto& it) { return it.second.unanswered; });
+}
+
 // What is wrong with a shard that is away, for people.
 std::string put_off(const std::string& address, const std::string& why) {
   return fmt::format(
@@ -172,8 +176,7 @@ bool ShardTurns::waits_for_answers(const std::string& node) const {
 }
 
 void ShardTurns::judge_partition(ShardedPartition& p, Clock::time_point now) const {
-  const bool waits =
-      std::ranges::any_of(p.places, [](const auto& it) { return it.second.unanswered; });
+  const bool waits = waits_for_kafka(p);
   if (!waits) p.asking_since.reset();
   if (waits && !p.asking_since) p.asking_since = now;
   const bool too_long = p.asking_since && now - *p.asking_since >= options_.patience;
@@ -181,8 +184,21 @@ void ShardTurns::judge_partition(ShardedPartition& p, Clock::time_point now) con
   p.left_behind = too_long || (p.left_behind && !ready(p));
 }
 
+// The partitions by whose marks shards are judged. If all are left behind, those of which Kafka has
+// said by now what was to be known: whether a shard takes marks, only they can show.
+std::vector<const ShardedPartition*> ShardTurns::witnesses() const {
+  std::vector<const ShardedPartition*> well;
+  std::vector<const ShardedPartition*> answered;
+  for (const auto& [id, p] : partitions_) {
+    if (!p.left_behind) well.push_back(&p);
+    if (!waits_for_kafka(p)) answered.push_back(&p);
+  }
+  return well.empty() ? answered : well;
+}
+
 void ShardTurns::judge_shards(Clock::time_point now) {
   for (auto& [id, p] : partitions_) judge_partition(p, now);
+  const std::vector<const ShardedPartition*> witnesses = this->witnesses();
   away_.set();
   for (auto& [node, shard] : shards_) {
     if (partitions_.empty()) {  // then nothing is asked of it
@@ -191,10 +207,15 @@ void ShardTurns::judge_shards(Clock::time_point now) {
       away_ &= ~shard.mapped_bits;
       continue;
     }
+    if (witnesses.empty() && shard.epoch != 0) {  // it stays what it was
+      shard.unsteady_since = now;
+      if (!shard.away) away_ &= ~shard.mapped_bits;
+      continue;
+    }
     const bool steady_now =
-        shard.epoch != 0 &&
-        std::ranges::all_of(partitions_, [this, &node = node, &shard = shard](const auto& it) {
-          return it.second.left_behind || steady(it.second, node, shard);
+        shard.epoch != 0 && std::ranges::all_of(witnesses, [this, &node = node, &shard = shard](
+                                                               const ShardedPartition* p) {
+          return steady(*p, node, shard);
         });
     if (steady_now && !shard.steady) shard.steady_since = now;
     if (!steady_now && shard.steady) {

@@ -170,6 +170,7 @@ class ShardTurns {
   [[nodiscard]] bool waits_for_answers(const std::string& node) const;
   [[nodiscard]] bool steady(const ShardedPartition& partition, const std::string& node,
                             const Shard& shard) const;
+  [[nodiscard]] std::vector<const ShardedPartition*> witnesses() const;
   void pump(const std::string& node, Shard& shard, Clock::time_point now, Instant wall_now);
   void take_answers(const std::string& node, Shard& shard, const NodeCall& call,
                     Clock::time_point now, Instant wall_now);

@@ -272,6 +272,50 @@ TEST_F(ClusterPartitionSetTest, AMarkThatCannotBeComparedForWantOfALeaderStopsOn
   EXPECT_EQ(metrics_.mark_losses.value(), 0U);
 }
 
+TEST_F(ClusterPartitionSetTest, AShardThatTakesNoMarksIsStillAwayAfterAllPartitionsWaitedForKafka) {
+  begin(100, 100);
+  wait_for_marks();
+  std::vector<PartitionOffset> at{{part(0), PartitionOffset::kNone}};
+  set_.revoke(at);
+  looks_.silent = {part(0)};
+  cluster_.set_refusing_marks(1, true);
+  set_.assign(at);
+  step_ = milliseconds{10};
+  turn_until([this] { return was_said("partition 0: Kafka cannot say yet"); });
+  looks_.silent.clear();
+  step_ = milliseconds{100};
+  turn_until([this] { return !set_.checking(); });
+  EXPECT_EQ(metrics_.shards_away.value(), 1);
+  EXPECT_EQ(set_.trouble().find("Kafka cannot say yet"), std::string::npos) << set_.trouble();
+  cluster_.set_refusing_marks(1, false);
+  turn_until([this] { return metrics_.shards_away.value() == 0 && !set_.checking(); });
+}
+
+TEST_F(ClusterPartitionSetTest, AShardThatIsAwayStaysSoWhileAllPartitionsWaitForKafka) {
+  begin(100, 100);
+  wait_for_marks();
+  cluster_.set_refusing(1, true);
+  step_ = milliseconds{100};
+  turn_until([this] { return metrics_.shards_away.value() == 1 && !set_.checking(); });
+  // Until the other one has been well for so long that it is waited for.
+  const auto well = now_ + std::chrono::seconds{20};
+  turn_until([&] { return now_ >= well; });
+  cluster_.set_refusing_marks(1, true);
+  cluster_.set_refusing(1, false);
+  std::vector<PartitionOffset> at{{part(0), PartitionOffset::kNone}};
+  set_.revoke(at);
+  looks_.silent = {part(0)};
+  step_ = milliseconds{10};
+  set_.assign(at);
+  said_.clear();
+  turn_until([this] { return was_said("partition 0: Kafka cannot say yet"); });
+  EXPECT_EQ(metrics_.shards_away.value(), 1);
+  looks_.silent.clear();
+  turn_until([this] { return !set_.checking(); });
+  EXPECT_EQ(metrics_.shards_away.value(), 1);
+  EXPECT_FALSE(was_said("its marks are confirmed again"));
+}
+
 // Then its marks are all that it is taken over by, and they say nothing of what has expired.
 TEST_F(ClusterPartitionSetTest, APartitionThatIsDoubtedBeforeKafkaSaysWhereItBeginsIsReadAgain) {
   begin(100, 0);

@@ -89,11 +89,17 @@ class ScriptedCluster {
     const std::lock_guard lock(mutex_);
     of(node).refusing = refusing;
   }
+  /// Whether the node refuses to write marks.
+  void set_refusing_marks(int node, bool refusing) {
+    const std::lock_guard lock(mutex_);
+    of(node).refusing_marks = refusing;
+  }
 
  private:
   struct Node {
     Records records;
     bool refusing = false;
+    bool refusing_marks = false;
   };
 
   [[nodiscard]] Node& of(int node) { return nodes_[static_cast<std::size_t>(node)]; }
@@ -119,6 +125,7 @@ class ScriptedCluster {
                               "\r\nmaster_replid2:0\r\n");
     }
     if (words[0] == "MGET") return read(of(node).records, words);
+    if (words[0].starts_with("EVAL") && of(node).refusing_marks) return "-OOM it is full\r\n";
     if (words[0].starts_with("EVAL")) return exchange(of(node).records, words);
     return redis::as_single_master(words);
   }
