@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "updater/marks/gaps.h"
+
 namespace fcap::updater {
 namespace {
 
@@ -31,6 +33,13 @@ std::string put_off(const std::string& address, const std::string& why) {
       "shard {}: its marks cannot be confirmed; the events of its users are put off, and those of "
       "the other shards go on: {}",
       address, why);
+}
+
+// Whether whoever finds the mark reads again all that is missing for its users.
+bool says_missing(const MarkValue& mark, const MissingOffsets& missing) {
+  if (missing.empty()) return true;
+  const Gaps gaps = missing.of(mark.shard->slots | mark.shard->partly);
+  return gaps_covered(gaps_below(gaps, mark.position), mark.gaps);
 }
 
 std::string without_slots(const std::string& address, const std::string& why) {
@@ -279,6 +288,7 @@ bool ShardTurns::settled(const ShardedPartition& partition) const {
     if (!steady(partition, node, shard) || shard.look.self.owned.empty()) return true;
     const auto confirmed = partition.marks.confirmed(node);
     if (!confirmed || confirmed->position < partition.position) return false;
+    if (!says_missing(*confirmed, partition.marks.missing())) return false;
     // Else the next updater would fill again what is filled already.
     return confirmed->gaps.empty() || !partition.marks.missing().empty();
   });

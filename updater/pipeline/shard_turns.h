@@ -113,8 +113,8 @@ class ShardTurns {
   [[nodiscard]] bool all_known(const ShardedPartition& partition) const;
   /// Whether some shard's marks are to be confirmed yet, and it is not away.
   [[nodiscard]] bool waiting() const;
-  /// Whether every shard that is not away has a mark of the partition's position, and none with
-  /// gaps that are filled.
+  /// Whether every shard that is not away has a mark of the partition's position that says what is
+  /// missing, and none has one with gaps that are filled.
   [[nodiscard]] bool settled(const ShardedPartition& partition) const;
   /// Whether the shard of the slot is away, or nobody has the slot.
   [[nodiscard]] bool away(std::uint16_t slot) const noexcept { return away_.test(slot); }

@@ -109,6 +109,13 @@ class ClusterPartitionSetTest : public ::testing::Test {
       for (const Batch::Range& range : ranges) set_.complete(range);
     }
   }
+  // Everything that is missing is read again.
+  void fill_all() {
+    std::vector<GapSegment> segments;
+    for (set_.list_segments(segments); !segments.empty(); set_.list_segments(segments)) {
+      for (const GapSegment& segment : segments) (void)set_.segment_done(segment);
+    }
+  }
   // Until the marks say everything, so that whoever finds them finds no loss.
   void wait_for_marks() {
     turn_until([this] { return set_.marks_settled() && !set_.checking() && marks_are_safe(); });
@@ -314,6 +321,24 @@ TEST_F(ClusterPartitionSetTest, AShardThatIsAwayStaysSoWhileAllPartitionsWaitFor
   turn_until([this] { return !set_.checking(); });
   EXPECT_EQ(metrics_.shards_away.value(), 1);
   EXPECT_FALSE(was_said("its marks are confirmed again"));
+}
+
+TEST_F(ClusterPartitionSetTest, MarksAreNotSettledBeforeTheySayWhatIsDoubted) {
+  begin(100, 0);
+  read(100, 110);
+  wait_for_marks();
+  fill_all();
+  wait_for_marks();
+  ASSERT_EQ(set_.offsets_missing(), 0);
+  set_.doubt_all();
+  ASSERT_EQ(set_.offsets_missing(), 110);
+  EXPECT_FALSE(set_.marks_settled());
+  turn_until([this] { return set_.marks_settled(); });
+  for (int node = 0; node < ScriptedCluster::kNodes; ++node) {
+    for (const auto& [key, text] : cluster_.records(node)) {
+      EXPECT_EQ(decode_mark(text)->gaps, (std::vector<Gap>{{0, 110}})) << key;
+    }
+  }
 }
 
 // Then its marks are all that it is taken over by, and they say nothing of what has expired.
