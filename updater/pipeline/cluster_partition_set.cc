@@ -102,7 +102,7 @@ void ClusterPartitionSet::start_partition(TopicPartition id, Partition& p,
   p.log.forget();
   place(p, next);
   renew_marks(id, p, std::min(bounds.retention_start, next));
-  if (std::exchange(p.doubted, false)) turns_.find(id)->marks.doubt();
+  if (doubts_.contains(id)) turns_.find(id)->marks.doubt();
   p.phase = Phase::kConfirming;
   report(LogLevel::kInfo, fmt::format("partition {}: committed {}; reading from {}", id,
                                       describe(bounds.committed), next));
@@ -158,6 +158,7 @@ void ClusterPartitionSet::prepare(TopicPartition id, Partition& p, Clock::time_p
 void ClusterPartitionSet::follow_turns(TopicPartition id, Partition& p) {
   const ShardedPartition* const of_shards = sharded(id);
   if (of_shards == nullptr || p.phase < Phase::kConfirming) return;
+  if (doubts_.contains(id) && turns_.told(*of_shards)) doubts_.erase(id);
   if (of_shards->left_behind) {
     leave_behind(id, p);
     if (p.phase == Phase::kConfirming) return;
@@ -189,11 +190,9 @@ bool ClusterPartitionSet::marks_settled() const noexcept {
 
 void ClusterPartitionSet::doubt_all() {
   for (auto& [id, p] : partitions_) {
+    doubts_.insert(id);
     ShardedPartition* const of_shards = turns_.find(id);
-    if (of_shards == nullptr) {
-      p.doubted = true;
-      continue;
-    }
+    if (of_shards == nullptr) continue;
     // What was taken since the last tick may be done already.
     of_shards->marks.taken(p.tracker.next_offset().value_or(0));
     of_shards->marks.doubt();

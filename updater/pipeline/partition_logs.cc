@@ -16,7 +16,8 @@ void PartitionSet::settle_start(TopicPartition id, Partition& p, const LogBounds
                                 const LogVerdict& log) {
   using Is = LogVerdict::Is;
   const std::optional<std::int64_t> committed = bounds.committed;
-  const std::optional<Claim> found = p.doubted ? std::nullopt : claim_of(p.mark->found());
+  const std::optional<Claim> found =
+      doubts_.contains(id) ? std::nullopt : claim_of(p.mark->found());
   Start start = decide_start(committed, position_of(found), log.newest.has_value());
   if (log.is == Is::kAnother) start = {true, 0};
   Recovery plan{start.offset, {}};
@@ -41,7 +42,6 @@ void PartitionSet::settle_start(TopicPartition id, Partition& p, const LogBounds
   }
   p.mark->accept_found();
   p.reconnected = false;
-  p.doubted = false;
   p.commit_sent = committed;
   const std::string cluster = p.log.cluster();
   p.log.forget();
@@ -80,7 +80,7 @@ void PartitionSet::report_retention_start(TopicPartition id, const Partition& p,
                        id, describe(committed), offset));
     return;
   }
-  if (p.doubted && log.is != LogVerdict::Is::kAnother) {
+  if (doubts_.contains(id) && log.is != LogVerdict::Is::kAnother) {
     report(LogLevel::kWarning,
            fmt::format("partition {}: records may be missing below its mark, {}; reading from the "
                        "start of retention, offset {}",

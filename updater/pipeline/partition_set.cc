@@ -217,7 +217,7 @@ void PartitionSet::finish_check(TopicPartition id, Partition& p, Clock::time_poi
   // A mark that was to fall claims too much, or is about another log; work done since may be on a
   // server that is gone.
   const bool distrusted = ours && p.reconnected && p.mark_may_fall;
-  if (p.doubted || distrusted) rewind = {Rewind::To::kRetentionStart, {}, true};
+  if (doubts_.contains(id) || distrusted) rewind = {Rewind::To::kRetentionStart, {}, true};
   if (rewind.to == Rewind::To::kRetentionStart) {
     const auto bounds = bounds_of(id, p, now);
     if (!bounds) return;
@@ -225,7 +225,6 @@ void PartitionSet::finish_check(TopicPartition id, Partition& p, Clock::time_poi
   }
   heard_kafka(p);
   if (rewind.to != Rewind::To::kNowhere) recover(id, p, rewind);
-  p.doubted = false;
   p.mark_may_fall = p.mark_may_fall || of_another;
   p.mark->accept_found();
   p.reconnected = false;
@@ -234,7 +233,7 @@ void PartitionSet::finish_check(TopicPartition id, Partition& p, Clock::time_poi
 
 void PartitionSet::doubt_all() {
   for (auto& [id, p] : partitions_) {
-    p.doubted = true;
+    doubts_.insert(id);
     start_check(p);
   }
 }
@@ -283,6 +282,7 @@ void PartitionSet::after_mark(TopicPartition id, Partition& p, Mark::Outcome out
         p.mark_may_fall = false;
       }
       if (p.phase == Phase::kConfirming && !p.mark_may_fall && mark_says_all(p)) {
+        doubts_.erase(id);
         p.phase = p.must_move ? Phase::kPlacing : Phase::kReading;
       }
       metrics_->marks_written.add();

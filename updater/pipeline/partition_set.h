@@ -257,7 +257,6 @@ class PartitionSet {
     bool must_move = false;    // the consumer is not at place_at
     bool reconnected = false;  // kChecking: since the mark was confirmed
     bool mark_may_fall = false;
-    bool doubted = false;               // in its check, whatever its mark says
     bool first_message = true;          // none was taken since the partition was placed
     std::optional<Jump> jump;           // not known yet whether messages were missing
     std::uint64_t epoch = 0;            // of the connections when the mark was compared
@@ -344,6 +343,10 @@ class PartitionSet {
   base::Backoff backoff_;
   Partitions partitions_;
   Partitions::iterator last_found_ = partitions_.end();
+  /// Of these, everything since the start of the retention may be missing, whatever their marks
+  /// say. A doubt ends when marks say so, and not with the assignment: they may be given up and
+  /// taken over again before that.
+  std::set<TopicPartition> doubts_;
   std::vector<Batch::Range> sealed_;            // ranges closed before seal() is called
   std::vector<TopicPartition> to_ask_;          // asked together at the end of tick()
   std::vector<std::unique_ptr<Mark>> retired_;  // of revoked partitions, until their operation ends

@@ -272,6 +272,14 @@ bool ShardTurns::all_known(const ShardedPartition& partition) const {
          });
 }
 
+bool ShardTurns::told(const ShardedPartition& partition) const {
+  return all_read(partition) && std::ranges::all_of(shards_, [&](const auto& it) {
+           if (it.second.mapped.empty()) return true;
+           const auto confirmed = partition.marks.confirmed(it.first);
+           return confirmed && says_missing(*confirmed, partition.marks.missing());
+         });
+}
+
 bool ShardTurns::waiting() const {
   bool some = false;
   for (const auto& [node, shard] : shards_) {

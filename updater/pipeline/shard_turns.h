@@ -111,6 +111,8 @@ class ShardTurns {
   [[nodiscard]] bool all_read(const ShardedPartition& partition) const;
   /// all_read(), and none of these shards is away: it may have lost something when it is back.
   [[nodiscard]] bool all_known(const ShardedPartition& partition) const;
+  /// Whether the marks of every shard that has slots, away or not, say what is missing.
+  [[nodiscard]] bool told(const ShardedPartition& partition) const;
   /// Whether some shard's marks are to be confirmed yet, and it is not away.
   [[nodiscard]] bool waiting() const;
   /// Whether every shard that is not away has a mark of the partition's position that says what is

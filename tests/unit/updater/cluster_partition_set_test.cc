@@ -359,5 +359,35 @@ TEST_F(ClusterPartitionSetTest, APartitionThatIsDoubtedBeforeKafkaSaysWhereItBeg
   EXPECT_EQ(set_.offsets_missing(), 110);
 }
 
+TEST_F(ClusterPartitionSetTest, WhatIsDoubtedIsReadAgainAlsoAfterItWasGivenUpMeanwhile) {
+  begin(100, 0);
+  read(100, 110);
+  wait_for_marks();
+  fill_all();
+  wait_for_marks();
+  log_.commits[part(0)] = 110;
+  const std::vector<PartitionOffset> own{{part(0), PartitionOffset::kNone}};
+  std::vector<PartitionOffset> at = own;
+  // Not until all shards' marks say so.
+  cluster_.set_refusing(1, true);
+  set_.doubt_all();
+  step_ = milliseconds{100};
+  turn_until([this] { return metrics_.shards_away.value() == 1; });
+  set_.revoke(own);
+  cluster_.set_refusing(1, false);
+  step_ = milliseconds{2};
+  set_.assign(at);
+  wait_until_read();
+  EXPECT_EQ(set_.offsets_missing(), 110);
+  wait_for_marks();
+  fill_all();
+  wait_for_marks();
+  set_.revoke(own);
+  at = own;
+  set_.assign(at);
+  wait_until_read();
+  EXPECT_EQ(set_.offsets_missing(), 0) << "a doubt counts once";
+}
+
 }  // namespace
 }  // namespace fcap::updater

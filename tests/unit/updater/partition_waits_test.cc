@@ -217,6 +217,47 @@ TEST_F(PartitionWaits, WhatIsDoubtedMeanwhileIsReadAgainWhateverItsMarkSays) {
   EXPECT_EQ(mark(1), "10");
 }
 
+TEST_F(PartitionWaits, WhatIsDoubtedOfOneIsReadAgainAlsoAfterItWasGivenUpMeanwhile) {
+  begin_both();
+  log_.without_leader = {part(1)};
+  set_.doubt_all();
+  settle();
+  EXPECT_EQ(to_place(), (Places{{0, 10}}));
+  place_all();
+  std::vector<PartitionOffset> both{{part(0), PartitionOffset::kNone},
+                                    {part(1), PartitionOffset::kNone}};
+  set_.complete(take(10, 110));
+  settle();
+  set_.revoke(both);
+  EXPECT_EQ(mark(0), "110");
+  EXPECT_EQ(mark(1), "100");
+  log_.without_leader.clear();
+  log_.commits[part(0)] = 110;
+  both = assign_both();
+  EXPECT_EQ(both[0].offset, 110) << "its mark has said that everything was in doubt";
+  EXPECT_EQ(both[1].offset, 10);
+  settle();
+  EXPECT_EQ(mark(1), "10");
+  set_.revoke(both);
+  set_mark(100, 1);
+  both = assign_both();
+  EXPECT_EQ(both[1].offset, 100) << "a doubt counts once";
+}
+
+// Another updater's mark is found before this one's has said what is doubted.
+TEST_F(PartitionWaitsWithGaps, WhatIsDoubtedStaysSoUntilAMarkSaysIt) {
+  set_mark(100);
+  assign();
+  set_.complete(take(100, 120));
+  settle();
+  set_.doubt_all();
+  tick();  // its mark is read
+  tick();
+  store_.records()[key(0)].bytes = encode_mark({.position = 125});
+  settle();
+  EXPECT_EQ(set_.offsets_missing(), 110);
+}
+
 TEST_F(PartitionWaitsWithGaps, OneThatHasLostDataIsSaidToLackItAlthoughNobodyKnowsHowMuch) {
   begin_both();
   for (const std::int32_t partition : {0, 1}) set_.complete(take(100, 120, partition));
