@@ -109,11 +109,14 @@ void ClusterPartitionSet::list_gap_ends(std::vector<GapEnd>& out) const {
   out.clear();
   for (const auto& [id, p] : partitions_) {
     const ShardedPartition* const of_shards = sharded(id);
-    if (of_shards == nullptr) continue;
+    if (of_shards == nullptr) {
+      if (doubts_.contains(id)) out.push_back({id, std::numeric_limits<std::int64_t>::max()});
+      continue;
+    }
     const Gaps missing = missing_of_all(of_shards->marks);
     if (p.left_behind && turns_.all_read(*of_shards)) {
       // Some shard may have lost something of it, and nobody knows how much.
-      out.push_back({id, doubted_below(p)});
+      out.push_back({id, doubted_below(id, p)});
     } else if (!missing.empty()) {
       out.push_back({id, missing.back().to});
     } else if (p.phase >= Phase::kPlacing && turns_.all_known(*of_shards)) {

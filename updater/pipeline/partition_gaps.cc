@@ -141,7 +141,7 @@ std::uint64_t PartitionSet::generation(TopicPartition partition) const {
 void PartitionSet::list_gap_ends(std::vector<GapEnd>& out) const {
   out.clear();
   for (const auto& [id, p] : partitions_) {
-    const auto doubted = doubted_below(p);
+    const auto doubted = doubted_below(id, p);
     if (!p.gaps.empty()) {
       out.push_back({id, std::max(p.gaps.back().to, doubted.value_or(0))});
     } else if (doubted) {

@@ -311,7 +311,8 @@ class PartitionSet {
   void await_kafka(TopicPartition id, Partition& p, Clock::time_point now);
   void leave_behind(TopicPartition id, Partition& p);
   static void heard_kafka(Partition& p);
-  [[nodiscard]] static std::optional<std::int64_t> doubted_below(const Partition& p);
+  [[nodiscard]] std::optional<std::int64_t> doubted_below(TopicPartition id,
+                                                          const Partition& p) const;
   std::optional<Result<LogBounds>> answer_of(TopicPartition id, Partition& p);
   std::optional<LogBounds> bounds_of(TopicPartition id, Partition& p, Clock::time_point now);
   void after_mark(TopicPartition id, Partition& p, Mark::Outcome outcome, Clock::time_point now);

@@ -56,12 +56,14 @@ void PartitionSet::heard_kafka(Partition& p) {
 
 // Of a partition that is left behind: where offsets end that may be missing, if there is a sign
 // that some are. How many they are is not known before Kafka answers.
-std::optional<std::int64_t> PartitionSet::doubted_below(const Partition& p) {
+std::optional<std::int64_t> PartitionSet::doubted_below(TopicPartition id,
+                                                        const Partition& p) const {
   constexpr auto kAll = std::numeric_limits<std::int64_t>::max();
   if (!p.left_behind) return std::nullopt;
   if (p.positioned) return p.tracker.next_offset().value_or(kAll);
-  // Taken over. If it has a mark, only what was committed behind that mark can be missing.
-  return p.mark->found() ? std::nullopt : std::optional(kAll);
+  // Taken over. If it has a mark that counts, only what was committed behind that mark can be
+  // missing.
+  return p.mark->found() && !doubts_.contains(id) ? std::nullopt : std::optional(kAll);
 }
 
 }  // namespace fcap::updater

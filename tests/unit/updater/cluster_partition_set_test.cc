@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <optional>
 #include <set>
 #include <string>
@@ -354,6 +355,8 @@ TEST_F(ClusterPartitionSetTest, APartitionThatIsDoubtedBeforeKafkaSaysWhereItBeg
   std::vector<PartitionOffset> at = own;
   set_.assign(at);
   set_.doubt_all();
+  EXPECT_EQ(gap_ends(),
+            (std::vector<std::optional<std::int64_t>>{std::numeric_limits<std::int64_t>::max()}));
   log_.without_leader.clear();
   wait_until_read();
   EXPECT_EQ(set_.offsets_missing(), 110);

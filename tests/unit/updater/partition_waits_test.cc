@@ -258,6 +258,22 @@ TEST_F(PartitionWaitsWithGaps, WhatIsDoubtedStaysSoUntilAMarkSaysIt) {
   EXPECT_EQ(set_.offsets_missing(), 110);
 }
 
+TEST_F(PartitionWaitsWithGaps, OneThatIsDoubtedAtItsAssignmentIsSaidToLackDataAlsoWithAMark) {
+  constexpr auto kAll = std::numeric_limits<std::int64_t>::max();
+  for (const std::int32_t partition : {0, 1}) set_mark(100, partition);
+  log_.without_leader = {part(1)};
+  assign_both();
+  settle();
+  EXPECT_EQ(gap_ends(), (Ends{{0, std::nullopt}}));
+  set_.doubt_all();
+  settle_long();
+  place_all();
+  EXPECT_EQ(gap_ends(), (Ends{{0, 100}, {1, kAll}}));
+  log_.without_leader.clear();
+  settle_long();
+  EXPECT_EQ(gap_ends(), (Ends{{0, 100}, {1, 100}}));
+}
+
 TEST_F(PartitionWaitsWithGaps, OneThatHasLostDataIsSaidToLackItAlthoughNobodyKnowsHowMuch) {
   begin_both();
   for (const std::int32_t partition : {0, 1}) set_.complete(take(100, 120, partition));
