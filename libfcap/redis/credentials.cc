@@ -9,7 +9,6 @@
 #include <utility>
 
 #include <poll.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 namespace fcap::redis {
@@ -71,18 +70,10 @@ Status Credentials::read(Current& current) const {
   return {};
 }
 
-Credentials::Stamp Credentials::stamp_of(const std::string& path) {
-  struct stat found = {};
-  if (::stat(path.c_str(), &found) != 0) return {};
-  constexpr std::int64_t kNsPerSecond = 1'000'000'000;
-  return {found.st_dev, found.st_ino, found.st_size,
-          found.st_ctim.tv_sec * kNsPerSecond + found.st_ctim.tv_nsec};
-}
-
-std::vector<Credentials::Stamp> Credentials::stamps() const {
-  std::vector<Stamp> all;
+std::vector<base::FileStamp> Credentials::stamps() const {
+  std::vector<base::FileStamp> all;
   all.reserve(files_.size());
-  for (const std::string& path : files_) all.push_back(stamp_of(path));
+  for (const std::string& path : files_) all.push_back(base::stamp_of(path));
   return all;
 }
 
@@ -103,7 +94,7 @@ void Credentials::run() {
 // A file may be replaced after its neighbour, or be half written: what cannot be used is looked at
 // again each time.
 void Credentials::look() {
-  std::vector<Stamp> found = stamps();
+  std::vector<base::FileStamp> found = stamps();
   if (found == stamps_) return;
   Current next;
   if (const Status made = read(next); !made.ok()) return on_look_(made.text());

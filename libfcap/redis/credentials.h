@@ -11,6 +11,7 @@
 #include <fcap/redis_options.h>
 
 #include "base/background_thread.h"
+#include "base/file_stamp.h"
 #include "tls/context.h"
 
 namespace fcap::redis {
@@ -54,15 +55,7 @@ class Credentials {
   }
 
  private:
-  struct Stamp {
-    std::uint64_t device = 0;
-    std::uint64_t node = 0;
-    std::int64_t bytes = -1;
-    std::int64_t changed_ns = 0;
-    bool operator==(const Stamp&) const = default;
-  };
-  static Stamp stamp_of(const std::string& path);
-  [[nodiscard]] std::vector<Stamp> stamps() const;
+  [[nodiscard]] std::vector<base::FileStamp> stamps() const;
   Status read(Current& current) const;
   void run();
   void look();
@@ -70,7 +63,7 @@ class Credentials {
   const RedisOptions* options_ = nullptr;
   OnLook on_look_;
   std::vector<std::string> files_;
-  std::vector<Stamp> stamps_;  // of what current_ was read from
+  std::vector<base::FileStamp> stamps_;  // of what current_ was read from
   mutable std::mutex mutex_;
   Current current_;  // guarded by mutex_
   std::atomic<std::uint64_t> generation_{0};

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace fcap::base {
+
+/// What changes when a file is written or replaced by another.
+struct FileStamp {
+  std::uint64_t device = 0;
+  std::uint64_t node = 0;
+  std::int64_t bytes = -1;
+  std::int64_t changed_ns = 0;
+  bool operator==(const FileStamp&) const = default;
+};
+
+/// Of the file that a symbolic link leads to. All files that cannot be found have the same one.
+[[nodiscard]] FileStamp stamp_of(const std::string& path) noexcept;
+
+}  // namespace fcap::base
