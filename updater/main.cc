@@ -1,8 +1,13 @@
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <optional>
+#include <stop_token>
+#include <utility>
 
 #include <fmt/core.h>
+#include <sys/prctl.h>
 
 #include "base/clock.h"
 #include "updater/commands/check_command.h"
@@ -12,6 +17,7 @@
 #include "updater/commands/sweep_command.h"
 #include "updater/metrics/exposition.h"
 #include "updater/process/process_log.h"
+#include "updater/process/start_again.h"
 #include "updater/process/stop_signals.h"
 #include "updater/settings/load_settings.h"
 #include "updater/settings/reference.h"
@@ -33,7 +39,7 @@ int refuse(const Status& mistakes) {
   return kExitUsage;
 }
 
-int work(const CommandLine& line) {
+int work(const CommandLine& line, char* const* arguments) {
   using Command = CommandLine::Command;
   if (line.command == Command::kReference) return print_reference(line.page);
   const auto loaded = load_settings(line.sources);
@@ -43,14 +49,19 @@ int work(const CommandLine& line) {
   }
   const Settings& settings = loaded.value().settings;
   configure_logging(settings.log);
-  const StopSignals signals;
+  std::optional<StopSignals> signals(std::in_place);
+  const std::stop_token stop = signals->token();
   switch (line.command) {
     case Command::kReplay:
-      return replay_command(settings, line, signals.token());
+      return replay_command(settings, line, stop);
     case Command::kSweep:
-      return sweep_command(settings, line, signals.token());
-    default:
-      return run_command(settings, signals.token());
+      return sweep_command(settings, line, stop);
+    default: {
+      const RunEnd end = run_command(settings, line.sources, stop);
+      signals.reset();  // a signal from here on is for the next start, which then stops
+      if (!end.restart_began || stop.stop_requested()) return end.exit_code;
+      return start_again(arguments, *end.restart_began);
+    }
   }
 }
 
@@ -67,9 +78,10 @@ void shift_clock() {
 int main(int argc, char** argv) {
   try {
     fcap::updater::shift_clock();
+    ::prctl(PR_SET_NAME, program_invocation_short_name);  // it is "exe" after start_again()
     int exit_code = 0;
     const auto line = fcap::updater::parse_command_line(argc, argv, exit_code);
-    return line ? fcap::updater::work(*line) : exit_code;
+    return line ? fcap::updater::work(*line, argv) : exit_code;
   } catch (const std::exception& error) {
     // Only running out of memory or threads comes this far.
     std::fprintf(stderr, "fcap-updater: %s\n", error.what());

@@ -1,22 +1,29 @@
 #include "updater/commands/run_command.h"
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <fmt/core.h>
+#include <poll.h>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <fcap/version.h>
 
+#include "base/background_thread.h"
 #include "events/event_decoder.h"
 #include "redis/redis_options_check.h"
 #include "sources/rule_refresher.h"
 #include "updater/commands/command_line.h"
 #include "updater/commands/redis_parts.h"
 #include "updater/compaction/trim_clock.h"
+#include "updater/doctor/restart_check.h"
 #include "updater/http/http_server.h"
 #include "updater/metrics/exposition.h"
 #include "updater/metrics/rules_note.h"
@@ -29,6 +36,8 @@
 #include "updater/pipeline/updater.h"
 #include "updater/process/process_log.h"
 #include "updater/process/service_notify.h"
+#include "updater/process/start_again.h"
+#include "updater/watch/changed_files.h"
 #include "updater/watch/redis_watch.h"
 #include "updater/watch/topic_watch.h"
 
@@ -40,6 +49,8 @@ constexpr std::chrono::seconds kStatusInterval{2};
 // How often the open gaps are looked at. To tell Checkers of them takes three turns: one notices
 // the change, one reads what is stored, and one writes.
 constexpr std::chrono::milliseconds kGapsInterval{250};
+// As often as libfcap looks at the files of its connections to Redis.
+constexpr std::chrono::milliseconds kFilesInterval{5'000};
 
 // The running daemon: its parts, in the order in which they need each other.
 class Daemon {
@@ -51,6 +62,8 @@ class Daemon {
 
   Status prepare();
   Status run(const std::stop_token& stop);
+  /// It is not ready from now on. Any thread.
+  void say_restarting() noexcept { restarting_ = true; }
   [[nodiscard]] bool abandoned() const noexcept { return updater_ && updater_->abandoned(); }
 
  private:
@@ -60,10 +73,13 @@ class Daemon {
   Status start_watch();
   Status make_updater();
   void start_beats();
+  void say_restarted(Health::Clock::time_point now);
   bool page(const std::string& path, HttpAnswer& answer) const;
   [[nodiscard]] std::string status_line() const;
 
   const Settings settings_;
+  std::optional<Health::Clock::time_point> restart_began_ = restart_began();
+  std::atomic<bool> restarting_{false};
   Metrics metrics_;
   Health health_;
   RedisParts redis_;
@@ -87,6 +103,9 @@ Status Daemon::prepare() {
   auto redis = connect_redis(settings_, redis::Deadlines::kProgress);
   if (!redis.ok()) return redis.status();
   redis_ = std::move(redis).value();
+  health_.add_check([this](Health::Clock::time_point) -> std::string {
+    return restarting_ ? "restarting to read files that have changed" : "";
+  });
   health_.add_check(
       [client = redis_.client](Health::Clock::time_point) { return redis_trouble(*client); });
   redis_watch_ = std::make_unique<RedisWatch>(redis_.client, log_callback("redis"));
@@ -245,16 +264,22 @@ void Daemon::start_beats() {
     if (due == Health::Clock::time_point{}) ServiceNotify::ready();
     due = now + interval;
     ServiceNotify::alive(status_line());
+    say_restarted(now);
     redis_watch_->poll(now);
   };
   health_.on_beat(std::min<Health::Clock::duration>(interval, kGapsInterval), beat);
 }
 
+void Daemon::say_restarted(Health::Clock::time_point now) {
+  std::string why;
+  if (!restart_began_ || !health_.ready(now, why)) return;
+  const auto took = std::chrono::floor<std::chrono::milliseconds>(now - *restart_began_);
+  spdlog::info("restarted: ready {} ms after it began to stop", took.count());
+  restart_began_.reset();
+}
+
 Status Daemon::run(const std::stop_token& stop) {
-  const std::stop_callback on_stop(stop, [this] {
-    ServiceNotify::stopping();
-    watch_->request_stop();
-  });
+  const std::stop_callback on_stop(stop, [this] { watch_->request_stop(); });
   Status status = updater_->run(stop);
   if (compactor_) compactor_->stop();
   http_.reset();  // its pages ask the rules
@@ -266,24 +291,53 @@ Status Daemon::run(const std::stop_token& stop) {
 
 }  // namespace
 
-int run_command(const Settings& settings, const std::stop_token& stop) {
+RunEnd run_command(const Settings& settings, const SettingSources& sources,
+                   const std::stop_token& stop) {
   spdlog::info("fcap-updater {}: topic {} as {}, Redis {}", FCAP_VERSION, settings.kafka.topic,
                settings.kafka.group_id, redis::place_of(redis_options(settings, {})));
-  Daemon daemon(settings);
-  Status status = daemon.prepare();
-  if (status.ok()) status = daemon.run(stop);
-  int exit_code = kExitOk;
+  // Before anything reads them.
+  ChangedFiles files({.files = files_read_once(settings),
+                      .check = [&sources] { return check_restart(sources); },
+                      .not_before = restart_began().value_or(ChangedFiles::Clock::time_point{}) +
+                                    ChangedFiles::kInterval,
+                      .log = log_callback("files")});
+  auto daemon = std::make_unique<Daemon>(settings);
+  Status status = daemon->prepare();
+  RunEnd end;
+  if (status.ok()) {
+    std::stop_source any_stop;
+    const std::stop_callback on_signal(stop, [&any_stop] {
+      ServiceNotify::stopping();
+      any_stop.request_stop();
+    });
+    base::BackgroundThread look;
+    status = look.start("files", [&] {
+      pollfd ended{look.events().stop, POLLIN, 0};
+      while (::poll(&ended, 1, static_cast<int>(kFilesInterval.count())) == 0) {
+        if (!files.look(ChangedFiles::Clock::now())) continue;
+        end.restart_began = ChangedFiles::Clock::now();
+        daemon->say_restarting();
+        if (!any_stop.stop_requested()) ServiceNotify::restarting();
+        any_stop.request_stop();
+        return;
+      }
+    });
+    if (status.ok()) status = daemon->run(any_stop.get_token());
+  }
+  // A stop wins, and so does what a restart would not mend.
+  if (stop.stop_requested() || !status.ok()) end.restart_began.reset();
   if (!status.ok()) {
     spdlog::error("{}", status.text());
-    exit_code = status.code() == StatusCode::kInvalidArgument ? kExitUsage : kExitFailure;
+    end.exit_code = status.code() == StatusCode::kInvalidArgument ? kExitUsage : kExitFailure;
   }
-  if (daemon.abandoned()) {
+  if (daemon->abandoned()) {
     // Everything is committed that could be; what is left is librdkafka's.
-    spdlog::warn("the Kafka client did not shut down in time; exiting without waiting for it");
+    spdlog::warn("the Kafka client did not shut down in time; not waiting for it");
     spdlog::default_logger_raw()->flush();
-    _exit(exit_code);
+    if (!end.restart_began) _exit(end.exit_code);
+    (void)daemon.release();  // ends with this program
   }
-  return exit_code;
+  return end;
 }
 
 }  // namespace fcap::updater

@@ -14,6 +14,11 @@ void ServiceNotify::stopping() noexcept {
   sd_notify(0, "STOPPING=1\nSTATUS=stopping");
 }
 
+void ServiceNotify::restarting() noexcept {
+  // STOPPING would have systemd wait for the end of the process, and kill it.
+  sd_notify(0, "RELOADING=1\nWATCHDOG=1\nSTATUS=restarting to read files that have changed");
+}
+
 void ServiceNotify::alive(const std::string& status) noexcept {
   sd_notifyf(0, "WATCHDOG=1\nSTATUS=%s", status.c_str());
 }

@@ -105,9 +105,12 @@ constexpr std::array kFields = {
         "that only a broker can know have no samples. Kafka is asked every other second."},
     Field{"kafka.sasl_password",
           SecretKind{at<&S::kafka, &K::sasl_password>, "kafka-sasl-password"},
-          "For SASL; the mechanism and the user are given in kafka.properties."},
+          "For SASL; the mechanism and the user are given in kafka.properties. `run` restarts by "
+          "itself when the file has changed."},
     Field{"kafka.properties", MapKind{at<&S::kafka, &K::properties>},
-          "Passed to librdkafka unchanged, such as \"security.protocol\"."},
+          "Passed to librdkafka unchanged, such as \"security.protocol\". `run` restarts by itself "
+          "when a file that ssl.ca.location, ssl.certificate.location, ssl.key.location, "
+          "ssl.keystore.location or ssl.crl.location names has changed."},
 
     Field{
         "redis.topology", choice<&S::redis, &R::topology>(kTopologies),
@@ -159,7 +162,8 @@ constexpr std::array kFields = {
           "A libpq connection string, without the password. Empty: PostgreSQL is not used."},
     Field{"postgres.password",
           SecretKind{at<&S::postgres, &PostgresSettings::password>, "postgres-password"},
-          "For PostgreSQL; not needed with peer or trust authentication."},
+          "For PostgreSQL; not needed with peer or trust authentication. `run` restarts by itself "
+          "when the file has changed."},
 
     Field{"rules.snapshot_file", TextKind{at<&S::rules, &RulesSettings::snapshot_file>, false},
           "The last good rules: written after each load and read when PostgreSQL is gone. Without "

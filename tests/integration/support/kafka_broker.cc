@@ -113,6 +113,11 @@ TopicMessage copy_of(const rd_kafka_message_t& message) {
 KafkaBroker::KafkaBroker(const std::vector<std::string>& accounts,
                          const std::vector<std::string>& settings)
     : service_("kafka", directory_.path()) {
+  start(accounts, settings);
+}
+
+void KafkaBroker::start(const std::vector<std::string>& accounts,
+                        const std::vector<std::string>& settings) {
   std::vector<std::string> arguments;
   for (const std::string& account : accounts) {
     if (arguments.empty()) arguments = {"--", "fcap.accounts="};

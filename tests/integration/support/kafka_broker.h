@@ -72,6 +72,8 @@ class KafkaBroker {
   /// Deletes a topic, and what groups have committed of it.
   void delete_topic(const std::string& name) const;
   void start() { service_.start(); }
+  /// Starts it again with other settings than the constructor's.
+  void start(const std::vector<std::string>& accounts, const std::vector<std::string>& settings);
   void stop() { service_.stop(); }
   void kill() { service_.kill(); }
   void freeze() { service_.freeze(); }
