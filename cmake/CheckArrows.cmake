@@ -41,7 +41,7 @@ room(updater/watch updater/watch KNOWS base kafka redis)
 room(updater/metrics updater/metrics KNOWS events sources updater/watch)
 room(updater/http updater/http)
 room(updater/compaction updater/compaction KNOWS base ledger redis rules updater/metrics)
-room(updater/marks updater/marks KNOWS base kafka)
+room(updater/marks updater/marks KNOWS base kafka redis)
 room(updater/pipeline updater/pipeline
      KNOWS base events kafka ledger redis updater/compaction updater/marks updater/metrics updater/watch)
 room(updater/replay updater/replay KNOWS base kafka ledger redis updater/compaction updater/pipeline)

@@ -1,12 +1,10 @@
-#include "updater/marks/slot_set.h"
+#include "redis/slot_set.h"
 
 #include <algorithm>
 #include <charconv>
 #include <iterator>
 
-#include <fmt/format.h>
-
-namespace fcap::updater {
+namespace fcap::redis {
 namespace {
 
 bool read_slot(std::string_view text, int& slot) noexcept {
@@ -85,8 +83,8 @@ std::string SlotSet::text() const {
   std::string text;
   for (const Range& range : ranges_) {
     if (!text.empty()) text += ',';
-    fmt::format_to(std::back_inserter(text), "{}", range.first);
-    if (range.last != range.first) fmt::format_to(std::back_inserter(text), "-{}", range.last);
+    text += std::to_string(range.first);
+    if (range.last != range.first) text.append("-").append(std::to_string(range.last));
   }
   return text;
 }
@@ -110,4 +108,4 @@ std::optional<SlotSet> SlotSet::read(std::string_view text) {
   return set;
 }
 
-}  // namespace fcap::updater
+}  // namespace fcap::redis
