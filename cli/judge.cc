@@ -72,7 +72,7 @@ Result<Answer> Judge::answer(const Question& question) {
   }
   JudgedBy by{rules_, segments_, {}};
   if (Status status = decode(question.user, by.stale); !status.ok()) return status;
-  if (reader_ != nullptr) by.missing_before = reader_->missing_before();
+  if (reader_ != nullptr) by.missing_before = reader_->missing_before(question.user);
   return cli::answer(question, ledger_, by, now);
 }
 

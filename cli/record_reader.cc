@@ -13,7 +13,6 @@
 #include "cli/redis_access.h"
 #include "ledger/user_key.h"
 #include "redis/blocking_call.h"
-#include "redis/config_record.h"
 #include "redis/redis_options_check.h"
 #include "redis/redis_store.h"
 
@@ -132,15 +131,24 @@ std::string RecordReader::config_warning(const AccessSettings& access) {
   return "the updater has other settings: " + differences + "\n";
 }
 
-std::optional<Instant> RecordReader::missing_before() {
+std::optional<Instant> RecordReader::missing_before(const std::string& user) {
+  refresh_missing();
+  if (missing_.empty()) return std::nullopt;
+  const int slot = redis::slot_of(key_of(user));
+  for (const redis::MissingEvents& events : missing_) {
+    if (events.slots.contains(slot)) return events.before;
+  }
+  return std::nullopt;
+}
+
+void RecordReader::refresh_missing() {
   const auto now = std::chrono::steady_clock::now();
-  if (now < missing_known_until_) return missing_before_;
+  if (now < missing_known_until_) return;
   missing_known_until_ = now + kMissingKnownFor;
   const auto recorded = blocking_get(*store_, redis::config_key(key_prefix_), timeout_);
-  if (!recorded.ok() || !recorded.value()) return missing_before_;
+  if (!recorded.ok() || !recorded.value()) return;
   const auto record = redis::parse_config(*recorded.value());
-  if (record.ok()) missing_before_ = record.value().all_missing_before();
-  return missing_before_;
+  if (record.ok()) missing_ = record.value().missing_by_slot();
 }
 
 std::string RecordReader::key_of(const std::string& user) const {

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <fcap/status.h>
 #include <fcap/store.h>
@@ -12,6 +13,7 @@
 #include "cli/blocking_get.h"
 #include "cli/cli_settings.h"
 #include "redis/client.h"
+#include "redis/config_record.h"
 
 namespace fcap::cli {
 
@@ -26,9 +28,9 @@ class RecordReader {
   /// with a newline. Empty: nothing differs, or what the updater has recorded cannot be read.
   std::string config_warning(const AccessSettings& access);
 
-  /// Events before it may be missing from all records, because the updater is reading them again
-  /// after a loss. None: none is, or what the updater has recorded cannot be read.
-  std::optional<Instant> missing_before();
+  /// Events before it may be missing from the user's record, because the updater is reading them
+  /// again after a loss. None: none is, or what the updater has recorded cannot be read.
+  std::optional<Instant> missing_before(const std::string& user);
 
   /// nullopt: there is no record.
   Result<std::optional<std::string>> read(const std::string& user);
@@ -55,7 +57,10 @@ class RecordReader {
   std::chrono::milliseconds timeout_{0};
   std::shared_ptr<redis::Client> client_;
   std::unique_ptr<Store> store_;
-  std::optional<Instant> missing_before_;
+  /// Reads what the updater has recorded, if it was not read just now.
+  void refresh_missing();
+
+  std::vector<redis::MissingEvents> missing_;  // ConfigRecord::missing_by_slot()
   std::chrono::steady_clock::time_point missing_known_until_{};
 };
 

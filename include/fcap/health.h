@@ -76,7 +76,8 @@ struct StoreHealth {
   ConfigState config_state = ConfigState::kUnknown;
   /// For people: what differs, or why that is not known; empty while it agrees.
   std::string config_text = {};
-  /// Events before it may be missing: the writer is reading them again after a loss.
+  /// Events of some users before it may be missing: the writer is reading them again after a loss.
+  /// Where only some slots of a cluster are concerned, `more` has their number, "missing_slots".
   std::optional<Instant> missing_before = {};
 
   // --- Further values by name, such as those of single nodes. New ones appear here first.

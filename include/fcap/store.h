@@ -163,10 +163,16 @@ class FCAP_EXPORT Store {
   /// do nothing. The latest call counts.
   virtual void expect_config(const ExpectedConfig& expected);
 
-  /// Events before this instant may be missing, because the writer is still reading them again
-  /// after a loss: counts that reach further back say that they are not complete. None: no such
-  /// events are known of. Asked at every check; never blocks, and takes no lock.
+  /// Events before this instant may be missing from some record, because the writer is still
+  /// reading them again after a loss. None: no such events are known of. Asked at every check;
+  /// never blocks, and takes no lock.
   [[nodiscard]] virtual std::optional<Instant> missing_before() const noexcept;
+
+  /// The same of the record with this key: counts that reach further back say that they are not
+  /// complete. Asked while missing_before() gives an instant; never blocks, and takes no lock. A
+  /// store that does not override this says of each record what missing_before() says.
+  [[nodiscard]] virtual std::optional<Instant> record_missing_before(
+      std::string_view key) const noexcept;
 
   /// What this process may write beside the writer. A store that does not override this does not
   /// know, and then nothing is reserved. Never blocks, and takes no lock.

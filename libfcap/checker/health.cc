@@ -47,7 +47,7 @@ void judge_health(CheckerHealth& health) {
     add("the updater's configuration is not known", store.config_text);
   }
   if (store.missing_before) {
-    add("the updater is rereading lost events; counts that reach further back than this are "
+    add("the updater is rereading lost events; counts that reach further back than this may be "
         "incomplete",
         base::format_instant(*store.missing_before));
   }

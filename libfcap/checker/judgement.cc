@@ -1,13 +1,16 @@
 #include "checker/judgement.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <string>
 #include <utility>
 
 #include "base/clock.h"
 #include "checker/kept_record.h"
+#include "checker/parts.h"
 #include "ledger/ids.h"
+#include "ledger/user_key.h"
 #include "rules/reservation_state.h"
 
 namespace fcap::checker {
@@ -67,12 +70,19 @@ std::chrono::microseconds Judgement::deadline_of(const CheckOptions& options) co
                                                std::chrono::microseconds::zero(), kDeadlineMax);
 }
 
+std::optional<Instant> Judgement::missing_before(std::string_view user) const noexcept {
+  const std::optional<Instant> of_some = store_.missing_before();
+  if (!of_some) return of_some;
+  std::array<char, kKeyBytesMax> room{};
+  return store_.record_missing_before(ledger::user_key(options_.key_prefix, user, room));
+}
+
 Reason Judgement::prepare(std::string_view user, std::span<const Candidate> candidates,
                           const CheckOptions& options, Question& question) const {
   question.user = user;
   question.segments = options.segments;
   question.now = instant_of(options);
-  question.missing_before = store_.missing_before();
+  question.missing_before = missing_before(user);
   question.keeps_record = options.keep_record;
   current_rules_.refresh(question.held);
   if (question.held.rules == nullptr) return Reason::kNoRules;

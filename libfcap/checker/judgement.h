@@ -36,8 +36,8 @@ class Judgement {
   Judgement(const CheckerOptions& options, const Gate& gate, const CurrentRules& current_rules,
             const Store& store, Counters& counters);
 
-  /// Prepares a question; its views are the arguments'. kNoRules: no rule set is loaded yet. Throws
-  /// std::bad_alloc and what the host's clock throws.
+  /// Prepares a question about a user whom the Gate does not refuse; its views are the arguments'.
+  /// kNoRules: no rule set is loaded yet. Throws std::bad_alloc and what the host's clock throws.
   [[nodiscard]] Reason prepare(std::string_view user, std::span<const Candidate> candidates,
                                const CheckOptions& options, Question& question) const;
 
@@ -92,6 +92,8 @@ class Judgement {
   [[nodiscard]] std::optional<ledger::Entry> shown_entry(std::string_view user,
                                                          const Candidate& shown,
                                                          std::string_view event_id) const noexcept;
+  /// Asks the store. A user whom the Gate does not refuse.
+  [[nodiscard]] std::optional<Instant> missing_before(std::string_view user) const noexcept;
   [[nodiscard]] bool all_kept(const Question& question, CheckResult& result) const;
   [[nodiscard]] Reason load(Scratch& scratch, const Question& question, const ReadOutcome& outcome);
   static void keep_record(const Question& question, const ReadOutcome& outcome,

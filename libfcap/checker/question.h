@@ -23,7 +23,7 @@ struct Question {
   std::span<const std::string_view> segments;
   std::vector<rules::CandidateKey> candidates;
   HeldRules held;
-  /// Events before it may be missing in all records; nullopt: no event is known to be missing.
+  /// Events before it may be missing in the user's record; nullopt: none is known to be missing.
   std::optional<Instant> missing_before;
   /// Its part of the keys in the negative cache; none where that is switched off.
   std::optional<NegativeCache::Subject> subject;

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -9,6 +12,17 @@ namespace fcap::ledger {
 /// slot. Nothing else knows this form; docs/keys.md describes it.
 inline void append_user_key(std::string_view prefix, std::string_view user_id, std::string& out) {
   out.append(prefix).append(":{").append(user_id).append("}");
+}
+
+/// The same in `room`, which the key must fit into, without taking memory.
+inline std::string_view user_key(std::string_view prefix, std::string_view user_id,
+                                 std::span<char> room) noexcept {
+  char* end = room.data();
+  for (const std::string_view part :
+       {prefix, std::string_view(":{"), user_id, std::string_view("}")}) {
+    end = std::copy(part.begin(), part.end(), end);
+  }
+  return {room.data(), static_cast<std::size_t>(end - room.data())};
 }
 
 /// What the key of every record begins with.

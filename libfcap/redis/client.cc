@@ -122,8 +122,10 @@ class Client::Impl {
     return shared_.last_error;
   }
   [[nodiscard]] std::optional<Instant> missing_before() const noexcept {
-    const std::int64_t ms = shared_.missing_before_ms.load(std::memory_order_relaxed);
-    return ms == SharedState::kNothingMissing ? std::nullopt : std::optional(instant_from_ms(ms));
+    return shared_.missing.latest();
+  }
+  [[nodiscard]] std::optional<Instant> missing_before(std::uint16_t slot) const noexcept {
+    return shared_.missing.of_slot(slot);
   }
   [[nodiscard]] WriteTerms write_terms() const noexcept {
     const auto value = [](const auto& known) { return known.load(std::memory_order_relaxed); };
@@ -157,6 +159,9 @@ class Client::Impl {
     health.config_state = shared_.config.state();
     health.config_text = shared_.config.text();
     health.missing_before = missing_before();
+    if (const std::size_t slots = slots_missing(); slots > 0) {
+      health.more.emplace_back("missing_slots", std::to_string(slots));
+    }
     if (sentinels_ != nullptr) {
       health.more.emplace_back("master", sentinels_->master_text());
       health.more.emplace_back("sentinel", sentinels_->sentinel_text());
@@ -193,6 +198,13 @@ class Client::Impl {
   }
 
  private:
+  // How many slots the open gaps concern; 0: all of them, or there is no gap. With error_mutex.
+  [[nodiscard]] std::size_t slots_missing() const {
+    SlotSet slots;
+    for (const MissingEvents& events : shared_.config.missing()) slots |= events.slots;
+    return slots == SlotSet::all() ? 0 : slots.size();
+  }
+
   void make_sentinels(std::vector<Address> addresses) {
     const auto report = [this](LogLevel level, const std::string& text) {
       const std::string line = "redis " + shared_.options.sentinel_master + ": " + text;
@@ -322,6 +334,10 @@ StoreHealth Client::health() const {
 
 std::optional<Instant> Client::missing_before() const noexcept {
   return impl_->missing_before();
+}
+
+std::optional<Instant> Client::missing_before(std::uint16_t slot) const noexcept {
+  return impl_->missing_before(slot);
 }
 
 WriteTerms Client::write_terms() const noexcept {

@@ -163,9 +163,11 @@ class Client {
   /// Counters, states and the latest error.
   [[nodiscard]] StoreHealth health() const;
 
-  /// Events before it may be missing, as the writer has recorded it; nullopt: no event is known to
-  /// be missing.
+  /// Events before it may be missing for some user, as the writer has recorded it; nullopt: no
+  /// event is known to be missing.
   [[nodiscard]] std::optional<Instant> missing_before() const noexcept;
+  /// The same for the users of one slot.
+  [[nodiscard]] std::optional<Instant> missing_before(std::uint16_t slot) const noexcept;
 
   /// What the writer's configuration lets this process write, and the server's clock.
   [[nodiscard]] WriteTerms write_terms() const noexcept;

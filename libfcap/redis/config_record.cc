@@ -14,6 +14,7 @@ using std::chrono::milliseconds;
 
 constexpr int kVersion = 1;
 constexpr const char* kMissingBefore = "missing_before_ms";
+constexpr const char* kMissingSlots = "missing_slots";
 constexpr std::size_t kPrefixBytesMax = 64;
 constexpr std::int64_t kMillisecondsMax = std::int64_t{1} << 53U;
 
@@ -81,12 +82,50 @@ bool read_missing(const json& object, ConfigRecord::MissingBefore& missing) {
   return true;
 }
 
-json missing_json(const ConfigRecord::MissingBefore& missing) {
-  json object = json::object();
-  for (const auto& [topic, partitions] : missing) {
-    for (const auto& [partition, before] : partitions) object[topic][partition] = to_ms(before);
+MissingEvents* find_missing(ConfigRecord::MissingBefore& missing, const std::string& topic,
+                            const std::string& partition) {
+  const auto partitions = missing.find(topic);
+  if (partitions == missing.end()) return nullptr;
+  const auto events = partitions->second.find(partition);
+  return events == partitions->second.end() ? nullptr : &events->second;
+}
+
+// Slots are named beside the instant that they belong to. Those of another instant, or of a
+// partition without one, say nothing: an updater that does not know this member changes the
+// instants only.
+bool read_missing_slots(const json& object, ConfigRecord::MissingBefore& missing) {
+  const auto found = object.find(kMissingSlots);
+  if (found == object.end()) return true;
+  if (!found->is_object()) return false;
+  for (const auto& [topic, partitions] : found->items()) {
+    if (!partitions.is_object()) return false;
+    for (const auto& [partition, by_instant] : partitions.items()) {
+      if (!by_instant.is_object()) return false;
+      for (const auto& [instant_ms, text] : by_instant.items()) {
+        if (!text.is_string()) return false;
+        auto slots = SlotSet::read(text.get_ref<const std::string&>());
+        if (!slots || slots->empty()) return false;
+        MissingEvents* const events = find_missing(missing, topic, partition);
+        if (events == nullptr || std::to_string(to_ms(events->before)) != instant_ms) continue;
+        events->slots = std::move(*slots);
+      }
+    }
   }
-  return object;
+  return true;
+}
+
+void put_missing(json& object, const ConfigRecord::MissingBefore& missing) {
+  object.erase(kMissingBefore);
+  object.erase(kMissingSlots);
+  for (const auto& [topic, partitions] : missing) {
+    for (const auto& [partition, events] : partitions) {
+      const std::int64_t before_ms = to_ms(events.before);
+      object[kMissingBefore][topic][partition] = before_ms;
+      // A reader that does not know this member takes the instant for all users.
+      if (events.slots.empty() || events.slots == SlotSet::all()) continue;
+      object[kMissingSlots][topic][partition][std::to_string(before_ms)] = events.slots.text();
+    }
+  }
 }
 
 // The ids as a record holds them: in order, and in UTF-8.
@@ -131,9 +170,7 @@ std::string encode_config(const ConfigRecord& record) {
   if (record.record_bytes_max != kDefaultRecordBytesMax) {
     object["record_bytes_max"] = record.record_bytes_max;
   }
-  if (json missing = missing_json(record.missing_before); !missing.empty()) {
-    object[kMissingBefore] = std::move(missing);
-  }
+  put_missing(object, record.missing_before);
   return dump(object);
 }
 
@@ -141,8 +178,7 @@ std::string with_missing_before(std::string_view config,
                                 const ConfigRecord::MissingBefore& missing) {
   json object = parse_shallow(config);
   if (!object.is_object()) return std::string(config);
-  object.erase(kMissingBefore);
-  if (json open = missing_json(missing); !open.empty()) object[kMissingBefore] = std::move(open);
+  put_missing(object, missing);
   return dump(object);
 }
 
@@ -152,14 +188,27 @@ std::string missing_before_name(std::string_view group_id, std::string_view topi
   return json::parse(dump(json(name)), nullptr, false).get<std::string>();
 }
 
-std::optional<Instant> ConfigRecord::all_missing_before() const noexcept {
-  std::optional<Instant> latest;
+std::vector<MissingEvents> ConfigRecord::missing_by_slot() const {
+  std::vector<const MissingEvents*> latest_first;
   for (const auto& [topic, partitions] : missing_before) {
-    for (const auto& [partition, before] : partitions) {
-      latest = std::max(latest.value_or(before), before);
-    }
+    for (const auto& [partition, events] : partitions) latest_first.push_back(&events);
   }
-  return latest;
+  std::stable_sort(latest_first.begin(), latest_first.end(),
+                   [](const auto* a, const auto* b) { return a->before > b->before; });
+  std::vector<MissingEvents> by_slot;
+  SlotSet rest = SlotSet::all();
+  for (const MissingEvents* const events : latest_first) {
+    const SlotSet slots = rest & events->slots;
+    if (slots.empty()) continue;
+    rest -= slots;
+    if (!by_slot.empty() && by_slot.back().before == events->before) {
+      by_slot.back().slots |= slots;
+    } else {
+      by_slot.emplace_back(events->before, slots);
+    }
+    if (rest.empty()) break;
+  }
+  return by_slot;
 }
 
 Result<ConfigRecord> parse_config(std::string_view text) {
@@ -178,7 +227,8 @@ Result<ConfigRecord> parse_config(std::string_view text) {
   const auto write_format = number(object, "write_format");
   if (prefix == object.end() || !prefix->is_string() || hash == object.end() ||
       !hash->is_string() || !retention || !write_format || *write_format > 1000 ||
-      !read_ids(object, record.null_user_ids) || !read_missing(object, record.missing_before)) {
+      !read_ids(object, record.null_user_ids) || !read_missing(object, record.missing_before) ||
+      !read_missing_slots(object, record.missing_before)) {
     return corrupt("lacks a field or has one of a wrong type");
   }
   record.key_prefix = prefix->get<std::string>();

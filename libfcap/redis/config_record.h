@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <fcap/defaults.h>
@@ -14,7 +15,21 @@
 #include <fcap/status.h>
 #include <fcap/time.h>
 
+#include "redis/slot_set.h"
+
 namespace fcap::redis {
+
+/// Events before an instant may be missing from the records of users in some slots.
+struct MissingEvents {
+  MissingEvents() = default;
+  /// Implicit, because most statements are about all users.
+  MissingEvents(Instant of, SlotSet from = SlotSet::all()) : before(of), slots(std::move(from)) {}
+
+  Instant before = {};
+  SlotSet slots = SlotSet::all();
+
+  friend bool operator==(const MissingEvents&, const MissingEvents&) = default;
+};
 
 /// The writer's configuration, which it records for readers: one small JSON value at config_key().
 struct ConfigRecord {
@@ -30,13 +45,15 @@ struct ConfigRecord {
   /// What the writer trims a user's record to.
   std::size_t record_bytes_max = kDefaultRecordBytesMax;
   /// The open gaps: the partitions whose events may be missing, each with an instant that is later
-  /// than all those events. By "<group>:<topic>", and by the partition's number in decimal.
-  using MissingBefore = std::map<std::string, std::map<std::string, Instant>>;
+  /// than all those events, and the slots of all users that they may belong to. By
+  /// "<group>:<topic>", and by the partition's number in decimal.
+  using MissingBefore = std::map<std::string, std::map<std::string, MissingEvents>>;
   MissingBefore missing_before = {};
 
-  /// The latest of these instants: a count of events since then is complete. nullopt: no gap is
+  /// By slot, the latest instant of all partitions: a count of events since then is complete. The
+  /// sets have no slot in common, and the one with the latest instant comes first. Empty: no gap is
   /// open.
-  [[nodiscard]] std::optional<Instant> all_missing_before() const noexcept;
+  [[nodiscard]] std::vector<MissingEvents> missing_by_slot() const;
 
   bool operator==(const ConfigRecord&) const = default;
 };

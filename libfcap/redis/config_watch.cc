@@ -2,15 +2,13 @@
 
 #include <utility>
 
-#include "redis/config_record.h"
-
 namespace fcap::redis {
 
 void ConfigWatch::expect(const ExpectedConfig& expected) {
   expected_ = expected;
   key_ = config_key(expected.key_prefix);
   state_ = ConfigState::kUnknown;
-  missing_before_.reset();
+  missing_.clear();
   terms_ = {};
   read_.clear();
   text_ = "the writer's configuration has not been read yet";
@@ -46,7 +44,7 @@ void ConfigWatch::judge(const Reply& reply, int database) {
     text_ = key_ + ": " + recorded.status().text();
     return;
   }
-  missing_before_ = recorded.value().all_missing_before();
+  missing_ = recorded.value().missing_by_slot();
   terms_ = {.write_format = recorded.value().write_format,
             .reservation_life_max = recorded.value().reservation_life_max,
             .record_bytes_max = recorded.value().record_bytes_max};

@@ -1,12 +1,12 @@
 #pragma once
 
-#include <optional>
 #include <string>
+#include <vector>
 
 #include <fcap/health.h>
 #include <fcap/store.h>
-#include <fcap/time.h>
 
+#include "redis/config_record.h"
 #include "redis/reply.h"
 
 namespace fcap::redis {
@@ -26,9 +26,9 @@ class ConfigWatch {
 
   [[nodiscard]] ConfigState state() const noexcept { return state_; }
   [[nodiscard]] const std::string& text() const noexcept { return text_; }
-  /// Events before it may be missing, by the last record that could be read; nullopt: no event is
-  /// known to be missing.
-  [[nodiscard]] std::optional<Instant> missing_before() const noexcept { return missing_before_; }
+  /// Which events may be missing, by the last record that could be read
+  /// (ConfigRecord::missing_by_slot()).
+  [[nodiscard]] const std::vector<MissingEvents>& missing() const noexcept { return missing_; }
   /// What may be written, by the last record that could be read; its clock is left out. Nothing
   /// while there is no record.
   [[nodiscard]] const WriteTerms& terms() const noexcept { return terms_; }
@@ -41,7 +41,7 @@ class ConfigWatch {
   ConfigState state_ = ConfigState::kUnknown;
   std::string text_;
   std::string read_;  // the record as it was read last
-  std::optional<Instant> missing_before_;
+  std::vector<MissingEvents> missing_;
   WriteTerms terms_;
 };
 

@@ -43,6 +43,10 @@ std::optional<Instant> Store::missing_before() const noexcept {
   return std::nullopt;
 }
 
+std::optional<Instant> Store::record_missing_before(std::string_view /*key*/) const noexcept {
+  return missing_before();
+}
+
 WriteTerms Store::write_terms() const noexcept {
   return {};
 }

@@ -75,6 +75,11 @@ class RedisStore final : public Store, public DirectReads {
     return client_.missing_before();
   }
 
+  [[nodiscard]] std::optional<Instant> record_missing_before(
+      std::string_view key) const noexcept override {
+    return client_.missing_before(slot_of(key));
+  }
+
   [[nodiscard]] WriteTerms write_terms() const noexcept override { return client_.write_terms(); }
 
   void expect_config(const ExpectedConfig& expected) override { client_.expect_config(expected); }

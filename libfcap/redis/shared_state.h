@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "redis/config_watch.h"
 #include "redis/credentials.h"
+#include "redis/missing_times.h"
 #include "redis/occurrences.h"
 #include "redis/server_facts.h"
 
@@ -72,14 +73,14 @@ struct SharedState {
     clock_of = place;
     clock_heard_at = now;
     facts.clock_difference = difference;
-    clock_base_ms.store(difference ? difference->count() + wall_base_ms() : kNothingMissing,
+    clock_base_ms.store(difference ? difference->count() + wall_base_ms() : kNotKnown,
                         std::memory_order_relaxed);
   }
   /// The server's clock minus this machine's, which may have been set since they were compared;
   /// nullopt: not known. Takes no lock.
   [[nodiscard]] std::optional<std::chrono::milliseconds> clock_difference() const noexcept {
     const std::int64_t base_ms = clock_base_ms.load(std::memory_order_relaxed);
-    if (base_ms == kNothingMissing) return std::nullopt;
+    if (base_ms == kNotKnown) return std::nullopt;
     return std::chrono::milliseconds{base_ms - wall_base_ms()};
   }
   /// What this machine's clock showed when its steady one, which nobody sets, began.
@@ -87,13 +88,10 @@ struct SharedState {
     const auto steady = std::chrono::steady_clock::now().time_since_epoch();
     return to_ms(base::wall_now()) - std::chrono::floor<std::chrono::milliseconds>(steady).count();
   }
-  [[nodiscard]] bool is_gap_stated() const noexcept {
-    return missing_before_ms.load(std::memory_order_relaxed) != kNothingMissing;
-  }
+  [[nodiscard]] bool is_gap_stated() const noexcept { return missing.latest().has_value(); }
   /// What `config` says, to those who cannot take a lock. With error_mutex.
   void publish_config() {
-    const std::optional<Instant> missing = config.missing_before();
-    missing_before_ms.store(missing ? to_ms(*missing) : kNothingMissing, std::memory_order_relaxed);
+    missing.set(config.missing());
     const WriteTerms& terms = config.terms();
     record_bytes_max.store(terms.record_bytes_max, std::memory_order_relaxed);
     reservation_life_max_ms.store(terms.reservation_life_max.count(), std::memory_order_relaxed);
@@ -126,18 +124,17 @@ struct SharedState {
   std::atomic<std::size_t> links_made{0};
   // Grows when what is expected of the configuration changes.
   std::atomic<std::uint64_t> config_epoch{0};
-  // From `config`, for readers that cannot take a lock; kNothingMissing: no event is known to be
-  // missing.
-  static constexpr std::int64_t kNothingMissing = std::numeric_limits<std::int64_t>::min();
-  std::atomic<std::int64_t> missing_before_ms{kNothingMissing};
+  // From `config`, for readers that cannot take a lock; set with error_mutex.
+  MissingTimes missing;
   // Servers are asked every minute.
   static constexpr std::chrono::seconds kClockForgottenAfter{150};
-  // Likewise, for write_terms(). kNothingMissing: the server's clock is not known.
+  // Likewise, for write_terms().
   std::atomic<int> write_format{0};
   std::atomic<std::int64_t> reservation_life_max_ms{0};
   std::atomic<std::size_t> record_bytes_max{kDefaultRecordBytesMax};
   // What the server's clock showed when this machine's steady one began.
-  std::atomic<std::int64_t> clock_base_ms{kNothingMissing};
+  static constexpr std::int64_t kNotKnown = std::numeric_limits<std::int64_t>::min();
+  std::atomic<std::int64_t> clock_base_ms{kNotKnown};
   mutable std::mutex error_mutex;
   std::string last_error;                  // guarded by error_mutex
   const void* last_error_of = nullptr;     // guarded by error_mutex

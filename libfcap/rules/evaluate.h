@@ -88,7 +88,7 @@ class Evaluator {
     /// Segments that are stored; the user is in those that have `user` as well. Null: none are.
     const SegmentSet* stored = nullptr;
     std::string_view user = {};
-    /// Events before it may be missing in every ledger; nullopt: no event is known to be missing.
+    /// Events before it may be missing in the ledger; nullopt: no event is known to be missing.
     std::optional<Instant> missing_before = {};
     /// For those who reserve: fixed windows are counted so that their limits hold in whatever order
     /// reservations are confirmed (FixedWindow).

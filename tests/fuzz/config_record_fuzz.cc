@@ -11,6 +11,17 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   using namespace fcap::redis;
   const auto parsed = parse_config({reinterpret_cast<const char*>(data), size});
   if (!parsed.ok()) return 0;
+  // By slot, no statement gets lost, and no slot has two instants.
+  SlotSet seen;
+  for (const MissingEvents& events : parsed.value().missing_by_slot()) {
+    if (events.slots.empty() || events.slots.meets(seen)) std::abort();
+    seen |= events.slots;
+  }
+  for (const auto& [topic, partitions] : parsed.value().missing_before) {
+    for (const auto& [partition, events] : partitions) {
+      if (!seen.covers(events.slots)) std::abort();
+    }
+  }
   // What was understood is written again as something that says the same.
   const std::string_view text{reinterpret_cast<const char*>(data), size};
   for (const std::string& written :

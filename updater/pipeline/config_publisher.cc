@@ -115,24 +115,32 @@ std::chrono::milliseconds ConfigPublisher::store_ahead() const {
 // them at present: the updater that takes one over knows whether its gap is still open.
 ConfigPublisher::Missing ConfigPublisher::missing_now(Missing recorded, Detail detail) const {
   std::map<kafka::TopicIndex, std::string> latest;
-  for (const auto& [partition, before] : gaps_.missing_before) {
+  for (const auto& [partition, found] : gaps_.missing_before) {
     const std::string& topic_name = kafka::name_of(gaps_.topics, partition.topic);
     auto& topic = recorded[redis::missing_before_name(gaps_.group_id, topic_name)];
-    const std::string name = std::to_string(partition.number);
+    std::string name = std::to_string(partition.number);
     topic.erase(name);
-    if (!before) continue;
+    if (!found) continue;
+    redis::MissingEvents events = *found;
     std::string& kept = latest[partition.topic];
-    if (detail == Detail::kLatestOnly && !kept.empty()) {
-      if (topic[kept] >= *before) continue;
-      topic.erase(kept);
+    if (detail != Detail::kEachPartition && !kept.empty()) {
+      // One statement for both partitions: neither the instant nor the slots may be fewer.
+      const auto other = topic.extract(kept);
+      events.slots |= other.mapped().slots;
+      if (other.mapped().before >= events.before) {
+        events.before = other.mapped().before;
+        name = kept;
+      }
     }
-    topic[name] = *before;
-    kept = name;
+    topic[name] = std::move(events);
+    kept = std::move(name);
   }
   // Judged by the earlier of the two clocks, so that no statement is removed too early.
   const Instant reached = base::wall_now() + std::min(store_ahead(), milliseconds{0}) - retention_;
   for (auto& [name, partitions] : recorded) {
-    std::erase_if(partitions, [reached](const auto& it) { return it.second < reached; });
+    std::erase_if(partitions, [reached](const auto& it) { return it.second.before < reached; });
+    if (detail != Detail::kForAllUsers) continue;
+    for (auto& [partition, events] : partitions) events.slots = SlotSet::all();
   }
   std::erase_if(recorded, [](const auto& it) { return it.second.empty(); });
   return recorded;
@@ -140,11 +148,11 @@ ConfigPublisher::Missing ConfigPublisher::missing_now(Missing recorded, Detail d
 
 void ConfigPublisher::write(const std::string* found, const std::string& config,
                             const Missing& recorded) {
-  std::string text =
-      redis::with_missing_before(config, missing_now(recorded, Detail::kEachPartition));
-  // Checkers use only the latest of all instants, so this means the same to them.
-  if (text.size() > redis::kConfigBytesMax) {
-    text = redis::with_missing_before(config, missing_now(recorded, Detail::kLatestOnly));
+  // Where there is no room for all of it, what is said is said of more events and users.
+  std::string text;
+  for (const Detail detail : {Detail::kEachPartition, Detail::kLatestOnly, Detail::kForAllUsers}) {
+    text = redis::with_missing_before(config, missing_now(recorded, detail));
+    if (text.size() <= redis::kConfigBytesMax) break;
   }
   // The store judges it by its own clock, which may be more than that ahead of this one.
   const Instant expire_at = base::wall_now() + store_ahead() + kKeptFor;

@@ -46,7 +46,9 @@ class ConfigPublisher {
 
   void take(const Call& call);
   using Missing = redis::ConfigRecord::MissingBefore;
-  enum class Detail : std::uint8_t { kEachPartition, kLatestOnly };
+  /// From the most to the least. kLatestOnly: of each topic the latest instant, for the slots of
+  /// all its partitions. kForAllUsers: the same without slots, also in what others have stated.
+  enum class Detail : std::uint8_t { kEachPartition, kLatestOnly, kForAllUsers };
   [[nodiscard]] std::chrono::milliseconds store_ahead() const;
   [[nodiscard]] Missing missing_now(Missing recorded, Detail detail) const;
   void write(const std::string* found, const std::string& config, const Missing& recorded);

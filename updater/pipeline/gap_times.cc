@@ -9,7 +9,7 @@ void GapTimes::look(std::span<const GapEnd> partitions, Instant latest) {
   std::map<kafka::TopicPartition, Known> known;
   for (const GapEnd& gap : partitions) {
     Known& now = known[gap.partition];
-    now = {gap.to, latest};
+    now = {gap.to, latest, gap.slots};
     const auto before = partitions_.find(gap.partition);
     const bool went_on =
         gap.to && before != partitions_.end() && before->second.to && *gap.to <= *before->second.to;
@@ -28,10 +28,12 @@ void GapTimes::filled(kafka::TopicPartition partition, std::int64_t from,
   if (newest) known.before = std::min(known.before, *newest);
 }
 
-std::map<kafka::TopicPartition, std::optional<Instant>> GapTimes::missing_before() const {
-  std::map<kafka::TopicPartition, std::optional<Instant>> all;
+std::map<kafka::TopicPartition, std::optional<redis::MissingEvents>> GapTimes::missing_before()
+    const {
+  std::map<kafka::TopicPartition, std::optional<redis::MissingEvents>> all;
   for (const auto& [partition, known] : partitions_) {
-    all[partition] = known.to ? std::optional(known.before) : std::nullopt;
+    auto& events = all[partition];
+    if (known.to) events.emplace(known.before, known.slots);
   }
   return all;
 }

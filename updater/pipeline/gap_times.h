@@ -9,6 +9,8 @@
 #include <fcap/time.h>
 
 #include "kafka/topic_partition.h"
+#include "redis/config_record.h"
+#include "updater/marks/slot_set.h"
 
 namespace fcap::updater {
 
@@ -16,15 +18,17 @@ namespace fcap::updater {
 struct GapEnd {
   kafka::TopicPartition partition = {};
   std::optional<std::int64_t> to = {};  ///< nullopt: the partition has no gap
+  /// Of all users whose events may be in a gap of the partition.
+  SlotSet slots = SlotSet::all();
 };
 
 /// What an updater knows of the open gaps of its topics, for Checkers.
 struct OpenGaps {
   std::string group_id = {};
   kafka::TopicNames topics = {};
-  /// By partition, an instant that is later than all events that may be missing; nullopt: no event
-  /// is missing. This updater knows nothing about other partitions.
-  std::map<kafka::TopicPartition, std::optional<Instant>> missing_before = {};
+  /// By partition, which events may be missing; nullopt: none is. This updater knows nothing about
+  /// other partitions.
+  std::map<kafka::TopicPartition, std::optional<redis::MissingEvents>> missing_before = {};
 
   friend bool operator==(const OpenGaps&, const OpenGaps&) = default;
 };
@@ -33,7 +37,8 @@ struct OpenGaps {
 /// taken over from another updater, that is an instant which no event that was accepted so far
 /// reaches. While a gap is filled, the newest segment first, the instant falls to the newest time
 /// in the segment filled last: messages that were written to the log earlier are not newer, except
-/// by as much as producers' clocks may be ahead.
+/// by as much as producers' clocks may be ahead. That holds for the users of whatever slots, so
+/// each gap has one instant.
 ///
 /// Thread safety: one thread.
 class GapTimes {
@@ -46,12 +51,14 @@ class GapTimes {
   void filled(kafka::TopicPartition partition, std::int64_t from, std::optional<Instant> newest);
 
   /// As of the last look().
-  [[nodiscard]] std::map<kafka::TopicPartition, std::optional<Instant>> missing_before() const;
+  [[nodiscard]] std::map<kafka::TopicPartition, std::optional<redis::MissingEvents>>
+  missing_before() const;
 
  private:
   struct Known {
     std::optional<std::int64_t> to;
     Instant before{};
+    SlotSet slots;
   };
   std::map<kafka::TopicPartition, Known> partitions_;
 };

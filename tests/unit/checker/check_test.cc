@@ -225,6 +225,42 @@ TEST(Check, ClaimsNoCompletenessWhileEventsAreMissing) {
   EXPECT_EQ(complete(), (std::vector<bool>{true, true, true}));
 }
 
+TEST(Check, ClaimsCompletenessForUsersWhoLackNothingWhileOthersDo) {
+  ScriptedChecker world;
+  world.checker->set_rules(rule_set({sliding_rule("day", "c1", 2)}));
+  world.store->answer_at_once = StoreCode::kOk;
+  world.store->missing = kNow - 2h;
+  const Candidate candidates[] = {{"c1"}};
+  // The longest id; the other one's braces are a part of its key.
+  for (const std::string& user : {std::string(256, 'u'), std::string("}{v")}) {
+    world.store->only_missing_in = "fcap:{" + user + "}";
+    EXPECT_FALSE(world.checker->check(user, candidates).verdicts.at(0).complete);
+    EXPECT_TRUE(world.checker->check("w", candidates).verdicts.at(0).complete);
+    const UserCandidates users[] = {{"w", candidates}, {user, candidates}};
+    const std::vector<CheckResult> results = world.checker->check_batch(users);
+    EXPECT_TRUE(results.at(0).verdicts.at(0).complete);
+    EXPECT_FALSE(results.at(1).verdicts.at(0).complete);
+  }
+}
+
+// A store that knows nothing of records says the same of all.
+TEST(Check, AStoreThatTellsNoRecordsApartIsBelievedAboutAll) {
+  struct Plain final : Store {
+    void get(std::string_view, Deadline, StoreCompletion& done) noexcept override {
+      done.complete({.code = StoreCode::kNotFound});
+    }
+    void append(std::string_view, std::string_view, Instant, Deadline,
+                StoreCompletion& done) noexcept override {
+      done.complete({});
+    }
+    void compare_and_set(const CompareAndSet&, Deadline, StoreCompletion& done) noexcept override {
+      done.complete({});
+    }
+    [[nodiscard]] std::optional<Instant> missing_before() const noexcept override { return kNow; }
+  };
+  EXPECT_EQ(Plain().record_missing_before("fcap:{u}"), kNow);
+}
+
 TEST(Check, AKeptCapClaimsNoCompletenessWhileEventsAreMissing) {
   CheckerOptions options;
   options.local.cached_caps_max = 1000;
@@ -242,6 +278,8 @@ TEST(Check, AKeptCapClaimsNoCompletenessWhileEventsAreMissing) {
   EXPECT_TRUE(doubted.cached);
   EXPECT_FALSE(doubted.complete);
   EXPECT_FALSE(doubted.allowed);
+  world.store->only_missing_in = "fcap:{another}";
+  EXPECT_TRUE(world.checker->check("u", candidates).verdicts.at(0).complete);
 }
 
 TEST(Check, WhatThisProcessHasShownCapsAlsoWhileEventsAreMissing) {

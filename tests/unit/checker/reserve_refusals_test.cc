@@ -228,6 +228,15 @@ TEST_F(Reserve, ARuleThatReachesIntoAnOpenGapRefuses) {
   EXPECT_TRUE(reserve("a").allowed);
 }
 
+TEST_F(Reserve, AGapThatLacksNoEventsOfTheUserRefusesNothing) {
+  store_->missing = now_ - 1h;
+  store_->only_missing_in = "fcap:{u}";
+  EXPECT_EQ(reserve("a").reason, ReserveReason::kIncomplete);
+  store_->only_missing_in = "fcap:{another}";
+  EXPECT_TRUE(reserve("a").allowed);
+  EXPECT_EQ(record("b").reason, ReserveReason::kCapped);
+}
+
 TEST_F(Reserve, ARuleThatReachesIntoWhatWasTrimmedRefuses) {
   std::string bytes;
   ledger::format::append_marker(ledger::format::Tag::kCompleteSince, now_ - 1h, bytes);

@@ -47,6 +47,10 @@ class ReservingStore final : public Store {
     done.complete({.code = lost->code});
   }
   [[nodiscard]] std::optional<Instant> missing_before() const noexcept override { return missing; }
+  [[nodiscard]] std::optional<Instant> record_missing_before(
+      std::string_view key) const noexcept override {
+    return only_missing_in.empty() || key == only_missing_in ? missing : std::nullopt;
+  }
   [[nodiscard]] WriteTerms write_terms() const noexcept override { return terms; }
 
   // --- For the test, on the same thread.
@@ -67,6 +71,8 @@ class ReservingStore final : public Store {
   /// Another writer, just after the next exchange whose answer is lost.
   std::function<void()> after_exchange;
   std::optional<Instant> missing;
+  /// The key of the one record that lacks events; empty: all do.
+  std::string only_missing_in;
   WriteTerms terms{.write_format = 2, .reservation_life_max = kDefaultReservationLifeMax};
 
   std::atomic<int> reads{0};

@@ -53,6 +53,12 @@ class ScriptedStore final : public Store {
 
   [[nodiscard]] std::optional<Instant> missing_before() const noexcept override { return missing; }
   std::optional<Instant> missing;
+  [[nodiscard]] std::optional<Instant> record_missing_before(
+      std::string_view key) const noexcept override {
+    return only_missing_in.empty() || key == only_missing_in ? missing : std::nullopt;
+  }
+  /// The key of the one record that lacks events; empty: all do.
+  std::string only_missing_in;
 
   /// Takes what is held back now.
   [[nodiscard]] std::vector<Held> take_held() {

@@ -1,5 +1,7 @@
 #include "redis/config_record.h"
 
+#include <vector>
+
 #include <gtest/gtest.h>
 
 namespace fcap::redis {
@@ -34,7 +36,6 @@ TEST(ConfigRecord, IsOneSmallReadableValue) {
   EXPECT_EQ(config_key("fcap"), "fcap:!config");
 }
 
-// docs/keys.md has these bytes.
 constexpr const char* kWithGaps =
     R"({"id_hash":"xxh3-48","key_prefix":"fcap",)"
     R"("missing_before_ms":{"fcap-updater:impressions":{"0":1700000000123,"11":1700000300123}},)"
@@ -64,8 +65,87 @@ TEST(ConfigRecord, NamesThePartitionsWithOpenGapsAndBeforeWhenTheyLackEvents) {
   const auto parsed = parse_config(kWithGaps);
   ASSERT_TRUE(parsed.ok()) << parsed.status().text();
   EXPECT_EQ(parsed.value(), with_gaps());
-  EXPECT_EQ(parsed.value().all_missing_before(), instant_from_ms(1'700'000'300'123));
-  EXPECT_EQ(usual().all_missing_before(), std::nullopt);
+  EXPECT_EQ(parsed.value().missing_by_slot(),
+            (std::vector<MissingEvents>{instant_from_ms(1'700'000'300'123)}));
+  EXPECT_TRUE(usual().missing_by_slot().empty());
+}
+
+// docs/keys.md has these bytes.
+constexpr const char* kWithSlots =
+    R"({"id_hash":"xxh3-48","key_prefix":"fcap",)"
+    R"("missing_before_ms":{"fcap-updater:impressions":{"0":1700000000123,"11":1700000300123}},)"
+    R"("missing_slots":{"fcap-updater:impressions":{"0":{"1700000000123":"5461-10922,16000"}}},)"
+    R"("null_user_ids":["0","null"],"reservation":{"max_life_ms":0},"retention_ms":2764800000,)"
+    R"("version":1,"write_format":1})";
+
+SlotSet some_slots() {
+  return SlotSet(5461, 10'922) | SlotSet(16'000, 16'000);
+}
+
+TEST(ConfigRecord, NamesTheSlotsOfPartitionsThatDoNotLackEventsOfAllUsers) {
+  ConfigRecord record = with_gaps();
+  record.missing_before["fcap-updater:impressions"]["0"].slots = some_slots();
+  EXPECT_EQ(encode_config(record), kWithSlots);
+  const auto parsed = parse_config(kWithSlots);
+  ASSERT_TRUE(parsed.ok()) << parsed.status().text();
+  EXPECT_EQ(parsed.value(), record);
+  EXPECT_EQ(with_missing_before(kWithSlots, with_gaps().missing_before), kWithGaps);
+  EXPECT_EQ(with_missing_before(kWithGaps, record.missing_before), kWithSlots);
+  EXPECT_EQ(with_missing_before(kWithSlots, {}), encode_config(usual()));
+}
+
+TEST(ConfigRecord, GivesEachSlotTheLatestInstantOfAllPartitions) {
+  constexpr Instant kThen = instant_from_ms(1'700'000'000'000);
+  constexpr std::chrono::hours kHour{1};
+  ConfigRecord record = usual();
+  record.missing_before["g:t"]["0"] = {kThen, {0, 99}};
+  record.missing_before["g:t"]["1"] = {kThen + kHour, {50, 149}};
+  record.missing_before["h:t"]["0"] = {kThen + kHour, {300, 300}};
+  record.missing_before["h:t"]["1"] = {kThen - kHour, {0, 400}};
+  EXPECT_EQ(record.missing_by_slot(),
+            (std::vector<MissingEvents>{{kThen + kHour, SlotSet(50, 149) | SlotSet(300, 300)},
+                                        {kThen, {0, 49}},
+                                        {kThen - kHour, SlotSet(150, 299) | SlotSet(301, 400)}}));
+  // A statement about everybody is about what the others leave out, too.
+  record.missing_before["i:t"]["0"] = kThen;
+  EXPECT_EQ(record.missing_by_slot(),
+            (std::vector<MissingEvents>{
+                {kThen + kHour, SlotSet(50, 149) | SlotSet(300, 300)},
+                {kThen, SlotSet::all() - (SlotSet(50, 149) | SlotSet(300, 300))}}));
+}
+
+TEST(ConfigRecord, SlotsOfAWrongFormAreRefused) {
+  for (const char* slots :
+       {"1", "[]", R"({"g:t":1})", R"({"g:t":{"0":1}})", R"({"g:t":{"0":"1"}})",
+        R"({"g:t":{"0":{"1":1}}})", R"({"g:t":{"0":{"1":[]}}})", R"({"g:t":{"0":{"1":""}}})",
+        R"({"g:t":{"0":{"1":"0-16384"}}})", R"({"g:t":{"0":{"1":"5-4"}}})",
+        R"({"g:t":{"0":{"1":"1,1"}}})", R"({"of others":{"0":{"7":"x"}}})"}) {
+    ConfigRecord record = usual();
+    record.missing_before["g:t"]["0"] = instant_from_ms(1);
+    std::string text = encode_config(record);
+    text.insert(1, std::string("\"missing_slots\":") + slots + ",");
+    EXPECT_EQ(parse_config(text).status().code(), StatusCode::kCorrupt) << text;
+  }
+}
+
+// An updater of an older release changes the instants, and leaves the slots as they are.
+TEST(ConfigRecord, SlotsOfAnEarlierInstantSayNothing) {
+  std::string text = kWithSlots;
+  text.replace(text.find("1700000000123"), 13, "1700000000124");
+  const auto parsed = parse_config(text);
+  ASSERT_TRUE(parsed.ok()) << parsed.status().text();
+  ConfigRecord expected = with_gaps();
+  expected.missing_before["fcap-updater:impressions"]["0"] = instant_from_ms(1'700'000'000'124);
+  EXPECT_EQ(parsed.value(), expected);
+}
+
+TEST(ConfigRecord, SlotsWithoutAnInstantSayNothing) {
+  std::string text = encode_config(with_gaps());
+  text.insert(
+      1, R"("missing_slots":{"fcap-updater:impressions":{"1":{"1":"0"}},"g:t":{"0":{"1":"0"}}},)");
+  const auto parsed = parse_config(text);
+  ASSERT_TRUE(parsed.ok()) << parsed.status().text();
+  EXPECT_EQ(parsed.value(), with_gaps());
 }
 
 TEST(ConfigRecord, GapsAreReplacedAndWhatIsNotKnownStays) {
@@ -97,15 +177,18 @@ TEST(ConfigRecord, OneThatIsNestedDeeplyIsRefusedBeforeItIsWrittenAgain) {
   }
 }
 
-TEST(ConfigRecord, HasRoomForTheGapsOfTwoThousandPartitions) {
-  ConfigRecord record = usual();
-  auto& partitions = record.missing_before[missing_before_name("fcap-updater", "impressions")];
-  for (int i = 0; i < 2000; ++i) {
-    partitions[std::to_string(i)] = instant_from_ms(1'700'000'000'000 + i);
+TEST(ConfigRecord, HasRoomForTheGapsOfManyPartitions) {
+  for (const bool of_one_shard : {false, true}) {
+    ConfigRecord record = usual();
+    auto& partitions = record.missing_before[missing_before_name("fcap-updater", "impressions")];
+    for (int i = 0; i < (of_one_shard ? 1000 : 3000); ++i) {
+      partitions[std::to_string(i)] = instant_from_ms(1'700'000'000'000 + i);
+      if (of_one_shard) partitions[std::to_string(i)].slots = {5461, 10'922};
+    }
+    const auto parsed = parse_config(encode_config(record));
+    ASSERT_TRUE(parsed.ok()) << parsed.status().text();
+    EXPECT_EQ(parsed.value(), record);
   }
-  const auto parsed = parse_config(encode_config(record));
-  ASSERT_TRUE(parsed.ok()) << parsed.status().text();
-  EXPECT_EQ(parsed.value(), record);
 }
 
 TEST(ConfigRecord, AGroupIdThatIsNoUtf8NamesItsGapsAsTheyAreReadAgain) {

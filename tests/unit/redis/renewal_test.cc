@@ -263,7 +263,7 @@ TEST_F(Looks, AStatedGapIsLookedAtAgainSoonUntilItIsClosed) {
   Link& link = add_link();
   shared_->config.expect({.key_prefix = "p", .retention = milliseconds{1000}, .null_user_ids = {}});
   shared_->config_epoch.fetch_add(1);
-  const auto stated = [this] { return shared_->config.missing_before().has_value(); };
+  const auto stated = [this] { return !shared_->config.missing().empty(); };
   ASSERT_TRUE(pump_until(stated));
   EXPECT_EQ(looks, 1);
   constexpr std::chrono::seconds kBeforeTheUsualLook{9};

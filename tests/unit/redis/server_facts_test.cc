@@ -136,19 +136,24 @@ TEST(ConfigWatch, TellsMissingDifferentUnreadableAndAgreeing) {
 TEST(ConfigWatch, TellsWhatOpenGapsLackUntilARecordSaysOtherwise) {
   ConfigWatch watch;
   watch.expect({.key_prefix = "fcap", .retention = {}, .null_user_ids = {}});
-  EXPECT_EQ(watch.missing_before(), std::nullopt);
+  EXPECT_TRUE(watch.missing().empty());
   ConfigRecord record;
   record.key_prefix = "of others";
   const Instant before = instant_from_ms(1'700'000'000'000);
-  record.missing_before["g:t"]["0"] = before;
+  const std::vector<MissingEvents> missing{MissingEvents(before, {7, 9})};
+  record.missing_before["g:t"]["0"] = missing.front();
   (void)watch.take(string(encode_config(record)), 0);
-  EXPECT_EQ(watch.missing_before(), before) << "however the updater is set otherwise";
+  EXPECT_EQ(watch.missing(), missing) << "however the updater is set otherwise";
   (void)watch.take(kRefused, 0);
   (void)watch.take({Reply::Kind::kNil, 0, {}, {}}, 0);
-  EXPECT_EQ(watch.missing_before(), before) << "nothing says that it has been filled";
+  EXPECT_EQ(watch.missing(), missing) << "nothing says that it has been filled";
+  std::string malformed = encode_config(record);
+  malformed.replace(malformed.find("7-9"), 3, "9-7");
+  (void)watch.take(string(malformed), 0);
+  EXPECT_EQ(watch.missing(), missing) << "what cannot be read says nothing";
   record.missing_before.clear();
   (void)watch.take(string(encode_config(record)), 0);
-  EXPECT_EQ(watch.missing_before(), std::nullopt);
+  EXPECT_TRUE(watch.missing().empty());
 }
 
 TEST(Occurrences, TellsTheFirstSecondFourthAndSoOn) {

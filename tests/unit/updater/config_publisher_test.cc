@@ -1,5 +1,7 @@
 #include "updater/pipeline/config_publisher.h"
 
+#include <bitset>
+
 #include <gtest/gtest.h>
 
 #include "base/clock.h"
@@ -150,6 +152,58 @@ TEST_F(ConfigPublisherTest, OfMoreGapsThanThereIsRoomForTheLatestIsSaid) {
   EXPECT_EQ(
       missing(),
       (redis::ConfigRecord::MissingBefore{{"g:t", {{"3999", at_ + std::chrono::seconds{3999}}}}}));
+}
+
+OpenGaps gaps_in(const std::map<std::int32_t, redis::MissingEvents>& partitions) {
+  OpenGaps gaps{.group_id = "g", .topics = {"t"}};
+  for (const auto& [number, events] : partitions) gaps.missing_before[part(number)] = events;
+  return gaps;
+}
+
+TEST_F(ConfigPublisherTest, ASlotMoreIsSaidAtOnceAndOthersSlotsStay) {
+  ConfigPublisher first(*store_, record_of(std::chrono::days{32}), {});
+  ConfigPublisher second(*store_, record_of(std::chrono::days{32}), {});
+  first.set_open_gaps(gaps_in({{0, {at_, {0, 5460}}}}));
+  poll(first);
+  second.set_open_gaps(gaps_in({{1, {at_, {5461, 10'922}}}}));
+  poll(second);
+  redis::ConfigRecord::MissingBefore both{
+      {"g:t", {{"0", {at_, {0, 5460}}}, {"1", {at_, {5461, 10'922}}}}}};
+  EXPECT_EQ(missing(), both);
+  now_ -= std::chrono::seconds{19};  // a look is not due yet
+  first.set_open_gaps(gaps_in({{0, {at_, {0, 5461}}}}));
+  poll(first);
+  both["g:t"]["0"].slots = {0, 5461};
+  EXPECT_EQ(missing(), both);
+  first.set_open_gaps(gaps_in({{0, at_}}));
+  poll(first);
+  both["g:t"]["0"].slots = SlotSet::all();
+  EXPECT_EQ(missing(), both);
+}
+
+TEST_F(ConfigPublisherTest, OfMoreGapsThanThereIsRoomForAllSlotsAreSaid) {
+  ConfigPublisher publisher(*store_, record_of(std::chrono::days{32}), {});
+  std::map<std::int32_t, redis::MissingEvents> many;
+  for (std::int32_t i = 0; i < 5000; ++i) {
+    many[i] = {at_ + std::chrono::seconds{i % 4000}, {i, i + 10}};
+  }
+  publisher.set_open_gaps(gaps_in(many));
+  poll(publisher);
+  EXPECT_EQ(missing(), (redis::ConfigRecord::MissingBefore{
+                           {"g:t", {{"3999", {at_ + std::chrono::seconds{3999}, {0, 5009}}}}}}));
+}
+
+TEST_F(ConfigPublisherTest, SlotsThatThereIsNoRoomForAreAllOfThem) {
+  std::bitset<SlotSet::kSlots> even;
+  for (std::size_t slot = 0; slot < even.size(); slot += 2) even.set(slot);
+  ConfigPublisher first(*store_, record_of(std::chrono::days{32}), {});
+  ConfigPublisher second(*store_, record_of(std::chrono::days{32}), {});
+  first.set_open_gaps(gaps_in({{0, {at_, SlotSet::of(even)}}}));
+  poll(first);
+  EXPECT_EQ(missing().at("g:t").at("0").slots, SlotSet::of(even));
+  second.set_open_gaps(gaps_in({{1, {at_, SlotSet::of(even)}}}));
+  poll(second);
+  EXPECT_EQ(missing(), (redis::ConfigRecord::MissingBefore{{"g:t", {{"0", at_}, {"1", at_}}}}));
 }
 
 }  // namespace

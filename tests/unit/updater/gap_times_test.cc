@@ -8,7 +8,7 @@ namespace fcap::updater {
 namespace {
 
 using std::chrono::hours;
-using Missing = std::map<kafka::TopicPartition, std::optional<Instant>>;
+using Missing = std::map<kafka::TopicPartition, std::optional<redis::MissingEvents>>;
 
 constexpr Instant kThen = instant_from_ms(1'700'000'000'000);
 
@@ -65,6 +65,22 @@ TEST(GapTimes, OfAPartitionThatIsNotItsOwnItSaysNothing) {
   times.filled(part(0), 50, kThen - hours{1});
   look(times, {{part(0), 50}, {part(1), 100}}, kThen + hours{2});
   EXPECT_EQ(times.missing_before(), (Missing{{part(0), kThen + hours{2}}, {part(1), kThen}}));
+}
+
+TEST(GapTimes, SaysOfWhichUsersEventsMayBeMissingNow) {
+  GapTimes times;
+  using redis::MissingEvents;
+  look(times, {{part(0), 100, {0, 9}}}, kThen);
+  EXPECT_EQ(times.missing_before(), (Missing{{part(0), MissingEvents{kThen, {0, 9}}}}));
+  // Others lack events of the same messages.
+  look(times, {{part(0), 100, {0, 19}}}, kThen + hours{1});
+  EXPECT_EQ(times.missing_before(), (Missing{{part(0), MissingEvents{kThen, {0, 19}}}}));
+  times.filled(part(0), 70, kThen - hours{3});
+  look(times, {{part(0), 70, {10, 19}}}, kThen + hours{1});
+  EXPECT_EQ(times.missing_before(),
+            (Missing{{part(0), MissingEvents{kThen - hours{3}, {10, 19}}}}));
+  look(times, {{part(0), 71}}, kThen + hours{2});
+  EXPECT_EQ(times.missing_before(), (Missing{{part(0), kThen + hours{2}}}));
 }
 
 }  // namespace
