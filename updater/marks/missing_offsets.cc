@@ -65,6 +65,12 @@ void MissingOffsets::remove(const SlotSet& slots, Gap gap) {
   change(slots, [&gap](const Gaps& all) { return gaps_without(all, gap); });
 }
 
+SlotSet MissingOffsets::slots() const {
+  SlotSet slots;
+  for (const Stretch& stretch : stretches_) slots |= stretch.slots;
+  return slots;
+}
+
 Gaps MissingOffsets::of(const SlotSet& slots) const {
   std::vector<Gap> all;
   for (const Stretch& stretch : stretches_) {

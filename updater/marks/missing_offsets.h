@@ -24,6 +24,8 @@ class MissingOffsets {
 
   /// Every offset that is missing for a user of `slots`.
   [[nodiscard]] Gaps of(const SlotSet& slots) const;
+  /// Those for whose users some offset is missing.
+  [[nodiscard]] SlotSet slots() const;
   [[nodiscard]] const std::vector<Stretch>& stretches() const noexcept { return stretches_; }
   [[nodiscard]] bool empty() const noexcept { return stretches_.empty(); }
 

@@ -109,18 +109,24 @@ void ClusterPartitionSet::list_gap_ends(std::vector<GapEnd>& out) const {
   out.clear();
   for (const auto& [id, p] : partitions_) {
     const ShardedPartition* const of_shards = sharded(id);
+    const bool doubted = doubts_.contains(id);
     if (of_shards == nullptr) {
-      if (doubts_.contains(id)) out.push_back({id, std::numeric_limits<std::int64_t>::max()});
+      if (doubted) out.push_back({id, std::numeric_limits<std::int64_t>::max()});
       continue;
     }
+    // While the marks are read for the first time, what was stated before stays: it says more than
+    // those of some shards, and less than that all users may lack events.
+    const bool reads_first = !of_shards->known && p.phase < Phase::kPlacing;
+    if (reads_first && !p.left_behind && !doubted) continue;
     const Gaps missing = missing_of_all(of_shards->marks);
-    if (p.left_behind && turns_.all_read(*of_shards)) {
+    if (p.left_behind && of_shards->known) {
       // Some shard may have lost something of it, and nobody knows how much.
       out.push_back({id, doubted_below(id, p)});
     } else if (!missing.empty()) {
-      out.push_back({id, missing.back().to});
+      const SlotSet slots = of_shards->marks.missing().slots() | turns_.unknown(*of_shards);
+      out.push_back({id, missing.back().to, slots});
     } else if (p.phase >= Phase::kPlacing && turns_.all_known(*of_shards)) {
-      out.push_back({id, std::nullopt});
+      out.push_back({.partition = id});
     }
   }
 }

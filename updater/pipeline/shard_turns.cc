@@ -280,6 +280,15 @@ bool ShardTurns::told(const ShardedPartition& partition) const {
          });
 }
 
+SlotSet ShardTurns::unknown(const ShardedPartition& partition) const {
+  SlotSet slots = SlotSet::all();
+  if (!partition.known) return slots;
+  for (const auto& [node, shard] : shards_) {
+    if (!shard.away && partition.marks.was_read(node)) slots -= shard.mapped;
+  }
+  return slots;
+}
+
 bool ShardTurns::waiting() const {
   bool some = false;
   for (const auto& [node, shard] : shards_) {
@@ -342,6 +351,9 @@ void ShardTurns::tick(Clock::time_point now, Instant wall_now) {
   if (!partitions_.empty()) {
     for (auto& [node, shard] : shards_) pump(node, shard, now, wall_now);
   }
+  const bool some_slots =
+      std::ranges::any_of(shards_, [](const auto& it) { return !it.second.mapped.empty(); });
+  for (auto& [id, p] : partitions_) p.known = p.known || (some_slots && all_read(p));
   judge_shards(now);
   hurry_ = false;
 }

@@ -46,6 +46,7 @@ struct ShardedPartition {
   std::int64_t position = 0;                 ///< everything below it is done or given up
   LogIdentity log;                           ///< what a mark of this position says of the log
   std::map<std::string, Place> places = {};  ///< by node
+  bool known = false;                        ///< the marks of every shard there was had been read
   /// Since when Kafka has not said whether the log of some mark is the one that is being read.
   std::optional<Clock::time_point> asking_since = {};
   /// That has taken too long (it may have no leader): shards are judged without it, until all of
@@ -113,6 +114,9 @@ class ShardTurns {
   [[nodiscard]] bool all_known(const ShardedPartition& partition) const;
   /// Whether the marks of every shard that has slots, away or not, say what is missing.
   [[nodiscard]] bool told(const ShardedPartition& partition) const;
+  /// The slots for whose users it is not known what is missing: all of them until all_read() once,
+  /// and then those of shards whose marks were not read yet or that are away.
+  [[nodiscard]] SlotSet unknown(const ShardedPartition& partition) const;
   /// Whether some shard's marks are to be confirmed yet, and it is not away.
   [[nodiscard]] bool waiting() const;
   /// Whether every shard that is not away has a mark of the partition's position that says what is

@@ -140,6 +140,13 @@ class ClusterPartitionSetTest : public ::testing::Test {
     for (const GapEnd& end : listed) ends.push_back(end.to);
     return ends;
   }
+  // Whose events may be missing; nullopt: nothing is said of that.
+  [[nodiscard]] std::optional<SlotSet> lacking() const {
+    std::vector<GapEnd> listed;
+    set_.list_gap_ends(listed);
+    if (listed.empty() || !listed[0].to) return std::nullopt;
+    return listed[0].slots;
+  }
   [[nodiscard]] bool was_said(std::string_view text) const {
     return std::ranges::any_of(
         said_, [&](const std::string& line) { return line.find(text) != std::string::npos; });
@@ -234,6 +241,62 @@ TEST_F(ClusterPartitionSetTest, WhatIsMissingIsUnknownWhileAShardIsAway) {
   show_gaps(set_, metrics_);
   EXPECT_EQ(metrics_.gap_offsets.value(), 0);
   EXPECT_EQ(gap_ends(), (std::vector<std::optional<std::int64_t>>{std::nullopt}));
+}
+
+TEST_F(ClusterPartitionSetTest, AGapConcernsTheUsersOfTheShardThatLacksEvents) {
+  begin(100, 100);
+  read(100, 110);
+  wait_for_marks();
+  EXPECT_EQ(lacking(), std::nullopt);
+  cluster_.empty(1);
+  read(110, 120);
+  turn_until([this] { return lacking().has_value() && !set_.checking(); });
+  EXPECT_EQ(lacking(), ScriptedCluster::all_slots_of(1));
+  // The other one may come back without what it had.
+  cluster_.set_refusing(0, true);
+  step_ = milliseconds{100};
+  turn_until([this] { return lacking() == SlotSet::all(); });
+  EXPECT_GT(metrics_.shards_away.value(), 0);
+  cluster_.set_refusing(0, false);
+  turn_until([this] { return metrics_.shards_away.value() == 0 && !set_.checking(); });
+  EXPECT_EQ(lacking(), ScriptedCluster::all_slots_of(1));
+}
+
+TEST_F(ClusterPartitionSetTest, AGapConcernsEverybodyUntilEachShardsMarksWereRead) {
+  cluster_.set_refusing(1, true);
+  step_ = milliseconds{100};
+  begin(100, 0);
+  EXPECT_EQ(metrics_.shards_away.value(), 1);
+  EXPECT_EQ(lacking(), SlotSet::all());
+  std::vector<GapSegment> segments;
+  turn_until([&] {
+    set_.list_segments(segments);
+    return !segments.empty();
+  });
+  ASSERT_EQ(segments.front().slots, ScriptedCluster::all_slots_of(0));
+  set_.segment_done(segments.front());
+  EXPECT_TRUE(gap_ends().empty()) << "what is stated stays";
+  cluster_.set_refusing(1, false);
+  turn_until([this] { return metrics_.shards_away.value() == 0 && !set_.checking(); });
+  EXPECT_EQ(lacking(), ScriptedCluster::all_slots_of(1));
+}
+
+// Whatever another shard lacks, this one may lack something, too.
+TEST_F(ClusterPartitionSetTest, WhileAMarkCannotBeComparedEverybodyMayLackEvents) {
+  begin(100, 100);
+  read(100, 110);
+  wait_for_marks();
+  cluster_.empty(1);
+  read(110, 120);
+  turn_until([this] { return lacking().has_value() && !set_.checking(); });
+  looks_.silent = {part(0)};
+  cluster_.empty(0);
+  cluster_.put_others_mark(80, {.cluster = "one", .last = looks_.point(79)}, 5);
+  read(120, 130);
+  step_ = milliseconds{10};
+  turn_until([this] { return set_.trouble().find("Kafka cannot say yet") != std::string::npos; });
+  EXPECT_EQ(lacking(), SlotSet::all());
+  EXPECT_EQ(gap_ends(), (std::vector<std::optional<std::int64_t>>{130}));
 }
 
 TEST_F(ClusterPartitionSetTest, APartitionIsReadWhoseMarkAnotherUpdaterKeepsWriting) {

@@ -84,6 +84,14 @@ class ScriptedCluster {
     const std::lock_guard lock(mutex_);
     for (Node& node : nodes_) node.records.clear();
   }
+  /// Likewise, one of them.
+  void empty(int node) {
+    const std::lock_guard lock(mutex_);
+    of(node).records.clear();
+  }
+  [[nodiscard]] static SlotSet all_slots_of(int node) {
+    return {slots_of(node).first, slots_of(node).second};
+  }
   /// Whether the node refuses to say what it is.
   void set_refusing(int node, bool refusing) {
     const std::lock_guard lock(mutex_);

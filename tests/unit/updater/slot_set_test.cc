@@ -93,6 +93,7 @@ TEST(MissingOffsetsTest, AreOffsetsForSlots) {
       }
     }
     ASSERT_EQ(there, expected);
+    ASSERT_EQ(missing.slots(), seen);
     ASSERT_EQ(missing.empty(), expected.empty());
   }
 }
