@@ -10,6 +10,8 @@ namespace fcap::redis {
 
 class StorePools;
 
+/// A request that the transport has answered is kOk whatever the reply says; its operation reads
+/// that.
 [[nodiscard]] StoreCode store_code(TransportCode code) noexcept;
 
 /// The outcome of a GET by its reply.
