@@ -88,7 +88,7 @@ Status read_topic(const std::string& topic, const AuditSettings& settings,
   return reader.value()->read(spans.value(), [&](const kafka::Message& message) {
     events::Event event;
     if (audit.too_large(message.value) || decoder->decode_one(message.value, event) ||
-        (signatures.value() && audit.has_user(event) && signatures.value()->judge(event))) {
+        (signatures.value() && audit.has_user(event) && signatures.value()->refusal_of(event))) {
       audit.add_rejected();
     } else {
       audit.add(event, message.timestamp, !message.reason.empty());

@@ -288,7 +288,7 @@ void Async::count_answer(const CheckResult& result) noexcept {
 
 void Async::finish(AsyncPick& pick) noexcept {
   parts_.counters.add(Counter::candidates, pick.judged());
-  PickResult result = pick.take();
+  PickResult result = pick.take_result();
   parts_.counters.add(Counter::allowed, result.picked.size());
   count_reason(parts_.counters, result.reason);
   parts_.counters.add(Counter::checks_answered);

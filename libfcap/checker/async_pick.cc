@@ -47,7 +47,7 @@ void AsyncPick::refuse(Reason reason) noexcept {
   judgement_.pick_refused(ranked_.size(), asked ? event_ids_.size() : 0, reason, picks_);
 }
 
-PickResult AsyncPick::take() noexcept {
+PickResult AsyncPick::take_result() noexcept {
   PickResult result{.picked = std::move(picks_.picked),
                     .reason = reason_,
                     .stale = picks_.stale,

@@ -37,7 +37,7 @@ class AsyncPick {
   void refuse(Reason reason) noexcept;
 
   /// Once it is answered: notes and shares the picks.
-  [[nodiscard]] PickResult take() noexcept;
+  [[nodiscard]] PickResult take_result() noexcept;
   [[nodiscard]] std::size_t judged() const noexcept { return picks_.judged; }
   [[nodiscard]] Callback& callback() noexcept { return callback_; }
   /// Null: it is no batch's.

@@ -41,7 +41,7 @@ void ReserveRun::decide_one(Scratch& scratch) {
       scratch.evaluator, to_evaluate(scratch, question_),
       {.candidate = question_.candidates.front(), .fingerprint = fingerprints_.front()});
   refusal_ = decision.verdict;
-  take(slots_.front(),
+  fill(slots_.front(),
        {.candidate =
             rules::is_allowed(decision.answer) ? std::optional<std::size_t>(0) : std::nullopt,
         .answer = decision.answer,
@@ -54,10 +54,10 @@ void ReserveRun::decide_picks(Scratch& scratch) {
   const auto picks = rules::decide_picks(
       scratch.evaluator, scratch.ledger, to_evaluate(scratch, question_),
       {.candidates = question_.candidates, .fingerprints = fingerprints_, .life = life_}, granted);
-  for (std::size_t i = 0; i < picks.size(); ++i) take(slots_[i], picks[i]);
+  for (std::size_t i = 0; i < picks.size(); ++i) fill(slots_[i], picks[i]);
 }
 
-void ReserveRun::take(Slot& slot, const rules::SlotPick& pick) {
+void ReserveRun::fill(Slot& slot, const rules::SlotPick& pick) {
   if (!pick.candidate) {
     stopped_by_ = reason_of_refusal(pick.answer);
     return;

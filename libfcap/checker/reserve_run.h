@@ -111,7 +111,7 @@ class ReserveRun {
   [[nodiscard]] bool decide_on(Scratch& scratch);
   void decide_one(Scratch& scratch);
   void decide_picks(Scratch& scratch);
-  void take(Slot& slot, const rules::SlotPick& pick);
+  void fill(Slot& slot, const rules::SlotPick& pick);
   [[nodiscard]] ReserveReason refuse_one_more() const noexcept;
   void write(const rules::CandidateKey& candidate, const Slot& slot);
   [[nodiscard]] Step finish(ReserveReason reason) noexcept;

@@ -18,7 +18,7 @@ Status Retired::start(const ThreadCallback& thread_started) {
       "fcap-retired", [this] { run(); }, thread_started);
 }
 
-void Retired::take(std::shared_ptr<const void> set) noexcept {
+void Retired::destroy_when_unused(std::shared_ptr<const void> set) noexcept {
   if (set == nullptr) return;
   try {
     const std::lock_guard lock(mutex_);

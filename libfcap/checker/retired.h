@@ -16,7 +16,7 @@ namespace fcap::checker {
 /// of their own: a million rules take hundreds of milliseconds to free, which no checking thread
 /// and no owner of a result should pay for.
 ///
-/// Thread safety: take() from any thread.
+/// Thread safety: destroy_when_unused() from any thread.
 class Retired {
  public:
   /// `let_go` is called before each look: it makes memory that rests let go of old sets.
@@ -28,7 +28,7 @@ class Retired {
   Status start(const ThreadCallback& thread_started);
   /// Keeps the set, which may be null, until this is the only reference. Out of memory, or when
   /// stopped, it is let go of here and now.
-  void take(std::shared_ptr<const void> set) noexcept;
+  void destroy_when_unused(std::shared_ptr<const void> set) noexcept;
   /// What is still in use then is let go of: its last owner destroys it.
   void stop() noexcept;
 

@@ -71,7 +71,7 @@ void Sources::stop_following() noexcept {
 
 void Sources::set_rules(std::shared_ptr<const RuleSet> rules) noexcept {
   if (gate_.in_child()) return;  // a lock may be held by a thread that is not here
-  retired_.take(current_.publish(std::move(rules)));
+  retired_.destroy_when_unused(current_.publish(std::move(rules)));
   rules_set_at_.store(Clock::now().time_since_epoch().count(), std::memory_order_relaxed);
   rules_set_count_.fetch_add(1, std::memory_order_relaxed);
   warn_of_segments();
@@ -79,7 +79,7 @@ void Sources::set_rules(std::shared_ptr<const RuleSet> rules) noexcept {
 
 void Sources::set_segments(std::shared_ptr<const SegmentSet> segments) noexcept {
   if (gate_.in_child()) return;  // as in set_rules()
-  retired_.take(current_.publish(std::move(segments)));
+  retired_.destroy_when_unused(current_.publish(std::move(segments)));
   segments_set_count_.fetch_add(1, std::memory_order_relaxed);
   warn_of_segments();
 }

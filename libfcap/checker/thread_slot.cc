@@ -35,7 +35,7 @@ thread_local Return at_end_of_thread;
 
 constinit thread_local std::size_t mine = kNotAsked;
 
-std::size_t take() noexcept {
+std::size_t claim() noexcept {
   at_end_of_thread.touch();
   std::uint64_t seen = taken.load(std::memory_order_relaxed);
   while (~seen != 0) {

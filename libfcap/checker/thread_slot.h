@@ -11,7 +11,7 @@ inline constexpr std::size_t kNoSlot = kThreadSlots;
 namespace thread_slot {
 inline constexpr std::size_t kNotAsked = kThreadSlots + 1;
 extern constinit thread_local std::size_t mine;
-std::size_t take() noexcept;
+std::size_t claim() noexcept;
 }  // namespace thread_slot
 
 /// A number below kThreadSlots that no other living thread of this process has, or kNoSlot.
@@ -23,7 +23,7 @@ std::size_t take() noexcept;
 /// Not for signal handlers: a handler has the slot of the thread that it interrupts.
 [[nodiscard]] inline std::size_t own_thread_slot() noexcept {
   const std::size_t slot = thread_slot::mine;
-  return slot != thread_slot::kNotAsked ? slot : thread_slot::take();
+  return slot != thread_slot::kNotAsked ? slot : thread_slot::claim();
 }
 
 }  // namespace fcap::checker

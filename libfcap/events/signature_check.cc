@@ -19,7 +19,7 @@ bool SignatureCheck::required_of(const Event& event) const noexcept {
   return true;
 }
 
-std::optional<Rejected> SignatureCheck::judge(const Event& event) const {
+std::optional<Rejected> SignatureCheck::refusal_of(const Event& event) const {
   if (event.kind == Event::Kind::kErasure) return std::nullopt;
   const SignedImpression impression{
       .user_id = event.user_id, .campaign_id = event.campaign_id, .creative_id = event.creative_id};

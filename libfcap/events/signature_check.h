@@ -22,7 +22,8 @@ struct SignatureCheckOptions {
 
 /// Judges the signatures of events' ids. Erasures have none.
 ///
-/// Thread safety: judge() from any thread, if `keys` may be called from any. Pure but for `keys`.
+/// Thread safety: refusal_of() from any thread, if `keys` may be called from any. Pure but for
+/// `keys`.
 class SignatureCheck {
  public:
   /// The keys in use at the moment; never null.
@@ -31,7 +32,7 @@ class SignatureCheck {
   SignatureCheck(Keys keys, const SignatureCheckOptions& options);
 
   /// Why the event is refused; nullopt: it is not.
-  [[nodiscard]] std::optional<Rejected> judge(const Event& event) const;
+  [[nodiscard]] std::optional<Rejected> refusal_of(const Event& event) const;
 
  private:
   [[nodiscard]] bool required_of(const Event& event) const noexcept;

@@ -30,7 +30,7 @@ bool take_number(std::string_view& rest, std::int64_t& value) {
 
 }  // namespace
 
-Status CopiedRows::take(std::string_view message) {
+Status CopiedRows::read(std::string_view message) {
   if (!begun_) {
     if (!message.starts_with(kSignature) || message.size() < kFixedHeaderBytes) {
       return unexpected();

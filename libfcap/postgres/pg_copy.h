@@ -27,7 +27,7 @@ class CopiedRows {
       : columns_(columns), take_row_(std::move(take_row)) {}
 
   /// A message holds whole rows; before the first row stands a header.
-  Status take(std::string_view message);
+  Status read(std::string_view message);
 
  private:
   Status take_row(std::string_view& rest);

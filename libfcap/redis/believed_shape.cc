@@ -61,7 +61,7 @@ Status read_cluster_info(const Reply& reply, ClusterView& view) {
 //   differently. Only the addresses in the options may say that the cluster is another one now.
 // If all nodes have gone back (restored from copies of nodes.conf), the map stays as it is, and
 // each MOVED still corrects it.
-Status BelievedShape::take(ClusterView view, bool from_seed) {
+Status BelievedShape::accept(ClusterView view, bool from_seed) {
   if (view.shape.shards.empty()) {
     return not_believed("it knows no node that serves a slot (has the cluster been created?)");
   }

@@ -28,9 +28,9 @@ struct ClusterView {
 /// Thread safety: none.
 class BelievedShape {
  public:
-  /// Takes what a node has said, or fails with the reason why it is not believed. `from_seed`: the
-  /// node's address is one of those in the options.
-  [[nodiscard]] Status take(ClusterView view, bool from_seed);
+  /// Accepts what a node says, or fails with the reason why the node is not believed. `from_seed`:
+  /// the node's address is one of those in the options.
+  [[nodiscard]] Status accept(ClusterView view, bool from_seed);
 
   /// Null until a node is believed.
   [[nodiscard]] const std::shared_ptr<const ClusterShape>& shape() const noexcept { return shape_; }

@@ -40,13 +40,13 @@ class ShapeReader {
   explicit ShapeReader(std::string_view host_that_answered) : host_(host_that_answered) {}
 
   // One range of slots with its nodes, the master first.
-  Status take(const Reply& range);
+  Status add(const Reply& range);
   ClusterShape finish();
 
  private:
   // Nothing: the node has no address that anyone could use.
   Result<std::optional<ClusterNode>> read_node(const Reply& node);
-  Status take_slots(SlotRange range);
+  Status add_slots(SlotRange range);
   Result<ClusterShape::Shard*> shard_of(const ClusterNode& master, std::span<const Reply> replicas);
 
   std::string_view host_;
@@ -109,7 +109,7 @@ Result<std::optional<ClusterNode>> ShapeReader::read_node(const Reply& node) {
                                    node_address(name, static_cast<std::uint16_t>(port.integer))});
 }
 
-Status ShapeReader::take_slots(SlotRange range) {
+Status ShapeReader::add_slots(SlotRange range) {
   for (std::size_t slot = range.first; slot <= range.last; ++slot) {
     if (owned_[slot]) return bad_reply("slot " + std::to_string(slot) + " has two owners");
     owned_.set(slot);
@@ -141,7 +141,7 @@ Result<ClusterShape::Shard*> ShapeReader::shard_of(const ClusterNode& master,
   return &shards_.back();
 }
 
-Status ShapeReader::take(const Reply& range) {
+Status ShapeReader::add(const Reply& range) {
   const auto parts = range.elements;
   if (range.kind != Reply::Kind::kArray || parts.size() < 3) {
     return bad_reply("a range is not described by its first slot, its last one and its nodes");
@@ -152,7 +152,7 @@ Status ShapeReader::take(const Reply& range) {
   }
   const SlotRange slots{static_cast<std::uint16_t>(parts[0].integer),
                         static_cast<std::uint16_t>(parts[1].integer)};
-  if (Status taken = take_slots(slots); !taken.ok()) return taken;
+  if (Status added = add_slots(slots); !added.ok()) return added;
   const auto master = read_node(parts[2]);
   if (!master.ok()) return master.status();
   if (!master.value()) return {};  // until a replica takes over, nobody serves these slots
@@ -201,7 +201,7 @@ Result<ClusterShape> read_cluster_slots(const Reply& reply, std::string_view hos
   if (reply.kind != Reply::Kind::kArray) return bad_reply("the reply is not a list of ranges");
   ShapeReader reader(host_that_answered);
   for (const Reply& range : reply.elements) {
-    if (Status taken = reader.take(range); !taken.ok()) return taken;
+    if (Status added = reader.add(range); !added.ok()) return added;
   }
   return reader.finish();
 }

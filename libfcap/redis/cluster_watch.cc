@@ -149,9 +149,9 @@ ClusterWatch::Found ClusterWatch::ask_one_of(std::vector<Address> nodes, bool ar
       continue;
     }
     ++tried.answers;
-    const Status taken = take(std::move(view).value(), node, are_seeds);
-    if (taken.ok()) return Found::kShape;
-    refused(node, taken);
+    const Status accepted = accept(std::move(view).value(), node, are_seeds);
+    if (accepted.ok()) return Found::kShape;
+    refused(node, accepted);
   }
   return Found::kNothing;
 }
@@ -186,9 +186,10 @@ Result<ClusterView> ClusterWatch::ask(const Address& node) {
   return view;
 }
 
-Status ClusterWatch::take(ClusterView view, const Address& node, bool from_seed) {
+Status ClusterWatch::accept(ClusterView view, const Address& node, bool from_seed) {
   const std::shared_ptr<const ClusterShape> before = believed_.shape();
-  if (Status taken = believed_.take(std::move(view), from_seed); !taken.ok()) return taken;
+  const Status accepted = believed_.accept(std::move(view), from_seed);
+  if (!accepted.ok()) return accepted;
   const std::shared_ptr<const ClusterShape>& shape = believed_.shape();
   const auto changed = map_.replace(*shape, nodes_);
   if (!changed.ok()) return changed.status();

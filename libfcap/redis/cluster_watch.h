@@ -102,7 +102,7 @@ class ClusterWatch {
   void refresh();
   [[nodiscard]] Found ask_one_of(std::vector<Address> nodes, bool are_seeds);
   [[nodiscard]] Result<ClusterView> ask(const Address& node);
-  [[nodiscard]] Status take(ClusterView view, const Address& node, bool from_seed);
+  [[nodiscard]] Status accept(ClusterView view, const Address& node, bool from_seed);
   void tell_change(std::size_t slots, const Address& node);
   [[nodiscard]] std::vector<Address> known_nodes() const;
   void shuffle(std::vector<Address>& nodes);

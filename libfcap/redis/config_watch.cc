@@ -14,18 +14,18 @@ void ConfigWatch::expect(const ExpectedConfig& expected) {
   text_ = "the writer's configuration has not been read yet";
 }
 
-bool ConfigWatch::take(const Reply& reply, int database) {
+bool ConfigWatch::compare_with(const Reply& reply, int database) {
   // While a gap is stated it is read every second, by every process, and may be long.
   const bool is_text = reply.kind == Reply::Kind::kString;
   if (is_text && !read_.empty() && reply.text == read_) return false;
   read_ = is_text ? reply.text : std::string_view{};
   const ConfigState state_before = state_;
   const std::string text_before = std::exchange(text_, std::string{});
-  judge(reply, database);
+  set_state_from(reply, database);
   return state_ != state_before || text_ != text_before;
 }
 
-void ConfigWatch::judge(const Reply& reply, int database) {
+void ConfigWatch::set_state_from(const Reply& reply, int database) {
   if (reply.kind == Reply::Kind::kNil) {
     state_ = ConfigState::kMissing;
     terms_ = {};

@@ -20,9 +20,9 @@ class ConfigWatch {
   /// The key to read; empty while nothing is expected.
   [[nodiscard]] const std::string& key() const noexcept { return key_; }
 
-  /// Takes the reply to GET of key() in that database. Returns whether state() or text() has
-  /// changed.
-  bool take(const Reply& reply, int database);
+  /// Compares with the reply to GET of key() in that database. Returns whether state() or text()
+  /// has changed.
+  bool compare_with(const Reply& reply, int database);
 
   [[nodiscard]] ConfigState state() const noexcept { return state_; }
   [[nodiscard]] const std::string& text() const noexcept { return text_; }
@@ -34,7 +34,7 @@ class ConfigWatch {
   [[nodiscard]] const WriteTerms& terms() const noexcept { return terms_; }
 
  private:
-  void judge(const Reply& reply, int database);
+  void set_state_from(const Reply& reply, int database);
 
   ExpectedConfig expected_;
   std::string key_;

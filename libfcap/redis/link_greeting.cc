@@ -238,7 +238,7 @@ void Link::take_config() {
   bool changed = false;
   {
     const std::lock_guard lock(shared_.error_mutex);
-    changed = shared_.config.take(reply, shared_.options.database);
+    changed = shared_.config.compare_with(reply, shared_.options.database);
     shared_.publish_config();
     state = shared_.config.state();
     text = shared_.config.text();

@@ -6,7 +6,7 @@
 
 namespace fcap::redis {
 
-std::size_t SentinelAnswers::take(std::size_t sentinel, NamedMaster named, TimePoint now) {
+std::size_t SentinelAnswers::note_answer(std::size_t sentinel, NamedMaster named, TimePoint now) {
   answers_[sentinel] = Answer{std::move(named), ++taken_, std::nullopt};
   for (std::optional<Answer>& answer : answers_) {
     if (answer && answer->silent_since && now - *answer->silent_since >= kKept) answer.reset();

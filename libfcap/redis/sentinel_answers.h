@@ -37,8 +37,8 @@ class SentinelAnswers {
 
   explicit SentinelAnswers(std::size_t sentinels) : answers_(sentinels) {}
 
-  /// Takes what a Sentinel has said. Returns the Sentinel whose answer counts now.
-  std::size_t take(std::size_t sentinel, NamedMaster named, TimePoint now);
+  /// A Sentinel names a master. Returns the Sentinel whose answer counts now.
+  std::size_t note_answer(std::size_t sentinel, NamedMaster named, TimePoint now);
   /// A Sentinel cannot be reached or does not say where the master is.
   void note_silence(std::size_t sentinel, TimePoint now);
   /// A Sentinel answers that it knows no such master.

@@ -116,7 +116,7 @@ void Sentinels::run() {
     std::vector<Callback> waiting = std::exchange(waiting_, {});
     lock.unlock();
     const auto found = ask_next();
-    if (!is_stopping()) take(found);
+    if (!is_stopping()) note_master(found);
     const auto pause = std::chrono::duration_cast<Clock::duration>(
         kAskSentinelsEvery * (kShortestShare + kShareSpread * jitter_()));
     lock.lock();
@@ -155,7 +155,7 @@ Result<Endpoints> Sentinels::ask_next() {
     if (named.ok()) {
       next_ = (index + 1) % count;
       sentinel.silent_until = TimePoint::min();
-      const std::size_t counts = take_answer(index, std::move(named).value());
+      const std::size_t counts = note_answer(index, std::move(named).value());
       return names_.look_up(answers_.answer(counts).address,
                             Clock::now() + options_.connect_timeout);
     }
@@ -174,8 +174,8 @@ Result<Endpoints> Sentinels::ask_next() {
 }
 
 // Which Sentinel's answer counts.
-std::size_t Sentinels::take_answer(std::size_t index, NamedMaster named) {
-  const std::size_t counts = answers_.take(index, std::move(named), Clock::now());
+std::size_t Sentinels::note_answer(std::size_t index, NamedMaster named) {
+  const std::size_t counts = answers_.note_answer(index, std::move(named), Clock::now());
   const NamedMaster& mine = answers_.answer(index);
   const NamedMaster& best = answers_.answer(counts);
   {
@@ -238,7 +238,7 @@ bool Sentinels::is_stopping() const {
   return stopping_;
 }
 
-void Sentinels::take(const Result<Endpoints>& found) {
+void Sentinels::note_master(const Result<Endpoints>& found) {
   if (!found.ok()) return report_(LogLevel::kWarning, found.status().text());
   std::string before;
   const std::string now = text_of(found.value());

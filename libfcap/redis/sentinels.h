@@ -87,8 +87,8 @@ class Sentinels {
   void run();
   [[nodiscard]] Result<Endpoints> ask_next();
   [[nodiscard]] Result<NamedMaster> ask(Sentinel& sentinel);
-  [[nodiscard]] std::size_t take_answer(std::size_t index, NamedMaster named);
-  void take(const Result<Endpoints>& found);
+  [[nodiscard]] std::size_t note_answer(std::size_t index, NamedMaster named);
+  void note_master(const Result<Endpoints>& found);
   void ask_replicas();
   [[nodiscard]] bool is_stopping() const;
 

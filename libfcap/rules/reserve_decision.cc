@@ -100,13 +100,13 @@ class Picking {
         lacks_history_ |= decision.answer == ReserveAnswer::kIncomplete;
         continue;
       }
-      take(slot, i, decision);
+      assign(slot, i, decision);
       return;
     }
     slots_[slot].answer = lacks_history_ ? ReserveAnswer::kIncomplete : ReserveAnswer::kCapped;
   }
 
-  void take(std::size_t slot, std::size_t candidate, const ReserveDecision& decision) {
+  void assign(std::size_t slot, std::size_t candidate, const ReserveDecision& decision) {
     const WantedEvent event = event_of(slot, candidate);
     const ledger::Reservation reservation{.event = {.time = decision.time,
                                                     .campaign = event.candidate.campaign,

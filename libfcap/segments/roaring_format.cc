@@ -32,7 +32,7 @@ bool has_bit(std::string_view bytes, std::size_t begin, std::uint32_t bit) noexc
 }  // namespace
 
 template <typename T>
-bool Roaring64Reader::take(T& value) {
+bool Roaring64Reader::read(T& value) {
   if (bytes_.size() - at_ < sizeof value) return wrong("ends too early");
   value = read_at<T>(bytes_, at_);
   at_ += sizeof value;
@@ -54,7 +54,7 @@ bool Roaring64Reader::wrong(const char* what) {
 
 bool Roaring64Reader::begin() {
   begun_ = true;
-  return take(buckets_left_);
+  return read(buckets_left_);
 }
 
 std::optional<Roaring64Reader::Bucket> Roaring64Reader::next() {
@@ -65,7 +65,7 @@ std::optional<Roaring64Reader::Bucket> Roaring64Reader::next() {
   }
   --buckets_left_;
   Bucket bucket;
-  if (!take(bucket.high)) return std::nullopt;
+  if (!read(bucket.high)) return std::nullopt;
   if (last_high_ && bucket.high <= *last_high_) {
     (void)wrong("has its bitmaps in the wrong order");
     return std::nullopt;
@@ -79,7 +79,7 @@ std::optional<Roaring64Reader::Bucket> Roaring64Reader::next() {
 
 bool Roaring64Reader::read_bitmap(Bucket& bucket) {
   std::uint32_t cookie = 0;
-  if (!take(cookie)) return false;
+  if (!read(cookie)) return false;
   std::size_t run_flags = 0;
   const bool has_runs = (cookie & 0xFFFFU) == kCookieWithRuns;
   if (has_runs) {
@@ -88,7 +88,7 @@ bool Roaring64Reader::read_bitmap(Bucket& bucket) {
     if (!skip((bucket.containers + 7) / 8)) return false;
   } else {
     if (cookie != kCookieWithoutRuns) return wrong("has no bitmap's cookie");
-    if (!take(bucket.containers)) return false;
+    if (!read(bucket.containers)) return false;
     if (bucket.containers > kContainersMax) return wrong("has too many containers");
   }
   const std::size_t heads = at_;
@@ -138,13 +138,13 @@ bool Roaring64Reader::read_bitset(std::uint32_t members) {
 
 bool Roaring64Reader::read_runs(std::uint32_t members) {
   std::uint16_t runs = 0;
-  if (!take(runs)) return false;
+  if (!read(runs)) return false;
   std::uint32_t next = 0;  // the first number that may begin a run
   std::uint32_t counted = 0;
   for (std::uint16_t i = 0; i < runs; ++i) {
     std::uint16_t begin = 0;
     std::uint16_t more = 0;
-    if (!take(begin) || !take(more)) return false;
+    if (!read(begin) || !read(more)) return false;
     if (begin < next || std::uint32_t{begin} + more > 0xFFFFU) {
       return wrong("has a run out of its place before this");
     }

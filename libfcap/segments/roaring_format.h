@@ -38,7 +38,7 @@ class Roaring64Reader {
 
  private:
   template <typename T>
-  [[nodiscard]] bool take(T& value);
+  [[nodiscard]] bool read(T& value);
   [[nodiscard]] bool skip(std::size_t bytes);
   bool wrong(const char* what);
   bool begin();

@@ -11,7 +11,7 @@ constexpr std::size_t kLineBytesMax = kByteOrderMark.size() + ledger::kIdBytesMa
 
 }  // namespace
 
-Status IdLines::take(std::string_view piece) {
+Status IdLines::read(std::string_view piece) {
   while (!piece.empty()) {
     const std::size_t end = piece.find('\n');
     if (end == std::string_view::npos) {

@@ -16,7 +16,7 @@ namespace fcap::sources {
 /// passed over. Any bytes are safe.
 ///
 ///     IdLines lines("vip", builder);
-///     while (…) if (Status status = lines.take(piece); !status.ok()) return status;
+///     while (…) if (Status status = lines.read(piece); !status.ok()) return status;
 ///     return lines.finish();
 ///
 /// Not thread-safe. Holds no more than a piece and a line.
@@ -26,8 +26,8 @@ class IdLines {
   IdLines(std::string segment, SegmentSetBuilder& builder)
       : segment_(std::move(segment)), builder_(builder) {}
 
-  /// kCorrupt: a line holds no user id; the text says which. Nothing may be taken after that.
-  Status take(std::string_view piece);
+  /// kCorrupt: a line holds no user id; the text says which. Nothing may be read after that.
+  Status read(std::string_view piece);
   /// Takes a last line that has no end.
   Status finish();
 

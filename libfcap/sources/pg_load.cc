@@ -39,7 +39,7 @@ Status for_each_row(postgres::PgConnection& connection, const postgres::PgWait& 
     return Status{};
   });
   return connection.copy_out("COPY (" + select + ") TO STDOUT (FORMAT binary)", wait,
-                             [&rows](std::string_view message) { return rows.take(message); });
+                             [&rows](std::string_view message) { return rows.read(message); });
 }
 
 // Which campaigns are in which groups, in the order of the campaigns' ids, as one text: there may

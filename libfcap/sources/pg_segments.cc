@@ -39,7 +39,7 @@ class SegmentReader {
   Status copy(const std::string& select, postgres::CopiedRows::TakeRow take_row) {
     postgres::CopiedRows rows(2, std::move(take_row));
     return connection_.copy_out("COPY (" + select + ") TO STDOUT (FORMAT binary)", wait_,
-                                [&rows](std::string_view message) { return rows.take(message); });
+                                [&rows](std::string_view message) { return rows.read(message); });
   }
 
   Status add_bitmap(postgres::Cell id, postgres::Cell bitmap) {

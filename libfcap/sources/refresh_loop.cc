@@ -172,7 +172,7 @@ Status RefreshLoop::look_once(milliseconds timeout, bool& changed) {
   }
   if (timer_.stopping()) return {};
   changed = current_ != nullptr;
-  return take(*std::move(offered).value());
+  return hand_out_if_accepted(*std::move(offered).value());
 }
 
 Result<std::optional<OfferedRules>> RefreshLoop::offer_of_source(milliseconds timeout) {
@@ -182,7 +182,7 @@ Result<std::optional<OfferedRules>> RefreshLoop::offer_of_source(milliseconds ti
   return file_.look(last);
 }
 
-Status RefreshLoop::take(OfferedRules offered) {
+Status RefreshLoop::hand_out_if_accepted(OfferedRules offered) {
   auto built = rules::RuleSetAccess::build(std::move(offered.spec), build_options_);
   if (!built.ok()) return built.status();
   const std::shared_ptr<const RuleSet>& last = last_good();

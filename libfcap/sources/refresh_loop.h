@@ -52,7 +52,7 @@ class RefreshLoop {
   bool look(std::chrono::milliseconds timeout, bool& changed);
   Status look_once(std::chrono::milliseconds timeout, bool& changed);
   Result<std::optional<OfferedRules>> offer_of_source(std::chrono::milliseconds timeout);
-  Status take(OfferedRules offered);
+  Status hand_out_if_accepted(OfferedRules offered);
   void note_quarantined(std::vector<std::string> all, const std::vector<std::string>& of_set);
   void report();
   void hand_out(std::shared_ptr<const RuleSet> set, Clock::time_point current_at,

@@ -94,7 +94,7 @@ class SegmentRefresher::Impl {
       // What was refused is not read again until the source changes.
       if (!loaded.value()) return refusal_;
       changed = state().reloads > 0;
-      refusal_ = take(*loaded.value());
+      refusal_ = hand_out_if_accepted(*loaded.value());
       return refusal_;
     } catch (const std::exception& failure) {
       // Out of memory, most likely; the host must not die of it.
@@ -102,7 +102,7 @@ class SegmentRefresher::Impl {
     }
   }
 
-  Status take(const LoadedSegments& loaded) {
+  Status hand_out_if_accepted(const LoadedSegments& loaded) {
     ReloadPolicy policy = policy_;
     policy.accepted_version = loaded.accepted_version;
     const ReloadDecision judgement = decide_segments(current_.get(), *loaded.set, policy);

@@ -13,7 +13,7 @@ namespace fcap::tls {
 class CallerErrors {
  public:
   CallerErrors() {
-    if (ERR_peek_error() != 0) take();
+    if (ERR_peek_error() != 0) set_aside();
   }
   ~CallerErrors() {
     if (ERR_peek_error() != 0) ERR_clear_error();
@@ -32,7 +32,7 @@ class CallerErrors {
     std::string data;
   };
 
-  void take() {
+  void set_aside() {
     for (;;) {
       Entry entry;
       const char* file = nullptr;

@@ -49,7 +49,7 @@ Status read(std::string_view file, std::size_t piece_bytes, SegmentSetBuilder& b
   sources::IdLines lines("s", builder);
   while (!file.empty()) {
     const std::string_view piece = file.substr(0, piece_bytes);
-    if (Status status = lines.take(piece); !status.ok()) return status;
+    if (Status status = lines.read(piece); !status.ok()) return status;
     file.remove_prefix(piece.size());
   }
   return lines.finish();

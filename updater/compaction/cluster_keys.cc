@@ -59,7 +59,7 @@ class ClusterKeys final : public SweepKeys {
   void list_owners_again(const Parts& parts);
   [[nodiscard]] static std::optional<ClusterShard> other_of(
       const SlotListing& listing, const std::vector<ClusterShard>& shards);
-  void take(SlotListing& listing, std::vector<std::string>& keys) const;
+  void append_user_keys(SlotListing& listing, std::vector<std::string>& keys) const;
 
   redis::Client& client_;
   const Options options_;
@@ -90,7 +90,7 @@ Status ClusterKeys::next(std::vector<std::string>& keys) {
   bool any = false;
   for (SlotListing& listing : listings) {
     if (listing.state != State::kFailed) {
-      take(listing, keys);
+      append_user_keys(listing, keys);
       any = true;
       continue;
     }
@@ -153,7 +153,7 @@ void ClusterKeys::list_owners_again(const Parts& parts) {
   }
 }
 
-void ClusterKeys::take(SlotListing& listing, std::vector<std::string>& keys) const {
+void ClusterKeys::append_user_keys(SlotListing& listing, std::vector<std::string>& keys) const {
   const std::string begins = ledger::user_key_begin(options_.key_prefix);
   std::erase_if(listing.keys, [&begins](const std::string& key) {
     return !std::string_view(key).starts_with(begins);

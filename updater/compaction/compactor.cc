@@ -104,7 +104,7 @@ void Compactor::take_rules() {
   if (std::exchange(rules_changed_, false)) records_.set_rules(rules_);
 }
 
-bool Compactor::take(Clock::time_point quiet_until, std::string& key) {
+bool Compactor::next_due(Clock::time_point quiet_until, std::string& key) {
   const std::lock_guard lock(mutex_);
   metrics_->queued_users.set(static_cast<std::int64_t>(users_.size() + due_.size()));
   if (writes_wait_ && written_ < kWrittenPerCompaction) return false;
@@ -120,7 +120,7 @@ bool Compactor::take(Clock::time_point quiet_until, std::string& key) {
 
 void Compactor::start_due(Clock::time_point quiet_until) {
   records_.pump();
-  while (!records_.full() && take(quiet_until, key_)) {
+  while (!records_.full() && next_due(quiet_until, key_)) {
     const auto [running, first] = running_.try_emplace(key_, false);
     // One at a time: two would only be in each other's way, and an oversized record is costly.
     if (first) {

@@ -67,7 +67,8 @@ class Compactor final : public CompactionHook {
   /// Starts on what is due, and on what has been quiet since `quiet_until`.
   void start_due(Clock::time_point quiet_until);
   void note(const Written& written, std::uint64_t hash, Clock::time_point now);
-  bool take(Clock::time_point quiet_until, std::string& key);
+  /// The key of a record to compact now; false: none is due, or writes come first.
+  bool next_due(Clock::time_point quiet_until, std::string& key);
   void done(const RecordCompactor::Done& record);
   void take_rules();
 

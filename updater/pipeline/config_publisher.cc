@@ -61,7 +61,7 @@ void ConfigPublisher::poll(Clock::time_point now) {
   if (call_) {
     if (!call_->ended.load(std::memory_order_acquire)) return;
     const std::shared_ptr<Call> ended = std::exchange(call_, nullptr);
-    take(*ended);
+    on_answer(*ended);
     if (call_) return;
   }
   if (now < look_at_) return;
@@ -77,7 +77,7 @@ void ConfigPublisher::set_open_gaps(OpenGaps gaps) {
   look_at_ = {};
 }
 
-void ConfigPublisher::take(const Call& call) {
+void ConfigPublisher::on_answer(const Call& call) {
   if (writing_) {
     // After a conflict or a failure, the next read finds the present value.
     if (call.code == StoreCode::kConflict) look_at_ = {};

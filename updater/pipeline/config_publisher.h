@@ -44,7 +44,7 @@ class ConfigPublisher {
  private:
   class Call;
 
-  void take(const Call& call);
+  void on_answer(const Call& call);
   using Missing = redis::ConfigRecord::MissingBefore;
   /// From the most to the least. kLatestOnly: of each topic the latest instant, for the slots of
   /// all its partitions. kForAllUsers: the same without slots, also in what others have stated.

@@ -146,7 +146,7 @@ void GapFiller::begin_segments(Clock::time_point now) {
 bool GapFiller::take_chunk(Clock::time_point now) {
   const std::size_t room = parts_.writer->gap_room();
   if (room == 0 || segments_.empty()) return false;
-  const std::optional<GapLog::Chunk> chunk = parts_.log->take(room);
+  const std::optional<GapLog::Chunk> chunk = parts_.log->next_chunk(room);
   if (!chunk) return false;
   const auto found = segments_.find(chunk->ticket);
   if (found == segments_.end()) return true;  // passed
@@ -169,7 +169,7 @@ bool GapFiller::take_chunk(Clock::time_point now) {
   if (idle_.empty()) idle_.push_back(std::make_unique<Lookup>(options_.records));
   std::unique_ptr<Lookup> lookup = std::move(idle_.back());
   idle_.pop_back();
-  if (!judge(segment, *chunk, *lookup)) {
+  if (!classify(segment, *chunk, *lookup)) {
     idle_.push_back(std::move(lookup));
     give_up(found, now);
     return true;
@@ -187,7 +187,7 @@ void GapFiller::give_up(Segments::iterator segment, Clock::time_point now) {
   segments_.erase(segment);
 }
 
-bool GapFiller::judge(Segment& segment, const GapLog::Chunk& chunk, Lookup& lookup) {
+bool GapFiller::classify(Segment& segment, const GapLog::Chunk& chunk, Lookup& lookup) {
   lookup.ticket = chunk.ticket;
   lookup.positions.clear();
   lookup.erasures.clear();
@@ -197,7 +197,7 @@ bool GapFiller::judge(Segment& segment, const GapLog::Chunk& chunk, Lookup& look
   std::uint64_t bytes = 0;
   for (const GapLog::Message& message : chunk.messages) {
     bytes += message.what.payload.size();
-    if (!judge_message(segment, message, clocks, lookup)) {
+    if (!classify_message(segment, message, clocks, lookup)) {
       lookup.events.clear();
       return false;
     }
@@ -208,8 +208,8 @@ bool GapFiller::judge(Segment& segment, const GapLog::Chunk& chunk, Lookup& look
   return true;
 }
 
-bool GapFiller::judge_message(Segment& segment, const GapLog::Message& message,
-                              const IntakeClocks& clocks, Lookup& lookup) {
+bool GapFiller::classify_message(Segment& segment, const GapLog::Message& message,
+                                 const IntakeClocks& clocks, Lookup& lookup) {
   std::optional<MessageView> view;
   if (message.whole != nullptr) {
     view.emplace(*message.whole, kafka::name_of(options_.topics, segment.what.partition.topic));

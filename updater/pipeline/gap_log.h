@@ -40,7 +40,7 @@ class GapLog {
   /// Stops reading a partition; chunks that are on their way may still arrive.
   virtual void stop(kafka::TopicPartition partition) = 0;
   /// The next chunk that has been read, if any; at most about `messages_max` messages.
-  virtual std::optional<Chunk> take(std::size_t messages_max) = 0;
+  virtual std::optional<Chunk> next_chunk(std::size_t messages_max) = 0;
 
  protected:
   ~GapLog() = default;

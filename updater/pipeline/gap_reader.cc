@@ -112,7 +112,7 @@ void GapReader::stop(kafka::TopicPartition partition) {
   if (state_->wanted.erase(partition) > 0) state_->renewed = true;
 }
 
-std::optional<GapLog::Chunk> GapReader::take(std::size_t) {
+std::optional<GapLog::Chunk> GapReader::next_chunk(std::size_t) {
   std::optional<Chunk> chunk;
   {
     const std::lock_guard lock(state_->mutex);

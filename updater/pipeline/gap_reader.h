@@ -25,7 +25,7 @@ class GapReader final : public GapLog {
   void read(std::uint64_t ticket, kafka::TopicPartition partition, std::int64_t from,
             std::int64_t to) override;
   void stop(kafka::TopicPartition partition) override;
-  std::optional<Chunk> take(std::size_t messages_max) override;
+  std::optional<Chunk> next_chunk(std::size_t messages_max) override;
 
  private:
   struct State;

@@ -44,7 +44,7 @@ Intake::Fate Intake::classify_next(const IntakeClocks& clocks) {
   if (event.time <= clocks.earliest - options_.retention) return Fate::kTooOld;
   // Last: keys need not be kept for events that are older than the retention.
   if (options_.signatures) {
-    if (const auto refused = options_.signatures->judge(event)) {
+    if (const auto refused = options_.signatures->refusal_of(event)) {
       rejected_ = *refused;
       return Fate::kReject;
     }

@@ -43,7 +43,7 @@ void ShardMarks::set_nodes(std::span<const std::string> nodes) {
   }
   std::erase_if(shards_, gone);
   for (const std::string& node : nodes) shards_.try_emplace(node);
-  judge();
+  review_arrivals();
 }
 
 void ShardMarks::looked(const ShardLook& look, std::uint64_t epoch) {
@@ -85,7 +85,7 @@ void ShardMarks::looked(const ShardLook& look, std::uint64_t epoch) {
         return look.owned.contains(place);
       });
   if (copies_left) shard.compared = false;
-  judge();
+  review_arrivals();
 }
 
 bool ShardMarks::must_read(const std::string& node) const {
@@ -158,7 +158,7 @@ void ShardMarks::found(const std::string& node, std::uint64_t epoch,
   }
   shard.passed = {};
   if (first && lost_at_ != 0) restart(moving() & (shard.named | shard.partly));
-  judge();
+  review_arrivals();
 }
 // Only what its mark says is certain, and only for the slots that it names.
 void ShardMarks::take_over(Shard& shard, const std::optional<MarkValue>& own) {
@@ -260,18 +260,18 @@ SlotSet ShardMarks::moving() const {
   return moving | (left - settled);
 }
 
-void ShardMarks::judge() {
+void ShardMarks::review_arrivals() {
   for (auto& [node, shard] : shards_) {
     if (!shard.compared) continue;
     const SlotSet arrivals = shard.look.owned - shard.named;
     if (!shard.arrivals.covers(arrivals)) shard.arrivals_at = clock_;
     shard.arrivals = arrivals;
-    judge_arrivals(shard);
+    name_arrivals(shard);
     make_safe(shard);
   }
 }
 
-void ShardMarks::judge_arrivals(Shard& shard) {
+void ShardMarks::name_arrivals(Shard& shard) {
   SlotSet arrivals = shard.arrivals;
   for (const auto& [node, other] : shards_) {
     if (&other != &shard) arrivals -= other.look.owned;
@@ -379,7 +379,7 @@ void ShardMarks::written(const std::string& node, std::uint64_t epoch) {
   shard.told_at = shard.attempted_at;
   ++clock_;
   if (shard.steady == 0) shard.steady = clock_;
-  judge();
+  review_arrivals();
 }
 
 void ShardMarks::doubtful(const std::string& node) {

@@ -150,8 +150,8 @@ class ShardMarks {
   void name_what_is_here(Shard& shard);
   void restart(const SlotSet& slots);
   [[nodiscard]] SlotSet moving() const;
-  void judge();
-  void judge_arrivals(Shard& shard);
+  void review_arrivals();
+  void name_arrivals(Shard& shard);
   [[nodiscard]] SlotSet named_by_owner(const Shard& but) const;
   [[nodiscard]] bool all_slots_owned() const;
   [[nodiscard]] bool all_checked_after(const Shard& shard, std::uint64_t stamp) const;

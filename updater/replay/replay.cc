@@ -251,7 +251,7 @@ bool Replay::collect(const std::stop_token& stop) {
       collected_to_[message->partition] = span.end;
       continue;
     }
-    if (!take(*message, clocks, stop)) return false;
+    if (!collect_message(*message, clocks, stop)) return false;
     collected_to_[message->partition] = message->offset + 1;
   }
   // The last offsets of a range may not exist (compaction, transaction markers): then the end of
@@ -271,8 +271,8 @@ bool Replay::write_collected(const std::stop_token& stop) {
   return true;
 }
 
-bool Replay::take(const rd_kafka_message_t& message, const IntakeClocks& clocks,
-                  const std::stop_token& stop) {
+bool Replay::collect_message(const rd_kafka_message_t& message, const IntakeClocks& clocks,
+                             const std::stop_token& stop) {
   const MessageView view(message, topic());
   Intake::Fate fate = intake_.classify(view.message(), clocks);
   while (fate == Intake::Fate::kNotYet) {

@@ -136,8 +136,8 @@ class Replay {
   bool write_collected(const std::stop_token& stop);
   bool lost_something(Clock::time_point now, bool at_once);
   bool begin_again();
-  bool take(const rd_kafka_message_t& message, const IntakeClocks& clocks,
-            const std::stop_token& stop);
+  bool collect_message(const rd_kafka_message_t& message, const IntakeClocks& clocks,
+                       const std::stop_token& stop);
   void finish_partitions();
   [[nodiscard]] bool all_done() const;
   void throttle(const std::stop_token& stop);

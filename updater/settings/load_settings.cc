@@ -93,8 +93,9 @@ class Loader {
   void took(const Field& field, std::string_view origin) {
     loaded_.origins[std::string(field.name)] = origin;
   }
-  void judge(const std::optional<std::string>& mistake, std::string_view place, const Field& field,
-             std::string_view origin, const std::string& value = {}) {
+  // Notes the mistake, or else where the value comes from.
+  void note(const std::optional<std::string>& mistake, std::string_view place, const Field& field,
+            std::string_view origin, const std::string& value = {}) {
     if (mistake) {
       mistakes_.push_back(fmt::format("{}: {}{}", place, *mistake, not_this(field, value)));
     } else {
@@ -169,7 +170,7 @@ void Loader::file(std::string_view json) {
 
 void Loader::file_member(const std::string& name, const nlohmann::json& value) {
   if (const Field* field = find_field(name)) {
-    judge(set_from_json(*field, value, loaded_.settings), name, *field, "file", value.dump());
+    note(set_from_json(*field, value, loaded_.settings), name, *field, "file", value.dump());
   } else if (value.is_object() && is_group(name)) {
     for (const auto& [inner, inner_value] : value.items()) {
       file_member(fmt::format("{}.{}", name, inner), inner_value);
@@ -178,8 +179,8 @@ void Loader::file_member(const std::string& name, const nlohmann::json& value) {
     if (!value.is_string()) {
       mistakes_.push_back(fmt::format("{}: expected a path", name));
     } else {
-      judge(set_secret_from_file(*secret, value.get<std::string>(), loaded_.settings), name,
-            *secret, "file");
+      note(set_secret_from_file(*secret, value.get<std::string>(), loaded_.settings), name, *secret,
+           "file");
     }
   } else {
     // "pasword" is near "password", and not near "password_file", which the file may hold.
@@ -201,7 +202,7 @@ void Loader::credentials(const std::string& directory) {
     if (secret == nullptr) continue;
     const std::string path = fmt::format("{}/{}", directory, secret->credential);
     if (::access(path.c_str(), F_OK) != 0) continue;  // credentials are optional
-    judge(set_secret_from_file(field, path, loaded_.settings), path, field, "credential");
+    note(set_secret_from_file(field, path, loaded_.settings), path, field, "credential");
   }
 }
 
@@ -211,11 +212,11 @@ void Loader::variable(std::string_view name, const std::string& value) {
   for (const Field& field : fields()) {
     const std::string field_variable = environment_name(field.name);
     if (name == field_variable) {
-      judge(set_from_text(field, value, loaded_.settings), name, field, "environment", value);
+      note(set_from_text(field, value, loaded_.settings), name, field, "environment", value);
       return;
     }
     if (std::holds_alternative<SecretKind>(field.kind) && name == field_variable + "_FILE") {
-      judge(set_secret_from_file(field, value, loaded_.settings), name, field, "environment");
+      note(set_secret_from_file(field, value, loaded_.settings), name, field, "environment");
       return;
     }
     known.push_back(field_variable);
@@ -226,7 +227,7 @@ void Loader::variable(std::string_view name, const std::string& value) {
 void Loader::flag(const std::string& name, const std::string& value) {
   const std::string place = "--" + name;
   if (const Field* secret = secret_of_file_name(name)) {
-    judge(set_secret_from_file(*secret, value, loaded_.settings), place, *secret, "flag");
+    note(set_secret_from_file(*secret, value, loaded_.settings), place, *secret, "flag");
     return;
   }
   const Field* field = find_field(name);
@@ -236,7 +237,7 @@ void Loader::flag(const std::string& name, const std::string& value) {
     mistakes_.push_back(fmt::format(
         "{}: a secret must not be given on the command line; use {}_file", place, place));
   } else {
-    judge(set_from_text(*field, value, loaded_.settings), place, *field, "flag", value);
+    note(set_from_text(*field, value, loaded_.settings), place, *field, "flag", value);
   }
 }
 

@@ -102,7 +102,7 @@ void BoundsBook::ask(std::span<const kafka::TopicPartition> partitions) {
   }
 }
 
-BoundsBook::Waiting BoundsBook::take() {
+BoundsBook::Waiting BoundsBook::take_waiting() {
   return std::exchange(waiting_, {});
 }
 

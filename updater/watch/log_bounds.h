@@ -49,7 +49,7 @@ class BoundsBook {
   void ask(std::span<const kafka::TopicPartition> partitions);
   [[nodiscard]] bool waiting() const noexcept { return !waiting_.empty(); }
   /// The partitions that wait for an answer; settle() gives it.
-  [[nodiscard]] Waiting take();
+  [[nodiscard]] Waiting take_waiting();
   void settle(const Waiting& taken, LogBoundsAnswers answers);
   /// The answer to the last query; nullopt: it has not arrived.
   [[nodiscard]] std::optional<Result<LogBounds>> answer(kafka::TopicPartition partition) const;

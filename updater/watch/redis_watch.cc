@@ -83,7 +83,7 @@ void RedisWatch::follow_nodes() {
 void RedisWatch::poll(const std::string& address, Server& server, Clock::time_point now) {
   if (server.question) {
     if (!server.question->ended.load(std::memory_order_acquire)) return;
-    take(address, server, *std::exchange(server.question, nullptr));
+    note_answer(address, server, *std::exchange(server.question, nullptr));
   }
   const auto node = client_->node_at(address);
   if (client_->is_cluster() && !node) return;
@@ -97,7 +97,7 @@ void RedisWatch::poll(const std::string& address, Server& server, Clock::time_po
   client_->submit(*server.question);
 }
 
-void RedisWatch::take(const std::string& address, Server& server, const Question& question) {
+void RedisWatch::note_answer(const std::string& address, Server& server, const Question& question) {
   if (!question.answered) return;
   server.due = Clock::now() + kLookAgain;
   if (question.refused) {

@@ -53,7 +53,7 @@ class RedisWatch {
 
   void follow_nodes();
   void poll(const std::string& address, Server& server, Clock::time_point now);
-  void take(const std::string& address, Server& server, const Question& question);
+  void note_answer(const std::string& address, Server& server, const Question& question);
   void report(LogLevel level, const std::string& text) const;
 
   const std::shared_ptr<redis::Client> client_;

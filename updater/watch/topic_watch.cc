@@ -120,7 +120,7 @@ void TopicWatch::answer_bounds(const Status& unanswered) {
   std::set<kafka::TopicPartition> without_leader;
   {
     const std::lock_guard lock(mutex_);
-    waiting = bounds_.take();
+    waiting = bounds_.take_waiting();
     without_leader = seen_.without_leader;
   }
   if (waiting.empty()) return;

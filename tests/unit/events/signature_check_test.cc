@@ -40,7 +40,7 @@ class SignatureChecks : public ::testing::Test {
   std::string judge(const Event& event,
                     SignatureRequired required = SignatureRequired::kImpressions) {
     const SignatureCheck check([this] { return keys_; }, {.required = required, .limits = {}});
-    const auto refused = check.judge(event);
+    const auto refused = check.refusal_of(event);
     return refused ? std::string(to_string(refused->reason)) : "accepted";
   }
   std::shared_ptr<const SigningKeys> keys_ = keys_of("k", 's');

@@ -190,57 +190,57 @@ using Masters = std::vector<std::string>;
 
 TEST(BelievedShape, AMasterThatMissedAFailoverIsNotBelieved) {
   BelievedShape believed;
-  EXPECT_TRUE(believed.take(view(6, {"a", "b"}), true).ok());
-  EXPECT_TRUE(believed.take(view(7, {"a2", "b"}), false).ok());
-  EXPECT_THAT(believed.take(view(6, {"a", "b"}), false).text(), HasSubstr("epoch is 6, and 7"));
-  EXPECT_FALSE(believed.take(view(6, {"a", "b"}), true).ok()) << "also a seed";
+  EXPECT_TRUE(believed.accept(view(6, {"a", "b"}), true).ok());
+  EXPECT_TRUE(believed.accept(view(7, {"a2", "b"}), false).ok());
+  EXPECT_THAT(believed.accept(view(6, {"a", "b"}), false).text(), HasSubstr("epoch is 6, and 7"));
+  EXPECT_FALSE(believed.accept(view(6, {"a", "b"}), true).ok()) << "also a seed";
   EXPECT_EQ(masters_of(believed), (Masters{"a2", "b"}));
 }
 
 TEST(BelievedShape, WhatChangesWithoutAnEpochIsTaken) {
   BelievedShape believed;
-  EXPECT_TRUE(believed.take(view(6, {"a", "b"}), true).ok());
-  EXPECT_TRUE(believed.take(view(6, {"b", "a"}), false).ok());
+  EXPECT_TRUE(believed.accept(view(6, {"a", "b"}), true).ok());
+  EXPECT_TRUE(believed.accept(view(6, {"b", "a"}), false).ok());
   EXPECT_EQ(masters_of(believed), (Masters{"b", "a"}));
 }
 
 TEST(BelievedShape, ANodeThatIsCutOffIsNotBelievedWhateverItsEpoch) {
   BelievedShape believed;
-  EXPECT_TRUE(believed.take(view(7, {"a2", "b"}), true).ok());
-  EXPECT_THAT(believed.take(view(40, {"a", "b"}, false), true).text(), HasSubstr("cut off"));
+  EXPECT_TRUE(believed.accept(view(7, {"a2", "b"}), true).ok());
+  EXPECT_THAT(believed.accept(view(40, {"a", "b"}, false), true).text(), HasSubstr("cut off"));
   EXPECT_EQ(masters_of(believed), (Masters{"a2", "b"}));
 }
 
 TEST(BelievedShape, ANodeThatDoesNotServeIsBelievedUntilOneDoes) {
   BelievedShape believed;
-  EXPECT_TRUE(believed.take(view(40, {"a", "b"}, false), true).ok());
+  EXPECT_TRUE(believed.accept(view(40, {"a", "b"}, false), true).ok());
   EXPECT_EQ(masters_of(believed), (Masters{"a", "b"}));
-  EXPECT_TRUE(believed.take(view(41, {"a", "c"}, false), false).ok());
-  EXPECT_TRUE(believed.take(view(7, {"a2", "b", "c"}), false).ok());
+  EXPECT_TRUE(believed.accept(view(41, {"a", "c"}, false), false).ok());
+  EXPECT_TRUE(believed.accept(view(7, {"a2", "b", "c"}), false).ok());
   EXPECT_EQ(masters_of(believed), (Masters{"a2", "b", "c"}));
-  EXPECT_FALSE(believed.take(view(41, {"a", "c"}, false), false).ok());
+  EXPECT_FALSE(believed.accept(view(41, {"a", "c"}, false), false).ok());
 }
 
 TEST(BelievedShape, OnlyASeedMaySayThatTheClusterIsAnotherOne) {
   BelievedShape believed;
-  EXPECT_TRUE(believed.take(view(40, {"a", "b"}), true).ok());
-  EXPECT_THAT(believed.take(view(50, {"x", "y"}), false).text(), HasSubstr("another cluster"));
-  EXPECT_TRUE(believed.take(view(3, {"x", "y"}), true).ok());
+  EXPECT_TRUE(believed.accept(view(40, {"a", "b"}), true).ok());
+  EXPECT_THAT(believed.accept(view(50, {"x", "y"}), false).text(), HasSubstr("another cluster"));
+  EXPECT_TRUE(believed.accept(view(3, {"x", "y"}), true).ok());
   EXPECT_EQ(masters_of(believed), (Masters{"x", "y"}));
   EXPECT_EQ(believed.epoch(), 3U);
 }
 
 TEST(BelievedShape, ANodeWithoutSlotsTellsNothing) {
   BelievedShape believed;
-  EXPECT_THAT(believed.take(view(0, {}, false), true).text(), HasSubstr("been created"));
+  EXPECT_THAT(believed.accept(view(0, {}, false), true).text(), HasSubstr("been created"));
   EXPECT_EQ(believed.shape(), nullptr);
 }
 
 TEST(BelievedShape, StaysTheSameObjectWhileNothingChanges) {
   BelievedShape believed;
-  EXPECT_TRUE(believed.take(view(6, {"a", "b"}), true).ok());
+  EXPECT_TRUE(believed.accept(view(6, {"a", "b"}), true).ok());
   const auto shape = believed.shape();
-  EXPECT_TRUE(believed.take(view(7, {"a", "b"}), false).ok());
+  EXPECT_TRUE(believed.accept(view(7, {"a", "b"}), false).ok());
   EXPECT_EQ(believed.shape(), shape);
   EXPECT_EQ(believed.epoch(), 7U);
 }

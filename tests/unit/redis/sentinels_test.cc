@@ -26,7 +26,8 @@ class SentinelAnswersTest : public ::testing::Test {
  protected:
   // Which master counts, once `sentinel` names this one.
   std::string take(std::size_t sentinel, const std::string& address, Epoch epoch) {
-    return answers_.answer(answers_.take(sentinel, named(address, epoch), now_)).address.text;
+    return answers_.answer(answers_.note_answer(sentinel, named(address, epoch), now_))
+        .address.text;
   }
 
   SentinelAnswers answers_{3};

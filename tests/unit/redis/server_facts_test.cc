@@ -107,30 +107,30 @@ TEST(ConfigWatch, TellsMissingDifferentUnreadableAndAgreeing) {
   EXPECT_EQ(watch.key(), "fcap:!config");
   EXPECT_EQ(watch.state(), ConfigState::kUnknown);
 
-  EXPECT_TRUE(watch.take({Reply::Kind::kNil, 0, {}, {}}, 5));
+  EXPECT_TRUE(watch.compare_with({Reply::Kind::kNil, 0, {}, {}}, 5));
   EXPECT_EQ(watch.state(), ConfigState::kMissing);
   EXPECT_NE(watch.text().find("key_prefix \"fcap\" in database 5"), std::string::npos);
 
-  EXPECT_TRUE(watch.take(kRefused, 5));
+  EXPECT_TRUE(watch.compare_with(kRefused, 5));
   EXPECT_EQ(watch.state(), ConfigState::kUnknown);
   EXPECT_NE(watch.text().find("NOPERM"), std::string::npos);
 
-  EXPECT_TRUE(watch.take(string("?"), 5));
+  EXPECT_TRUE(watch.compare_with(string("?"), 5));
   EXPECT_EQ(watch.state(), ConfigState::kUnknown);
 
   ConfigRecord record;
   record.key_prefix = "fcap";
   record.retention = std::chrono::days{31};
   record.null_user_ids = {"0"};
-  EXPECT_TRUE(watch.take(string(encode_config(record)), 5));
+  EXPECT_TRUE(watch.compare_with(string(encode_config(record)), 5));
   EXPECT_EQ(watch.state(), ConfigState::kDiffers);
   EXPECT_NE(watch.text().find("retention: 31 d"), std::string::npos);
 
   record.retention = std::chrono::days{32};
-  EXPECT_TRUE(watch.take(string(encode_config(record)), 5));
+  EXPECT_TRUE(watch.compare_with(string(encode_config(record)), 5));
   EXPECT_EQ(watch.state(), ConfigState::kAgrees);
   EXPECT_EQ(watch.text(), "");
-  EXPECT_FALSE(watch.take(string(encode_config(record)), 5));
+  EXPECT_FALSE(watch.compare_with(string(encode_config(record)), 5));
 }
 
 TEST(ConfigWatch, TellsWhatOpenGapsLackUntilARecordSaysOtherwise) {
@@ -142,17 +142,17 @@ TEST(ConfigWatch, TellsWhatOpenGapsLackUntilARecordSaysOtherwise) {
   const Instant before = instant_from_ms(1'700'000'000'000);
   const std::vector<MissingEvents> missing{MissingEvents(before, {7, 9})};
   record.missing_before["g:t"]["0"] = missing.front();
-  (void)watch.take(string(encode_config(record)), 0);
+  (void)watch.compare_with(string(encode_config(record)), 0);
   EXPECT_EQ(watch.missing(), missing) << "however the updater is set otherwise";
-  (void)watch.take(kRefused, 0);
-  (void)watch.take({Reply::Kind::kNil, 0, {}, {}}, 0);
+  (void)watch.compare_with(kRefused, 0);
+  (void)watch.compare_with({Reply::Kind::kNil, 0, {}, {}}, 0);
   EXPECT_EQ(watch.missing(), missing) << "nothing says that it has been filled";
   std::string malformed = encode_config(record);
   malformed.replace(malformed.find("7-9"), 3, "9-7");
-  (void)watch.take(string(malformed), 0);
+  (void)watch.compare_with(string(malformed), 0);
   EXPECT_EQ(watch.missing(), missing) << "what cannot be read says nothing";
   record.missing_before.clear();
-  (void)watch.take(string(encode_config(record)), 0);
+  (void)watch.compare_with(string(encode_config(record)), 0);
   EXPECT_TRUE(watch.missing().empty());
 }
 

@@ -15,7 +15,7 @@ using testing::HasSubstr;
 Status read_in_pieces(std::string_view text, std::size_t size, SegmentSetBuilder& builder) {
   IdLines lines("vip", builder);
   for (; !text.empty(); text.remove_prefix(std::min(size, text.size()))) {
-    if (Status status = lines.take(text.substr(0, size)); !status.ok()) return status;
+    if (Status status = lines.read(text.substr(0, size)); !status.ok()) return status;
   }
   return lines.finish();
 }
@@ -50,9 +50,9 @@ TEST(IdLines, AFileWithoutAnEndOfLineIsNotHeldInMemory) {
   SegmentSetBuilder builder;
   IdLines lines("vip", builder);
   const std::string piece(130, 'x');
-  EXPECT_TRUE(lines.take(piece).ok());
-  EXPECT_TRUE(lines.take(piece).ok());
-  EXPECT_EQ(lines.take(piece).code(), StatusCode::kCorrupt);
+  EXPECT_TRUE(lines.read(piece).ok());
+  EXPECT_TRUE(lines.read(piece).ok());
+  EXPECT_EQ(lines.read(piece).code(), StatusCode::kCorrupt);
 }
 
 }  // namespace

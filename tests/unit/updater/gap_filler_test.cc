@@ -25,7 +25,7 @@ class ToldLog final : public GapLog {
     ticket_ = ticket;
   }
   void stop(TopicPartition) override {}
-  std::optional<Chunk> take(std::size_t) override {
+  std::optional<Chunk> next_chunk(std::size_t) override {
     if (chunks.empty()) return std::nullopt;
     Chunk chunk = std::move(chunks.front());
     chunks.pop_front();

@@ -21,7 +21,7 @@ TEST(BoundsBook, AnAnswerIsThereOnceItHasArrived) {
   book.ask(std::vector{part(3), part(4)});
   EXPECT_TRUE(book.waiting());
   EXPECT_FALSE(book.answer(part(3)));
-  const auto taken = book.take();
+  const auto taken = book.take_waiting();
   EXPECT_FALSE(book.waiting());
   book.settle(taken, answers_of(3, 7));
   ASSERT_TRUE(book.answer(part(3)));
@@ -32,16 +32,16 @@ TEST(BoundsBook, AnAnswerIsThereOnceItHasArrived) {
 TEST(BoundsBook, WhatIsAskedAgainForgetsTheOldAnswerAlsoTheOneUnderWay) {
   BoundsBook book;
   book.ask(std::vector{part(3)});
-  const auto first = book.take();
+  const auto first = book.take_waiting();
   book.settle(first, answers_of(3, 7));
   book.ask(std::vector{part(3)});
   EXPECT_FALSE(book.answer(part(3)));
-  const auto second = book.take();
+  const auto second = book.take_waiting();
   book.ask(std::vector{part(3)});
   book.settle(second, answers_of(3, 8));
   EXPECT_FALSE(book.answer(part(3)));
   EXPECT_TRUE(book.waiting());
-  book.settle(book.take(), answers_of(3, 9));
+  book.settle(book.take_waiting(), answers_of(3, 9));
   ASSERT_TRUE(book.answer(part(3)));
   EXPECT_EQ(book.answer(part(3))->value().retention_start, 9);
 }

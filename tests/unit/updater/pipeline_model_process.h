@@ -136,7 +136,7 @@ class Model::Process final : private OffsetSource, private LogLooks {
       reading_[partition] = {ticket, std::max(from, Log::kStart), to};
     }
     void stop(TopicPartition partition) override { reading_.erase(partition); }
-    std::optional<Chunk> take(std::size_t messages_max) override {
+    std::optional<Chunk> next_chunk(std::size_t messages_max) override {
       if (reading_.empty() || (model_->faults_ && model_->chance(30))) return std::nullopt;
       const Log& log = model_->log_of(reading_.begin()->first);
       Stretch& at = reading_.begin()->second;

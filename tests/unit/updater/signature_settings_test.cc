@@ -40,7 +40,7 @@ class SignatureSettingsTest : public ::testing::Test {
     event.campaign_id = "c";
     event.event_id = id.value();
     event.time = kServed + after;
-    const auto refused = check.value()->judge(event);
+    const auto refused = check.value()->refusal_of(event);
     return refused ? std::string(to_string(refused->reason)) : "accepted";
   }
   TemporaryDirectory directory_;
@@ -79,7 +79,7 @@ TEST_F(SignatureSettingsTest, WhatIsRequiredIsTheSettings) {
   const auto refused = [&](const std::string& required) {
     const auto check = make_signature_check(settings(R"(, "required": ")" + required + '"'), {});
     EXPECT_TRUE(check.ok());
-    return check.value()->judge(click).has_value();
+    return check.value()->refusal_of(click).has_value();
   };
   EXPECT_FALSE(refused("nothing"));
   EXPECT_FALSE(refused("impressions"));

@@ -145,7 +145,7 @@ TEST(TwoTopics, AreAnsweredEachForItself) {
   bounds.ask(std::vector{kFirst, kSecond});
   LogBoundsAnswers answers;
   answers.emplace(kSecond, LogBounds{std::nullopt, 7});
-  bounds.settle(bounds.take(), std::move(answers));
+  bounds.settle(bounds.take_waiting(), std::move(answers));
   EXPECT_FALSE(bounds.answer(kFirst));
   ASSERT_TRUE(bounds.answer(kSecond));
   EXPECT_EQ(bounds.answer(kSecond)->value().retention_start, 7);
