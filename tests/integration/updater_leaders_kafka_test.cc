@@ -80,6 +80,26 @@ class UpdaterLeaders : public ::testing::Test {
     EXPECT_NE(updater.metrics().gap_offsets.value(), 0);
   }
 
+  // The other partitions are read while it has no leader, and it is when it has one again.
+  void expect_it_waits_alone(RunningUpdater& updater, const std::string& why) {
+    produce(500, Which::kOthers);
+    expect_counted(updater, Which::kOthers);
+    expect_waiting(updater, why);
+    expect_missing(updater);
+    kafka_.elect_leader(kTopic, kLost);
+    expect_counted(updater);
+    expect_ready(updater);
+    produce(500);
+    expect_counted(updater);
+  }
+  void expect_it_waits_from_the_start(const std::string& redis) {
+    produce(1'000);
+    kafka_.lose_leader(kTopic, kLost);
+    const auto updater = start_updater(redis);
+    expect_counted(*updater, Which::kOthers);
+    expect_it_waits_alone(*updater, "cannot find where to begin");
+  }
+
   kafka::Cluster kafka_{0, {kTopic}, static_cast<int>(kPartitions)};
   testing::EventMaker maker_{test_seed(20'261'126), 300};
   std::array<testing::ExpectedLedgers, kPartitions> expected_;
@@ -87,19 +107,7 @@ class UpdaterLeaders : public ::testing::Test {
 
 TEST_F(UpdaterLeaders, APartitionThatHasNoneAtTheStartWaitsAlone) {
   const RedisServer redis;
-  produce(1'000);
-  kafka_.lose_leader(kTopic, kLost);
-  const auto updater = start_updater(redis.address());
-  expect_counted(*updater, Which::kOthers);
-  produce(500, Which::kOthers);
-  expect_counted(*updater, Which::kOthers);
-  expect_waiting(*updater, "cannot find where to begin");
-  expect_missing(*updater);
-  kafka_.elect_leader(kTopic, kLost);
-  expect_counted(*updater);
-  expect_ready(*updater);
-  produce(500);
-  expect_counted(*updater);
+  expect_it_waits_from_the_start(redis.address());
 }
 
 TEST_F(UpdaterLeaders, APartitionThatHasNoneWhenRedisIsEmptiedWaitsAlone) {
@@ -110,15 +118,7 @@ TEST_F(UpdaterLeaders, APartitionThatHasNoneWhenRedisIsEmptiedWaitsAlone) {
   expect_ready(*updater);
   kafka_.lose_leader(kTopic, kLost);
   redis.command({"FLUSHALL"});
-  produce(500, Which::kOthers);
-  expect_counted(*updater, Which::kOthers);
-  expect_waiting(*updater, "cannot find where to begin");
-  expect_missing(*updater);
-  kafka_.elect_leader(kTopic, kLost);
-  expect_counted(*updater);
-  expect_ready(*updater);
-  produce(500);
-  expect_counted(*updater);
+  expect_it_waits_alone(*updater, "cannot find where to begin");
 }
 
 class UpdaterLeadersOnCluster : public UpdaterLeaders {
@@ -132,17 +132,7 @@ class UpdaterLeadersOnCluster : public UpdaterLeaders {
 };
 
 TEST_F(UpdaterLeadersOnCluster, APartitionThatHasNoneAtTheStartWaitsAlone) {
-  produce(1'000);
-  kafka_.lose_leader(kTopic, kLost);
-  const auto updater = start_updater(cluster_->url());
-  expect_counted(*updater, Which::kOthers);
-  produce(500, Which::kOthers);
-  expect_counted(*updater, Which::kOthers);
-  expect_waiting(*updater, "cannot find where to begin");
-  expect_missing(*updater);
-  kafka_.elect_leader(kTopic, kLost);
-  expect_counted(*updater);
-  expect_ready(*updater);
+  expect_it_waits_from_the_start(cluster_->url());
 }
 
 // The new master has older marks, and of one of them nobody can say whether it is of this log.
@@ -158,15 +148,7 @@ TEST_F(UpdaterLeadersOnCluster, APartitionThatHasNoneWhenAShardLosesDataWaitsAlo
     kafka_.lose_leader(kTopic, kLost);
     cluster_->fail_over(2, RedisCluster::FailOver::kTakenOver);
   }
-  produce(500, Which::kOthers);
-  expect_counted(*updater, Which::kOthers);
-  expect_waiting(*updater, "Kafka cannot say yet where its reading begins");
-  expect_missing(*updater);
-  kafka_.elect_leader(kTopic, kLost);
-  expect_counted(*updater);
-  expect_ready(*updater);
-  produce(500);
-  expect_counted(*updater);
+  expect_it_waits_alone(*updater, "Kafka cannot say yet where its reading begins");
 }
 
 }  // namespace
