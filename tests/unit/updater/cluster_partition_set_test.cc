@@ -5,10 +5,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
-#include <deque>
 #include <limits>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,6 +14,7 @@
 #include <gtest/gtest.h>
 
 #include "fake_log.h"
+#include "fake_looks.h"
 #include "fault_store.h"
 #include "scripted_cluster.h"
 #include "tests/part.h"
@@ -27,44 +26,12 @@ namespace {
 using std::chrono::milliseconds;
 using testing::ScriptedCluster;
 
-// A log that may be looked at; message n of a log named x has the payload "x<n>".
-class NamedLog final : public LogLooks {
- public:
-  void ask(Question question) override {
-    Answer answer{.partition = question.partition, .ticket = question.ticket};
-    answer.look = {.cluster = "one", .low = 0, .high = 2'000'000};
-    if (silent.contains(question.partition)) {
-      answer.status = Status::error(StatusCode::kUnavailable, "no leader", true);
-    }
-    for (const std::int64_t offset : question.offsets) {
-      answer.look.found.push_back(compacted ? std::nullopt : std::optional(point(offset)));
-    }
-    answers_.push_back(std::move(answer));
-  }
-  std::optional<Answer> take() override {
-    if (answers_.empty()) return std::nullopt;
-    Answer answer = std::move(answers_.front());
-    answers_.pop_front();
-    return answer;
-  }
-  [[nodiscard]] std::string payload(std::int64_t offset) const {
-    return name + std::to_string(offset);
-  }
-  [[nodiscard]] LogPoint point(std::int64_t offset) const {
-    return {offset, 1000 + offset, hash_message("", payload(offset))};
-  }
-
-  std::string name = "old";
-  bool compacted = false;           // none of the messages asked for is there any more
-  std::set<TopicPartition> silent;  // cannot be looked at
-
- private:
-  std::deque<Answer> answers_;
-};
-
 class ClusterPartitionSetTest : public ::testing::Test {
  protected:
-  ClusterPartitionSetTest() { set_.set_log_looks(&looks_); }
+  ClusterPartitionSetTest() {
+    looks_.high = 2'000'000;
+    set_.set_log_looks(&looks_);
+  }
 
   static MarkOptions options() {
     MarkOptions marks;
@@ -155,7 +122,7 @@ class ClusterPartitionSetTest : public ::testing::Test {
   ScriptedCluster cluster_;
   testing::FaultStore store_;
   testing::FakeLog log_;
-  NamedLog looks_;
+  testing::FakeLooks looks_;
   Metrics metrics_;
   std::vector<std::string> said_;
   ClusterPartitionSet set_{store_,

@@ -1,49 +1,11 @@
 // Partitions whose logs turn out to be others than the ones that were read.
-#include <deque>
-
+#include "fake_looks.h"
 #include "partition_set_fixture.h"
 
 namespace fcap::updater {
 namespace {
 
-// Logs that may be looked at; message n of a log named x has the payload "x<n>".
-class FakeLooks final : public LogLooks {
- public:
-  void ask(Question question) override {
-    ++asked;
-    if (unanswered) return;
-    Answer answer{.partition = question.partition, .ticket = question.ticket};
-    answer.look = {.cluster = cluster, .low = low, .high = high};
-    for (const std::int64_t offset : question.offsets) {
-      const bool there = offset >= low && offset < high && !compacted;
-      answer.look.found.push_back(there ? std::optional(point(offset)) : std::nullopt);
-    }
-    if (silent) answer.status = Status::error(StatusCode::kUnavailable, "no leader", true);
-    answers.push_back(answer);
-  }
-  std::optional<Answer> take() override {
-    if (answers.empty()) return std::nullopt;
-    const Answer answer = answers.front();
-    answers.pop_front();
-    return answer;
-  }
-  [[nodiscard]] std::string payload(std::int64_t offset) const {
-    return name + std::to_string(offset);
-  }
-  [[nodiscard]] LogPoint point(std::int64_t offset) const {
-    return {offset, 1000 + offset, hash_message("", payload(offset))};
-  }
-
-  std::string cluster = "one";
-  std::string name = "old";
-  std::int64_t low = 0;
-  std::int64_t high = 1000;
-  bool compacted = false;   // none of the messages asked for is there any more
-  bool silent = false;      // an error is answered
-  bool unanswered = false;  // nothing is
-  int asked = 0;
-  std::deque<Answer> answers;
-};
+using testing::FakeLooks;
 
 class PartitionLogs : public testing::PartitionSetFixture {
  protected:
@@ -189,14 +151,14 @@ TEST_F(PartitionLogs, NothingIsReadBeforeTheLogWasLookedAt) {
   EXPECT_TRUE(set_.failing()) << "the question is under way, but not answered for seconds";
   ++epoch_;  // and is asked again with the mark of the server that there is now
   looks_.unanswered = false;
-  looks_.silent = true;
+  looks_.silent = {part(0)};
   settle();
   set_.revoke(std::vector<PartitionOffset>{{part(0), PartitionOffset::kNone}});
   assign_only();
   settle();
   EXPECT_TRUE(set_.failing());
   EXPECT_NE(set_.trouble().find("no leader"), std::string::npos) << set_.trouble();
-  looks_.silent = false;
+  looks_.silent.clear();
   settle();
   EXPECT_EQ(to_place(), (Places{{0, 100}}));
 }
@@ -276,12 +238,12 @@ TEST_F(PartitionLogs, ALookThatFailedIsMadeAgain) {
   set_known_mark(100);
   begin();
   set_.placed(part(0));
-  looks_.silent = true;
+  looks_.silent = {part(0)};
   looks_.name = "new";
   look();
   EXPECT_EQ(metrics_.offset_resets.value(), 0U);
   EXPECT_FALSE(set_.failing()) << "reading goes on";
-  looks_.silent = false;
+  looks_.silent.clear();
   tick(std::chrono::seconds{2});
   settle();
   EXPECT_EQ(metrics_.offset_resets.value(), 1U);

@@ -1,38 +1,13 @@
 // Partitions for which Kafka cannot say what must be known before they are read, beside others.
-#include <deque>
 #include <limits>
-#include <set>
 
+#include "fake_looks.h"
 #include "partition_set_fixture.h"
 
 namespace fcap::updater {
 namespace {
 
 using std::chrono::milliseconds;
-
-// Logs of which some cannot be looked at.
-class PickyLooks final : public LogLooks {
- public:
-  void ask(Question question) override {
-    Answer answer{.partition = question.partition, .ticket = question.ticket};
-    answer.look = {.cluster = "one", .low = 0, .high = 1000};
-    answer.look.found.resize(question.offsets.size());
-    if (silent.contains(question.partition)) {
-      answer.status = Status::error(StatusCode::kUnavailable, "no leader", true);
-    }
-    answers_.push_back(std::move(answer));
-  }
-  std::optional<Answer> take() override {
-    if (answers_.empty()) return std::nullopt;
-    Answer answer = std::move(answers_.front());
-    answers_.pop_front();
-    return answer;
-  }
-  std::set<TopicPartition> silent;
-
- private:
-  std::deque<Answer> answers_;
-};
 
 class PartitionWaits : public testing::PartitionSetFixture {
  protected:
@@ -114,7 +89,7 @@ TEST_F(PartitionWaits, OneWithoutALeaderStopsNoOtherOne) {
 }
 
 TEST_F(PartitionWaits, OneWhoseLogCannotBeLookedAtStopsNoOtherOne) {
-  PickyLooks looks;
+  testing::FakeLooks looks;
   set_.set_log_looks(&looks);
   for (const std::int32_t partition : {0, 1}) set_mark(100, partition);
   looks.silent = {part(1)};
