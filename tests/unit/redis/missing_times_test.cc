@@ -112,7 +112,7 @@ TEST(SharedStateTest, PublishesWhatTheConfigurationSaysIsMissing) {
   record.key_prefix = "p";
   record.missing_before["g:t"]["0"] = {kThen, {7, 9}};
   const std::string text = encode_config(record);
-  (void)shared.config.take({Reply::Kind::kString, 0, text, {}}, 0);
+  (void)shared.config.compare_with({Reply::Kind::kString, 0, text, {}}, 0);
   EXPECT_FALSE(shared.is_gap_stated());
   shared.publish_config();
   EXPECT_TRUE(shared.is_gap_stated());
