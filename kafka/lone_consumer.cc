@@ -17,9 +17,13 @@ constexpr std::int64_t kLogEnd = -1;
 constexpr std::int64_t kLogBeginning = -2;
 constexpr std::string_view kAskingForEnds = "asking for a partition's ends";
 
+bool is_silence(rd_kafka_resp_err_t code) {
+  return code == RD_KAFKA_RESP_ERR__TIMED_OUT || code == RD_KAFKA_RESP_ERR__TRANSPORT ||
+         code == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN;
+}
+
 Status refused(std::string_view doing, rd_kafka_resp_err_t code) {
-  const bool silent = code == RD_KAFKA_RESP_ERR__TIMED_OUT || code == RD_KAFKA_RESP_ERR__TRANSPORT;
-  return Status::error(silent ? StatusCode::kDeadlineExceeded : StatusCode::kUnavailable,
+  return Status::error(is_silence(code) ? StatusCode::kDeadlineExceeded : StatusCode::kUnavailable,
                        fmt::format("{}: {}", doing, rd_kafka_err2str(code)), true);
 }
 
@@ -128,12 +132,27 @@ Result<LoneConsumer::Leaders> LoneConsumer::leaders(std::span<const TopicPartiti
   return leaders;
 }
 
-// The offsets of these partitions that ListOffsets names so.
+// The offsets of these partitions that ListOffsets names so. librdkafka reports an error of one
+// partition as the error of the whole question, and then each partition is asked for alone.
 Status LoneConsumer::look_up(rd_kafka_topic_partition_list_t& list, std::int64_t which,
                              Clock::time_point until) {
   for (int i = 0; i < list.cnt; ++i) list.elems[i].offset = which;
   const auto code = rd_kafka_offsets_for_times(handle_.get(), &list, to_int_ms(left(until)));
-  return code == RD_KAFKA_RESP_ERR_NO_ERROR ? Status() : refused(kAskingForEnds, code);
+  if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return {};
+  Status status = refused(kAskingForEnds, code);
+  if (list.cnt == 1 || is_silence(code)) return status;
+  for (int i = 0; i < list.cnt; ++i) {
+    auto& of_list = list.elems[i];
+    const PartitionList alone(rd_kafka_topic_partition_list_new(1));
+    auto& asked = *rd_kafka_topic_partition_list_add(alone.get(), of_list.topic, of_list.partition);
+    asked.offset = which;
+    const auto error =
+        rd_kafka_offsets_for_times(handle_.get(), alone.get(), to_int_ms(left(until)));
+    if (is_silence(error)) return refused(kAskingForEnds, error);
+    of_list.offset = asked.offset;
+    of_list.err = error != RD_KAFKA_RESP_ERR_NO_ERROR ? error : asked.err;
+  }
+  return {};
 }
 
 // Not by rd_kafka_query_watermark_offsets(): librdkafka 2.0.2 does not keep to its timeout if the

@@ -75,6 +75,47 @@ TEST_F(LoneConsumerOfTwoTopics, KnowsTheEndsOfALog) {
   EXPECT_FALSE(consumer_->watermarks(part(7, 1), kPatience).ok());
 }
 
+class LoneConsumerOfTwoPartitions : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    for (const TopicPartition partition : both_) cluster_.elect_leader("clicks", partition.number);
+    auto made = LoneConsumer::create({{.brokers = cluster_.brokers()}, {"clicks"}, "group", {}});
+    ASSERT_TRUE(made.ok()) << made.status().text();
+    consumer_ = std::move(made).value();
+  }
+  void ask_for_ends_of_both() {
+    auto ends = consumer_->watermarks(both_, kPatience);
+    ASSERT_TRUE(ends.ok()) << ends.status().text();
+    ends_ = std::move(ends).value();
+  }
+  void expect_ends_of_the_first() {
+    const Result<Watermarks>& known = ends_.at(part(0));
+    ASSERT_TRUE(known.ok()) << known.status().text();
+    EXPECT_EQ(known.value().low, 0);
+    EXPECT_EQ(known.value().high, kEach);
+  }
+
+  const std::vector<TopicPartition> both_ = {part(1), part(0)};
+  Cluster cluster_{kEach, {"clicks"}, 2, 2};
+  std::unique_ptr<LoneConsumer> consumer_;
+  LoneConsumer::Ends ends_;
+};
+
+TEST_F(LoneConsumerOfTwoPartitions, APartitionThatIsRefusedHidesNotTheEndsOfAnother) {
+  cluster_.refuse_list_offsets(2, RD_KAFKA_RESP_ERR_KAFKA_STORAGE_ERROR);  // both, and one alone
+  ASSERT_NO_FATAL_FAILURE(ask_for_ends_of_both());
+  expect_ends_of_the_first();
+  EXPECT_FALSE(ends_.at(part(1)).ok());
+}
+
+// The broker refuses one of two partitions, and librdkafka then refuses both.
+TEST_F(LoneConsumerOfTwoPartitions, APartitionThatIsNowLedElsewhereHidesNotTheEndsOfAnother) {
+  ASSERT_NO_FATAL_FAILURE(ask_for_ends_of_both());
+  cluster_.elect_leader("clicks", 1, 2);
+  ASSERT_NO_FATAL_FAILURE(ask_for_ends_of_both());
+  expect_ends_of_the_first();
+}
+
 TEST(PartitionLists, LeaveOutTopicsThatAreNotNamed) {
   const TopicNames all = {"clicks", "views"};
   const auto list =

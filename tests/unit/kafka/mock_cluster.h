@@ -11,7 +11,9 @@
 
 namespace fcap::kafka {
 
-inline constexpr std::int16_t kOffsetFetch = 9;  // in Kafka's protocol
+// In Kafka's protocol.
+inline constexpr std::int16_t kListOffsets = 2;
+inline constexpr std::int16_t kOffsetFetch = 9;
 inline constexpr std::chrono::milliseconds kPatience{60'000};
 
 /// librdkafka's own imitation of a cluster: real brokers do not refuse on demand. Each topic begins
@@ -54,6 +56,12 @@ class Cluster {
   }
   /// It cannot be reached any more, and still leads what it led.
   void stop_broker(std::int32_t broker) { rd_kafka_mock_broker_set_down(mock_, broker); }
+  /// The next so many requests, each for all of its partitions.
+  void refuse_list_offsets(int times, rd_kafka_resp_err_t error) {
+    for (int i = 0; i < times; ++i) {
+      rd_kafka_mock_push_request_errors(mock_, kListOffsets, 1, error);
+    }
+  }
   void refuse_committed_offsets() {
     for (int i = 0; i < 1000; ++i) {
       rd_kafka_mock_push_request_errors(mock_, kOffsetFetch, 1, RD_KAFKA_RESP_ERR_NOT_COORDINATOR);
