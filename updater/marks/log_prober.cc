@@ -42,6 +42,7 @@ struct LogProber::State {
   void run();
   bool stopping();
   void look(const std::vector<Question>& asked);
+  Result<kafka::LoneConsumer::Leaders> find_leaders(const std::vector<Question>& asked);
   void look_at_broker(std::int32_t broker, const std::vector<Question>& asked);
   void fail(const std::vector<Question>& asked, const Status& status);
   void publish(std::vector<Answer>&& found);
@@ -59,6 +60,8 @@ struct LogProber::State {
 
   std::unique_ptr<kafka::LoneConsumer> consumer;  // the thread's; destroyed at its end
   std::set<std::int32_t> silent;  // the thread's: brokers that did not answer the last time
+  // The thread's: the brokers that led when Kafka last said so.
+  std::map<kafka::TopicPartition, std::int32_t> led_last;
 
   std::mutex mutex;
   std::condition_variable changed;
@@ -74,6 +77,8 @@ Result<std::unique_ptr<LogProber>> LogProber::create(Options options) {
       {"fetch.message.max.bytes", "65536"},
       {"fetch.wait.max.ms", "20"},
       {"reconnect.backoff.max.ms", "2000"},
+      // Less than kAnswer: a frozen broker is given up, and not asked again, after one question.
+      {"socket.timeout.ms", "4000"},
   };
   auto consumer = kafka::LoneConsumer::create(std::move(options));
   if (!consumer.ok()) return consumer.status();
@@ -148,9 +153,7 @@ void LogProber::State::fail(const std::vector<Question>& asked, const Status& st
 // A broker that does not answer, or a partition without one, delays no answer of the other brokers:
 // each is asked for its own partitions, and those that were silent the last time come last.
 void LogProber::State::look(const std::vector<Question>& asked) {
-  std::vector<kafka::TopicPartition> partitions;
-  for (const Question& question : asked) partitions.push_back(question.partition);
-  const auto leaders = consumer->leaders(partitions, kAnswer);
+  const auto leaders = find_leaders(asked);
   if (!leaders.ok()) return fail(asked, leaders.status());
   std::map<std::int32_t, std::vector<Question>> by_broker;
   for (const Question& question : asked) {
@@ -167,6 +170,29 @@ void LogProber::State::look(const std::vector<Question>& asked) {
       if (last.contains(broker) == turn_of_silent) look_at_broker(broker, of_broker);
     }
   }
+}
+
+// librdkafka asks any broker that it is connected to. If that one is frozen, the others may still
+// answer for what they led before.
+Result<kafka::LoneConsumer::Leaders> LogProber::State::find_leaders(
+    const std::vector<Question>& asked) {
+  std::vector<kafka::TopicPartition> partitions;
+  for (const Question& question : asked) partitions.push_back(question.partition);
+  auto found = consumer->leaders(partitions, kAnswer);
+  if (found.ok()) {
+    for (const auto& [partition, leader] : found.value()) {
+      if (leader.ok()) led_last.insert_or_assign(partition, leader.value());
+    }
+    return found;
+  }
+  if (found.status().code() != StatusCode::kDeadlineExceeded) return found;
+  kafka::LoneConsumer::Leaders leaders;
+  for (const kafka::TopicPartition partition : partitions) {
+    const auto last = led_last.find(partition);
+    leaders.emplace(partition, last != led_last.end() ? Result<std::int32_t>(last->second)
+                                                      : Result<std::int32_t>(found.status()));
+  }
+  return leaders;
 }
 
 void LogProber::State::look_at_broker(std::int32_t broker, const std::vector<Question>& asked) {

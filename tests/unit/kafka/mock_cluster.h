@@ -56,6 +56,10 @@ class Cluster {
   }
   /// It cannot be reached any more, and still leads what it led.
   void stop_broker(std::int32_t broker) { rd_kafka_mock_broker_set_down(mock_, broker); }
+  /// It takes requests, and answers none of them within a test's time.
+  void freeze_broker(std::int32_t broker) {
+    rd_kafka_mock_broker_set_rtt(mock_, broker, static_cast<int>(kPatience.count()));
+  }
   /// The next so many requests, each for all of its partitions.
   void refuse_list_offsets(int times, rd_kafka_resp_err_t error) {
     for (int i = 0; i < times; ++i) {

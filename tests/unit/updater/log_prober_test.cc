@@ -23,6 +23,7 @@ using std::chrono::milliseconds;
 
 constexpr const char* kTopic = "events";
 constexpr int kPartitions = 4;
+constexpr int kBrokers = 4;
 
 class LogProberTest : public ::testing::Test {
  protected:
@@ -70,7 +71,7 @@ class LogProberTest : public ::testing::Test {
     EXPECT_EQ(answer.look.found.at(0)->offset, 0);
   }
 
-  kafka::Cluster cluster_{0, {kTopic}, kPartitions, 2};
+  kafka::Cluster cluster_{0, {kTopic}, kPartitions, kBrokers};
   std::unique_ptr<LogProber> prober_;
   std::uint64_t asked_ = 0;
   std::map<std::int32_t, LogLooks::Answer> last_;
@@ -104,6 +105,26 @@ TEST_F(LogProberTest, ABrokerThatDoesNotAnswerKeepsNoPartitionOfAnotherOneFromIt
   expect_found(3);
   EXPECT_FALSE(last_.at(1).status.ok());
   EXPECT_FALSE(last_.at(2).status.ok());
+}
+
+// A question about leaders may go to any broker that is connected, so most of them are frozen.
+TEST_F(LogProberTest, FrozenBrokersThatAreAskedForLeadersKeepNoPartitionFromItsAnswer) {
+  for (const std::int32_t partition : {1, 2, 3}) {
+    cluster_.elect_leader(kTopic, partition, partition + 1);
+  }
+  for (const std::int32_t partition : {0, 1, 2, 3}) {
+    ask(partition);
+    (void)answers(1);
+    expect_found(partition);
+  }
+  for (std::int32_t broker = 2; broker <= kBrokers; ++broker) cluster_.freeze_broker(broker);
+  for (int look = 0; look < 3; ++look) {
+    last_.clear();
+    ask(0);
+    (void)answers(1);
+    ASSERT_EQ(last_.size(), 1U);
+    expect_found(0);
+  }
 }
 
 }  // namespace
