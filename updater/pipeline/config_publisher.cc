@@ -12,6 +12,10 @@ namespace {
 
 using std::chrono::milliseconds;
 
+// With slots a value is shorter than without, because an updater that does not know them cannot
+// leave them out when it adds an instant.
+constexpr std::size_t kWithSlotsBytesMax = std::size_t{48} << 10U;
+
 constexpr std::chrono::seconds kLookEvery{10};
 constexpr std::chrono::seconds kCallTime{2};
 // Longer than any retention. It is renewed every day, so the key expires only when no updater runs
@@ -86,23 +90,24 @@ void ConfigPublisher::on_answer(const Call& call) {
     extend_at_ = Clock::now() + kExtendEvery;
     return;
   }
-  if (call.code == StoreCode::kNotFound) return write(nullptr, text_, {});
+  if (call.code == StoreCode::kNotFound) return write(nullptr, with_gaps(text_, {}));
   if (call.code != StoreCode::kOk) return;
   const auto found = redis::parse_config(call.record);
   const Missing recorded = found.ok() ? found.value().missing_before : Missing{};
   const bool ours = found.ok() && redis::with_missing_before(call.record, {}) == text_;
   if (settled_) {
-    const bool said = missing_now(recorded, Detail::kEachPartition) == recorded;
-    const bool due = ours && Clock::now() >= extend_at_;
+    if (!found.ok()) return;
     // Two updaters with different settings must not overwrite each other forever.
-    if (found.ok() && (!said || due)) write(&call.record, call.record, recorded);
+    const std::string text = with_gaps(call.record, recorded);
+    const bool due = ours && Clock::now() >= extend_at_;
+    if (text != call.record || due) write(&call.record, text);
     return;
   }
   if (!ours && log_) {
     log_(LogLevel::kWarning, key_ + " holds " + call.record + " and is replaced by " + text_ +
                                  ": Checkers must have the same settings as this updater");
   }
-  write(&call.record, text_, recorded);
+  write(&call.record, with_gaps(text_, recorded));
 }
 
 std::chrono::milliseconds ConfigPublisher::store_ahead() const {
@@ -113,7 +118,8 @@ std::chrono::milliseconds ConfigPublisher::store_ahead() const {
 // Replaces the recorded gaps of this updater's partitions by the present ones, and removes those
 // that no window reaches any more. Statements about other partitions stay, even if no updater has
 // them at present: the updater that takes one over knows whether its gap is still open.
-ConfigPublisher::Missing ConfigPublisher::missing_now(Missing recorded, Detail detail) const {
+ConfigPublisher::Missing ConfigPublisher::missing_now(Missing recorded, bool merged,
+                                                      Slots slots) const {
   std::map<kafka::TopicIndex, std::string> latest;
   for (const auto& [partition, found] : gaps_.missing_before) {
     const std::string& topic_name = kafka::name_of(gaps_.topics, partition.topic);
@@ -122,8 +128,9 @@ ConfigPublisher::Missing ConfigPublisher::missing_now(Missing recorded, Detail d
     topic.erase(name);
     if (!found) continue;
     redis::MissingEvents events = *found;
+    if (slots != Slots::kAll) events.slots = SlotSet::all();
     std::string& kept = latest[partition.topic];
-    if (detail != Detail::kEachPartition && !kept.empty()) {
+    if (merged && !kept.empty()) {
       // One statement for both partitions: neither the instant nor the slots may be fewer.
       const auto other = topic.extract(kept);
       events.slots |= other.mapped().slots;
@@ -139,21 +146,30 @@ ConfigPublisher::Missing ConfigPublisher::missing_now(Missing recorded, Detail d
   const Instant reached = base::wall_now() + std::min(store_ahead(), milliseconds{0}) - retention_;
   for (auto& [name, partitions] : recorded) {
     std::erase_if(partitions, [reached](const auto& it) { return it.second.before < reached; });
-    if (detail != Detail::kForAllUsers) continue;
+    if (slots != Slots::kNone) continue;
     for (auto& [partition, events] : partitions) events.slots = SlotSet::all();
   }
   std::erase_if(recorded, [](const auto& it) { return it.second.empty(); });
   return recorded;
 }
 
-void ConfigPublisher::write(const std::string* found, const std::string& config,
-                            const Missing& recorded) {
-  // Where there is no room for all of it, what is said is said of more events and users.
+// Where there is no room for all of it, what is said is said of more users, and only then of more
+// events: a statement about several partitions is lost as soon as the one that it names goes to
+// another updater. Others' slots are left out last, so that two updaters do not put back forever
+// what the other leaves out.
+std::string ConfigPublisher::with_gaps(const std::string& config, const Missing& recorded) const {
   std::string text;
-  for (const Detail detail : {Detail::kEachPartition, Detail::kLatestOnly, Detail::kForAllUsers}) {
-    text = redis::with_missing_before(config, missing_now(recorded, detail));
-    if (text.size() <= redis::kConfigBytesMax) break;
+  for (const bool merged : {false, true}) {
+    for (const Slots slots : {Slots::kAll, Slots::kOfOthers, Slots::kNone}) {
+      text = redis::with_missing_before(config, missing_now(recorded, merged, slots));
+      const bool none = slots == Slots::kNone;
+      if (text.size() <= (none ? redis::kConfigBytesMax : kWithSlotsBytesMax)) return text;
+    }
   }
+  return text;
+}
+
+void ConfigPublisher::write(const std::string* found, const std::string& text) {
   // The store judges it by its own clock, which may be more than that ahead of this one.
   const Instant expire_at = base::wall_now() + store_ahead() + kKeptFor;
   Store::CompareAndSet change{key_, std::nullopt, text, expire_at};

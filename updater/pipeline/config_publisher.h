@@ -46,12 +46,14 @@ class ConfigPublisher {
 
   void on_answer(const Call& call);
   using Missing = redis::ConfigRecord::MissingBefore;
-  /// From the most to the least. kLatestOnly: of each topic the latest instant, for the slots of
-  /// all its partitions. kForAllUsers: the same without slots, also in what others have stated.
-  enum class Detail : std::uint8_t { kEachPartition, kLatestOnly, kForAllUsers };
+  /// Which statements keep their slots. The rest are about all users.
+  enum class Slots : std::uint8_t { kAll, kOfOthers, kNone };
   [[nodiscard]] std::chrono::milliseconds store_ahead() const;
-  [[nodiscard]] Missing missing_now(Missing recorded, Detail detail) const;
-  void write(const std::string* found, const std::string& config, const Missing& recorded);
+  /// `merged`: one statement about all partitions of a topic that are this updater's: their latest
+  /// instant, and the slots of all of them.
+  [[nodiscard]] Missing missing_now(Missing recorded, bool merged, Slots slots) const;
+  [[nodiscard]] std::string with_gaps(const std::string& config, const Missing& recorded) const;
+  void write(const std::string* found, const std::string& text);
 
   Store* store_;
   const std::string key_;

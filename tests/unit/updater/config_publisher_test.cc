@@ -26,12 +26,15 @@ class ConfigPublisherTest : public ::testing::Test {
     now_ += std::chrono::seconds{10};
   }
   std::string stored() { return testing::StoreCalls(*store_).get("fcap:!config").record; }
-  void erase() {
+  void replace(const std::string& value) {
     const std::string present = stored();
+    Store::CompareAndSet change{"fcap:!config", std::nullopt, value, at_ + std::chrono::days{430}};
+    if (!present.empty()) change.expected = present;
     testing::WaitingCompletion done;
-    store_->compare_and_set({"fcap:!config", present, "", {}}, {}, done);
-    done.wait();
+    store_->compare_and_set(change, {}, done);
+    EXPECT_EQ(done.wait().code, StoreCode::kOk);
   }
+  void erase() { replace(""); }
 
   redis::ConfigRecord::MissingBefore missing() {
     const auto parsed = redis::parse_config(stored());
@@ -193,17 +196,85 @@ TEST_F(ConfigPublisherTest, OfMoreGapsThanThereIsRoomForAllSlotsAreSaid) {
                            {"g:t", {{"3999", {at_ + std::chrono::seconds{3999}, {0, 5009}}}}}}));
 }
 
-TEST_F(ConfigPublisherTest, SlotsThatThereIsNoRoomForAreAllOfThem) {
+/// Every second slot: a text of more than 43 KB, and of not quite 48 KB.
+SlotSet even_slots() {
   std::bitset<SlotSet::kSlots> even;
   for (std::size_t slot = 0; slot < even.size(); slot += 2) even.set(slot);
+  return SlotSet::of(even);
+}
+
+TEST_F(ConfigPublisherTest, WhereThereIsNoRoomForSlotsEachPartitionIsSaidForAllUsers) {
+  const SlotSet even = even_slots();
+  ConfigPublisher crashing(*store_, record_of(std::chrono::days{32}), {});
+  crashing.set_open_gaps(gaps_in({{5, {at_, even}}, {6, {at_, even}}, {7, {at_, even}}}));
+  poll(crashing);
+  EXPECT_EQ(missing(),
+            (redis::ConfigRecord::MissingBefore{{"g:t", {{"5", at_}, {"6", at_}, {"7", at_}}}}));
+  // Its partitions are shared out. Whoever gets 6 and 7 says nothing before it has read their
+  // marks: what is said of them must outlast what the others say of theirs.
+  ConfigPublisher heir(*store_, record_of(std::chrono::days{32}), {});
+  heir.set_open_gaps(gaps_of({{5, std::nullopt}}));
+  poll(heir);
+  EXPECT_EQ(missing(), (redis::ConfigRecord::MissingBefore{{"g:t", {{"6", at_}, {"7", at_}}}}));
+}
+
+TEST_F(ConfigPublisherTest, SlotsLeaveRoomForWhatOlderUpdatersAdd) {
+  std::map<std::int32_t, redis::MissingEvents> many;
+  for (std::int32_t i = 0; i < 400; ++i) many[i] = at_;
+  const std::map<std::int32_t, redis::MissingEvents> for_all_users = many;
+  many[7].slots = even_slots();
+  ConfigPublisher publisher(*store_, record_of(std::chrono::days{32}), {});
+  publisher.set_open_gaps(gaps_in(for_all_users));
+  poll(publisher);
+  const std::string expected = stored();
+  publisher.set_open_gaps(gaps_in(many));
+  poll(publisher);
+  EXPECT_EQ(stored(), expected);
+}
+
+TEST_F(ConfigPublisherTest, AnUpdaterLeavesOutItsOwnSlotsFirst) {
+  const SlotSet even = even_slots();
   ConfigPublisher first(*store_, record_of(std::chrono::days{32}), {});
   ConfigPublisher second(*store_, record_of(std::chrono::days{32}), {});
-  first.set_open_gaps(gaps_in({{0, {at_, SlotSet::of(even)}}}));
+  first.set_open_gaps(gaps_in({{0, {at_, even}}}));
+  second.set_open_gaps(gaps_in({{1, {at_, even}}}));
+  for (int i = 0; i < 2; ++i) {
+    for (ConfigPublisher* const publisher : {&first, &second}) poll(*publisher);
+    EXPECT_EQ(missing(),
+              (redis::ConfigRecord::MissingBefore{{"g:t", {{"0", {at_, even}}, {"1", at_}}}}));
+  }
+}
+
+TEST_F(ConfigPublisherTest, WhereThatIsNotEnoughItLeavesOutTheSlotsOfOthersToo) {
+  ConfigPublisher first(*store_, record_of(std::chrono::days{32}), {});
+  ConfigPublisher second(*store_, record_of(std::chrono::days{32}), {});
+  first.set_open_gaps(gaps_in({{0, {at_, even_slots()}}}));
   poll(first);
-  EXPECT_EQ(missing().at("g:t").at("0").slots, SlotSet::of(even));
-  second.set_open_gaps(gaps_in({{1, {at_, SlotSet::of(even)}}}));
-  poll(second);
-  EXPECT_EQ(missing(), (redis::ConfigRecord::MissingBefore{{"g:t", {{"0", at_}, {"1", at_}}}}));
+  EXPECT_EQ(missing().at("g:t").at("0").slots, even_slots());
+  std::map<std::int32_t, std::optional<Instant>> many;
+  for (std::int32_t i = 1; i < 1000; ++i) many[i] = at_;
+  second.set_open_gaps(gaps_of(many));
+  for (ConfigPublisher* const publisher : {&second, &first}) {
+    poll(*publisher);
+    EXPECT_EQ(missing().at("g:t").size(), 1000U);
+    EXPECT_EQ(missing().at("g:t").at("0"), redis::MissingEvents(at_));
+  }
+}
+
+TEST_F(ConfigPublisherTest, SlotsOfAnInstantThatIsNoLongerSaidGo) {
+  redis::ConfigRecord record = record_of(std::chrono::days{32});
+  ConfigPublisher publisher(*store_, record, {});
+  poll(publisher);
+  record.missing_before = {{"g:t", {{"5", at_}}}};
+  const std::string expected = redis::encode_config(record);
+  // As an updater leaves it that does not know slots, when it changes the instant.
+  std::string left = expected;
+  left.insert(left.find("\"null_user_ids"),
+              R"("missing_slots":{"g:t":{"5":{"1700000000123":")" + even_slots().text() + "\"}}},");
+  replace(left);
+  EXPECT_EQ(missing(), record.missing_before);
+  poll(publisher);
+  EXPECT_EQ(stored(), expected);
 }
 
 }  // namespace
