@@ -6,6 +6,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "redis/long_config.h"
+
 namespace fcap::redis {
 namespace {
 
@@ -213,6 +215,10 @@ std::vector<MissingEvents> ConfigRecord::missing_by_slot() const {
 
 Result<ConfigRecord> parse_config(std::string_view text) {
   if (text.size() > kConfigBytesMax) return corrupt("is longer than 64 KB");
+  return parse_long_config(text);
+}
+
+Result<ConfigRecord> parse_long_config(std::string_view text) {
   const json object = parse_shallow(text);
   if (!object.is_object()) return corrupt("is not a JSON object");
   const auto version = number(object, "version");

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "redis/long_config.h"
 
 namespace fcap::updater {
 namespace {
@@ -92,7 +93,8 @@ void ConfigPublisher::on_answer(const Call& call) {
   }
   if (call.code == StoreCode::kNotFound) return write(nullptr, with_gaps(text_, {}));
   if (call.code != StoreCode::kOk) return;
-  const auto found = redis::parse_config(call.record);
+  // However long it is: an updater of an older release may have made it too long for readers.
+  const auto found = redis::parse_long_config(call.record);
   const Missing recorded = found.ok() ? found.value().missing_before : Missing{};
   const bool ours = found.ok() && redis::with_missing_before(call.record, {}) == text_;
   if (settled_) {

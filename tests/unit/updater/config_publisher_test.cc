@@ -261,6 +261,30 @@ TEST_F(ConfigPublisherTest, WhereThatIsNotEnoughItLeavesOutTheSlotsOfOthersToo) 
   }
 }
 
+TEST_F(ConfigPublisherTest, AValueThatAnOlderUpdaterMadeTooLongIsMadeShorter) {
+  redis::ConfigRecord record = record_of(std::chrono::days{32});
+  ConfigPublisher publisher(*store_, record, {});
+  publisher.set_open_gaps(gaps_of({{3, at_}}));
+  poll(publisher);
+  record.missing_before = {{"g:t", {{"3", at_}, {"5", {at_, even_slots()}}}}};
+  for (int i = 0; i < 1100; ++i) record.missing_before["h:t"][std::to_string(i)] = at_;
+  const std::string too_long = redis::encode_config(record);
+  EXPECT_EQ(redis::parse_config(too_long).status().code(), StatusCode::kCorrupt);
+  replace(too_long);
+  poll(publisher);
+  record.missing_before["g:t"]["5"].slots = SlotSet::all();
+  EXPECT_EQ(missing(), record.missing_before);
+}
+
+TEST_F(ConfigPublisherTest, AValueThatIsTooLongAtTheStartKeepsWhatOthersSay) {
+  redis::ConfigRecord record = record_of(std::chrono::days{32});
+  record.missing_before = {{"g:t", {{"5", {at_, even_slots()}}, {"6", {at_, even_slots()}}}}};
+  replace(redis::encode_config(record));
+  ConfigPublisher publisher(*store_, record_of(std::chrono::days{32}), {});
+  poll(publisher);
+  EXPECT_EQ(missing(), (redis::ConfigRecord::MissingBefore{{"g:t", {{"5", at_}, {"6", at_}}}}));
+}
+
 TEST_F(ConfigPublisherTest, SlotsOfAnInstantThatIsNoLongerSaidGo) {
   redis::ConfigRecord record = record_of(std::chrono::days{32});
   ConfigPublisher publisher(*store_, record, {});
