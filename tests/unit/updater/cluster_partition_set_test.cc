@@ -410,6 +410,7 @@ TEST_F(ClusterPartitionSetTest, WhatIsDoubtedIsReadAgainAlsoAfterItWasGivenUpMea
   cluster_.set_refusing(1, false);
   step_ = milliseconds{2};
   set_.assign(at);
+  turn_until([this] { return metrics_.shards_away.value() == 0 && !set_.checking(); });
   wait_until_read();
   EXPECT_EQ(set_.offsets_missing(), 110);
   wait_for_marks();
