@@ -14,6 +14,7 @@ void Batch::complete(std::size_t index, const StoreOutcome& outcome) noexcept {
       outcome.length_bytes > 0 && !(slot.appended && outcome.length_bytes < slot.length_bytes);
   slot.done = outcome.code == StoreCode::kOk && has_bytes;
   slot.appended = !slot.done && has_bytes;
+  slot.owes_expiry = !slot.done && (slot.appended || slot.owes_expiry);
   slot.length_bytes = outcome.length_bytes;
   slot.epoch = outcome.connection_epoch;
   slot.refusal = slot.code == StoreCode::kServerError ? refusal_in(outcome.text) : Refusal::kNone;
@@ -118,6 +119,13 @@ void Batch::forget_undone(KnownRecords& known) const noexcept {
   for (std::size_t i = 0; i < writes.size(); ++i) {
     if (!slots_[i].done) known.forget(writes.hash(i));
   }
+}
+
+bool Batch::owes_expiry() const noexcept {
+  for (std::size_t i = 0; i < writes.size(); ++i) {
+    if (!slots_[i].done && slots_[i].owes_expiry) return true;
+  }
+  return false;
 }
 
 void Batch::close_round() noexcept {

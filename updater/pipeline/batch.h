@@ -108,6 +108,8 @@ class Batch final : private StoreListCompletion {
 
   /// Between rounds: operations not done yet.
   [[nodiscard]] std::size_t undone() const noexcept { return undone_; }
+  /// Whether some record was given bytes and not yet the expiry that belongs to them.
+  [[nodiscard]] bool owes_expiry() const noexcept;
   /// After a round: counts the undone writes, by kind.
   void close_round() noexcept;
   [[nodiscard]] std::size_t failed_writes() const noexcept { return failed_writes_; }
@@ -180,7 +182,8 @@ class Batch final : private StoreListCompletion {
     std::size_t expected_bytes = 0;  // 0: nothing was known of the record
     std::uint64_t epoch = 0;         // StoreOutcome::connection_epoch
     StoreCode code = StoreCode::kUnavailable;
-    bool appended = false;  // only the expiry is missing; the append has left length_bytes
+    bool appended = false;     // only the expiry is missing; the append has left length_bytes
+    bool owes_expiry = false;  // appended in some round, and not done since then
     bool done = false;
     bool done_earlier = false;  // in a round before the last
     bool refused = false;

@@ -123,7 +123,7 @@ void BatchWriter::pump(Clock::time_point now, std::vector<Batch*>& done) {
     }
     waiting_[i] = waiting_.back();
     waiting_.pop_back();
-    if (passed_ && passed_(*batch)) {
+    if (passed_ && !batch->owes_expiry() && passed_(*batch)) {
       land(*batch);
       release(*batch);
     } else {

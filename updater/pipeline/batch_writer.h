@@ -96,7 +96,8 @@ class BatchWriter final : public RoundListener {
   /// How many more writes for gaps may be in flight: few, so that live events seldom wait.
   [[nodiscard]] std::size_t gap_room() const noexcept;
   /// Says which batches no longer count (after a rewind or a rebalance): they are not retried,
-  /// since their messages are read again.
+  /// since their messages are read again. Only a batch that owes expiries is: its messages may be
+  /// those of a log that no longer exists, and then nothing else would make its records expire.
   void set_passed(std::function<bool(const Batch&)> passed) { passed_ = std::move(passed); }
   /// In a cluster: says whether the shard of a key is away. Writes that fail there are given up
   /// (Batch::epoch_of()), so that the others of their batch are done.

@@ -136,6 +136,27 @@ TEST_F(BatchWriterTest, ANewBatchOfAUsedObjectWritesEverythingAnew) {
 }
 
 // A writer that knows when it was reconnected.
+TEST_F(BatchWriterTest, WhatIsAppendedGetsItsExpiryAlsoIfItsMessagesAreNotReadAgain) {
+  writer_.set_passed([](const Batch&) { return true; });
+  store_.refuse_expiries = true;
+  writer_.submit(filled(2));
+  pump_until_done(20);
+  EXPECT_EQ(writer_.batches_in_flight(), 1U);
+  store_.refuse_expiries = false;
+  pump_until_done();
+  EXPECT_EQ(writer_.batches_in_flight(), 0U);
+  for (const auto& [key, record] : store_.records()) EXPECT_GT(record.expire_at, Instant{}) << key;
+}
+
+TEST_F(BatchWriterTest, WhatIsNotAppendedIsDroppedIfItsMessagesNoLongerCount) {
+  writer_.set_passed([](const Batch&) { return true; });
+  store_.next_fault = [] { return Fault::kRefused; };
+  writer_.submit(filled(2));
+  pump_until_done();
+  EXPECT_EQ(writer_.batches_in_flight(), 0U);
+  EXPECT_TRUE(store_.records().empty());
+}
+
 class KnowingWriterTest : public BatchWriterTest {
  protected:
   // Writes `users` users once more; how many expiries were left alone.

@@ -65,6 +65,10 @@ class FaultStore final : public Store {
           return done.complete(i, {StoreCode::kServerError, {}, 0, refusal});
         }
         if (fault == Fault::kNone && refuse_expiries) fault = Fault::kNoExpiry;
+        // Setting the expiry of a record that is gone makes no record.
+        if (bytes.empty() && !records_.contains(key)) {
+          return done.complete(i, {code_of(fault), {}, 0, text_of(fault)});
+        }
         if (fault == Fault::kNoExpiry) {
           Record& record = records_[key];
           record.bytes += bytes;

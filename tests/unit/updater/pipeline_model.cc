@@ -146,9 +146,15 @@ std::size_t Model::not_erased() const {
 }
 
 std::size_t Model::expiring_early() const {
-  return static_cast<std::size_t>(std::ranges::count_if(store_.records(), [](const auto& record) {
-    return !is_mark(record.first) && record.second.expire_at < kModelNow + kModelRetention;
-  }));
+  std::set<std::string> early;
+  for (const Log& log : logs_) {
+    for (const LoggedEvent& event : log.events) {
+      const auto found = store_.records().find("p:{" + event.user + "}");
+      if (found == store_.records().end()) continue;
+      if (found->second.expire_at < kModelNow + kModelRetention) early.insert(event.user);
+    }
+  }
+  return early.size();
 }
 
 std::string Model::story() const {

@@ -45,7 +45,9 @@ class Model {
   [[nodiscard]] std::size_t missing() const;
   /// Events that are there though the log asks for them to be forgotten.
   [[nodiscard]] std::size_t not_erased() const;
-  /// Records that would go before their events do.
+  /// Records that would go before their events do. Only those with events that are still in a log:
+  /// if a snapshot or a crash has kept a record from its expiry, only the sweep gives it one when
+  /// nothing of its user is read again.
   [[nodiscard]] std::size_t expiring_early() const;
   [[nodiscard]] bool came_to_rest() const;
   /// What was done and said last.

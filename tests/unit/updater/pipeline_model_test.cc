@@ -91,6 +91,15 @@ TEST(PipelineModel, AServerThatIsSlowOrRefusesOneKindOfOperationLosesNothing) {
              .slow_or_refusing = true});
 }
 
+TEST(PipelineModel, OtherLogsBesideASlowOrRefusingServerLoseNothing) {
+  run_model(30, 5000,
+            {.gap_min = 5,
+             .trouble_of_1000 = 60,
+             .partitions = 4,
+             .processes = 2,
+             .slow_or_refusing = true});
+}
+
 TEST(PipelineModel, PartitionsThatHaveNoLeaderForAWhileLoseNothing) {
   run_model(30, 1, {.trouble_of_1000 = 60, .partitions = 3, .leaders_lost = true});
 }
