@@ -135,7 +135,6 @@ TEST_F(BatchWriterTest, ANewBatchOfAUsedObjectWritesEverythingAnew) {
   EXPECT_EQ(found.size(), 2U);
 }
 
-// A writer that knows when it was reconnected.
 TEST_F(BatchWriterTest, WhatIsAppendedGetsItsExpiryAlsoIfItsMessagesAreNotReadAgain) {
   writer_.set_passed([](const Batch&) { return true; });
   store_.refuse_expiries = true;
@@ -157,6 +156,7 @@ TEST_F(BatchWriterTest, WhatIsNotAppendedIsDroppedIfItsMessagesNoLongerCount) {
   EXPECT_TRUE(store_.records().empty());
 }
 
+// A writer that knows when it was reconnected.
 class KnowingWriterTest : public BatchWriterTest {
  protected:
   // Writes `users` users once more; how many expiries were left alone.
