@@ -6,11 +6,11 @@
 #include <utility>
 
 #include <poll.h>
-#include <sys/stat.h>
 
 #include <fcap/signed_id.h>
 
 #include "base/background_thread.h"
+#include "base/file_stamp.h"
 
 namespace fcap {
 namespace {
@@ -20,16 +20,6 @@ constexpr std::chrono::milliseconds kLookEvery{5'000};
 }  // namespace
 
 struct SigningKeyFile::Parts {
-  // Differs when the file was replaced or written.
-  struct FileStamp {
-    std::uint64_t device = 0;
-    std::uint64_t node = 0;
-    std::int64_t bytes = -1;
-    std::int64_t changed_ns = 0;
-    bool operator==(const FileStamp&) const = default;
-  };
-  static FileStamp stamp_of(const std::string& path);
-
   Status look(bool always);
   void run();
   void tell(LogLevel level, const std::string& text) const {
@@ -39,21 +29,13 @@ struct SigningKeyFile::Parts {
 
   std::string path;
   LogCallback log;
-  std::mutex looking;   // one look at a time
-  FileStamp stamp;      // of what the keys were read from; guarded by looking
-  std::string problem;  // why the file could not be used when last looked at; guarded by looking
+  std::mutex looking;     // one look at a time
+  base::FileStamp stamp;  // of what the keys were read from; guarded by looking
+  std::string problem;    // why the file could not be used when last looked at; guarded by looking
   mutable std::mutex mutex;
   std::shared_ptr<const SigningKeys> keys;  // guarded by mutex
   base::BackgroundThread thread;
 };
-
-SigningKeyFile::Parts::FileStamp SigningKeyFile::Parts::stamp_of(const std::string& path) {
-  struct stat found = {};
-  if (::stat(path.c_str(), &found) != 0) return {};
-  constexpr std::int64_t kNsPerSecond = 1'000'000'000;
-  return {found.st_dev, found.st_ino, found.st_size,
-          found.st_ctim.tv_sec * kNsPerSecond + found.st_ctim.tv_nsec};
-}
 
 void SigningKeyFile::Parts::tell_of(const SigningKeys& former, const SigningKeys& current) const {
   std::string names;
@@ -69,7 +51,7 @@ void SigningKeyFile::Parts::tell_of(const SigningKeys& former, const SigningKeys
 
 Status SigningKeyFile::Parts::look(bool always) {
   const std::lock_guard lock_looking(looking);
-  const FileStamp found = stamp_of(path);
+  const base::FileStamp found = base::stamp_of(path);
   if (!always && found == stamp) return {};
   auto read = SigningKeys::read(path);
   // It may be half written, or be unreadable for a while: it is looked at again each time.
@@ -107,7 +89,7 @@ SigningKeyFile::~SigningKeyFile() {
 Result<std::unique_ptr<SigningKeyFile>> SigningKeyFile::open(std::string path, LogCallback log) {
   auto parts = std::make_unique<Parts>();
   parts->path = std::move(path);
-  parts->stamp = Parts::stamp_of(parts->path);
+  parts->stamp = base::stamp_of(parts->path);
   auto read = SigningKeys::read(parts->path);
   if (!read.ok()) return read.status();
   parts->keys = std::move(read).value();
