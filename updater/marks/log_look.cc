@@ -41,6 +41,16 @@ LogVerdict judge_log(const KnownLog& known, const LogLook& look) {
                       known.points.back().offset)};
 }
 
+LogVerdict judge_mark(const KnownLog& mark, const LogLook& look) {
+  using Is = LogVerdict::Is;
+  LogVerdict verdict = judge_log(mark, look);
+  if (verdict.is == Is::kSame && mark.points.empty() && look.low < mark.position) {
+    verdict = {Is::kUnproven,
+               fmt::format("it names no message, and the log has some from {} on", look.low)};
+  }
+  return verdict;
+}
+
 std::vector<LogPoint> points_of(const LogIdentity& log) {
   std::vector<LogPoint> points;
   if (log.checked && log.checked != log.last) points.push_back(*log.checked);

@@ -52,7 +52,8 @@ class LogLooks {
 struct LogVerdict {
   enum class Is : std::uint8_t {
     kSame,
-    kUnknown,  ///< every message that would identify it is gone; nothing shows another log
+    kUnknown,   ///< every message that would identify it is gone; nothing shows another log
+    kUnproven,  ///< judge_mark() only: the mark names no message, though the log has older ones
     kAnother,
   };
   Is is = Is::kSame;
@@ -72,6 +73,11 @@ struct KnownLog {
 
 /// `look` was asked for the offsets of `known.points`, in this order. Pure.
 [[nodiscard]] LogVerdict judge_log(const KnownLog& known, const LogLook& look);
+
+/// The same for a mark that was found in Redis. One that names no message while the log has some
+/// below its position proves nothing: a snapshot may have brought it back, of a former log that was
+/// not shorter. Pure.
+[[nodiscard]] LogVerdict judge_mark(const KnownLog& mark, const LogLook& look);
 
 /// The messages that identify a mark's log.
 [[nodiscard]] std::vector<LogPoint> points_of(const LogIdentity& log);

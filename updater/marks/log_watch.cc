@@ -25,7 +25,9 @@ void LogWatch::forget() {
 
 void LogWatch::restart(std::int64_t start) {
   // The topic may be recreated before the first message from `start` is delivered. A message that a
-  // look has found proves more than the newest one, which may itself be from the new topic.
+  // look has found, or else the first one that was delivered, proves more than the newest one,
+  // which may itself be from the new topic.
+  if (!checked_ && !suspect_) suspect_ = first_;
   if (checked_) {
     due = {};
   } else {
@@ -37,6 +39,10 @@ void LogWatch::restart(std::int64_t start) {
 
 void LogWatch::know(const LogIdentity& log, std::int64_t start) {
   if (points_.empty() && log.last && log.last->offset < start) points_.push_back(*log.last);
+}
+
+void LogWatch::know(const LogPoint& first_in_gaps, std::int64_t start) {
+  if (points_.empty() && first_in_gaps.offset < start) points_.push_back(first_in_gaps);
 }
 
 void LogWatch::delivered(const LogPoint& point) {

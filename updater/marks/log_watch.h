@@ -32,6 +32,9 @@ class LogWatch {
   /// A mark in the store is about this log. Takes over its message, so that the next mark names one
   /// too.
   void know(const LogIdentity& log, std::int64_t start);
+  /// A message below the position, read in a gap. It identifies the log while nothing else does:
+  /// everything that was read in gaps before it can be of no other log, there was nothing.
+  void know(const LogPoint& first_in_gaps, std::int64_t start);
   void set_cluster(std::string word) { cluster_ = std::move(word); }
   [[nodiscard]] const std::string& cluster() const noexcept { return cluster_; }
 

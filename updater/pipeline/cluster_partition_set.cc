@@ -229,7 +229,7 @@ bool ClusterPartitionSet::take_other_look(const LogLooks::Answer& answer) {
     turns_.judged(asked.partition, answer.ticket, std::nullopt);
     return true;
   }
-  const LogVerdict verdict = judge_log(asked.known, answer.look);
+  const LogVerdict verdict = judge_mark(asked.known, answer.look);
   using Is = LogVerdict::Is;
   const bool usable = verdict.is == Is::kSame ? verdict.newest || asked.believe_unknown
                                               : verdict.is == Is::kUnknown && asked.believe_unknown;
@@ -238,6 +238,12 @@ bool ClusterPartitionSet::take_other_look(const LogLooks::Answer& answer) {
     p->log.know(asked.log, p->tracker.next_offset().value_or(0));
   }
   if (usable && verdict.is == Is::kUnknown) say_unverified(asked.partition, *p, verdict);
+  if (verdict.is == Is::kUnproven) {
+    report(LogLevel::kWarning,
+           fmt::format("partition {}: a shard's mark, {}, may be about another log: {}; the mark "
+                       "does not count",
+                       asked.partition, asked.known.position, verdict.why));
+  }
   if (verdict.is == Is::kAnother) {
     metrics_->offset_resets.add();
     report(LogLevel::kError,

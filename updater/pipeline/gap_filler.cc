@@ -166,6 +166,11 @@ bool GapFiller::take_chunk(Clock::time_point now) {
   }
   segment.read_to_end = segment.read_to_end || chunk->end;
   if (chunk->messages.empty()) return true;
+  if (!segment.what.first_message) {
+    const Delivered& first = chunk->messages.front().what;
+    segment.what.first_message = {first.offset, first.timestamp_ms,
+                                  hash_message(first.key, first.payload)};
+  }
   if (idle_.empty()) idle_.push_back(std::make_unique<Lookup>(options_.records));
   std::unique_ptr<Lookup> lookup = std::move(idle_.back());
   idle_.pop_back();

@@ -1,4 +1,5 @@
 // Of the partitions: whether their logs are the ones that were read.
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -16,8 +17,8 @@ void PartitionSet::settle_start(TopicPartition id, Partition& p, const LogBounds
                                 const LogVerdict& log) {
   using Is = LogVerdict::Is;
   const std::optional<std::int64_t> committed = bounds.committed;
-  const std::optional<Claim> found =
-      doubts_.contains(id) ? std::nullopt : claim_of(p.mark->found());
+  const bool believed = !doubts_.contains(id) && log.is != Is::kUnproven;
+  const std::optional<Claim> found = believed ? claim_of(p.mark->found()) : std::nullopt;
   Start start = decide_start(committed, position_of(found), log.newest.has_value());
   if (log.is == Is::kAnother) start = {true, 0};
   Recovery plan{start.offset, {}};
@@ -87,6 +88,13 @@ void PartitionSet::report_retention_start(TopicPartition id, const Partition& p,
                        id, mark->position, offset));
     return;
   }
+  if (log.is == LogVerdict::Is::kUnproven) {
+    report(LogLevel::kWarning,
+           fmt::format("partition {}: its mark, {}, may be about another log: {}; reading from the "
+                       "start of retention, offset {}",
+                       id, mark->position, log.why, offset));
+    return;
+  }
   metrics_->offset_resets.add();
   if (log.is == LogVerdict::Is::kAnother) {
     report(LogLevel::kError,
@@ -128,7 +136,12 @@ void PartitionSet::look_if_due(TopicPartition id, Partition& p, Clock::time_poin
   const bool under_way = p.log.look && p.log.look->ticket != 0;
   if (looks_ == nullptr || under_way || now < p.log.due || now < p.log.not_before) return;
   // A look that failed is repeated, for the same messages.
-  if (!p.log.look) p.log.start_look(p.tracker.next_offset().value_or(0));
+  if (!p.log.look) {
+    // A mark that was found, and believed, may be ahead of what was read since.
+    const std::int64_t next = p.tracker.next_offset().value_or(0);
+    const Mark::Value& mark = p.mark->confirmed();
+    p.log.start_look(mark && !p.mark_may_fall ? std::max(next, mark->position) : next);
+  }
   p.log.due = now + options_.log_interval;
   p.log.not_before = now + options_.log_interval_min;
   ask_for_look(id, *p.log.look);
@@ -152,7 +165,7 @@ void PartitionSet::take_mark_look(TopicPartition id, Partition& p, const LogLook
                                   Clock::time_point now) {
   const LogWatch::Look look = *std::exchange(p.mark_look, std::nullopt);
   if (answer.status.ok()) {
-    p.mark_verdict = judge_log(look.known, answer.look);
+    p.mark_verdict = judge_mark(look.known, answer.look);
     p.log.set_cluster(answer.look.cluster);
     return;
   }

@@ -210,7 +210,9 @@ void PartitionSet::finish_check(TopicPartition id, Partition& p, Clock::time_poi
   // A mark that this process has not written may be a restored one, of a log that no longer exists.
   const bool ours = found == p.mark->confirmed() || found == p.mark->attempted();
   if (!ours && !mark_look_done(id, p)) return await_kafka(id, p, now);
-  const bool of_another = !ours && p.mark_verdict->is == LogVerdict::Is::kAnother;
+  using Is = LogVerdict::Is;
+  const bool of_another =
+      !ours && (p.mark_verdict->is == Is::kAnother || p.mark_verdict->is == Is::kUnproven);
   const MarkCheck check{claim_of(p.mark->confirmed()), claim_of(p.mark->attempted()),
                         p.reconnected};
   Rewind rewind = decide_rewind(check, of_another ? std::nullopt : claim_of(found));

@@ -85,6 +85,8 @@ struct GapSegment {
   std::uint64_t epoch = 0;
   std::int64_t from = 0;
   std::int64_t to = 0;
+  /// The first of its messages; none: not read yet, or it has no message.
+  std::optional<LogPoint> first_message = {};
   // In a cluster: for the users of which slots, ShardMarks::stamp() when it was begun, and where it
   // has failed.
   SlotSet slots = {};
@@ -303,6 +305,8 @@ class PartitionSet {
                        std::int64_t next) const;
   static void count_done(Partition& p);
   static Gaps gaps_to_mark(const Partition& p, std::int64_t position);
+  /// A segment that was filled tells the partition's log a message of it.
+  static void know_log_by(Partition& p, const GapSegment& segment);
   [[nodiscard]] bool mark_says_all(const Partition& p) const;
   [[nodiscard]] bool mark_moved(const Partition& p, std::int64_t position) const;
   void start_check(Partition& p);

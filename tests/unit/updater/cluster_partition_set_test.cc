@@ -266,6 +266,23 @@ TEST_F(ClusterPartitionSetTest, WhileAMarkCannotBeComparedEverybodyMayLackEvents
   EXPECT_EQ(gap_ends(), (std::vector<std::optional<std::int64_t>>{130}));
 }
 
+// A snapshot may have brought it back, of a former log that was as long.
+TEST_F(ClusterPartitionSetTest, AMarkThatNamesNoMessageDoesNotCountWhereTheLogHasOlderOnes) {
+  cluster_.put_others_mark(100, {.cluster = "one"}, 5);
+  begin(100, 0);
+  turn_until([this] { return lacking().has_value(); });
+  EXPECT_EQ(lacking(), SlotSet::all());
+  EXPECT_TRUE(was_said("it names no message"));
+}
+
+TEST_F(ClusterPartitionSetTest, AMarkThatNamesNoMessageCountsInALogThatBeginsAtIt) {
+  looks_.low = 100;
+  cluster_.put_others_mark(100, {.cluster = "one"}, 5);
+  begin(100, 0);
+  turn_until([this] { return lacking().has_value(); });
+  EXPECT_EQ(lacking(), ScriptedCluster::all_slots_of(1));
+}
+
 TEST_F(ClusterPartitionSetTest, APartitionIsReadWhoseMarkAnotherUpdaterKeepsWriting) {
   const LogPoint checked = looks_.point(40);
   cluster_.put_others_mark(80, {.cluster = "one", .last = looks_.point(79), .checked = checked}, 5);
@@ -280,7 +297,7 @@ TEST_F(ClusterPartitionSetTest, APartitionIsReadWhoseMarkAnotherUpdaterKeepsWrit
 }
 
 TEST_F(ClusterPartitionSetTest, AMarkThatCannotBeComparedForWantOfALeaderStopsOnlyItsPartition) {
-  log_.start = 100;
+  log_.start = looks_.low = 100;
   std::vector<PartitionOffset> both;
   for (const std::int32_t partition : {0, 1}) {
     log_.commits[part(partition)] = 100;

@@ -34,6 +34,15 @@ TEST(LogWatchTest, AfterARewindAMarkStillNamesWhatTheLastLookHasFound) {
   EXPECT_EQ(log.checked, point(6));
 }
 
+TEST(LogWatchTest, AfterARewindBeforeAnyLookItNamesTheFirstMessageThatWasDelivered) {
+  LogWatch watch;
+  for (std::int64_t offset = 7; offset < 20; ++offset) watch.delivered(point(offset));
+  watch.restart(20);
+  EXPECT_EQ(watch.identity(20).checked, point(7));
+  watch.start_look(20);
+  EXPECT_EQ(watch.look->known.points.front(), point(7));
+}
+
 TEST(LogWatchTest, AfterTroubleWithABrokerItNamesTheNewestMessageFromBefore) {
   LogWatch watch = looked_at();
   for (std::int64_t offset = 7; offset < 20; ++offset) watch.delivered(point(offset));

@@ -1,4 +1,5 @@
 // Losses that become gaps, and how gaps are handed out and closed.
+#include "fake_looks.h"
 #include "partition_set_fixture.h"
 
 namespace fcap::updater {
@@ -91,6 +92,46 @@ TEST_F(PartitionGaps, AnEmptiedServerHoldsUpNothingAndIsFilledTheNewestFirst) {
   EXPECT_EQ(mark_text().find("gaps"), std::string::npos) << mark_text();
   EXPECT_TRUE(segments().empty());
   EXPECT_EQ(partitions_->offsets_missing(), 0);
+}
+
+TEST_F(PartitionGaps, UntilAMessageIsDeliveredTheFirstThatAGapWasFilledWithIdentifiesTheLog) {
+  log_.commits[part(0)] = 120;
+  EXPECT_EQ(begin(), 120);
+  turns();
+  EXPECT_EQ(mark_text(), "2 120 gaps=10-120");
+  GapSegment newest = segments().front();
+  newest.first_message = LogPoint{91, 1, 7};
+  EXPECT_TRUE(partitions_->segment_done(newest));
+  GapSegment older = segments().front();
+  older.first_message = LogPoint{60, 1, 7};
+  EXPECT_TRUE(partitions_->segment_done(older));
+  turns();
+  EXPECT_EQ(decode_mark(mark_text())->log.last, (LogPoint{91, 1, 7})) << mark_text();
+  read(120, 125);
+  turns();
+  EXPECT_EQ(decode_mark(mark_text())->log.last->offset, 124) << mark_text();
+}
+
+// Otherwise its gap would stay open until the log has become as long.
+TEST_F(PartitionGaps, ALogThatEndsBeforeARestoredMarkIsAnother) {
+  testing::FakeLooks looks;
+  partitions_->set_log_looks(&looks);
+  begin();
+  turns();
+  ASSERT_EQ(mark_text(), "2 10 cluster=one");
+  const MarkValue restored{
+      .position = 138, .log = {.cluster = "one", .last = looks.point(137)}, .gaps = {{10, 138}}};
+  store_.records()[key(0)].bytes = encode_mark(restored);
+  ++epoch_;
+  turns();
+  EXPECT_EQ(partitions_->offsets_missing(), 128);
+  looks.high = 49;  // the topic is recreated
+  now_ += std::chrono::minutes{2};
+  turns();
+  EXPECT_EQ(partitions_->offsets_missing(), 0);
+  EXPECT_EQ(placed_at_, 10);
+  EXPECT_EQ(mark_text(), "2 10 cluster=one");
+  partitions_->set_log_looks(nullptr);
 }
 
 TEST_F(PartitionGaps, WhereTheyEndIsSaidOfPartitionsWhoseMarkIsKnown) {

@@ -18,6 +18,12 @@ class PartitionLogs : public testing::PartitionSetFixture {
     store_.records()[key(0)].bytes = encode_mark(mark);
     log_.commits[part(0)] = position;
   }
+  // One that does not say which messages it has seen.
+  void set_nameless_mark(std::int64_t position) {
+    store_.records()[key(0)].bytes =
+        encode_mark({.position = position, .log = {.cluster = looks_.cluster}});
+    log_.commits[part(0)] = position;
+  }
   std::optional<MarkValue> mark_value() { return decode_mark(store_.records()[key(0)].bytes); }
 
   // Assigns partition 0 and lets things settle; where reading begins, told at once or, where the
@@ -110,6 +116,35 @@ TEST_F(PartitionLogs, AShorterLogIsReadFromItsBeginning) {
   looks_.high = 60;
   EXPECT_EQ(begin(), (Places{{0, 10}}));
   EXPECT_TRUE(was_said("ends at offset 60"));
+}
+
+// A snapshot may have brought it back, of a former log that was as long.
+TEST_F(PartitionLogs, AMarkThatNamesNoMessageOfALogThatHasOlderOnesIsNotBelieved) {
+  set_nameless_mark(100);
+  looks_.low = 10;
+  EXPECT_EQ(begin(), (Places{{0, 10}}));
+  EXPECT_EQ(mark(), "10");
+  EXPECT_TRUE(was_said("it names no message, and the log has some from 10 on"));
+  EXPECT_EQ(metrics_.offset_resets.value(), 0U) << "it may be the same log";
+}
+
+TEST_F(PartitionLogs, AMarkThatNamesNoMessageIsBelievedWhereNoneIsOlder) {
+  set_nameless_mark(100);
+  looks_.low = 100;
+  EXPECT_EQ(begin(), (Places{{0, 100}}));
+  EXPECT_EQ(mark(), "100");
+}
+
+TEST_F(PartitionLogs, AMarkThatNamesNoMessageIsNotBelievedUnderARunningUpdaterEither) {
+  set_known_mark(100);
+  EXPECT_EQ(begin(), (Places{{0, 100}}));
+  set_.placed(part(0));
+  read(100, 110);
+  set_nameless_mark(90);  // Redis was restored
+  tick(std::chrono::minutes{1});
+  settle();
+  EXPECT_EQ(to_place(), (Places{{0, 10}}));
+  EXPECT_EQ(mark(), "10");
 }
 
 TEST_F(PartitionLogs, AnotherClustersLogIsReadFromItsBeginning) {

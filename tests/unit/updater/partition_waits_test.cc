@@ -90,6 +90,7 @@ TEST_F(PartitionWaits, OneWithoutALeaderStopsNoOtherOne) {
 
 TEST_F(PartitionWaits, OneWhoseLogCannotBeLookedAtStopsNoOtherOne) {
   testing::FakeLooks looks;
+  looks.low = 100;
   set_.set_log_looks(&looks);
   for (const std::int32_t partition : {0, 1}) set_mark(100, partition);
   looks.silent = {part(1)};
