@@ -235,18 +235,24 @@ void Link::fail_attempt(const std::string& why, TimePoint now) {
 }
 
 void Link::lose(const std::string& why, TimePoint now) {
+  if (renewal_ == Renewal::kDraining && successor_->is_ready()) return lose_former(why, now);
   if (now - ready_since_ >= shared_.options.reconnect_backoff_max) backoff_.reset();
   close_connection();
   rest(now);
   update_gate();
   if (node_ != nullptr) doubt_server();
   report(LogLevel::kWarning, "connection lost: " + why);
+  note_unfinished(now);
+  pipeline_.abandon_waiting(TransportCode::kUnavailable);
+  check_probe(now);
+}
+
+// What was sent on the connection that is lost.
+void Link::note_unfinished(TimePoint now) {
   const std::size_t unfinished = pipeline_.abandon_sent(TransportCode::kUnavailable);
   shared_.reconnects.fetch_add(1, std::memory_order_relaxed);
   shared_.failures.fetch_add(unfinished, std::memory_order_relaxed);
   note_failures(unfinished, now);
-  pipeline_.abandon_waiting(TransportCode::kUnavailable);
-  check_probe(now);
 }
 
 void Link::fail_connection(const std::string& why, TimePoint now) {

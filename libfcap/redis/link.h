@@ -155,6 +155,7 @@ class Link final : public EventHandler, private Redirects {
   void renew(TimePoint now);
   void make_successor(Endpoints endpoints, TimePoint now);
   void follow_successor(TimePoint now);
+  void lose_former(const std::string& why, TimePoint now);
   void switch_over(TimePoint now);
   void put_off_renewal(TimePoint now);
   void fail_renewal(const std::string& why, TimePoint now);
@@ -173,6 +174,7 @@ class Link final : public EventHandler, private Redirects {
   void take_config();
   void fail_attempt(const std::string& why, TimePoint now);
   void lose(const std::string& why, TimePoint now);
+  void note_unfinished(TimePoint now);
   void rest(TimePoint now);
   void close_connection();
   [[nodiscard]] bool receive(TimePoint now);

@@ -85,6 +85,14 @@ void Link::follow_successor(TimePoint now) {
   if (now >= drain_until_) put_off_renewal(now);
 }
 
+// The connection broke while the last of its answers were awaited. What waits was not sent yet.
+void Link::lose_former(const std::string& why, TimePoint now) {
+  if (node_ != nullptr) doubt_server();
+  report(LogLevel::kWarning, "connection lost: " + why);
+  note_unfinished(now);
+  switch_over(now);
+}
+
 void Link::switch_over(TimePoint now) {
   if (now - ready_since_ >= shared_.options.reconnect_backoff_max) backoff_.reset();
   pipeline_.abandon_bound(TransportCode::kUnavailable);

@@ -246,6 +246,31 @@ TEST_F(Renewal, WhatExpiresWhileTheFormerConnectionIsFinishedIsNoFailureOfTheSer
   EXPECT_EQ(slow.code, std::nullopt);
 }
 
+TEST_F(Renewal, WhatWaitsWhileTheFormerConnectionIsFinishedSurvivesItsLoss) {
+  serve([stuck = false](std::size_t connection,
+                        const auto& words) mutable -> std::optional<std::string> {
+    stuck = stuck || (words[0] == "GET" && words[1] == "slow");
+    if (stuck && connection == 0) return std::nullopt;
+    return answered(connection, words);
+  });
+  Link& link = add_link();
+  const Get& slow = admit(link, "slow", 2 * kAgeMax);
+  pass(milliseconds{0});  // it is sent
+  pass(kAgeMax);
+  ASSERT_TRUE(pump_until([&] { return finishes(link); }));
+  const Get& waiting = admit(link, "k", minutes{1});
+  server_->say(0, "what Redis never says\r\n");
+  ASSERT_TRUE(pump_until([&] { return waiting.code.has_value(); }));
+  EXPECT_EQ(slow.code, TransportCode::kUnavailable);
+  EXPECT_EQ(waiting.code, TransportCode::kOk);
+  EXPECT_EQ(waiting.answer, "1");
+  EXPECT_EQ(poller_.connections(), 1U);
+  EXPECT_EQ(shared_->links_ready, 1U);
+  EXPECT_EQ(shared_->reconnects, 1U);
+  EXPECT_EQ(shared_->failures, 1U);
+  EXPECT_EQ(link.refusal(), std::nullopt) << "the next connection is well";
+}
+
 using Looks = Renewal;
 
 TEST_F(Looks, AStatedGapIsLookedAtAgainSoonUntilItIsClosed) {
