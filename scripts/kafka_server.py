@@ -9,6 +9,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 import zlib
 
 from processes import read, wait_until
@@ -176,13 +177,20 @@ class Kafka(Server):
     def create_topic(self, name, partitions, *settings):
         """Whether the topic is new; one that exists is left as it is."""
         self.running_pid()
-        admin, topic = self.admin(), NewTopic(name, int(partitions), 1, config=dict(setting.split("=", 1) for setting in settings))
-        try:
-            admin.create_topics([topic])[name].result(60)
-            return True
-        except KafkaException as failure:
-            if failure.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:
-                return False
-            raise Failure(f"topic {name}: {failure.args[0].str()}") from None
-        except TimeoutError:
-            raise Failure(f"topic {name}: the broker has not answered for 60 s") from None
+        topic = NewTopic(name, int(partitions), 1, config=dict(setting.split("=", 1) for setting in settings))
+        until, timed_out = time.monotonic() + 90, False
+        while True:
+            admin = self.admin()
+            try:
+                admin.create_topics([topic], request_timeout=15)[name].result(30)
+                return True
+            except KafkaException as failure:
+                error = failure.args[0]
+                if error.code() == KafkaError.TOPIC_ALREADY_EXISTS:
+                    return timed_out
+                # A client that was told that there is no controller, as by a broker that was stalled, does not ask again.
+                timed_out = error.code() in (KafkaError._TIMED_OUT, KafkaError.REQUEST_TIMED_OUT)
+                if not timed_out or time.monotonic() > until:
+                    raise Failure(f"topic {name}: {error.str()}") from None
+            except TimeoutError:
+                raise Failure(f"topic {name}: the broker has not answered for 30 s") from None

@@ -63,6 +63,8 @@ class Steps:
         result = f"{'ok' if passed else 'FAILED'}, {time.monotonic() - began:.0f} s"
         print(f"=== {name}: {result}", flush=True)
         self.report.append(f"{name:<32} {result}")
+        if not passed and action != self.ctest:
+            self.failures += [f"\n{name} failed:", *self.output[-EXCERPT_LINES:]]
         if is_test or not passed:
             self.counts = tuple(map(sum, zip(self.counts, self.count(passed))))
         return passed
@@ -93,20 +95,28 @@ class Steps:
         command = ["ctest", "--test-dir", f"{ROOT}/build/{preset}", "--output-on-failure", "--no-tests=error", "--timeout", "600"]
         if self.run(*command, "-j", str(CTEST_JOBS), *arguments, **few):
             return True
-        failed = self.failed_tests()
-        self.failures += [line for test, _ in failed for line in (f"\n{test} ({preset}) failed:", *self.excerpt(test))]
-        return self.unsteady_only(preset, failed) and self.run(*command, "--rerun-failed", **few)
+        failed = self.note_failures(preset, self.output)
+        if not self.unsteady_only(preset, failed):
+            return False
+        before = len(self.output)
+        if self.run(*command, "--rerun-failed", **few):
+            return True
+        self.note_failures(f"{preset}, alone", self.output[before:])
+        return False
 
-    def failed_tests(self):
-        """Name and manner of each failure that ctest's summary lists."""
-        return re.findall(r"^\s+\d+ - (.+) \((?!Skipped|Disabled)(.*)\)", "\n".join(self.output), re.M)
+    def note_failures(self, how, output):
+        """Name and manner of each failure that ctest's summary lists, which are said again at the end."""
+        failed = re.findall(r"^\s+\d+ - (.+) \((?!Skipped|Disabled)(.*)\)", "\n".join(output), re.M)
+        self.failures += [line for test, _ in failed for line in (f"\n{test} ({how}) failed:", *self.excerpt(test, output))]
+        return failed
 
-    def excerpt(self, test):
+    @staticmethod
+    def excerpt(test, output):
         """What a failed test said of its failures; where it names none, its last lines."""
-        began = next((at for at, line in enumerate(self.output) if re.search(rf" Test +#\d+: {re.escape(test)} \.*\*\*\*", line)),
-                     len(self.output))
+        began = next((at for at, line in enumerate(output) if re.search(rf" Test +#\d+: {re.escape(test)} \.*\*\*\*", line)),
+                     len(output))
         printed = list(itertools.takewhile(lambda line: not re.match(r"\s*(Start +\d+:|\d+/\d+ Test +#|\d+% tests passed)", line),
-                                           self.output[began + 1:]))
+                                           output[began + 1:]))
         printed = [line for line in printed if line.strip()]
         reasons = [at for at, line in enumerate(printed) if re.search(r": Failure$|Sanitizer:|runtime error:|Traceback", line)]
         if not reasons:
