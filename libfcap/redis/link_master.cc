@@ -73,6 +73,7 @@ void Link::follow_master(TimePoint now) {
   const std::uint64_t change = shared_.sentinels->changes();
   if (std::exchange(master_change_, change) == change) return;
   if (shared_.sentinels->is_master(peer_)) return;
+  end_renewal();  // the next connection may lead to the former master, too
   lose("the Sentinels name another master: " + shared_.sentinels->master_text(), now);
 }
 

@@ -97,6 +97,7 @@ bool Link::after_replies(TimePoint now) {
   take_look(now);
   const bool demoted = std::exchange(demoted_, false);
   if ((pipeline_.take_readonly() || demoted) && state_ == State::kReady) {
+    end_renewal();  // the next connection may lead there, too
     lose("the server is a read-only replica now", now);
     return false;
   }

@@ -9,7 +9,7 @@ void LogWatch::begin(const LogIdentity& log, std::int64_t start) {
   forget();
   cluster_ = log.cluster;
   checked_ = log.last ? log.last : log.checked;
-  if (log.last && log.last->offset < start) points_.push_back(*log.last);
+  keep_name({log.last, log.checked}, start);
 }
 
 void LogWatch::forget() {
@@ -34,15 +34,27 @@ void LogWatch::restart(std::int64_t start) {
     suspect();
   }
   std::erase_if(points_, [start](const LogPoint& point) { return point.offset >= start; });
+  keep_name({checked_, suspect_, first_}, start);
   first_.reset();
 }
 
-void LogWatch::know(const LogIdentity& log, std::int64_t start) {
-  if (points_.empty() && log.last && log.last->offset < start) points_.push_back(*log.last);
+void LogWatch::keep_name(std::initializer_list<std::optional<LogPoint>> known, std::int64_t start) {
+  for (const auto& point : known) {
+    if (points_.empty() && point && point->offset < start) points_.push_back(*point);
+  }
 }
 
-void LogWatch::know(const LogPoint& first_in_gaps, std::int64_t start) {
-  if (points_.empty() && first_in_gaps.offset < start) points_.push_back(first_in_gaps);
+void LogWatch::know(const LogIdentity& log, std::int64_t start) {
+  keep_name({log.last, log.checked}, start);
+}
+
+void LogWatch::found_again(const LogPoint& point) {
+  if (!checked_) checked_ = point;
+}
+
+void LogWatch::read_in_gap(const LogPoint& point, std::int64_t start) {
+  keep_name({point}, start);
+  if (!first_) first_ = point;
 }
 
 void LogWatch::delivered(const LogPoint& point) {

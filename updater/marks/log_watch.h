@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <vector>
@@ -32,9 +33,10 @@ class LogWatch {
   /// A mark in the store is about this log. Takes over its message, so that the next mark names one
   /// too.
   void know(const LogIdentity& log, std::int64_t start);
-  /// A message below the position, read in a gap. It identifies the log while nothing else does:
-  /// everything that was read in gaps before it can be of no other log, there was nothing.
-  void know(const LogPoint& first_in_gaps, std::int64_t start);
+  /// A look has found this message of a mark again.
+  void found_again(const LogPoint& point);
+  /// A message below the position was read, in a gap.
+  void read_in_gap(const LogPoint& point, std::int64_t start);
   void set_cluster(std::string word) { cluster_ = std::move(word); }
   [[nodiscard]] const std::string& cluster() const noexcept { return cluster_; }
 
@@ -65,8 +67,11 @@ class LogWatch {
  private:
   static constexpr std::size_t kPointsMax = 1024;
 
+  // Where no message below `start` is known, the first of these that is below it.
+  void keep_name(std::initializer_list<std::optional<LogPoint>> known, std::int64_t start);
+
   std::string cluster_;
-  std::optional<LogPoint> first_;    // delivered since the last restart
+  std::optional<LogPoint> first_;    // delivered, or read in a gap, since the last restart
   std::optional<LogPoint> checked_;  // the newest that a look has found again
   std::optional<LogPoint> suspect_;  // the newest before the last trouble
   std::deque<LogPoint> points_;      // ascending; the first may be below every mark to come

@@ -95,7 +95,6 @@ bool ClusterPartitionSet::segment_done(const GapSegment& segment) {
   if (of_shards == nullptr || !filling(segment)) return false;
   const SlotSet done = segment.slots - segment.failed;
   of_shards->marks.filled(done, {segment.from, segment.to}, segment.stamp);
-  if (!done.empty()) know_log_by(*find(segment.partition), segment);
   if (done != segment.slots) segments_due_[segment.partition] = Clock::now() + kSegmentAgain;
   const Gaps missing = missing_of_all(of_shards->marks);
   if (missing.empty()) {

@@ -234,9 +234,8 @@ bool ClusterPartitionSet::take_other_look(const LogLooks::Answer& answer) {
   const bool usable = verdict.is == Is::kSame ? verdict.newest || asked.believe_unknown
                                               : verdict.is == Is::kUnknown && asked.believe_unknown;
   p->log.set_cluster(answer.look.cluster);
-  if (usable && verdict.is == Is::kSame) {
-    p->log.know(asked.log, p->tracker.next_offset().value_or(0));
-  }
+  if (usable) p->log.know(asked.log, p->tracker.next_offset().value_or(0));
+  if (usable && verdict.newest) p->log.found_again(*verdict.newest);
   if (usable && verdict.is == Is::kUnknown) say_unverified(asked.partition, *p, verdict);
   if (verdict.is == Is::kUnproven) {
     report(LogLevel::kWarning,

@@ -166,10 +166,8 @@ bool GapFiller::take_chunk(Clock::time_point now) {
   }
   segment.read_to_end = segment.read_to_end || chunk->end;
   if (chunk->messages.empty()) return true;
-  if (!segment.what.first_message) {
-    const Delivered& first = chunk->messages.front().what;
-    segment.what.first_message = {first.offset, first.timestamp_ms,
-                                  hash_message(first.key, first.payload)};
+  if (!std::exchange(segment.begun, true)) {
+    parts_.partitions->segment_begun(segment.what, chunk->messages.front().what);
   }
   if (idle_.empty()) idle_.push_back(std::make_unique<Lookup>(options_.records));
   std::unique_ptr<Lookup> lookup = std::move(idle_.back());

@@ -91,6 +91,7 @@ class GapFiller {
   struct Segment {
     GapSegment what;
     std::size_t chunks = 0;  // being looked up or written
+    bool begun = false;      // some of it was read
     bool read_to_end = false;
     std::multiset<std::int64_t> letters = {};  // that have not arrived
     std::optional<Instant> newest = {};        // of its events and of its broker's timestamps

@@ -68,6 +68,8 @@ class Mark final : public StoreCompletion {
   [[nodiscard]] const Value& found() const noexcept { return found_; }
   [[nodiscard]] const Value& confirmed() const noexcept { return confirmed_; }
   [[nodiscard]] const Value& attempted() const noexcept { return attempted_; }
+  /// Whether found() was written by a release before version 2, which named no messages.
+  [[nodiscard]] bool found_is_old() const noexcept { return found_ && !found_text_; }
   /// Why the operation that ended last has failed, if it has.
   [[nodiscard]] std::string failure() const;
 

@@ -120,24 +120,24 @@ bool PartitionSet::filling(const GapSegment& segment) const {
          segment.epoch == epoch_();
 }
 
+void PartitionSet::segment_begun(const GapSegment& segment, const Delivered& first) {
+  Partition* p = find(segment.partition);
+  if (p == nullptr || p->fill != segment.fill) return;
+  p->log.read_in_gap({first.offset, first.timestamp_ms, hash_message(first.key, first.payload)},
+                     p->tracker.next_offset().value_or(0));
+}
+
 bool PartitionSet::segment_done(const GapSegment& segment) {
   Partition* p = find(segment.partition);
   if (p == nullptr || p->fill != segment.fill) return false;
   // Another connection may lead to another server, which lacks what was acknowledged.
   if (p->epoch != segment.epoch || epoch_() != segment.epoch) return false;
   p->gaps = gaps_without(p->gaps, {segment.from, segment.to});
-  know_log_by(*p, segment);
   if (p->gaps.empty()) {
     report(LogLevel::kInfo,
            fmt::format("partition {}: its gap is filled, nothing is missing", segment.partition));
   }
   return true;
-}
-
-void PartitionSet::know_log_by(Partition& p, const GapSegment& segment) {
-  if (segment.first_message) {
-    p.log.know(*segment.first_message, p.tracker.next_offset().value_or(0));
-  }
 }
 
 std::uint64_t PartitionSet::generation(TopicPartition partition) const {

@@ -48,8 +48,11 @@ void PartitionSet::settle_start(TopicPartition id, Partition& p, const LogBounds
   p.log.forget();
   place(p, plan.read_from);
   p.gaps = plan.gaps;
-  if (!start.retention_start && log.is == Is::kSame && p.mark->found()) {
+  if (!start.retention_start && log.is == Is::kSame) {
     p.log.begin(p.mark->found()->log, plan.read_from);
+  } else if (!start.retention_start) {
+    // The message that the mark names is gone. It is named on: a mark without one proves nothing.
+    p.log.know(p.mark->found()->log, plan.read_from);
   }
   p.log.set_cluster(cluster);
   if (!start.retention_start && log.is == Is::kUnknown) say_unverified(id, p, log);
@@ -138,9 +141,11 @@ void PartitionSet::look_if_due(TopicPartition id, Partition& p, Clock::time_poin
   // A look that failed is repeated, for the same messages.
   if (!p.log.look) {
     // A mark that was found, and believed, may be ahead of what was read since.
-    const std::int64_t next = p.tracker.next_offset().value_or(0);
-    const Mark::Value& mark = p.mark->confirmed();
-    p.log.start_look(mark && !p.mark_may_fall ? std::max(next, mark->position) : next);
+    std::int64_t reached = p.tracker.next_offset().value_or(0);
+    if (p.mark && p.mark->confirmed() && !p.mark_may_fall) {
+      reached = std::max(reached, p.mark->confirmed()->position);
+    }
+    p.log.start_look(reached);
   }
   p.log.due = now + options_.log_interval;
   p.log.not_before = now + options_.log_interval_min;
@@ -165,7 +170,8 @@ void PartitionSet::take_mark_look(TopicPartition id, Partition& p, const LogLook
                                   Clock::time_point now) {
   const LogWatch::Look look = *std::exchange(p.mark_look, std::nullopt);
   if (answer.status.ok()) {
-    p.mark_verdict = judge_mark(look.known, answer.look);
+    p.mark_verdict = p.mark->found_is_old() ? judge_log(look.known, answer.look)
+                                            : judge_mark(look.known, answer.look);
     p.log.set_cluster(answer.look.cluster);
     return;
   }

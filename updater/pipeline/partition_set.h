@@ -85,8 +85,6 @@ struct GapSegment {
   std::uint64_t epoch = 0;
   std::int64_t from = 0;
   std::int64_t to = 0;
-  /// The first of its messages; none: not read yet, or it has no message.
-  std::optional<LogPoint> first_message = {};
   // In a cluster: for the users of which slots, ShardMarks::stamp() when it was begun, and where it
   // has failed.
   SlotSet slots = {};
@@ -196,6 +194,8 @@ class PartitionSet {
   virtual void list_segments(std::vector<GapSegment>& out) const;
   /// Whether it is worth continuing with a segment.
   [[nodiscard]] virtual bool filling(const GapSegment& segment) const;
+  /// Its first message was read: the partition's log is identified by it if by nothing else.
+  void segment_begun(const GapSegment& segment, const Delivered& first);
   /// Some of its events have been written.
   virtual void count_segment(GapSegment& segment, const Batch& batch);
   /// Everything in it has been acknowledged, dead letters included. False: it does not count,
@@ -305,8 +305,6 @@ class PartitionSet {
                        std::int64_t next) const;
   static void count_done(Partition& p);
   static Gaps gaps_to_mark(const Partition& p, std::int64_t position);
-  /// A segment that was filled tells the partition's log a message of it.
-  static void know_log_by(Partition& p, const GapSegment& segment);
   [[nodiscard]] bool mark_says_all(const Partition& p) const;
   [[nodiscard]] bool mark_moved(const Partition& p, std::int64_t position) const;
   void start_check(Partition& p);

@@ -271,6 +271,26 @@ TEST_F(Renewal, WhatWaitsWhileTheFormerConnectionIsFinishedSurvivesItsLoss) {
   EXPECT_EQ(link.refusal(), std::nullopt) << "the next connection is well";
 }
 
+// Neither connection leads to the master.
+TEST_F(Renewal, AServerThatTurnsOutToBeAReplicaIsLeftTogetherWithTheNextConnectionToIt) {
+  serve([stuck = false](std::size_t connection,
+                        const auto& words) mutable -> std::optional<std::string> {
+    stuck = stuck || (words[0] == "GET" && words[1] == "slow");
+    if (stuck && connection == 0) return std::nullopt;
+    return answered(connection, words);
+  });
+  Link& link = add_link();
+  admit(link, "slow", 2 * kAgeMax);
+  pass(milliseconds{0});  // it is sent
+  pass(kAgeMax);
+  ASSERT_TRUE(pump_until([&] { return finishes(link); }));
+  const Get& waiting = admit(link, "k", minutes{1});
+  server_->say(0, "-READONLY You can't write against a read only replica.\r\n");
+  ASSERT_TRUE(pump_until([&] { return waiting.code.has_value(); }));
+  EXPECT_EQ(waiting.code, TransportCode::kUnavailable);
+  EXPECT_EQ(poller_.connections(), 0U);
+}
+
 using Looks = Renewal;
 
 TEST_F(Looks, AStatedGapIsLookedAtAgainSoonUntilItIsClosed) {

@@ -187,7 +187,7 @@ TEST_F(ClusterPartitionSetTest, MarksThatNothingIdentifiesAreNotBelievedInALogTh
   looks_.compacted = true;
   read(5, 55);
   wait_for_marks();
-  EXPECT_EQ(set_.offsets_missing(), 55);
+  EXPECT_EQ(set_.offsets_missing(), 50);
 }
 
 // Nothing has been put off yet, but it may come back without what it had.
@@ -273,6 +273,13 @@ TEST_F(ClusterPartitionSetTest, AMarkThatNamesNoMessageDoesNotCountWhereTheLogHa
   turn_until([this] { return lacking().has_value(); });
   EXPECT_EQ(lacking(), SlotSet::all());
   EXPECT_TRUE(was_said("it names no message"));
+}
+
+TEST_F(ClusterPartitionSetTest, NothingFromBeforeTheRetentionIsMissing) {
+  cluster_.put_others_mark(100, {.cluster = "one"}, 5);
+  begin(100, 90);
+  turn_until([this] { return lacking().has_value(); });
+  EXPECT_EQ(set_.offsets_missing(), 10);
 }
 
 TEST_F(ClusterPartitionSetTest, AMarkThatNamesNoMessageCountsInALogThatBeginsAtIt) {

@@ -43,6 +43,45 @@ TEST(LogWatchTest, AfterARewindBeforeAnyLookItNamesTheFirstMessageThatWasDeliver
   EXPECT_EQ(watch.look->known.points.front(), point(7));
 }
 
+TEST(LogWatchTest, AfterARewindBelowAllThatWasDeliveredTheOldestWitnessIsNamed) {
+  LogWatch watch = looked_at();
+  for (std::int64_t offset = 7; offset < 20; ++offset) watch.delivered(point(offset));
+  EXPECT_EQ(watch.identity(20).last, point(19)) << "and the others need not be kept";
+  watch.restart(10);
+  EXPECT_EQ(watch.identity(10).last, point(6));
+}
+
+TEST(LogWatchTest, AMessageReadInAGapIsAWitnessIfItWasTheFirst) {
+  LogWatch watch;
+  watch.read_in_gap(point(7), 20);
+  watch.read_in_gap(point(3), 20);
+  EXPECT_EQ(watch.identity(20).last, point(7));
+  watch.delivered(point(20));
+  EXPECT_EQ(watch.identity(21).last, point(20));
+  EXPECT_EQ(watch.identity(21).checked, point(7));
+  watch.start_look(21);
+  EXPECT_EQ(watch.look->known.points, (std::vector{point(7), point(20)}));
+  LogWatch delivered_first;
+  delivered_first.delivered(point(20));
+  delivered_first.read_in_gap(point(7), 21);
+  EXPECT_EQ(delivered_first.identity(21).checked, point(20));
+}
+
+TEST(LogWatchTest, OfAMarkAheadOfTheReadingTheMessageBelowItIsNamed) {
+  LogWatch watch;
+  watch.know({.cluster = "c", .last = point(30), .checked = point(12)}, 20);
+  EXPECT_EQ(watch.identity(20).last, point(12));
+}
+
+TEST(LogWatchTest, WhatALookHasFoundOfAMarkIsCheckedUntilALaterOneIs) {
+  LogWatch watch;
+  watch.know({.cluster = "c", .last = point(12)}, 20);
+  watch.found_again(point(12));
+  watch.found_again(point(5));
+  watch.delivered(point(20));
+  EXPECT_EQ(watch.identity(21).checked, point(12));
+}
+
 TEST(LogWatchTest, AfterTroubleWithABrokerItNamesTheNewestMessageFromBefore) {
   LogWatch watch = looked_at();
   for (std::int64_t offset = 7; offset < 20; ++offset) watch.delivered(point(offset));

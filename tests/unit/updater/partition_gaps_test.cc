@@ -94,22 +94,23 @@ TEST_F(PartitionGaps, AnEmptiedServerHoldsUpNothingAndIsFilledTheNewestFirst) {
   EXPECT_EQ(partitions_->offsets_missing(), 0);
 }
 
-TEST_F(PartitionGaps, UntilAMessageIsDeliveredTheFirstThatAGapWasFilledWithIdentifiesTheLog) {
+TEST_F(PartitionGaps, TheFirstMessageThatWasReadInAGapIdentifiesTheLog) {
   log_.commits[part(0)] = 120;
   EXPECT_EQ(begin(), 120);
   turns();
   EXPECT_EQ(mark_text(), "2 120 gaps=10-120");
-  GapSegment newest = segments().front();
-  newest.first_message = LogPoint{91, 1, 7};
+  const GapSegment newest = segments().front();
+  partitions_->segment_begun(newest, {.offset = 91, .timestamp_ms = 1, .payload = "a"});
   EXPECT_TRUE(partitions_->segment_done(newest));
-  GapSegment older = segments().front();
-  older.first_message = LogPoint{60, 1, 7};
-  EXPECT_TRUE(partitions_->segment_done(older));
+  partitions_->segment_begun(segments().front(), {.offset = 60, .timestamp_ms = 1});
   turns();
-  EXPECT_EQ(decode_mark(mark_text())->log.last, (LogPoint{91, 1, 7})) << mark_text();
+  const LogPoint first{91, 1, hash_message("", "a")};
+  EXPECT_EQ(decode_mark(mark_text())->log.last, first) << mark_text();
   read(120, 125);
   turns();
   EXPECT_EQ(decode_mark(mark_text())->log.last->offset, 124) << mark_text();
+  EXPECT_EQ(decode_mark(mark_text())->log.checked, first)
+      << "what was delivered since may be of another log";
 }
 
 // Otherwise its gap would stay open until the log has become as long.

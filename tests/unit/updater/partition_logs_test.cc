@@ -147,6 +147,23 @@ TEST_F(PartitionLogs, AMarkThatNamesNoMessageIsNotBelievedUnderARunningUpdaterEi
   EXPECT_EQ(mark(), "10");
 }
 
+TEST_F(PartitionLogs, AnOlderReleasesMarkNamesNoMessageAndIsBelieved) {
+  store_.records()[old_mark_key("p", "g", "t", 0)].bytes = "70";
+  log_.commits[part(0)] = 100;
+  EXPECT_EQ(begin(), (Places{{0, 70}}));
+}
+
+TEST_F(PartitionLogs, AMarkWhoseMessageIsGoneGoesOnNamingIt) {
+  set_known_mark(100);
+  looks_.compacted = true;
+  for (int start = 0; start < 2; ++start) {
+    EXPECT_EQ(begin(), (Places{{0, 100}})) << start;
+    EXPECT_EQ(mark_value()->log.last, looks_.point(99));
+    set_.revoke(std::vector<PartitionOffset>{{part(0), PartitionOffset::kNone}});
+  }
+  EXPECT_EQ(metrics_.log_unverified.value(), 2U);
+}
+
 TEST_F(PartitionLogs, AnotherClustersLogIsReadFromItsBeginning) {
   set_known_mark(100);
   looks_.cluster = "two";
