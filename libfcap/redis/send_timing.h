@@ -14,7 +14,7 @@ class SendTiming {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
 
-  static constexpr std::size_t kTogetherMin = 16;
+  static constexpr std::size_t kTogetherMin = 8;
   static constexpr std::size_t kTogetherMax = 64;
   /// The longest that requests are held back.
   static constexpr std::chrono::microseconds kHeldMax{100};
