@@ -26,14 +26,16 @@ void LogWatch::forget() {
 void LogWatch::restart(std::int64_t start) {
   // The topic may be recreated before the first message from `start` is delivered. A message that a
   // look has found, or else the first one that was delivered, proves more than the newest one,
-  // which may itself be from the new topic.
-  if (!checked_ && !suspect_) suspect_ = first_;
+  // which may itself be from the new topic. It must be below `start`, or no mark can name it.
+  if (!can_name_checked(start) && !suspect_) suspect_ = first_;
   if (checked_) {
     due = {};
   } else {
     suspect();
   }
   std::erase_if(points_, [start](const LogPoint& point) { return point.offset >= start; });
+  const bool can_name_suspect = suspect_ && suspect_->offset < start;
+  if (!can_name_checked(start) && !can_name_suspect && !points_.empty()) suspect_ = points_.back();
   keep_name({checked_, suspect_, first_}, start);
   first_.reset();
 }
@@ -44,12 +46,20 @@ void LogWatch::keep_name(std::initializer_list<std::optional<LogPoint>> known, s
   }
 }
 
-void LogWatch::know(const LogIdentity& log, std::int64_t start) {
+void LogWatch::assume(const LogIdentity& log, std::int64_t start) {
   keep_name({log.last, log.checked}, start);
 }
 
-void LogWatch::found_again(const LogPoint& point) {
-  if (!checked_) checked_ = point;
+void LogWatch::know(const LogIdentity& log, std::int64_t start,
+                    std::optional<LogPoint> found_again) {
+  const bool knew_none = points_.empty();
+  assume(log, start);
+  if (log.last && log.last->offset < start && points_.back().offset < log.last->offset) {
+    points_.push_back(*log.last);
+  }
+  if (found_again && !checked_ && !first_) checked_ = found_again;
+  if (!knew_none || points_.empty() || can_name_checked(start) || suspect_) return;
+  suspect_ = points_.back();
 }
 
 void LogWatch::read_in_gap(const LogPoint& point, std::int64_t start) {

@@ -30,11 +30,11 @@ class LogWatch {
   void forget();
   /// Reading of the same log continues at `start`.
   void restart(std::int64_t start);
-  /// A mark in the store is about this log. Takes over its message, so that the next mark names one
-  /// too.
-  void know(const LogIdentity& log, std::int64_t start);
-  /// A look has found this message of a mark again.
-  void found_again(const LogPoint& point);
+  /// A mark in the store is about this log; its messages are gone. The next mark names them too if
+  /// no other is known.
+  void assume(const LogIdentity& log, std::int64_t start);
+  /// The same of a mark that this process wrote, or of which a look has found this message again.
+  void know(const LogIdentity& log, std::int64_t start, std::optional<LogPoint> found_again = {});
   /// A message below the position was read, in a gap.
   void read_in_gap(const LogPoint& point, std::int64_t start);
   void set_cluster(std::string word) { cluster_ = std::move(word); }
@@ -67,6 +67,10 @@ class LogWatch {
  private:
   static constexpr std::size_t kPointsMax = 1024;
 
+  // Whether a mark at `start` can name the message that the last look has found.
+  [[nodiscard]] bool can_name_checked(std::int64_t start) const {
+    return checked_ && checked_->offset < start;
+  }
   // Where no message below `start` is known, the first of these that is below it.
   void keep_name(std::initializer_list<std::optional<LogPoint>> known, std::int64_t start);
 

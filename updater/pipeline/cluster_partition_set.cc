@@ -91,6 +91,7 @@ void ClusterPartitionSet::find_start(TopicPartition id, Partition& p, Clock::tim
   p.bounds = bounds;
   follow_other_log(id, p, bounds->retention_start);
   renew_marks(id, p, bounds->retention_start);
+  turns_.find(id)->marks.set_oldest(bounds->retention_start);
 }
 
 void ClusterPartitionSet::start_partition(TopicPartition id, Partition& p,
@@ -101,7 +102,9 @@ void ClusterPartitionSet::start_partition(TopicPartition id, Partition& p,
   p.commit_sent = bounds.committed;
   p.log.forget();
   place(p, next);
-  renew_marks(id, p, std::min(bounds.retention_start, next));
+  const std::int64_t oldest = std::min(bounds.retention_start, next);
+  renew_marks(id, p, oldest);
+  turns_.find(id)->marks.set_oldest(oldest);
   if (doubts_.contains(id)) turns_.find(id)->marks.doubt();
   p.phase = Phase::kConfirming;
   report(LogLevel::kInfo, fmt::format("partition {}: committed {}; reading from {}", id,
@@ -226,16 +229,19 @@ bool ClusterPartitionSet::take_other_look(const LogLooks::Answer& answer) {
   Partition* const p = find(asked.partition);
   if (p == nullptr) return true;
   if (!answer.status.ok()) {
-    turns_.judged(asked.partition, answer.ticket, std::nullopt);
+    (void)turns_.judged(asked.partition, answer.ticket, std::nullopt);
     return true;
   }
   const LogVerdict verdict = judge_mark(asked.known, answer.look);
   using Is = LogVerdict::Is;
   const bool usable = verdict.is == Is::kSame ? verdict.newest || asked.believe_unknown
                                               : verdict.is == Is::kUnknown && asked.believe_unknown;
+  // An answer that nobody waits for any more may be about a former log.
+  if (!turns_.judged(asked.partition, answer.ticket, usable, verdict.shown_by)) return true;
   p->log.set_cluster(answer.look.cluster);
-  if (usable) p->log.know(asked.log, p->tracker.next_offset().value_or(0));
-  if (usable && verdict.newest) p->log.found_again(*verdict.newest);
+  const std::int64_t next = p->tracker.next_offset().value_or(0);
+  if (usable && verdict.newest) p->log.know(asked.log, next, verdict.newest);
+  if (usable && !verdict.newest) p->log.assume(asked.log, next);
   if (usable && verdict.is == Is::kUnknown) say_unverified(asked.partition, *p, verdict);
   if (verdict.is == Is::kUnproven) {
     report(LogLevel::kWarning,
@@ -250,7 +256,6 @@ bool ClusterPartitionSet::take_other_look(const LogLooks::Answer& answer) {
                        "{}; the mark does not count",
                        asked.partition, asked.known.position, verdict.why));
   }
-  turns_.judged(asked.partition, answer.ticket, usable, verdict.shown_by);
   return true;
 }
 

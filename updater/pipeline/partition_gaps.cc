@@ -39,8 +39,11 @@ void PartitionSet::recover(TopicPartition id, Partition& p, const Rewind& rewind
   const std::int64_t done = p.done_below().value_or(next);
   const Recovery plan = plan_recovery(rewind.certain, done, next, options_.gap_min);
   p.mark_may_fall = p.mark_may_fall || rewind.lower_mark;
+  const bool is_claim = rewind.to == Rewind::To::kClaim;
+  // So that the next mark does not name less than the one that was found.
+  if (is_claim && rewind.certain.position >= next) p.log.know(p.mark->found()->log, next);
   const bool all_claimed = rewind.certain.position >= next && plan.gaps.empty();
-  if (rewind.to == Rewind::To::kClaim && all_claimed) {
+  if (is_claim && all_claimed) {
     p.fill = ++generations_;
     p.gaps.clear();
     p.sure_from = next;
@@ -48,7 +51,7 @@ void PartitionSet::recover(TopicPartition id, Partition& p, const Rewind& rewind
   }
   if (p.mark->found() != p.mark->confirmed()) metrics_->mark_losses.add();
   report_recovery(id, p, plan, next);
-  if (rewind.to == Rewind::To::kClaim && rewind.certain.position >= next) {
+  if (is_claim && rewind.certain.position >= next) {
     // Offsets that are being processed are in no gap, or above sure_from.
     p.fill = ++generations_;
     p.sure_from = next;
@@ -56,8 +59,7 @@ void PartitionSet::recover(TopicPartition id, Partition& p, const Rewind& rewind
     metrics_->rewinds.add();
     metrics_->rewound_messages.add(static_cast<std::uint64_t>(next - plan.read_from));
     place(p, plan.read_from);
-    const bool of_this_log = rewind.to == Rewind::To::kClaim;
-    if (of_this_log) p.log.know(p.mark->found()->log, plan.read_from);
+    if (is_claim) p.log.know(p.mark->found()->log, plan.read_from);
   }
   p.gaps = plan.gaps;
 }

@@ -52,7 +52,7 @@ void PartitionSet::settle_start(TopicPartition id, Partition& p, const LogBounds
     p.log.begin(p.mark->found()->log, plan.read_from);
   } else if (!start.retention_start) {
     // The message that the mark names is gone. It is named on: a mark without one proves nothing.
-    p.log.know(p.mark->found()->log, plan.read_from);
+    p.log.assume(p.mark->found()->log, plan.read_from);
   }
   p.log.set_cluster(cluster);
   if (!start.retention_start && log.is == Is::kUnknown) say_unverified(id, p, log);

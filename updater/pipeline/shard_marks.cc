@@ -169,7 +169,7 @@ void ShardMarks::take_over(Shard& shard, const std::optional<MarkValue>& own) {
     certain = shard.confirmed ? common_claim(claim_of(*shard.confirmed), certain)
                               : Claim{retention_start_, {}};
   }
-  certain.position = std::max(certain.position, retention_start_);
+  certain.position = std::max(certain.position, oldest_);
   const SlotSet claimed = own->shard->slots | own->shard->partly;
   if ((shard.named | shard.partly).empty()) {
     shard.named = own->shard->slots & shard.look.owned;

@@ -39,6 +39,10 @@ class ShardMarks {
   ShardMarks(std::int64_t retention_start, std::int64_t next, SlotSet all = SlotSet::all(),
              SlotSet places = SlotSet::all());
 
+  /// What is below counts no more, as Kafka says: its messages are older than the retention, or
+  /// gone. Not known: 0.
+  void set_oldest(std::int64_t offset) noexcept { oldest_ = offset; }
+
   /// The masters that there are now, by their ids, those that cannot be reached included.
   void set_nodes(std::span<const std::string> nodes);
 
@@ -160,6 +164,7 @@ class ShardMarks {
   [[nodiscard]] std::uint64_t next_serial(const Shard& shard);
 
   std::int64_t retention_start_;
+  std::int64_t oldest_ = 0;
   std::int64_t next_;
   SlotSet all_;
   SlotSet places_;

@@ -101,9 +101,10 @@ class ShardTurns {
   /// Marks are written at once in the next tick.
   void hurry() noexcept { hurry_ = true; }
   /// `usable`: the marks found may be believed. False: they are about another log. nullopt: this
-  /// could not be found out, and is asked again. `shown_by`: LogVerdict::shown_by.
-  void judged(TopicPartition id, std::uint64_t ticket, std::optional<bool> usable,
-              std::vector<LogPoint> shown_by = {});
+  /// could not be found out, and is asked again. `shown_by`: LogVerdict::shown_by. False: nobody
+  /// waits for this answer any more.
+  [[nodiscard]] bool judged(TopicPartition id, std::uint64_t ticket, std::optional<bool> usable,
+                            std::vector<LogPoint> shown_by = {});
 
   /// Every shard's mark of the partition is confirmed on the present connection, or the shard is
   /// away; and some shard is not away.

@@ -183,10 +183,10 @@ void ShardTurns::settle_read(TopicPartition id, ShardedPartition& p, const std::
   if (!p.marks.must_read(node)) place.usable.reset();
 }
 
-void ShardTurns::judged(TopicPartition id, std::uint64_t ticket, std::optional<bool> usable,
+bool ShardTurns::judged(TopicPartition id, std::uint64_t ticket, std::optional<bool> usable,
                         std::vector<LogPoint> shown_by) {
   ShardedPartition* const p = find(id);
-  if (p == nullptr) return;
+  if (p == nullptr) return false;
   for (auto& [node, place] : p->places) {
     if (place.ticket != ticket) continue;
     place.ticket = 0;
@@ -195,8 +195,9 @@ void ShardTurns::judged(TopicPartition id, std::uint64_t ticket, std::optional<b
     place.unanswered = !usable;
     const auto shard = shards_.find(node);
     if (usable && shard != shards_.end() && shard->second.epoch != 0) shard->second.due = {};
-    return;
+    return true;
   }
+  return false;
 }
 
 void ShardTurns::accept(TopicPartition id, ShardedPartition& p, const std::string& node,

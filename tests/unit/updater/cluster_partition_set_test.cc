@@ -187,7 +187,24 @@ TEST_F(ClusterPartitionSetTest, MarksThatNothingIdentifiesAreNotBelievedInALogTh
   looks_.compacted = true;
   read(5, 55);
   wait_for_marks();
-  EXPECT_EQ(set_.offsets_missing(), 50);
+  EXPECT_EQ(set_.offsets_missing(), 55);
+}
+
+// Below the first message taken, some may be missing that a mark names as missing, whatever that
+// message is.
+TEST_F(ClusterPartitionSetTest, WhatAMarkDoesNotClaimIsMissingAlsoInALogThatGoesOnBelow) {
+  begin(1'000'000, 1'000'000);
+  read(1'000'000, 1'000'010);
+  wait_for_marks();
+  cluster_.set_refusing(0, true);
+  step_ = milliseconds{100};
+  turn_until([this] { return metrics_.shards_away.value() == 1; });
+  cluster_.empty(0);
+  cluster_.put_others_mark(300, {.cluster = "one", .last = looks_.point(299)}, 50);
+  read(950, 960);
+  cluster_.set_refusing(0, false);
+  turn_until([this] { return metrics_.shards_away.value() == 0 && !set_.checking(); });
+  EXPECT_EQ(set_.offsets_missing(), 660);
 }
 
 // Nothing has been put off yet, but it may come back without what it had.

@@ -75,11 +75,36 @@ TEST(LogWatchTest, OfAMarkAheadOfTheReadingTheMessageBelowItIsNamed) {
 
 TEST(LogWatchTest, WhatALookHasFoundOfAMarkIsCheckedUntilALaterOneIs) {
   LogWatch watch;
-  watch.know({.cluster = "c", .last = point(12)}, 20);
-  watch.found_again(point(12));
-  watch.found_again(point(5));
+  watch.know({.cluster = "c", .last = point(12)}, 20, point(12));
+  watch.know({.cluster = "c", .last = point(5)}, 20, point(5));
   watch.delivered(point(20));
   EXPECT_EQ(watch.identity(21).checked, point(12));
+}
+
+TEST(LogWatchTest, WhatWasDeliveredBeforeALooksAnswerIsTheOlderWitness) {
+  LogWatch watch;
+  watch.delivered(point(20));
+  watch.know({.cluster = "c", .last = point(12)}, 21, point(12));
+  EXPECT_EQ(watch.identity(21).checked, point(20));
+}
+
+TEST(LogWatchTest, AMessageThatIsGoneIsNamedOnlyWhileNoOtherIsKnown) {
+  LogWatch watch;
+  watch.assume({.cluster = "c", .last = point(5)}, 20);
+  EXPECT_EQ(watch.identity(20).last, point(5));
+  watch.know({.cluster = "c", .last = point(12)}, 20, point(12));
+  EXPECT_EQ(watch.identity(20).last, point(12));
+  watch.assume({.cluster = "c", .last = point(15)}, 20);
+  EXPECT_EQ(watch.identity(20).last, point(12));
+}
+
+// The message that the look has found is above what marks speak for now.
+TEST(LogWatchTest, AfterARewindBelowWhatWasFoundAWitnessBelowItIsNamed) {
+  LogWatch watch = looked_at();
+  watch.restart(6);
+  watch.know({.cluster = "c", .last = point(5)}, 6);
+  watch.delivered(point(6));
+  EXPECT_EQ(watch.identity(7).checked, point(5)) << "what is delivered now may be of another log";
 }
 
 TEST(LogWatchTest, AfterTroubleWithABrokerItNamesTheNewestMessageFromBefore) {

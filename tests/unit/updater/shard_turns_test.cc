@@ -57,7 +57,7 @@ class ShardTurnsTest : public ::testing::Test {
   // Kafka answers after some turns: what its log has of the mark is what was asked about.
   void answer() {
     if (answer_in_ == 0 || --answer_in_ != 0) return;
-    turns_.judged(part(0), asked_.size(), true, points_of(asked_.back().log));
+    EXPECT_TRUE(turns_.judged(part(0), asked_.size(), true, points_of(asked_.back().log)));
   }
 
   template <typename Holds>
