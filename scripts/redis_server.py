@@ -12,8 +12,14 @@ class Redis(Server):
     kind, needs = "redis", {"redis-server": "redis-server"}
     configuration = ""  # the first redis.conf; Sentinel has the server write into it
 
+    @property
+    def ports(self):
+        """A lone node of a cluster has its bus on the port behind its own. By default that would be PORT + 10000, among the
+        ports that the kernel gives to outgoing connections."""
+        return 2 if "--cluster-enabled" in self.extra else 1
+
     def options(self):
-        return []
+        return ["--cluster-port", str(self.port + 1)] if self.ports == 2 else []
 
     def prepare(self):
         os.makedirs(f"{self.home}/data", exist_ok=True)
