@@ -17,6 +17,8 @@ void LogWatch::forget() {
   first_.reset();
   checked_.reset();
   suspect_.reset();
+  below_.reset();
+  reached_ = 0;
   points_.clear();
   look.reset();
   due = {};
@@ -24,19 +26,22 @@ void LogWatch::forget() {
 }
 
 void LogWatch::restart(std::int64_t start) {
-  // The topic may be recreated before the first message from `start` is delivered. A message that a
-  // look has found, or else the first one that was delivered, proves more than the newest one,
-  // which may itself be from the new topic. It must be below `start`, or no mark can name it.
-  if (!can_name_checked(start) && !suspect_) suspect_ = first_;
-  if (checked_) {
-    due = {};
-  } else {
-    suspect();
-  }
+  due = {};
+  if (!points_.empty()) reached_ = std::max(reached_, points_.back().offset + 1);
   std::erase_if(points_, [start](const LogPoint& point) { return point.offset >= start; });
-  const bool can_name_suspect = suspect_ && suspect_->offset < start;
-  if (!can_name_checked(start) && !can_name_suspect && !points_.empty()) suspect_ = points_.back();
-  keep_name({checked_, suspect_, first_}, start);
+  // The topic may be recreated before the first message from `start` is delivered, or may have been
+  // already. So the next marks name the message that is the most certain to be of the log that was
+  // read up to `start`: one that a look has found, or else the first one that was delivered. The
+  // newest one may itself be from the new topic.
+  const auto can_be_named = [start](const std::optional<LogPoint>& known) {
+    return known && known->offset < start;
+  };
+  if (can_be_named(checked_)) below_ = checked_;
+  if (!can_be_named(below_)) below_ = first_;
+  if (!can_be_named(below_)) below_ = suspect_;
+  if (!can_be_named(below_)) below_.reset();
+  if (!below_ && !points_.empty()) below_ = points_.back();
+  keep_name({below_}, start);
   first_.reset();
 }
 
@@ -52,14 +57,12 @@ void LogWatch::assume(const LogIdentity& log, std::int64_t start) {
 
 void LogWatch::know(const LogIdentity& log, std::int64_t start,
                     std::optional<LogPoint> found_again) {
-  const bool knew_none = points_.empty();
   assume(log, start);
   if (log.last && log.last->offset < start && points_.back().offset < log.last->offset) {
     points_.push_back(*log.last);
   }
   if (found_again && !checked_ && !first_) checked_ = found_again;
-  if (!knew_none || points_.empty() || can_name_checked(start) || suspect_) return;
-  suspect_ = points_.back();
+  if (!below_ && !first_ && !points_.empty()) below_ = points_.back();
 }
 
 void LogWatch::read_in_gap(const LogPoint& point, std::int64_t start) {
@@ -85,7 +88,9 @@ LogIdentity LogWatch::identity(std::int64_t position) {
   for (const auto& known : {checked_, suspect_}) {
     if (known && known->offset <= log.last->offset) log.checked = known;
   }
-  if (!log.checked && first_ && first_->offset <= log.last->offset) log.checked = first_;
+  for (const auto& known : {below_, first_}) {
+    if (!log.checked && known && known->offset <= log.last->offset) log.checked = known;
+  }
   return log;
 }
 
@@ -97,14 +102,13 @@ void LogWatch::suspect() {
 
 void LogWatch::start_look(std::int64_t position) {
   std::vector<LogPoint> points;
-  for (const auto& known : {first_, checked_}) {
+  for (const auto& known : {first_, below_, checked_, suspect_}) {
     if (known) points.push_back(*known);
   }
-  if (suspect_) points.push_back(*suspect_);
   if (!points_.empty()) points.push_back(points_.back());
   std::ranges::sort(points, {}, &LogPoint::offset);
   points.erase(std::unique(points.begin(), points.end()), points.end());
-  start_look(KnownLog{cluster_, std::move(points), position});
+  start_look(KnownLog{cluster_, std::move(points), std::max(position, reached_)});
 }
 
 void LogWatch::end_look(const LogVerdict& verdict) {
@@ -113,6 +117,7 @@ void LogWatch::end_look(const LogVerdict& verdict) {
   if (suspect_ && std::ranges::find(asked, *suspect_) != asked.end()) suspect_.reset();
   if (verdict.newest) {
     checked_ = verdict.newest;
+    reached_ = 0;
   } else if (verdict.is == LogVerdict::Is::kUnknown) {
     checked_.reset();
   }

@@ -67,10 +67,6 @@ class LogWatch {
  private:
   static constexpr std::size_t kPointsMax = 1024;
 
-  // Whether a mark at `start` can name the message that the last look has found.
-  [[nodiscard]] bool can_name_checked(std::int64_t start) const {
-    return checked_ && checked_->offset < start;
-  }
   // Where no message below `start` is known, the first of these that is below it.
   void keep_name(std::initializer_list<std::optional<LogPoint>> known, std::int64_t start);
 
@@ -78,6 +74,8 @@ class LogWatch {
   std::optional<LogPoint> first_;    // delivered, or read in a gap, since the last restart
   std::optional<LogPoint> checked_;  // the newest that a look has found again
   std::optional<LogPoint> suspect_;  // the newest before the last trouble
+  std::optional<LogPoint> below_;    // for what was read up to the last restart
+  std::int64_t reached_ = 0;         // the end of what was delivered before it, not looked for yet
   std::deque<LogPoint> points_;      // ascending; the first may be below every mark to come
 };
 

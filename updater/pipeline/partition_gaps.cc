@@ -41,7 +41,7 @@ void PartitionSet::recover(TopicPartition id, Partition& p, const Rewind& rewind
   p.mark_may_fall = p.mark_may_fall || rewind.lower_mark;
   const bool is_claim = rewind.to == Rewind::To::kClaim;
   // So that the next mark does not name less than the one that was found.
-  if (is_claim && rewind.certain.position >= next) p.log.know(p.mark->found()->log, next);
+  if (is_claim && rewind.certain.position >= next) know_by_found(p, next);
   const bool all_claimed = rewind.certain.position >= next && plan.gaps.empty();
   if (is_claim && all_claimed) {
     p.fill = ++generations_;
@@ -59,9 +59,19 @@ void PartitionSet::recover(TopicPartition id, Partition& p, const Rewind& rewind
     metrics_->rewinds.add();
     metrics_->rewound_messages.add(static_cast<std::uint64_t>(next - plan.read_from));
     place(p, plan.read_from);
-    if (is_claim) p.log.know(p.mark->found()->log, plan.read_from);
+    if (is_claim) know_by_found(p, plan.read_from);
   }
   p.gaps = plan.gaps;
+}
+
+void PartitionSet::know_by_found(Partition& p, std::int64_t start) {
+  const Mark::Value& found = p.mark->found();
+  const bool ours = found == p.mark->confirmed() || found == p.mark->attempted();
+  if (ours || (p.mark_verdict && p.mark_verdict->newest)) {
+    p.log.know(found->log, start);
+  } else {
+    p.log.assume(found->log, start);
+  }
 }
 
 void PartitionSet::report_recovery(TopicPartition id, const Partition& p, const Recovery& plan,

@@ -301,6 +301,8 @@ class PartitionSet {
   static MarkValue value_of_mark(Partition& p, std::int64_t position);
   [[nodiscard]] std::optional<Claim> claim_of(const Mark::Value& mark) const;
   void recover(TopicPartition id, Partition& p, const Rewind& rewind);
+  /// The mark that was found is about the partition's log.
+  static void know_by_found(Partition& p, std::int64_t start);
   void report_recovery(TopicPartition id, const Partition& p, const Recovery& plan,
                        std::int64_t next) const;
   static void count_done(Partition& p);

@@ -98,13 +98,44 @@ TEST(LogWatchTest, AMessageThatIsGoneIsNamedOnlyWhileNoOtherIsKnown) {
   EXPECT_EQ(watch.identity(20).last, point(12));
 }
 
+void find_all_again(LogWatch& watch, std::int64_t position) {
+  watch.start_look(position);
+  LogVerdict same;
+  same.newest = watch.look->known.points.back();
+  watch.end_look(same);
+}
+
 // The message that the look has found is above what marks speak for now.
 TEST(LogWatchTest, AfterARewindBelowWhatWasFoundAWitnessBelowItIsNamed) {
   LogWatch watch = looked_at();
-  watch.restart(6);
-  watch.know({.cluster = "c", .last = point(5)}, 6);
-  watch.delivered(point(6));
-  EXPECT_EQ(watch.identity(7).checked, point(5)) << "what is delivered now may be of another log";
+  EXPECT_EQ(watch.identity(7).last, point(6)) << "and the others need not be kept";
+  watch.restart(5);
+  watch.know({.cluster = "c", .last = point(4)}, 5);
+  find_all_again(watch, 5);
+  watch.delivered(point(5));
+  EXPECT_EQ(watch.identity(6).checked, point(4)) << "what is delivered now may be of another log";
+}
+
+TEST(LogWatchTest, ASecondRewindKeepsTheWitnessOfTheFirst) {
+  LogWatch watch;
+  for (std::int64_t offset = 10; offset < 120; ++offset) watch.delivered(point(offset));
+  find_all_again(watch, 120);
+  watch.restart(60);
+  find_all_again(watch, 60);
+  for (std::int64_t offset = 60; offset < 80; ++offset) watch.delivered(point(offset));
+  watch.restart(70);
+  for (std::int64_t offset = 70; offset < 100; ++offset) watch.delivered(point(offset));
+  EXPECT_EQ(watch.identity(100).checked, point(10));
+  for (std::int64_t offset = 100; offset < 130; ++offset) watch.delivered(point(offset));
+  EXPECT_EQ(watch.identity(130).checked, point(119)) << "found again by the first look";
+}
+
+TEST(LogWatchTest, AfterARewindALogThatEndsBeforeWhatWasReadIsStillAnother) {
+  LogWatch watch;
+  for (std::int64_t offset = 500; offset < 700; ++offset) watch.delivered(point(offset));
+  watch.restart(600);
+  watch.start_look(600);
+  EXPECT_EQ(watch.look->known.position, 700);
 }
 
 TEST(LogWatchTest, AfterTroubleWithABrokerItNamesTheNewestMessageFromBefore) {
