@@ -1,6 +1,7 @@
 #!/usr/bin/python3 -E
 """./dev test [ctest arguments]: all tests on real servers. With CI=true also the sanitizer builds, a short fuzz run and
 everything else that takes longer. Every step runs, whatever became of the one before; the last lines sum up."""
+import contextlib
 import glob
 import itertools
 import json
@@ -24,6 +25,7 @@ BENCH_KEYS = ("check_vs_zcount", "check_vs_get", "check_plain_get_vs_get", "eval
               "bytes_per_pair_compacted", "bytes_per_pair_steady")
 # More than there are cores: tests with servers wait most of the time.
 CTEST_JOBS = (os.cpu_count() or 1) + 4
+MEMORY_MIN = 6 << 30  # bytes
 EXCERPT_LINES = 30  # of a failed test's output, repeated at the end
 DEFAULTS = {
     # A server that does not start is a failure here, not a skipped test.
@@ -198,6 +200,16 @@ class Steps:
                     self.step("fuzz", self.ctest, preset, "-L", "fuzz")
 
 
+def in_memory():
+    """Where the servers' files are: in memory if there is room, because servers wait until files are on the disk. On a busy
+    host a disk can stand still for a minute, and Kafka's controller and Sentinel with it. None: the usual directory."""
+    with contextlib.suppress(OSError):
+        there = os.statvfs("/dev/shm")
+        if there.f_bavail * there.f_frsize >= MEMORY_MIN and not there.f_flag & os.ST_NOEXEC:
+            return "/dev/shm"
+    return None
+
+
 def main():
     if sys.argv[1:] in (["-h"], ["--help"]):
         print(__doc__)
@@ -205,7 +217,7 @@ def main():
     steps, began = Steps(), time.monotonic()
     for name, value in DEFAULTS.items():
         os.environ.setdefault(name, value)
-    with tempfile.TemporaryDirectory(prefix="fcap-test.") as directory:
+    with tempfile.TemporaryDirectory(prefix="fcap-test.", dir=in_memory()) as directory:
         os.chmod(directory, 0o711)  # PostgreSQL's account passes through it
         os.environ["TMPDIR"] = directory
         if steps.step("packages", steps.run, f"{SCRIPTS}/packages", "build", "runtime", "test", is_test=False) and \

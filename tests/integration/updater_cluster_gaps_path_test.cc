@@ -168,6 +168,8 @@ class ClusterGaps : public testing::UpdaterOnCluster {
     EXPECT_EQ(hard_call(lacking_), ReserveReason::kIncomplete) << config();
     EXPECT_FALSE(explained_complete(lacking_));
     for (const int shard : well()) {
+      // The Checker may still know an earlier statement, about all users.
+      EXPECT_TRUE(wait_until([&] { return says_complete(shard) == true; }, kPatience)) << config();
       expect_decided(shard);
       EXPECT_TRUE(explained_complete(shard));
     }
