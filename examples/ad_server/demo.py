@@ -24,7 +24,7 @@ sys.path.append(f"{ROOT}/scripts")
 from processes import contained, ignore_signals, read, wait_until
 from servers import DEV_DIR, Servers, must
 from services import Failure, say, write
-from updater_server import Updater
+from updater_server import Shown, Updater
 
 DIR = f"{DEV_DIR}/demo"
 SIGNING_KEYS = f"{DIR}/signing-keys.json"
@@ -214,7 +214,7 @@ def running(commands):
             one.wait(30)  # the servers must not go before it
 
 
-def serve_with(build_dir, servers, given, *options_of_each):
+def serve_with(build_dir, servers, updater, given, *options_of_each):
     """Runs an ad server with each of these lists of options, to the end. The exit code; an audit has said the rest."""
     program = f"{build_dir}/examples/ad_server/fcap-example-ad-server"
     files = [SERVED.replace(".json", f"-{number}.json") for number in range(len(options_of_each))]
@@ -231,6 +231,10 @@ def serve_with(build_dir, servers, given, *options_of_each):
     if not all(map(read, files)):
         raise Failure("an ad server did not finish (see above)", code or 1)
     write(SERVED, json.dumps(together([json.loads(read(path)) for path in files])))
+    # What Redis has lost, or a shard has missed while it was away, is read again beside what follows: the group's offsets do
+    # not show when that has ended.
+    if not wait_until(lambda: Shown(updater.address()).value("gap_offsets") == 0, 60):
+        raise Failure(f"the updater has not filled its gaps within 60 s, see {updater.log}")
     return code if audit(f"{build_dir}/cli/fcap", servers) else 1
 
 
@@ -256,7 +260,7 @@ def reserving_is_allowed(redis):
     return any('"write_format":2' in server.ask("GET fcap:!config") for server in getattr(redis, "nodes", [redis]))
 
 
-def serve_people(build_dir, servers, given):
+def serve_people(build_dir, servers, updater, given):
     """Each tier after the other, to people of its own."""
     found, code = {}, 0
     load_campaigns(PEOPLE_CAMPAIGNS, servers.conninfo)
@@ -269,7 +273,7 @@ def serve_people(build_dir, servers, given):
                   f"--slots-apart={given.slots_apart}", f"--campaigns={','.join(PEOPLE_CAMPAIGNS)}", "--probe-campaign", "",
                   # So that, on a busy machine, none is shown unread: what is compared is what the tiers cannot see.
                   "--deadline-ms=250"]
-        code = max(code, serve_with(build_dir, servers, given,
+        code = max(code, serve_with(build_dir, servers, updater, given,
                                     *([*common, f"--server={number}"] for number in range(given.servers))))
         if not read(AUDITED):
             raise Failure("the audit did not finish (see above)")
@@ -298,8 +302,8 @@ def main(given):
             load_log_campaigns(given.log, servers.conninfo)
         say(f"serving, {time.monotonic() - began:.0f} s after the start")
         if given.people:
-            return serve_people(build_dir, servers, given)
-        code = serve_with(build_dir, servers, given, options_for(given, *NUMBERS, "log"))
+            return serve_people(build_dir, servers, updater, given)
+        code = serve_with(build_dir, servers, updater, given, options_for(given, *NUMBERS, "log"))
         if not read(AUDITED):
             raise Failure("the audit did not finish (see above)")
         summary(given.json)
