@@ -184,10 +184,9 @@ std::size_t DirectConnection::take_returned(TimePoint now) {
   owner_.store(Owner::kIoThread, std::memory_order_relaxed);
   const Returned returned = std::exchange(returned_, {});
   if (!returned.error.empty()) {
-    shared_.server_errors.fetch_add(1, std::memory_order_relaxed);
     const std::string text =
         address_.text + ": the server answers with an error: " + returned.error;
-    shared_.note_error(text);
+    shared_.note_server_errors(1, text);
     shared_.log_thinned(LogLevel::kWarning, "redis " + text);
   }
   if (std::exchange(reclaimed_, false) || returned.broken) {

@@ -83,10 +83,10 @@ bool Link::after_replies(TimePoint now) {
     if (node_ != nullptr) doubt_server();
   }
   if (const std::size_t errors = pipeline_.take_errors(); errors != 0) {
-    shared_.server_errors.fetch_add(errors, std::memory_order_relaxed);
-    const std::string text = "the server answers with an error: " + pipeline_.last_error();
-    shared_.note_error(place_ + ": " + text);
-    shared_.log_thinned(LogLevel::kWarning, "redis " + place_ + ": " + text);
+    const std::string text =
+        place_ + ": the server answers with an error: " + pipeline_.last_error();
+    shared_.note_server_errors(errors, text);
+    shared_.log_thinned(LogLevel::kWarning, "redis " + text);
   }
   if (state_ == State::kGreeting && greeting_.outcome == OwnRequest::Outcome::kAnswered) {
     greeting_.outcome = OwnRequest::Outcome::kNone;

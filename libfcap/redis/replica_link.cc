@@ -283,8 +283,8 @@ void ReplicaLink::receive(TimePoint now) {
       connection_.receive([this](const Reply& reply) { return pipeline_.on_reply(reply); });
   shared_.replica_reads.fetch_add(pipeline_.take_successes(), std::memory_order_relaxed);
   if (const std::size_t errors = pipeline_.take_errors(); errors != 0) {
-    shared_.server_errors.fetch_add(errors, std::memory_order_relaxed);
-    shared_.note_error(name_ + ": the replica answers with an error: " + pipeline_.last_error());
+    shared_.note_server_errors(
+        errors, name_ + ": the replica answers with an error: " + pipeline_.last_error());
     report(LogLevel::kWarning,
            "the replica " + name_ + " answers with an error: " + pipeline_.last_error());
   }

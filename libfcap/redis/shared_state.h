@@ -51,6 +51,14 @@ struct SharedState {
     latest_error = std::move(text);
     latest_error_at = now;
   }
+  /// Replies in which a server reported an error. Whoever sees the count sees a text that is as new.
+  void note_server_errors(std::size_t count, std::string text) {
+    const Instant now = base::wall_now();
+    const std::lock_guard lock(error_mutex);
+    server_errors.fetch_add(count, std::memory_order_relaxed);
+    latest_error = std::move(text);
+    latest_error_at = now;
+  }
   /// Why there is no connection, to `link` if that is not null.
   void set_last_error(std::string text, const void* link) {
     note_error(text);
