@@ -83,7 +83,8 @@ struct UpdaterParts {
 
 /// The write path: reads the topic, writes users' records, marks and commits, until it is told to
 /// stop. At least once: an offset is committed and marked only when every event before it was
-/// acknowledged by Redis, delivered to the dead-letter topic, or known to be irrelevant.
+/// acknowledged by Redis, delivered to the dead-letter topic, known to be irrelevant, or, in a
+/// cluster, recorded as missing for its slot, to be read again.
 ///
 /// Blocking: run() blocks; everything it does happens on its thread, but the store's completions.
 class Updater final : private kafka::AssignmentListener, private OffsetSource {
