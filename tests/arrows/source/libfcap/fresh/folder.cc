@@ -1,0 +1,1 @@
+// A new folder without a room.

@@ -1,0 +1,1 @@
+// A file in no folder of libfcap.

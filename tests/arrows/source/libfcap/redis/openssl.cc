@@ -1,0 +1,2 @@
+// TLS is another room's.
+#include <openssl/ssl.h>

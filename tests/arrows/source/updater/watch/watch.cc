@@ -1,0 +1,2 @@
+// A part of the updater.
+#include "updater/pipeline/intake.h"
