@@ -46,11 +46,11 @@ scripts_clean() { shell_scripts | xargs shellcheck; }
 
 telling_names() { ! project_files '*.cc' '*.h' | grep -E '(^|[/_])(util|utils|helper|helpers|manager)[_.]'; }
 
-# Tables and code may be wider, as may the pages that a program writes.
+# Tables, code and comments may be wider.
 prose_is_wrapped() {
   local file
-  ! for file in $(project_files '*.md' | xargs grep -L '^<!-- Generated'); do
-    sed "/^ *\`\`\`/,/^ *\`\`\`/d" "$file" | LC_ALL=C.UTF-8 grep -E '^[^| <].{100}|^ {1,3}[^| <].{99}' | sed "s|^|$file: |" || true
+  ! for file in $(project_files '*.md'); do
+    sed "/^ *\`\`\`/,/^ *\`\`\`/d" "$file" | LC_ALL=C.UTF-8 grep -E '^.{101}' | grep -vE '^( *\||    |<!--)' | sed "s|^|$file: |" || true
   done | grep .
 }
 

@@ -257,8 +257,8 @@ read, and counted, again.
   out += R"(
 # Metrics of libfcap
 
-What `prometheus_text()` of `<fcap/prometheus.h>` renders for the endpoint of a host: the statistics of
-one Checker. The example ad server serves them with `--metrics-port`.
+What `prometheus_text()` of `<fcap/prometheus.h>` renders for the endpoint of a host: the statistics
+of one Checker. The example ad server serves them with `--metrics-port`.
 
 | name | type | meaning |
 |---|---|---|

@@ -36,8 +36,8 @@ without touching any server, and prints what is in effect.
 
 - **Durations** are written with their unit: `500ms`, `5s`, `2m`, `1h`, `32d`.
 - **Bytes** are a number, or a text with a unit: `65536`, `"64KiB"`, `"1MiB"`, `"2GiB"`.
-- **Objects** (kafka.properties) are JSON in the environment; a flag adds one `name=value` and may be
-  repeated.
+- **Objects** (kafka.properties) are JSON in the environment; a flag adds one `name=value` and may
+  be repeated.
 - **Secrets** are never written in the file or on the command line. A secret `x.password` comes from
   a file named by `x.password_file` (in the configuration file, the environment or a flag; one
   newline at its end is left out), from its own variable, or from the credential named below. They
