@@ -13,7 +13,7 @@ import tempfile
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-sys.path += [f"{ROOT}/scripts", f"{ROOT}/scripts/chaos"]
+sys.path += [f"{ROOT}/scripts", f"{ROOT}/tests/chaos"]
 from processes import contained, read, survivors, wait_until
 from schedule import CI_SEED
 
@@ -147,7 +147,7 @@ class Steps:
         """Two minutes of faults, the same in every run, and whether all is counted once after each. What it prints goes to a file:
         some topologies run side by side."""
         with open(f"{directory}/chaos-{redis}", "wb") as log:
-            return subprocess.Popen([f"{SCRIPTS}/chaos/run.py", "--minutes", "2", "--seed", str(CI_SEED), "--redis", redis],
+            return subprocess.Popen([f"{ROOT}/tests/chaos/run.py", "--minutes", "2", "--seed", str(CI_SEED), "--redis", redis],
                                     stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
     def end_chaos(self, directory, redis, process):
@@ -158,7 +158,7 @@ class Steps:
 
     def regions(self):
         """Two regions that mirror each other's events, through a partition and other faults."""
-        return self.run(f"{SCRIPTS}/chaos/run.py", "--regions", "--seed", "20261123")
+        return self.run(f"{ROOT}/tests/chaos/run.py", "--regions", "--seed", "20261123")
 
     def benches(self, directory):
         """That all benches run and give their numbers; not what the numbers are."""

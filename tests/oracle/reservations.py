@@ -13,8 +13,8 @@ import sys
 import fuzz
 import history
 
-SCRIPTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../scripts")
-sys.path += [SCRIPTS, os.path.join(SCRIPTS, "chaos")]
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
+sys.path += [os.path.join(ROOT, "scripts"), os.path.join(ROOT, "tests/chaos")]
 from over_redis import over_redis
 from record import fingerprint, id_hash
 from resp import Redis

@@ -14,7 +14,7 @@ import threading
 import time
 import traceback
 
-sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../scripts"))
 from processes import contained, wait_until
 from services import ROOT, Failure
 
