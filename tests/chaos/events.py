@@ -1,5 +1,5 @@
 """The messages of a run. Which message comes at which place follows from the seed alone; only its times depend on the clock. So
-the judge makes the same bytes a second time, and reads them with the reference of tests/oracle, apart from the product.
+the judge makes the same bytes again, and reads them with the reference of tests/oracle, apart from the product.
 
 A campaign's id begins with its user's: nobody else has events of it."""
 import collections
