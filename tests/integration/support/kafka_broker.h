@@ -66,6 +66,7 @@ class KafkaBroker {
 
   /// "127.0.0.1:port".
   [[nodiscard]] const std::string& brokers() const { return service_.value("brokers"); }
+  [[nodiscard]] int pid() const { return service_.pid(); }
 
   void create_topic(const std::string& name, int partitions,
                     const std::vector<std::string>& settings = {});

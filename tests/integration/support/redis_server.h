@@ -26,6 +26,7 @@ class RedisServer {
   /// "127.0.0.1:port".
   [[nodiscard]] const std::string& address() const { return service_.value("address"); }
   [[nodiscard]] int port() const { return std::stoi(service_.value("port")); }
+  [[nodiscard]] int pid() const { return service_.pid(); }
   [[nodiscard]] const std::filesystem::path& directory() const { return directory_.path(); }
 
   void start() { service_.start(); }

@@ -1,12 +1,12 @@
 #include "support/running_updater.h"
 
 #include <mutex>
-#include <stdexcept>
 #include <utility>
 
 #include <fcap/redis_url.h>
 
 #include "redis/redis_store.h"
+#include "support/or_throw.h"
 #include "updater/commands/redis_parts.h"
 
 namespace fcap::testing {
@@ -28,9 +28,7 @@ RunningUpdater::RunningUpdater(const Options& options) : log_(std::make_shared<L
   redis.user = options.redis_user;
   redis.password = options.redis_password;
   redis.log = log;
-  auto client = redis::Client::create(redis);
-  if (!client.ok()) throw std::runtime_error(client.status().text());
-  client_ = std::move(client).value();
+  client_ = or_throw(redis::Client::create(redis));
   store_ = redis::make_redis_store(client_, redis::Deadlines::kProgress);
   decoder_ = events::make_json_event_decoder();
 
@@ -41,10 +39,8 @@ RunningUpdater::RunningUpdater(const Options& options) : log_(std::make_shared<L
   wanted.consumer.group_id = options.group_id;
   wanted.consumer.group_instance_id = options.group_instance_id;
   if (!options.dead_letter_topic.empty()) {
-    auto producer = updater::DeadLetterProducer::create(wanted.consumer.connection,
-                                                        options.dead_letter_topic, log);
-    if (!producer.ok()) throw std::runtime_error(producer.status().text());
-    dead_letters_ = std::move(producer).value();
+    dead_letters_ = or_throw(updater::DeadLetterProducer::create(wanted.consumer.connection,
+                                                                 options.dead_letter_topic, log));
   }
   updater::TopicWatchOptions watched = options.watch;
   watched.connection = wanted.consumer.connection;
@@ -57,9 +53,8 @@ RunningUpdater::RunningUpdater(const Options& options) : log_(std::make_shared<L
   for (const std::string& topic : wanted.consumer.topics) {
     watched.topic = topic;
     watched.index = static_cast<kafka::TopicIndex>(watches_.size());
-    auto made = updater::TopicWatch::create(watched, log);
-    if (!made.ok()) throw std::runtime_error(made.status().text());
-    auto* const watch = watches_.emplace_back(std::move(made).value()).get();
+    auto* const watch =
+        watches_.emplace_back(or_throw(updater::TopicWatch::create(watched, log))).get();
     health_.add_check(
         [watch](updater::Health::Clock::time_point now) { return watch->trouble(now); });
     parts.watches.push_back(watch);
@@ -72,9 +67,7 @@ RunningUpdater::RunningUpdater(const Options& options) : log_(std::make_shared<L
   parts.health = &health_;
   parts.redis_clock = [client = client_] { return client->health().clock_difference; };
   parts.log = log;
-  auto made = updater::Updater::create(wanted, parts, metrics_);
-  if (!made.ok()) throw std::runtime_error(made.status().text());
-  updater_ = std::move(made).value();
+  updater_ = or_throw(updater::Updater::create(wanted, parts, metrics_));
   thread_ = std::jthread([this, log](const std::stop_token& stop) {
     if (const Status status = updater_->run(stop); !status.ok()) {
       log(LogLevel::kError, status.text());

@@ -36,6 +36,7 @@ class Service {
 
   /// What the last start() printed under this name, such as "port"; throws if nothing.
   [[nodiscard]] const std::string& value(const std::string& name) const;
+  [[nodiscard]] int pid() const { return std::stoi(value("pid")); }
 
  private:
   std::string kind_;

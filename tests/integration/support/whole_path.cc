@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "support/or_throw.h"
 #include "test_paths.h"
 
 namespace fcap::testing {
@@ -116,9 +117,7 @@ std::unique_ptr<Checker> WholePath::make_checker() const {
   options.rules.postgres = conninfo;
   // On a crowded machine a check may wait its turn; what is tested here is the answer.
   options.deadline = std::chrono::seconds(30);
-  auto made = Checker::create(std::move(options));
-  if (!made.ok()) throw std::runtime_error(made.status().text());
-  return std::move(made).value();
+  return or_throw(Checker::create(std::move(options)));
 }
 
 std::string WholePath::updater_log() const {
