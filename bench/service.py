@@ -10,8 +10,7 @@ sys.path.append(f"{ROOT}/scripts")  # services.py and the kinds of servers
 
 @contextlib.contextmanager
 def running(server):
-    """Stops the server at the end of the `with`; it is killed when this process ends before."""
-    server.owner = os.getpid()
+    """Stops the server at the end of the `with`."""
     server.start()
     try:
         yield server

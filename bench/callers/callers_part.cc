@@ -1,6 +1,5 @@
-// bench_callers: threads that each wait for one answer at a time, as in a server with a thread per
-// request: check() beside a hiredis connection per thread that GETs the same records. 10 candidates
-// of two rules each.
+// The part `callers`: threads that each wait for one answer at a time, as in a server with a thread
+// per request: check() beside a hiredis connection per thread that GETs the same records.
 //
 //   apart     Redis and the callers on a core of their own each
 //   together  all on one core
@@ -14,7 +13,6 @@
 #include <sys/socket.h>
 
 #include "harness/part.h"
-#include "ledger/user_key.h"
 #include "path/check_load.h"
 
 namespace fcap::bench {
@@ -33,8 +31,7 @@ std::shared_ptr<redisContext> connect(int port) {
 // GETs a user's record over a connection of its own.
 Ask blocking_get(int port, const CheckWorkload& workload) {
   return [connection = connect(port), prefix = workload.key_prefix](const std::string& user) {
-    std::string key;
-    ledger::user_key(prefix, user, key);
+    const std::string key = key_of(user, prefix);
     const char* words[] = {"GET", key.data()};
     const std::size_t lengths[] = {3, key.size()};
     const std::unique_ptr<redisReply, void (*)(void*)> reply(
@@ -60,8 +57,7 @@ class HandOver {
 
   static Ask caller(const std::shared_ptr<HandOver>& shared, const CheckWorkload& workload) {
     const std::string& any = workload.users.front();  // all ids are equally long
-    std::string key;
-    ledger::user_key(workload.key_prefix, any, key);
+    const std::string key = key_of(any, workload.key_prefix);
     const auto me = std::make_shared<Caller>();
     me->command = fmt::format("*2\r\n$3\r\nGET\r\n${}\r\n{}\r\n", key.size(), key);
     return [shared, me, at = me->command.find(any)](const std::string& user) {
@@ -132,12 +128,12 @@ class CallersPart final : public RedisPart {
                               flags_.rounds),
                   throughput_columns({{"cpu_us", "both, CPU µs", 2}, kP50}));
     if (std::thread::hardware_concurrency() > 1) {
-      compare("apart", 1);
-      compare("apart", kManyCallers);
+      measure("apart", 1);
+      measure("apart", kManyCallers);
     }
     pin(getpid(), kRedisCore);
-    compare("together", 1);
-    compare("together", kManyCallers);
+    measure("together", 1);
+    measure("together", kManyCallers);
 
     const auto number = [this](const char* key, const std::string& name, const char* column) {
       ratio(key, name + "_check", name + "_hiredis", column);
@@ -151,35 +147,28 @@ class CallersPart final : public RedisPart {
   }
 
  private:
-  void compare(const std::string& where, std::size_t count) {
+  void measure(const std::string& where, std::size_t count) {
     const std::string name = fmt::format("{}_{}", where, count);
     const std::string title = fmt::format("{} caller{} {}", count, count == 1 ? "" : "s", where);
     const auto checker = make_checker(console_.options(), workload_);
-    std::vector<Ask> gets;
-    for (std::size_t i = 0; i < count; ++i) {
-      gets.push_back(blocking_get(redis_.port(), workload_));
-    }
-    const std::vector<Ask> checks(count, blocking_check(*checker, workload_));
-    const auto callers = [&](const std::vector<Ask>& asks) {
-      return measuring(std::make_shared<BlockingCallers>(workload_, asks));
+    const auto add = [&](const char* suffix, const char* how, auto make_caller) {
+      std::vector<Ask> callers;
+      for (std::size_t i = 0; i < count; ++i) callers.push_back(make_caller());
+      compare<BlockingCallers>(name + suffix, title + how, workload_, callers);
     };
-    std::vector<Turn> turns = {{"blocking", name + "_check", title + ", check()", callers(checks)},
-                               {"blocking", name + "_hiredis", title + ", hiredis", callers(gets)}};
+    add("_check", ", check()", [&] { return blocking_check(*checker, workload_); });
+    add("_hiredis", ", hiredis", [&] { return blocking_get(redis_->port(), workload_); });
     if (count > 1) {
-      const auto shared = std::make_shared<HandOver>(redis_.port());
-      std::vector<Ask> ready;
-      for (std::size_t i = 0; i < count; ++i) ready.push_back(HandOver::caller(shared, workload_));
-      turns.push_back({"blocking", name + "_ready", title + ", ready GETs", callers(ready)});
+      const auto shared = std::make_shared<HandOver>(redis_->port());
+      add("_ready", ", ready GETs", [&] { return HandOver::caller(shared, workload_); });
     }
-    take_turns(turns);
+    take_turns();
   }
 
   const CheckWorkload workload_ = usual_workload(flags_.users);
 };
 
+const Registered kCallers("callers", run_part<CallersPart>);
+
 }  // namespace
 }  // namespace fcap::bench
-
-int main(int argc, char** argv) {
-  return fcap::bench::run_part<fcap::bench::CallersPart>(argc, argv);
-}

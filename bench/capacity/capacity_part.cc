@@ -1,7 +1,5 @@
-// bench_capacity: a large population over the three masters of a Redis Cluster, without replicas:
-// what it takes of memory, how long checks take, how fast the updater writes into it, beside one
-// empty server, and how long a master takes to start again from its snapshot. Nothing is pinned to
-// a core: there are more servers than cores.
+// The part `capacity`: a large population over the three masters of a Redis Cluster, without
+// replicas. Nothing is pinned to a core: there are more servers than cores.
 #include <csignal>
 
 #include "harness/part.h"
@@ -20,8 +18,7 @@ class CapacityPart final : public RedisPart {
   using RedisPart::RedisPart;
 
   void run() {
-    for (const int pid : {getpid(), redis_.pid(), servers_.kafka.pid()}) pin(pid, kAnyCore);
-    cluster_ = std::make_unique<BenchCluster>();
+    for (const int pid : {getpid(), redis_->pid(), servers_.kafka->pid()}) pin(pid, kAnyCore);
     measure_memory();
     measure_checks();
     measure_updater();
@@ -31,9 +28,9 @@ class CapacityPart final : public RedisPart {
  private:
   void measure_memory() {
     const double empty = cluster_->sum("memory", "used_memory");
-    const auto began = std::chrono::steady_clock::now();
+    const auto began = Clock::now();
     cluster_->load(flags_.users);
-    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
+    const double took = seconds_since(began);
     const double used = cluster_->sum("memory", "used_memory") - empty;
     const auto pairs = static_cast<double>(flags_.users * Population{}.campaigns);
     result_.number("capacity_bytes_per_pair", used / pairs);
@@ -45,8 +42,8 @@ class CapacityPart final : public RedisPart {
                    {"resident_gb", "resident, GB", 2},
                    {"bytes_per_pair", "bytes per (user, campaign)", 1},
                    {"s", "s", 1}});
-    result_.row("capacity_population", "load", "loading", {{"s", took.count()}});
-    result_.row("capacity_population", "memory", "memory of all masters",
+    result_.row("load", "loading", {{"s", took}});
+    result_.row("memory", "memory of all masters",
                 {{"gb", used / 1e9},
                  {"resident_gb", cluster_->sum("memory", "used_memory_rss") / 1e9},
                  {"bytes_per_pair", used / pairs}});
@@ -60,8 +57,7 @@ class CapacityPart final : public RedisPart {
                   {kAnswered, kP50, kP99, kP999, kFailed});
     for (const double rate : kChecksPerSecond) {
       const Numbers run = OpenLoop(*checker, workload, rate).run(flags_.seconds);
-      result_.row("capacity_checks", fmt::format("{:.0f}", rate), fmt::format("{:.0f}/s", rate),
-                  run);
+      result_.row(fmt::format("{:.0f}", rate), fmt::format("{:.0f}/s", rate), run);
       if (rate == kChecksPerSecond[0]) result_.number("capacity_check_p99_us", run.at("p99_us"));
     }
   }
@@ -75,17 +71,16 @@ class CapacityPart final : public RedisPart {
       RunningUpdater updater(servers_, kFilledTopic, address);
       const Numbers found = updater.drain(flags_.events);
       updater.end(SIGTERM);
-      result_.row("capacity_updater", name, title, found);
+      result_.row(name, title, found);
       return found.at("events_per_second");
     };
-    const double one = drain("one", "into one empty server", redis_.address());
+    const double one = drain("one", "into one empty server", redis_->address());
     const double three = drain("three", "into the three masters", cluster_->servers().url());
     result_.number("capacity_updater_three_shards_vs_one", three / one);
   }
 
   // As after a crash or an upgrade, with the data of its last snapshot.
   void measure_restart() {
-    using Clock = std::chrono::steady_clock;
     testing::RedisCluster& servers = cluster_->servers();
     const std::string records = servers.command(0, {"DBSIZE"});
     servers.command(0, {"BGSAVE"});
@@ -99,20 +94,18 @@ class CapacityPart final : public RedisPart {
     servers.start(0);  // finds the snapshot
     const auto loaded = [&] { return servers.command(0, {"DBSIZE"}) == records; };
     if (!testing::wait_until(loaded, kPatience)) throw std::runtime_error("the master is not back");
-    const std::chrono::duration<double> took = Clock::now() - began;
-    result_.number("capacity_restart_s", took.count());
+    const double took = seconds_since(began);
+    result_.number("capacity_restart_s", took);
     result_.row("capacity_population", "restart",
                 fmt::format("one master starts again, with {} records of its snapshot", records),
-                {{"s", took.count()}});
+                {{"s", took}});
   }
 
-  Servers servers_{redis_};
-  std::unique_ptr<BenchCluster> cluster_;
+  Servers servers_{*redis_};
+  const std::unique_ptr<BenchCluster> cluster_ = start_on<BenchCluster>(kAnyCore);
 };
+
+const Registered kCapacity("capacity", run_part<CapacityPart>);
 
 }  // namespace
 }  // namespace fcap::bench
-
-int main(int argc, char** argv) {
-  return fcap::bench::run_part<fcap::bench::CapacityPart>(argc, argv);
-}

@@ -1,7 +1,5 @@
-// bench_check: checks per second over one client core and one Redis core, beside the peers and the
-// limits, all of them in turns. 10 candidates per request, 64 requests in flight, 100,000 users of
-// 10 campaigns x 3 impressions. The ledger answers two rules per candidate; each peer answers one,
-// which is what its layout is for.
+// The part `check`: checks per second over one client core and one Redis core, beside the peers and
+// the limits, all of them in turns. 64 requests in flight.
 //
 //   ledger        libfcap's Checker, completion form: GETs coalesced into MGETs, and not
 //   peers         bench/peers, each over the same transport as the Checker; first of all, their
@@ -9,16 +7,13 @@
 //   limits        redis-benchmark, one connection, same values: GET; MGET of as many keys as were
 //                 coalesced; SET
 //   TLS           the ledger over TLS 1.3 and over plain TCP, on a server that listens for both
-#include <iterator>
 #include <list>
 #include <optional>
-#include <sstream>
 
 #include <sys/resource.h>
 
 #include "check/correctness.h"
 #include "harness/part.h"
-#include "ledger/user_key.h"
 #include "path/check_load.h"
 #include "support/tls_redis.h"
 
@@ -33,9 +28,7 @@ constexpr int kWrittenDatabase = 14;
 // A user's key, at random, as redis-benchmark writes that.
 std::string key_pattern() {
   const std::string id = user_id(0);
-  std::string key;
-  ledger::user_key("fcap", id.substr(0, id.size() - 12) + "__rand_int__", key);
-  return key;
+  return key_of(id.substr(0, id.size() - 12) + "__rand_int__");
 }
 
 // A layout's requests: a number of them always in flight over one connection.
@@ -55,12 +48,13 @@ class LayoutRequests final : public Load {
     void prepare() {
       question_ = {load_.workload_.user(load_.turn_++), load_.workload_.campaigns, kBenchNow};
       wire.clear();
-      command_count = load_.layout_.ask(wire, question_);
+      command_count = 0;
+      load_.layout_.ask(*this, question_);
       counts_.assign(question_.campaigns.size(), 0);
       readable_ = true;
     }
     void submit() {
-      deadline = std::chrono::steady_clock::now() + kDeadline;
+      deadline = Clock::now() + kDeadline;
       load_.console_.client().submit(*this);
     }
     void on_reply(std::uint32_t index, const redis::Reply& reply) noexcept override {
@@ -98,14 +92,22 @@ class RedisBenchmark {
  public:
   // `command`: its words; "__rand_int__" becomes a random number below `random_below`, 12 digits.
   // `keys`: how many it names, of which 64 are in flight; what is measured is per key.
-  RedisBenchmark(const RedisOptions& redis, const std::vector<std::string>& command,
-                 std::size_t random_below, std::size_t keys = 1)
+  RedisBenchmark(const std::string& url, const std::vector<std::string>& command,
+                 std::size_t random_below, std::size_t keys)
       : keys_(static_cast<double>(keys)), command_(command) {
     constexpr std::size_t kKeysInFlight = 64;
-    std::istringstream words(fmt::format(
-        "redis-benchmark --csv -u redis://{}/{} -c 1 -P {} -r {} -n", redis.addresses.front(),
-        redis.database, std::max<std::size_t>(1, kKeysInFlight / keys), random_below));
-    line_.assign(std::istream_iterator<std::string>(words), {});
+    const std::size_t commands_in_flight = std::max<std::size_t>(1, kKeysInFlight / keys);
+    line_ = {"redis-benchmark",
+             "--csv",
+             "-u",
+             url,
+             "-c",
+             "1",
+             "-P",
+             std::to_string(commands_in_flight),
+             "-r",
+             std::to_string(random_below),
+             "-n"};
   }
 
   // About that long, judged by the last run; the first one is preceded by a short trial.
@@ -166,20 +168,14 @@ class CheckPart final : public RedisPart {
     add_peers();
     add_limits();
     add_tls();
-    take_turns(turns_);
+    take_turns();
     report_ratios();
   }
 
  private:
-  template <typename Made, typename... From>
-  void add(const char* table, const std::string& name, const std::string& title, From&&... from) {
-    turns_.push_back(
-        {table, name, title, measuring(std::make_shared<Made>(std::forward<From>(from)...))});
-  }
-
   // Throws if a layout counts wrongly: then nothing is measured.
   void verify() {
-    RedisConsole console(redis_.address(), kVerifyDatabase);
+    RedisConsole console(redis_->address(), kVerifyDatabase);
     result_.table("correctness", "Cases of correctness",
                   "Each layout on the cases that its semantics allow, before anything is measured.",
                   {{"passed", "passed"}, {"failed", "failed"}, {"skipped", "not applicable"}});
@@ -192,7 +188,7 @@ class CheckPart final : public RedisPart {
       const Numbers cases = check_correctness(*layout, console);
       const LayoutTraits& traits = layout->traits();
       const std::string window = kWindowNames[static_cast<int>(traits.window)];
-      result_.row("correctness", traits.name == "ledger" ? "ledger_" + window : traits.name,
+      result_.row(traits.name == "ledger" ? "ledger_" + window : traits.name,
                   fmt::format("{} ({} window)", traits.title, window), cases);
       if (cases.at("failed") > 0 || cases.at("passed") == 0) {
         throw std::runtime_error(traits.name + " counts wrongly: nothing is measured");
@@ -210,12 +206,11 @@ class CheckPart final : public RedisPart {
         throughput_columns());
     populate_compacted(console_, {.users = flags_.users});
     const RedisOptions& redis = console_.options();
-    add<AsyncChecks>("check_layouts", "ledger_mget", "ledger, GETs coalesced into MGET", redis,
-                     workload_, kInFlight);
-    add<AsyncChecks>("check_layouts", "ledger_get", "ledger, plain GET", coalescing(redis, 1),
-                     workload_, kInFlight);
-    add<AsyncChecks>("check_layouts", "ledger_256", "ledger, 256 in flight", redis, workload_,
-                     kManyInFlight);
+    compare<AsyncChecks>("ledger_mget", "ledger, GETs coalesced into MGET", redis, workload_,
+                         kInFlight);
+    compare<AsyncChecks>("ledger_get", "ledger, plain GET", coalescing(redis, 1), workload_,
+                         kInFlight);
+    compare<AsyncChecks>("ledger_256", "ledger, 256 in flight", redis, workload_, kManyInFlight);
 
     // How many keys an MGET of the coalescing Checker has, on average.
     console_.call({"CONFIG", "RESETSTAT"});
@@ -232,13 +227,13 @@ class CheckPart final : public RedisPart {
   void add_peers() {
     for (const auto& peer : peers_) {
       RedisConsole& console =
-          consoles_.emplace_back(redis_.address(), static_cast<int>(consoles_.size()) + 1);
+          consoles_.emplace_back(redis_->address(), static_cast<int>(consoles_.size()) + 1);
       populate(console, *peer, {.users = flags_.users});
-      add<LayoutRequests>("check_layouts", peer->traits().name, peer->traits().title, console,
-                          *peer, workload_, kInFlight);
+      compare<LayoutRequests>(peer->traits().name, peer->traits().title, console, *peer, workload_,
+                              kInFlight);
     }
-    add<LayoutRequests>("check_layouts", "zset_256", "ZSET per user+campaign, 256 in flight",
-                        consoles_.front(), *peers_.front(), workload_, kManyInFlight);
+    compare<LayoutRequests>("zset_256", "ZSET per user+campaign, 256 in flight", consoles_.front(),
+                            *peers_.front(), workload_, kManyInFlight);
   }
 
   void add_limits() {
@@ -251,17 +246,16 @@ class CheckPart final : public RedisPart {
                   throughput_columns());
     std::vector<std::string> mget(1 + mget_keys_, key_pattern());
     mget.front() = "MGET";
-    RedisOptions written = console_.options();
-    written.database = kWrittenDatabase;
-    const auto limit = [this](const char* name, const char* title, const auto&... from) {
-      add<RedisBenchmark>("check_limits", name, title, from...);
+    const auto limit = [this](const char* name, const char* title,
+                              const std::vector<std::string>& command, std::size_t keys = 1,
+                              int database = 0) {
+      const auto url = fmt::format("redis://{}/{}", redis_->address(), database);
+      compare<RedisBenchmark>(name, title, url, command, flags_.users, keys);
     };
-    limit("limit_get", "GET -P 64", console_.options(),
-          std::vector<std::string>{"GET", key_pattern()}, flags_.users);
-    limit("limit_mget", "MGET, keys", console_.options(), mget, flags_.users, mget_keys_);
-    limit("limit_set", "SET -P 64", written,
-          std::vector<std::string>{"SET", key_pattern(), std::string(value.size(), 'x')},
-          flags_.users);
+    limit("limit_get", "GET -P 64", {"GET", key_pattern()});
+    limit("limit_mget", "MGET, keys", mget, mget_keys_);
+    limit("limit_set", "SET -P 64", {"SET", key_pattern(), std::string(value.size(), 'x')}, 1,
+          kWrittenDatabase);
   }
 
   void add_tls() try {
@@ -271,16 +265,19 @@ class CheckPart final : public RedisPart {
     authority_.emplace("fcap bench");
     tls_redis_.emplace(authority_->ca_file(), authority_->issue("redis", "IP:127.0.0.1"));
     RedisConsole console(tls_redis_->server().address());
-    pin(console.pid(), kRedisCore);
+    pin(tls_redis_->server().pid(), kRedisCore);
     populate_compacted(console, {.users = flags_.users});
     RedisOptions tls = console.options();
     tls.addresses = {tls_redis_->address()};
     tls.tls = {.enabled = true, .ca_file = authority_->ca_file()};
-    const auto checks = [&](const RedisOptions& redis) {
-      return measuring(std::make_shared<AsyncChecks>(redis, workload_, kInFlight), console.pid());
+    const auto add = [&](const char* name, const char* title, const RedisOptions& redis) {
+      const auto checks = std::make_shared<AsyncChecks>(redis, workload_, kInFlight);
+      compare(name, title, [this, checks] {
+        return checks->measure(tls_redis_->server().pid(), flags_.seconds);
+      });
     };
-    turns_.push_back({"check_tls", "tls", "TLS", checks(tls)});
-    turns_.push_back({"check_tls", "plain", "plain TCP", checks(console.options())});
+    add("tls", "TLS", tls);
+    add("plain", "plain TCP", console.options());
   } catch (const std::runtime_error& error) {
     result_.missing("check_tls_vs_plain", error.what());
   }
@@ -307,12 +304,9 @@ class CheckPart final : public RedisPart {
   std::optional<testing::Certificates> authority_;
   std::optional<testing::TlsRedis> tls_redis_;
   std::size_t mget_keys_ = 1;
-  std::vector<Turn> turns_;
 };
+
+const Registered kCheck("check", run_part<CheckPart>);
 
 }  // namespace
 }  // namespace fcap::bench
-
-int main(int argc, char** argv) {
-  return fcap::bench::run_part<fcap::bench::CheckPart>(argc, argv);
-}

@@ -1,10 +1,9 @@
 #pragma once
 
 #include <array>
-#include <cstdio>
 #include <optional>
 
-#include "harness/measured.h"
+#include "harness/measure.h"
 #include "harness/redis_console.h"
 #include "peers/layout.h"
 
@@ -71,34 +70,30 @@ inline std::vector<Case> all_cases() {
   return cases;
 }
 
-inline bool allowed(const LayoutTraits& layout, const Case& item) {
-  return (!item.window || *item.window == layout.window) &&
-         (item.needs == nullptr || layout.*item.needs);
-}
-
 inline bool passes(Layout& layout, RedisConsole& console, const Case& item) {
   const std::vector<std::string> campaigns = {"c-1", "c-2"};
   const std::array<std::string, 2> users = {std::string(item.name), "another"};
   std::uint32_t number = 100;
+  CommandBatch recording;
   for (const Event& event : item.events) {
-    std::string wire;
-    const Impression impression{kNow - event.age, campaigns[event.campaign],
-                                event.fingerprint > 0 ? event.fingerprint : ++number};
-    const std::uint32_t commands = layout.record(wire, users[event.user], impression);
-    console.run(std::move(wire), commands);
+    layout.record(recording, users[event.user],
+                  {.time = kNow - event.age,
+                   .campaign = campaigns[event.campaign],
+                   .fingerprint = event.fingerprint > 0 ? event.fingerprint : ++number});
   }
+  console.run(recording);
   const Question question{users[0], campaigns, kNow + item.asked_after};
   std::array<std::uint32_t, 2> counts = {};
   bool readable = true;
-  std::string wire;
-  const std::uint32_t commands = layout.ask(wire, question);
-  console.run(std::move(wire), commands, [&](std::uint32_t index, const redis::Reply& reply) {
+  CommandBatch asking([&](std::uint32_t index, const redis::Reply& reply) {
     readable = layout.read(question, index, reply, counts) && readable;
   });
+  layout.ask(asking, question);
+  console.run(asking);
   if (readable && counts == item.expected) return true;
-  std::fprintf(stderr, "%s: \"%s\": counted %u and %u, expected %u and %u%s\n",
-               layout.traits().name.c_str(), users[0].c_str(), counts[0], counts[1],
-               item.expected[0], item.expected[1], readable ? "" : " (unreadable)");
+  fmt::print(stderr, "{}: \"{}\": counted {} and {}, expected {} and {}{}\n", layout.traits().name,
+             item.name, counts[0], counts[1], item.expected[0], item.expected[1],
+             readable ? "" : " (unreadable)");
   return false;
 }
 
@@ -109,12 +104,12 @@ inline Numbers check_correctness(Layout& layout, RedisConsole& console) {
   console.call({"FLUSHDB"});
   console.load(layout.traits().scripts);
   Numbers result = {{"passed", 0}, {"failed", 0}, {"skipped", 0}};
+  const LayoutTraits& traits = layout.traits();
   for (const Case& item : all_cases()) {
-    if (!allowed(layout.traits(), item)) {
-      ++result["skipped"];
-    } else {
-      ++result[passes(layout, console, item) ? "passed" : "failed"];
-    }
+    const bool applies = (!item.window || *item.window == traits.window) &&
+                         (item.needs == nullptr || traits.*item.needs);
+    const bool passed = applies && passes(layout, console, item);
+    ++result[!applies ? "skipped" : passed ? "passed" : "failed"];
   }
   console.call({"FLUSHDB"});
   return result;

@@ -1,6 +1,6 @@
-// bench_cluster: checks over the three masters of a Redis Cluster, beside one server that gets the
-// same plain GETs, all of them on Redis' core; and what users of the other shards notice while one
-// shard is frozen and its own users are asked about all the while.
+// The part `cluster`: checks over the three masters of a Redis Cluster, beside one server that gets
+// the same plain GETs, all of them on Redis' core; and what users of the other shards notice while
+// one shard is frozen and its own users are asked about all the while.
 #include "harness/part.h"
 #include "path/bench_cluster.h"
 #include "path/open_loop.h"
@@ -18,9 +18,6 @@ class ClusterPart final : public RedisPart {
   using RedisPart::RedisPart;
 
   void run() {
-    pin(getpid(), kRedisCore);  // the servers inherit it
-    cluster_ = std::make_unique<BenchCluster>();
-    pin(getpid(), kClientCore);
     populate_compacted(console_, {.users = flags_.users});
     cluster_->load(flags_.users);
     compare_with_one_server();
@@ -35,18 +32,16 @@ class ClusterPart final : public RedisPart {
                     "core. Medians of {} turns.",
                     flags_.users, flags_.rounds),
         {{"requests_per_second", "requests/s", 0}, {"client_cpu_us", "client CPU µs/request", 2}});
-    std::vector<Turn> turns;
     for (const std::size_t in_flight : {64U, 256U}) {
       const auto add = [&](const char* name, const char* title, const RedisOptions& redis) {
-        auto checks = std::make_shared<AsyncChecks>(coalescing(redis, 1), workload_, in_flight);
-        turns.push_back({"cluster", fmt::format("{}_{}", name, in_flight),
-                         fmt::format("{}, {} in flight", title, in_flight),
-                         measuring(std::move(checks))});
+        compare<AsyncChecks>(fmt::format("{}_{}", name, in_flight),
+                             fmt::format("{}, {} in flight", title, in_flight),
+                             coalescing(redis, 1), workload_, in_flight);
       };
       add("one", "one server", console_.options());
       add("cluster", "three masters", cluster_->options());
     }
-    take_turns(turns);
+    take_turns();
     ratio("cluster_vs_one_server_64", "cluster_64", "one_64", "requests_per_second");
     ratio("cluster_vs_one_server_256", "cluster_256", "one_256", "requests_per_second");
   }
@@ -74,21 +69,20 @@ class ClusterPart final : public RedisPart {
       });
       return OpenLoop(*checker, others, kOthersPerSecond).run(flags_.seconds);
     };
-    take_turns({{"cluster_frozen", "before", "before", others_wait},
-                {"cluster_frozen", "frozen", "frozen", [&] {
-                   const auto frozen = cluster_->servers().freeze(0);
-                   return others_wait();
-                 }}});
+    compare("before", "before", others_wait);
+    compare("frozen", "frozen", [&] {
+      const auto frozen = cluster_->servers().freeze(0);
+      return others_wait();
+    });
+    take_turns();
     ratio("frozen_shard_p99_vs_before", "frozen", "before", "p99_us");
   }
 
   const CheckWorkload workload_ = usual_workload(flags_.users);
-  std::unique_ptr<BenchCluster> cluster_;
+  const std::unique_ptr<BenchCluster> cluster_ = start_on<BenchCluster>(kRedisCore);
 };
+
+const Registered kCluster("cluster", run_part<ClusterPart>);
 
 }  // namespace
 }  // namespace fcap::bench
-
-int main(int argc, char** argv) {
-  return fcap::bench::run_part<fcap::bench::ClusterPart>(argc, argv);
-}

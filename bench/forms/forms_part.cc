@@ -1,4 +1,4 @@
-// bench_forms: what each way to make an impression count costs beside a plain check. The rows:
+// The part `forms`: what each way to make an impression count costs beside a plain check. The rows:
 // ../README.md.
 //
 // Reserving asks Redis for the time, so the clock is the machine's here. Before each turn the
@@ -42,9 +42,8 @@ class FormsPart final : public RedisPart {
   using Form = bool (*)(const Call& to);
 
   void measure() {
-    std::vector<Turn> turns;
-    const auto add = [&](const char* name, const char* title, Form form) {
-      turns.push_back({"forms", name, title, [this, form] { return measure_form(form); }});
+    const auto add = [this](const char* name, const char* title, Form form) {
+      compare(name, title, [this, form] { return measure_form(form); });
     };
     add("check", "check",
         [](const Call& to) { return to.checker.check(to.user, to.all).reason == Reason::kPassed; });
@@ -70,7 +69,7 @@ class FormsPart final : public RedisPart {
       const auto picked = to.checker.pick_and_reserve(to.user, to.all, {&to.id, 1});
       return picked.reason == ReserveReason::kDone;
     });
-    take_turns(turns);
+    take_turns();
   }
 
   // One user in 27,000 has seen a campaign three times within the last day.
@@ -96,16 +95,14 @@ class FormsPart final : public RedisPart {
       const std::string id = uuid(kImpressionIds, ++events_);
       return form({*checker, user, all, id, all[events_ % all.size()]});
     };
-    return BlockingCallers(workload_, {ask}).measure(redis_.pid(), flags_.seconds);
+    return BlockingCallers(workload_, {ask}).measure(redis_->pid(), flags_.seconds);
   }
 
   const CheckWorkload workload_ = usual_workload(flags_.users);
   std::uint64_t events_ = 0;  // the caller's
 };
 
+const Registered kForms("forms", run_part<FormsPart>);
+
 }  // namespace
 }  // namespace fcap::bench
-
-int main(int argc, char** argv) {
-  return fcap::bench::run_part<fcap::bench::FormsPart>(argc, argv);
-}

@@ -3,33 +3,26 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "harness/load.h"
-#include "harness/measured.h"
-#include "harness/processes.h"
+#include "harness/measure.h"
 #include "harness/redis_console.h"
+#include "support/redis_server.h"
 
 namespace fcap::bench {
 
 /// What the parts are told; each ignores what does not concern it.
 struct PartFlags {
-  std::string json = "/dev/stdout";
   std::size_t users = 100'000;
   double seconds = 2;      ///< of each measurement
   std::size_t rounds = 5;  ///< of taking turns
   bool quick = false;      ///< fewer steps of each series: shows that it runs
   std::uint64_t events = 1'000'000;
-  // Of the updater's part alone.
-  std::vector<std::string> only;
-  double propagation_seconds = 20;
-  double live_step = 20'000;  ///< 0: the live rate is not looked for
+  std::vector<std::string> only;  ///< of the updater's part
 };
 
 /// What one part of the benches found out, as the JSON object that bench/run merges: numbers at the
@@ -47,18 +40,24 @@ class PartResult {
   /// A number that could not be had, and why; the first reason counts.
   void missing(const std::string& key, const std::string& reason);
 
-  /// `note` says what was measured. Rows follow by row().
+  /// Begins a table. `note` says what was measured.
   void table(const std::string& id, const std::string& title, const std::string& note,
              const std::vector<Column>& columns);
-  /// `name` is stable, `title` is for people.
+  /// Of the table that was begun last. `name` is stable, `title` is for people.
+  void row(const std::string& name, const std::string& title, const Numbers& numbers) {
+    row(table_, name, title, numbers);
+  }
   void row(const std::string& table, const std::string& name, const std::string& title,
            const Numbers& numbers);
+  /// The id of the table that was begun last.
+  [[nodiscard]] const std::string& table() const noexcept { return table_; }
 
   /// Throws std::runtime_error.
   void write(const std::string& file) const;
 
  private:
   nlohmann::ordered_json json_ = nlohmann::ordered_json::object();
+  std::string table_;
 };
 
 /// Columns of several tables.
@@ -70,59 +69,74 @@ inline constexpr PartResult::Column kAnswered{"answered_per_second", "answered/s
 /// Columns of what Load::measure() finds, and more.
 std::vector<PartResult::Column> throughput_columns(std::vector<PartResult::Column> more = {});
 
-/// One of those that are compared, and its row.
-struct Turn {
-  std::string table;
-  std::string name;
-  std::string title;
-  std::function<Numbers()> measure;
-};
-
 /// A part over a Redis of its own.
 class RedisPart {
  public:
   RedisPart(const PartFlags& flags, PartResult& result) : flags_(flags), result_(result) {}
 
  protected:
-  /// Measures what is compared in turns, `rounds` times, and adds a row of medians for each. Throws
-  /// if a request fails.
-  void take_turns(const std::vector<Turn>& turns);
-  /// Adds a number: a column of one that took turns, by that of another; missing if either did not.
+  /// Adds one to those that are compared. It becomes a row of the table that was begun last.
+  void compare(const std::string& name, const std::string& title,
+               std::function<Numbers()> measure) {
+    turns_.push_back({result_.table(), name, title, std::move(measure)});
+  }
+  /// The same for a Load, or what measures like one, made from these.
+  template <typename Requests, typename... From>
+  void compare(const std::string& name, const std::string& title, From&&... from) {
+    auto requests = std::make_shared<Requests>(std::forward<From>(from)...);
+    compare(name, title, [this, requests = std::move(requests)] {
+      return requests->measure(redis_->pid(), flags_.seconds);
+    });
+  }
+  /// Measures what is compared in turns (A, B, C, A, B, C, …), `rounds` times, so that whatever
+  /// disturbs the machine for a while disturbs all of them alike. Their rows are the medians.
+  /// Throws if a request fails.
+  void take_turns();
+  /// Adds a number: the median of the ratios within a round, of a column of one that took turns to
+  /// that of another; missing if either did not.
   void ratio(const std::string& key, const std::string& name, const std::string& to,
-             const std::string& column) {
-    result_.number(key, measured_.ratio(name, to, column));
-  }
-  /// For a Turn, of a Load or what measures like one; without `redis_pid` over the part's own
-  /// Redis.
-  template <typename Requests>
-  std::function<Numbers()> measuring(std::shared_ptr<Requests> requests,
-                                     std::optional<int> redis_pid = {}) const {
-    return [this, requests = std::move(requests), redis_pid] {
-      return requests->measure(redis_pid.value_or(redis_.pid()), flags_.seconds);
-    };
-  }
+             const std::string& column);
+  /// Over the rounds that have the column; NaN if none has.
+  [[nodiscard]] double median(const std::string& name, const std::string& column) const;
   /// Quick runs take the first and one further step of a series.
   [[nodiscard]] std::vector<std::size_t> steps(std::vector<std::size_t> all) const {
     if (flags_.quick) all.resize(2);
     return all;
   }
 
+  /// One of those that are compared, and its row.
+  struct Turn {
+    std::string table;
+    std::string name;
+    std::string title;
+    std::function<Numbers()> measure;
+  };
+
   const PartFlags& flags_;
   PartResult& result_;
-  Measured measured_;  ///< by the names of rows
-  PartServer redis_{"redis", kRedisCore};
-  RedisConsole console_{redis_.address()};
+  std::vector<Turn> turns_;
+  std::map<std::string, std::vector<Numbers>> rounds_;  ///< what each found, by the names of rows
+  std::unique_ptr<testing::RedisServer> redis_ = start_on<testing::RedisServer>(kRedisCore);
+  RedisConsole console_{redis_->address()};
+
+ private:
+  [[nodiscard]] std::vector<double> found(const std::string& name, const std::string& column) const;
 };
 
-/// Parses the flags, lets `run` fill the result and writes it. What it throws becomes a message and
-/// an exit code.
-int run_part(int argc, char** argv, const std::function<void(const PartFlags&, PartResult&)>& run);
+/// A part of the program; one such constant stands in its folder:
+///     const Registered kCheck("check", run_part<CheckPart>);
+struct Registered {
+  using Run = void (*)(const PartFlags& flags, PartResult& result);
+  Registered(const char* name, Run run) { all().emplace(name, run); }
 
-/// The same for Part(flags, result).run().
+  static std::map<std::string, Run>& all() {
+    static std::map<std::string, Run> parts;
+    return parts;
+  }
+};
 template <typename Part>
-int run_part(int argc, char** argv) {
-  return run_part(argc, argv,
-                  [](const PartFlags& flags, PartResult& result) { Part(flags, result).run(); });
+void run_part(const PartFlags& flags, PartResult& result) {
+  Part(flags, result).run();
 }
 
 }  // namespace fcap::bench

@@ -17,14 +17,20 @@
 #include <fmt/format.h>
 
 #include "redis/client.h"
+#include "support/or_throw.h"
 #include "support/process.h"
 
 namespace fcap::bench {
 
+/// Adds a command to those that a request has already.
+inline void append(redis::Request& request, std::initializer_list<std::string_view> words) {
+  redis::append_command(request.wire, words);
+  ++request.command_count;
+}
+
 using OnReply = std::function<void(std::uint32_t index, const redis::Reply& reply)>;
 
-/// Commands that go out together: append them to `wire`, count them in `command_count`. Can be used
-/// again and again. Not thread-safe.
+/// Commands that go out together. Can be used again and again. Not thread-safe.
 class CommandBatch final : public redis::Request {
  public:
   explicit CommandBatch(OnReply on_reply = {}) : on_reply_(std::move(on_reply)) {
@@ -32,11 +38,12 @@ class CommandBatch final : public redis::Request {
   }
 
   void send(redis::Client& client) {
+    if (command_count == 0) return;
     deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     client.submit(*this);
   }
-  /// Waits for all replies, if there are commands, and empties it; how many they were. Throws
-  /// std::runtime_error if one is an error.
+  /// Waits for all replies and empties it; how many commands there were. Throws std::runtime_error
+  /// if a reply is an error.
   std::uint32_t wait() {
     if (command_count > 0) done_.acquire();
     if (!failure_.empty()) throw std::runtime_error("Redis: " + failure_);
@@ -72,38 +79,31 @@ class RedisConsole {
       : RedisConsole(RedisOptions{.addresses = {address}, .database = database}) {}
   /// Of a cluster, it asks the master of this slot.
   explicit RedisConsole(RedisOptions options, std::uint16_t slot = 0)
-      : options_(std::move(options)), slot_(slot) {
-    auto made = redis::Client::create(options_);
-    if (!made.ok()) throw std::runtime_error(made.status().text());
-    client_ = std::move(made).value();
+      : options_(std::move(options)),
+        slot_(slot),
+        client_(testing::or_throw(redis::Client::create(options_))) {
     if (!testing::wait_until([this] { return client_->connected(); })) {
       throw std::runtime_error("no Redis: " + client_->last_error());
     }
   }
 
-  /// What a command answers; a number as text.
-  std::string call(std::initializer_list<std::string_view> words) {
-    std::string wire;
-    redis::append_command(wire, words);
-    std::string answer;
-    run(std::move(wire), 1, [&answer](std::uint32_t, const redis::Reply& reply) {
-      const bool number = reply.kind == redis::Reply::Kind::kInteger;
-      answer = number ? std::to_string(reply.integer) : std::string(reply.text);
-    });
-    return answer;
-  }
-
-  /// Sends commands together and waits for all replies. An error reply throws.
-  void run(std::string wire, std::uint32_t command_count, const OnReply& on_reply = {}) {
-    if (command_count == 0) return;
-    CommandBatch batch(on_reply);
+  /// Sends commands and waits for all replies. An error reply throws.
+  void run(CommandBatch& batch) {
     batch.slot = slot_;
-    batch.wire = std::move(wire);
-    batch.command_count = command_count;
     batch.send(*client_);
     batch.wait();
   }
-
+  /// What one command answers; a number as text.
+  std::string call(std::initializer_list<std::string_view> words) {
+    std::string answer;
+    CommandBatch batch([&answer](std::uint32_t, const redis::Reply& reply) {
+      const bool number = reply.kind == redis::Reply::Kind::kInteger;
+      answer = number ? std::to_string(reply.integer) : std::string(reply.text);
+    });
+    append(batch, words);
+    run(batch);
+    return answer;
+  }
   /// SCRIPT LOAD.
   void load(std::span<const std::string_view> scripts) {
     for (const std::string_view script : scripts) call({"SCRIPT", "LOAD", script});
@@ -136,22 +136,18 @@ class RedisConsole {
     return after;
   }
 
-  /// The server's.
-  [[nodiscard]] int pid() { return std::stoi(info("server", "process_id")); }
   /// How the console reaches it.
   [[nodiscard]] const RedisOptions& options() const noexcept { return options_; }
   [[nodiscard]] redis::Client& client() noexcept { return *client_; }
 
  private:
+  // Each look-up moves a bucket of a table that is growing, and of the table of expiries.
   void finish_rehashing() {
-    // Each look-up moves a bucket of a table that is growing, and of the table of expiries.
     constexpr std::int64_t kLookupsATime = 10'000;
+    CommandBatch batch;
     for (std::int64_t left = std::stoll(call({"DBSIZE"})); left > 0; left -= kLookupsATime) {
-      std::string wire;
-      for (std::int64_t i = 0; i < kLookupsATime; ++i) {
-        redis::append_command(wire, {"EXISTS", "no-such-key"});
-      }
-      run(std::move(wire), kLookupsATime);
+      for (std::int64_t i = 0; i < kLookupsATime; ++i) append(batch, {"EXISTS", "no-such-key"});
+      run(batch);
     }
   }
 

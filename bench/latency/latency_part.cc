@@ -1,9 +1,7 @@
-// bench_latency: how long a check takes at a fixed rate of them, up to saturation. Open loop:
-// checks start on time whatever becomes of the earlier ones, as users do, and the time is taken
-// from when a check should have started: a stall costs all checks that fell into it, not only the
-// one that was under way (coordinated omission). 10 candidates of two rules, 30 entries, completion
-// form, GETs coalesced; the client on one core, Redis on another. Each rate several times, its
-// median run.
+// The part `latency`: how long a check takes at a fixed rate of them, up to saturation. Open loop:
+// checks start on time whatever becomes of the earlier ones, as users do, so a stall costs all
+// checks that fell into it, not only the one that was under way (coordinated omission). GETs are
+// coalesced. Each rate several times, its median run.
 #include <sys/prctl.h>
 
 #include "harness/part.h"
@@ -11,8 +9,6 @@
 
 namespace fcap::bench {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 constexpr double kHeadlineRate = 100'000;
 // Rates are raised until this many in a row could not be kept up.
@@ -64,7 +60,7 @@ class LatencyPart final : public RedisPart {
                    kFailed,
                    {"sustained", "kept up", 0}});
     Durations lateness = timer_lateness(flags_.seconds);
-    result_.row("check_latency", "timer", "a timer, no check", percentiles(lateness));
+    result_.row("timer", "a timer, no check", percentiles(lateness));
     result_.number("timer_p99_us", lateness.percentile_us(0.99));
     double sustained_rate = 0;
     int unsustained = 0;
@@ -72,7 +68,7 @@ class LatencyPart final : public RedisPart {
       if (unsustained == kUnsustainedMax) break;
       if (flags_.quick && rate != kHeadlineRate) continue;
       const Numbers run = median_run(*checker, workload, rate, flags_);
-      result_.row("check_latency", fmt::format("{:.0f}", rate), fmt::format("{:.0f}/s", rate), run);
+      result_.row(fmt::format("{:.0f}", rate), fmt::format("{:.0f}/s", rate), run);
       const bool sustained = run.at("sustained") > 0;
       unsustained = sustained ? 0 : unsustained + 1;
       if (sustained) sustained_rate = rate;
@@ -90,9 +86,7 @@ class LatencyPart final : public RedisPart {
   }
 };
 
+const Registered kLatency("latency", run_part<LatencyPart>);
+
 }  // namespace
 }  // namespace fcap::bench
-
-int main(int argc, char** argv) {
-  return fcap::bench::run_part<fcap::bench::LatencyPart>(argc, argv);
-}

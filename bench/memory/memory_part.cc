@@ -1,5 +1,5 @@
-// bench_memory: bytes of Redis' used_memory per (user, campaign), everything included: keys,
-// expiry, tables. Users have 36-character ids and 10 campaigns of 3 impressions each.
+// The part `memory`: bytes of Redis' used_memory per (user, campaign), everything included: keys,
+// expiry, tables.
 //
 //   fresh       every event recorded by itself and nothing done since
 //   steady      thirty days of bursty sessions, the updater's compaction at work all the while
@@ -14,7 +14,6 @@
 #include "base/clock.h"
 #include "harness/part.h"
 #include "ledger/format.h"
-#include "ledger/user_key.h"
 #include "path/population.h"
 #include "updater/compaction/record_compactor.h"
 #include "updater/compaction/written_users.h"
@@ -87,7 +86,7 @@ class SteadyLife {
       : console_(console),
         users_(users),
         written_({.users_max = users}),
-        store_(make_redis_store(console.options()).value()),
+        store_(testing::or_throw(make_redis_store(console.options()))),
         compactor_(
             *store_, {}, [this] { return now_; }, metrics_,
             [this](const RecordCompactor::Done& done) {
@@ -127,32 +126,32 @@ class SteadyLife {
   void write_compacted(std::span<const LifeEvent> events) {
     std::map<std::size_t, ledger::Ledger> ledgers;
     for (const LifeEvent& event : events) ledgers[event.user].merge(entry_of(event.impression));
-    send_each(console_, users_, [&](std::string& wire, std::size_t user) {
-      return append_record(wire, "fcap", user, compacted_record(ledgers[user]));
+    send_each(console_, users_, [&](CommandBatch& batch, std::size_t user) {
+      append_record(batch, key_of(user_id(user)), compacted_record(ledgers[user]));
     });
   }
 
   void append(std::span<const LifeEvent> events) {
     constexpr std::size_t kEntryBytes = 2 + ledger::format::kEntryPayloadBytes;
-    std::string wire;
-    std::uint32_t commands = 0;
-    for (const LifeEvent& event : events) {
-      commands += layout_->record(wire, user_id(event.user), event.impression);
-    }
     // Of each event an APPEND, which tells the length, and an EXPIRE.
-    console_.run(std::move(wire), commands, [&](std::uint32_t index, const redis::Reply& reply) {
+    CommandBatch batch([&](std::uint32_t index, const redis::Reply& reply) {
       if (index % 2 != 0) return;
-      ledger::user_key("fcap", user_id(events[index / 2].user), key_);
+      const std::string key = key_of(user_id(events[index / 2].user));
       const auto length = static_cast<std::size_t>(reply.integer);
-      if (written_.note(key_, length, kEntryBytes, clock()) == WrittenUsers::Verdict::kDue) {
-        due_.push_back(key_);
+      if (written_.note(key, length, kEntryBytes, clock()) == WrittenUsers::Verdict::kDue) {
+        due_.push_back(key);
       }
     });
+    for (const LifeEvent& event : events) {
+      layout_->record(batch, user_id(event.user), event.impression);
+    }
+    console_.run(batch);
   }
 
   void compact_due() {
-    while (written_.take_quiet(clock() - kQuietAfter, key_)) due_.push_back(key_);
-    const auto until = std::chrono::steady_clock::now() + kPatience;
+    std::string quiet;
+    while (written_.take_quiet(clock() - kQuietAfter, quiet)) due_.push_back(quiet);
+    const auto until = Clock::now() + kPatience;
     while (!due_.empty() || compactor_.in_flight() > 0) {
       while (!due_.empty() && !compactor_.full()) {
         compactor_.start(due_.back());
@@ -160,7 +159,7 @@ class SteadyLife {
       }
       compactor_.wait(until);
       compactor_.pump();
-      if (std::chrono::steady_clock::now() > until) throw std::runtime_error("compaction hangs");
+      if (Clock::now() > until) throw std::runtime_error("compaction hangs");
     }
   }
 
@@ -174,7 +173,6 @@ class SteadyLife {
   double compactions_ = 0;
   WrittenUsers written_;
   std::vector<std::string> due_;
-  std::string key_;
   updater::Metrics metrics_;
   std::unique_ptr<Store> store_;
   RecordCompactor compactor_;
@@ -196,7 +194,7 @@ class MemoryPart final : public RedisPart {
     ledger_states();
     for (const auto& peer : peers_) {
       const double bytes = recorded(*peer, flags_.users);
-      result_.row("memory", peer->traits().name, peer->traits().title, {{"fresh", bytes}});
+      result_.row(peer->traits().name, peer->traits().title, {{"fresh", bytes}});
       result_.number("bytes_per_pair_" + peer->traits().name, bytes);
     }
     if (!flags_.quick) by_users();
@@ -233,7 +231,7 @@ class MemoryPart final : public RedisPart {
                             {"steady", steady},
                             {"active", recorded(*layout, flags_.users, all - kSessionImpressions)},
                             {"compacted", compacted(flags_.users)}};
-    result_.row("memory", "ledger", layout->traits().title, states);
+    result_.row("ledger", layout->traits().title, states);
     for (const auto& [name, bytes] : states) {
       result_.number("bytes_per_pair_" + (name == "active" ? "all_active" : name), bytes);
     }
@@ -248,7 +246,7 @@ class MemoryPart final : public RedisPart {
                   {{"ledger", "ledger, compacted", 1}, {"zset", "ZSET per user+campaign", 1}});
     for (const std::size_t divisor : {100U, 30U, 10U, 3U, 1U}) {
       const std::size_t users = flags_.users / divisor;
-      result_.row("memory_users", std::to_string(users), std::to_string(users) + " users",
+      result_.row(std::to_string(users), std::to_string(users) + " users",
                   {{"ledger", compacted(users)}, {"zset", recorded(*peers_.front(), users)}});
     }
   }
@@ -256,9 +254,7 @@ class MemoryPart final : public RedisPart {
   const std::vector<std::unique_ptr<Layout>> peers_ = make_peers();
 };
 
+const Registered kMemory("memory", run_part<MemoryPart>);
+
 }  // namespace
 }  // namespace fcap::bench
-
-int main(int argc, char** argv) {
-  return fcap::bench::run_part<fcap::bench::MemoryPart>(argc, argv);
-}

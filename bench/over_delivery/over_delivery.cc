@@ -23,7 +23,6 @@
 //   page                 the same, all slots of a page in one call (pick_and_share)
 //   reserve              every impression is reserved before it is shown, for 15 min; any server
 // Needs no server.
-#include <array>
 #include <random>
 
 #include "harness/part.h"
@@ -67,9 +66,9 @@ const std::vector<PartResult::Column> ways = {{"nothing", "nothing %", 2},
 struct Request {
   std::int64_t at_us;
   std::int64_t page_us;          // when its page was asked for, which names the page
-  std::int64_t read_us;          // how long a read is under way
-  std::int64_t note_us;          // how long a note is under way
-  std::int64_t beacon_us;        // how long it takes; kNever: it is lost
+  std::int64_t read_us;          // when its read reaches Redis
+  std::int64_t noted_us;         // when a shared note of what it shows is in Redis
+  std::int64_t counted_us;       // when the ledger has it; kNever: the beacon is lost
   std::uint32_t server;          // if any will do
   std::uint32_t session_server;  // if the session stays
 };
@@ -87,31 +86,47 @@ struct Pace {
   int pages_per_minute;
   int slots;
   int between_slots_ms;
-  int lost_percent;
+  int lost_percent = 0;
   int faster = 1;  // than people are
   int sessions = kSessions;
   double spread = kLongTail;
 };
-constexpr std::array<Pace, 14> kPaces = {{{2, 1, 0, 0},
-                                          {4, 1, 0, 0},
-                                          {8, 1, 0, 0},
-                                          {2, 2, 50, 0},
-                                          {4, 2, 50, 0},
-                                          {8, 2, 50, 0},
-                                          {4, 2, 5, 0},
-                                          {4, 2, 0, 0},
-                                          {4, 1, 0, 2},
-                                          {4, 2, 5, 2},
-                                          {4, 1, 0, 0, 1, kSessions, kNoTail},
-                                          {4, 2, 5, 0, 1, kSessions, kNoTail},
-                                          {4, 2, 5, 0, kDemoFaster, 1},
-                                          {4, 2, 0, 0, kDemoFaster, 1}}};
+
+struct Row {
+  const char* name;
+  const char* title;
+  Pace pace;
+};
+constexpr Row kRows[] = {
+    {"2_pages_1_slots_0_ms_0_lost", "2 pages per minute, 1 slot", {2, 1, 0}},
+    {"4_pages_1_slots_0_ms_0_lost", "4 pages per minute, 1 slot", {4, 1, 0}},
+    {"8_pages_1_slots_0_ms_0_lost", "8 pages per minute, 1 slot", {8, 1, 0}},
+    {"2_pages_2_slots_50_ms_0_lost", "2 pages per minute, 2 slots, 50 ms apart", {2, 2, 50}},
+    {"4_pages_2_slots_50_ms_0_lost", "4 pages per minute, 2 slots, 50 ms apart", {4, 2, 50}},
+    {"8_pages_2_slots_50_ms_0_lost", "8 pages per minute, 2 slots, 50 ms apart", {8, 2, 50}},
+    {"4_pages_2_slots_5_ms_0_lost", "4 pages per minute, 2 slots, 5 ms apart", {4, 2, 5}},
+    {"4_pages_2_slots_0_ms_0_lost", "4 pages per minute, 2 slots at once", {4, 2, 0}},
+    {"4_pages_1_slots_0_ms_2_lost",
+     "4 pages per minute, 1 slot, 2 % of the beacons lost",
+     {4, 1, 0, 2}},
+    {"4_pages_2_slots_5_ms_2_lost",
+     "4 pages per minute, 2 slots, 5 ms apart, 2 % of the beacons lost",
+     {4, 2, 5, 2}},
+    {"4_pages_1_slots_0_ms_0_lost_no_tail",
+     "4 pages per minute, 1 slot, beacons without a long tail",
+     {.pages_per_minute = 4, .slots = 1, .between_slots_ms = 0, .spread = kNoTail}},
+    {"4_pages_2_slots_5_ms_0_lost_no_tail",
+     "4 pages per minute, 2 slots, 5 ms apart, beacons without a long tail",
+     {.pages_per_minute = 4, .slots = 2, .between_slots_ms = 5, .spread = kNoTail}},
+    {"demo_4_pages_2_slots_5_ms_0_lost",
+     "as the demo, 2 slots, 5 ms apart",
+     {4, 2, 5, 0, kDemoFaster, 1}},
+    {"demo_4_pages_2_slots_0_ms_0_lost",
+     "as the demo, 2 slots at once",
+     {4, 2, 0, 0, kDemoFaster, 1}}};
 
 struct Shown {
-  std::int64_t at_us;
-  std::int64_t page_us;
-  std::int64_t noted_us;    // when a shared note is in Redis
-  std::int64_t counted_us;  // when the ledger has it
+  const Request& request;
   std::uint32_t campaign;
   std::uint32_t server;
 };
@@ -135,14 +150,17 @@ User make_user(std::uint64_t seed, const Pace& pace) {
       for (int slot = 0; slot < pace.slots; ++slot) {
         const double beacon_us = std::min(1e6 * beacon_seconds(random), 60e6) / pace.faster;
         const bool is_lost = percent(random) < pace.lost_percent;
-        user.requests.push_back(
-            {.at_us = page_us + slot * pace.between_slots_ms * kMs,
-             .page_us = page_us,
-             .read_us = 100 + static_cast<std::int64_t>(beyond_us(random)),
-             .note_us = 100 + static_cast<std::int64_t>(beyond_us(random)),
-             .beacon_us = is_lost ? kNever : static_cast<std::int64_t>(beacon_us),
-             .server = server(random),
-             .session_server = stays_on});
+        const std::int64_t at_us = page_us + slot * pace.between_slots_ms * kMs;
+        const std::int64_t read_us = at_us + 100 + static_cast<std::int64_t>(beyond_us(random));
+        const std::int64_t noted_us = read_us + 100 + static_cast<std::int64_t>(beyond_us(random));
+        const std::int64_t counted_us = at_us + static_cast<std::int64_t>(beacon_us) + kPathUs;
+        user.requests.push_back({.at_us = at_us,
+                                 .page_us = page_us,
+                                 .read_us = read_us,
+                                 .noted_us = noted_us,
+                                 .counted_us = is_lost ? kNever : counted_us,
+                                 .server = server(random),
+                                 .session_server = stays_on});
       }
       page_us += static_cast<std::int64_t>(between_pages(random));
     }
@@ -156,15 +174,16 @@ std::uint32_t server_of(const Request& request, Way way) noexcept {
   return way == Way::kNothing || way == Way::kOneServer ? 0 : request.server;
 }
 
-// Whether a check sees an impression beside those that have been counted.
-bool is_told(const Request& request, std::uint32_t server, Way way, const Shown& shown) noexcept {
-  const std::int64_t age_us = request.at_us - shown.at_us;
+// Whether a check sees an impression.
+bool sees(const Request& request, std::uint32_t server, Way way, const Shown& shown) noexcept {
+  const Request& earlier = shown.request;
+  const std::int64_t age_us = request.at_us - earlier.at_us;
+  if (earlier.counted_us <= request.at_us) return true;
   if (way == Way::kNothing) return false;
   if (way == Way::kReserve) return age_us < kReservedUs;
   if (shown.server == server && age_us < kNotedUs) return true;
-  if (way == Way::kPage && shown.page_us == request.page_us) return true;
-  return way >= Way::kShared && age_us < kSharedUs &&
-         shown.noted_us <= request.at_us + request.read_us;
+  if (way == Way::kPage && earlier.page_us == request.page_us) return true;
+  return way >= Way::kShared && age_us < kSharedUs && earlier.noted_us <= request.read_us;
 }
 
 // Of impressions: how many were shown, and how many of these were beyond the cap.
@@ -177,27 +196,19 @@ void simulate(const User& user, Way way, Tally& tally) {
   std::vector<Shown> all;
   for (const Request& request : user.requests) {
     const std::uint32_t server = server_of(request, way);
-    const auto seen = [&](const Shown& shown) {
-      return is_told(request, server, way, shown) || shown.counted_us <= request.at_us;
-    };
     const auto capped = [&](std::uint32_t campaign, auto counts) {
       return kCap <= std::ranges::count_if(all, [&](const Shown& shown) {
-               return shown.campaign == campaign && request.at_us - shown.at_us < kDayUs &&
+               return shown.campaign == campaign && request.at_us - shown.request.at_us < kDayUs &&
                       counts(shown);
              });
     };
+    const auto seen = [&](const Shown& shown) { return sees(request, server, way, shown); };
     std::uint32_t campaign = 0;
     while (campaign < user.campaigns && capped(campaign, seen)) ++campaign;
     if (campaign == user.campaigns) continue;
     ++tally.shown;
     if (capped(campaign, [](const Shown&) { return true; })) ++tally.beyond;
-    const bool is_lost = request.beacon_us == kNever;
-    all.push_back({.at_us = request.at_us,
-                   .page_us = request.page_us,
-                   .noted_us = request.at_us + request.read_us + request.note_us,
-                   .counted_us = is_lost ? kNever : request.at_us + request.beacon_us + kPathUs,
-                   .campaign = campaign,
-                   .server = server});
+    all.push_back({request, campaign, server});
   }
 }
 
@@ -217,25 +228,6 @@ Numbers percents(std::size_t users, const Pace& pace) {
   return percents;
 }
 
-std::string name_of(const Pace& pace) {
-  return fmt::format("{}{}_pages_{}_slots_{}_ms_{}_lost{}", pace.faster == 1 ? "" : "demo_",
-                     pace.pages_per_minute, pace.slots, pace.between_slots_ms, pace.lost_percent,
-                     pace.spread == kLongTail ? "" : "_no_tail");
-}
-
-std::string title_of(const Pace& pace) {
-  const std::string apart = pace.slots == 1 ? ""
-                            : pace.between_slots_ms == 0
-                                ? " at once"
-                                : fmt::format(", {} ms apart", pace.between_slots_ms);
-  if (pace.faster != 1) return fmt::format("as the demo, 2 slots{}", apart);
-  std::string title = fmt::format("{} pages per minute, {} slot{}{}", pace.pages_per_minute,
-                                  pace.slots, pace.slots == 1 ? "" : "s", apart);
-  if (pace.lost_percent > 0) title += fmt::format(", {} % of the beacons lost", pace.lost_percent);
-  if (pace.spread != kLongTail) title += ", beacons without a long tail";
-  return title;
-}
-
 void report(const PartFlags& flags, PartResult& result) {
   result.table("over_delivery", "Impressions beyond the cap, percent",
                fmt::format("Cap {} per 24 h; {} people, seed {}; beacons of median 1 s, p99 30 s, "
@@ -244,10 +236,9 @@ void report(const PartFlags& flags, PartResult& result) {
                            kCap, flags.users, kSeed),
                ways);
   std::map<std::string, Numbers> found;
-  for (const Pace& pace : kPaces) {
-    const std::string name = name_of(pace);
+  for (const auto& [name, title, pace] : kRows) {
     found[name] = percents(flags.users, pace);
-    result.row("over_delivery", name, title_of(pace), found[name]);
+    result.row(name, title, found[name]);
   }
   for (const auto& [way, percent] : found.at("4_pages_1_slots_0_ms_0_lost")) {
     result.number("over_delivery_" + way, percent / 100);
@@ -259,9 +250,7 @@ void report(const PartFlags& flags, PartResult& result) {
   result.number("over_cap_percent_reserve_four_servers", at_once.at("reserve"));
 }
 
+const Registered kOverDelivery("over_delivery", report);
+
 }  // namespace
 }  // namespace fcap::bench
-
-int main(int argc, char** argv) {
-  return fcap::bench::run_part(argc, argv, fcap::bench::report);
-}

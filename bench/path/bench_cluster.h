@@ -24,7 +24,9 @@ class BenchCluster {
   }
 
   [[nodiscard]] testing::RedisCluster& servers() noexcept { return servers_; }
-  [[nodiscard]] RedisOptions options() const { return parse_redis_url(servers_.url(), {}).value(); }
+  [[nodiscard]] RedisOptions options() const {
+    return testing::or_throw(parse_redis_url(servers_.url(), {}));
+  }
   [[nodiscard]] static int shard_of(const std::string& user) {
     int shard = 0;
     while (testing::RedisCluster::slots_of(shard).last < redis::slot_of(user)) ++shard;
@@ -48,9 +50,10 @@ class BenchCluster {
     for (int shard = 0; shard < kShards; ++shard) {
       loads.push_back(std::async(std::launch::async, [&, shard] {
         RedisConsole console = console_of(shard);
-        send_each(console, users, [&](std::string& wire, std::size_t user) -> std::uint32_t {
-          if (shard_of(user_id(user)) != shard) return 0;
-          return append_record(wire, "fcap", user, records[user % records.size()]);
+        send_each(console, users, [&](CommandBatch& batch, std::size_t user) {
+          const std::string id = user_id(user);
+          if (shard_of(id) != shard) return;
+          append_record(batch, key_of(id), records[user % records.size()]);
         });
       }));
     }

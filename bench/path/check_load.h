@@ -6,7 +6,7 @@
 
 #include <fcap/checker.h>
 
-#include "harness/load.h"
+#include "harness/measure.h"
 #include "path/population.h"
 
 namespace fcap::bench {
@@ -77,9 +77,7 @@ inline std::unique_ptr<Checker> make_checker(
   options.deadline = kDeadline;
   options.local.cached_caps_max = 0;  // every check reads
   options.clock = std::move(clock);
-  auto made = Checker::create(std::move(options));
-  if (!made.ok()) throw std::runtime_error(made.status().text());
-  std::unique_ptr<Checker> checker = std::move(made).value();
+  std::unique_ptr<Checker> checker = testing::or_throw(Checker::create(std::move(options)));
   checker->set_rules(workload.rules);
   const Ask check = blocking_check(*checker, workload);
   if (!testing::wait_until([&] { return check(workload.users.front()); })) {
@@ -144,7 +142,6 @@ class BlockingCallers final : public Load {
   }
 
   void call(std::size_t caller) {
-    using Clock = std::chrono::steady_clock;
     std::size_t turn = caller * workload_.users.size() / callers_.size();
     auto begin = Clock::now();
     while (goes_on(callers_[caller](workload_.user(turn++)))) {

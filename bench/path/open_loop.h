@@ -29,8 +29,6 @@ inline Numbers percentiles(Durations& durations) {
 /// I/O thread.
 class OpenLoop {
  public:
-  using Clock = std::chrono::steady_clock;
-
   OpenLoop(Checker& checker, const CheckWorkload& workload, double per_second)
       : checker_(checker),
         workload_(workload),

@@ -70,40 +70,39 @@ std::string usual_record(std::size_t user) {
   return record_of(impressions_of({}, campaigns, user));
 }
 
-std::uint32_t append_record(std::string& wire, const std::string& key_prefix, std::size_t user,
-                            const std::string& record) {
-  if (record.empty()) return 0;
+std::string key_of(std::string_view user_id, std::string_view prefix) {
   std::string key;
-  ledger::user_key(key_prefix, user_id(user), key);
-  redis::append_command(wire, {"SET", key, record, "EX", kRetentionS});
-  return 1;
+  ledger::user_key(prefix, user_id, key);
+  return key;
+}
+
+void append_record(redis::Request& request, const std::string& key, const std::string& record) {
+  if (!record.empty()) append(request, {"SET", key, record, "EX", kRetentionS});
 }
 
 void send_each(RedisConsole& console, std::size_t users, const AppendOne& append) {
   constexpr std::size_t kUsersATime = 200;
-  for (std::size_t first = 0; first < users; first += kUsersATime) {
-    std::string wire;
-    std::uint32_t commands = 0;
-    for (std::size_t user = first; user < std::min(first + kUsersATime, users); ++user) {
-      commands += append(wire, user);
-    }
-    console.run(std::move(wire), commands);
+  CommandBatch batch;
+  for (std::size_t user = 0; user < users; ++user) {
+    append(batch, user);
+    if (user % kUsersATime == kUsersATime - 1) console.run(batch);
   }
+  console.run(batch);
 }
 
 void populate(RedisConsole& console, Layout& layout, const Population& population,
               std::size_t compacted) {
   console.load(layout.traits().scripts);
   const auto campaigns = campaign_ids(population.campaigns);
-  send_each(console, population.users, [&](std::string& wire, std::size_t user) {
+  send_each(console, population.users, [&](CommandBatch& batch, std::size_t user) {
     const std::vector<Impression> all = impressions_of(population, campaigns, user);
     const auto impressions = std::span(all);
-    std::uint32_t commands =
-        append_record(wire, population.key_prefix, user, record_of(impressions.first(compacted)));
+    const std::string id = user_id(user);
+    append_record(batch, key_of(id, population.key_prefix),
+                  record_of(impressions.first(compacted)));
     for (const Impression& impression : impressions.subspan(compacted)) {
-      commands += layout.record(wire, user_id(user), impression);
+      layout.record(batch, id, impression);
     }
-    return commands;
   });
 }
 

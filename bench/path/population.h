@@ -52,13 +52,14 @@ std::vector<std::string> campaign_ids(std::size_t campaigns);
 std::string compacted_record(const ledger::Ledger& ledger);
 /// That of one of the population's users: much the same for each.
 std::string usual_record(std::size_t user = 0);
-/// Appends the command that writes a record, if there is one; how many commands.
-std::uint32_t append_record(std::string& wire, const std::string& key_prefix, std::size_t user,
-                            const std::string& record);
+/// The key of a user's record.
+std::string key_of(std::string_view user_id, std::string_view prefix = "fcap");
+/// Adds the command that writes a record, if there is one.
+void append_record(redis::Request& request, const std::string& key, const std::string& record);
 
-/// Sends the commands that `append` gives for each of so many users (or of what else is numbered),
+/// Sends the commands that `append` adds for each of so many users (or of what else is numbered),
 /// those of many together.
-using AppendOne = std::function<std::uint32_t(std::string& wire, std::size_t user)>;
+using AppendOne = std::function<void(CommandBatch& batch, std::size_t user)>;
 void send_each(RedisConsole& console, std::size_t users, const AppendOne& append);
 
 /// Writes the population as compacted records.

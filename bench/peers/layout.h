@@ -12,7 +12,7 @@
 #include <fcap/time.h>
 
 #include "ledger/ledger.h"
-#include "redis/reply.h"
+#include "redis/client.h"
 
 namespace fcap::bench {
 
@@ -67,11 +67,11 @@ class Layout {
 
   [[nodiscard]] const LayoutTraits& traits() const noexcept { return traits_; }
 
-  /// Appends the commands that record an impression. Returns how many commands.
-  virtual std::uint32_t record(std::string& wire, std::string_view user,
-                               const Impression& impression) = 0;
-  /// Appends the commands that ask. Returns how many.
-  virtual std::uint32_t ask(std::string& wire, const Question& question) = 0;
+  /// Adds the commands that record an impression.
+  virtual void record(redis::Request& request, std::string_view user,
+                      const Impression& impression) = 0;
+  /// Adds the commands that ask.
+  virtual void ask(redis::Request& request, const Question& question) = 0;
   /// Reads the reply to the `index`-th command of ask() into `counts`, one per campaign, zero at
   /// first. False: that is no reply to it.
   [[nodiscard]] virtual bool read(const Question& question, std::uint32_t index,

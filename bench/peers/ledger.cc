@@ -1,15 +1,13 @@
 // fcap's own: one packed record per user, appended to; the reader decodes it and applies the rule.
 // Throughput is measured through the Checker; this is for filling Redis and for the same cases of
 // correctness.
-#include "ledger/ledger.h"
-
 #include <fcap/rule_set.h>
 
+#include "harness/redis_console.h"
 #include "ledger/encode.h"
 #include "ledger/ids.h"
 #include "ledger/user_key.h"
 #include "peers/layout.h"
-#include "redis/client.h"
 #include "rules/evaluate.h"
 
 namespace fcap::bench {
@@ -37,21 +35,19 @@ class LedgerLayout final : public Layout {
     rules_ = RuleSet::build(std::move(spec), {.retention = kRetention}).value();
   }
 
-  std::uint32_t record(std::string& wire, std::string_view user,
-                       const Impression& impression) override {
+  void record(redis::Request& request, std::string_view user,
+              const Impression& impression) override {
     const ledger::Entry entry = entry_of(impression);
     std::string bytes;
     ledger::append_entries({&entry, 1}, bytes);
     ledger::user_key("fcap", user, key_);
-    redis::append_command(wire, {"APPEND", key_, bytes});
-    redis::append_command(wire, {"EXPIRE", key_, kRetentionS});
-    return 2;
+    append(request, {"APPEND", key_, bytes});
+    append(request, {"EXPIRE", key_, kRetentionS});
   }
 
-  std::uint32_t ask(std::string& wire, const Question& question) override {
+  void ask(redis::Request& request, const Question& question) override {
     ledger::user_key("fcap", question.user, key_);
-    redis::append_command(wire, {"GET", key_});
-    return 1;
+    append(request, {"GET", key_});
   }
 
   bool read(const Question& question, std::uint32_t /*index*/, const redis::Reply& reply,

@@ -62,17 +62,16 @@ class Peer final : public Layout {
     value('r') = kRetentionS;
   }
 
-  std::uint32_t record(std::string& wire, std::string_view user,
-                       const Impression& impression) override {
+  void record(redis::Request& request, std::string_view user,
+              const Impression& impression) override {
     value('u') = user;
     value('c') = impression.campaign;
     set('i', impression.fingerprint);
     set_times(impression.time);
-    for (const Words& words : record_) append_command(wire, words);
-    return static_cast<std::uint32_t>(record_.size());
+    for (const Words& words : record_) append_command(request, words);
   }
 
-  std::uint32_t ask(std::string& wire, const Question& question) override {
+  void ask(redis::Request& request, const Question& question) override {
     const std::size_t campaigns = question.campaigns.size();
     value('u') = question.user;
     set('n', static_cast<std::int64_t>(campaigns));
@@ -80,22 +79,22 @@ class Peer final : public Layout {
     if (repeated_ == 0) {
       for (const std::string& campaign : question.campaigns) {
         value('c') = campaign;
-        append_command(wire, ask_);
+        append_command(request, ask_);
       }
-      return static_cast<std::uint32_t>(campaigns);
+      return;
     }
-    redis::append_word_count(wire, ask_.size() - repeated_ + repeated_ * campaigns);
+    ++request.command_count;
+    redis::append_word_count(request.wire, ask_.size() - repeated_ + repeated_ * campaigns);
     for (const std::string& word : ask_) {
       if (word.front() != '*') {
-        append_word(wire, word);
+        append_word(request.wire, word);
         continue;
       }
       for (const std::string& campaign : question.campaigns) {
         value('c') = campaign;
-        append_word(wire, std::string_view(word).substr(1));
+        append_word(request.wire, std::string_view(word).substr(1));
       }
     }
-    return 1;
   }
 
   bool read(const Question& question, std::uint32_t index, const redis::Reply& reply,
@@ -122,9 +121,10 @@ class Peer final : public Layout {
     set('b', to_ms(time - kSlidingWindow) + 1);
   }
 
-  void append_command(std::string& wire, const Words& words) {
-    redis::append_word_count(wire, words.size());
-    for (const std::string& word : words) append_word(wire, word);
+  void append_command(redis::Request& request, const Words& words) {
+    ++request.command_count;
+    redis::append_word_count(request.wire, words.size());
+    for (const std::string& word : words) append_word(request.wire, word);
   }
 
   void append_word(std::string& wire, std::string_view word) {

@@ -1,5 +1,5 @@
-// bench_scaling: how the cost of a check grows, one series per table. What does not vary is as in
-// bench_check: 10 candidates of two rules, 30 entries, 64 in flight, GETs coalesced.
+// The part `scaling`: how the cost of a check grows, one series per table. What does not vary is as
+// in the part `check`.
 #include "harness/part.h"
 #include "path/check_load.h"
 
@@ -67,14 +67,14 @@ class ScalingPart final : public RedisPart {
       const auto checker = make_checker(redis, usual_);
       for (const std::size_t callers : steps({1, 8, 64})) {
         const std::vector<Ask> asks(callers, blocking_check(*checker, usual_));
-        add("check_callers", fmt::format("blocking_{}_{}", callers, suffix),
-            fmt::format("{} caller{}, {}", callers, callers == 1 ? "" : "s", how),
-            std::make_shared<BlockingCallers>(usual_, asks));
+        measure<BlockingCallers>(
+            fmt::format("blocking_{}_{}", callers, suffix),
+            fmt::format("{} caller{}, {}", callers, callers == 1 ? "" : "s", how), usual_, asks);
       }
       for (const std::size_t in_flight : steps({64, 256})) {
-        add("check_callers", fmt::format("in_flight_{}_{}", in_flight, suffix),
-            fmt::format("{} in flight, {}", in_flight, how),
-            std::make_shared<AsyncChecks>(redis, usual_, in_flight));
+        measure<AsyncChecks>(fmt::format("in_flight_{}_{}", in_flight, suffix),
+                             fmt::format("{} in flight, {}", in_flight, how), redis, usual_,
+                             in_flight);
       }
     }
   }
@@ -85,9 +85,9 @@ class ScalingPart final : public RedisPart {
                   "1: plain GET. As many as were waiting, up to this.", throughput_columns());
     for (const std::size_t in_flight : {64U, 256U}) {
       for (const std::size_t keys : steps({1, 4, 8, 16, 32, 64})) {
-        add("check_mget", fmt::format("in_flight_{}_mget_{}", in_flight, keys),
-            fmt::format("{} in flight, up to {}", in_flight, keys),
-            std::make_shared<AsyncChecks>(coalescing(console_.options(), keys), usual_, in_flight));
+        measure<AsyncChecks>(fmt::format("in_flight_{}_mget_{}", in_flight, keys),
+                             fmt::format("{} in flight, up to {}", in_flight, keys),
+                             coalescing(console_.options(), keys), usual_, in_flight);
       }
     }
   }
@@ -100,22 +100,22 @@ class ScalingPart final : public RedisPart {
     for (const std::size_t step : steps(all)) {
       CheckWorkload workload = usual_;
       change(workload, step);
-      add(table, std::to_string(step), std::to_string(step),
-          std::make_shared<AsyncChecks>(console_.options(), workload, kInFlight));
+      const std::string name = std::to_string(step);
+      measure<AsyncChecks>(name, name, console_.options(), workload, kInFlight);
     }
   }
 
-  void add(const std::string& table, const std::string& name, const std::string& title,
-           std::shared_ptr<Load> requests) {
-    take_turns({{table, name, title, measuring(std::move(requests))}});
+  // Each by itself.
+  template <typename Requests, typename... From>
+  void measure(const std::string& name, const std::string& title, From&&... from) {
+    compare<Requests>(name, title, std::forward<From>(from)...);
+    take_turns();
   }
 
   const CheckWorkload usual_ = usual_workload(flags_.users);
 };
 
+const Registered kScaling("scaling", run_part<ScalingPart>);
+
 }  // namespace
 }  // namespace fcap::bench
-
-int main(int argc, char** argv) {
-  return fcap::bench::run_part<fcap::bench::ScalingPart>(argc, argv);
-}

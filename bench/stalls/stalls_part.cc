@@ -1,4 +1,5 @@
-// bench_stalls: what a checking thread feels of what others do to its Checker. Store in memory.
+// The part `stalls`: what a checking thread feels of what others do to its Checker. Store in
+// memory.
 //
 //   swaps      one thread checks without a pause and holds its last 64 results; meanwhile sets of
 //              1,000,000 rules (set_rules) and segments of 2,000,000 members (set_segments) are
@@ -23,11 +24,7 @@ namespace fcap::bench {
 namespace {
 
 using namespace std::chrono_literals;
-using Clock = std::chrono::steady_clock;
 
-double micros(Clock::duration duration) {
-  return std::chrono::duration<double, std::micro>(duration).count();
-}
 double cpu_us() {
   timespec now{};
   ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
@@ -136,8 +133,8 @@ class Stalls {
       });
       measure(800ms, check, swapped);
     }
-    result_.row("stalls", "calm", "no swap", calm.longest);
-    result_.row("stalls", "swapped", "rules and segments are swapped", swapped.longest);
+    result_.row("calm", "no swap", calm.longest);
+    result_.row("swapped", "rules and segments are swapped", swapped.longest);
     result_.number("rules_swap_longest_stall_us",
                    std::max(swapped.longest.at("cpu"), swapped.longest.at("waiting")));
   }
@@ -155,8 +152,8 @@ class Stalls {
       measure_beside(*checker, "quiet" + std::to_string(round), usual);
       measure_beside(*checker, "hot", hot);
     }
-    result_.row("stalls", "usual", "others beside a user without impressions", usual.longest);
-    result_.row("stalls", "hot", "others beside a user with 20,000 unconfirmed", hot.longest);
+    result_.row("usual", "others beside a user without impressions", usual.longest);
+    result_.row("hot", "others beside a user with 20,000 unconfirmed", hot.longest);
     result_.number(
         "hot_user_cost_to_others_us",
         std::max(0.0, hot.walls.percentile_us(0.999) - usual.walls.percentile_us(0.999)));
@@ -181,9 +178,7 @@ class Stalls {
   PartResult& result_;
 };
 
+const Registered kStalls("stalls", run_part<Stalls>);
+
 }  // namespace
 }  // namespace fcap::bench
-
-int main(int argc, char** argv) {
-  return fcap::bench::run_part<fcap::bench::Stalls>(argc, argv);
-}

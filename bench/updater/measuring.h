@@ -1,7 +1,8 @@
 #pragma once
 
-#include "harness/processes.h"
-#include "support/process.h"
+#include "harness/measure.h"
+#include "support/kafka_broker.h"
+#include "support/redis_server.h"
 
 namespace fcap::bench {
 
@@ -11,20 +12,20 @@ inline constexpr const char* kLiveTopic = "live";
 inline constexpr const char* kSlowTopic = "slow";
 
 struct Servers {
-  explicit Servers(const PartServer& part_redis);
+  explicit Servers(const testing::RedisServer& part_redis);
   /// The CPU time of a process and of both servers.
   [[nodiscard]] Meter meter(int client_pid) const;
 
-  const PartServer& redis;
-  PartServer kafka{"kafka", kAnyCore};
-  testing::TemporaryDirectory directory;  ///< for files of the run
+  const testing::RedisServer& redis;
+  const std::unique_ptr<testing::KafkaBroker> kafka = start_on<testing::KafkaBroker>(kAnyCore);
 };
 
-/// Writes a configuration of fcap-updater for a group of its own, so that it starts at the topic's
-/// beginning. `gap_messages_min`: how many lost messages of a partition are read again beside the
-/// live ones; 0: none are.
-std::string write_config(const Servers& servers, const std::string& topic, const std::string& redis,
-                         std::uint64_t gap_messages_min = 0);
+/// A command line of fcap-updater, such as for "replay", with a group of its own, so that it starts
+/// at the topic's beginning. `gap_messages_min`: how many lost messages of a partition are read
+/// again beside the live ones; 0: none are.
+std::vector<std::string> updater_command(const Servers& servers, const std::string& command,
+                                         const std::string& topic, const std::string& redis,
+                                         std::uint64_t gap_messages_min = 0);
 
 /// The real fcap-updater, running on the client's core. Throws when it does not start.
 class RunningUpdater {
@@ -47,32 +48,30 @@ class RunningUpdater {
   int port_ = 0;  // of its metrics
 };
 
+// The rows: ../README.md.
+
 /// What fcap-updater sends to Redis while it drains the topic, byte for byte. Without the last
 /// compaction, which is not under way while events arrive: the updater is killed.
 std::string record_commands(const Servers& servers, const std::string& topic, std::uint64_t events);
 
-/// What Redis alone takes: sends recorded commands as fast as it reads them, from memory, until it
-/// has executed all of them.
+/// Sends recorded commands as fast as Redis reads them, until it has executed all of them.
 Numbers measure_commands(const Servers& servers, const std::string& commands, std::uint64_t events);
 
-/// Puts impressions of bursty sessions (README.md) into a topic, so that producing is no part of
-/// what is measured. Returns the mean size of a message.
+/// Puts impressions of bursty sessions into a topic. Returns the mean size of a message.
 double fill_topic(const Servers& servers, const std::string& topic, std::uint64_t events);
 
 /// Tells Redis of all these impressions as ad servers do that share their notes: a reservation
 /// each.
 void write_shared_notes(const Servers& servers, std::uint64_t events);
 
-/// How far the events of a topic go without Redis: reading alone is the limit that librdkafka sets;
-/// grouping ends with the bytes to append. The parts are the updater's.
+/// Reading alone is the limit that librdkafka sets; grouping ends with the bytes to append. The
+/// parts are the updater's.
 enum class Stage : std::uint8_t { kRead, kDecode, kGroup };
 Numbers measure_reading(const Servers& servers, std::uint64_t events, Stage stage);
 
-/// The usual writer of the sorted-set layout, as a peer of fcap-updater: for each event ZADD to the
-/// set of its user and campaign, ZREMRANGEBYSCORE of what has left the window, EXPIRE. Batches of
-/// 500 events pipelined, so many of them in flight (1: it takes turns with Redis), commits
-/// asynchronous. It shares fcap's consumer, decoder and Redis client, so what differs is the layout
-/// and what is written.
+/// The usual writer of the sorted-set layout. It shares fcap's consumer, decoder and Redis client,
+/// so what differs is the layout and what is written. With one batch in flight it takes turns with
+/// Redis.
 Numbers measure_zset_writer(const Servers& servers, std::uint64_t events, std::size_t in_flight);
 
 struct PropagationOptions {
@@ -84,9 +83,8 @@ struct PropagationOptions {
   std::size_t users = 0;
 };
 
-/// How long an event takes from the producer to a reader: impressions are produced at a fixed rate;
-/// some are of users of their own, and these users' records are asked for until they are there.
-/// Times run from when a message was due, not from when it could be sent (no coordinated omission).
+/// How long an event takes from the producer to a reader, from when the message was due, not from
+/// when it could be sent (no coordinated omission).
 Numbers measure_propagation(const Servers& servers, const PropagationOptions& options);
 
 }  // namespace fcap::bench

@@ -1,6 +1,5 @@
 // The real updater, and the commands that it sends.
 #include <csignal>
-#include <fstream>
 #include <future>
 #include <optional>
 #include <regex>
@@ -64,36 +63,36 @@ std::string record(tcp::acceptor& listener, int redis_port) {
 
 }  // namespace
 
-Servers::Servers(const PartServer& part_redis) : redis(part_redis) {
-  for (const char* topic : {kFilledTopic, kLiveTopic, kSlowTopic}) {
-    kafka.service().act("create-topic", {topic, "4"});
-  }
+Servers::Servers(const testing::RedisServer& part_redis) : redis(part_redis) {
+  for (const char* topic : {kFilledTopic, kLiveTopic, kSlowTopic}) kafka->create_topic(topic, 4);
 }
 
 Meter Servers::meter(int client_pid) const {
   return Meter({{"client_cpu_us", client_pid},
                 {"redis_cpu_us", redis.pid()},
-                {"broker_cpu_us", kafka.pid()}});
+                {"broker_cpu_us", kafka->pid()}});
 }
 
-std::string write_config(const Servers& servers, const std::string& topic, const std::string& redis,
-                         std::uint64_t gap_messages_min) {
+std::vector<std::string> updater_command(const Servers& servers, const std::string& command,
+                                         const std::string& topic, const std::string& redis,
+                                         std::uint64_t gap_messages_min) {
   static int groups = 0;
-  std::string file = servers.directory.path() / "updater.json";
-  std::ofstream(file) << fmt::format(
-      R"({{"kafka": {{"brokers": ["{}"], "topic": "{}", "group_id": "bench-{}", )"
-      R"("dead_letter_topic": ""}}, "redis": {{"addresses": ["{}"]}}, )"
-      R"("pipeline": {{"gap_messages_min": {}}}, "ledger": {{"write_format": 2}}, )"
-      R"("compaction": {{"drain_timeout": "60s"}}, "http": {{"port": 0}}}})",
-      servers.kafka.address(), topic, ++groups, redis, gap_messages_min);
-  return file;
+  return {FCAP_UPDATER_BINARY,
+          command,
+          "--kafka.brokers=" + servers.kafka->brokers(),
+          "--kafka.topic=" + topic,
+          "--kafka.group_id=bench-" + std::to_string(++groups),
+          "--kafka.dead_letter_topic=",
+          "--redis.addresses=" + redis,
+          "--pipeline.gap_messages_min=" + std::to_string(gap_messages_min),
+          "--ledger.write_format=2",
+          "--compaction.drain_timeout=60s",
+          "--http.port=0"};
 }
 
 RunningUpdater::RunningUpdater(const Servers& servers, const std::string& topic,
                                const std::string& redis, std::uint64_t gap_messages_min)
-    : servers_(servers),
-      process_({FCAP_UPDATER_BINARY, "run", "--config",
-                write_config(servers, topic, redis, gap_messages_min)}) {
+    : servers_(servers), process_(updater_command(servers, "run", topic, redis, gap_messages_min)) {
   static const std::regex serving("serving http://[^/]*:([0-9]+)/metrics");
   const bool serves = testing::wait_until([this] {
     const std::string log = process_.errors();
@@ -116,7 +115,7 @@ double RunningUpdater::metric(const std::string& name) const {
 }
 
 Numbers RunningUpdater::drain(std::uint64_t events) const {
-  const auto until = std::chrono::steady_clock::now() + kDrain;
+  const auto until = Clock::now() + kDrain;
   std::optional<Meter> meter;
   double first = 0;
   for (;;) {
@@ -126,7 +125,7 @@ Numbers RunningUpdater::drain(std::uint64_t events) const {
       meter = servers_.meter(process_.pid());
     }
     if (written >= static_cast<double>(events)) return meter->per("events", written - first);
-    if (std::chrono::steady_clock::now() > until) {
+    if (Clock::now() > until) {
       throw std::runtime_error("the topic was not drained in time");
     }
     std::this_thread::sleep_for(kBetweenSamples);

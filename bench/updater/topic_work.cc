@@ -15,7 +15,6 @@
 namespace fcap::bench {
 namespace {
 
-using std::chrono::steady_clock;
 using updater::Intake;
 
 constexpr std::size_t kReadBatch = 5000;
@@ -32,27 +31,24 @@ class TopicReader {
  public:
   TopicReader(const Servers& servers, std::size_t batch_messages_max) : batch_(batch_messages_max) {
     kafka::ConsumerOptions options;
-    options.connection.brokers = servers.kafka.address();
+    options.connection.brokers = servers.kafka->brokers();
     options.topics = {kFilledTopic};
     options.group_id = "bench-reader";
-    auto made = kafka::Consumer::create(options, {}, {});
-    if (!made.ok()) throw std::runtime_error(made.status().text());
-    consumer_ = std::move(made).value();
-    const std::int32_t partitions = consumer_->partition_count({}, kAnswer).value();
+    consumer_ = testing::or_throw(kafka::Consumer::create(options, {}, {}));
+    const std::int32_t partitions = testing::or_throw(consumer_->partition_count({}, kAnswer));
     for (std::int32_t p = 0; p < partitions; ++p) {
       next_.push_back({{{}, p}, kafka::PartitionOffset::kBeginning});
     }
-    const Status assigned = consumer_->assign(next_);
-    if (!assigned.ok()) throw std::runtime_error(assigned.text());
+    testing::or_throw(consumer_->assign(next_));
   }
 
   // The next messages; valid until the next call.
   std::span<rd_kafka_message_t* const> read() {
-    const auto until = steady_clock::now() + kAnswer;
+    const auto until = Clock::now() + kAnswer;
     // A poll may give nothing but the news that some partition has ended.
     do {
       (void)consumer_->poll(batch_, kAnswer, kMoreWait);
-    } while (batch_.messages().empty() && steady_clock::now() < until);
+    } while (batch_.messages().empty() && Clock::now() < until);
     if (batch_.messages().empty()) throw std::runtime_error("nothing comes from the topic");
     for (const rd_kafka_message_t* message : batch_.messages()) {
       next_[static_cast<std::size_t>(message->partition)].offset = message->offset + 1;
@@ -86,13 +82,10 @@ constexpr std::uint32_t kCommandsPerEvent = 3;
 
 // What the writer of the sorted sets writes; `key` is memory that is used again.
 void append_event(const events::Event& event, std::string& key, CommandBatch& batch) {
-  std::string& wire = batch.wire;
   key.assign("z:{").append(event.user_id).append("}:").append(event.campaign_id);
-  redis::append_command(wire, {"ZADD", key, std::to_string(to_ms(event.time)), event.event_id});
-  redis::append_command(
-      wire, {"ZREMRANGEBYSCORE", key, "-inf", fmt::format("({}", to_ms(event.time - kWindow))});
-  redis::append_command(wire, {"EXPIRE", key, kExpirySeconds});
-  batch.command_count += kCommandsPerEvent;
+  append(batch, {"ZADD", key, std::to_string(to_ms(event.time)), event.event_id});
+  append(batch, {"ZREMRANGEBYSCORE", key, "-inf", fmt::format("({}", to_ms(event.time - kWindow))});
+  append(batch, {"EXPIRE", key, kExpirySeconds});
 }
 
 }  // namespace
@@ -127,7 +120,7 @@ Numbers measure_zset_writer(const Servers& servers, std::uint64_t events, std::s
   std::uint64_t acknowledged = 0;
   std::uint64_t before = 0;
   std::optional<Meter> meter;
-  auto commit_due = steady_clock::now() + kBetweenCommits;
+  auto commit_due = Clock::now() + kBetweenCommits;
   for (std::size_t turn = 0; acknowledged < events; ++turn) {
     CommandBatch& batch = batches[turn % batches.size()];
     acknowledged += batch.wait() / kCommandsPerEvent;
@@ -145,7 +138,7 @@ Numbers measure_zset_writer(const Servers& servers, std::uint64_t events, std::s
     read += messages.size();
     batch.send(console.client());
     if (in_flight == 1) acknowledged += batch.wait() / kCommandsPerEvent;
-    if (steady_clock::now() >= commit_due) {
+    if (Clock::now() >= commit_due) {
       reader.commit();
       commit_due += kBetweenCommits;
     }

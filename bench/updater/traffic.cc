@@ -9,16 +9,12 @@
 #include "harness/redis_console.h"
 #include "ledger/encode.h"
 #include "ledger/ids.h"
-#include "ledger/user_key.h"
 #include "path/population.h"
 #include "redis/command.h"
-#include "support/kafka_broker.h"
 #include "updater/measuring.h"
 
 namespace fcap::bench {
 namespace {
-
-using std::chrono::steady_clock;
 
 // Of the traffic that is modelled, not how fast it is produced.
 constexpr double kEventsPerSecond = 20'000;
@@ -95,36 +91,37 @@ std::string message_of(const Arrival& arrival, std::string_view user_id, std::ui
 
 struct Probe {
   std::string key;
-  steady_clock::time_point due;
+  Clock::time_point due;
 };
 
 // Which of the records are there.
 std::vector<bool> present(RedisConsole& console, const std::vector<Probe>& probes) {
-  std::string wire;
-  redis::append_word_count(wire, 1 + probes.size());
-  redis::append_word(wire, "MGET");
-  for (const Probe& probe : probes) redis::append_word(wire, probe.key);
   std::vector<bool> found;
-  console.run(std::move(wire), 1, [&](std::uint32_t, const redis::Reply& reply) {
+  CommandBatch batch([&found](std::uint32_t, const redis::Reply& reply) {
     for (const redis::Reply& record : reply.elements) {
       found.push_back(record.kind == redis::Reply::Kind::kString);
     }
   });
+  batch.command_count = 1;
+  redis::append_word_count(batch.wire, 1 + probes.size());
+  redis::append_word(batch.wire, "MGET");
+  for (const Probe& probe : probes) redis::append_word(batch.wire, probe.key);
+  console.run(batch);
   return found;
 }
 
 // Asks for the records of probes, in the order in which these are due, until they are there.
-Numbers watch(const PartServer& redis, const std::vector<Probe>& probes) {
+Numbers watch(const testing::RedisServer& redis, const std::vector<Probe>& probes) {
   RedisConsole console(redis.address());
   Durations delays;
   double unseen = 0;
   std::vector<Probe> open;
   for (auto next = probes.begin(); next != probes.end() || !open.empty();) {
     std::this_thread::sleep_for(kBetweenRequests);
-    while (next != probes.end() && next->due <= steady_clock::now()) open.push_back(*next++);
+    while (next != probes.end() && next->due <= Clock::now()) open.push_back(*next++);
     if (open.empty()) continue;
     const std::vector<bool> seen = present(console, open);
-    const auto now = steady_clock::now();
+    const auto now = Clock::now();
     std::vector<Probe> missing;
     for (std::size_t i = 0; i < open.size(); ++i) {
       if (seen[i]) {
@@ -147,7 +144,7 @@ Numbers watch(const PartServer& redis, const std::vector<Probe>& probes) {
 
 double fill_topic(const Servers& servers, const std::string& topic, std::uint64_t events) {
   const std::vector<Arrival> arrivals = make_arrivals(events, events / 10);
-  testing::KafkaProducer producer(servers.kafka.address());
+  testing::KafkaProducer producer(servers.kafka->brokers());
   std::uint64_t bytes = 0;
   for (std::uint64_t i = 0; i < events; ++i) {
     const std::string user = uuid(kUserIds, arrivals[i].user);
@@ -164,10 +161,8 @@ void write_shared_notes(const Servers& servers, std::uint64_t events) {
   // Their lives end later than those of real notes, so that they are live while the topic is read.
   const Instant expires = base::wall_now() + std::chrono::hours(1);
   const std::vector<Arrival> arrivals = make_arrivals(events, events / 10);
-  send_each(console, events, [&](std::string& wire, std::size_t i) {
+  send_each(console, events, [&](CommandBatch& batch, std::size_t i) {
     const Arrival& arrival = arrivals[i];
-    std::string key;
-    ledger::user_key("fcap", uuid(kUserIds, arrival.user), key);
     std::string frame;
     ledger::append_reservation(
         {.event = {.time = instant_from_ms(arrival.shown_ms),
@@ -175,14 +170,13 @@ void write_shared_notes(const Servers& servers, std::uint64_t events) {
                    .fingerprint = ledger::fingerprint(uuid(kImpressionIds, i))},
          .expires = expires},
         frame);
-    redis::append_command(wire, {"APPEND", key, frame});
-    return 1;
+    append(batch, {"APPEND", key_of(uuid(kUserIds, arrival.user)), frame});
   });
 }
 
 Numbers measure_propagation(const Servers& servers, const PropagationOptions& options) {
   const std::vector<Arrival> arrivals = make_arrivals(kArrivals, options.users);
-  testing::KafkaProducer producer(servers.kafka.address());
+  testing::KafkaProducer producer(servers.kafka->brokers());
   // Users that no run before has made.
   const auto first_probe = static_cast<std::uint64_t>(
       std::chrono::system_clock::now().time_since_epoch() / std::chrono::microseconds(1));
@@ -202,25 +196,25 @@ Numbers measure_propagation(const Servers& servers, const PropagationOptions& op
   produce(total);
   producer.flush();
 
-  const auto start = steady_clock::now();
+  const auto start = Clock::now();
   const auto due = [&](std::uint64_t i) {
     const std::chrono::duration<double> since(static_cast<double>(i) / options.rate);
-    return start + std::chrono::duration_cast<steady_clock::duration>(since);
+    return start + std::chrono::duration_cast<Clock::duration>(since);
   };
   auto produced = std::async(std::launch::async, [&] {
     for (std::uint64_t i = 0; i < total; ++i) {
       // A little later, for several at once: a sleep for each message would cost more than the
       // message.
-      if (due(i) > steady_clock::now()) std::this_thread::sleep_until(due(i) + kOversleep);
+      if (due(i) > Clock::now()) std::this_thread::sleep_until(due(i) + kOversleep);
       produce(i);
     }
-    const std::chrono::duration<double> took = steady_clock::now() - start;
+    const double took = seconds_since(start);
     producer.flush();
-    return static_cast<double>(total) / took.count();
+    return static_cast<double>(total) / took;
   });
   std::vector<Probe> probes;
   for (std::uint64_t i = (warm_up + every - 1) / every * every; i < total; i += every) {
-    ledger::user_key("fcap", user_of(i), probes.emplace_back(Probe{{}, due(i)}).key);
+    probes.push_back({key_of(user_of(i)), due(i)});
   }
   Numbers found = watch(servers.redis, probes);
   found["produced_per_second"] = produced.get();

@@ -1,10 +1,8 @@
-// bench_updater: the write path beside its peer and its limits, over a real Kafka and Redis of its
-// own. What is measured, where it runs and what the rows are: ../README.md.
+// The part `updater`: the write path beside its peer and its limits, over a real Kafka and Redis of
+// its own. What is measured, where it runs and what the rows are: ../README.md.
 #include <csignal>
 
 #include "harness/part.h"
-#include "support/slow_redis.h"
-#include "test_paths.h"
 #include "updater/measuring.h"
 
 namespace fcap::bench {
@@ -43,13 +41,13 @@ class UpdaterPart final : public RedisPart {
       commands = record_commands(servers_, kFilledTopic, flags_.events);
     }
     // Takes nothing from Redis' core while Redis is what decides.
-    pin(servers_.kafka.pid(), kClientCore);
+    pin(servers_.kafka->pid(), kClientCore);
     say(fmt::format("{} rounds of what is compared", flags_.rounds));
     measure_compared(commands);
     if (wanted("replay")) measure_replay();
     if (wanted("slow")) measure_slow();
     // Live events are produced where there is room, as the broker then is.
-    pin(servers_.kafka.pid(), kAnyCore);
+    pin(servers_.kafka->pid(), kAnyCore);
     pin(getpid(), kAnyCore);
     if (wanted("propagation")) measure_live();
     if (wanted("gap")) measure_gap();
@@ -77,11 +75,9 @@ class UpdaterPart final : public RedisPart {
 
   void measure_compared(const std::string& commands) {
     const std::uint64_t events = flags_.events;
-    std::vector<Turn> turns;
     const auto add = [&](const char* only, const char* name, const char* title, auto work) {
       if (!wanted(only)) return;
-      turns.push_back(
-          {"updater", name, title, [=, this] { return over_empty_redis(events, work); }});
+      compare(name, title, [=, this] { return over_empty_redis(events, work); });
     };
     add("updater", "updater", "fcap-updater", [this] { return drain_and_stop(); });
     add("updater", "updater_shared", "fcap-updater, with shared notes", [=, this] {
@@ -100,13 +96,12 @@ class UpdaterPart final : public RedisPart {
         [=, this] { return measure_reading(servers_, events, Stage::kDecode); });
     add("read", "group", "read, decode, group",
         [=, this] { return measure_reading(servers_, events, Stage::kGroup); });
-    take_turns(turns);
+    take_turns();
 
     // Events per second of the busier core.
     const auto carries = [this](const char* name) {
-      const double client = measured_.median(name, "client_cpu_us");
-      return std::isnan(client) ? client
-                                : 1 / std::max(client, measured_.median(name, "redis_cpu_us"));
+      const double client = median(name, "client_cpu_us");
+      return std::isnan(client) ? client : 1 / std::max(client, median(name, "redis_cpu_us"));
     };
     ratio("updater_vs_zset", "updater", "zset", kRate);
     ratio("updater_vs_zset_turns", "updater", "zset_turns", kRate);
@@ -115,14 +110,14 @@ class UpdaterPart final : public RedisPart {
     result_.number("updater_vs_redis_limit_by_cpu", carries("updater") / carries("redis_limit"));
     ratio("updater_cpu_shared_vs_plain", "updater_shared", "updater", "client_cpu_us");
     ratio("updater_redis_cpu_shared_vs_plain", "updater_shared", "updater", "redis_cpu_all_us");
-    result_.number("updater_redis_cpu_vs_zset", measured_.median("updater", "redis_cpu_all_us") /
-                                                    measured_.median("zset", "redis_cpu_us"));
+    result_.number("updater_redis_cpu_vs_zset",
+                   median("updater", "redis_cpu_all_us") / median("zset", "redis_cpu_us"));
   }
 
   // When the updater stops, it compacts every record as if its user had gone quiet.
   Numbers drain_and_stop() {
-    const Meter all({{"redis_cpu_all_us", redis_.pid()}});
-    RunningUpdater updater(servers_, kFilledTopic, redis_.address());
+    const Meter all({{"redis_cpu_all_us", redis_->pid()}});
+    RunningUpdater updater(servers_, kFilledTopic, redis_->address());
     Numbers found = updater.drain(flags_.events);
     updater.end(SIGTERM);
     found.merge(all.per("all_events", static_cast<double>(flags_.events)));
@@ -132,13 +127,14 @@ class UpdaterPart final : public RedisPart {
   // Over nothing, everything is restored; over what is there already, nothing is.
   void measure_replay() {
     const auto replay = [this](const char* name, const char* title) {
-      const auto config = write_config(servers_, kFilledTopic, redis_.address());
+      auto command = updater_command(servers_, "replay", kFilledTopic, redis_->address());
+      command.emplace_back("--json");
       const Meter meter({});
-      const auto run = testing::run({FCAP_UPDATER_BINARY, "replay", "--config", config, "--json"});
+      const auto run = testing::run(command);
       if (run.exit_code != 0) throw std::runtime_error("fcap-updater replay: " + run.errors);
       const Numbers found = meter.per("events", static_cast<double>(flags_.events));
-      result_.row("updater", name, title, found);
-      measured_.keep(name, found);
+      result_.row(name, title, found);
+      rounds_[name] = {found};
     };
     empty_redis();
     replay("replay_into_nothing", "replay into an empty Redis");
@@ -156,12 +152,12 @@ class UpdaterPart final : public RedisPart {
     empty_redis();
     const std::string commands = record_commands(servers_, kSlowTopic, events);
     const Numbers limit = over_empty_redis(events, [&] {
-      const testing::SlowRedis slow(redis_.pid());
+      const testing::SlowRedis slow(redis_->pid());
       return measure_commands(servers_, commands, events);
     });
     const Numbers updater = over_empty_redis(events, [&] {
-      const testing::SlowRedis slow(redis_.pid());
-      return RunningUpdater(servers_, kSlowTopic, redis_.address()).drain(events);
+      const testing::SlowRedis slow(redis_->pid());
+      return RunningUpdater(servers_, kSlowTopic, redis_->address()).drain(events);
     });
     result_.table(
         "slow", "Over a slow Redis",
@@ -171,31 +167,29 @@ class UpdaterPart final : public RedisPart {
          {"bytes_per_event", "bytes per event", 1},
          {"commands_per_event", "commands per event", 2},
          {"redis_cpu_us", "Redis CPU µs", 2}});
-    result_.row("slow", "updater", "fcap-updater", updater);
-    result_.row("slow", "limit", "the commands for a fast Redis, from memory", limit);
+    result_.row("updater", "fcap-updater", updater);
+    result_.row("limit", "the commands for a fast Redis, from memory", limit);
     result_.number("slow_time_vs_needed", limit.at(kRate) / updater.at(kRate));
     result_.number("slow_bytes_vs_needed",
                    updater.at("bytes_per_event") / limit.at("bytes_per_event"));
   }
 
-  Numbers propagation(const char* topic, double rate, double seconds, double warm_up_seconds) {
-    return measure_propagation(servers_, {.topic = topic,
-                                          .rate = rate,
-                                          .seconds = seconds,
-                                          .warm_up_seconds = warm_up_seconds,
-                                          .users = flags_.events / 10});
+  Numbers propagation(PropagationOptions options) {
+    options.users = flags_.events / 10;
+    return measure_propagation(servers_, options);
   }
 
   // The highest rate, in steps, at which the path keeps up while producer, broker, Redis and
   // updater share the machine: half of the events are there within 100 ms.
   double find_live_rate() {
+    constexpr double kStep = 20'000;
     constexpr double kRateMax = 400'000;
-    if (flags_.live_step == 0) return 20'000;
+    if (flags_.quick) return kStep;
     say("propagation: looking for the rate that the whole path keeps up with");
-    double kept_up = flags_.live_step;
-    for (int step = 1; step * flags_.live_step <= kRateMax; ++step) {
-      const double rate = step * flags_.live_step;
-      const Numbers found = propagation(kLiveTopic, rate, 8, 4);
+    double kept_up = kStep;
+    for (double rate = kStep; rate <= kRateMax; rate += kStep) {
+      const Numbers found =
+          propagation({.topic = kLiveTopic, .rate = rate, .seconds = 8, .warm_up_seconds = 4});
       if (found.at("unseen") > 0 || !(found.at("p50_ms") <= 100)) break;
       kept_up = rate;
     }
@@ -204,7 +198,7 @@ class UpdaterPart final : public RedisPart {
 
   void measure_live() {
     empty_redis();
-    RunningUpdater updater(servers_, kLiveTopic, redis_.address());
+    RunningUpdater updater(servers_, kLiveTopic, redis_->address());
     updater.wait_for("fcap_updater_ready", 1);
     const double live_rate = find_live_rate();
     say(fmt::format("propagation at 25, 50 and 90 % of {}/s", live_rate));
@@ -216,10 +210,11 @@ class UpdaterPart final : public RedisPart {
                               live_rate),
                   columns);
     for (const int share : {25, 50, 90}) {
-      const double seconds = flags_.propagation_seconds;
-      const Numbers found = propagation(kLiveTopic, std::floor(live_rate * share / 100), seconds,
-                                        std::floor(seconds / 2));
-      result_.row("propagation", std::to_string(share), fmt::format("{} %", share), found);
+      const Numbers found = propagation({.topic = kLiveTopic,
+                                         .rate = std::floor(live_rate * share / 100),
+                                         .seconds = propagation_seconds_,
+                                         .warm_up_seconds = std::floor(propagation_seconds_ / 2)});
+      result_.row(std::to_string(share), fmt::format("{} %", share), found);
       if (share == 50) result_.number("propagation_p99_ms_at_half", found.at("p99_ms"));
     }
     updater.end(SIGTERM);
@@ -230,10 +225,13 @@ class UpdaterPart final : public RedisPart {
   void measure_gap() {
     constexpr double kLivePerSecond = 5'000;
     empty_redis();
-    RunningUpdater updater(servers_, kFilledTopic, redis_.address(), flags_.events / 10);
+    RunningUpdater updater(servers_, kFilledTopic, redis_->address(), flags_.events / 10);
     (void)updater.drain(flags_.events);
     const auto live = [&] {
-      return propagation(kFilledTopic, kLivePerSecond, flags_.propagation_seconds / 2, 1);
+      return propagation({.topic = kFilledTopic,
+                          .rate = kLivePerSecond,
+                          .seconds = propagation_seconds_ / 2,
+                          .warm_up_seconds = 1});
     };
     say(fmt::format("propagation at {}/s before a loss, and while it is filled", kLivePerSecond));
     const Numbers before = live();
@@ -252,17 +250,16 @@ class UpdaterPart final : public RedisPart {
                               "are read again.",
                               kLivePerSecond, flags_.events),
                   columns);
-    result_.row("gap", "before", "before", before);
-    result_.row("gap", "open", "while the gap is open", open);
+    result_.row("before", "before", before);
+    result_.row("open", "while the gap is open", open);
     result_.number("gap_p99_vs_before", open.at("p99_ms") / before.at("p99_ms"));
   }
 
-  Servers servers_{redis_};
+  const double propagation_seconds_ = flags_.quick ? 1 : 20;
+  Servers servers_{*redis_};
 };
+
+const Registered kUpdater("updater", run_part<UpdaterPart>);
 
 }  // namespace
 }  // namespace fcap::bench
-
-int main(int argc, char** argv) {
-  return fcap::bench::run_part<fcap::bench::UpdaterPart>(argc, argv);
-}
