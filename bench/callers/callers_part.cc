@@ -41,9 +41,7 @@ Ask blocking_get(int port, const CheckWorkload& workload) {
   };
 }
 
-// The least that callers can cost who hand their requests over: a request is a GET that lies ready,
-// one thread sends all that wait in one write, and an answer only wakes its caller. No deadline, no
-// evaluation.
+// The bound of callers who hand their requests over: the row `ready` of ../README.md.
 class HandOver {
  public:
   explicit HandOver(int port) : connection_(connect(port)) {

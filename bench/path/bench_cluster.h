@@ -18,7 +18,6 @@ class BenchCluster {
  public:
   static constexpr int kShards = testing::RedisCluster::kShards;
 
-  /// On any core.
   BenchCluster() {
     for (int node = kShards; node < testing::RedisCluster::kMembers; ++node) servers_.kill(node);
   }

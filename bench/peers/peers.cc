@@ -18,19 +18,6 @@ namespace {
 // Reads one count. Returns false if the text is not a count.
 using ReadCount = bool (*)(const redis::Reply& reply, Instant now, std::uint32_t& count);
 
-// Commands as texts. A question is one command, in which a word that begins with * stands there
-// once per campaign; without such a word, it is a command per campaign. In the words stand for a
-// value:
-//
-//     %u user   %c campaign   %i the event's id   %n how many campaigns
-//     %t the event's time or now, in ms   %s in seconds   %m its month, as 202601
-//     %x the newest expired time in ms   %b where the sliding window begins, in ms
-//     %f the fixed window in seconds   %r the retention in seconds   %1 %2 the scripts' SHA
-struct PeerCommands {
-  std::vector<std::string> record;
-  std::string ask;
-};
-
 using Words = std::vector<std::string>;
 
 Words words_of(const std::string& text) {
@@ -42,17 +29,25 @@ std::int64_t seconds_of(Instant time) noexcept {
   return std::chrono::floor<std::chrono::seconds>(time).time_since_epoch().count();
 }
 
-// A layout that is made of such commands.
+// A layout whose commands are texts. A question is one command, in which a word that begins with *
+// stands there once per campaign; without such a word, it is a command per campaign. In the words
+// stand for a value:
+//
+//     %u user   %c campaign   %i the event's id   %n how many campaigns
+//     %t the event's time or now, in ms   %s in seconds   %m its month, as 202601
+//     %x the newest expired time in ms   %b where the sliding window begins, in ms
+//     %f the fixed window in seconds   %r the retention in seconds   %1 %2 the scripts' SHA
 class Peer final : public Layout {
  public:
-  Peer(LayoutTraits traits, const PeerCommands& commands, ReadCount read_count)
+  Peer(LayoutTraits traits, const std::vector<std::string>& record, const std::string& ask,
+       ReadCount read_count)
       : Layout(std::move(traits)),
-        ask_(words_of(commands.ask)),
-        by_month_(commands.ask.find("%m") != std::string::npos),
+        ask_(words_of(ask)),
+        by_month_(ask.find("%m") != std::string::npos),
         repeated_(static_cast<std::size_t>(
             std::ranges::count(ask_, '*', [](const std::string& word) { return word.front(); }))),
         read_count_(read_count) {
-    for (const std::string& command : commands.record) record_.push_back(words_of(command));
+    for (const std::string& command : record) record_.push_back(words_of(command));
     char number = '1';
     for (const std::string_view script : this->traits().scripts) {
       const auto sha = redis::sha1_hex(script);
@@ -211,37 +206,34 @@ constexpr std::string_view kCountInWindow =
 
 std::vector<std::unique_ptr<Layout>> make_peers() {
   std::vector<std::unique_ptr<Layout>> peers;
-  const auto add = [&peers](LayoutTraits traits, const PeerCommands& commands, ReadCount read) {
-    peers.push_back(std::make_unique<Peer>(std::move(traits), commands, read));
+  const auto add = [&peers](LayoutTraits traits, const std::vector<std::string>& record,
+                            const std::string& ask, ReadCount read) {
+    peers.push_back(std::make_unique<Peer>(std::move(traits), record, ask, read));
   };
   // A sorted set per user and campaign: the event's id is the member, its time the score. Exact
   // sliding windows of any length.
   add({.name = "zset", .title = "ZSET per user+campaign, ZCOUNT pipelined"},
-      {.record = {"ZADD z:{%u}:%c %t %i", "ZREMRANGEBYSCORE z:{%u}:%c -inf %x",
-                  "EXPIRE z:{%u}:%c %r"},
-       .ask = "ZCOUNT z:{%u}:%c %b +inf"},
-      read_integer);
+      {"ZADD z:{%u}:%c %t %i", "ZREMRANGEBYSCORE z:{%u}:%c -inf %x", "EXPIRE z:{%u}:%c %r"},
+      "ZCOUNT z:{%u}:%c %b +inf", read_integer);
   // The same as the sliding log in Lua. One call for all candidates, since ten would enter the
   // script ten times.
   add({.name = "lua_log",
        .title = "Lua sliding log, one EVALSHA per user",
        .scripts = {kRecordInLog, kCountInLogs}},
-      {.record = {"EVALSHA %1 1 l:{%u}:%c %t %i %x %r"}, .ask = "EVALSHA %2 %n *l:{%u}:%c %b"},
-      read_integer);
+      {"EVALSHA %1 1 l:{%u}:%c %t %i %x %r"}, "EVALSHA %2 %n *l:{%u}:%c %b", read_integer);
   // Counters instead of events. Each further window of a rule is one more to write and to read.
   add({.name = "counter_keys",
        .title = "counter per user+campaign+month, MGET",
        .window = WindowKind::kCalendar,
        .counts_once = false,
        .scripts = {kCountByKey}},
-      {.record = {"EVALSHA %1 1 c:{%u}:%c:%m %r"}, .ask = "MGET *c:{%u}:%c:%m"}, read_counter);
+      {"EVALSHA %1 1 c:{%u}:%c:%m %r"}, "MGET *c:{%u}:%c:%m", read_counter);
   // A user's counters lie together, so the key's overhead is paid once.
   add({.name = "calendar_hash",
        .title = "hash per user, counter per month, HMGET",
        .window = WindowKind::kCalendar,
        .counts_once = false},
-      {.record = {"HINCRBY h:{%u} %c:%m 1", "EXPIRE h:{%u} %r"}, .ask = "HMGET h:{%u} *%c:%m"},
-      read_counter);
+      {"HINCRBY h:{%u} %c:%m 1", "EXPIRE h:{%u} %r"}, "HMGET h:{%u} *%c:%m", read_counter);
   // What a hash with an expiry per field (EXHASH, HEXPIRE) gives, on a server without one. The
   // leanest layout there is, and the one that can answer least: one window, no history.
   add({.name = "window_hash",
@@ -250,7 +242,7 @@ std::vector<std::unique_ptr<Layout>> make_peers() {
        .counts_once = false,
        .takes_late = false,
        .scripts = {kCountInWindow}},
-      {.record = {"EVALSHA %1 1 w:{%u} %c %s %f %r"}, .ask = "HMGET w:{%u} *%c"}, read_window);
+      {"EVALSHA %1 1 w:{%u} %c %s %f %r"}, "HMGET w:{%u} *%c", read_window);
   return peers;
 }
 
