@@ -24,8 +24,9 @@ class LogWatch {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// Reading of a mark's log begins at `start`.
-  void begin(const LogIdentity& log, std::int64_t start);
+  /// Reading of a mark's log begins at `start`. `found_again`: which of the mark's messages a look
+  /// has found.
+  void begin(const LogIdentity& log, std::int64_t start, std::optional<LogPoint> found_again = {});
   /// For another log, or one that nothing is known of.
   void forget();
   /// Reading of the same log continues at `start`.
@@ -67,6 +68,8 @@ class LogWatch {
  private:
   static constexpr std::size_t kPointsMax = 1024;
 
+  // If it is the first since the last restart.
+  void read_first(const LogPoint& point);
   // Where no message below `start` is known, the first of these that is below it.
   void keep_name(std::initializer_list<std::optional<LogPoint>> known, std::int64_t start);
 
@@ -74,7 +77,8 @@ class LogWatch {
   std::optional<LogPoint> first_;    // delivered, or read in a gap, since the last restart
   std::optional<LogPoint> checked_;  // the newest that a look has found again
   std::optional<LogPoint> suspect_;  // the newest before the last trouble
-  std::optional<LogPoint> below_;    // for what was read up to the last restart
+  // For what was read up to the last restart; from the first message on, also if it is gone.
+  std::optional<LogPoint> below_;
   std::int64_t reached_ = 0;         // the end of what was delivered before it, not looked for yet
   std::deque<LogPoint> points_;      // ascending; the first may be below every mark to come
 };

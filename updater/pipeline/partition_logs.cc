@@ -49,7 +49,7 @@ void PartitionSet::settle_start(TopicPartition id, Partition& p, const LogBounds
   place(p, plan.read_from);
   p.gaps = plan.gaps;
   if (!start.retention_start && log.is == Is::kSame) {
-    p.log.begin(p.mark->found()->log, plan.read_from);
+    p.log.begin(p.mark->found()->log, plan.read_from, log.newest);
   } else if (!start.retention_start) {
     // The message that the mark names is gone. It is named on: a mark without one proves nothing.
     p.log.assume(p.mark->found()->log, plan.read_from);
