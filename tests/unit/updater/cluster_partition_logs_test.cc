@@ -1,0 +1,95 @@
+// Partitions in a cluster whose marks may be about other logs than the ones that are read.
+#include <chrono>
+#include <optional>
+
+#include <gtest/gtest.h>
+
+#include "cluster_partition_set_fixture.h"
+
+namespace fcap::updater {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::ScriptedCluster;
+
+class ClusterPartitionLogs : public testing::ClusterPartitionSetFixture {};
+
+// The group's offset of the former log does not show that a mark is about the new one.
+TEST_F(ClusterPartitionLogs, MarksThatNothingIdentifiesAreNotBelievedInALogWithoutCommits) {
+  begin(1'000'000, 1'000'000);
+  read(1'000'000, 1'000'010);
+  wait_for_marks();
+  looks_.name = "new";
+  log_.start = 0;
+  log_.commits.clear();
+  set_.suspect_logs();
+  turn_until([this] { return was_said("this is no longer the log that was read"); });
+  looks_.compacted = true;
+  wait_until_read();
+  EXPECT_EQ(metrics_.log_unverified.value(), 0U);
+}
+
+TEST_F(ClusterPartitionLogs, ALogThatGoesOnBelowThePositionIsDoubtedFromItsFirstMessageOn) {
+  begin(1'000'000, 1'000'000);
+  read(1'000'000, 1'000'010);
+  wait_for_marks();
+  read(5, 55);  // which is done before its marks are asked for
+  wait_for_marks();
+  EXPECT_EQ(set_.offsets_missing(), 0);
+  set_.doubt_all();
+  EXPECT_EQ(set_.offsets_missing(), 50);
+}
+
+TEST_F(ClusterPartitionLogs, MarksThatNothingIdentifiesAreNotBelievedInALogThatGoesOnBelow) {
+  begin(1'000'000, 1'000'000);
+  read(1'000'000, 1'000'010);
+  wait_for_marks();
+  looks_.compacted = true;
+  read(5, 55);
+  wait_for_marks();
+  EXPECT_EQ(set_.offsets_missing(), 55);
+}
+
+// Below the first message taken, some may be missing that a mark names as missing, whatever that
+// message is.
+TEST_F(ClusterPartitionLogs, WhatAMarkDoesNotClaimIsMissingAlsoInALogThatGoesOnBelow) {
+  begin(1'000'000, 1'000'000);
+  read(1'000'000, 1'000'010);
+  wait_for_marks();
+  cluster_.set_refusing(0, true);
+  step_ = milliseconds{100};
+  turn_until([this] { return metrics_.shards_away.value() == 1; });
+  cluster_.empty(0);
+  cluster_.put_others_mark(300, {.cluster = "one", .last = looks_.point(299)}, 50);
+  read(950, 960);
+  cluster_.set_refusing(0, false);
+  turn_until([this] { return metrics_.shards_away.value() == 0 && !set_.checking(); });
+  EXPECT_EQ(set_.offsets_missing(), 660);
+}
+
+// A snapshot may have brought it back, of a former log that was as long.
+TEST_F(ClusterPartitionLogs, AMarkThatNamesNoMessageDoesNotCountWhereTheLogHasOlderOnes) {
+  cluster_.put_others_mark(100, {.cluster = "one"}, 5);
+  begin(100, 0);
+  turn_until([this] { return lacking().has_value(); });
+  EXPECT_EQ(lacking(), SlotSet::all());
+  EXPECT_TRUE(was_said("it names no message"));
+}
+
+TEST_F(ClusterPartitionLogs, NothingFromBeforeTheRetentionIsMissing) {
+  cluster_.put_others_mark(100, {.cluster = "one"}, 5);
+  begin(100, 90);
+  turn_until([this] { return lacking().has_value(); });
+  EXPECT_EQ(set_.offsets_missing(), 10);
+}
+
+TEST_F(ClusterPartitionLogs, AMarkThatNamesNoMessageCountsInALogThatBeginsAtIt) {
+  looks_.low = 100;
+  cluster_.put_others_mark(100, {.cluster = "one"}, 5);
+  begin(100, 0);
+  turn_until([this] { return lacking().has_value(); });
+  EXPECT_EQ(lacking(), ScriptedCluster::all_slots_of(1));
+}
+
+}  // namespace
+}  // namespace fcap::updater
