@@ -152,10 +152,9 @@ void ClusterPartitionSet::prepare(TopicPartition id, Partition& p, Clock::time_p
   ShardedPartition* const of_shards = turns_.find(id);
   if (of_shards == nullptr) return;
   of_shards->marks.taken(p.tracker.next_offset().value_or(0));
-  const std::int64_t position = p.done_below().value_or(0);
-  if (of_shards->position == position && of_shards->log.last) return;
-  of_shards->position = position;
-  of_shards->log = p.log.identity(position);
+  of_shards->position = p.done_below().value_or(0);
+  // Where the position stands still, a look may have found more since.
+  of_shards->log = p.log.identity(of_shards->position);
 }
 
 void ClusterPartitionSet::follow_turns(TopicPartition id, Partition& p) {

@@ -91,5 +91,18 @@ TEST_F(ClusterPartitionLogs, AMarkThatNamesNoMessageCountsInALogThatBeginsAtIt) 
   EXPECT_EQ(lacking(), ScriptedCluster::all_slots_of(1));
 }
 
+// The position stands still, but more is known of the log.
+TEST_F(ClusterPartitionLogs, MarksNameAMessageThatWasFoundAlsoIfOneThatIsGoneWasKnownFirst) {
+  looks_.low = 50;
+  cluster_.put_others_mark(100, {.cluster = "one", .last = looks_.point(5)}, 5);
+  begin(100, 100);
+  cluster_.empty(0);
+  cluster_.put_others_mark(90, {.cluster = "one", .last = looks_.point(89)}, 50);
+  const auto names_it = [this](const MarkValue& mark) {
+    return mark.position == 100 && mark.log.last == looks_.point(89);
+  };
+  turn_until([&] { return all_marks(names_it); });
+}
+
 }  // namespace
 }  // namespace fcap::updater

@@ -87,11 +87,16 @@ class ClusterPartitionSetFixture : public ::testing::Test {
     turn_until([this] { return set_.marks_settled() && !set_.checking() && marks_are_safe(); });
   }
   [[nodiscard]] bool marks_are_safe() const {
+    return all_marks([](const MarkValue& mark) { return mark.shard->arrivals_safe; });
+  }
+  // Whether each node has some, and this is true of every one.
+  template <typename Holds>
+  [[nodiscard]] bool all_marks(Holds&& holds) const {
     for (int node = 0; node < ScriptedCluster::kNodes; ++node) {
       const auto records = cluster_.records(node);
       if (records.empty()) return false;
       for (const auto& [key, text] : records) {
-        if (!decode_mark(text)->shard->arrivals_safe) return false;
+        if (!holds(*decode_mark(text))) return false;
       }
     }
     return true;
