@@ -204,7 +204,7 @@ void ClusterPartitionSet::doubt_all() {
 // --- Whether a mark is about the log that is read.
 
 std::uint64_t ClusterPartitionSet::ask_log(TopicPartition id, const MarkValue& mark) {
-  if (looks_ == nullptr) return 0;
+  if (looks_ == nullptr) return logs_matter_ ? ++looks_asked_ : 0;  // never answered
   const auto found = partitions_.find(id);
   const bool committed =
       found != partitions_.end() && found->second.bounds && found->second.bounds->committed;

@@ -104,5 +104,19 @@ TEST_F(ClusterPartitionLogs, MarksNameAMessageThatWasFoundAlsoIfOneThatIsGoneWas
   turn_until([&] { return all_marks(names_it); });
 }
 
+// It is stopping. A snapshot may have brought the mark back, of a former log.
+TEST_F(ClusterPartitionLogs, WhileNobodyCanLookAtTheLogNoForeignMarkIsBelieved) {
+  begin(100, 100);
+  wait_for_marks();
+  set_.set_log_looks(nullptr);
+  cluster_.empty(0);
+  cluster_.put_others_mark(80, {.cluster = "one", .last = looks_.point(79)}, 50);
+  const auto restored = cluster_.records(0);
+  read(100, 110);
+  const auto later = now_ + std::chrono::seconds{1};
+  turn_until([&] { return now_ >= later; });
+  EXPECT_EQ(cluster_.records(0), restored);
+}
+
 }  // namespace
 }  // namespace fcap::updater

@@ -325,6 +325,22 @@ TEST_F(PartitionLogs, ARestoredMarkOfThisLogIsGoneBackTo) {
   EXPECT_EQ(to_place(), (Places{{0, 40}}));
 }
 
+// It is stopping. A snapshot may have brought the mark back.
+TEST_F(PartitionLogs, WhileNobodyCanLookAtTheLogNoForeignMarkIsBelieved) {
+  set_known_mark(100);
+  begin();
+  set_.placed(part(0));
+  read(100, 150);
+  set_.set_log_looks(nullptr);
+  looks_.name = "former";
+  set_known_mark(140);
+  const std::string restored = store_.records()[key(0)].bytes;
+  ++epoch_;
+  settle();
+  EXPECT_EQ(store_.records()[key(0)].bytes, restored);
+  EXPECT_TRUE(set_.marks_settled()) << "the end waits for none that cannot be written";
+}
+
 TEST_F(PartitionLogs, ALookThatFailedIsMadeAgain) {
   set_known_mark(100);
   begin();
