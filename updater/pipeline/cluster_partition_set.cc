@@ -91,7 +91,7 @@ void ClusterPartitionSet::find_start(TopicPartition id, Partition& p, Clock::tim
   p.bounds = bounds;
   follow_other_log(id, p, bounds->retention_start);
   renew_marks(id, p, bounds->retention_start);
-  turns_.find(id)->marks.set_oldest(bounds->retention_start);
+  turns_.find(id)->marks.raise_oldest(bounds->retention_start);
 }
 
 void ClusterPartitionSet::start_partition(TopicPartition id, Partition& p,
@@ -104,7 +104,7 @@ void ClusterPartitionSet::start_partition(TopicPartition id, Partition& p,
   place(p, next);
   const std::int64_t oldest = std::min(bounds.retention_start, next);
   renew_marks(id, p, oldest);
-  turns_.find(id)->marks.set_oldest(oldest);
+  turns_.find(id)->marks.raise_oldest(oldest);
   if (doubts_.contains(id)) turns_.find(id)->marks.doubt();
   p.phase = Phase::kConfirming;
   report(LogLevel::kInfo, fmt::format("partition {}: committed {}; reading from {}", id,
@@ -238,6 +238,7 @@ bool ClusterPartitionSet::take_other_look(const LogLooks::Answer& answer) {
   // An answer that nobody waits for any more may be about a former log.
   if (!turns_.judged(asked.partition, answer.ticket, usable, verdict.shown_by)) return true;
   p->log.set_cluster(answer.look.cluster);
+  turns_.find(asked.partition)->marks.raise_oldest(answer.look.low);
   const std::int64_t next = p->tracker.next_offset().value_or(0);
   if (usable && verdict.newest) p->log.know(asked.log, next, verdict.newest);
   if (usable && !verdict.newest) p->log.assume(asked.log, next);

@@ -12,7 +12,23 @@ namespace {
 using std::chrono::milliseconds;
 using testing::ScriptedCluster;
 
-class ClusterPartitionLogs : public testing::ClusterPartitionSetFixture {};
+class ClusterPartitionLogs : public testing::ClusterPartitionSetFixture {
+ protected:
+  // The log goes on at 950 while a shard is away, which has another's mark of 300 when it is back.
+  void go_on_below() {
+    begin(1'000'000, 1'000'000);
+    read(1'000'000, 1'000'010);
+    wait_for_marks();
+    cluster_.set_refusing(0, true);
+    step_ = milliseconds{100};
+    turn_until([this] { return metrics_.shards_away.value() == 1; });
+    cluster_.empty(0);
+    cluster_.put_others_mark(300, {.cluster = "one", .last = looks_.point(299)}, 50);
+    read(950, 960);
+    cluster_.set_refusing(0, false);
+    turn_until([this] { return metrics_.shards_away.value() == 0 && !set_.checking(); });
+  }
+};
 
 // The group's offset of the former log does not show that a mark is about the new one.
 TEST_F(ClusterPartitionLogs, MarksThatNothingIdentifiesAreNotBelievedInALogWithoutCommits) {
@@ -53,18 +69,15 @@ TEST_F(ClusterPartitionLogs, MarksThatNothingIdentifiesAreNotBelievedInALogThatG
 // Below the first message taken, some may be missing that a mark names as missing, whatever that
 // message is.
 TEST_F(ClusterPartitionLogs, WhatAMarkDoesNotClaimIsMissingAlsoInALogThatGoesOnBelow) {
-  begin(1'000'000, 1'000'000);
-  read(1'000'000, 1'000'010);
-  wait_for_marks();
-  cluster_.set_refusing(0, true);
-  step_ = milliseconds{100};
-  turn_until([this] { return metrics_.shards_away.value() == 1; });
-  cluster_.empty(0);
-  cluster_.put_others_mark(300, {.cluster = "one", .last = looks_.point(299)}, 50);
-  read(950, 960);
-  cluster_.set_refusing(0, false);
-  turn_until([this] { return metrics_.shards_away.value() == 0 && !set_.checking(); });
+  go_on_below();
   EXPECT_EQ(set_.offsets_missing(), 660);
+}
+
+// Nobody can read it, and looking for it takes long.
+TEST_F(ClusterPartitionLogs, WhatDoesNotExistAnyMoreIsNotMissingInALogThatGoesOnBelow) {
+  looks_.low = 400;
+  go_on_below();
+  EXPECT_EQ(set_.offsets_missing(), 560);
 }
 
 // A snapshot may have brought it back, of a former log that was as long.
