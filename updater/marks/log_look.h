@@ -67,7 +67,7 @@ struct LogVerdict {
 /// What is known of the log that was read.
 struct KnownLog {
   std::string cluster;
-  std::vector<LogPoint> points;  ///< messages delivered from it, ascending
+  std::vector<LogPoint> points;  ///< messages of it, ascending; two may claim the same offset
   std::int64_t position = 0;     ///< every message below it was in the log
 };
 

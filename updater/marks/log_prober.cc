@@ -1,6 +1,5 @@
 #include "updater/marks/log_prober.h"
 
-#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -19,9 +18,10 @@ namespace fcap::updater {
 namespace {
 
 using LooksClock = std::chrono::steady_clock;
-constexpr std::chrono::seconds kAnswer{5};         // for a question about a partition's ends
-constexpr std::chrono::milliseconds kMessage{50};  // how often it checks whether to stop
-constexpr std::chrono::seconds kMessagesWithin{10};
+constexpr std::chrono::seconds kAnswer{5};           // for a question about a partition's ends
+constexpr std::chrono::milliseconds kMessage{50};    // how often it checks whether to stop
+constexpr std::chrono::seconds kMessagesWithin{10};  // one of each partition
+constexpr std::chrono::seconds kAllWithin{30};
 constexpr std::chrono::seconds kEndWithin{1};
 
 Status look_failed(std::string_view why) {
@@ -47,16 +47,18 @@ struct LogProber::State {
   void fail(const std::vector<Question>& asked, const Status& status);
   void publish(std::vector<Answer>&& found);
   Status look_at_ends(const std::vector<Question>& asked, std::vector<Answer>& found);
-  void read_messages(std::size_t turn, const std::vector<Question>& asked,
-                     std::vector<Answer>& found);
+  void read_messages(const std::vector<Question>& asked, std::vector<Answer>& found);
 
-  // The answers that wait for a message, by partition, with the message's offset.
-  struct Awaited {
+  // Where an answer has room for a message.
+  struct Place {
     Answer* answer;
-    std::int64_t offset;
+    std::size_t index;
   };
-  static void take_message(const kafka::LoneConsumer::Polled& polled, std::size_t turn,
-                           std::map<kafka::TopicPartition, Awaited>& awaited);
+  // By partition and offset, what is asked for and was not read yet. No partition without any.
+  using Wanted = std::map<kafka::TopicPartition, std::map<std::int64_t, std::vector<Place>>>;
+  void read_one_of_each(Wanted& wanted);
+  static bool take_message(const kafka::LoneConsumer::Polled& polled, Wanted& wanted);
+  static void give_up(kafka::TopicPartition partition, const Status& status, Wanted& wanted);
 
   std::unique_ptr<kafka::LoneConsumer> consumer;  // the thread's; destroyed at its end
   std::set<std::int32_t> silent;  // the thread's: brokers that did not answer the last time
@@ -197,13 +199,11 @@ Result<kafka::LoneConsumer::Leaders> LogProber::State::find_leaders(
 
 void LogProber::State::look_at_broker(std::int32_t broker, const std::vector<Question>& asked) {
   std::vector<Answer> found;
-  std::size_t turns = 0;
   for (const Question& question : asked) {
     Answer& answer = found.emplace_back();
     answer.partition = question.partition;
     answer.ticket = question.ticket;
     answer.look.found.resize(question.offsets.size());
-    turns = std::max(turns, question.offsets.size());
   }
   const Status status =
       stopping() ? look_failed("the updater is stopping") : look_at_ends(asked, found);
@@ -213,7 +213,7 @@ void LogProber::State::look_at_broker(std::int32_t broker, const std::vector<Que
     silent.erase(broker);
   }
   if (!status.ok()) return fail(asked, status);
-  for (std::size_t turn = 0; turn < turns; ++turn) read_messages(turn, asked, found);
+  read_messages(asked, found);
   publish(std::move(found));
 }
 
@@ -239,55 +239,84 @@ Status LogProber::State::look_at_ends(const std::vector<Question>& asked,
   return {};
 }
 
-void LogProber::State::read_messages(std::size_t turn, const std::vector<Question>& asked,
+// Questions about one partition may come together: in a cluster, each shard has a mark.
+void LogProber::State::read_messages(const std::vector<Question>& asked,
                                      std::vector<Answer>& found) {
-  std::map<kafka::TopicPartition, Awaited> awaited;
-  std::vector<kafka::PartitionOffset> from;
+  Wanted wanted;
   for (std::size_t i = 0; i < asked.size(); ++i) {
     Answer& answer = found[i];
-    if (!answer.status.ok() || turn >= asked[i].offsets.size()) continue;
-    const std::int64_t offset = asked[i].offsets[turn];
-    if (offset < answer.look.low || offset >= answer.look.high) continue;
-    if (!awaited.emplace(answer.partition, Awaited{&answer, offset}).second) {
-      // Queried twice: the caller no longer needs one of the answers.
-      answer.status = look_failed("its partition was asked for twice");
-      continue;
+    if (!answer.status.ok()) continue;
+    for (std::size_t index = 0; index < asked[i].offsets.size(); ++index) {
+      const std::int64_t offset = asked[i].offsets[index];
+      if (offset < answer.look.low || offset >= answer.look.high) continue;
+      wanted[answer.partition][offset].push_back({&answer, index});
     }
-    from.push_back({answer.partition, offset});
   }
-  if (awaited.empty()) return;
-  const Status assigned = consumer->assign(from);
-  const auto until = LooksClock::now() + kMessagesWithin;
-  while (assigned.ok() && !awaited.empty() && !stopping() && LooksClock::now() < until) {
-    take_message(consumer->poll(kMessage), turn, awaited);
-  }
-  consumer->unassign();
-  for (const auto& [partition, waiting] : awaited) {
-    waiting.answer->status =
-        look_failed(assigned.ok() ? "Kafka sent no message in time" : assigned.text());
+  const auto until = LooksClock::now() + kAllWithin;
+  while (!wanted.empty() && !stopping() && LooksClock::now() < until) read_one_of_each(wanted);
+  while (!wanted.empty()) {
+    give_up(wanted.begin()->first, look_failed("Kafka did not send all messages in time"), wanted);
   }
 }
 
-void LogProber::State::take_message(const kafka::LoneConsumer::Polled& polled, std::size_t turn,
-                                    std::map<kafka::TopicPartition, Awaited>& awaited) {
+// The message at the lowest offset that is wanted of each partition.
+void LogProber::State::read_one_of_each(Wanted& wanted) {
+  std::set<kafka::TopicPartition> awaited;
+  std::vector<kafka::PartitionOffset> from;
+  for (const auto& [partition, offsets] : wanted) {
+    awaited.insert(partition);
+    from.push_back({partition, offsets.begin()->first});
+  }
+  const Status assigned = consumer->assign(from);
+  const auto until = LooksClock::now() + kMessagesWithin;
+  while (assigned.ok() && !awaited.empty() && !stopping() && LooksClock::now() < until) {
+    const kafka::LoneConsumer::Polled polled = consumer->poll(kMessage);
+    if (!awaited.contains(polled.partition)) continue;
+    if (take_message(polled, wanted)) awaited.erase(polled.partition);
+  }
+  consumer->unassign();
+  for (const kafka::TopicPartition partition : awaited) {
+    give_up(partition,
+            look_failed(assigned.ok() ? "Kafka sent no message in time" : assigned.text()), wanted);
+  }
+}
+
+// False: it is not what is awaited of its partition.
+bool LogProber::State::take_message(const kafka::LoneConsumer::Polled& polled, Wanted& wanted) {
   using Is = kafka::LoneConsumer::Polled::Is;
-  const auto waiting = awaited.find(polled.partition);
-  if (waiting == awaited.end()) return;
-  const auto& [answer, offset] = waiting->second;
+  auto& offsets = wanted.at(polled.partition);
   switch (polled.is) {
-    case Is::kMessage:
-      if (polled.offset < offset) return;  // from an earlier turn
-      answer->look.found[turn] = point_of(*polled.message);
+    case Is::kMessage: {
+      if (polled.offset < offsets.begin()->first) return false;  // from an earlier turn
+      const LogPoint point = point_of(*polled.message);
+      // It is the first one at or after each of these offsets.
+      while (!offsets.empty() && offsets.begin()->first <= point.offset) {
+        for (const Place& place : offsets.begin()->second) {
+          place.answer->look.found[place.index] = point;
+        }
+        offsets.erase(offsets.begin());
+      }
       break;
+    }
     case Is::kOutOfRange:
     case Is::kError:
-      answer->status = look_failed(polled.error.text());
-      break;
+      give_up(polled.partition, look_failed(polled.error.text()), wanted);
+      return true;
     case Is::kEnd:
     case Is::kNothing:
+      offsets.erase(offsets.begin());
       break;
   }
-  awaited.erase(waiting);
+  if (offsets.empty()) wanted.erase(polled.partition);
+  return true;
+}
+
+void LogProber::State::give_up(kafka::TopicPartition partition, const Status& status,
+                               Wanted& wanted) {
+  for (const auto& [offset, places] : wanted.at(partition)) {
+    for (const Place& place : places) place.answer->status = status;
+  }
+  wanted.erase(partition);
 }
 
 }  // namespace fcap::updater

@@ -5,11 +5,11 @@
 
 namespace fcap::updater {
 
-void LogWatch::begin(const LogIdentity& log, std::int64_t start) {
+void LogWatch::begin(const LogIdentity& log, std::int64_t start,
+                     std::optional<LogPoint> found_again) {
   forget();
   cluster_ = log.cluster;
-  checked_ = log.last ? log.last : log.checked;
-  keep_name({log.last, log.checked}, start);
+  know(log, start, found_again);
 }
 
 void LogWatch::forget() {
@@ -58,24 +58,32 @@ void LogWatch::assume(const LogIdentity& log, std::int64_t start) {
 void LogWatch::know(const LogIdentity& log, std::int64_t start,
                     std::optional<LogPoint> found_again) {
   assume(log, start);
-  if (log.last && log.last->offset < start && points_.back().offset < log.last->offset) {
-    points_.push_back(*log.last);
+  for (const auto& point : {found_again, log.last}) {
+    if (!point || point->offset >= start) continue;
+    if (points_.empty() || points_.back().offset < point->offset) points_.push_back(*point);
   }
-  if (found_again && !checked_ && !first_) checked_ = found_again;
-  if (!below_ && !first_ && !points_.empty()) below_ = points_.back();
+  if (!found_again || first_) return;
+  if (!checked_) checked_ = found_again;
+  if (!below_ && found_again->offset < start) below_ = found_again;
+}
+
+void LogWatch::read_first(const LogPoint& point) {
+  if (first_) return;
+  first_ = point;
+  if (!below_ && !points_.empty()) below_ = points_.back();
 }
 
 void LogWatch::read_in_gap(const LogPoint& point, std::int64_t start) {
+  read_first(point);
   keep_name({point}, start);
-  if (!first_) first_ = point;
 }
 
 void LogWatch::delivered(const LogPoint& point) {
   if (!points_.empty() && points_.back().offset >= point.offset) return;
   // A mark may stay the same for long behind a dead letter; then it may name an older message.
   if (points_.size() >= kPointsMax) points_.erase(points_.begin() + kPointsMax / 2);
+  read_first(point);
   points_.push_back(point);
-  if (!first_) first_ = point;
 }
 
 LogIdentity LogWatch::identity(std::int64_t position) {

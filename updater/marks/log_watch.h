@@ -18,14 +18,16 @@ namespace fcap::updater {
 ///
 /// If a topic is recreated under a running reader, and by the next fetch is longer than what was
 /// read, Kafka's client silently reads on at the old offset. So from time to time the updater looks
-/// in the log for the message that was found there the last time, and for the newest one. Only
-/// messages that were delivered before such a look are known to be from the same log.
+/// in the log for the newest message, for the one that was found there the last time, and for some
+/// older ones. Only messages that were delivered before such a look are known to be from the same
+/// log.
 class LogWatch {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// Reading of a mark's log begins at `start`.
-  void begin(const LogIdentity& log, std::int64_t start);
+  /// Reading of a mark's log begins at `start`. `found_again`: which of the mark's messages a look
+  /// has found.
+  void begin(const LogIdentity& log, std::int64_t start, std::optional<LogPoint> found_again = {});
   /// For another log, or one that nothing is known of.
   void forget();
   /// Reading of the same log continues at `start`.
@@ -67,6 +69,8 @@ class LogWatch {
  private:
   static constexpr std::size_t kPointsMax = 1024;
 
+  // If it is the first since the last restart.
+  void read_first(const LogPoint& point);
   // Where no message below `start` is known, the first of these that is below it.
   void keep_name(std::initializer_list<std::optional<LogPoint>> known, std::int64_t start);
 
@@ -74,9 +78,12 @@ class LogWatch {
   std::optional<LogPoint> first_;    // delivered, or read in a gap, since the last restart
   std::optional<LogPoint> checked_;  // the newest that a look has found again
   std::optional<LogPoint> suspect_;  // the newest before the last trouble
-  std::optional<LogPoint> below_;    // for what was read up to the last restart
-  std::int64_t reached_ = 0;         // the end of what was delivered before it, not looked for yet
-  std::deque<LogPoint> points_;      // ascending; the first may be below every mark to come
+  // Of what was read up to the last restart. It stays when a look does not find it: in another log,
+  // another message may be at its offset.
+  std::optional<LogPoint> below_;
+  // Where reading was before it went back; 0 once a look has found a message again.
+  std::int64_t reached_ = 0;
+  std::deque<LogPoint> points_;  // ascending; the first may be below every mark to come
 };
 
 }  // namespace fcap::updater

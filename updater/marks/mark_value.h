@@ -24,10 +24,11 @@ struct LogPoint {
 struct LogIdentity {
   /// The Kafka cluster's id, as cluster_word() has it; empty: not known.
   std::string cluster = {};
-  /// The last message delivered below the mark's position.
+  /// The last message delivered below the mark's position. If there is none, an older one.
   std::optional<LogPoint> last = {};
-  /// The last message up to `last` that was delivered and later found in the log again. If no
-  /// message was found again yet, the first one delivered.
+  /// A message up to `last` that is more certainly of this log: the newest that a look has found
+  /// again, or the last one before trouble with a broker. If there is none yet, one from below the
+  /// offset where reading last began or went back, or else the first one read since then.
   std::optional<LogPoint> checked = {};
 
   friend bool operator==(const LogIdentity&, const LogIdentity&) = default;

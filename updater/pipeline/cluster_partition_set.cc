@@ -91,7 +91,7 @@ void ClusterPartitionSet::find_start(TopicPartition id, Partition& p, Clock::tim
   p.bounds = bounds;
   follow_other_log(id, p, bounds->retention_start);
   renew_marks(id, p, bounds->retention_start);
-  turns_.find(id)->marks.set_oldest(bounds->retention_start);
+  turns_.find(id)->marks.raise_oldest(bounds->retention_start);
 }
 
 void ClusterPartitionSet::start_partition(TopicPartition id, Partition& p,
@@ -104,7 +104,7 @@ void ClusterPartitionSet::start_partition(TopicPartition id, Partition& p,
   place(p, next);
   const std::int64_t oldest = std::min(bounds.retention_start, next);
   renew_marks(id, p, oldest);
-  turns_.find(id)->marks.set_oldest(oldest);
+  turns_.find(id)->marks.raise_oldest(oldest);
   if (doubts_.contains(id)) turns_.find(id)->marks.doubt();
   p.phase = Phase::kConfirming;
   report(LogLevel::kInfo, fmt::format("partition {}: committed {}; reading from {}", id,
@@ -152,10 +152,9 @@ void ClusterPartitionSet::prepare(TopicPartition id, Partition& p, Clock::time_p
   ShardedPartition* const of_shards = turns_.find(id);
   if (of_shards == nullptr) return;
   of_shards->marks.taken(p.tracker.next_offset().value_or(0));
-  const std::int64_t position = p.done_below().value_or(0);
-  if (of_shards->position == position && of_shards->log.last) return;
-  of_shards->position = position;
-  of_shards->log = p.log.identity(position);
+  of_shards->position = p.done_below().value_or(0);
+  // Where the position stands still, a look may have found more since.
+  of_shards->log = p.log.identity(of_shards->position);
 }
 
 void ClusterPartitionSet::follow_turns(TopicPartition id, Partition& p) {
@@ -205,7 +204,7 @@ void ClusterPartitionSet::doubt_all() {
 // --- Whether a mark is about the log that is read.
 
 std::uint64_t ClusterPartitionSet::ask_log(TopicPartition id, const MarkValue& mark) {
-  if (looks_ == nullptr) return 0;
+  if (looks_ == nullptr) return logs_matter_ ? ++looks_asked_ : 0;  // never answered
   const auto found = partitions_.find(id);
   const bool committed =
       found != partitions_.end() && found->second.bounds && found->second.bounds->committed;
@@ -239,6 +238,7 @@ bool ClusterPartitionSet::take_other_look(const LogLooks::Answer& answer) {
   // An answer that nobody waits for any more may be about a former log.
   if (!turns_.judged(asked.partition, answer.ticket, usable, verdict.shown_by)) return true;
   p->log.set_cluster(answer.look.cluster);
+  turns_.find(asked.partition)->marks.raise_oldest(answer.look.low);
   const std::int64_t next = p->tracker.next_offset().value_or(0);
   if (usable && verdict.newest) p->log.know(asked.log, next, verdict.newest);
   if (usable && !verdict.newest) p->log.assume(asked.log, next);

@@ -67,8 +67,9 @@ void PartitionSet::recover(TopicPartition id, Partition& p, const Rewind& rewind
 void PartitionSet::know_by_found(Partition& p, std::int64_t start) {
   const Mark::Value& found = p.mark->found();
   const bool ours = found == p.mark->confirmed() || found == p.mark->attempted();
-  if (ours || (p.mark_verdict && p.mark_verdict->newest)) {
-    p.log.know(found->log, start);
+  const auto found_again = !ours && p.mark_verdict ? p.mark_verdict->newest : std::nullopt;
+  if (ours || found_again) {
+    p.log.know(found->log, start, found_again);
   } else {
     p.log.assume(found->log, start);
   }

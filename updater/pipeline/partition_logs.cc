@@ -49,7 +49,7 @@ void PartitionSet::settle_start(TopicPartition id, Partition& p, const LogBounds
   place(p, plan.read_from);
   p.gaps = plan.gaps;
   if (!start.retention_start && log.is == Is::kSame) {
-    p.log.begin(p.mark->found()->log, plan.read_from);
+    p.log.begin(p.mark->found()->log, plan.read_from, log.newest);
   } else if (!start.retention_start) {
     // The message that the mark names is gone. It is named on: a mark without one proves nothing.
     p.log.assume(p.mark->found()->log, plan.read_from);
@@ -116,12 +116,12 @@ void PartitionSet::report_retention_start(TopicPartition id, const Partition& p,
 bool PartitionSet::mark_look_done(TopicPartition id, Partition& p) {
   if (p.mark_verdict) return true;
   const Mark::Value& found = p.mark->found();
-  if (looks_ == nullptr || !found) {
+  if (!logs_matter_ || !found) {
     p.mark_verdict.emplace();
     return true;
   }
   p.phase = Phase::kAsking;
-  if (p.mark_look) return false;
+  if (p.mark_look || looks_ == nullptr) return false;
   p.mark_look =
       LogWatch::Look{0, KnownLog{found->log.cluster, points_of(found->log), found->position}};
   ask_for_look(id, *p.mark_look);

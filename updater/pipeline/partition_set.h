@@ -120,8 +120,12 @@ class PartitionSet {
   PartitionSet(const PartitionSet&) = delete;
   PartitionSet& operator=(const PartitionSet&) = delete;
 
-  /// Sets what checks each partition's log. Null, the default: logs are not checked.
-  void set_log_looks(LogLooks* looks) noexcept { looks_ = looks; }
+  /// Sets what checks each partition's log. Null, the default: logs are not checked. Null later on:
+  /// they cannot be checked any more, and no mark is believed that this process has not written.
+  void set_log_looks(LogLooks* looks) noexcept {
+    looks_ = looks;
+    logs_matter_ = logs_matter_ || looks != nullptr;
+  }
   /// Something has happened to Kafka's brokers: the logs may be other ones now.
   void suspect_logs();
 
@@ -341,6 +345,7 @@ class PartitionSet {
   Epoch epoch_;
   OffsetSource* source_;
   LogLooks* looks_ = nullptr;
+  bool logs_matter_ = false;  // looks_ was set once
   std::uint64_t looks_asked_ = 0;
   MarkOptions options_;
   Metrics* metrics_;

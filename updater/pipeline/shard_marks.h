@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -40,8 +41,8 @@ class ShardMarks {
              SlotSet places = SlotSet::all());
 
   /// What is below counts no more, as Kafka says: its messages are older than the retention, or
-  /// gone. Not known: 0.
-  void set_oldest(std::int64_t offset) noexcept { oldest_ = offset; }
+  /// gone. It only rises. Not known: 0.
+  void raise_oldest(std::int64_t offset) noexcept { oldest_ = std::max(oldest_, offset); }
 
   /// The masters that there are now, by their ids, those that cannot be reached included.
   void set_nodes(std::span<const std::string> nodes);

@@ -100,9 +100,9 @@ class ShardTurns {
   void tick(Clock::time_point now, Instant wall_now);
   /// Marks are written at once in the next tick.
   void hurry() noexcept { hurry_ = true; }
-  /// `usable`: the marks found may be believed. False: they are about another log. nullopt: this
-  /// could not be found out, and is asked again. `shown_by`: LogVerdict::shown_by. False: nobody
-  /// waits for this answer any more.
+  /// `usable`: the marks found may be believed. False: they are about another log, or prove
+  /// nothing. nullopt: this could not be found out, and is asked again. `shown_by`:
+  /// LogVerdict::shown_by. Returns false if nobody waits for this answer any more.
   [[nodiscard]] bool judged(TopicPartition id, std::uint64_t ticket, std::optional<bool> usable,
                             std::vector<LogPoint> shown_by = {});
 

@@ -1,23 +1,15 @@
-// Partitions over a cluster of two masters, whose answers the test makes. What marks say is tested
-// with ShardMarks, and all of it together on real clusters.
+// What marks say is tested with ShardMarks, and all of it together on real clusters.
 #include "updater/pipeline/cluster_partition_set.h"
 
-#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <limits>
 #include <optional>
-#include <string>
-#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
 
-#include "fake_log.h"
-#include "fake_looks.h"
-#include "fault_store.h"
-#include "scripted_cluster.h"
-#include "tests/part.h"
+#include "cluster_partition_set_fixture.h"
 #include "updater/pipeline/gap_filler.h"
 
 namespace fcap::updater {
@@ -26,116 +18,7 @@ namespace {
 using std::chrono::milliseconds;
 using testing::ScriptedCluster;
 
-class ClusterPartitionSetTest : public ::testing::Test {
- protected:
-  ClusterPartitionSetTest() {
-    looks_.high = 2'000'000;
-    set_.set_log_looks(&looks_);
-  }
-
-  static MarkOptions options() {
-    MarkOptions marks;
-    marks.key_prefix = "p";
-    marks.group_id = "g";
-    marks.topics = {"t"};
-    marks.log_interval_min = milliseconds{1};
-    return marks;
-  }
-
-  // Turns until something holds.
-  template <typename Holds>
-  void turn_until(Holds&& holds) {
-    EXPECT_TRUE(redis::eventually([&] {
-      now_ += step_;
-      set_.tick(now_, instant_from_ms(1'700'000'000'000));
-      return holds();
-    })) << set_.trouble();
-  }
-  // Takes partition 0 over, which is then read from the committed offset on.
-  void begin(std::int64_t committed, std::int64_t retention_start) {
-    log_.start = retention_start;
-    log_.commits[part(0)] = committed;
-    std::vector<PartitionOffset> at{{part(0), PartitionOffset::kNone}};
-    set_.assign(at);
-    EXPECT_EQ(at[0].offset, committed);
-    wait_until_read();
-  }
-  void wait_until_read() {
-    turn_until([this] { return !set_.checking(); });
-    std::vector<PartitionOffset> to_place;
-    set_.to_place(to_place);
-    for (const PartitionOffset& at : to_place) set_.placed(at.partition);
-  }
-  // Messages arrive, and everything in them is done.
-  void read(std::int64_t first, std::int64_t end) {
-    for (std::int64_t offset = first; offset < end; ++offset) {
-      const std::string payload = looks_.payload(offset);
-      ASSERT_TRUE(set_.take(part(0), Delivered{offset, 1000 + offset, {}, payload}));
-      if (offset + 1 < end) continue;
-      std::vector<Batch::Range> ranges;
-      set_.seal(ranges);
-      for (const Batch::Range& range : ranges) set_.complete(range);
-    }
-  }
-  // Everything that is missing is read again.
-  void fill_all() {
-    std::vector<GapSegment> segments;
-    for (set_.list_segments(segments); !segments.empty(); set_.list_segments(segments)) {
-      for (const GapSegment& segment : segments) (void)set_.segment_done(segment);
-    }
-  }
-  // Until the marks say everything, so that whoever finds them finds no loss.
-  void wait_for_marks() {
-    turn_until([this] { return set_.marks_settled() && !set_.checking() && marks_are_safe(); });
-  }
-  [[nodiscard]] bool marks_are_safe() const {
-    for (int node = 0; node < ScriptedCluster::kNodes; ++node) {
-      const auto records = cluster_.records(node);
-      if (records.empty()) return false;
-      for (const auto& [key, text] : records) {
-        if (!decode_mark(text)->shard->arrivals_safe) return false;
-      }
-    }
-    return true;
-  }
-  // nullopt: there is no gap.
-  [[nodiscard]] std::vector<std::optional<std::int64_t>> gap_ends() const {
-    std::vector<GapEnd> listed;
-    set_.list_gap_ends(listed);
-    std::vector<std::optional<std::int64_t>> ends;
-    ends.reserve(listed.size());
-    for (const GapEnd& end : listed) ends.push_back(end.to);
-    return ends;
-  }
-  // Whose events may be missing; nullopt: nothing is said of that.
-  [[nodiscard]] std::optional<SlotSet> lacking() const {
-    std::vector<GapEnd> listed;
-    set_.list_gap_ends(listed);
-    if (listed.empty() || !listed[0].to) return std::nullopt;
-    return listed[0].slots;
-  }
-  [[nodiscard]] bool was_said(std::string_view text) const {
-    return std::ranges::any_of(
-        said_, [&](const std::string& line) { return line.find(text) != std::string::npos; });
-  }
-
-  ScriptedCluster cluster_;
-  testing::FaultStore store_;
-  testing::FakeLog log_;
-  testing::FakeLooks looks_;
-  Metrics metrics_;
-  std::vector<std::string> said_;
-  ClusterPartitionSet set_{store_,
-                           cluster_.connect(),
-                           [] { return std::uint64_t{1}; },
-                           log_,
-                           options(),
-                           metrics_,
-                           [this](LogLevel, std::string_view text) { said_.emplace_back(text); }};
-  PartitionSet::Clock::time_point now_ = PartitionSet::Clock::now();
-  // Of a turn. About as long as one takes, or a shard that is well would seem to be away.
-  milliseconds step_{2};
-};
+class ClusterPartitionSetTest : public testing::ClusterPartitionSetFixture {};
 
 TEST_F(ClusterPartitionSetTest, ADoubtReachesBackToTheStartOfTheLogThatIsReadNow) {
   begin(1'000'000, 1'000'000);
@@ -152,59 +35,6 @@ TEST_F(ClusterPartitionSetTest, ADoubtReachesBackToTheStartOfTheLogThatIsReadNow
   EXPECT_EQ(set_.offsets_missing(), 0);
   set_.doubt_all();
   EXPECT_EQ(set_.offsets_missing(), 50);
-}
-
-// The group's offset of the former log does not show that a mark is about the new one.
-TEST_F(ClusterPartitionSetTest, MarksThatNothingIdentifiesAreNotBelievedInALogWithoutCommits) {
-  begin(1'000'000, 1'000'000);
-  read(1'000'000, 1'000'010);
-  wait_for_marks();
-  looks_.name = "new";
-  log_.start = 0;
-  log_.commits.clear();
-  set_.suspect_logs();
-  turn_until([this] { return was_said("this is no longer the log that was read"); });
-  looks_.compacted = true;
-  wait_until_read();
-  EXPECT_EQ(metrics_.log_unverified.value(), 0U);
-}
-
-TEST_F(ClusterPartitionSetTest, ALogThatGoesOnBelowThePositionIsDoubtedFromItsFirstMessageOn) {
-  begin(1'000'000, 1'000'000);
-  read(1'000'000, 1'000'010);
-  wait_for_marks();
-  read(5, 55);  // which is done before its marks are asked for
-  wait_for_marks();
-  EXPECT_EQ(set_.offsets_missing(), 0);
-  set_.doubt_all();
-  EXPECT_EQ(set_.offsets_missing(), 50);
-}
-
-TEST_F(ClusterPartitionSetTest, MarksThatNothingIdentifiesAreNotBelievedInALogThatGoesOnBelow) {
-  begin(1'000'000, 1'000'000);
-  read(1'000'000, 1'000'010);
-  wait_for_marks();
-  looks_.compacted = true;
-  read(5, 55);
-  wait_for_marks();
-  EXPECT_EQ(set_.offsets_missing(), 55);
-}
-
-// Below the first message taken, some may be missing that a mark names as missing, whatever that
-// message is.
-TEST_F(ClusterPartitionSetTest, WhatAMarkDoesNotClaimIsMissingAlsoInALogThatGoesOnBelow) {
-  begin(1'000'000, 1'000'000);
-  read(1'000'000, 1'000'010);
-  wait_for_marks();
-  cluster_.set_refusing(0, true);
-  step_ = milliseconds{100};
-  turn_until([this] { return metrics_.shards_away.value() == 1; });
-  cluster_.empty(0);
-  cluster_.put_others_mark(300, {.cluster = "one", .last = looks_.point(299)}, 50);
-  read(950, 960);
-  cluster_.set_refusing(0, false);
-  turn_until([this] { return metrics_.shards_away.value() == 0 && !set_.checking(); });
-  EXPECT_EQ(set_.offsets_missing(), 660);
 }
 
 // Nothing has been put off yet, but it may come back without what it had.
@@ -281,30 +111,6 @@ TEST_F(ClusterPartitionSetTest, WhileAMarkCannotBeComparedEverybodyMayLackEvents
   turn_until([this] { return set_.trouble().find("Kafka cannot say yet") != std::string::npos; });
   EXPECT_EQ(lacking(), SlotSet::all());
   EXPECT_EQ(gap_ends(), (std::vector<std::optional<std::int64_t>>{130}));
-}
-
-// A snapshot may have brought it back, of a former log that was as long.
-TEST_F(ClusterPartitionSetTest, AMarkThatNamesNoMessageDoesNotCountWhereTheLogHasOlderOnes) {
-  cluster_.put_others_mark(100, {.cluster = "one"}, 5);
-  begin(100, 0);
-  turn_until([this] { return lacking().has_value(); });
-  EXPECT_EQ(lacking(), SlotSet::all());
-  EXPECT_TRUE(was_said("it names no message"));
-}
-
-TEST_F(ClusterPartitionSetTest, NothingFromBeforeTheRetentionIsMissing) {
-  cluster_.put_others_mark(100, {.cluster = "one"}, 5);
-  begin(100, 90);
-  turn_until([this] { return lacking().has_value(); });
-  EXPECT_EQ(set_.offsets_missing(), 10);
-}
-
-TEST_F(ClusterPartitionSetTest, AMarkThatNamesNoMessageCountsInALogThatBeginsAtIt) {
-  looks_.low = 100;
-  cluster_.put_others_mark(100, {.cluster = "one"}, 5);
-  begin(100, 0);
-  turn_until([this] { return lacking().has_value(); });
-  EXPECT_EQ(lacking(), ScriptedCluster::all_slots_of(1));
 }
 
 TEST_F(ClusterPartitionSetTest, APartitionIsReadWhoseMarkAnotherUpdaterKeepsWriting) {

@@ -21,7 +21,7 @@ class FakeLooks final : public LogLooks {
     Answer answer{.partition = question.partition, .ticket = question.ticket};
     answer.look = {.cluster = cluster, .low = low, .high = high};
     for (const std::int64_t offset : question.offsets) {
-      const bool there = offset >= low && offset < high && !compacted;
+      const bool there = offset >= low && offset < high && !compacted && !gone.contains(offset);
       answer.look.found.push_back(there ? std::optional(point(offset)) : std::nullopt);
     }
     if (silent.contains(question.partition)) {
@@ -47,6 +47,7 @@ class FakeLooks final : public LogLooks {
   std::int64_t low = 0;
   std::int64_t high = 1000;
   bool compacted = false;                  ///< none of the messages asked for is there any more
+  std::set<std::int64_t> gone;             ///< these are not there any more
   std::set<kafka::TopicPartition> silent;  ///< an error is answered
   bool unanswered = false;                 ///< nothing is answered
   int asked = 0;

@@ -127,5 +127,36 @@ TEST_F(LogProberTest, FrozenBrokersThatAreAskedForLeadersKeepNoPartitionFromItsA
   }
 }
 
+// In a cluster, each shard's mark is asked about at once.
+TEST_F(LogProberTest, QuestionsAboutOnePartitionAreAllAnswered) {
+  ask(0);
+  (void)answers(1);
+  keep_busy_with(0);
+  const std::vector<std::vector<std::int64_t>> asked = {{0, 3}, {2}, {3}, {3, 1}, {9}};
+  for (const auto& offsets : asked) {
+    prober_->ask({.partition = part(3), .ticket = ++asked_, .offsets = offsets});
+  }
+  (void)answers(1);
+  std::map<std::uint64_t, LogLooks::Answer> by_ticket;
+  for (std::size_t i = 0; i < asked.size(); ++i) {
+    (void)answers(1);
+    by_ticket.insert_or_assign(last_.at(3).ticket, last_.at(3));
+  }
+  ASSERT_EQ(by_ticket.size(), asked.size());
+  auto offsets = asked.begin();
+  for (const auto& [ticket, answer] : by_ticket) {
+    ASSERT_TRUE(answer.status.ok()) << answer.status.text();
+    ASSERT_EQ(answer.look.found.size(), offsets->size());
+    for (std::size_t i = 0; i < offsets->size(); ++i) {
+      const std::int64_t offset = offsets->at(i);
+      const auto& found = answer.look.found.at(i);
+      ASSERT_EQ(found.has_value(), offset < answer.look.high) << offset;
+      if (!found) continue;
+      EXPECT_EQ(found->offset, offset);
+    }
+    ++offsets;
+  }
+}
+
 }  // namespace
 }  // namespace fcap::updater

@@ -98,11 +98,47 @@ TEST(LogWatchTest, AMessageThatIsGoneIsNamedOnlyWhileNoOtherIsKnown) {
   EXPECT_EQ(watch.identity(20).last, point(12));
 }
 
+void find_none_again(LogWatch& watch, std::int64_t position) {
+  watch.start_look(position);
+  LogVerdict unknown;
+  unknown.is = LogVerdict::Is::kUnknown;
+  watch.end_look(unknown);
+}
+
+TEST(LogWatchTest, AMessageThatIsGoneKeepsNoneOutThatALookHasFound) {
+  LogWatch watch;
+  watch.assume({.cluster = "c", .last = point(5)}, 20);
+  watch.know({.cluster = "c", .last = point(30), .checked = point(12)}, 20, point(12));
+  EXPECT_EQ(watch.identity(20).last, point(12));
+  watch.delivered(point(20));
+  find_none_again(watch, 21);
+  EXPECT_EQ(watch.identity(21).checked, point(12));
+}
+
 void find_all_again(LogWatch& watch, std::int64_t position) {
   watch.start_look(position);
   LogVerdict same;
   same.newest = watch.look->known.points.back();
   watch.end_look(same);
+}
+
+// What the mark was about had expired before the topic was recreated. The new topic may have a
+// message there.
+TEST(LogWatchTest, WhereNothingIsFoundAgainAMessageBelowTheStartIsStillLookedForAndNamed) {
+  for (const bool found_at_first : {true, false}) {
+    LogWatch watch;
+    const LogIdentity log{.cluster = "c", .last = point(5)};
+    if (found_at_first) {
+      watch.begin(log, 6);
+    } else {
+      watch.assume(log, 6);
+    }
+    find_none_again(watch, 6);
+    watch.delivered(point(6));
+    watch.start_look(7);
+    EXPECT_EQ(watch.look->known.points.front(), point(5)) << found_at_first;
+    EXPECT_EQ(watch.identity(7).checked, point(5)) << found_at_first;
+  }
 }
 
 // The message that the look has found is above what marks speak for now.

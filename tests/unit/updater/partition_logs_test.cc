@@ -12,9 +12,10 @@ class PartitionLogs : public testing::PartitionSetFixture {
   PartitionLogs() { set_.set_log_looks(&looks_); }
 
   // A mark of the log as it is now.
-  void set_known_mark(std::int64_t position) {
+  void set_known_mark(std::int64_t position, std::optional<std::int64_t> checked = {}) {
     MarkValue mark{.position = position, .log = {.cluster = looks_.cluster}};
     mark.log.last = looks_.point(position - 1);
+    if (checked) mark.log.checked = looks_.point(*checked);
     store_.records()[key(0)].bytes = encode_mark(mark);
     log_.commits[part(0)] = position;
   }
@@ -245,6 +246,44 @@ TEST_F(PartitionLogs, ACrashAfterATopicWasRecreatedUnderAReaderHidesNothing) {
   EXPECT_EQ(begin(), (Places{{0, 10}})) << "what was found again last is another message now";
 }
 
+// It was idle until the message that its mark names had expired.
+TEST_F(PartitionLogs, ATopicRecreatedAfterItsMessagesHadExpiredIsNoticed) {
+  set_known_mark(100);
+  begin();
+  set_.placed(part(0));
+  looks_.low = 100;
+  look();
+  looks_.name = "new";
+  looks_.low = 0;
+  read(100, 150);
+  look();
+  EXPECT_EQ(mark(), "10");
+  EXPECT_EQ(metrics_.offset_resets.value(), 1U);
+}
+
+TEST_F(PartitionLogs, OfAMarksMessagesTheOneThatWasFoundIsNamedOn) {
+  set_known_mark(100, 50);
+  looks_.gone = {99};
+  begin();
+  set_.placed(part(0));
+  read(100, 110);
+  EXPECT_EQ(mark_value()->log.checked, looks_.point(50));
+}
+
+TEST_F(PartitionLogs, OfARestoredMarksMessagesTheOneThatWasFoundIsNamedOn) {
+  set_known_mark(100);
+  begin();
+  set_.placed(part(0));
+  read(100, 150);
+  set_known_mark(40, 20);
+  looks_.gone = {39};
+  settle();
+  EXPECT_EQ(to_place(), (Places{{0, 40}}));
+  set_.placed(part(0));
+  read(40, 50);
+  EXPECT_EQ(mark_value()->log.checked, looks_.point(20));
+}
+
 TEST_F(PartitionLogs, AfterTroubleWithABrokerTheNewestMessageFromBeforeIsLookedFor) {
   set_known_mark(100);
   begin();
@@ -284,6 +323,22 @@ TEST_F(PartitionLogs, ARestoredMarkOfThisLogIsGoneBackTo) {
   set_known_mark(40);
   settle();
   EXPECT_EQ(to_place(), (Places{{0, 40}}));
+}
+
+// It is stopping. A snapshot may have brought the mark back.
+TEST_F(PartitionLogs, WhileNobodyCanLookAtTheLogNoForeignMarkIsBelieved) {
+  set_known_mark(100);
+  begin();
+  set_.placed(part(0));
+  read(100, 150);
+  set_.set_log_looks(nullptr);
+  looks_.name = "former";
+  set_known_mark(140);
+  const std::string restored = store_.records()[key(0)].bytes;
+  ++epoch_;
+  settle();
+  EXPECT_EQ(store_.records()[key(0)].bytes, restored);
+  EXPECT_TRUE(set_.marks_settled()) << "the end waits for none that cannot be written";
 }
 
 TEST_F(PartitionLogs, ALookThatFailedIsMadeAgain) {
