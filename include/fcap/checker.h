@@ -38,11 +38,11 @@ namespace fcap {
 /// Thread safety: all functions may be called from any thread at once, as long as the destructor
 /// has not returned. Blocking: check(), check_batch(), first_allowed(), pick_and_share(), the hard
 /// calls and all batches block until the answer or the deadline; everything else but create(),
-/// wait_ready() and the destructor returns at once. Callers share a few connections; there is never
-/// one per thread. Failure: no function but shadow_counts() throws. Where Redis is slow, gone or
-/// unreadable, verdicts are "allowed" with the reason (unless fail_open is false). In a forked
-/// child, checks answer kForked. Out of memory (or where CheckerOptions::clock throws) they answer
-/// kOverloaded, with a verdict for every candidate; the list is empty only without room for it.
+/// wait_ready() and the destructor returns at once. Callers share a few connections. Failure: no
+/// function but shadow_counts() throws. Where Redis is slow, gone or unreadable, verdicts are
+/// "allowed" with the reason (unless fail_open is false). In a forked child, checks answer kForked.
+/// Out of memory (or where CheckerOptions::clock throws) they answer kOverloaded, with a verdict
+/// for each candidate if there is room; if an I/O thread has none for itself, the process ends.
 class FCAP_EXPORT Checker {
  public:
   /// Receives the answer of check_async(), exactly once. Must not block, throw, or start a blocking
@@ -53,7 +53,7 @@ class FCAP_EXPORT Checker {
   /// Starts the I/O threads and the refresh of rules and segments. Waits for their first load for
   /// at most 5 s. Without rules it still succeeds and answers kNoRules until there are some;
   /// without segments nobody is in one, but for what callers say. Fails on options outside their
-  /// ranges; the status names the field.
+  /// ranges (the status names the field), and where memory runs out.
   static Result<std::unique_ptr<Checker>> create(CheckerOptions options);
 
   /// Completes everything pending (kShutdown, or the answer that has just arrived), waits for

@@ -1,4 +1,5 @@
 #include <exception>
+#include <new>
 #include <string>
 #include <thread>
 #include <utility>
@@ -24,11 +25,17 @@ namespace {
 constexpr std::chrono::microseconds kLeavePoll{50};
 constexpr std::chrono::milliseconds kReadyPoll{5};
 
+// Made while there is memory.
+const Status kNoMemory =
+    Status::error(StatusCode::kInternal, "cannot create the Checker: out of memory", true);
+
 }  // namespace
 
 // The parts of a Checker, in the order in which they need each other.
 class Checker::Impl {
  public:
+  // As Checker::create(). Throws std::bad_alloc and std::system_error.
+  static Result<std::unique_ptr<Checker>> create(CheckerOptions options);
   // Throws std::bad_alloc and std::system_error. `store` is not null.
   Impl(CheckerOptions given, std::shared_ptr<Store> store, bool owns_store)
       : options(std::move(given)),
@@ -148,7 +155,7 @@ Checker::~Checker() {
   }
 }
 
-Result<std::unique_ptr<Checker>> Checker::create(CheckerOptions options) {
+Result<std::unique_ptr<Checker>> Checker::Impl::create(CheckerOptions options) {
   if (Status status = checker::check_options(options); !status.ok()) return status;
   std::shared_ptr<Store> store = options.store;
   const bool owns_store = store == nullptr;
@@ -158,14 +165,20 @@ Result<std::unique_ptr<Checker>> Checker::create(CheckerOptions options) {
     if (!made.ok()) return made.status();
     store = std::move(made).value();
   }
+  options.store = nullptr;  // one owner, so that the Checker decides when the store ends
+  store->expect_config({.key_prefix = options.key_prefix,
+                        .retention = options.retention,
+                        .null_user_ids = options.null_user_ids});
+  auto impl = std::make_unique<Impl>(std::move(options), std::move(store), owns_store);
+  if (Status status = impl->sources.start(); !status.ok()) return status;
+  return std::unique_ptr<Checker>(new Checker(std::move(impl)));
+}
+
+Result<std::unique_ptr<Checker>> Checker::create(CheckerOptions options) {
   try {
-    options.store = nullptr;  // one owner, so that the Checker decides when the store ends
-    store->expect_config({.key_prefix = options.key_prefix,
-                          .retention = options.retention,
-                          .null_user_ids = options.null_user_ids});
-    auto impl = std::make_unique<Impl>(std::move(options), std::move(store), owns_store);
-    if (Status status = impl->sources.start(); !status.ok()) return status;
-    return std::unique_ptr<Checker>(new Checker(std::move(impl)));
+    return Impl::create(std::move(options));
+  } catch (const std::bad_alloc&) {
+    return kNoMemory;
   } catch (const std::exception& failure) {
     return Status::error(StatusCode::kInternal,
                          std::string("cannot create the Checker: ") + failure.what(), true);

@@ -28,36 +28,31 @@ void AppendsOperation::begin(StoreCompletion* one, StoreListCompletion* list) {
 }
 
 void AppendsOperation::add(const Store::Append& append, std::size_t index) {
-  begin_item(append, index);
+  append_word_count(wire, 3);
+  append_word(wire, "APPEND");
+  append_word(wire, append.key);
+  const std::size_t key_offset = wire.size() - append.key.size() - 2;
+  append_word(wire, append.bytes);
+  items_.push_back({.index = index,
+                    .known_bytes = append.known_bytes.value_or(kNothing),
+                    .appended_bytes = append.bytes.size(),
+                    .length_bytes = 0,
+                    .expire_at_ms = to_ms(append.expire_at),
+                    .epoch = 0,
+                    .key_offset = static_cast<std::uint32_t>(key_offset),
+                    .key_bytes = static_cast<std::uint32_t>(append.key.size()),
+                    .step = Step::kAppend});
+  ++command_count;
 }
 
 void AppendsOperation::add_note(const Store::Append& append) {
   is_note_ = true;
-  begin_item(append, 0);
+  add(append, 0);
   const Item& item = items_.back();
   char text[24];
   const auto end = std::to_chars(text, text + sizeof text, item.expire_at_ms).ptr;
   append_command(wire,
                  {"PEXPIREAT", append.key, {text, static_cast<std::size_t>(end - text)}, "NX"});
-  ++command_count;
-}
-
-void AppendsOperation::begin_item(const Store::Append& append, std::size_t index) {
-  Item& item = items_.emplace_back();
-  item = {.index = index,
-          .known_bytes = append.known_bytes.value_or(kNothing),
-          .appended_bytes = append.bytes.size(),
-          .length_bytes = 0,
-          .expire_at_ms = to_ms(append.expire_at),
-          .epoch = 0,
-          .key_offset = 0,
-          .key_bytes = static_cast<std::uint32_t>(append.key.size()),
-          .step = Step::kAppend};
-  append_word_count(wire, 3);
-  append_word(wire, "APPEND");
-  append_word(wire, append.key);
-  item.key_offset = static_cast<std::uint32_t>(wire.size() - append.key.size() - 2);
-  append_word(wire, append.bytes);
   ++command_count;
 }
 
@@ -215,7 +210,10 @@ void AppendsOperation::on_done(TransportCode code) noexcept {
   if (code != TransportCode::kOk) {
     StoreOutcome outcome{.code = store_code(code)};
     std::string why;
-    if (code == TransportCode::kUnavailable) why = client_.last_error();
+    try {
+      if (code == TransportCode::kUnavailable) why = client_.last_error();
+    } catch (...) {  // NOLINT(bugprone-empty-catch): no memory for a text
+    }
     outcome.text = why;
     for (Item& item : items_) {
       if (item.step == Step::kOver) continue;

@@ -35,14 +35,16 @@ class AppendsOperation final : public Request {
 
   /// Empties it. Either `one` or `list` receives the outcomes.
   void begin(StoreCompletion* one, StoreListCompletion* list);
+  /// Throws std::bad_alloc; then it has what it had, and must not be started.
   void add(const Store::Append& append, std::size_t index);
-  /// One append, alone, with PEXPIREAT NX in the same write.
+  /// One append, alone, with PEXPIREAT NX in the same write. Throws std::bad_alloc.
   void add_note(const Store::Append& append);
   [[nodiscard]] bool full() const noexcept { return items_.size() >= kAppendsMax; }
   /// `slot_of_all`: that of one of them; the others' go the same way.
   void start(std::uint16_t slot_of_all, Store::Deadline deadline_at);
 
   void on_reply(std::uint32_t index, const Reply& reply) noexcept override;
+  /// Also called, with kOverloaded, for one that cannot be started.
   void on_done(TransportCode code) noexcept override;
 
  private:
@@ -68,7 +70,6 @@ class AppendsOperation final : public Request {
     Step step;
   };
 
-  void begin_item(const Store::Append& append, std::size_t index);
   void on_note_reply(Item& item, const Reply& reply);
   [[nodiscard]] std::string_view key_of(const Item& item) const noexcept;
   [[nodiscard]] std::string_view bytes_of(const Item& item) const noexcept;

@@ -246,12 +246,11 @@ class Client::Impl {
 Result<std::unique_ptr<Client>> Client::create(RedisOptions options) {
   auto addresses = check_options(options);
   if (!addresses.ok()) return addresses.status();
-  auto impl = std::make_unique<Impl>(std::move(options));
-  if (Status started = impl->start(std::move(addresses).value()); !started.ok()) {
-    impl->stop();
-    return started;
-  }
-  return std::unique_ptr<Client>(new Client(std::move(impl)));
+  // Its destructor ends what has been started where the rest fails or throws.
+  std::unique_ptr<Client> client(new Client(std::make_unique<Impl>(std::move(options))));
+  const Status started = client->impl_->start(std::move(addresses).value());
+  if (!started.ok()) return started;
+  return client;
 }
 
 Client::Client(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

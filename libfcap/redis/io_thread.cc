@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/caller_state.h"
+#include "base/file_handle.h"
 #include "base/thread.h"
 
 namespace fcap::redis {
@@ -23,18 +24,19 @@ using Clock = std::chrono::steady_clock;
 
 Result<std::unique_ptr<IoThread>> IoThread::create(SharedState& shared, Resolver& resolver,
                                                    const Address& address, bool looks) {
-  const int epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-  const int event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  base::FileHandle epoll(epoll_create1(EPOLL_CLOEXEC));
+  base::FileHandle wakes(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   // Edge-triggered, so that the counter never needs to be read.
   epoll_event event = {};
   event.events = EPOLLIN | EPOLLET;
-  if (epoll_fd < 0 || event_fd < 0 || epoll_ctl(epoll_fd, EPOLL_CTL_ADD, event_fd, &event) != 0) {
+  if (!epoll.open() || !wakes.open() ||
+      epoll_ctl(epoll.fd(), EPOLL_CTL_ADD, wakes.fd(), &event) != 0) {
     const std::string why = std::generic_category().message(errno);
-    if (epoll_fd >= 0) ::close(epoll_fd);
-    if (event_fd >= 0) ::close(event_fd);
     return Status::error(StatusCode::kInternal, "cannot create an epoll descriptor: " + why, true);
   }
-  std::unique_ptr<IoThread> thread(new IoThread(shared, epoll_fd, event_fd));
+  std::unique_ptr<IoThread> thread(new IoThread(shared));
+  thread->epoll_fd_ = epoll.release();
+  thread->event_fd_ = wakes.release();
   if (shared.cluster != nullptr) {
     thread->links_ = std::make_unique<ClusterLinks>(shared, *thread, resolver, looks);
   } else {

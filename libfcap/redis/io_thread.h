@@ -52,8 +52,7 @@ class IoThread final : public Poller {
   void take_submitted(Link::TimePoint now) override;
 
  private:
-  IoThread(SharedState& shared, int epoll_fd, int event_fd)
-      : shared_(shared), epoll_fd_(epoll_fd), event_fd_(event_fd) {}
+  explicit IoThread(SharedState& shared) : shared_(shared) {}
   void shut_down();
   template <typename Do>
   decltype(auto) with_links(Do&& act) {
@@ -68,8 +67,8 @@ class IoThread final : public Poller {
   static constexpr int kEventsMax = 16;
 
   SharedState& shared_;
-  int epoll_fd_;
-  int event_fd_;
+  int epoll_fd_ = -1;
+  int event_fd_ = -1;
   bool has_pwait2_ = true;
   SubmissionQueue queue_;
   std::optional<Link> link_;

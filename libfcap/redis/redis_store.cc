@@ -19,17 +19,19 @@ class RedisStore final : public Store, public DirectReads {
         owned_client_(std::move(client)) {}
 
   void get(std::string_view key, Deadline deadline, StoreCompletion& done) noexcept override {
-    GetOperation& operation = pooled(pools_.gets);
-    operation.patient = patient_;
-    operation.start(key, deadline, done);
+    begin(pools_.gets, done, [&](GetOperation& operation) {
+      operation.patient = patient_;
+      operation.start(key, deadline, done);
+    });
   }
 
   void get_maybe_stale(std::string_view key, Deadline deadline,
                        StoreCompletion& done) noexcept override {
-    GetOperation& operation = pooled(pools_.gets);
-    operation.patient = patient_;
-    if (client_.may_read_replicas()) return operation.start_maybe_stale(key, deadline, done);
-    operation.start_joining(key, deadline, done);
+    begin(pools_.gets, done, [&](GetOperation& operation) {
+      operation.patient = patient_;
+      if (client_.may_read_replicas()) return operation.start_maybe_stale(key, deadline, done);
+      operation.start_joining(key, deadline, done);
+    });
   }
 
   [[nodiscard]] bool read(std::string_view key, Deadline deadline,
@@ -40,19 +42,21 @@ class RedisStore final : public Store, public DirectReads {
 
   void append(std::string_view key, std::string_view bytes, Instant expire_at, Deadline deadline,
               StoreCompletion& done) noexcept override {
-    AppendsOperation& operation = pooled(pools_.appends);
-    operation.begin(&done, nullptr);
-    operation.patient = patient_;
-    operation.add({.key = key, .bytes = bytes, .expire_at = expire_at}, 0);
-    operation.start(slot_of(key), deadline);
+    begin(pools_.appends, done, [&](AppendsOperation& operation) {
+      operation.begin(&done, nullptr);
+      operation.patient = patient_;
+      operation.add({.key = key, .bytes = bytes, .expire_at = expire_at}, 0);
+      operation.start(slot_of(key), deadline);
+    });
   }
 
   void append_note(std::string_view key, std::string_view bytes, Instant expire_at,
                    Deadline deadline, StoreCompletion& done) noexcept override {
-    AppendsOperation& operation = pooled(pools_.appends);
-    operation.begin(&done, nullptr);
-    operation.add_note({.key = key, .bytes = bytes, .expire_at = expire_at});
-    operation.start(slot_of(key), deadline);
+    begin(pools_.appends, done, [&](AppendsOperation& operation) {
+      operation.begin(&done, nullptr);
+      operation.add_note({.key = key, .bytes = bytes, .expire_at = expire_at});
+      operation.start(slot_of(key), deadline);
+    });
   }
 
   void append_all(std::span<const Append> appends, Deadline deadline,
@@ -64,9 +68,10 @@ class RedisStore final : public Store, public DirectReads {
 
   void compare_and_set(const CompareAndSet& change, Deadline deadline,
                        StoreCompletion& done) noexcept override {
-    CompareAndSetOperation& operation = pooled(pools_.compare_and_sets);
-    operation.patient = patient_;
-    operation.start(change, deadline, done);
+    begin(pools_.compare_and_sets, done, [&](CompareAndSetOperation& operation) {
+      operation.patient = patient_;
+      operation.start(change, deadline, done);
+    });
   }
 
   [[nodiscard]] StoreHealth health() const override { return client_.health(); }
@@ -86,41 +91,35 @@ class RedisStore final : public Store, public DirectReads {
 
  private:
   void append_lane(std::span<const Append> appends, std::size_t lane, Deadline deadline,
-                   StoreListCompletion& done) {
+                   StoreListCompletion& done) noexcept {
     const std::size_t lanes = client_.lanes();
     AppendsOperation* operation = nullptr;
     for (std::size_t i = 0; i < appends.size(); ++i) {
       if (lanes > 1 && slot_of(appends[i].key) % lanes != lane) continue;
-      if (operation == nullptr) {
-        operation = &pooled(pools_.appends);
-        operation->begin(nullptr, &done);
-      }
-      operation->add(appends[i], i);
-      if (!operation->full()) continue;
+      add(operation, appends[i], i, done);
+      if (operation == nullptr || !operation->full()) continue;
       std::exchange(operation, nullptr)->start(static_cast<std::uint16_t>(lane), deadline);
     }
     if (operation != nullptr) operation->start(static_cast<std::uint16_t>(lane), deadline);
   }
 
+  struct Way {
+    std::size_t number;
+    std::uint16_t slot;
+    AppendsOperation* operation;
+  };
   // In a cluster.
-  void append_ways(std::span<const Append> appends, Deadline deadline, StoreListCompletion& done) {
-    struct Way {
-      std::size_t number;
-      std::uint16_t slot;
-      AppendsOperation* operation;
-    };
+  void append_ways(std::span<const Append> appends, Deadline deadline,
+                   StoreListCompletion& done) noexcept {
     std::vector<Way> ways;
     for (std::size_t i = 0; i < appends.size(); ++i) {
-      const std::uint16_t slot = slot_of(appends[i].key);
-      const std::size_t number = client_.way_of(slot);
-      auto way = std::ranges::find(ways, number, &Way::number);
-      if (way == ways.end()) way = ways.insert(way, {number, slot, nullptr});
-      if (way->operation == nullptr) {
-        way->operation = &pooled(pools_.appends);
-        way->operation->begin(nullptr, &done);
+      Way* const way = way_of(slot_of(appends[i].key), ways);
+      if (way == nullptr) {
+        done.complete(i, kNoMemory);
+        continue;
       }
-      way->operation->add(appends[i], i);
-      if (way->operation->full())
+      add(way->operation, appends[i], i, done);
+      if (way->operation != nullptr && way->operation->full())
         std::exchange(way->operation, nullptr)->start(way->slot, deadline);
     }
     for (const Way& way : ways) {
@@ -128,10 +127,51 @@ class RedisStore final : public Store, public DirectReads {
     }
   }
 
-  template <typename Operation>
-  Operation& pooled(FreeList<Operation>& free) {
-    if (Operation* const used = free.take()) return *used;
-    return *new Operation(client_, pools_);
+  // Null: no memory.
+  [[nodiscard]] Way* way_of(std::uint16_t slot, std::vector<Way>& ways) const noexcept {
+    const std::size_t number = client_.way_of(slot);
+    const auto way = std::ranges::find(ways, number, &Way::number);
+    if (way != ways.end()) return &*way;
+    try {
+      ways.push_back({number, slot, nullptr});
+      return &ways.back();
+    } catch (...) {
+      return nullptr;
+    }
+  }
+
+  static constexpr StoreOutcome kNoMemory{.code = StoreCode::kOverloaded};
+
+  // `start` throws only as long as it has not submitted the operation, which is its last step.
+  template <typename Operation, typename Start>
+  void begin(FreeList<Operation>& free, StoreCompletion& done, const Start& start) noexcept {
+    Operation* operation = free.take();
+    try {
+      if (operation == nullptr) operation = new Operation(client_, pools_);
+      start(*operation);
+    } catch (...) {  // no memory
+      if (operation != nullptr) free.give(operation);
+      done.complete(kNoMemory);
+    }
+  }
+
+  // Adds it to the operation, which is made if it is null. Out of memory, what that has ends with
+  // it, and it is null again.
+  void add(AppendsOperation*& operation, const Append& append, std::size_t index,
+           StoreListCompletion& done) noexcept {
+    try {
+      if (operation == nullptr) {
+        operation = pools_.appends.take();
+        if (operation == nullptr) operation = new AppendsOperation(client_, pools_);
+        operation->begin(nullptr, &done);
+      }
+      operation->add(append, index);
+    } catch (...) {
+      if (operation != nullptr) {
+        std::exchange(operation, nullptr)->on_done(TransportCode::kOverloaded);
+      }
+      done.complete(index, kNoMemory);
+    }
   }
 
   Client& client_;

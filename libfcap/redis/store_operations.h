@@ -14,6 +14,8 @@
 
 namespace fcap::redis {
 
+// The functions start…() throw std::bad_alloc, and then have not submitted the operation.
+
 /// GET.
 class GetOperation final : public StoreOperation {
  public:
