@@ -186,7 +186,8 @@ class Steps:
         self.step("install", self.run, f"{ROOT}/tests/install/install_test.sh", f"{ROOT}/build/release")
         if os.environ.get("CI") != "true":
             return
-        self.step("demo with a failover", self.demo, directory, "--seconds", "10", "--redis", "sentinel", "--failover")
+        for redis in "sentinel", "cluster":
+            self.step(f"demo with a failover, {redis}", self.demo, directory, "--seconds", "10", "--redis", redis, "--failover")
         for topologies in ("single", "sentinel"), ("cluster",):  # three at once keep two cores from being in time
             chaos = {redis: self.begin_chaos(directory, redis) for redis in topologies}
             for redis, process in chaos.items():

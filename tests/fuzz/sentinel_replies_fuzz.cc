@@ -44,6 +44,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   const Reply& reply = parser.reply();
   check_facts(reply);
+  require(!fcap::redis::read_config_epoch(reply) || reply.elements.size() > 1);
   const auto master = fcap::redis::read_master_address(reply, "fcap");
   require(master.ok() || !master.status().text().empty());
   if (master.ok()) require_address(master.value());

@@ -65,18 +65,31 @@ void write(Store& store, const MadeEvent& event) {
 
 class CommandOnCluster : public testing::ClusterTest {
  protected:
+  static void TearDownTestSuite() { broker.reset(); }
+
   void SetUp() override {
     ClusterTest::SetUp();
     if (IsSkipped()) return;
-    std::vector<std::string> account = {"ACL", "SETUSER", "fcap-reader", "on", ">secret"};
-    for (const std::string& right : testing::shipped_rights("reader")) account.push_back(right);
-    for (int node = 0; node < RedisCluster::kMembers; ++node) {
-      ASSERT_EQ(cluster_->command(node, account), "OK");
-    }
+    give_account("reader");
     std::ofstream(rules_) << kRules;
     for (int shard = 0; shard < RedisCluster::kShards; ++shard) {
       write(*store_, shown(RedisCluster::user_of(shard)));
     }
+  }
+
+  // Each node has accounts of its own.
+  void give_account(const std::string& role) const {
+    std::vector<std::string> account = {"ACL", "SETUSER", "fcap-" + role, "on", ">secret"};
+    for (const std::string& right : testing::shipped_rights(role)) account.push_back(right);
+    for (int node = 0; node < RedisCluster::kMembers; ++node) {
+      EXPECT_EQ(cluster_->command(node, account), "OK");
+    }
+  }
+
+  // For the tests that need one.
+  static testing::KafkaBroker& kafka() {
+    if (!broker) broker = std::make_unique<testing::KafkaBroker>();
+    return *broker;
   }
 
   [[nodiscard]] Finished fcap(std::vector<std::string> words,
@@ -105,6 +118,21 @@ class CommandOnCluster : public testing::ClusterTest {
     EXPECT_GT(json::parse(show.output)["ttl_ms"].get<std::int64_t>(), 0);
   }
 
+  [[nodiscard]] json show(const std::string& user) const {
+    const Finished finished = fcap({"show", user, "--json"});
+    EXPECT_EQ(finished.exit_code, 0) << finished.errors;
+    return json::parse(finished.output, nullptr, false);
+  }
+  // Waits until the user's record has so many entries, and is erased up to this instant.
+  [[nodiscard]] bool comes_to(const std::string& user, int entries,
+                              const json& erased_until = nullptr) const {
+    return testing::wait_until([&] {
+      const json shown = show(user);
+      return shown["entry_count"] == entries && shown["erased_before"] == erased_until;
+    });
+  }
+
+  static inline std::unique_ptr<testing::KafkaBroker> broker;
   testing::TemporaryDirectory files_;
   const std::string rules_ = files_.path() / "rules.json";
 };
@@ -174,11 +202,7 @@ TEST_F(CommandOnCluster, ItsAccountCannotWrite) {
 
 // Accounts, clocks and settings are each node's own.
 TEST_F(CommandOnCluster, TheCheckOfTheUpdatersConfigurationNamesTheNodeThatMustChange) {
-  std::vector<std::string> account = {"ACL", "SETUSER", "fcap-writer", "on", ">secret"};
-  for (const std::string& right : testing::shipped_rights("writer")) account.push_back(right);
-  for (int node = 0; node < RedisCluster::kMembers; ++node) {
-    ASSERT_EQ(cluster_->command(node, account), "OK");
-  }
+  give_account("writer");
   const auto findings = [this] {
     return testing::run(
                {FCAP_UPDATER_BINARY, "check-config", "--connect", "--kafka.brokers", "127.0.0.1:1"},
@@ -207,9 +231,8 @@ TEST_F(CommandOnCluster, TheCheckOfTheUpdatersConfigurationNamesTheNodeThatMustC
 
 TEST_F(CommandOnCluster, AuditsUsersOfAllShards) {
   if (!testing::KafkaBroker::available()) GTEST_SKIP() << "java or mvn is missing";
-  testing::KafkaBroker kafka;
-  kafka.create_topic("impressions", 3);
-  testing::KafkaProducer producer(kafka.brokers());
+  kafka().create_topic("impressions", 3);
+  testing::KafkaProducer producer(kafka().brokers());
   const auto users = RedisCluster::users_in({0, 16383}, 300);
   for (const std::string& user : users) {
     const MadeEvent event = shown("audited-" + user);
@@ -218,13 +241,71 @@ TEST_F(CommandOnCluster, AuditsUsersOfAllShards) {
   }
   producer.flush();
   const Finished audit =
-      fcap({"audit", "--brokers", kafka.brokers(), "--propagation-ms", "0", "--json"});
+      fcap({"audit", "--brokers", kafka().brokers(), "--propagation-ms", "0", "--json"});
   ASSERT_EQ(audit.exit_code, 1) << audit.output << audit.errors;  // one is lost
   ASSERT_FALSE(audit.output.empty()) << audit.errors;
   const json report = json::parse(audit.output);
   EXPECT_EQ(report["produced"], users.size());
   EXPECT_EQ(report["counted"], users.size() - 1);
   EXPECT_EQ(report["lost"], 1);
+}
+
+TEST_F(CommandOnCluster, UsersOfEachShardStayErasedThroughAReplayOfTheTopic) {
+  if (!testing::KafkaBroker::available()) GTEST_SKIP() << "java or mvn is missing";
+  const std::string topic = "erased";
+  kafka().create_topic(topic, 3);
+  give_account("writer");
+  const auto updater = [&](const std::string& command) {
+    return std::make_unique<testing::Process>(
+        std::vector<std::string>{FCAP_UPDATER_BINARY, command, "--redis.addresses", cluster_->url(),
+                                 "--redis.user", "fcap-writer", "--kafka.brokers",
+                                 kafka().brokers(), "--kafka.topic", topic, "--kafka.group_id",
+                                 topic, "--kafka.dead_letter_topic", ""},
+        testing::Process::Options{.environment = {"FCAP_UPDATER_REDIS_PASSWORD=secret",
+                                                  "FCAP_UPDATER_HTTP_ENABLED=false"},
+                                  .input = {}});
+  };
+  struct User {
+    std::string id;
+    bool erased;
+    json until = nullptr;
+  };
+  std::vector<User> users;
+  testing::KafkaProducer producer(kafka().brokers());
+  for (int shard = 0; shard < RedisCluster::kShards; ++shard) {
+    const auto ids = RedisCluster::users_in(RedisCluster::slots_of(shard), 3);
+    users.push_back({.id = ids[1], .erased = true});
+    users.push_back({.id = ids[2], .erased = false});
+  }
+  for (const User& user : users) {
+    for (const char* id : {"i1", "i2"}) {
+      MadeEvent event = shown(user.id);
+      event.event_id = id;
+      producer.send(topic, event.user_id, event.json());
+    }
+  }
+  producer.flush();
+  const auto running = updater("run");
+  for (const User& user : users) ASSERT_TRUE(comes_to(user.id, 2)) << running->errors();
+
+  for (User& user : users) {
+    if (!user.erased) continue;
+    const Finished erased = fcap(
+        {"erase", user.id, "--yes", "--json", "--brokers", kafka().brokers(), "--topic", topic});
+    ASSERT_EQ(erased.exit_code, 0) << erased.errors;
+    user.until = json::parse(erased.output)["erased_until"];
+  }
+  const auto expect_erased = [&] {
+    for (const User& user : users) {
+      EXPECT_TRUE(comes_to(user.id, user.erased ? 0 : 2, user.until)) << show(user.id);
+    }
+  };
+  expect_erased();
+  // One of them has lost everything, the mark of the erasure included.
+  ASSERT_EQ(cluster_->command(0, {"DEL", "fcap:{" + users.front().id + "}"}), "1");
+  const auto replaying = updater("replay");
+  EXPECT_EQ(replaying->wait(), 0) << replaying->errors();
+  expect_erased();
 }
 
 TEST(CommandOnEncryptedCluster, Answers) {

@@ -1,7 +1,12 @@
 // A thousand clients of one cluster that fails over: all of them find the new master, and none asks
 // for the topology more than once per second.
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <memory>
+#include <stop_token>
+#include <string>
+#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -17,8 +22,34 @@ using redis::Client;
 using testing::RedisCluster;
 using testing::wait_until;
 
+using Clock = std::chrono::steady_clock;
+
 class ClusterStorm : public testing::ClusterTest {
  protected:
+  // A read that is submitted again and again. It outlives its client, which ends it.
+  struct Read final : redis::Request {
+    explicit Read(int shard) {
+      wire = RedisCluster::user_of(shard);
+      slot = redis::slot_of(wire);
+      form = Form::kGetKey;
+    }
+    void on_reply(std::uint32_t /*index*/, const redis::Reply& reply) noexcept override {
+      if (reply.kind == redis::Reply::Kind::kError && reply.text.starts_with("CLUSTERDOWN")) {
+        turned_away = true;
+      }
+    }
+    void on_done(redis::TransportCode /*code*/) noexcept override { waits = false; }
+
+    std::atomic<bool> waits{false};
+    std::atomic<bool> turned_away{false};
+  };
+
+  // How often a client had asked for the topology, and since when that is so at the earliest.
+  struct Asked {
+    std::size_t times = 0;
+    Clock::time_point at;
+  };
+
   void make_clients(std::size_t count) {
     RedisOptions patient = testing::options_of(cluster_->url());
     patient.connect_timeout = patient.stale_reset = 60s;
@@ -27,7 +58,56 @@ class ClusterStorm : public testing::ClusterTest {
       auto made = Client::create(patient);
       ASSERT_TRUE(made.ok()) << made.status().text() << " after " << i;
       clients_.push_back(std::move(made).value());
+      reads_.push_back(std::make_unique<Read>(static_cast<int>(i) % RedisCluster::kShards));
     }
+  }
+
+  static std::size_t refreshes(const Client& client) {
+    return value_of(client.health(), "cluster_refreshes");
+  }
+  [[nodiscard]] std::vector<Asked> look_at_all() const {
+    std::vector<Asked> all;
+    for (const auto& client : clients_) {
+      const auto now = Clock::now();
+      all.push_back({.times = refreshes(*client), .at = now});
+    }
+    return all;
+  }
+  // None asked more than once per second since the last look.
+  void expect_patience(std::vector<Asked>& last) {
+    const auto all = look_at_all();
+    const auto now = Clock::now();
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const auto seconds = std::chrono::ceil<std::chrono::seconds>(now - last[i].at).count();
+      if (all[i].times - last[i].times <= static_cast<std::size_t>(seconds) + 1) continue;
+      if (impatient_++ == 0) {
+        ADD_FAILURE() << "client " << i << " asked " << all[i].times - last[i].times
+                      << " times within " << seconds << " s";
+      }
+    }
+    last = all;
+    ++looks_;
+  }
+
+  // Through each client a few times per second, so that each meets whatever its nodes say.
+  void read_and_look(const std::stop_token& over) {
+    constexpr auto kPause = 10ms;
+    constexpr std::size_t kPauses = 20;  // between two reads of a client
+    constexpr auto kLookEvery = 900ms;   // within a second, also where looking takes its time
+    auto last = look_at_all();
+    auto look_at = Clock::now() + kLookEvery;
+    for (std::size_t turn = 0; !over.stop_requested(); ++turn) {
+      for (std::size_t i = turn % kPauses; i < clients_.size(); i += kPauses) {
+        if (reads_[i]->waits.exchange(true)) continue;
+        reads_[i]->deadline = Clock::now() + 1s;
+        clients_[i]->submit(*reads_[i]);
+      }
+      std::this_thread::sleep_for(kPause);
+      if (Clock::now() < look_at) continue;
+      expect_patience(last);
+      look_at = Clock::now() + kLookEvery;
+    }
+    expect_patience(last);
   }
 
   bool wait_until_connected() {
@@ -54,35 +134,46 @@ class ClusterStorm : public testing::ClusterTest {
     return sum;
   }
 
+  std::vector<std::unique_ptr<Read>> reads_;  // one of each client
   std::vector<std::unique_ptr<Client>> clients_;
+  std::size_t impatient_ = 0;  // how often a client was
+  std::size_t looks_ = 0;
 };
 
 TEST_F(ClusterStorm, AThousandClientsFollowAFailover) {
   // Each has two threads and a connection to each master: under a sanitizer, still fewer of them.
   constexpr std::size_t kClients = testing::kSanitized ? 50 : testing::kClientsOfAStorm;
   testing::allow_all_descriptors();
+  for (int node = 0; node < RedisCluster::kMembers; ++node) {
+    // So that all nodes say CLUSTERDOWN while one shard is away.
+    ASSERT_EQ(cluster_->command(node, {"CONFIG", "SET", "cluster-require-full-coverage", "yes"}),
+              "OK");
+  }
   make_clients(kClients);
   ASSERT_TRUE(wait_until_connected());
-  const auto refreshes = [](const auto& client) {
-    return value_of(client->health(), "cluster_refreshes");
-  };
-  std::vector<std::size_t> before;
-  std::ranges::transform(clients_, std::back_inserter(before), refreshes);
+  const std::vector<Asked> before = look_at_all();
   const std::vector<int> survivors = {1, 2, 3, 4, 5};
   const long long asked_before = asked(survivors);
-  const auto began = std::chrono::steady_clock::now();
+  const auto began = Clock::now();
 
-  cluster_->fail_over(0, RedisCluster::FailOver::kKilled);
-  EXPECT_TRUE(wait_until_connected());
+  {
+    const std::jthread reading([this](const std::stop_token& over) { read_and_look(over); });
+    cluster_->fail_over(0, RedisCluster::FailOver::kKilled);
+    EXPECT_TRUE(wait_until_connected());
+  }
+  EXPECT_GE(looks_, 3U);
+  EXPECT_EQ(impatient_, 0U) << "of " << looks_ << " looks at all clients";
+  const auto turned_away =
+      std::ranges::count_if(reads_, [](const auto& read) { return read->turned_away.load(); });
+  EXPECT_GT(turned_away, 0) << "nobody met a node that did not serve";
   for (const auto& client : clients_) EXPECT_TRUE(write(*client, 0)) << client->last_error();
 
   std::size_t most = 0;
   for (std::size_t i = 0; i < kClients; ++i) {
-    most = std::max(most, refreshes(clients_[i]) - before[i]);
+    most = std::max(most, refreshes(*clients_[i]) - before[i].times);
   }
   const long long asked_now = asked(survivors);
-  const auto seconds =
-      std::chrono::ceil<std::chrono::seconds>(std::chrono::steady_clock::now() - began);
+  const auto seconds = std::chrono::ceil<std::chrono::seconds>(Clock::now() - began);
   EXPECT_LE(most, static_cast<std::size_t>(seconds.count()) + 1);
   EXPECT_LE(asked_now - asked_before, static_cast<long long>(kClients) * (seconds.count() + 1));
   EXPECT_GT(asked_now, asked_before);

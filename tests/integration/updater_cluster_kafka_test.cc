@@ -262,6 +262,30 @@ TEST_F(UpdaterCluster, HalfTheSlotsMoveAndComeBackUnderLoad) {
   EXPECT_EQ(updater->metrics().mark_losses.value(), 0U) << updater->log();
 }
 
+TEST_F(UpdaterCluster, AMasterThatJoinsUnderLoadTakesItsShareAndLeavesAgain) {
+  constexpr Slots kLent{0, 511};
+  auto updater = start_updater();
+  produce(5'000);
+  expect_all_counted(*updater);
+  count_from_here();
+  const std::size_t before = expected_.events();
+  long long of_added = 0;
+  under_load([&] {
+    const int added = cluster_->add_node();
+    cluster_->move_slots(0, added, kLent);
+    EXPECT_TRUE(wait_until([&] { return appends(added) > 0; }, kPatience)) << updater->log();
+    cluster_->move_slots(added, 0, kLent);
+    of_added = appends(added);
+    cluster_->remove_node(added);
+  });
+  expect_all_counted(*updater);
+  expect_settled(*updater);
+  EXPECT_TRUE(wait_until([&] { return updater->not_ready().empty(); }, kPatience))
+      << updater->not_ready() << updater->log();
+  const auto produced = static_cast<long long>(expected_.events() - before);
+  EXPECT_LE(appends(0) + appends(1) + appends(2) + of_added, produced) << updater->log();
+}
+
 TEST_F(UpdaterCluster, SlotsThatMoveWhileItIsStoppedAreNotWrittenAgain) {
   produce(10'000);
   auto updater = start_updater();

@@ -1,12 +1,16 @@
 // `fcap-updater run` on a real cluster, by an account with the rights that the docs name: nothing
 // is lost or counted twice when a master is killed, and its pages say what is away.
+#include <algorithm>
 #include <csignal>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "ledger/encode.h"
 #include "support/updater_on_cluster.h"
 
 namespace fcap {
@@ -21,8 +25,10 @@ constexpr std::chrono::minutes kPatience{2};
 
 class RunOnCluster : public testing::UpdaterOnCluster {
  protected:
-  [[nodiscard]] std::unique_ptr<Process> start() const {
-    return UpdaterOnCluster::start("run", {"--kafka.dead_letter_topic", "", "--http.port", "0"});
+  [[nodiscard]] std::unique_ptr<Process> start(const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> settings = {"--kafka.dead_letter_topic", "", "--http.port", "0"};
+    settings.insert(settings.end(), more.begin(), more.end());
+    return UpdaterOnCluster::start("run", settings);
   }
 
   [[nodiscard]] static std::string page(const Process& updater, const std::string& path) {
@@ -41,19 +47,36 @@ class RunOnCluster : public testing::UpdaterOnCluster {
         << page(updater, path) << updater.errors();
   }
 
-  void expect_all_counted(const Process& updater) {
+  void wait_until_counted() {
     wait_until(
         [&] {
           const auto difference = expected_.compare(*store_);
           return difference.missing + difference.unreadable == 0;
         },
         kPatience);
+  }
+  void expect_all_counted(const Process& updater) {
+    wait_until_counted();
     expect_all_there(updater);
     // Nothing is missing in the updater's own opinion either, and it has caught up.
     expect_page(updater, "/metrics", "fcap_updater_gap_offsets 0\n");
     expect_page(updater, "/metrics",
                 fmt::format("fcap_updater_lag_messages{{topic=\"{}\"}} 0\n", topic_));
     expect_page(updater, "/readyz", "ready\n");
+  }
+
+  // How many of the users' records have appends that compaction has not folded in.
+  [[nodiscard]] std::size_t with_tails(const std::vector<std::string>& users) const {
+    return static_cast<std::size_t>(
+        std::count_if(users.begin(), users.end(), [&](const std::string& user) {
+          const auto found = testing::StoreCalls(*store_).get("fcap:{" + user + "}");
+          return ledger::compacted_bytes(found.record) != found.record.size();
+        }));
+  }
+  static std::size_t number_on_page(const Process& updater, const std::string& metric) {
+    const std::string metrics = page(updater, "/metrics");
+    const std::size_t at = metrics.find("\n" + metric + " ");
+    return at == std::string::npos ? 0 : std::stoul(metrics.substr(at + metric.size() + 2));
   }
 
   static void expect_end(Process& updater) {
@@ -127,6 +150,39 @@ TEST_F(RunOnCluster, TheOneMasterThatMayEvictIsNamed) {
               fmt::format("redis: {}: maxmemory-policy is allkeys-lru", cluster_->address(2)));
   EXPECT_THAT(page(*updater, "/metrics"), HasSubstr("fcap_updater_redis_may_evict 1\n"));
   EXPECT_THAT(page(*updater, "/metrics"), HasSubstr("fcap_updater_redis_evicted_keys 0\n"));
+  expect_end(*updater);
+}
+
+TEST_F(RunOnCluster, RecordsOfEveryShardAreCompactedAndTheirEntriesStay) {
+  constexpr std::size_t kUsersPerShard = 40;
+  constexpr int kAppends = 3;
+  std::vector<std::string> users[RedisCluster::kShards];
+  for (int shard = 0; shard < RedisCluster::kShards; ++shard) {
+    users[shard] = RedisCluster::users_in(RedisCluster::slots_of(shard), kUsersPerShard);
+  }
+  const auto updater = start({"--compaction.quiet_after", "1s"});
+  // Each time all of them are appended to.
+  for (int times = 0; times < kAppends; ++times) {
+    for (const auto& of_shard : users) {
+      for (const std::string& user : of_shard) {
+        auto event = maker_.next();
+        event.user_id = user;
+        producer_->send(topic_, event.user_id, event.json());
+        expected_.add(event);
+      }
+    }
+    producer_->flush();
+    wait_until_counted();
+  }
+  for (int shard = 0; shard < RedisCluster::kShards; ++shard) {
+    EXPECT_TRUE(wait_until([&] { return with_tails(users[shard]) == 0; }, kPatience))
+        << with_tails(users[shard]) << " in shard " << shard << "\n"
+        << updater->errors();
+  }
+  expect_all_counted(*updater);
+  EXPECT_GE(number_on_page(*updater, "fcap_updater_compactions_total"),
+            RedisCluster::kShards * kUsersPerShard);
+  expect_page(*updater, "/metrics", "fcap_updater_entries_dropped_total 0\n");
   expect_end(*updater);
 }
 
