@@ -19,7 +19,7 @@ endmacro()
 room(libfcap/base base)
 # Pure: no clock, no I/O.
 room(libfcap/ledger ledger)
-room(libfcap/rules rules KNOWS ledger)
+room(libfcap/rules rules KNOWS base ledger)
 room(libfcap/segments segments KNOWS ledger)
 room(libfcap/events events KNOWS ledger)
 room(libfcap/rule_text rule_text KNOWS base ledger rules)
