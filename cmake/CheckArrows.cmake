@@ -44,7 +44,7 @@ room(updater/compaction updater/compaction KNOWS base ledger redis rules updater
 room(updater/marks updater/marks KNOWS base kafka redis)
 room(updater/pipeline updater/pipeline
      KNOWS base events kafka ledger redis updater/compaction updater/marks updater/metrics updater/watch)
-room(updater/replay updater/replay KNOWS base kafka ledger redis updater/compaction updater/pipeline)
+room(updater/replay updater/replay KNOWS base kafka ledger redis updater/compaction updater/marks updater/pipeline)
 # Every mapping of settings to options.
 room(updater/options updater/options
      KNOWS events kafka postgres redis updater/compaction updater/pipeline updater/replay updater/settings
