@@ -51,7 +51,7 @@ struct SharedState {
     latest_error = std::move(text);
     latest_error_at = now;
   }
-  /// Replies in which a server reported an error. Whoever sees the count sees a text that is as new.
+  /// Replies in which a server reported an error. Whoever sees the count sees a text as new.
   void note_server_errors(std::size_t count, std::string text) {
     const Instant now = base::wall_now();
     const std::lock_guard lock(error_mutex);
