@@ -47,8 +47,8 @@ room(updater/pipeline updater/pipeline
 room(updater/replay updater/replay KNOWS base kafka ledger redis updater/compaction updater/marks updater/pipeline)
 # Every mapping of settings to options.
 room(updater/options updater/options
-     KNOWS events kafka postgres redis updater/compaction updater/pipeline updater/replay updater/settings
-           updater/watch)
+     KNOWS events kafka postgres redis updater/compaction updater/http updater/pipeline updater/replay
+           updater/settings updater/watch)
 room(updater/doctor updater/doctor
      KNOWS base kafka ledger postgres redis sources updater/options updater/settings updater/watch)
 room(updater/commands updater/commands
