@@ -1,8 +1,6 @@
 #include "cli/record_reader.h"
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <thread>
 #include <utility>
 
@@ -13,6 +11,7 @@
 #include "cli/redis_access.h"
 #include "ledger/user_key.h"
 #include "redis/blocking_call.h"
+#include "redis/password_file.h"
 #include "redis/redis_options_check.h"
 #include "redis/redis_store.h"
 
@@ -23,19 +22,10 @@ namespace {
 constexpr std::chrono::seconds kMissingKnownFor{10};
 
 // The file's content if one is named, otherwise what the environment says.
-Result<std::string> read_password(const char* option, const std::string& path,
-                                  const std::string& of_environment) {
+Result<std::string> choose_password(const char* option, const std::string& path,
+                                    const std::string& of_environment) {
   if (path.empty()) return of_environment;
-  std::ifstream file(path);
-  if (!file) {
-    return Status::error(StatusCode::kNotFound,
-                         std::string(option) + ": " + path + " cannot be opened");
-  }
-  std::string password((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  while (!password.empty() && (password.back() == '\n' || password.back() == '\r')) {
-    password.pop_back();
-  }
-  return password;
+  return redis::read_password(option, path);
 }
 
 // Of a cluster one shard is enough: another one that is away keeps only its own users from being
@@ -53,11 +43,11 @@ Result<std::unique_ptr<RecordReader>> RecordReader::open(const AccessSettings& a
   const auto timeout = parse_duration(access.timeout, "--timeout");
   if (!timeout.ok()) return timeout.status();
   Result<std::string> password =
-      read_password("--redis-password-file", access.redis_password_file, access.redis_password);
+      choose_password("--redis-password-file", access.redis_password_file, access.redis_password);
   if (!password.ok()) return password.status();
   Result<std::string> sentinel_password =
-      read_password("--redis-sentinel-password-file", access.redis_sentinel_password_file,
-                    access.redis_sentinel_password);
+      choose_password("--redis-sentinel-password-file", access.redis_sentinel_password_file,
+                      access.redis_sentinel_password);
   if (!sentinel_password.ok()) return sentinel_password.status();
   Result<RedisOptions> target =
       redis_target(access, std::move(password).value(), std::move(sentinel_password).value());

@@ -1,12 +1,11 @@
 #include "cli/rule_loading.h"
 
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <sstream>
 #include <system_error>
 #include <utility>
 
+#include "base/file.h"
 #include "base/time_text.h"
 #include "cli/instants.h"
 #include "postgres/conninfo.h"
@@ -59,13 +58,9 @@ Result<RuleSetSpec> parse_rules(const std::string& json, const AccessSettings& a
 
 Result<RuleSetSpec> read_rules_file(const AccessSettings& access, std::string& name) {
   const std::string& path = access.rules_file;
-  std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) {
-    return Status::error(StatusCode::kNotFound, path + " is a directory");
-  }
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return Status::error(StatusCode::kNotFound, path + " cannot be opened");
-  const std::string bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  const Result<std::string> read = base::read_file(path);
+  if (!read.ok()) return read.status();
+  const std::string& bytes = read.value();
   // A snapshot says so in its first line; JSON rules are an object, before which a comment may be.
   const auto first = bytes.find_first_not_of(" \t\r\n");
   if (first == std::string::npos) return Status::error(StatusCode::kCorrupt, path + " is empty");

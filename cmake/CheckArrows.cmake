@@ -46,7 +46,7 @@ room(include/fcap/asio.h USES asio)
 room(libfcap/base SYSTEM)
 # No clock and no sockets; of files, only the data of time zones, and the snapshot of the rules.
 room(libfcap/ledger USES xxhash)
-room(libfcap/rules KNOWS ledger USES date)
+room(libfcap/rules KNOWS base ledger USES date)
 room(libfcap/segments SYSTEM KNOWS ledger USES roaring xxhash)
 room(libfcap/events KNOWS ledger USES simdjson)
 room(libfcap/rule_text SYSTEM KNOWS base ledger rules USES nlohmann xxhash)
@@ -73,10 +73,11 @@ room(updater/marks KNOWS base kafka redis USES fmt xxhash)
 room(updater/pipeline SYSTEM
      KNOWS base events kafka ledger redis updater/compaction updater/marks updater/metrics updater/watch
      USES fmt xxhash)
-room(updater/replay KNOWS base kafka ledger redis updater/compaction updater/pipeline USES fmt nlohmann)
+room(updater/replay KNOWS base kafka ledger redis updater/compaction updater/marks updater/pipeline USES fmt nlohmann)
 # Every mapping of settings to options.
 room(updater/options
-     KNOWS events kafka postgres redis updater/compaction updater/pipeline updater/replay updater/settings updater/watch
+     KNOWS events kafka postgres redis updater/compaction updater/http updater/pipeline updater/replay
+           updater/settings updater/watch
      USES fmt)
 room(updater/doctor
      KNOWS base kafka ledger postgres redis sources updater/options updater/settings updater/watch

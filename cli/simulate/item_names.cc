@@ -1,12 +1,11 @@
 #include "cli/simulate/item_names.h"
 
-#include <fstream>
-#include <iterator>
 #include <sstream>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/file.h"
 #include "cli/simulate/csv_fields.h"
 
 namespace fcap::cli {
@@ -19,11 +18,9 @@ Status names_mistake(const std::string& path, std::string_view why) {
 }  // namespace
 
 Result<ItemNames> ItemNames::read(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(file), {}};
-  if (!file.is_open() || file.bad()) {
-    return Status::error(StatusCode::kNotFound, "--names: " + path + " cannot be read");
-  }
+  const Result<std::string> read = base::read_file(path);
+  if (!read.ok()) return Status::error(read.status().code(), "--names: " + read.status().text());
+  const std::string& text = read.value();
   ItemNames names;
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   if (first != std::string::npos && text[first] == '{') {

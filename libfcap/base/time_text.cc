@@ -117,9 +117,14 @@ void append_number(std::string& text, int value, int width) {
 }  // namespace
 
 std::optional<milliseconds> parse_length(std::string_view text) {
+  if (text.starts_with('0')) return std::nullopt;
+  return parse_length_or_zero(text);
+}
+
+std::optional<milliseconds> parse_length_or_zero(std::string_view text) {
   std::int64_t count = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
-  if (error != std::errc{} || count <= 0 || text.front() == '0') return std::nullopt;
+  if (error != std::errc{} || text.front() == '-') return std::nullopt;
   const std::string_view unit_name = text.substr(static_cast<std::size_t>(end - text.data()));
   for (const LengthUnit& unit : kLengthUnits) {
     if (unit.name != unit_name) continue;

@@ -13,7 +13,10 @@ namespace fcap::base {
 /// A "d" is 24 hours. Nothing but a number above zero that fits is accepted.
 [[nodiscard]] std::optional<std::chrono::milliseconds> parse_length(std::string_view text);
 
-/// The same with the largest unit that leaves no remainder: 90 s is "90s", 120 s is "2m"; zero is
+/// As settings are written: zero ("0ms") and zeros in front are accepted as well.
+[[nodiscard]] std::optional<std::chrono::milliseconds> parse_length_or_zero(std::string_view text);
+
+/// A length with the largest unit that leaves no remainder: 90 s is "90s", 120 s is "2m"; zero is
 /// "0ms".
 [[nodiscard]] std::string format_length(std::chrono::milliseconds length);
 

@@ -32,15 +32,15 @@ class AsyncReserving::Call final : public StoreCompletion, public QueuedAnswer {
     }
   }
 
-  /// The caller's thread. `self` is this.
+  // The caller's thread. `self` is this.
   void begin(const std::shared_ptr<Call>& self, Callback callback) noexcept;
   void complete(const StoreOutcome& outcome) noexcept override;
   void give() noexcept override;
-  /// Answers it without waiting for the store any longer. If a thread is driving it, that thread
-  /// ends it before it asks the store again.
+  // Answers it without waiting for the store any longer. If a thread is driving it, that thread
+  // ends it before it asks the store again.
   void end_early(ReserveReason reason) noexcept;
 
-  Calls::iterator place;  ///< in the owner's list, under its mutex
+  Calls::iterator place;  // in the owner's list, under its mutex
 
  private:
   struct Shown {

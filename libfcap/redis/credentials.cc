@@ -1,35 +1,31 @@
 #include "redis/credentials.h"
 
 #include <array>
-#include <cerrno>
 #include <chrono>
-#include <fstream>
-#include <iterator>
-#include <system_error>
 #include <utility>
 
 #include <poll.h>
 #include <unistd.h>
 
+#include "redis/password_file.h"
+
 namespace fcap::redis {
 namespace {
 
 constexpr std::chrono::milliseconds kFilesEvery{5'000};
-constexpr std::size_t kPasswordBytesMax = 65'536;
 
-// Of the option of that name, whose file this is.
-Result<std::string> read_password(const std::string& option, const std::string& path) {
-  const auto unusable = [&option, &path](const std::string& why) {
-    return Status::error(StatusCode::kInvalidArgument,
-                         "redis " + option + ": \"" + path + "\": " + why);
-  };
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return unusable(std::generic_category().message(errno));
-  std::string password((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  while (password.ends_with('\n') || password.ends_with('\r')) password.pop_back();
-  if (password.empty()) return unusable("holds no password");
-  if (password.size() > kPasswordBytesMax) return unusable("is longer than a password may be");
-  return password;
+// The file's password if a file is named, otherwise `given`. To a host, a file that cannot be used
+// is an option that is wrong.
+Status choose_password(const std::string& option, const std::string& path, const std::string& given,
+                       std::string& chosen) {
+  chosen = given;
+  if (path.empty()) return {};
+  auto password = read_password("redis " + option, path);
+  if (!password.ok()) {
+    return Status::error(StatusCode::kInvalidArgument, password.status().text());
+  }
+  chosen = std::move(password).value();
+  return {};
 }
 
 }  // namespace
@@ -51,20 +47,19 @@ Status Credentials::start(const RedisOptions& options, OnLook on_look) {
 }
 
 Status Credentials::read(Current& current) const {
-  current.password = options_->password;
-  if (!options_->password_file.empty()) {
-    auto password = read_password("password_file", options_->password_file);
-    if (!password.ok()) return password.status();
-    current.password = std::move(password).value();
+  const RedisOptions& options = *options_;
+  if (Status status = choose_password("password_file", options.password_file, options.password,
+                                      current.password);
+      !status.ok()) {
+    return status;
   }
-  current.sentinel_password = options_->sentinel_password;
-  if (!options_->sentinel_password_file.empty()) {
-    auto password = read_password("sentinel_password_file", options_->sentinel_password_file);
-    if (!password.ok()) return password.status();
-    current.sentinel_password = std::move(password).value();
+  if (Status status = choose_password("sentinel_password_file", options.sentinel_password_file,
+                                      options.sentinel_password, current.sentinel_password);
+      !status.ok()) {
+    return status;
   }
-  if (!options_->tls.enabled) return {};
-  auto context = tls::Context::create(options_->tls);
+  if (!options.tls.enabled) return {};
+  auto context = tls::Context::create(options.tls);
   if (!context.ok()) return context.status();
   current.tls = std::move(context).value();
   return {};

@@ -1,5 +1,5 @@
 #include <algorithm>
-#include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/time_text.h"
 #include "ledger/ids.h"
 #include "rules/calendar.h"
 #include "rules/compile.h"
@@ -15,6 +16,8 @@
 
 namespace fcap::rules {
 namespace {
+
+using std::chrono::milliseconds;
 
 constexpr std::string_view kDefaultTarget = "*";
 
@@ -25,20 +28,6 @@ std::string quoted(std::string_view text) {
   if (text.size() > kShownBytesMax) out.append("…");
   out.push_back('"');
   return out;
-}
-
-// As a rule would have it written: "32d", "745h", "1500ms".
-std::string length_text(std::int64_t ms) {
-  struct Unit {
-    std::int64_t ms;
-    std::string_view name;
-  };
-  constexpr std::array<Unit, 4> kUnits{
-      {{86'400'000, "d"}, {3'600'000, "h"}, {60'000, "m"}, {1000, "s"}}};
-  for (const Unit& unit : kUnits) {
-    if (ms != 0 && ms % unit.ms == 0) return std::to_string(ms / unit.ms).append(unit.name);
-  }
-  return std::to_string(ms) + "ms";
 }
 
 // Where a mistake is. Its text is made only where there is one: a million rules have none.
@@ -116,19 +105,17 @@ void check_target(const Rule& rule, const Place& place, Texts& mistakes) {
   }
 }
 
-void check_window(const Rule& rule, std::int64_t retention_ms, const Place& place,
-                  Texts& mistakes) {
+void check_window(const Rule& rule, milliseconds retention, const Place& place, Texts& mistakes) {
   const Window& window = rule.window;
   switch (window.kind) {
     case Window::Kind::kSliding:
     case Window::Kind::kFixed: {
-      const std::int64_t length_ms = window.length.count();
-      if (length_ms <= 0) {
-        mistakes.add(place.text() + "window length " + length_text(length_ms) +
+      if (window.length <= milliseconds{0}) {
+        mistakes.add(place.text() + "window length " + base::format_length(window.length) +
                      " is not above zero");
-      } else if (length_ms > retention_ms) {
-        mistakes.add(place.text() + "window length " + length_text(length_ms) +
-                     " is more than the retention, " + length_text(retention_ms));
+      } else if (window.length > retention) {
+        mistakes.add(place.text() + "window length " + base::format_length(window.length) +
+                     " is more than the retention, " + base::format_length(retention));
       }
       return;
     }
@@ -137,10 +124,10 @@ void check_window(const Rule& rule, std::int64_t retention_ms, const Place& plac
         mistakes.add(place.text() + "calendar unit must be one of hour, day, week, month");
         return;
       }
-      const std::int64_t needed_ms = longest_period_ms(window.unit);
-      if (needed_ms > retention_ms) {
+      const milliseconds needed{longest_period_ms(window.unit)};
+      if (needed > retention) {
         mistakes.add(place.text() + "calendar window needs a retention of " +
-                     length_text(needed_ms) + "; it is " + length_text(retention_ms));
+                     base::format_length(needed) + "; it is " + base::format_length(retention));
       }
       if (window.unit == CalendarUnit::kWeek && !window.week_start.ok()) {
         mistakes.add(place.text() + "week start is not a day of the week");
@@ -153,7 +140,7 @@ void check_window(const Rule& rule, std::int64_t retention_ms, const Place& plac
   mistakes.add(place.text() + "window must be one of sliding, calendar, fixed, lifetime");
 }
 
-void check_rule(const Rule& rule, std::int64_t retention_ms, Texts& mistakes) {
+void check_rule(const Rule& rule, milliseconds retention, Texts& mistakes) {
   const Place place{"rule", rule.id};
   check_id(place, "id", rule.id, mistakes);
   check_target(rule, place, mistakes);
@@ -161,7 +148,7 @@ void check_rule(const Rule& rule, std::int64_t retention_ms, Texts& mistakes) {
     mistakes.add(place.text() +
                  "event type must be one of impression, click, viewable, conversion");
   }
-  check_window(rule, retention_ms, place, mistakes);
+  check_window(rule, retention, place, mistakes);
   if (rule.segment) check_id(place, "segment", *rule.segment, mistakes);
   if (rule.mode > Rule::Mode::kShadow)
     mistakes.add(place.text() + "mode must be enforce or shadow");
@@ -251,7 +238,7 @@ std::vector<std::string> quarantine(SharedSpec& spec, std::chrono::milliseconds 
   std::vector<std::string> why;
   const std::vector<std::size_t> wrong_rules =
       wrong_ones(spec.rules, why, [&](const Rule& rule, Texts& found) {
-        check_rule(rule, retention.count(), found);
+        check_rule(rule, retention, found);
         zones.check(rule, found);
       });
   if (wrong_rules.size() * 2 > spec.rules.size()) return {};
@@ -264,7 +251,7 @@ std::vector<std::string> quarantine(SharedSpec& spec, std::chrono::milliseconds 
 }
 
 void find_mistakes(const SharedSpec& spec, std::chrono::milliseconds retention, Texts& mistakes) {
-  for (const Rule& rule : spec.rules) check_rule(rule, retention.count(), mistakes);
+  for (const Rule& rule : spec.rules) check_rule(rule, retention, mistakes);
   for (const Campaign& campaign : spec.campaigns) check_campaign(campaign, mistakes);
   HashedIds rules("rule");
   rules.reserve(spec.rules.size());

@@ -1,14 +1,11 @@
 // Signing keys from JSON and from a file.
-#include <cerrno>
-#include <fstream>
-#include <iterator>
-#include <system_error>
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
 #include <fcap/signed_id.h>
 
+#include "base/file.h"
 #include "base/mistakes.h"
 #include "base/time_text.h"
 #include "signing/mac_key.h"
@@ -116,21 +113,15 @@ Result<std::shared_ptr<const SigningKeys>> SigningKeys::parse(std::string_view t
 }
 
 Result<std::shared_ptr<const SigningKeys>> SigningKeys::read(const std::string& path) {
-  const std::string place = "signing keys: \"" + path + "\": ";
-  std::ifstream file(path, std::ios::binary);
-  if (!file) {
-    return Status::error(StatusCode::kNotFound, place + std::generic_category().message(errno));
+  auto text = base::read_file(path, kFileBytesMax);
+  if (!text.ok()) {
+    return Status::error(text.status().code(), "signing keys: " + text.status().text());
   }
-  std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  if (file.bad() || text.size() > kFileBytesMax) {
-    signing::wipe(text);
-    return Status::error(StatusCode::kInvalidArgument,
-                         place + "cannot be read, or is larger than 1 MiB");
-  }
-  auto keys = parse(text);
-  signing::wipe(text);
+  auto keys = parse(text.value());
+  signing::wipe(text.value());
   if (keys.ok()) return keys;
-  return Status::error(keys.status().code(), place + keys.status().text());
+  return Status::error(keys.status().code(),
+                       "signing keys: \"" + path + "\": " + keys.status().text());
 }
 
 }  // namespace fcap

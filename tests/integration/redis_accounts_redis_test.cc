@@ -170,7 +170,7 @@ TEST_F(RedisPasswordFile, AMissingOrEmptyFileIsNamed) {
   const auto missing = redis::Client::create(options());
   ASSERT_FALSE(missing.ok());
   EXPECT_THAT(missing.status().text(),
-              HasSubstr("password_file: \"" + file() + "\": No such file"));
+              HasSubstr("password_file: cannot read " + file() + ": No such file"));
   write("");
   const auto empty = redis::Client::create(options());
   ASSERT_FALSE(empty.ok());

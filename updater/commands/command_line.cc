@@ -238,7 +238,7 @@ void finish_sources(std::string file, const FlagValues& values, SettingSources& 
 std::optional<Instant> parse_time_flag(std::string_view text, Instant now) {
   if (text == "now") return now;
   if (text.starts_with('-')) {
-    const auto ago = parse_duration(text.substr(1));
+    const auto ago = base::parse_length_or_zero(text.substr(1));
     return ago ? std::optional(now - *ago) : std::nullopt;
   }
   std::int64_t ms = 0;

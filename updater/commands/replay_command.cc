@@ -9,7 +9,6 @@
 
 #include "events/event_decoder.h"
 #include "updater/commands/redis_parts.h"
-#include "updater/options/libraries.h"
 #include "updater/options/part_options.h"
 #include "updater/options/signatures.h"
 #include "updater/process/process_log.h"
@@ -23,14 +22,6 @@ bool names_a_range(const ReplayFlags& flags) {
   return !flags.resume && (flags.from_time || flags.to_time || flags.from_offset.everywhere ||
                            flags.to_offset.everywhere || !flags.from_offset.of_partition.empty() ||
                            !flags.to_offset.of_partition.empty());
-}
-
-Canary::KeyOf canary_key(const Settings& settings, const ReplayFlags& flags) {
-  const std::string group = flags.group_id.empty() ? replay_group(settings.kafka) : flags.group_id;
-  return [&settings, group](std::string_view tag) {
-    return fmt::format("{}:!mark:{{{}}}:{}:{}:replay", settings.ledger.key_prefix, tag, group,
-                       settings.kafka.topic);
-  };
 }
 
 }  // namespace
@@ -65,10 +56,12 @@ int replay_command(const Settings& settings, const CommandLine& line, const std:
     return kExitFailure;
   }
   const auto decoder = events::make_json_event_decoder();
+  ReplayOptions options = replay_options(settings, line.replay);
+  options.intake.signatures = std::move(signatures).value();
   ReplayParts parts;
   parts.store = redis.value().store.get();
   parts.decoder = decoder.get();
-  parts.memory = [client = redis.value().client, deadline = settings.pipeline.redis_deadline] {
+  parts.memory = [client = redis.value().client, deadline = options.write.deadline] {
     return redis_memory(*client, deadline);
   };
   if (!line.quiet) {
@@ -77,15 +70,12 @@ int replay_command(const Settings& settings, const CommandLine& line, const std:
     };
   }
   parts.log = log_callback("replay");
-  Canary canary(redis.value().client, canary_key(settings, line.replay),
-                settings.pipeline.redis_deadline);
+  Canary canary(redis.value().client, options);
   parts.lost = [&canary] {
     if (canary.alive()) return false;
     (void)canary.plant();  // if that fails, the next look finds it missing again
     return true;
   };
-  ReplayOptions options = replay_options(settings, line.replay);
-  options.intake.signatures = std::move(signatures).value();
   auto replay = Replay::create(std::move(options), std::move(parts));
   if (!replay.ok()) {
     spdlog::error("{}", replay.status().text());

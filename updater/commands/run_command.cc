@@ -62,7 +62,7 @@ class Daemon {
 
   Status prepare();
   Status run(const std::stop_token& stop);
-  /// It is not ready from now on. Any thread.
+  // It is not ready from now on. Any thread.
   void say_restarting() noexcept { restarting_ = true; }
   [[nodiscard]] bool abandoned() const noexcept { return updater_ && updater_->abandoned(); }
 
@@ -146,7 +146,7 @@ void Daemon::start_rules() {
     return;
   }
   rules_ = std::make_unique<sources::RuleRefresher>(
-      rule_source_options(settings_), RuleSet::Options{.retention = settings_.ledger.retention},
+      rule_source_options(settings_), rule_set_options(settings_),
       [this](std::shared_ptr<const RuleSet> rules) {
         if (compactor_) compactor_->set_rules(std::move(rules));
       },
@@ -204,7 +204,7 @@ Status Daemon::start_http() {
   if (rules_) sources.rules = [this] { return rules_->state(); };
   exposition_ = std::make_unique<MetricsExposition>(metrics_, std::move(sources));
   auto server = HttpServer::start(
-      {.address = settings_.http.address, .port = static_cast<std::uint16_t>(settings_.http.port)},
+      http_options(settings_),
       [this](const std::string& path, HttpAnswer& answer) { return page(path, answer); });
   if (!server.ok()) return server.status();
   http_ = std::move(server).value();

@@ -27,7 +27,7 @@ std::shared_ptr<const RuleSet> load_rules(const Settings& settings) {
   RuleSourceOptions source = rule_source_options(settings);
   source.listen = false;
   sources::RuleRefresher refresher(
-      std::move(source), RuleSet::Options{.retention = settings.ledger.retention},
+      std::move(source), rule_set_options(settings),
       [&](std::shared_ptr<const RuleSet> rules) {
         const std::lock_guard lock(mutex);
         loaded = std::move(rules);

@@ -182,9 +182,13 @@ std::uint64_t hash_message(std::string_view key, std::string_view payload) noexc
   return XXH3_64bits_withSeed(payload.data(), payload.size(), XXH3_64bits(key.data(), key.size()));
 }
 
+std::string tagged_mark_key(std::string_view prefix, std::string_view tag, std::string_view whose) {
+  return fmt::format("{}:!mark:{{{}}}:{}", prefix, tag, whose);
+}
+
 std::string mark_key(std::string_view prefix, std::string_view group, std::string_view topic,
                      std::int32_t partition) {
-  return fmt::format("{}:!mark:{{0}}:{}:{}:{}", prefix, group, topic, partition);
+  return tagged_mark_key(prefix, "0", fmt::format("{}:{}:{}", group, topic, partition));
 }
 
 std::string old_mark_key(std::string_view prefix, std::string_view group, std::string_view topic,

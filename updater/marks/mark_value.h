@@ -96,8 +96,13 @@ struct MarkValue {
 /// XXH3-64 of the payload, seeded with XXH3-64 of the key (an absent one is empty).
 [[nodiscard]] std::uint64_t hash_message(std::string_view key, std::string_view payload) noexcept;
 
-/// "<prefix>:!mark:{0}:<group>:<topic>:<partition>". In a Redis Cluster, where each shard has marks
-/// of its own, the braces hold the tag of a slot instead (docs/keys.md).
+/// "<prefix>:!mark:{<tag>}:<whose>": of the marks, and of what a replay keeps beside them. The tag
+/// puts the key into a slot of a Redis Cluster, where each shard has marks of its own
+/// (docs/keys.md); without one it is "0".
+[[nodiscard]] std::string tagged_mark_key(std::string_view prefix, std::string_view tag,
+                                          std::string_view whose);
+/// The key of a partition's mark where Redis is no cluster:
+/// "<prefix>:!mark:{0}:<group>:<topic>:<partition>".
 [[nodiscard]] std::string mark_key(std::string_view prefix, std::string_view group,
                                    std::string_view topic, std::int32_t partition);
 /// Where releases before version 2 kept it.

@@ -57,6 +57,10 @@ RuleSourceOptions rule_source_options(const Settings& settings) {
   return options;
 }
 
+RuleSet::Options rule_set_options(const Settings& settings) {
+  return {.retention = settings.ledger.retention};
+}
+
 std::string replay_group(const KafkaSettings& kafka) {
   return kafka.group_id + "-replay";
 }

@@ -4,6 +4,7 @@
 
 #include <fcap/checker_options.h>
 #include <fcap/redis_options.h>
+#include <fcap/rule_set.h>
 #include <fcap/status.h>
 
 #include "kafka/conf.h"
@@ -15,6 +16,7 @@ namespace fcap::updater {
 [[nodiscard]] RedisOptions redis_options(const Settings& settings, LogCallback log);
 [[nodiscard]] kafka::Connection kafka_connection(const KafkaSettings& kafka);
 [[nodiscard]] RuleSourceOptions rule_source_options(const Settings& settings);
+[[nodiscard]] RuleSet::Options rule_set_options(const Settings& settings);
 
 /// The group of a replay that is given none.
 [[nodiscard]] std::string replay_group(const KafkaSettings& kafka);

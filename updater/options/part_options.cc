@@ -104,6 +104,10 @@ Compactor::Options compactor_options(const Settings& settings) {
   return options;
 }
 
+HttpServer::Options http_options(const Settings& settings) {
+  return {.address = settings.http.address, .port = static_cast<std::uint16_t>(settings.http.port)};
+}
+
 SweepOptions sweep_options(const Settings& settings) {
   SweepOptions options;
   options.key_prefix = settings.ledger.key_prefix;

@@ -3,6 +3,7 @@
 #include "redis/config_record.h"
 #include "updater/compaction/compactor.h"
 #include "updater/compaction/sweep.h"
+#include "updater/http/http_server.h"
 #include "updater/pipeline/updater.h"
 #include "updater/replay/flags.h"
 #include "updater/replay/replay.h"
@@ -17,6 +18,7 @@ namespace fcap::updater {
 [[nodiscard]] redis::ConfigRecord config_record(const Settings& settings);
 [[nodiscard]] TopicWatchOptions watch_options(const Settings& settings);
 [[nodiscard]] Compactor::Options compactor_options(const Settings& settings);
+[[nodiscard]] HttpServer::Options http_options(const Settings& settings);
 [[nodiscard]] SweepOptions sweep_options(const Settings& settings);
 [[nodiscard]] ReplayOptions replay_options(const Settings& settings, const ReplayFlags& flags);
 

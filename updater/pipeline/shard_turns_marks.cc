@@ -9,6 +9,7 @@
 #include "redis/store_operations.h"
 #include "updater/marks/gaps.h"
 #include "updater/marks/log_look.h"
+#include "updater/marks/mark_value.h"
 #include "updater/pipeline/shard_turns.h"
 
 namespace fcap::updater {
@@ -74,8 +75,8 @@ const SlotSet& ShardTurns::mark_slots() {
 }
 
 std::string ShardTurns::key(int slot, const ShardedPartition& p) const {
-  return fmt::format("{}:!mark:{{{}}}:{}", options_.key_prefix,
-                     redis::tag_of_slot(static_cast<std::uint16_t>(slot)), p.key_behind);
+  return tagged_mark_key(options_.key_prefix, redis::tag_of_slot(static_cast<std::uint16_t>(slot)),
+                         p.key_behind);
 }
 
 void ShardTurns::begin_read(const std::string& node, Shard& shard, Clock::time_point now,

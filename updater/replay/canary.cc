@@ -8,6 +8,7 @@
 
 #include "redis/blocking_call.h"
 #include "redis/slot_tags.h"
+#include "updater/marks/mark_value.h"
 
 namespace fcap::updater {
 namespace {
@@ -18,12 +19,12 @@ constexpr std::string_view kCanaryLifeMs = "2764800000";  // 32 days: longer tha
 
 }  // namespace
 
-Canary::Canary(std::shared_ptr<redis::Client> client, KeyOf key_of,
-               std::chrono::milliseconds deadline)
+Canary::Canary(std::shared_ptr<redis::Client> client, const ReplayOptions& replay)
     : client_(std::move(client)),
-      key_of_(std::move(key_of)),
+      key_prefix_(replay.key_prefix),
+      whose_(replay.consumer.group_id + ":" + replay.consumer.topics.front() + ":replay"),
       value_(std::to_string(std::random_device{}())),
-      deadline_(deadline) {}
+      deadline_(replay.write.deadline) {}
 
 Canary::~Canary() {
   if (planted_) remove();
@@ -35,15 +36,19 @@ void Canary::remove() {
   redis::call_and_wait(*client_, calls, deadline_, [](std::size_t, const redis::Reply&) {});
 }
 
+std::string Canary::key_of(std::string_view tag) const {
+  return tagged_mark_key(key_prefix_, tag, whose_);
+}
+
 std::vector<Canary::Place> Canary::places_now() const {
   std::vector<Place> places;
   if (!client_->is_cluster()) {
-    places.push_back({.shard = {}, .key = key_of_("0"), .epoch = client_->connection_epoch()});
+    places.push_back({.shard = {}, .key = key_of("0"), .epoch = client_->connection_epoch()});
   }
   for (redis::ClusterShard& shard : client_->shards()) {
     // The tools that move slots begin with a shard's first ones.
     places.push_back({.shard = std::move(shard.id),
-                      .key = key_of_(redis::tag_of_slot(shard.slots.back().last)),
+                      .key = key_of(redis::tag_of_slot(shard.slots.back().last)),
                       .epoch = shard.connection_epoch});
   }
   return places;

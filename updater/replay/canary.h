@@ -2,13 +2,13 @@
 
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "redis/client.h"
+#include "updater/replay/replay.h"
 
 namespace fcap::updater {
 
@@ -19,10 +19,9 @@ namespace fcap::updater {
 /// away the slot of its key.
 class Canary {
  public:
-  /// The key that has this tag in its braces.
-  using KeyOf = std::function<std::string(std::string_view tag)>;
-
-  Canary(std::shared_ptr<redis::Client> client, KeyOf key_of, std::chrono::milliseconds deadline);
+  /// Of a replay with these options. The keys stand beside the updater's marks, and end in
+  /// "<group>:<topic>:replay" (docs/keys.md).
+  Canary(std::shared_ptr<redis::Client> client, const ReplayOptions& replay);
   /// Removes the keys.
   ~Canary();
   Canary(const Canary&) = delete;
@@ -42,6 +41,7 @@ class Canary {
     std::uint64_t epoch = 0;
   };
 
+  [[nodiscard]] std::string key_of(std::string_view tag) const;
   [[nodiscard]] std::vector<Place> places_now() const;
   [[nodiscard]] bool same_shards() const;
   [[nodiscard]] bool same_connections() const;
@@ -49,7 +49,8 @@ class Canary {
   void remove();
 
   std::shared_ptr<redis::Client> client_;
-  const KeyOf key_of_;
+  const std::string key_prefix_;
+  const std::string whose_;  // the keys, behind the tag
   std::string value_;
   std::chrono::milliseconds deadline_;
   std::vector<Place> places_;

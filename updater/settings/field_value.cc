@@ -31,20 +31,6 @@ std::optional<Number> parse_number(std::string_view text) {
   return value;
 }
 
-struct Unit {
-  std::string_view name;
-  std::int64_t factor;
-};
-
-std::optional<std::int64_t> parse_with_unit(std::string_view text, std::span<const Unit> units) {
-  const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
-  const auto number = parse_number<std::int64_t>(text.substr(0, digits));
-  const auto unit = std::ranges::find(units, text.substr(digits), &Unit::name);
-  if (!number || unit == units.end()) return std::nullopt;
-  if (*number > std::numeric_limits<std::int64_t>::max() / unit->factor) return std::nullopt;
-  return *number * unit->factor;
-}
-
 std::string expected(const Field& field) {
   return "expected " + describe_kind(field);
 }
@@ -68,7 +54,7 @@ ValueMistake set_share(const Field& field, const ShareKind& kind, std::string_vi
 
 ValueMistake set_duration(const Field& field, const DurationKind& kind, std::string_view text,
                           Settings& settings) {
-  const auto value = parse_duration(text);
+  const auto value = base::parse_length_or_zero(text);
   if (!value) return expected(field) + ", with its unit (ms, s, m, h or d), such as \"5s\"";
   if (*value < kind.min || *value > kind.max) return expected(field);
   kind.at(settings) = *value;
@@ -159,17 +145,19 @@ ValueMistake set_list_from_json(const Field& field, const ListKind& kind,
 
 }  // namespace
 
-std::optional<milliseconds> parse_duration(std::string_view text) {
-  static constexpr std::array<Unit, 5> kUnits = {
-      {{"ms", 1}, {"s", 1'000}, {"m", 60'000}, {"h", 3'600'000}, {"d", 86'400'000}}};
-  const auto ms = parse_with_unit(text, kUnits);
-  return ms ? std::optional(milliseconds{*ms}) : std::nullopt;
-}
-
 std::optional<std::int64_t> parse_bytes(std::string_view text) {
+  struct Unit {
+    std::string_view name;
+    std::int64_t factor;
+  };
   static constexpr std::array<Unit, 4> kUnits = {
       {{"", 1}, {"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}}};
-  return parse_with_unit(text, kUnits);
+  const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+  const auto number = parse_number<std::int64_t>(text.substr(0, digits));
+  const auto unit = std::ranges::find(kUnits, text.substr(digits), &Unit::name);
+  if (!number || unit == kUnits.end()) return std::nullopt;
+  if (*number > std::numeric_limits<std::int64_t>::max() / unit->factor) return std::nullopt;
+  return *number * unit->factor;
 }
 
 ValueMistake set_from_text(const Field& field, std::string_view text, Settings& settings) {

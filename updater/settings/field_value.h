@@ -25,8 +25,6 @@ using ValueMistake = std::optional<std::string>;
 /// A field's value as the configuration file would have it; a secret is "(set)" or "".
 [[nodiscard]] nlohmann::ordered_json value_as_json(const Field& field, const Settings& settings);
 
-/// "500ms", "5s", "2m", "1h", "32d".
-[[nodiscard]] std::optional<milliseconds> parse_duration(std::string_view text);
 /// "500", "64KiB", "1MiB", "2GiB".
 [[nodiscard]] std::optional<std::int64_t> parse_bytes(std::string_view text);
 

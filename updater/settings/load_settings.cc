@@ -1,19 +1,17 @@
 #include "updater/settings/load_settings.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
 #include <limits>
 #include <set>
-#include <system_error>
 
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "command_line/nearest_name.h"
 #include "updater/settings/field_value.h"
 #include "updater/settings/fields.h"
@@ -26,22 +24,6 @@ constexpr std::string_view kVariablePrefix = "FCAP_UPDATER_";
 constexpr std::string_view kFileVariable = "FCAP_UPDATER_CONFIG";
 constexpr std::string_view kFileSuffix = "_file";
 constexpr std::size_t kFileBytesMax = std::size_t{1} << 20;
-
-// Bounded, so that a device or a log named by mistake does not fill the memory.
-Result<std::string> read_file(const std::string& path) {
-  errno = 0;
-  std::ifstream file(path, std::ios::binary);
-  std::string bytes(kFileBytesMax + 1, '\0');
-  if (!file || !file.read(bytes.data(), static_cast<std::streamsize>(bytes.size())).eof()) {
-    const int error = errno;
-    const auto reason = file.gcount() > static_cast<std::streamsize>(kFileBytesMax)
-                            ? std::string("it is larger than 1 MiB")
-                            : std::system_category().message(error == 0 ? EIO : error);
-    return Status::error(StatusCode::kNotFound, fmt::format("cannot read {}: {}", path, reason));
-  }
-  bytes.resize(static_cast<std::size_t>(file.gcount()));
-  return bytes;
-}
 
 const Field* secret_of_file_name(std::string_view name) {
   if (!name.ends_with(kFileSuffix)) return nullptr;
@@ -56,7 +38,7 @@ bool is_group(const std::string& name) {
 }
 
 ValueMistake set_secret_from_file(const Field& field, const std::string& path, Settings& settings) {
-  auto bytes = read_file(path);
+  auto bytes = base::read_file(path, kFileBytesMax);
   if (!bytes.ok()) return bytes.status().text();
   std::string& text = bytes.value();
   // Editors and `echo` end a file with a newline that is no part of the secret.
@@ -253,7 +235,7 @@ Result<LoadedSettings> load_settings(const SettingSources& sources) {
   Loader loader(loaded, mistakes);
   if (!sources.credentials_directory.empty()) loader.credentials(sources.credentials_directory);
   if (!sources.file_path.empty()) {
-    auto bytes = read_file(sources.file_path);
+    auto bytes = base::read_file(sources.file_path, kFileBytesMax);
     if (bytes.ok()) {
       const std::size_t before = mistakes.size();
       loader.file(bytes.value());

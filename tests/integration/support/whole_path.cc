@@ -1,6 +1,5 @@
 #include "support/whole_path.h"
 
-#include <algorithm>
 #include <csignal>
 #include <fstream>
 #include <stdexcept>
@@ -11,25 +10,6 @@
 #include "test_paths.h"
 
 namespace fcap::testing {
-namespace {
-
-constexpr int kAnswerMs = 30'000;
-
-kafka::Ptr<rd_kafka_t> make_group_client(const std::string& brokers) {
-  rd_kafka_conf_t* conf = rd_kafka_conf_new();
-  char text[256] = {};
-  if (rd_kafka_conf_set(conf, "bootstrap.servers", brokers.c_str(), text, sizeof text) !=
-          RD_KAFKA_CONF_OK ||
-      rd_kafka_conf_set(conf, "group.id", WholePath::kGroup, text, sizeof text) !=
-          RD_KAFKA_CONF_OK) {
-    throw std::runtime_error(text);
-  }
-  kafka::Ptr<rd_kafka_t> client(rd_kafka_new(RD_KAFKA_CONSUMER, conf, text, sizeof text));
-  if (!client) throw std::runtime_error(text);
-  return client;
-}
-
-}  // namespace
 
 std::string to_json(const SeenEvent& event) {
   return fmt::format(R"({{"user_id":"{}","campaign_id":"{}","timestamp":{},"imp_id":"{}"}})",
@@ -43,8 +23,7 @@ bool WholePath::available() {
 WholePath::WholePath()
     : conninfo(postgres.new_database()),
       producer(kafka.brokers()),
-      config_file_(directory_.path() / "updater.json"),
-      group_(make_group_client(kafka.brokers())) {
+      config_file_(directory_.path() / "updater.json") {
   kafka.create_topic(kTopic, kPartitions);
   kafka.create_topic("impressions.dead", 1);
   std::ofstream(config_file_) << fmt::format(
@@ -92,23 +71,10 @@ void WholePath::produce(const SeenEvent& event) {
   ++produced_;
 }
 
-std::int64_t WholePath::committed() {
-  const kafka::Ptr<rd_kafka_topic_partition_list_t> list(
-      rd_kafka_topic_partition_list_new(kPartitions));
-  for (int partition = 0; partition < kPartitions; ++partition) {
-    rd_kafka_topic_partition_list_add(list.get(), kTopic, partition);
-  }
-  if (rd_kafka_committed(group_.get(), list.get(), kAnswerMs) != RD_KAFKA_RESP_ERR_NO_ERROR) {
-    return -1;
-  }
-  std::int64_t sum = 0;
-  for (int i = 0; i < list->cnt; ++i) sum += std::max<std::int64_t>(list->elems[i].offset, 0);
-  return sum;
-}
-
 bool WholePath::drain(std::chrono::milliseconds patience) {
   producer.flush();
-  return wait_until([this] { return committed() == produced_; }, patience);
+  return wait_until(
+      [this] { return kafka.committed_sum(kGroup, kTopic, kPartitions) == produced_; }, patience);
 }
 
 std::unique_ptr<Checker> WholePath::make_checker() const {

@@ -57,12 +57,9 @@ class WholePath {
   KafkaProducer producer;
 
  private:
-  [[nodiscard]] std::int64_t committed();
-
   TemporaryDirectory directory_;
   std::string config_file_;
   std::unique_ptr<Process> updater_;
-  kafka::Ptr<rd_kafka_t> group_;
   std::int64_t produced_ = 0;
 };
 

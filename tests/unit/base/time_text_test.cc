@@ -31,6 +31,18 @@ TEST(LengthText, RefusesALengthThatDoesNotFit) {
   EXPECT_EQ(parse_length("106751991168d"), std::nullopt);
 }
 
+TEST(LengthText, ZeroIsALengthWhereItIsAllowed) {
+  EXPECT_EQ(parse_length_or_zero("250ms"), milliseconds{250});
+  EXPECT_EQ(parse_length_or_zero("0ms"), milliseconds{0});
+  EXPECT_EQ(parse_length_or_zero("0d"), milliseconds{0});
+  EXPECT_EQ(parse_length_or_zero("05s"), seconds{5});
+  EXPECT_EQ(parse_length_or_zero("32d"), std::chrono::days{32});
+  for (const char* text : {"", "5", "s", "-5s", "-0s", "+5s", "5 s", "5S", "1.5s",
+                           "99999999999999999999s", "9223372036854775807d"}) {
+    EXPECT_EQ(parse_length_or_zero(text), std::nullopt) << '"' << text << '"';
+  }
+}
+
 TEST(LengthText, WritesTheLargestUnitWithoutRemainder) {
   EXPECT_EQ(format_length(hours{24}), "1d");
   EXPECT_EQ(format_length(hours{36}), "36h");

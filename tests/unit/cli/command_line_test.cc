@@ -128,7 +128,7 @@ TEST(CommandLine, RulesThatCannotBeReadNameTheirPlace) {
   const File list("[[[");
   const File torn("fcap-rules 1 5 0011223344556677\n{}");
   const auto err = [](const std::string& path) { return run({"rules", "--rules", path}).err; };
-  EXPECT_THAT(err("/tmp"), HasSubstr("--rules: /tmp is a directory"));
+  EXPECT_THAT(err("/tmp"), HasSubstr("--rules: cannot read /tmp: Is a directory"));
   EXPECT_THAT(err(empty.path()), HasSubstr("--rules: " + empty.path() + " is empty"));
   EXPECT_THAT(err(list.path()),
               HasSubstr("--rules: " + list.path() + ": is neither JSON rules nor a snapshot"));
@@ -180,6 +180,12 @@ TEST(CommandLine, MistakesNameTheSetting) {
   EXPECT_THAT(run({"show", "u1", "--timeout", "soon"}).err, HasSubstr("--timeout"));
   EXPECT_THAT(run({"show", "u1", "--redis-password-file", "/does/not/exist"}).err,
               HasSubstr("--redis-password-file"));
+  const File no_password("\n");
+  for (const std::string& path : {no_password.path(), std::string("/tmp")}) {
+    const Ran refused = run({"show", "u1", "--redis-sentinel-password-file", path});
+    EXPECT_EQ(refused.code, 1);
+    EXPECT_THAT(refused.err, AllOf(HasSubstr("--redis-sentinel-password-file"), HasSubstr(path)));
+  }
   const Ran gone = run({"show", "u1", "--redis", "127.0.0.1:1", "--timeout", "20ms"});
   EXPECT_EQ(gone.code, 1);
   EXPECT_THAT(gone.err, HasSubstr("--redis"));

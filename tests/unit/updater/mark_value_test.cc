@@ -76,6 +76,8 @@ TEST(GoldenMark, AMessagesHashIsOfItsPayloadAndItsKey) {
 TEST(GoldenMark, KeysAreThoseOfTheDocumentation) {
   EXPECT_EQ(mark_key("fcap", "fcap-updater", "impressions", 7),
             "fcap:!mark:{0}:fcap-updater:impressions:7");
+  EXPECT_EQ(tagged_mark_key("fcap", "3552", "fcap-updater:impressions:7"),
+            "fcap:!mark:{3552}:fcap-updater:impressions:7");
   EXPECT_EQ(old_mark_key("fcap", "fcap-updater", "impressions", 7),
             "fcap:mark:{0}:fcap-updater:impressions:7");
 }
