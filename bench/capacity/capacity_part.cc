@@ -19,6 +19,8 @@ class CapacityPart final : public RedisPart {
 
   void run() {
     for (const int pid : {getpid(), redis_->pid(), servers_.kafka->pid()}) pin(pid, kAnyCore);
+    (void)fill_topic(servers_, kFilledTopic, flags_.events);
+    compare_updaters();
     measure_memory();
     measure_checks();
     measure_updater();
@@ -62,21 +64,61 @@ class CapacityPart final : public RedisPart {
     }
   }
 
+  // Into one server and into three, all of them empty.
+  void compare_updaters() {
+    updater_table("capacity_updater_empty", "The updater into one server, and into a cluster",
+                  "All of them empty");
+    compare("one", "into one server", [this] {
+      console_.call({"FLUSHALL", "SYNC"});
+      return drain(redis_->address());
+    });
+    compare("three", "into three masters", [this] {
+      for (int shard = 0; shard < BenchCluster::kShards; ++shard) {
+        cluster_->servers().command(shard, {"FLUSHALL", "SYNC"});
+      }
+      return drain(cluster_->servers().url());
+    });
+    take_turns();
+    ratio("capacity_updater_three_shards_vs_one", "three", "one", "events_per_second");
+  }
+
   void measure_updater() {
-    (void)fill_topic(servers_, kFilledTopic, flags_.events);
-    result_.table("capacity_updater", "The updater over that population",
-                  fmt::format("{} events in a topic that lies ready.", flags_.events),
-                  {{"events_per_second", "events/s", 0}, {"client_cpu_us", "client CPU µs", 2}});
-    const auto drain = [this](const char* name, const char* title, const std::string& address) {
-      RunningUpdater updater(servers_, kFilledTopic, address);
-      const Numbers found = updater.drain(flags_.events);
-      updater.end(SIGTERM);
-      result_.row(name, title, found);
-      return found.at("events_per_second");
-    };
-    const double one = drain("one", "into one empty server", redis_->address());
-    const double three = drain("three", "into the three masters", cluster_->servers().url());
-    result_.number("capacity_updater_three_shards_vs_one", three / one);
+    updater_table("capacity_updater", "The updater over that population", "Once");
+    result_.row("three", "into the three masters", drain(cluster_->servers().url()));
+  }
+
+  void updater_table(const char* id, const char* title, const char* how) {
+    result_.table(id, title,
+                  fmt::format("{}; {} events in a topic that lies ready. CPU is that of one event.",
+                              how, flags_.events),
+                  {{"events_per_second", "events/s", 0},
+                   {"client_cpu_us", "client CPU µs", 2},
+                   {"redis_cpu_us", "all Redis, CPU µs", 2},
+                   {"broker_cpu_us", "broker CPU µs", 2},
+                   {"cores", "cores busy", 2}});
+  }
+
+  // How many cores are busy says whether there were more to be had.
+  Numbers drain(const std::string& address) {
+    const double before = redis_cpu_seconds();
+    RunningUpdater updater(servers_, kFilledTopic, address);
+    Numbers found = updater.drain(flags_.events);
+    found["redis_cpu_us"] =
+        1e6 * (redis_cpu_seconds() - before) / static_cast<double>(flags_.events);
+    updater.end(SIGTERM);
+    const double all =
+        found.at("client_cpu_us") + found.at("redis_cpu_us") + found.at("broker_cpu_us");
+    found["cores"] = found.at("events_per_second") * all / 1e6;
+    return found;
+  }
+
+  // Of all servers; those that have nothing to do hardly take any.
+  double redis_cpu_seconds() {
+    double all = 0;
+    for (const std::string field : {"used_cpu_user", "used_cpu_sys"}) {
+      all += console_.number("cpu", field) + cluster_->sum("cpu", field);
+    }
+    return all;
   }
 
   // As after a crash or an upgrade, with the data of its last snapshot.
