@@ -39,8 +39,9 @@ class UpdaterCluster : public testing::UpdaterPipeline {
     }
   }
   // What was there before is not written again.
-  void expect_no_more_appends_than(int events, RunningUpdater& updater) {
-    EXPECT_LE(appends(0) + appends(1) + appends(2), events) << updater.log();
+  void expect_no_more_appends_than(std::size_t events, RunningUpdater& updater) {
+    EXPECT_LE(appends(0) + appends(1) + appends(2), static_cast<long long>(events))
+        << updater.log();
   }
   // What was produced for the users of these slots.
   [[nodiscard]] testing::ExpectedLedgers::Count produced(Slots slots) const {
@@ -245,17 +246,22 @@ TEST_F(UpdaterCluster, SlotsWhoseKeysDieWithTheirNewMasterWhileItIsStoppedAreRea
 }
 
 TEST_F(UpdaterCluster, HalfTheSlotsMoveAndComeBackUnderLoad) {
+  constexpr Slots kOfFirst{0, 4095};
+  constexpr Slots kOfLast{11'000, 15'095};
   auto updater = start_updater();
   produce(5'000);
   expect_all_counted(*updater);
+  count_from_here();
+  const std::size_t before = expected_.events();
   under_load([&] {
-    cluster_->move_slots(0, 1, {0, 4000});
-    cluster_->move_slots(2, 1, {11'000, 15'000});
-    cluster_->move_slots(1, 0, {0, 4000});
-    cluster_->move_slots(1, 2, {11'000, 15'000});
+    cluster_->move_slots(0, 1, kOfFirst);
+    cluster_->move_slots(2, 1, kOfLast);
+    cluster_->move_slots(1, 0, kOfFirst);
+    cluster_->move_slots(1, 2, kOfLast);
   });
   expect_all_counted(*updater);
   expect_settled(*updater);
+  expect_no_more_appends_than(expected_.events() - before, *updater);
   EXPECT_TRUE(wait_until(
       [&] { return copies_of_marks() == RedisCluster::kShards * kPartitions * 2; }, kPatience))
       << copies_of_marks();
@@ -264,26 +270,27 @@ TEST_F(UpdaterCluster, HalfTheSlotsMoveAndComeBackUnderLoad) {
 
 TEST_F(UpdaterCluster, AMasterThatJoinsUnderLoadTakesItsShareAndLeavesAgain) {
   constexpr Slots kLent{0, 511};
+  const Slots others{RedisCluster::slots_of(1).first, RedisCluster::slots_of(2).last};
   auto updater = start_updater();
   produce(5'000);
   expect_all_counted(*updater);
   count_from_here();
-  const std::size_t before = expected_.events();
-  long long of_added = 0;
+  const long long before = produced(others).events;
   under_load([&] {
     const int added = cluster_->add_node();
     cluster_->move_slots(0, added, kLent);
     EXPECT_TRUE(wait_until([&] { return appends(added) > 0; }, kPatience)) << updater->log();
     cluster_->move_slots(added, 0, kLent);
-    of_added = appends(added);
     cluster_->remove_node(added);
   });
   expect_all_counted(*updater);
   expect_settled(*updater);
   EXPECT_TRUE(wait_until([&] { return updater->not_ready().empty(); }, kPatience))
       << updater->not_ready() << updater->log();
-  const auto produced = static_cast<long long>(expected_.events() - before);
-  EXPECT_LE(appends(0) + appends(1) + appends(2) + of_added, produced) << updater->log();
+  // Once the added master's mark has left with its slot, events are read again for users of slots
+  // that it has or had, and each of their records is appended to, if only to see that the master
+  // is the same. Nobody on the other masters is concerned.
+  EXPECT_LE(appends(1) + appends(2), produced(others).events - before) << updater->log();
 }
 
 TEST_F(UpdaterCluster, SlotsThatMoveWhileItIsStoppedAreNotWrittenAgain) {
