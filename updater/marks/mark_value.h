@@ -24,11 +24,11 @@ struct LogPoint {
 struct LogIdentity {
   /// The Kafka cluster's id, as cluster_word() has it; empty: not known.
   std::string cluster = {};
-  /// The last message delivered below the mark's position. If there is none, an older one.
+  /// The last message delivered below the mark's position; if none was, an older one.
   std::optional<LogPoint> last = {};
-  /// A message up to `last` that is more certainly of this log: the newest that a look has found
-  /// again, or the last one before trouble with a broker. If there is none yet, one from below the
-  /// offset where reading last began or went back, or else the first one read since then.
+  /// A message, not after `last`, that is more certain to be from this log: the newest one that the
+  /// updater has looked for and found again, or the last one before a broker failed. Until there is
+  /// such a message: one before the offset at which reading last started, or the first one read.
   std::optional<LogPoint> checked = {};
 
   friend bool operator==(const LogIdentity&, const LogIdentity&) = default;
