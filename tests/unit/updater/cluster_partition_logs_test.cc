@@ -32,14 +32,7 @@ class ClusterPartitionLogs : public testing::ClusterPartitionSetFixture {
 
 // The group's offset of the former log does not show that a mark is about the new one.
 TEST_F(ClusterPartitionLogs, MarksThatNothingIdentifiesAreNotBelievedInALogWithoutCommits) {
-  begin(1'000'000, 1'000'000);
-  read(1'000'000, 1'000'010);
-  wait_for_marks();
-  looks_.name = "new";
-  log_.start = 0;
-  log_.commits.clear();
-  set_.suspect_logs();
-  turn_until([this] { return was_said("this is no longer the log that was read"); });
+  read_until_the_log_is_another();
   looks_.compacted = true;
   wait_until_read();
   EXPECT_EQ(metrics_.log_unverified.value(), 0U);

@@ -86,6 +86,17 @@ class ClusterPartitionSetFixture : public ::testing::Test {
   void wait_for_marks() {
     turn_until([this] { return set_.marks_settled() && !set_.checking() && marks_are_safe(); });
   }
+  // Reads a log whose topic is recreated then, without commits, until that is noticed.
+  void read_until_the_log_is_another() {
+    begin(1'000'000, 1'000'000);
+    read(1'000'000, 1'000'010);
+    wait_for_marks();
+    looks_.name = "new";
+    log_.start = 0;
+    log_.commits.clear();
+    set_.suspect_logs();
+    turn_until([this] { return was_said("this is no longer the log that was read"); });
+  }
   [[nodiscard]] bool marks_are_safe() const {
     return all_marks([](const MarkValue& mark) { return mark.shard->arrivals_safe; });
   }

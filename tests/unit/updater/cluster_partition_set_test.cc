@@ -21,14 +21,7 @@ using testing::ScriptedCluster;
 class ClusterPartitionSetTest : public testing::ClusterPartitionSetFixture {};
 
 TEST_F(ClusterPartitionSetTest, ADoubtReachesBackToTheStartOfTheLogThatIsReadNow) {
-  begin(1'000'000, 1'000'000);
-  read(1'000'000, 1'000'010);
-  wait_for_marks();
-  looks_.name = "new";
-  log_.start = 0;
-  log_.commits.clear();
-  set_.suspect_logs();
-  turn_until([this] { return was_said("this is no longer the log that was read"); });
+  read_until_the_log_is_another();
   wait_until_read();
   read(0, 50);
   wait_for_marks();
