@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/failure.h"
 #include "cli/instants.h"
 #include "ledger/ids.h"
 
@@ -15,10 +16,6 @@ namespace {
 using nlohmann::json;
 
 constexpr std::size_t kLineBytesMax = std::size_t{4} << 20;
-
-Status wrong(std::string text) {
-  return Status::error(StatusCode::kInvalidArgument, std::move(text));
-}
 
 // The first of the two names that the object has as a string.
 const std::string* text_member(const json& object, const char* name, const char* other_name) {

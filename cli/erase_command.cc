@@ -30,10 +30,6 @@ struct Erasure {
   Instant until;
 };
 
-Status wrong(std::string text) {
-  return Status::error(StatusCode::kInvalidArgument, std::move(text));
-}
-
 Status check_user(const std::string& user, const AccessSettings& access) {
   if (user.empty()) return wrong("USER: must not be empty");
   if (user.size() > ledger::kIdBytesMax) return wrong("USER: has more than 256 bytes");
@@ -47,10 +43,10 @@ Status check_user(const std::string& user, const AccessSettings& access) {
 }
 
 Result<std::string> message_of(const Erasure& erasure) {
-  const ordered_json json = {
+  const ordered_json object = {
       {"user_id", erasure.user}, {"type", "erasure"}, {"timestamp", to_ms(erasure.until)}};
   try {
-    return json.dump();
+    return object.dump();
   } catch (const ordered_json::type_error&) {
     return wrong("USER: not UTF-8; no event can carry such an id");
   }
@@ -151,13 +147,13 @@ std::optional<bool> confirmed(const Settings& settings, const std::vector<Erasur
 void report(const Settings& settings, const Erasure& erasure, const kafka::Position& position,
             Instant now, Streams streams) {
   if (settings.json) {
-    const ordered_json json = {{"user", erasure.user},
-                               {"erased_until", to_ms(erasure.until)},
-                               {"published_at", to_ms(now)},
-                               {"topic", settings.erase.kafka.topic},
-                               {"partition", position.partition},
-                               {"offset", position.offset}};
-    streams.out << json.dump() << "\n";
+    const ordered_json object = {{"user", erasure.user},
+                                 {"erased_until", to_ms(erasure.until)},
+                                 {"published_at", to_ms(now)},
+                                 {"topic", settings.erase.kafka.topic},
+                                 {"partition", position.partition},
+                                 {"offset", position.offset}};
+    streams.out << object.dump() << "\n";
     return;
   }
   streams.out << fmt::format(

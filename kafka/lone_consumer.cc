@@ -12,9 +12,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// How ListOffsets names the two ends of a log, in place of a time.
-constexpr std::int64_t kLogEnd = -1;
-constexpr std::int64_t kLogBeginning = -2;
 constexpr std::string_view kAskingForEnds = "asking for a partition's ends";
 
 bool is_silence(rd_kafka_resp_err_t code) {

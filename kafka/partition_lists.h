@@ -37,6 +37,10 @@ struct Watermarks {
   std::int64_t high = 0;
 };
 
+/// How ListOffsets names the two ends of a log, in place of a time.
+inline constexpr std::int64_t kLogEnd = -1;
+inline constexpr std::int64_t kLogBeginning = -2;
+
 using PartitionList = Ptr<rd_kafka_topic_partition_list_t>;
 
 /// librdkafka's form of places.

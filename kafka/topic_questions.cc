@@ -16,9 +16,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// How ListOffsets names the two ends of a log, in place of a time.
-constexpr std::int64_t kLogEnd = -1;
-constexpr std::int64_t kLogBeginning = -2;
 constexpr std::chrono::seconds kEndWithin{2};
 
 struct AdminOptionsDelete {

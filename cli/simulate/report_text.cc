@@ -24,7 +24,7 @@ std::size_t width_of(const std::string& text) {
 
 // The first column, and those after the first `numbers` columns, are aligned left; numbers are
 // aligned right.
-void print_table(const Table& rows, std::ostream& out, std::size_t numbers = SIZE_MAX) {
+void print_figures(const Table& rows, std::ostream& out, std::size_t numbers = SIZE_MAX) {
   std::vector<std::size_t> widths(rows.front().size(), 0);
   for (const auto& row : rows) {
     for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], width_of(row[i]));
@@ -77,7 +77,7 @@ void print_overview(const Simulation& simulation, std::ostream& out) {
     table.push_back(row_of(simulation, "shadow rules would block", "",
                            [](const Outcome& o) { return grouped(o.shadow_blocked); }));
   }
-  print_table(table, out);
+  print_figures(table, out);
 }
 
 void print_frequencies(const Simulation& simulation, const char* title,
@@ -96,7 +96,7 @@ void print_frequencies(const Simulation& simulation, const char* title,
     table.push_back(row_of(simulation, bucket.label(), number(simulation.*before),
                            [&](const Outcome& o) { return number(o.*after); }));
   }
-  print_table(table, out);
+  print_figures(table, out);
 }
 
 void print_reach(const Simulation& simulation, std::ostream& out) {
@@ -109,7 +109,7 @@ void print_reach(const Simulation& simulation, std::ostream& out) {
                            grouped(simulation.per_user.at_least(step)),
                            [&](const Outcome& o) { return grouped(o.per_user.at_least(step)); }));
   }
-  print_table(table, out);
+  print_figures(table, out);
 }
 
 // One line per rule set: what the curve of a sweep is drawn from.
@@ -124,7 +124,7 @@ void print_sweep(const Simulation& simulation, std::ostream& out) {
                      percent(o.blocked, simulation.impressions), grouped(o.reach),
                      average(o.shown, o.reach), average(o.shown, o.pairs)});
   }
-  print_table(table, out);
+  print_figures(table, out);
 }
 
 void print_rules(const Simulation& simulation, const Outcome& outcome, std::ostream& out) {
@@ -139,7 +139,7 @@ void print_rules(const Simulation& simulation, const Outcome& outcome, std::ostr
     table.push_back({rule.id, grouped(rule.blocked), percent(rule.blocked, simulation.impressions),
                      rule.description});
   }
-  if (table.size() > 1) print_table(table, out, 2);
+  if (table.size() > 1) print_figures(table, out, 2);
   if (without > 0) {
     out << fmt::format("  {} {} blocked nothing\n", grouped(without),
                        without == 1 ? "rule" : "rules");
@@ -163,7 +163,7 @@ void print_campaigns(const Simulation& simulation, std::ostream& out) {
                cell(busiest[i].impressions, busiest[i].reach_before),
                [&](const Outcome& o) { return cell(o.campaigns[i].shown, o.campaigns[i].reach); }));
   }
-  print_table(table, out);
+  print_figures(table, out);
 }
 
 }  // namespace

@@ -35,10 +35,6 @@ RecordSeen seen_of(const ledger::Ledger& ledger, std::size_t record_bytes, Insta
   return seen;
 }
 
-bool is_id(std::string_view id) noexcept {
-  return !id.empty() && id.size() <= ledger::kIdBytesMax;
-}
-
 }  // namespace
 
 Judgement::Judgement(const CheckerOptions& options, const Gate& gate,
@@ -316,7 +312,8 @@ void Judgement::forget_shown(std::string_view user, const ledger::Entry& event) 
 
 std::optional<ledger::Entry> Judgement::event_of(const Candidate& shown,
                                                  std::string_view event_id) noexcept {
-  if (!is_id(event_id) || !is_id(shown.campaign) || shown.creative.size() > ledger::kIdBytesMax) {
+  if (!ledger::is_id(event_id) || !ledger::is_id(shown.campaign) ||
+      shown.creative.size() > ledger::kIdBytesMax) {
     return std::nullopt;
   }
   const rules::CandidateKey key = rules::candidate_key(shown);

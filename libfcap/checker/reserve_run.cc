@@ -17,10 +17,6 @@ namespace {
 // lets at least one through.
 constexpr int kTriesMax = 32;
 
-bool is_id(std::string_view id) noexcept {
-  return !id.empty() && id.size() <= ledger::kIdBytesMax;
-}
-
 // Whether the record itself has said no; otherwise nothing was decided.
 bool is_decided(ReserveReason reason) noexcept {
   return reason == ReserveReason::kCapped || reason == ReserveReason::kReleased;
@@ -36,7 +32,7 @@ bool ReserveAsk::has_valid_ids() const noexcept {
   if (event_ids.size() > kSlotsMax) return false;
   for (std::size_t i = 0; i < event_ids.size(); ++i) {
     const auto others = event_ids.first(i);
-    if (!is_id(event_ids[i])) return false;
+    if (!ledger::is_id(event_ids[i])) return false;
     if (std::find(others.begin(), others.end(), event_ids[i]) != others.end()) return false;
   }
   return true;

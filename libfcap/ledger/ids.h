@@ -8,6 +8,9 @@ namespace fcap::ledger {
 
 /// Ids are at most this long; longer ones are refused at every door.
 inline constexpr std::size_t kIdBytesMax = 256;
+[[nodiscard]] inline bool is_id(std::string_view id) noexcept {
+  return !id.empty() && id.size() <= kIdBytesMax;
+}
 
 /// What a campaign or creative id is in a record: the low 48 bits of XXH3-64 (seed 0) of its bytes.
 /// Frozen: records on disk depend on it. No id (an empty string) is 0; an id whose hash is 0

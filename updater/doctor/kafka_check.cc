@@ -15,8 +15,6 @@
 namespace fcap::updater {
 namespace {
 
-constexpr std::chrono::seconds kKafkaAnswersWithin{5};
-
 class KafkaDoctor {
  public:
   KafkaDoctor(const Settings& settings, kafka::TopicQuestions& questions, Findings& findings)

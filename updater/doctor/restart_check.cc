@@ -1,19 +1,14 @@
 #include "updater/doctor/restart_check.h"
 
-#include <chrono>
 #include <string>
 
 #include "kafka/topic_questions.h"
 #include "redis/client.h"
+#include "updater/doctor/kafka_check.h"
 #include "updater/options/libraries.h"
 #include "updater/options/signatures.h"
 
 namespace fcap::updater {
-namespace {
-
-constexpr std::chrono::seconds kKafkaAnswersWithin{5};
-
-}  // namespace
 
 std::vector<ChangedFiles::File> files_read_once(const Settings& settings) {
   std::vector<ChangedFiles::File> files;

@@ -2,11 +2,16 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
 #include <stdexcept>
 #include <thread>
 #include <utility>
 
+#include <gtest/gtest.h>
 #include <librdkafka/rdkafka.h>
+#include <unistd.h>
 
 namespace fcap::testing {
 namespace {
@@ -109,6 +114,32 @@ TopicMessage copy_of(const rd_kafka_message_t& message) {
 }
 
 }  // namespace
+
+std::string unique_topic() {
+  const auto* const suite = ::testing::UnitTest::GetInstance()->current_test_suite();
+  const auto* const test = ::testing::UnitTest::GetInstance()->current_test_info();
+  std::string name = suite->name();
+  if (test != nullptr) name += std::string(".") + test->name();
+  name += "." + std::to_string(::getpid());
+  std::replace(name.begin(), name.end(), '/', '.');  // behind an instantiation's name
+  return name;
+}
+
+KafkaBroker& KafkaBroker::shared() {
+  static const std::unique_ptr<KafkaBroker> broker = [] {
+    // tests/integration/CMakeLists.txt sets it. NOLINTNEXTLINE(concurrency-mt-unsafe): nobody
+    // changes the environment
+    const char* const lane = std::getenv("FCAP_TEST_KAFKA");
+    return lane == nullptr ? std::make_unique<KafkaBroker>()
+                           : std::unique_ptr<KafkaBroker>(
+                                 new KafkaBroker(std::filesystem::temp_directory_path() / lane));
+  }();
+  return *broker;
+}
+
+KafkaBroker::KafkaBroker(const std::filesystem::path& running) : service_("kafka", running) {
+  service_.attach();
+}
 
 KafkaBroker::KafkaBroker(const std::vector<std::string>& accounts,
                          const std::vector<std::string>& settings)

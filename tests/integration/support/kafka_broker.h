@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>
@@ -27,6 +28,10 @@ struct TopicMessage {
   std::map<std::string, std::string> headers;
 };
 
+/// A name for a topic and its group that no other test has on the shared broker, nor this one when
+/// it runs again: the suite's and test's, and the process.
+std::string unique_topic();
+
 /// A private Kafka broker (KRaft, one process), started by scripts/service.
 ///
 ///     if (!KafkaBroker::available()) GTEST_SKIP() << "java or mvn is missing";
@@ -38,6 +43,10 @@ class KafkaBroker {
   static bool available() {
     return present(has_program("java") && has_program("mvn"), "java or mvn is missing");
   }
+
+  /// The broker of all tests that leave it as they found it: that of the lane in which ctest runs
+  /// this process, or else one for this process.
+  static KafkaBroker& shared();
 
   /// With accounts: a second listener (SASL PLAIN, an account's password is its name) at which each
   /// may do only what allow() has granted. `settings`: properties of the server, "name=value".
@@ -96,6 +105,9 @@ class KafkaBroker {
   [[nodiscard]] std::int64_t end_sum(const std::string& topic, int partitions) const;
 
  private:
+  /// One that somebody else has started in this directory.
+  explicit KafkaBroker(const std::filesystem::path& running);
+
   TemporaryDirectory directory_;
   Service service_;
 };

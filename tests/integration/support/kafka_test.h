@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <memory>
 #include <string>
 
@@ -11,32 +10,26 @@
 
 namespace fcap::testing {
 
-/// A broker for all tests of the binary; a Redis and a topic for each. Without them the tests are
+/// The shared broker; a Redis and a topic for each test. Without them the tests are
 /// skipped; a fixture that overrides SetUp() calls this one's and returns if IsSkipped().
 class KafkaTest : public ::testing::Test {
  protected:
   static constexpr int kPartitions = 3;
 
-  // Each instantiation of a parameterized suite is a suite of its own: the broker stays for the
-  // next one.
   static void SetUpTestSuite() {
-    if (!kafka && KafkaBroker::available() && RedisServer::available()) {
-      kafka = std::make_unique<KafkaBroker>();
-    }
+    if (KafkaBroker::available() && RedisServer::available()) kafka = &KafkaBroker::shared();
   }
 
   void SetUp() override {
     if (!kafka) GTEST_SKIP() << "java, mvn, redis-server or redis-cli is missing";
     redis_ = std::make_unique<RedisServer>();
-    const auto* const test = ::testing::UnitTest::GetInstance()->current_test_info();
-    topic_ = std::string(test->test_suite_name()) + "." + test->name();
-    std::replace(topic_.begin(), topic_.end(), '/', '.');  // behind an instantiation's name
+    topic_ = unique_topic();
     kafka->create_topic(topic_, kPartitions);
     kafka->create_topic(topic_ + ".dead", 1);
     producer_ = std::make_unique<KafkaProducer>(kafka->brokers());
   }
 
-  static inline std::unique_ptr<KafkaBroker> kafka;
+  static inline KafkaBroker* kafka = nullptr;
   std::unique_ptr<RedisServer> redis_;
   std::unique_ptr<KafkaProducer> producer_;
   std::string topic_;

@@ -17,8 +17,8 @@
 
 #include "redis/client.h"
 #include "support/process.h"
-#include "tests/seed.h"
 #include "tests/support/sanitized.h"
+#include "tests/support/seed.h"
 
 namespace fcap::testing {
 

@@ -24,6 +24,7 @@ Service::Service(std::string kind, std::filesystem::path directory)
     : kind_(std::move(kind)), directory_(std::move(directory)) {}
 
 Service::~Service() {
+  if (attached_) return;
   try {
     act("kill");
   } catch (const std::exception&) {
@@ -37,7 +38,17 @@ void Service::start(const std::vector<std::string>& arguments) {
   act("start", all);
 }
 
+void Service::attach() {
+  act("status");
+  attached_ = true;
+}
+
 void Service::act(const std::string& action, const std::vector<std::string>& arguments) {
+  if (attached_ && action != "status" && action != "create-topic") {
+    throw std::logic_error(kind_ + " " + action +
+                           ": other tests share this server; tests that disturb it are named in " +
+                           "tests/integration/CMakeLists.txt (own_broker)");
+  }
   std::vector<std::string> command = {std::string(FCAP_SOURCE_DIR) + "/scripts/service", kind_,
                                       action, "--dir", directory_.string()};
   command.insert(command.end(), arguments.begin(), arguments.end());

@@ -31,6 +31,11 @@ class Service {
   void freeze() { act("freeze"); }
   void thaw() { act("thaw"); }
 
+  /// Finds the server that somebody else has started in this directory, in place of start(). It
+  /// outlives this object, and an action that would disturb those who share it throws
+  /// std::logic_error.
+  void attach();
+
   /// Any action of the script.
   void act(const std::string& action, const std::vector<std::string>& arguments = {});
 
@@ -42,6 +47,7 @@ class Service {
   std::string kind_;
   std::filesystem::path directory_;
   std::map<std::string, std::string> values_;
+  bool attached_ = false;
 };
 
 }  // namespace fcap::testing

@@ -12,7 +12,7 @@
 #include "support/process.h"
 #include "support/shipped_account.h"
 #include "test_paths.h"
-#include "tests/seed.h"
+#include "tests/support/seed.h"
 
 namespace fcap::testing {
 

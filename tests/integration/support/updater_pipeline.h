@@ -13,7 +13,7 @@
 #include "support/process.h"
 #include "support/redis_server.h"
 #include "support/running_updater.h"
-#include "tests/seed.h"
+#include "tests/support/seed.h"
 
 namespace fcap::testing {
 

@@ -24,8 +24,8 @@ WholePath::WholePath()
     : conninfo(postgres.new_database()),
       producer(kafka.brokers()),
       config_file_(directory_.path() / "updater.json") {
-  kafka.create_topic(kTopic, kPartitions);
-  kafka.create_topic("impressions.dead", 1);
+  kafka.create_topic(topic, kPartitions);
+  kafka.create_topic(topic + ".dead", 1);
   std::ofstream(config_file_) << fmt::format(
       R"({{
         "kafka": {{"brokers": ["{}"], "topic": "{}", "group_id": "{}"}},
@@ -34,7 +34,7 @@ WholePath::WholePath()
         "pipeline": {{"commit_interval": "20ms", "mark_interval": "20ms"}},
         "http": {{"enabled": false}}
       }})",
-      kafka.brokers(), kTopic, kGroup, redis.address(), conninfo);
+      kafka.brokers(), topic, topic, redis.address(), conninfo);
 }
 
 void WholePath::start_updater() {
@@ -67,14 +67,14 @@ Finished WholePath::fcap(std::vector<std::string> words, const std::string& inpu
 }
 
 void WholePath::produce(const SeenEvent& event) {
-  producer.send(kTopic, event.user, to_json(event));
+  producer.send(topic, event.user, to_json(event));
   ++produced_;
 }
 
 bool WholePath::drain(std::chrono::milliseconds patience) {
   producer.flush();
-  return wait_until(
-      [this] { return kafka.committed_sum(kGroup, kTopic, kPartitions) == produced_; }, patience);
+  return wait_until([this] { return kafka.committed_sum(topic, topic, kPartitions) == produced_; },
+                    patience);
 }
 
 std::unique_ptr<Checker> WholePath::make_checker() const {

@@ -17,13 +17,11 @@
 
 namespace fcap::testing {
 
-/// A private Redis, Kafka and PostgreSQL with the tables, and the fcap-updater program between
-/// them.
+/// A private Redis and PostgreSQL with the tables, a topic of the shared Kafka, and the
+/// fcap-updater program between them.
 class WholePath {
  public:
   static constexpr int kPartitions = 3;
-  static constexpr const char* kTopic = "impressions";
-  static constexpr const char* kGroup = "fcap-updater";
 
   /// Whether this machine can run all of them.
   static bool available();
@@ -50,8 +48,10 @@ class WholePath {
   /// What the updater has written to standard error so far.
   [[nodiscard]] std::string updater_log() const;
 
+  /// Also the name of the updater's group.
+  const std::string topic = unique_topic();
   RedisServer redis;
-  KafkaBroker kafka;
+  KafkaBroker& kafka = KafkaBroker::shared();
   PostgresServer postgres;
   std::string conninfo;
   KafkaProducer producer;

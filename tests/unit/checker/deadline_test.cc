@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "fixtures.h"
-#include "tests/seed.h"
+#include "tests/support/seed.h"
 
 namespace fcap::checker_test {
 namespace {

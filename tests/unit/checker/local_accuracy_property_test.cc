@@ -15,7 +15,7 @@
 #include "ledger/ledger.h"
 #include "ledger/user_key.h"
 #include "rules/evaluate.h"
-#include "tests/seed.h"
+#include "tests/support/seed.h"
 
 namespace fcap::checker_test {
 namespace {

@@ -17,7 +17,7 @@
 #include "fixtures.h"
 #include "redis/config_record.h"
 #include "redis/redis_store.h"
-#include "tests/unit/redis/scripted_server.h"
+#include "tests/support/scripted_server.h"
 
 namespace fcap::checker_test {
 namespace {

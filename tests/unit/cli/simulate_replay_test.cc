@@ -10,8 +10,8 @@
 
 #include "command.h"
 #include "test_paths.h"
-#include "tests/impression_log.h"
-#include "tests/seed.h"
+#include "tests/support/impression_log.h"
+#include "tests/support/seed.h"
 
 namespace fcap::cli_test {
 namespace {

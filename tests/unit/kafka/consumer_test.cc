@@ -5,8 +5,8 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/part.h"
-#include "tests/unit/kafka/mock_cluster.h"
+#include "tests/support/mock_cluster.h"
+#include "tests/support/part.h"
 
 namespace fcap::kafka {
 namespace {

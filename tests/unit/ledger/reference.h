@@ -11,7 +11,7 @@
 
 #include "ledger/encode.h"
 #include "ledger/ledger.h"
-#include "tests/seed.h"
+#include "tests/support/seed.h"
 
 namespace fcap::ledger {
 

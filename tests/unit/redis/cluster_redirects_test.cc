@@ -11,7 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "redis/client.h"
-#include "scripted_server.h"
+#include "tests/support/scripted_server.h"
 
 namespace fcap::redis {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "redis/client.h"
 #include "redis/cluster_watch.h"
-#include "scripted_server.h"
+#include "tests/support/scripted_server.h"
 
 namespace fcap::redis {
 namespace {

@@ -13,7 +13,7 @@
 #include <poll.h>
 
 #include "redis/link.h"
-#include "scripted_server.h"
+#include "tests/support/scripted_server.h"
 
 namespace fcap::redis {
 namespace {

@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 #include <hiredis/hiredis.h>
 
-#include "tests/seed.h"
+#include "tests/support/seed.h"
 
 namespace fcap::redis {
 namespace {

@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "redis/sentinel_answers.h"
-#include "scripted_server.h"
+#include "tests/support/scripted_server.h"
 
 namespace fcap::redis {
 namespace {

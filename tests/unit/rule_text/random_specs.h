@@ -6,7 +6,7 @@
 
 #include <fcap/rule_set.h>
 
-#include "tests/seed.h"
+#include "tests/support/seed.h"
 
 namespace fcap::rule_text {
 

@@ -19,7 +19,7 @@
 #include "ledger/ids.h"
 #include "ledger/ledger.h"
 #include "rules/evaluate.h"
-#include "tests/seed.h"
+#include "tests/support/seed.h"
 
 namespace fcap::rules {
 

@@ -12,7 +12,7 @@
 
 #include "rules/rule_set_access.h"
 #include "rules/shared_spec.h"
-#include "tests/seed.h"
+#include "tests/support/seed.h"
 
 namespace fcap::rules {
 namespace {

@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 #include <roaring/roaring.hh>
 
-#include "tests/seed.h"
+#include "tests/support/seed.h"
 
 namespace fcap::segments {
 namespace {

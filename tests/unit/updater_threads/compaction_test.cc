@@ -16,8 +16,8 @@
 #include "ledger/encode.h"
 #include "ledger/ids.h"
 #include "ledger/ledger.h"
-#include "tests/seed.h"
-#include "tests/unit/updater/fault_store.h"
+#include "tests/support/seed.h"
+#include "tests/unit/updater/support/fault_store.h"
 #include "updater/compaction/compactor.h"
 #include "updater/compaction/record_compactor.h"
 

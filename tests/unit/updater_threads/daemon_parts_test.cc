@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tests/part.h"
+#include "tests/support/part.h"
 #include "updater/commands/command_line.h"
 #include "updater/commands/replay_command.h"
 #include "updater/http/http_server.h"

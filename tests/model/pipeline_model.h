@@ -1,0 +1,151 @@
+#pragma once
+
+// The write path against servers that lose data in every way there is, in one thread and from one
+// seed: whatever happened, in the end every event of the logs is in the store, and nothing that was
+// erased is. Small losses are read again in line, others become gaps, which are filled while
+// reading goes on, through crashes, further losses, changes of the log, and of who reads it.
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <random>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "events/event_decoder.h"
+#include "tests/support/part.h"
+#include "tests/unit/updater/support/fault_store.h"
+#include "updater/pipeline/batch_writer.h"
+#include "updater/pipeline/partition_set.h"
+
+namespace fcap::updater::testing {
+
+struct ModelOptions {
+  std::optional<std::int64_t> gap_min = {};
+  unsigned trouble_of_1000 = 18;  // how often something happens to Redis, the logs or a process
+  bool other_logs = true;         // logs are recreated and truncated
+  int partitions = 1;
+  int processes = 1;              // of more than one some are zombies now and then
+  bool slow_or_refusing = false;  // Redis, for a while: all operations, or one kind of them
+  bool leaders_lost = false;      // by single partitions, for a while
+};
+
+class Model {
+ public:
+  Model(std::uint64_t seed, const ModelOptions& options);
+  ~Model();
+
+  void step();
+  /// No more faults; everything comes to rest.
+  void heal();
+
+  [[nodiscard]] std::size_t missing() const;
+  /// Events that are there though the log asks for them to be forgotten.
+  [[nodiscard]] std::size_t not_erased() const;
+  /// Records that would go before their events do. Only those with events that are still in a log:
+  /// if a snapshot or a crash has kept a record from its expiry, only the sweep gives it one when
+  /// nothing of its user is read again.
+  [[nodiscard]] std::size_t expiring_early() const;
+  [[nodiscard]] bool came_to_rest() const;
+  /// What was done and said last.
+  [[nodiscard]] std::string story() const;
+
+  [[nodiscard]] std::uint64_t read_in_gaps() const { return metrics_.gap_messages.value(); }
+  [[nodiscard]] std::uint64_t expiries_left() const { return store_.expiries_left(); }
+  [[nodiscard]] std::uint64_t rewinds() const { return metrics_.rewinds.value(); }
+  /// How often a partition went to another process.
+  [[nodiscard]] std::uint64_t rebalances() const { return rebalances_; }
+  /// How often Redis became slow, or began to refuse a kind of operation.
+  [[nodiscard]] std::uint64_t slow_or_refusing_phases() const { return slow_or_refusing_phases_; }
+  /// How often something was read while another partition of the process waited.
+  [[nodiscard]] std::uint64_t read_beside_waiting() const { return read_beside_waiting_; }
+  /// All that were ever in the logs.
+  [[nodiscard]] std::size_t events() const { return produced_; }
+
+ private:
+  class Process;
+  struct LoggedEvent {
+    std::string user;
+    std::string id = {};  // empty: an erasure
+    Instant time = {};
+    std::string payload = {};
+  };
+  /// A partition's log, and what the group knows of it.
+  struct Log {
+    static constexpr std::int64_t kStart = 5;
+    std::vector<LoggedEvent> events;
+    int made = 1;  // how many there were
+    std::int64_t committed = kafka::PartitionOffset::kNone;
+    int owner = 0;       // the process that the group has assigned it to
+    bool is_led = true;  // else Kafka neither delivers nor tells anything of it
+
+    [[nodiscard]] std::int64_t end() const {
+      return kStart + static_cast<std::int64_t>(events.size());
+    }
+    [[nodiscard]] const LoggedEvent& at(std::int64_t offset) const {
+      return events[static_cast<std::size_t>(offset - kStart)];
+    }
+  };
+  using Fault = FaultStore::Fault;
+  using Fingerprints = std::map<std::string, std::set<std::uint32_t>>;
+
+  [[nodiscard]] bool chance(unsigned percent) { return random_() % 100 < percent; }
+  [[nodiscard]] int any(int count) {
+    return static_cast<int>(random_() % static_cast<unsigned>(count));
+  }
+  /// There are topics of two partitions, so partitions of two topics have the same number.
+  [[nodiscard]] static TopicPartition partition_of(int log) { return part(log % 2, log / 2); }
+  [[nodiscard]] Log& log_of(TopicPartition partition) {
+    return logs_[2 * static_cast<std::size_t>(partition.topic) +
+                 static_cast<std::size_t>(partition.number)];
+  }
+  void say(std::string_view what);
+  [[nodiscard]] Fingerprints stored() const;
+  [[nodiscard]] std::string marks_in(const FaultStore::Records& records) const;
+  Fault some_fault();
+
+  void produce();
+  void produce_into(int partition);
+  void some_trouble();
+  void recreate_logs();
+  void truncate_log();
+  void run_some_operations();
+  void break_operations();
+  void restart_from_snapshot();
+  void fail_over();
+  void crash();
+  void rebalance();
+  void slow_down_or_refuse();
+  void lose_leader();
+  void end_slowness();
+  void start_process(int process);
+  void take_over(int process, std::vector<kafka::PartitionOffset> partitions);
+  void compact_one();
+
+  const ModelOptions options_;
+  std::mt19937_64 random_;
+  FaultStore store_;
+  std::unique_ptr<events::EventDecoder> decoder_ = events::make_json_event_decoder();
+  FaultStore::Records snapshot_;
+  FaultStore::Records replica_;
+  std::uint64_t epoch_ = 1;
+  std::vector<Log> logs_;
+  std::map<std::string, Instant> erased_;  // by what was ever in a log
+  std::size_t produced_ = 0;
+  std::uint64_t rebalances_ = 0;
+  std::uint64_t slow_or_refusing_phases_ = 0;
+  std::uint64_t read_beside_waiting_ = 0;
+  std::deque<std::string> story_;
+  Metrics metrics_;
+  BatchWriter::Clock::time_point now_ = BatchWriter::Clock::now();
+  bool faults_ = true;
+  bool slow_ = false;
+  int slow_or_refusing_for_ = 0;  // steps
+  std::vector<std::unique_ptr<Process>> processes_;
+  std::set<std::pair<int, int>> zombies_;  // processes, and partitions that are another's by now
+};
+
+}  // namespace fcap::updater::testing

@@ -1,0 +1,50 @@
+// The main() of every test program. As GoogleTest's own, and
+// - --file=NAME runs only what NAME.cc defines: the tests of ctest are a program's files,
+// - a run in which a test was skipped and none failed ends with a code of its own, which ctest is
+//   told: a pattern in the output would hide the failures beside it.
+#include <cstdio>
+#include <string>
+#include <string_view>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace {
+
+using ::testing::UnitTest;
+
+// GoogleTest's filter for the tests that a file defines; empty if there are none.
+std::string tests_of(std::string_view name) {
+  const std::string ending = "/" + std::string(name) + ".cc";
+  std::string filter;
+  for (int s = 0; s < UnitTest::GetInstance()->total_test_suite_count(); ++s) {
+    const ::testing::TestSuite& suite = *UnitTest::GetInstance()->GetTestSuite(s);
+    for (int t = 0; t < suite.total_test_count(); ++t) {
+      const ::testing::TestInfo& test = *suite.GetTestInfo(t);
+      if (!std::string_view(test.file()).ends_with(ending)) continue;
+      if (!filter.empty()) filter += ':';
+      filter += std::string(suite.name()) + '.' + test.name();
+    }
+  }
+  return filter;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  constexpr int kSkipped = 77;  // as in tests/CMakeLists.txt
+  ::testing::InitGoogleMock(&argc, argv);
+  constexpr std::string_view kFile = "--file=";
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    const std::string filter = word.starts_with(kFile) ? tests_of(word.substr(kFile.size())) : "";
+    if (filter.empty()) {
+      std::fprintf(stderr, "%s: unknown option, or no test is defined in this file\n", argv[i]);
+      return 2;
+    }
+    GTEST_FLAG_SET(filter, filter);
+  }
+  const int code = RUN_ALL_TESTS();
+  if (code != 0) return code;
+  return UnitTest::GetInstance()->skipped_test_count() > 0 ? kSkipped : 0;
+}

@@ -1,0 +1,267 @@
+// What marks say is tested with ShardMarks, and all of it together on real clusters.
+#include "updater/pipeline/cluster_partition_set.h"
+
+#include <chrono>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/updater/support/cluster_partition_set_fixture.h"
+#include "updater/pipeline/gap_filler.h"
+
+namespace fcap::updater {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::ScriptedCluster;
+
+class ClusterPartitionSetTest : public testing::ClusterPartitionSetFixture {};
+
+TEST_F(ClusterPartitionSetTest, ADoubtReachesBackToTheStartOfTheLogThatIsReadNow) {
+  read_until_the_log_is_another();
+  wait_until_read();
+  read(0, 50);
+  wait_for_marks();
+  EXPECT_EQ(set_.offsets_missing(), 0);
+  set_.doubt_all();
+  EXPECT_EQ(set_.offsets_missing(), 50);
+}
+
+// Nothing has been put off yet, but it may come back without what it had.
+TEST_F(ClusterPartitionSetTest, WhatIsMissingIsUnknownWhileAShardIsAway) {
+  begin(100, 100);
+  wait_for_marks();
+  show_gaps(set_, metrics_);
+  EXPECT_EQ(metrics_.gap_offsets.value(), 0);
+  EXPECT_EQ(gap_ends(), (std::vector<std::optional<std::int64_t>>{std::nullopt}));
+  cluster_.set_refusing(1, true);
+  step_ = milliseconds{100};
+  turn_until([this] { return metrics_.shards_away.value() == 1 && !set_.checking(); });
+  show_gaps(set_, metrics_);
+  EXPECT_EQ(metrics_.gap_offsets.value(), Gauge::kUnknown);
+  EXPECT_TRUE(gap_ends().empty()) << "what is stated stays";
+  cluster_.set_refusing(1, false);
+  turn_until([this] { return metrics_.shards_away.value() == 0 && !set_.checking(); });
+  show_gaps(set_, metrics_);
+  EXPECT_EQ(metrics_.gap_offsets.value(), 0);
+  EXPECT_EQ(gap_ends(), (std::vector<std::optional<std::int64_t>>{std::nullopt}));
+}
+
+TEST_F(ClusterPartitionSetTest, AGapConcernsTheUsersOfTheShardThatLacksEvents) {
+  begin(100, 100);
+  read(100, 110);
+  wait_for_marks();
+  EXPECT_EQ(lacking(), std::nullopt);
+  cluster_.empty(1);
+  read(110, 120);
+  turn_until([this] { return lacking().has_value() && !set_.checking(); });
+  EXPECT_EQ(lacking(), ScriptedCluster::all_slots_of(1));
+  // The other one may come back without what it had.
+  cluster_.set_refusing(0, true);
+  step_ = milliseconds{100};
+  turn_until([this] { return lacking() == SlotSet::all(); });
+  EXPECT_GT(metrics_.shards_away.value(), 0);
+  cluster_.set_refusing(0, false);
+  turn_until([this] { return metrics_.shards_away.value() == 0 && !set_.checking(); });
+  EXPECT_EQ(lacking(), ScriptedCluster::all_slots_of(1));
+}
+
+TEST_F(ClusterPartitionSetTest, AGapConcernsEverybodyUntilEachShardsMarksWereRead) {
+  cluster_.set_refusing(1, true);
+  step_ = milliseconds{100};
+  begin(100, 0);
+  EXPECT_EQ(metrics_.shards_away.value(), 1);
+  EXPECT_EQ(lacking(), SlotSet::all());
+  std::vector<GapSegment> segments;
+  turn_until([&] {
+    set_.list_segments(segments);
+    return !segments.empty();
+  });
+  ASSERT_EQ(segments.front().slots, ScriptedCluster::all_slots_of(0));
+  set_.segment_done(segments.front());
+  EXPECT_TRUE(gap_ends().empty()) << "what is stated stays";
+  cluster_.set_refusing(1, false);
+  turn_until([this] { return metrics_.shards_away.value() == 0 && !set_.checking(); });
+  EXPECT_EQ(lacking(), ScriptedCluster::all_slots_of(1));
+}
+
+// Whatever another shard lacks, this one may lack something, too.
+TEST_F(ClusterPartitionSetTest, WhileAMarkCannotBeComparedEverybodyMayLackEvents) {
+  begin(100, 100);
+  read(100, 110);
+  wait_for_marks();
+  cluster_.empty(1);
+  read(110, 120);
+  turn_until([this] { return lacking().has_value() && !set_.checking(); });
+  looks_.silent = {part(0)};
+  cluster_.empty(0);
+  cluster_.put_others_mark(80, {.cluster = "one", .last = looks_.point(79)}, 5);
+  read(120, 130);
+  step_ = milliseconds{10};
+  turn_until([this] { return set_.trouble().find("Kafka cannot say yet") != std::string::npos; });
+  EXPECT_EQ(lacking(), SlotSet::all());
+  EXPECT_EQ(gap_ends(), (std::vector<std::optional<std::int64_t>>{130}));
+}
+
+TEST_F(ClusterPartitionSetTest, APartitionIsReadWhoseMarkAnotherUpdaterKeepsWriting) {
+  const LogPoint checked = looks_.point(40);
+  cluster_.put_others_mark(80, {.cluster = "one", .last = looks_.point(79), .checked = checked}, 5);
+  cluster_.change_others_mark([this](const MarkValue& before) {
+    MarkValue next = before;
+    next.log.last = looks_.point(next.position++);
+    ++next.shard->serial;
+    return next;
+  });
+  begin(1'000, 0);
+  EXPECT_EQ(metrics_.mark_losses.value(), 0U);
+}
+
+TEST_F(ClusterPartitionSetTest, AMarkThatCannotBeComparedForWantOfALeaderStopsOnlyItsPartition) {
+  log_.start = looks_.low = 100;
+  std::vector<PartitionOffset> both;
+  for (const std::int32_t partition : {0, 1}) {
+    log_.commits[part(partition)] = 100;
+    both.push_back({part(partition), PartitionOffset::kNone});
+  }
+  set_.assign(both);
+  wait_until_read();
+  wait_for_marks();
+  set_.revoke(both);
+  looks_.silent = {part(1)};
+  set_.assign(both);
+  step_ = milliseconds{10};
+  turn_until([this] { return !set_.checking(); });
+  EXPECT_TRUE(set_.take(part(0), 100));
+  EXPECT_FALSE(set_.take(part(1), 100));
+  EXPECT_TRUE(set_.failing());
+  EXPECT_NE(set_.trouble().find("partition 1: Kafka cannot say yet"), std::string::npos)
+      << set_.trouble();
+  show_gaps(set_, metrics_);
+  EXPECT_EQ(metrics_.gap_offsets.value(), Gauge::kUnknown);
+  looks_.silent.clear();
+  turn_until([this] { return !set_.checking() && !set_.failing(); });
+  std::vector<PartitionOffset> to_place;
+  set_.to_place(to_place);
+  ASSERT_EQ(to_place.size(), 1U);
+  EXPECT_EQ(to_place[0].partition, part(1));
+  EXPECT_EQ(metrics_.mark_losses.value(), 0U);
+}
+
+TEST_F(ClusterPartitionSetTest, AShardThatTakesNoMarksIsStillAwayAfterAllPartitionsWaitedForKafka) {
+  begin(100, 100);
+  wait_for_marks();
+  std::vector<PartitionOffset> at{{part(0), PartitionOffset::kNone}};
+  set_.revoke(at);
+  looks_.silent = {part(0)};
+  cluster_.set_refusing_marks(1, true);
+  set_.assign(at);
+  step_ = milliseconds{10};
+  turn_until([this] { return was_said("partition 0: Kafka cannot say yet"); });
+  looks_.silent.clear();
+  step_ = milliseconds{100};
+  turn_until([this] { return !set_.checking(); });
+  EXPECT_EQ(metrics_.shards_away.value(), 1);
+  EXPECT_EQ(set_.trouble().find("Kafka cannot say yet"), std::string::npos) << set_.trouble();
+  cluster_.set_refusing_marks(1, false);
+  turn_until([this] { return metrics_.shards_away.value() == 0 && !set_.checking(); });
+}
+
+TEST_F(ClusterPartitionSetTest, AShardThatIsAwayStaysSoWhileAllPartitionsWaitForKafka) {
+  begin(100, 100);
+  wait_for_marks();
+  cluster_.set_refusing(1, true);
+  step_ = milliseconds{100};
+  turn_until([this] { return metrics_.shards_away.value() == 1 && !set_.checking(); });
+  // Until the other one has been well for so long that it is waited for.
+  const auto well = now_ + std::chrono::seconds{20};
+  turn_until([&] { return now_ >= well; });
+  cluster_.set_refusing_marks(1, true);
+  cluster_.set_refusing(1, false);
+  std::vector<PartitionOffset> at{{part(0), PartitionOffset::kNone}};
+  set_.revoke(at);
+  looks_.silent = {part(0)};
+  step_ = milliseconds{10};
+  set_.assign(at);
+  said_.clear();
+  turn_until([this] { return was_said("partition 0: Kafka cannot say yet"); });
+  EXPECT_EQ(metrics_.shards_away.value(), 1);
+  looks_.silent.clear();
+  turn_until([this] { return !set_.checking(); });
+  EXPECT_EQ(metrics_.shards_away.value(), 1);
+  EXPECT_FALSE(was_said("its marks are confirmed again"));
+}
+
+TEST_F(ClusterPartitionSetTest, MarksAreNotSettledBeforeTheySayWhatIsDoubted) {
+  begin(100, 0);
+  read(100, 110);
+  wait_for_marks();
+  fill_all();
+  wait_for_marks();
+  ASSERT_EQ(set_.offsets_missing(), 0);
+  set_.doubt_all();
+  ASSERT_EQ(set_.offsets_missing(), 110);
+  EXPECT_FALSE(set_.marks_settled());
+  turn_until([this] { return set_.marks_settled(); });
+  for (int node = 0; node < ScriptedCluster::kNodes; ++node) {
+    for (const auto& [key, text] : cluster_.records(node)) {
+      EXPECT_EQ(decode_mark(text)->gaps, (std::vector<Gap>{{0, 110}})) << key;
+    }
+  }
+}
+
+// Then its marks are all that it is taken over by, and they say nothing of what has expired.
+TEST_F(ClusterPartitionSetTest, APartitionThatIsDoubtedBeforeKafkaSaysWhereItBeginsIsReadAgain) {
+  begin(100, 0);
+  read(100, 110);
+  wait_for_marks();
+  EXPECT_EQ(set_.offsets_missing(), 100);
+  const std::vector<PartitionOffset> own{{part(0), PartitionOffset::kNone}};
+  set_.revoke(own);
+  log_.commits[part(0)] = 110;
+  log_.without_leader = {part(0)};
+  std::vector<PartitionOffset> at = own;
+  set_.assign(at);
+  set_.doubt_all();
+  EXPECT_EQ(gap_ends(),
+            (std::vector<std::optional<std::int64_t>>{std::numeric_limits<std::int64_t>::max()}));
+  log_.without_leader.clear();
+  wait_until_read();
+  EXPECT_EQ(set_.offsets_missing(), 110);
+}
+
+TEST_F(ClusterPartitionSetTest, WhatIsDoubtedIsReadAgainAlsoAfterItWasGivenUpMeanwhile) {
+  begin(100, 0);
+  read(100, 110);
+  wait_for_marks();
+  fill_all();
+  wait_for_marks();
+  log_.commits[part(0)] = 110;
+  const std::vector<PartitionOffset> own{{part(0), PartitionOffset::kNone}};
+  std::vector<PartitionOffset> at = own;
+  // Not until all shards' marks say so.
+  cluster_.set_refusing(1, true);
+  set_.doubt_all();
+  step_ = milliseconds{100};
+  turn_until([this] { return metrics_.shards_away.value() == 1; });
+  set_.revoke(own);
+  cluster_.set_refusing(1, false);
+  step_ = milliseconds{2};
+  set_.assign(at);
+  turn_until([this] { return metrics_.shards_away.value() == 0 && !set_.checking(); });
+  wait_until_read();
+  EXPECT_EQ(set_.offsets_missing(), 110);
+  wait_for_marks();
+  fill_all();
+  wait_for_marks();
+  set_.revoke(own);
+  at = own;
+  set_.assign(at);
+  wait_until_read();
+  EXPECT_EQ(set_.offsets_missing(), 0) << "a doubt counts once";
+}
+
+}  // namespace
+}  // namespace fcap::updater

@@ -1,0 +1,305 @@
+#include "updater/pipeline/config_publisher.h"
+
+#include <bitset>
+
+#include <gtest/gtest.h>
+
+#include "base/clock.h"
+#include "tests/integration/support/store_calls.h"
+#include "tests/support/part.h"
+
+namespace fcap::updater {
+namespace {
+
+redis::ConfigRecord record_of(std::chrono::days retention) {
+  redis::ConfigRecord record;
+  record.key_prefix = "fcap";
+  record.retention = retention;
+  return record;
+}
+
+class ConfigPublisherTest : public ::testing::Test {
+ protected:
+  // A store in memory completes at once: a look and a write are two rounds.
+  void poll(ConfigPublisher& publisher) {
+    for (int i = 0; i < 4; ++i) publisher.poll(now_);
+    now_ += std::chrono::seconds{10};
+  }
+  std::string stored() { return testing::StoreCalls(*store_).get("fcap:!config").record; }
+  void replace(const std::string& value) {
+    const std::string present = stored();
+    Store::CompareAndSet change{"fcap:!config", std::nullopt, value, at_ + std::chrono::days{430}};
+    if (!present.empty()) change.expected = present;
+    testing::WaitingCompletion done;
+    store_->compare_and_set(change, {}, done);
+    EXPECT_EQ(done.wait().code, StoreCode::kOk);
+  }
+  void erase() { replace(""); }
+
+  redis::ConfigRecord::MissingBefore missing() {
+    const auto parsed = redis::parse_config(stored());
+    EXPECT_TRUE(parsed.ok()) << stored();
+    return parsed.ok() ? parsed.value().missing_before : redis::ConfigRecord::MissingBefore{};
+  }
+
+  const Instant at_ = instant_from_ms(to_ms(base::wall_now()));
+  std::unique_ptr<Store> store_ = make_memory_store();
+  ConfigPublisher::Clock::time_point now_ = ConfigPublisher::Clock::now();
+};
+
+TEST_F(ConfigPublisherTest, WritesAtTheStartAndAgainWhenItHasGoneMissing) {
+  const redis::ConfigRecord record = record_of(std::chrono::days{32});
+  ConfigPublisher publisher(*store_, record, {});
+  poll(publisher);
+  EXPECT_EQ(stored(), redis::encode_config(record));
+  erase();
+  EXPECT_EQ(stored(), "");
+  poll(publisher);
+  EXPECT_EQ(stored(), redis::encode_config(record));
+}
+
+TEST_F(ConfigPublisherTest, TheLatestToStartWinsAndTheOthersLeaveItAlone) {
+  ConfigPublisher first(*store_, record_of(std::chrono::days{32}), {});
+  poll(first);
+  std::string logged;
+  const redis::ConfigRecord changed = record_of(std::chrono::days{20});
+  ConfigPublisher second(*store_, changed, [&](LogLevel, std::string_view text) { logged = text; });
+  poll(second);
+  EXPECT_EQ(stored(), redis::encode_config(changed));
+  EXPECT_NE(logged.find("fcap:!config"), std::string::npos);
+  poll(first);
+  poll(second);
+  EXPECT_EQ(stored(), redis::encode_config(changed));
+}
+
+OpenGaps gaps_of(const std::map<std::int32_t, std::optional<Instant>>& partitions) {
+  OpenGaps gaps{.group_id = "g", .topics = {"t"}};
+  for (const auto& [number, before] : partitions) gaps.missing_before[part(number)] = before;
+  return gaps;
+}
+
+TEST_F(ConfigPublisherTest, OpenGapsAreSaidAtOnceAndTakenBackWhenTheyAreClosed) {
+  const redis::ConfigRecord record = record_of(std::chrono::days{32});
+  ConfigPublisher publisher(*store_, record, {});
+  poll(publisher);
+  now_ -= std::chrono::seconds{9};  // a look is not due yet
+  publisher.set_open_gaps(gaps_of({{0, at_}, {1, std::nullopt}}));
+  poll(publisher);
+  EXPECT_EQ(missing(), (redis::ConfigRecord::MissingBefore{{"g:t", {{"0", at_}}}}));
+  publisher.set_open_gaps(gaps_of({{0, std::nullopt}, {1, std::nullopt}}));
+  poll(publisher);
+  EXPECT_EQ(stored(), redis::encode_config(record));
+}
+
+TEST_F(ConfigPublisherTest, GapsAreSaidAgainWhenTheRecordHasGoneMissing) {
+  ConfigPublisher publisher(*store_, record_of(std::chrono::days{32}), {});
+  publisher.set_open_gaps(gaps_of({{0, at_}}));
+  poll(publisher);
+  erase();
+  poll(publisher);
+  EXPECT_EQ(missing(), (redis::ConfigRecord::MissingBefore{{"g:t", {{"0", at_}}}}));
+}
+
+TEST_F(ConfigPublisherTest, NoUpdaterTakesBackWhatAnotherSaysOfItsPartitions) {
+  ConfigPublisher first(*store_, record_of(std::chrono::days{32}), {});
+  ConfigPublisher second(*store_, record_of(std::chrono::days{20}), {});
+  first.set_open_gaps(gaps_of({{0, at_}}));
+  poll(first);
+  // It is set otherwise, and begins later: its settings win, and the gap stays.
+  second.set_open_gaps(gaps_of({{1, at_ + std::chrono::hours{1}}, {2, std::nullopt}}));
+  poll(second);
+  redis::ConfigRecord::MissingBefore both{
+      {"g:t", {{"0", at_}, {"1", at_ + std::chrono::hours{1}}}}};
+  EXPECT_EQ(missing(), both);
+  poll(first);
+  EXPECT_EQ(missing(), both);
+  // The first one has crashed, and partition 0 has gone to the second.
+  second.set_open_gaps(gaps_of({{0, std::nullopt}, {1, at_}, {2, std::nullopt}}));
+  poll(second);
+  EXPECT_EQ(missing(), (redis::ConfigRecord::MissingBefore{{"g:t", {{"1", at_}}}}));
+  EXPECT_EQ(redis::parse_config(stored()).value().retention, std::chrono::days{20});
+}
+
+TEST_F(ConfigPublisherTest, TwoThatWriteAtTheSameTimeBothGetTheirWord) {
+  ConfigPublisher first(*store_, record_of(std::chrono::days{32}), {});
+  ConfigPublisher second(*store_, record_of(std::chrono::days{32}), {});
+  poll(first);
+  poll(second);
+  first.set_open_gaps(gaps_of({{0, at_}}));
+  second.set_open_gaps(gaps_of({{1, at_}}));
+  // Both look before either writes.
+  for (int i = 0; i < 8; ++i) {
+    first.poll(now_);
+    second.poll(now_);
+  }
+  EXPECT_EQ(missing(), (redis::ConfigRecord::MissingBefore{{"g:t", {{"0", at_}, {"1", at_}}}}));
+}
+
+TEST_F(ConfigPublisherTest, WhatNoWindowReachesAnyMoreGoes) {
+  ConfigPublisher gone(*store_, record_of(std::chrono::days{32}), {});
+  gone.set_open_gaps(gaps_of({{7, at_ - std::chrono::days{30}}, {8, at_ - std::chrono::days{31}}}));
+  poll(gone);
+  EXPECT_EQ(missing().at("g:t").size(), 2U);
+  // Its retention is shorter: it stands for a later time.
+  ConfigPublisher publisher(*store_, record_of(std::chrono::days{29}), {});
+  poll(publisher);
+  EXPECT_TRUE(missing().empty()) << stored();
+}
+
+TEST_F(ConfigPublisherTest, OfMoreGapsThanThereIsRoomForTheLatestIsSaid) {
+  ConfigPublisher publisher(*store_, record_of(std::chrono::days{32}), {});
+  std::map<std::int32_t, std::optional<Instant>> many;
+  for (std::int32_t i = 0; i < 5000; ++i) many[i] = at_ + std::chrono::seconds{i % 4000};
+  publisher.set_open_gaps(gaps_of(many));
+  poll(publisher);
+  EXPECT_EQ(
+      missing(),
+      (redis::ConfigRecord::MissingBefore{{"g:t", {{"3999", at_ + std::chrono::seconds{3999}}}}}));
+}
+
+OpenGaps gaps_in(const std::map<std::int32_t, redis::MissingEvents>& partitions) {
+  OpenGaps gaps{.group_id = "g", .topics = {"t"}};
+  for (const auto& [number, events] : partitions) gaps.missing_before[part(number)] = events;
+  return gaps;
+}
+
+TEST_F(ConfigPublisherTest, ASlotMoreIsSaidAtOnceAndOthersSlotsStay) {
+  ConfigPublisher first(*store_, record_of(std::chrono::days{32}), {});
+  ConfigPublisher second(*store_, record_of(std::chrono::days{32}), {});
+  first.set_open_gaps(gaps_in({{0, {at_, {0, 5460}}}}));
+  poll(first);
+  second.set_open_gaps(gaps_in({{1, {at_, {5461, 10'922}}}}));
+  poll(second);
+  redis::ConfigRecord::MissingBefore both{
+      {"g:t", {{"0", {at_, {0, 5460}}}, {"1", {at_, {5461, 10'922}}}}}};
+  EXPECT_EQ(missing(), both);
+  now_ -= std::chrono::seconds{19};  // a look is not due yet
+  first.set_open_gaps(gaps_in({{0, {at_, {0, 5461}}}}));
+  poll(first);
+  both["g:t"]["0"].slots = {0, 5461};
+  EXPECT_EQ(missing(), both);
+  first.set_open_gaps(gaps_in({{0, at_}}));
+  poll(first);
+  both["g:t"]["0"].slots = SlotSet::all();
+  EXPECT_EQ(missing(), both);
+}
+
+TEST_F(ConfigPublisherTest, OfMoreGapsThanThereIsRoomForAllSlotsAreSaid) {
+  ConfigPublisher publisher(*store_, record_of(std::chrono::days{32}), {});
+  std::map<std::int32_t, redis::MissingEvents> many;
+  for (std::int32_t i = 0; i < 5000; ++i) {
+    many[i] = {at_ + std::chrono::seconds{i % 4000}, {i, i + 10}};
+  }
+  publisher.set_open_gaps(gaps_in(many));
+  poll(publisher);
+  EXPECT_EQ(missing(), (redis::ConfigRecord::MissingBefore{
+                           {"g:t", {{"3999", {at_ + std::chrono::seconds{3999}, {0, 5009}}}}}}));
+}
+
+/// Every second slot: a text of more than 43 KB, and of not quite 48 KB.
+SlotSet even_slots() {
+  std::bitset<SlotSet::kSlots> even;
+  for (std::size_t slot = 0; slot < even.size(); slot += 2) even.set(slot);
+  return SlotSet::of(even);
+}
+
+TEST_F(ConfigPublisherTest, WhereThereIsNoRoomForSlotsEachPartitionIsSaidForAllUsers) {
+  const SlotSet even = even_slots();
+  ConfigPublisher crashing(*store_, record_of(std::chrono::days{32}), {});
+  crashing.set_open_gaps(gaps_in({{5, {at_, even}}, {6, {at_, even}}, {7, {at_, even}}}));
+  poll(crashing);
+  EXPECT_EQ(missing(),
+            (redis::ConfigRecord::MissingBefore{{"g:t", {{"5", at_}, {"6", at_}, {"7", at_}}}}));
+  // Its partitions are shared out. Whoever gets 6 and 7 says nothing before it has read their
+  // marks: what is said of them must outlast what the others say of theirs.
+  ConfigPublisher heir(*store_, record_of(std::chrono::days{32}), {});
+  heir.set_open_gaps(gaps_of({{5, std::nullopt}}));
+  poll(heir);
+  EXPECT_EQ(missing(), (redis::ConfigRecord::MissingBefore{{"g:t", {{"6", at_}, {"7", at_}}}}));
+}
+
+TEST_F(ConfigPublisherTest, SlotsLeaveRoomForWhatOlderUpdatersAdd) {
+  std::map<std::int32_t, redis::MissingEvents> many;
+  for (std::int32_t i = 0; i < 400; ++i) many[i] = at_;
+  const std::map<std::int32_t, redis::MissingEvents> for_all_users = many;
+  many[7].slots = even_slots();
+  ConfigPublisher publisher(*store_, record_of(std::chrono::days{32}), {});
+  publisher.set_open_gaps(gaps_in(for_all_users));
+  poll(publisher);
+  const std::string expected = stored();
+  publisher.set_open_gaps(gaps_in(many));
+  poll(publisher);
+  EXPECT_EQ(stored(), expected);
+}
+
+TEST_F(ConfigPublisherTest, AnUpdaterLeavesOutItsOwnSlotsFirst) {
+  const SlotSet even = even_slots();
+  ConfigPublisher first(*store_, record_of(std::chrono::days{32}), {});
+  ConfigPublisher second(*store_, record_of(std::chrono::days{32}), {});
+  first.set_open_gaps(gaps_in({{0, {at_, even}}}));
+  second.set_open_gaps(gaps_in({{1, {at_, even}}}));
+  for (int i = 0; i < 2; ++i) {
+    for (ConfigPublisher* const publisher : {&first, &second}) poll(*publisher);
+    EXPECT_EQ(missing(),
+              (redis::ConfigRecord::MissingBefore{{"g:t", {{"0", {at_, even}}, {"1", at_}}}}));
+  }
+}
+
+TEST_F(ConfigPublisherTest, WhereThatIsNotEnoughItLeavesOutTheSlotsOfOthersToo) {
+  ConfigPublisher first(*store_, record_of(std::chrono::days{32}), {});
+  ConfigPublisher second(*store_, record_of(std::chrono::days{32}), {});
+  first.set_open_gaps(gaps_in({{0, {at_, even_slots()}}}));
+  poll(first);
+  EXPECT_EQ(missing().at("g:t").at("0").slots, even_slots());
+  std::map<std::int32_t, std::optional<Instant>> many;
+  for (std::int32_t i = 1; i < 1000; ++i) many[i] = at_;
+  second.set_open_gaps(gaps_of(many));
+  for (ConfigPublisher* const publisher : {&second, &first}) {
+    poll(*publisher);
+    EXPECT_EQ(missing().at("g:t").size(), 1000U);
+    EXPECT_EQ(missing().at("g:t").at("0"), redis::MissingEvents(at_));
+  }
+}
+
+TEST_F(ConfigPublisherTest, AValueThatAnOlderUpdaterMadeTooLongIsMadeShorter) {
+  redis::ConfigRecord record = record_of(std::chrono::days{32});
+  ConfigPublisher publisher(*store_, record, {});
+  publisher.set_open_gaps(gaps_of({{3, at_}}));
+  poll(publisher);
+  record.missing_before = {{"g:t", {{"3", at_}, {"5", {at_, even_slots()}}}}};
+  for (int i = 0; i < 1100; ++i) record.missing_before["h:t"][std::to_string(i)] = at_;
+  const std::string too_long = redis::encode_config(record);
+  EXPECT_EQ(redis::parse_config(too_long).status().code(), StatusCode::kCorrupt);
+  replace(too_long);
+  poll(publisher);
+  record.missing_before["g:t"]["5"].slots = SlotSet::all();
+  EXPECT_EQ(missing(), record.missing_before);
+}
+
+TEST_F(ConfigPublisherTest, AValueThatIsTooLongAtTheStartKeepsWhatOthersSay) {
+  redis::ConfigRecord record = record_of(std::chrono::days{32});
+  record.missing_before = {{"g:t", {{"5", {at_, even_slots()}}, {"6", {at_, even_slots()}}}}};
+  replace(redis::encode_config(record));
+  ConfigPublisher publisher(*store_, record_of(std::chrono::days{32}), {});
+  poll(publisher);
+  EXPECT_EQ(missing(), (redis::ConfigRecord::MissingBefore{{"g:t", {{"5", at_}, {"6", at_}}}}));
+}
+
+TEST_F(ConfigPublisherTest, SlotsOfAnInstantThatIsNoLongerSaidGo) {
+  redis::ConfigRecord record = record_of(std::chrono::days{32});
+  ConfigPublisher publisher(*store_, record, {});
+  poll(publisher);
+  record.missing_before = {{"g:t", {{"5", at_}}}};
+  const std::string expected = redis::encode_config(record);
+  // As an updater leaves it that does not know slots, when it changes the instant.
+  std::string left = expected;
+  left.insert(left.find("\"null_user_ids"),
+              R"("missing_slots":{"g:t":{"5":{"1700000000123":")" + even_slots().text() + "\"}}},");
+  replace(left);
+  EXPECT_EQ(missing(), record.missing_before);
+  poll(publisher);
+  EXPECT_EQ(stored(), expected);
+}
+
+}  // namespace
+}  // namespace fcap::updater

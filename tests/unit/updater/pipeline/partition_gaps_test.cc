@@ -1,0 +1,244 @@
+// Losses that become gaps, and how gaps are handed out and closed.
+#include "tests/unit/updater/support/fake_looks.h"
+#include "tests/unit/updater/support/partition_set_fixture.h"
+
+namespace fcap::updater {
+namespace {
+
+using std::chrono::milliseconds;
+
+class PartitionGaps : public testing::PartitionSetFixture {
+ protected:
+  PartitionGaps() {
+    MarkOptions with_gaps = options();
+    with_gaps.gap_min = 20;
+    with_gaps.segment_offsets_max = 30;
+    partitions_ = std::make_unique<PartitionSet>(
+        store_, [this] { return epoch_; }, log_, with_gaps, metrics_,
+        [this](LogLevel, std::string_view text) { said_.emplace_back(text); });
+    store_.epoch = [this] { return epoch_; };
+  }
+  ~PartitionGaps() override { store_.run_all(); }
+
+  std::string mark_text() { return store_.records()[key(0)].bytes; }
+  std::int64_t begin() {
+    std::vector<PartitionOffset> at{{part(0), PartitionOffset::kNone}};
+    partitions_->assign(at);
+    turn();
+    turn();
+    return at[0].offset;
+  }
+  void turn() {
+    now_ += milliseconds{1000};
+    partitions_->tick(now_, instant_from_ms(1'700'000'000'000));
+  }
+  void turns() {
+    for (int i = 0; i < 5; ++i) turn();
+    place();
+  }
+  void place() {
+    std::vector<PartitionOffset> places;
+    partitions_->to_place(places);
+    for (const PartitionOffset& at : places) {
+      placed_at_ = at.offset;
+      partitions_->placed(at.partition);
+    }
+  }
+  void read(std::int64_t first, std::int64_t end) {
+    for (std::int64_t offset = first; offset < end; ++offset) {
+      ASSERT_TRUE(partitions_->take(part(0), offset));
+    }
+    std::vector<Batch::Range> ranges;
+    partitions_->seal(ranges);
+    for (const Batch::Range& range : ranges) partitions_->complete(range);
+  }
+  std::vector<GapSegment> segments() {
+    std::vector<GapSegment> all;
+    partitions_->list_segments(all);
+    return all;
+  }
+  // Fills the newest segment, which must be this one.
+  void fill(std::int64_t from, std::int64_t to) {
+    ASSERT_EQ(segments().size(), 1U);
+    const GapSegment segment = segments().front();
+    EXPECT_EQ(segment.from, from);
+    EXPECT_EQ(segment.to, to);
+    EXPECT_TRUE(partitions_->segment_done(segment));
+    turn();
+    turn();
+  }
+
+  std::unique_ptr<PartitionSet> partitions_;
+  std::int64_t placed_at_ = -1;
+};
+
+TEST_F(PartitionGaps, AnEmptiedServerHoldsUpNothingAndIsFilledTheNewestFirst) {
+  set_mark(100);
+  EXPECT_EQ(begin(), 100);
+  read(100, 120);
+  turns();
+  store_.records().clear();
+  turns();
+  EXPECT_EQ(placed_at_, 120) << "reading goes on where it was";
+  EXPECT_TRUE(mark_text().starts_with("2 120 ")) << "before anything is read: " << mark_text();
+  EXPECT_TRUE(mark_text().ends_with(" gaps=10-120")) << mark_text();
+  read(120, 125);
+  fill(90, 120);
+  EXPECT_TRUE(mark_text().ends_with(" gaps=10-90")) << mark_text();
+  EXPECT_TRUE(mark_text().starts_with("2 125 ")) << mark_text();
+  fill(60, 90);
+  fill(30, 60);
+  fill(10, 30);
+  EXPECT_EQ(mark_text().find("gaps"), std::string::npos) << mark_text();
+  EXPECT_TRUE(segments().empty());
+  EXPECT_EQ(partitions_->offsets_missing(), 0);
+}
+
+TEST_F(PartitionGaps, TheFirstMessageThatWasReadInAGapIdentifiesTheLog) {
+  log_.commits[part(0)] = 120;
+  EXPECT_EQ(begin(), 120);
+  turns();
+  EXPECT_EQ(mark_text(), "2 120 gaps=10-120");
+  const GapSegment newest = segments().front();
+  partitions_->segment_begun(newest, {.offset = 91, .timestamp_ms = 1, .payload = "a"});
+  EXPECT_TRUE(partitions_->segment_done(newest));
+  partitions_->segment_begun(segments().front(), {.offset = 60, .timestamp_ms = 1});
+  turns();
+  const LogPoint first{91, 1, hash_message("", "a")};
+  EXPECT_EQ(decode_mark(mark_text())->log.last, first) << mark_text();
+  read(120, 125);
+  turns();
+  EXPECT_EQ(decode_mark(mark_text())->log.last->offset, 124) << mark_text();
+  EXPECT_EQ(decode_mark(mark_text())->log.checked, first)
+      << "what was delivered since may be of another log";
+}
+
+// Otherwise its gap would stay open until the log has become as long.
+TEST_F(PartitionGaps, ALogThatEndsBeforeARestoredMarkIsAnother) {
+  testing::FakeLooks looks;
+  partitions_->set_log_looks(&looks);
+  begin();
+  turns();
+  ASSERT_EQ(mark_text(), "2 10 cluster=one");
+  const MarkValue restored{
+      .position = 138, .log = {.cluster = "one", .last = looks.point(137)}, .gaps = {{10, 138}}};
+  store_.records()[key(0)].bytes = encode_mark(restored);
+  ++epoch_;
+  turns();
+  EXPECT_EQ(partitions_->offsets_missing(), 128);
+  looks.high = 49;  // the topic is recreated
+  now_ += std::chrono::minutes{2};
+  turns();
+  EXPECT_EQ(partitions_->offsets_missing(), 0);
+  EXPECT_EQ(placed_at_, 10);
+  EXPECT_EQ(mark_text(), "2 10 cluster=one");
+  partitions_->set_log_looks(nullptr);
+}
+
+TEST_F(PartitionGaps, WhereTheyEndIsSaidOfPartitionsWhoseMarkIsKnown) {
+  const auto ends = [this] {
+    std::vector<GapEnd> all;
+    partitions_->list_gap_ends(all);
+    return all;
+  };
+  set_mark(100);
+  begin();
+  turns();
+  ASSERT_EQ(ends().size(), 1U);
+  EXPECT_EQ(ends()[0].to, std::nullopt);
+  read(100, 120);
+  turns();
+  store_.records().clear();
+  turns();
+  ASSERT_EQ(ends().size(), 1U);
+  EXPECT_EQ(ends()[0].to, 120);
+  fill(90, 120);
+  EXPECT_EQ(ends()[0].to, 90);
+  const PartitionOffset own{part(0), PartitionOffset::kNone};
+  partitions_->revoke({&own, 1});
+  EXPECT_TRUE(ends().empty());
+  // Taken over while the server does not answer: nothing is known of its gaps.
+  store_.next_fault = [] { return testing::FaultStore::Fault::kLost; };
+  std::vector<PartitionOffset> at{own};
+  partitions_->assign(at);
+  turn();
+  EXPECT_TRUE(ends().empty());
+}
+
+TEST_F(PartitionGaps, ALittleIsReadInLine) {
+  set_mark(100);
+  begin();
+  read(100, 110);
+  set_mark(95);
+  turns();
+  EXPECT_EQ(placed_at_, 95);
+  EXPECT_TRUE(segments().empty());
+}
+
+TEST_F(PartitionGaps, ANewOwnerGoesOnWithTheGapsOfTheMark) {
+  store_.records()[key(0)].bytes = "2 500 gaps=40-90,100-120";
+  log_.commits[part(0)] = 500;
+  EXPECT_EQ(begin(), 500);
+  EXPECT_EQ(partitions_->offsets_missing(), 70);
+  fill(100, 120);
+  EXPECT_EQ(mark_text(), "2 500 gaps=40-90");
+}
+
+TEST_F(PartitionGaps, WithoutAMarkReadingBeginsAtTheCommittedOffset) {
+  log_.commits[part(0)] = 500;
+  EXPECT_EQ(begin(), 500);
+  EXPECT_EQ(mark_text(), "2 500 gaps=10-500");
+}
+
+TEST_F(PartitionGaps, WithoutACommittedOffsetReadingBeginsAtTheStartOfRetention) {
+  EXPECT_EQ(begin(), 10);
+  EXPECT_TRUE(segments().empty());
+}
+
+TEST_F(PartitionGaps, ASegmentAcrossAReconnectionCountsForNothing) {
+  log_.commits[part(0)] = 500;
+  begin();
+  const GapSegment segment = segments().front();
+  ++epoch_;
+  EXPECT_FALSE(partitions_->filling(segment));
+  EXPECT_FALSE(partitions_->segment_done(segment));
+  turns();
+  EXPECT_FALSE(partitions_->segment_done(segment)) << "whatever the new server holds";
+  EXPECT_EQ(partitions_->offsets_missing(), 490);
+}
+
+TEST_F(PartitionGaps, ASegmentAcrossALossCountsForNothing) {
+  log_.commits[part(0)] = 500;
+  begin();
+  const GapSegment segment = segments().front();
+  store_.records().clear();
+  turns();
+  EXPECT_FALSE(partitions_->segment_done(segment));
+  EXPECT_EQ(mark_text(), "2 500 gaps=10-500");
+}
+
+TEST_F(PartitionGaps, ASecondLossJoinsTheGapOfTheFirst) {
+  log_.commits[part(0)] = 500;
+  begin();
+  fill(470, 500);
+  place();
+  read(500, 600);
+  turns();
+  const std::string later = mark_text();
+  EXPECT_TRUE(later.starts_with("2 600 ")) << later;
+  store_.records()[key(0)].bytes = "2 500 gaps=10-500";  // an old snapshot came back
+  turns();
+  EXPECT_EQ(placed_at_, 600);
+  EXPECT_TRUE(mark_text().ends_with(" gaps=10-600")) << mark_text();
+}
+
+TEST_F(PartitionGaps, AnotherLogHasNoGaps) {
+  log_.commits[part(0)] = 500;
+  begin();
+  turns();
+  EXPECT_TRUE(partitions_->take(part(0), 5));  // the topic was recreated
+  EXPECT_EQ(partitions_->offsets_missing(), 0);
+}
+
+}  // namespace
+}  // namespace fcap::updater

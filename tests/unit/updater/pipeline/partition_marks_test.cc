@@ -1,0 +1,80 @@
+// What partitions make of the marks that they find, and where marks are written.
+#include "tests/unit/updater/support/partition_set_fixture.h"
+
+namespace fcap::updater {
+namespace {
+
+class PartitionMarks : public testing::PartitionSetFixture {};
+
+TEST_F(PartitionMarks, AMarkIsNotWrittenToAServerReachedSince) {
+  store_.epoch = [this] { return epoch_; };
+  set_mark(100);
+  assign();
+  tick();
+  set_.complete(take(100, 150));
+  store_.immediate = false;
+  tick();            // takes the first answer in, writes 150
+  ++epoch_;          // the old master is gone with the events …
+  store_.run_all();  // … and a crash just now must find nothing that claims them
+  EXPECT_EQ(mark(), "100");
+  store_.immediate = true;
+  settle();
+  EXPECT_EQ(to_place(), (Places{{0, 100}}));
+}
+
+TEST_F(PartitionMarks, AnOlderReleasesMarkIsTakenOverWhereThereIsNone) {
+  store_.records()[old_mark_key("p", "g", "t", 0)].bytes = "70";
+  log_.commits[part(0)] = 100;
+  EXPECT_EQ(assign(), 70);
+  EXPECT_EQ(mark(), "70");
+  set_.complete(take(70, 90));
+  settle();
+  EXPECT_EQ(mark(), "90");
+  EXPECT_EQ(store_.records()[old_mark_key("p", "g", "t", 0)].bytes, "70")
+      << "an older release that takes the partition back begins here";
+}
+
+TEST_F(PartitionMarks, AnOlderReleasesMarkIsNotLookedAtBesideANewOneNorAfterALoss) {
+  set_mark(50);
+  store_.records()[old_mark_key("p", "g", "t", 0)].bytes = "70";
+  log_.commits[part(0)] = 100;
+  EXPECT_EQ(assign(), 50);
+  store_.records().erase(key(0));
+  settle();
+  EXPECT_EQ(to_place(), (Places{{0, 10}}));
+}
+
+TEST_F(PartitionMarks, WhatLiesBehindTheFirstGapOfAMarkIsReadAgain) {
+  store_.records()[key(0)].bytes = "2 100 gaps=40-50,60-70";
+  log_.commits[part(0)] = 100;
+  EXPECT_EQ(assign(), 40);
+  EXPECT_EQ(store_.records()[key(0)].bytes, "2 40");
+}
+
+TEST_F(PartitionMarks, AMarkThatIsNoNumberCountsAsMissing) {
+  store_.records()[key(0)].bytes = "rubbish";
+  EXPECT_EQ(assign(), 10);
+  set_.complete(take(10, 20));
+  tick();
+  tick();
+  EXPECT_EQ(mark(), "20");
+}
+
+TEST_F(PartitionMarks, AMarkOfAClustersShardCountsAsMissing) {
+  store_.records()[key(0)].bytes = "3 100 node=n replication=r arrivals=safe serial=1 slots=0-99";
+  log_.commits[part(0)] = 100;
+  EXPECT_EQ(assign(), 10);
+  EXPECT_EQ(mark(), "10") << "it is replaced";
+}
+
+TEST_F(PartitionMarks, AMarkOfATopicThatWasRecreatedFallsBeforeAnythingIsRead) {
+  set_mark(1000);
+  log_.commits.clear();
+  EXPECT_EQ(assign(), 10);
+  EXPECT_EQ(mark(), "10");
+  EXPECT_EQ(metrics_.offset_resets.value(), 1U);
+  EXPECT_TRUE(set_.take(part(0), 10));
+}
+
+}  // namespace
+}  // namespace fcap::updater

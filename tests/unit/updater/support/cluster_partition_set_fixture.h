@@ -1,0 +1,154 @@
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "tests/support/part.h"
+#include "tests/unit/updater/support/fake_log.h"
+#include "tests/unit/updater/support/fake_looks.h"
+#include "tests/unit/updater/support/fault_store.h"
+#include "tests/unit/updater/support/scripted_cluster.h"
+#include "updater/pipeline/cluster_partition_set.h"
+
+namespace fcap::updater::testing {
+
+using std::chrono::milliseconds;
+
+/// Partitions over a cluster of two masters, whose answers the test makes, from "p", group "g" and
+/// topic "t".
+class ClusterPartitionSetFixture : public ::testing::Test {
+ protected:
+  ClusterPartitionSetFixture() {
+    looks_.high = 2'000'000;
+    set_.set_log_looks(&looks_);
+  }
+
+  static MarkOptions options() {
+    MarkOptions marks;
+    marks.key_prefix = "p";
+    marks.group_id = "g";
+    marks.topics = {"t"};
+    marks.log_interval_min = milliseconds{1};
+    return marks;
+  }
+
+  // Turns until something holds.
+  template <typename Holds>
+  void turn_until(Holds&& holds) {
+    EXPECT_TRUE(redis::eventually([&] {
+      now_ += step_;
+      set_.tick(now_, instant_from_ms(1'700'000'000'000));
+      return holds();
+    })) << set_.trouble();
+  }
+  // Takes partition 0 over, which is then read from the committed offset on.
+  void begin(std::int64_t committed, std::int64_t retention_start) {
+    log_.start = retention_start;
+    log_.commits[part(0)] = committed;
+    std::vector<PartitionOffset> at{{part(0), PartitionOffset::kNone}};
+    set_.assign(at);
+    EXPECT_EQ(at[0].offset, committed);
+    wait_until_read();
+  }
+  void wait_until_read() {
+    turn_until([this] { return !set_.checking(); });
+    std::vector<PartitionOffset> to_place;
+    set_.to_place(to_place);
+    for (const PartitionOffset& at : to_place) set_.placed(at.partition);
+  }
+  // Messages arrive, and everything in them is done.
+  void read(std::int64_t first, std::int64_t end) {
+    for (std::int64_t offset = first; offset < end; ++offset) {
+      const std::string payload = looks_.payload(offset);
+      ASSERT_TRUE(set_.take(part(0), Delivered{offset, 1000 + offset, {}, payload}));
+      if (offset + 1 < end) continue;
+      std::vector<Batch::Range> ranges;
+      set_.seal(ranges);
+      for (const Batch::Range& range : ranges) set_.complete(range);
+    }
+  }
+  // Everything that is missing is read again.
+  void fill_all() {
+    std::vector<GapSegment> segments;
+    for (set_.list_segments(segments); !segments.empty(); set_.list_segments(segments)) {
+      for (const GapSegment& segment : segments) (void)set_.segment_done(segment);
+    }
+  }
+  // Until the marks say everything, so that whoever finds them finds no loss.
+  void wait_for_marks() {
+    turn_until([this] { return set_.marks_settled() && !set_.checking() && marks_are_safe(); });
+  }
+  // Reads a log whose topic is recreated then, without commits, until that is noticed.
+  void read_until_the_log_is_another() {
+    begin(1'000'000, 1'000'000);
+    read(1'000'000, 1'000'010);
+    wait_for_marks();
+    looks_.name = "new";
+    log_.start = 0;
+    log_.commits.clear();
+    set_.suspect_logs();
+    turn_until([this] { return was_said("this is no longer the log that was read"); });
+  }
+  [[nodiscard]] bool marks_are_safe() const {
+    return all_marks([](const MarkValue& mark) { return mark.shard->arrivals_safe; });
+  }
+  // Whether each node has some, and this is true of every one.
+  template <typename Holds>
+  [[nodiscard]] bool all_marks(Holds&& holds) const {
+    for (int node = 0; node < ScriptedCluster::kNodes; ++node) {
+      const auto records = cluster_.records(node);
+      if (records.empty()) return false;
+      for (const auto& [key, text] : records) {
+        if (!holds(*decode_mark(text))) return false;
+      }
+    }
+    return true;
+  }
+  // nullopt: there is no gap.
+  [[nodiscard]] std::vector<std::optional<std::int64_t>> gap_ends() const {
+    std::vector<GapEnd> listed;
+    set_.list_gap_ends(listed);
+    std::vector<std::optional<std::int64_t>> ends;
+    ends.reserve(listed.size());
+    for (const GapEnd& end : listed) ends.push_back(end.to);
+    return ends;
+  }
+  // Whose events may be missing; nullopt: nothing is said of that.
+  [[nodiscard]] std::optional<SlotSet> lacking() const {
+    std::vector<GapEnd> listed;
+    set_.list_gap_ends(listed);
+    if (listed.empty() || !listed[0].to) return std::nullopt;
+    return listed[0].slots;
+  }
+  [[nodiscard]] bool was_said(std::string_view text) const {
+    return std::ranges::any_of(
+        said_, [&](const std::string& line) { return line.find(text) != std::string::npos; });
+  }
+
+  ScriptedCluster cluster_;
+  FaultStore store_;
+  FakeLog log_;
+  FakeLooks looks_;
+  Metrics metrics_;
+  std::vector<std::string> said_;
+  ClusterPartitionSet set_{store_,
+                           cluster_.connect(),
+                           [] { return std::uint64_t{1}; },
+                           log_,
+                           options(),
+                           metrics_,
+                           [this](LogLevel, std::string_view text) { said_.emplace_back(text); }};
+  PartitionSet::Clock::time_point now_ = PartitionSet::Clock::now();
+  // Of a turn. About as long as one takes, or a shard that is well would seem to be away.
+  milliseconds step_{2};
+};
+
+}  // namespace fcap::updater::testing
