@@ -8,7 +8,7 @@
 #include "tests/support/seed.h"
 
 namespace fcap::updater {
-namespace {
+namespace pipeline_model_test {
 
 using testing::Model;
 using testing::ModelOptions;
@@ -131,5 +131,5 @@ TEST(PipelineModel, AllOfItTogetherLosesNothing) {
              .slow_or_refusing = true});
 }
 
-}  // namespace
+}  // namespace pipeline_model_test
 }  // namespace fcap::updater

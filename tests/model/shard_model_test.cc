@@ -10,7 +10,7 @@
 #include "tests/support/seed.h"
 
 namespace fcap::updater {
-namespace {
+namespace shard_model_test {
 
 using testing::ShardModel;
 using testing::ShardModelOptions;
@@ -105,5 +105,5 @@ TEST(ShardModel, ADeadShardDoesNotStopTheOthers) {
   run_model(options);
 }
 
-}  // namespace
+}  // namespace shard_model_test
 }  // namespace fcap::updater

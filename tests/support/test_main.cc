@@ -1,13 +1,16 @@
 // The main() of every test program. As GoogleTest's own, and
 // - --file=NAME runs only what NAME.cc defines: the tests of ctest are a program's files,
+// - each test's outcome and time go into a file of their own below $FCAP_TEST_RESULTS,
 // - a run in which a test was skipped and none failed ends with a code of its own, which ctest is
 //   told: a pattern in the output would hide the failures beside it.
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 #include <string_view>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 namespace {
 
@@ -33,8 +36,16 @@ std::string tests_of(std::string_view name) {
 
 int main(int argc, char** argv) {
   constexpr int kSkipped = 77;  // as in tests/CMakeLists.txt
-  ::testing::InitGoogleMock(&argc, argv);
   constexpr std::string_view kFile = "--file=";
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): nothing else runs yet
+  if (const char* const results = std::getenv("FCAP_TEST_RESULTS");
+      results != nullptr && argc > 1) {
+    const std::string_view word = argv[1];
+    const std::string name(word.starts_with(kFile) ? word.substr(kFile.size()) : "all");
+    GTEST_FLAG_SET(output, "json:" + std::string(results) + "/" + name + "." +
+                               std::to_string(::getpid()) + ".json");
+  }
+  ::testing::InitGoogleMock(&argc, argv);
   for (int i = 1; i < argc; ++i) {
     const std::string_view word = argv[i];
     const std::string filter = word.starts_with(kFile) ? tests_of(word.substr(kFile.size())) : "";

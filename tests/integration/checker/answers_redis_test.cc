@@ -9,7 +9,7 @@
 #include "support/checker_test.h"
 
 namespace fcap {
-namespace {
+namespace answers_redis_test {
 
 using testing::CheckerWorld;
 using testing::daily_rule;
@@ -171,5 +171,5 @@ TEST_P(CheckerAnswers, AclUserPasswordAndDatabaseAreUsed) {
 
 FCAP_BOTH_WAYS(CheckerAnswers);
 
-}  // namespace
+}  // namespace answers_redis_test
 }  // namespace fcap

@@ -14,7 +14,7 @@
 #include "tests/support/seed.h"
 
 namespace fcap {
-namespace {
+namespace differential_path_test {
 
 using testing::ReferenceCaps;
 using testing::ReferenceVerdict;
@@ -202,5 +202,5 @@ TEST(WholePathDifferential, AnswersAreThoseOfAReferenceThatCountsTheEvents) {
   ASSERT_NO_FATAL_FAILURE(world.expect_same_answers(*checker, "after a loss and a replay"));
 }
 
-}  // namespace
+}  // namespace differential_path_test
 }  // namespace fcap

@@ -10,7 +10,7 @@
 #include "support/tcp_proxy.h"
 
 namespace fcap {
-namespace {
+namespace direct_redis_test {
 
 using namespace std::chrono_literals;
 using testing::CheckerWorld;
@@ -190,5 +190,5 @@ TEST_F(CheckerDirect, ManyThreadsUnderEveryMishapNeverGetAnothersAnswer) {
   EXPECT_EQ(wrong, 0);
 }
 
-}  // namespace
+}  // namespace direct_redis_test
 }  // namespace fcap

@@ -9,7 +9,7 @@
 #include "support/tcp_proxy.h"
 
 namespace fcap {
-namespace {
+namespace faults_redis_test {
 
 using namespace std::chrono_literals;
 using testing::CheckerWorld;
@@ -324,5 +324,5 @@ TEST_P(CheckerFaults, RepliesDelayedOnTheWayAreNeverTakenForAnotherUsers) {
 
 FCAP_BOTH_WAYS(CheckerFaults);
 
-}  // namespace
+}  // namespace faults_redis_test
 }  // namespace fcap

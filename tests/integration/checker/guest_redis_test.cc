@@ -23,7 +23,7 @@
 #include "support/process.h"
 
 namespace fcap {
-namespace {
+namespace guest_redis_test {
 
 using namespace std::chrono_literals;
 using testing::CheckerWorld;
@@ -378,5 +378,5 @@ TEST_P(CheckerGuest, BlockingCheckInACallbackIsRefusedOnTheIoThread) {
 
 FCAP_BOTH_WAYS(CheckerGuest);
 
-}  // namespace
+}  // namespace guest_redis_test
 }  // namespace fcap

@@ -11,7 +11,7 @@
 #include "support/process.h"
 
 namespace fcap {
-namespace {
+namespace misconfigured_redis_test {
 
 using namespace std::chrono_literals;
 using testing::CheckerWorld;
@@ -286,5 +286,5 @@ TEST_F(MisconfiguredChecker, AWrongPasswordIsNamed) {
   expect_refused(watched, "options user, password");
 }
 
-}  // namespace
+}  // namespace misconfigured_redis_test
 }  // namespace fcap

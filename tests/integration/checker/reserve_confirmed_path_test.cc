@@ -15,7 +15,7 @@
 #include "test_paths.h"
 
 namespace fcap {
-namespace {
+namespace reserve_confirmed_path_test {
 
 using namespace std::chrono_literals;
 using testing::Process;
@@ -94,5 +94,5 @@ TEST_F(ReserveConfirmed, CompactionKeepsWhatIsReservedAndLosesNoEvent) {
   EXPECT_EQ(reserve("c").reason, ReserveReason::kCapped);
 }
 
-}  // namespace
+}  // namespace reserve_confirmed_path_test
 }  // namespace fcap

@@ -21,7 +21,7 @@
 #include "support/reserving.h"
 
 namespace fcap {
-namespace {
+namespace reserve_failover_redis_test {
 
 using namespace std::chrono_literals;
 using testing::wait_until;
@@ -168,5 +168,5 @@ TEST_F(ReserveFailover, AKilledMasterCostsOnlyWhatItsReplicasLacked) {
   }
 }
 
-}  // namespace
+}  // namespace reserve_failover_redis_test
 }  // namespace fcap

@@ -26,7 +26,7 @@
 #include "tests/support/seed.h"
 
 namespace fcap {
-namespace {
+namespace reserve_race_redis_test {
 
 using namespace std::chrono_literals;
 
@@ -193,5 +193,5 @@ TEST_F(ReserveRace, FourProcessesWithSixteenThreadsNeverExceedTheLastSlot) {
   ::munmap(board, sizeof(Board));
 }
 
-}  // namespace
+}  // namespace reserve_race_redis_test
 }  // namespace fcap

@@ -13,7 +13,7 @@
 #include "support/reserving.h"
 
 namespace fcap {
-namespace {
+namespace reserve_topologies_redis_test {
 
 using namespace std::chrono_literals;
 using testing::wait_until;
@@ -222,5 +222,5 @@ TEST_F(InACluster, WhileSlotsMoveNobodyExceedsAndNotesArrive) {
   EXPECT_LE(missing, one->stats().shares.failed);
 }
 
-}  // namespace
+}  // namespace reserve_topologies_redis_test
 }  // namespace fcap

@@ -9,7 +9,7 @@
 #include "support/whole_path_test.h"
 
 namespace fcap {
-namespace {
+namespace rule_life_path_test {
 
 using std::chrono::days;
 using std::chrono::hours;
@@ -306,5 +306,5 @@ TEST_F(RuleLife, CheckerThatOnlyPollsTakesTheChangeAtItsNextPoll) {
   EXPECT_TRUE(ask("c", milliseconds{0}, *polling).allowed);
 }
 
-}  // namespace
+}  // namespace rule_life_path_test
 }  // namespace fcap

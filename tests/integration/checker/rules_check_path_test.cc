@@ -13,7 +13,7 @@
 #include "test_paths.h"
 
 namespace fcap {
-namespace {
+namespace rules_check_path_test {
 
 using nlohmann::json;
 using testing::Finished;
@@ -90,5 +90,5 @@ TEST_F(RulesCheck, SaysThatAnEmptySetCapsNothing) {
   EXPECT_THAT(rules({}).output, HasSubstr("the rule set is empty"));
 }
 
-}  // namespace
+}  // namespace rules_check_path_test
 }  // namespace fcap

@@ -8,7 +8,7 @@
 #include "support/postgres_test.h"
 
 namespace fcap {
-namespace {
+namespace rules_pg_test {
 
 using namespace std::chrono_literals;
 using testing::CheckerWorld;
@@ -134,5 +134,5 @@ TEST_F(CheckerRules, PostgresFrozenOrKilledMeanwhileTouchesNoCheck) {
   }
 }
 
-}  // namespace
+}  // namespace rules_pg_test
 }  // namespace fcap

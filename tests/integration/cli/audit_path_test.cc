@@ -11,7 +11,7 @@
 #include "support/whole_path_test.h"
 
 namespace fcap {
-namespace {
+namespace audit_path_test {
 
 using nlohmann::json;
 using std::chrono::days;
@@ -104,5 +104,5 @@ TEST_F(AuditPath, SeveralTopicsThatAreCountedInOneRedisAreComparedTogether) {
   EXPECT_EQ(range.exit_code, 2) << range.errors;
 }
 
-}  // namespace
+}  // namespace audit_path_test
 }  // namespace fcap

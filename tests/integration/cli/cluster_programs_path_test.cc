@@ -22,7 +22,7 @@
 #include "test_paths.h"
 
 namespace fcap {
-namespace {
+namespace cluster_programs_path_test {
 
 using nlohmann::json;
 using testing::Certificates;
@@ -320,5 +320,5 @@ TEST(CommandOnEncryptedCluster, Answers) {
   }
 }
 
-}  // namespace
+}  // namespace cluster_programs_path_test
 }  // namespace fcap

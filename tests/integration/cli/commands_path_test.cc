@@ -15,7 +15,7 @@
 #include "test_paths.h"
 
 namespace fcap {
-namespace {
+namespace commands_path_test {
 
 using nlohmann::json;
 using testing::Finished;
@@ -200,5 +200,5 @@ TEST_F(CliCommands, PasswordComesFromAFileOrTheEnvironment) {
   EXPECT_THAT(refused.errors, HasSubstr("NOAUTH"));
 }
 
-}  // namespace
+}  // namespace commands_path_test
 }  // namespace fcap

@@ -11,7 +11,7 @@
 #include "support/whole_path_test.h"
 
 namespace fcap {
-namespace {
+namespace erase_path_test {
 
 using nlohmann::json;
 using std::chrono::hours;
@@ -168,5 +168,5 @@ TEST_F(Erase, WhatCannotBePublishedIsAnErrorThatNamesTheOption) {
   EXPECT_EQ(servers->kafka.end_sum(servers->topic, WholePath::kPartitions), before);
 }
 
-}  // namespace
+}  // namespace erase_path_test
 }  // namespace fcap

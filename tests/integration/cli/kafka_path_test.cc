@@ -13,7 +13,7 @@
 #include "test_paths.h"
 
 namespace fcap {
-namespace {
+namespace kafka_path_test {
 
 using nlohmann::json;
 using testing::Finished;
@@ -155,5 +155,5 @@ TEST_F(CliKafka, PropertiesReachTheClient) {
   EXPECT_THAT(wrong.errors, HasSubstr("\"client.idd\""));
 }
 
-}  // namespace
+}  // namespace kafka_path_test
 }  // namespace fcap

@@ -16,7 +16,7 @@
 #include "test_paths.h"
 
 namespace fcap {
-namespace {
+namespace programs_signatures_path_test {
 
 using nlohmann::json;
 using testing::EventMaker;
@@ -110,5 +110,5 @@ TEST_F(SignaturesInPrograms, WhatAReplayRefusesAnAuditDoesNotMiss) {
   EXPECT_EQ(json::parse(forged.output)["double"], kWrong);
 }
 
-}  // namespace
+}  // namespace programs_signatures_path_test
 }  // namespace fcap

@@ -14,7 +14,7 @@
 #include "tests/support/impression_log.h"
 
 namespace fcap {
-namespace {
+namespace real_log_path_test {
 
 using testing::SeenEvent;
 
@@ -104,5 +104,5 @@ TEST_F(RealLog, ItsShareArrivesOverTheCapWhenEveryImpressionCounts) {
   EXPECT_EQ(over_cap("all-", false), figures.over_cap);
 }
 
-}  // namespace
+}  // namespace real_log_path_test
 }  // namespace fcap

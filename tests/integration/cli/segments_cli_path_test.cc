@@ -9,7 +9,7 @@
 #include "test_paths.h"
 
 namespace fcap {
-namespace {
+namespace segments_cli_path_test {
 
 using nlohmann::json;
 using testing::CheckerWorld;
@@ -77,5 +77,5 @@ TEST_F(SegmentsCli, ADatabaseFromBeforeSegmentsStillAnswers) {
   EXPECT_THAT(checked.errors, HasSubstr("no stored segments"));
 }
 
-}  // namespace
+}  // namespace segments_cli_path_test
 }  // namespace fcap

@@ -12,7 +12,7 @@
 #include "test_paths.h"
 
 namespace fcap {
-namespace {
+namespace sentinel_programs_path_test {
 
 using testing::Finished;
 using ::testing::HasSubstr;
@@ -104,5 +104,5 @@ TEST_F(ProgramsBehindSentinels, AReplayBeginsAgainWhenItsMasterWasKilled) {
   EXPECT_TRUE(has_all_users(master)) << replay.errors();
 }
 
-}  // namespace
+}  // namespace sentinel_programs_path_test
 }  // namespace fcap

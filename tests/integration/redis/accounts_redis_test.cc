@@ -12,7 +12,7 @@
 #include "support/shipped_account.h"
 
 namespace fcap {
-namespace {
+namespace accounts_redis_test {
 
 using namespace std::chrono_literals;
 using redis::TransportCode;
@@ -177,5 +177,5 @@ TEST_F(RedisPasswordFile, AMissingOrEmptyFileIsNamed) {
   EXPECT_THAT(empty.status().text(), HasSubstr("holds no password"));
 }
 
-}  // namespace
+}  // namespace accounts_redis_test
 }  // namespace fcap

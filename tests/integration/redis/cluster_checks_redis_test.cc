@@ -9,7 +9,7 @@
 #include "support/cluster_test.h"
 
 namespace fcap {
-namespace {
+namespace cluster_checks_redis_test {
 
 using namespace std::chrono_literals;
 using testing::Load;
@@ -134,5 +134,5 @@ TEST_F(CheckedCluster, ChecksAreRightAgainAfterAFailoverAndNeverWrong) {
   }
 }
 
-}  // namespace
+}  // namespace cluster_checks_redis_test
 }  // namespace fcap

@@ -5,7 +5,7 @@
 #include "support/cluster_test.h"
 
 namespace fcap {
-namespace {
+namespace cluster_failover_redis_test {
 
 using testing::ClusterLoad;
 using testing::RedisCluster;
@@ -73,5 +73,5 @@ TEST_F(FailingCluster, AFrozenShardCostsOnlyItsOwnUsers) {
   expect_none_lost(*frozen);
 }
 
-}  // namespace
+}  // namespace cluster_failover_redis_test
 }  // namespace fcap

@@ -11,7 +11,7 @@
 #include "support/redis_server.h"
 
 namespace fcap::testing {
-namespace {
+namespace cluster_fixture_redis_test {
 
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
@@ -197,5 +197,5 @@ TEST(RedisClusterThatCannotStart, IsAnError) {
   EXPECT_THROW(RedisCluster({"--maxmemory", "banana"}), std::runtime_error);
 }
 
-}  // namespace
+}  // namespace cluster_fixture_redis_test
 }  // namespace fcap::testing

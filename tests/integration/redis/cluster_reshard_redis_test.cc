@@ -6,7 +6,7 @@
 #include "support/cluster_test.h"
 
 namespace fcap {
-namespace {
+namespace cluster_reshard_redis_test {
 
 using namespace std::chrono_literals;
 using testing::ClusterLoad;
@@ -95,5 +95,5 @@ TEST_F(ReshardedCluster, ANodeJoinsTakesSlotsGivesThemBackAndGoes) {
   expect_all_well(load);
 }
 
-}  // namespace
+}  // namespace cluster_reshard_redis_test
 }  // namespace fcap

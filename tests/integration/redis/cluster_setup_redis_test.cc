@@ -7,7 +7,7 @@
 #include "support/tls_redis.h"
 
 namespace fcap {
-namespace {
+namespace cluster_setup_redis_test {
 
 using testing::ClusterLoad;
 using testing::is_refused;
@@ -74,5 +74,5 @@ TEST(ClusterMistakes, ASentinelIsNoNodeOfACluster) {
                          "with topology cluster the option addresses must name nodes of one"));
 }
 
-}  // namespace
+}  // namespace cluster_setup_redis_test
 }  // namespace fcap

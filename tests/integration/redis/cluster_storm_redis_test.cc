@@ -15,7 +15,7 @@
 #include "support/cluster_test.h"
 
 namespace fcap {
-namespace {
+namespace cluster_storm_redis_test {
 
 using namespace std::chrono_literals;
 using redis::Client;
@@ -179,5 +179,5 @@ TEST_F(ClusterStorm, AThousandClientsFollowAFailover) {
   EXPECT_GT(asked_now, asked_before);
 }
 
-}  // namespace
+}  // namespace cluster_storm_redis_test
 }  // namespace fcap

@@ -5,7 +5,7 @@
 #include "support/cluster_test.h"
 
 namespace fcap {
-namespace {
+namespace cluster_tls_redis_test {
 
 using testing::Certificates;
 using testing::ClusterLoad;
@@ -36,5 +36,5 @@ TEST(ClusterOverTls, IsServedThroughAFailoverAndAMove) {
   EXPECT_TRUE(testing::is_refused(options, "tls.ca_file"));
 }
 
-}  // namespace
+}  // namespace cluster_tls_redis_test
 }  // namespace fcap

@@ -21,7 +21,7 @@
 #include "support/store_calls.h"
 
 namespace fcap {
-namespace {
+namespace cluster_transport_redis_test {
 
 using namespace std::chrono_literals;
 using redis::Client;
@@ -356,5 +356,5 @@ TEST_F(RedisClusterTransport, ANodeOfAClusterIsRefusedAsASingleServer) {
   EXPECT_THAT(client.value()->last_error(), HasSubstr("set the option topology to cluster"));
 }
 
-}  // namespace
+}  // namespace cluster_transport_redis_test
 }  // namespace fcap

@@ -16,7 +16,7 @@
 #include "support/redis_server.h"
 
 namespace fcap {
-namespace {
+namespace cluster_watch_redis_test {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
@@ -252,5 +252,5 @@ TEST(RedisClusterWatchElsewhere, TheNodesOfATlsClusterTellTheirTlsPorts) {
   EXPECT_TRUE(watched.learns(16'383, cluster.address(2))) << watched.watch().last_error();
 }
 
-}  // namespace
+}  // namespace cluster_watch_redis_test
 }  // namespace fcap

@@ -17,7 +17,7 @@
 #include "support/tcp_proxy.h"
 
 namespace fcap {
-namespace {
+namespace faults_redis_test {
 
 using redis::Client;
 using redis::TransportCode;
@@ -344,5 +344,5 @@ TEST_F(RedisFaults, ABusyServersErrorReachesTheCaller) {
   EXPECT_TRUE(script.wait().is_error);
 }
 
-}  // namespace
+}  // namespace faults_redis_test
 }  // namespace fcap

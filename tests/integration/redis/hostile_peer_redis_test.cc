@@ -21,12 +21,12 @@
 #include "support/redis_clients.h"
 #include "support/tcp_proxy.h"
 
-namespace {
+namespace hostile_peer_redis_test {
 
 // How long this thread is held up before it sends.
 thread_local std::chrono::milliseconds held_up_for{0};
 
-}  // namespace
+}  // namespace hostile_peer_redis_test
 
 // In place of the C library's, for all of this program.
 extern "C" ssize_t send(int fd, const void* bytes, std::size_t count, int flags) {
@@ -36,7 +36,7 @@ extern "C" ssize_t send(int fd, const void* bytes, std::size_t count, int flags)
 }
 
 namespace fcap {
-namespace {
+namespace hostile_peer_redis_test {
 
 using redis::Client;
 using redis::TransportCode;
@@ -351,5 +351,5 @@ TEST(RedisHostilePeer, APeerThatNeverAnswersCostsTheConnectTimeoutOnly) {
       << client.value()->last_error();
 }
 
-}  // namespace
+}  // namespace hostile_peer_redis_test
 }  // namespace fcap

@@ -12,7 +12,7 @@
 #include "support/store_calls.h"
 
 namespace fcap {
-namespace {
+namespace oversized_redis_test {
 
 using testing::StoreCalls;
 using testing::wait_until;
@@ -114,5 +114,5 @@ TEST_F(RedisOversized, ARecordBecomesShorterAlsoInAFullRedis) {
   EXPECT_EQ(redis_->command({"GET", "record"}), "short");
 }
 
-}  // namespace
+}  // namespace oversized_redis_test
 }  // namespace fcap

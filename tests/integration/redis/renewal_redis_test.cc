@@ -9,7 +9,7 @@
 #include "support/tcp_proxy.h"
 
 namespace fcap {
-namespace {
+namespace renewal_redis_test {
 
 using namespace std::chrono_literals;
 using redis::TransportCode;
@@ -96,5 +96,5 @@ TEST_F(RedisRenewal, ZeroIsNever) {
   EXPECT_EQ(who(*client), "former");
 }
 
-}  // namespace
+}  // namespace renewal_redis_test
 }  // namespace fcap

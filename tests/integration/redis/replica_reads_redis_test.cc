@@ -11,7 +11,7 @@
 #include "support/redis_sentinels.h"
 
 namespace fcap {
-namespace {
+namespace replica_reads_redis_test {
 
 using namespace std::chrono_literals;
 using ::testing::HasSubstr;
@@ -265,5 +265,5 @@ TEST_F(ReplicaReads, NeedAnAccountOnTheSentinelsThatMayListReplicas) {
   EXPECT_THAT(replica(), HasSubstr("no replica is known"));
 }
 
-}  // namespace
+}  // namespace replica_reads_redis_test
 }  // namespace fcap

@@ -13,7 +13,7 @@
 #include "support/store_calls.h"
 
 namespace fcap {
-namespace {
+namespace sentinel_redis_test {
 
 using redis::Client;
 using testing::connected;
@@ -222,5 +222,5 @@ TEST_F(RedisBehindSentinels, AClientIsDestroyedWhileNoSentinelAnswers) {
   }
 }
 
-}  // namespace
+}  // namespace sentinel_redis_test
 }  // namespace fcap

@@ -17,7 +17,7 @@
 #include "support/tls_redis.h"
 
 namespace fcap {
-namespace {
+namespace sentinel_tls_redis_test {
 
 using namespace std::chrono_literals;
 using testing::Certificate;
@@ -192,5 +192,5 @@ TEST_F(RedisBehindTlsSentinel, ASentinelThatCannotBeVerifiedIsNotBelieved) {
   EXPECT_FALSE(client.value()->connected());
 }
 
-}  // namespace
+}  // namespace sentinel_tls_redis_test
 }  // namespace fcap

@@ -14,7 +14,7 @@
 #include "support/store_calls.h"
 
 namespace fcap {
-namespace {
+namespace store_redis_test {
 
 using testing::StoreCalls;
 
@@ -271,5 +271,5 @@ TEST_F(RedisStore, AFullServersErrorReachesTheCallerAndWritesNothing) {
   EXPECT_EQ(calls_->get("k").code, StoreCode::kNotFound);
 }
 
-}  // namespace
+}  // namespace store_redis_test
 }  // namespace fcap

@@ -11,7 +11,7 @@
 #include "support/redis_server.h"
 
 namespace fcap {
-namespace {
+namespace storm_redis_test {
 
 using namespace std::chrono_literals;
 using redis::Client;
@@ -60,5 +60,5 @@ TEST(RedisStorm, AThousandClientsComeBackAfterARestart) {
   EXPECT_LE(accepted(redis), static_cast<long long>(2 * kClients));
 }
 
-}  // namespace
+}  // namespace storm_redis_test
 }  // namespace fcap

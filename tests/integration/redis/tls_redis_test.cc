@@ -17,11 +17,11 @@
 #include "support/redis_clients.h"
 #include "support/tcp_proxy.h"
 
-namespace {
+namespace tls_redis_test {
 
 std::atomic<int> streams{0};
 
-}  // namespace
+}  // namespace tls_redis_test
 
 // In place of OpenSSL's, for all of this program: they count.
 extern "C" SSL* SSL_new(SSL_CTX* context) {
@@ -36,7 +36,7 @@ extern "C" void SSL_free(SSL* ssl) {
 }
 
 namespace fcap {
-namespace {
+namespace tls_redis_test {
 
 using namespace std::chrono_literals;
 using redis::TransportCode;
@@ -329,5 +329,5 @@ TEST_F(RedisTlsTest, TheCallersErrorQueueAndErrnoStay) {
   EXPECT_EQ(ERR_get_error(), 0U) << "and none of fcap's";
 }
 
-}  // namespace
+}  // namespace tls_redis_test
 }  // namespace fcap

@@ -20,7 +20,7 @@
 #include "support/store_calls.h"
 
 namespace fcap {
-namespace {
+namespace transport_redis_test {
 
 using redis::Client;
 using redis::TransportCode;
@@ -317,5 +317,5 @@ TEST_F(RedisTransport, AForkedChildMayDestroyItsCopyAndTheParentIsUnharmed) {
   EXPECT_EQ(client->connection_epoch(), 1U);
 }
 
-}  // namespace
+}  // namespace transport_redis_test
 }  // namespace fcap

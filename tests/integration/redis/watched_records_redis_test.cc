@@ -14,7 +14,7 @@
 #include "support/shipped_account.h"
 
 namespace fcap {
-namespace {
+namespace watched_records_redis_test {
 
 using namespace std::chrono_literals;
 using redis::WatchedRecords;
@@ -185,5 +185,5 @@ TEST_F(RedisWatchingAccount, ARightThatIsMissingIsFoundOutWhileReading) {
   }
 }
 
-}  // namespace
+}  // namespace watched_records_redis_test
 }  // namespace fcap

@@ -13,7 +13,7 @@
 #include "test_paths.h"
 
 namespace fcap {
-namespace {
+namespace migrations_pg_test {
 
 using ::testing::HasSubstr;
 using testing::migrate;
@@ -110,5 +110,5 @@ TEST_F(Migrations, CampaignsMayComeFromATableOfOnesOwn) {
   EXPECT_EQ(migrate(database_ + " options=-csearch_path=fcap").output, "");
 }
 
-}  // namespace
+}  // namespace migrations_pg_test
 }  // namespace fcap

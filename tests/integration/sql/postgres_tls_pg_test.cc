@@ -13,7 +13,7 @@
 #include "support/process.h"
 
 namespace fcap {
-namespace {
+namespace postgres_tls_pg_test {
 
 using ::testing::AllOf;
 using testing::Certificate;
@@ -129,5 +129,5 @@ TEST_F(PostgresTls, AWrongPasswordIsNamedAndNotShown) {
   EXPECT_EQ(outcome(conninfo + " password=right"), "encrypted");
 }
 
-}  // namespace
+}  // namespace postgres_tls_pg_test
 }  // namespace fcap

@@ -13,7 +13,7 @@
 #include "tests/unit/cli/recipe_blocks.h"
 
 namespace fcap {
-namespace {
+namespace recipes_pg_test {
 
 using testing::PostgresServer;
 using testing::RecipeBlock;
@@ -47,5 +47,5 @@ TEST(Recipes, RowsAreTheRulesBesideThem) {
   EXPECT_EQ(compared, 9U);
 }
 
-}  // namespace
+}  // namespace recipes_pg_test
 }  // namespace fcap

@@ -10,7 +10,7 @@
 #include "test_paths.h"
 
 namespace fcap {
-namespace {
+namespace rule_operations_pg_test {
 
 using ::testing::HasSubstr;
 using testing::migrate;
@@ -175,5 +175,5 @@ TEST_F(RuleOperations, EveryTableAndColumnIsDescribed) {
             "");
 }
 
-}  // namespace
+}  // namespace rule_operations_pg_test
 }  // namespace fcap

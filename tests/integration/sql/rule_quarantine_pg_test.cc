@@ -10,7 +10,7 @@
 #include "support/rule_refresher.h"
 
 namespace fcap {
-namespace {
+namespace rule_quarantine_pg_test {
 
 using sources::RefreshState;
 using std::chrono::milliseconds;
@@ -116,5 +116,5 @@ TEST_F(RuleRefresherPg, TheTableSaysWhichVersionRunsAndWhyNotANewerOne) {
   EXPECT_EQ(status("rules"), "9");
 }
 
-}  // namespace
+}  // namespace rule_quarantine_pg_test
 }  // namespace fcap

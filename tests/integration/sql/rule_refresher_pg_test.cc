@@ -11,7 +11,7 @@
 #include "support/rule_refresher.h"
 
 namespace fcap {
-namespace {
+namespace rule_refresher_pg_test {
 
 using sources::RefreshState;
 using std::chrono::milliseconds;
@@ -346,5 +346,5 @@ TEST_F(RuleRefresherPg, AProcessWithTheFileAloneFollowsThePublisher) {
   EXPECT_EQ(reader.state().source, "snapshot");
 }
 
-}  // namespace
+}  // namespace rule_refresher_pg_test
 }  // namespace fcap

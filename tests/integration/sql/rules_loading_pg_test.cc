@@ -16,7 +16,7 @@
 #include "test_paths.h"
 
 namespace fcap {
-namespace {
+namespace rules_loading_pg_test {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
@@ -302,5 +302,5 @@ TEST_F(RulesLoading, ALockedTableIsGivenUpAtTheDeadline) {
   EXPECT_EQ(status.code(), StatusCode::kDeadlineExceeded) << status.text();
 }
 
-}  // namespace
+}  // namespace rules_loading_pg_test
 }  // namespace fcap

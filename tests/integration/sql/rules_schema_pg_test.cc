@@ -5,7 +5,7 @@
 #include "support/postgres_test.h"
 
 namespace fcap {
-namespace {
+namespace rules_schema_pg_test {
 
 using testing::Finished;
 using testing::migrate;
@@ -256,5 +256,5 @@ TEST_F(RulesSchema, AnotherSchemaThanPublicWorks) {
   EXPECT_EQ(server->value(database, "SELECT version FROM caps.rule_set_version"), "2");
 }
 
-}  // namespace
+}  // namespace rules_schema_pg_test
 }  // namespace fcap

@@ -19,7 +19,7 @@
 #include "test_paths.h"
 
 namespace fcap {
-namespace {
+namespace segments_pg_test {
 
 using sources::SegmentRefresher;
 using std::chrono::milliseconds;
@@ -311,5 +311,5 @@ TEST_F(SegmentsPg, AMembersVerdictChangesWithTheTable) {
   EXPECT_TRUE(wait_until([&] { return allowed(); }, kPatience));
 }
 
-}  // namespace
+}  // namespace segments_pg_test
 }  // namespace fcap

@@ -13,7 +13,7 @@
 #include "test_paths.h"
 
 namespace fcap {
-namespace {
+namespace sql_rights_pg_test {
 
 using ::testing::HasSubstr;
 using testing::migrate;
@@ -175,5 +175,5 @@ TEST_F(SqlRights, TablesThatASuperuserMadeAreHandedOver) {
             "fcap_owner");
 }
 
-}  // namespace
+}  // namespace sql_rights_pg_test
 }  // namespace fcap

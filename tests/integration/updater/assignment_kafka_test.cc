@@ -9,11 +9,11 @@
 
 #include "support/updater_pipeline.h"
 
-namespace {
+namespace assignment_kafka_test {
 
 std::atomic<rd_kafka_t*> last_subscriber{nullptr};  // the updater's: nobody else subscribes
 
-}  // namespace
+}  // namespace assignment_kafka_test
 
 // In front of librdkafka's own: it tells the tests which client the updater reads with.
 extern "C" rd_kafka_resp_err_t rd_kafka_subscribe(rd_kafka_t* client,
@@ -25,7 +25,7 @@ extern "C" rd_kafka_resp_err_t rd_kafka_subscribe(rd_kafka_t* client,
 }
 
 namespace fcap {
-namespace {
+namespace assignment_kafka_test {
 
 using testing::RunningUpdater;
 using testing::wait_until;
@@ -111,5 +111,5 @@ TEST_F(UpdaterAssignment, APartitionThatKafkasClientHasStoppedReadingIsShownAndR
       << updater->not_ready();
 }
 
-}  // namespace
+}  // namespace assignment_kafka_test
 }  // namespace fcap

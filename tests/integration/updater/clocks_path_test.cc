@@ -19,7 +19,7 @@
 #include "test_paths.h"
 
 namespace fcap {
-namespace {
+namespace clocks_path_test {
 
 using std::chrono::days;
 using std::chrono::milliseconds;
@@ -196,5 +196,5 @@ TEST_P(OfAProducer, TheOthersEventsAreCountedAndItsOwnAreNotLostSilently) {
 INSTANTIATE_TEST_SUITE_P(Ahead, OfAProducer, ::testing::Values(minutes{10}, days{366}));
 INSTANTIATE_TEST_SUITE_P(Behind, OfAProducer, ::testing::Values(-days{3}, -days{366}));
 
-}  // namespace
+}  // namespace clocks_path_test
 }  // namespace fcap

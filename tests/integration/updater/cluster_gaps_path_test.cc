@@ -19,7 +19,7 @@
 #include "test_paths.h"
 
 namespace fcap {
-namespace {
+namespace cluster_gaps_path_test {
 
 using nlohmann::json;
 using redis::SlotSet;
@@ -242,5 +242,5 @@ TEST_F(ClusterGaps, OnlyUsersOfTheShardThatLacksEventsAreUndecidedUntilTheGapIsC
   expect_all_decided();
 }
 
-}  // namespace
+}  // namespace cluster_gaps_path_test
 }  // namespace fcap

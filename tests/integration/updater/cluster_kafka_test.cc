@@ -9,7 +9,7 @@
 #include "support/updater_pipeline.h"
 
 namespace fcap {
-namespace {
+namespace cluster_kafka_test {
 
 using testing::RedisCluster;
 using testing::RunningUpdater;
@@ -357,5 +357,5 @@ TEST_F(UpdaterCluster, AShardThatIsFrozenDoesNotStopTheOthers) {
   expect_settled(*updater);
 }
 
-}  // namespace
+}  // namespace cluster_kafka_test
 }  // namespace fcap

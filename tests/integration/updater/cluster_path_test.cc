@@ -14,7 +14,7 @@
 #include "support/updater_on_cluster.h"
 
 namespace fcap {
-namespace {
+namespace cluster_path_test {
 
 using ::testing::HasSubstr;
 using testing::Process;
@@ -186,5 +186,5 @@ TEST_F(RunOnCluster, RecordsOfEveryShardAreCompactedAndTheirEntriesStay) {
   expect_end(*updater);
 }
 
-}  // namespace
+}  // namespace cluster_path_test
 }  // namespace fcap

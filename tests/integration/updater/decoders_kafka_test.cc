@@ -11,7 +11,7 @@
 #include "support/updater_pipeline.h"
 
 namespace fcap {
-namespace {
+namespace decoders_kafka_test {
 
 using testing::MadeEvent;
 using testing::wait_until;
@@ -101,5 +101,5 @@ TEST_F(UpdaterDecoders, AMessageThatCannotBeDecodedYetHoldsUpItsPartitionOnly) {
   EXPECT_TRUE(wait_until([&] { return committed() == 401; }, kPatience)) << committed();
 }
 
-}  // namespace
+}  // namespace decoders_kafka_test
 }  // namespace fcap

@@ -22,7 +22,7 @@
 #include "test_paths.h"
 
 namespace fcap {
-namespace {
+namespace doctor_path_test {
 
 using ::testing::AllOf;
 using testing::Finished;
@@ -335,5 +335,5 @@ TEST_F(Doctor, TheDocumentedAccountsAreEnough) {
   EXPECT_THAT(updater.errors(), Not(HasSubstr("NOPERM")));
 }
 
-}  // namespace
+}  // namespace doctor_path_test
 }  // namespace fcap

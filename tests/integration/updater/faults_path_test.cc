@@ -23,7 +23,7 @@
 #include "tests/support/seed.h"
 
 namespace fcap {
-namespace {
+namespace faults_path_test {
 
 using std::chrono::milliseconds;
 using testing::EventMaker;
@@ -359,5 +359,5 @@ TEST_F(UpdaterFaults, AReplayIntoARedisThatIsEmptiedMeanwhileBeginsAgain) {
   EXPECT_EQ(expected_.compare(*store_).missing, 0U) << replaying.errors();
 }
 
-}  // namespace
+}  // namespace faults_path_test
 }  // namespace fcap

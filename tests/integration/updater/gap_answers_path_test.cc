@@ -17,7 +17,7 @@
 #include "test_paths.h"
 
 namespace fcap {
-namespace {
+namespace gap_answers_path_test {
 
 using nlohmann::json;
 using testing::Process;
@@ -161,5 +161,5 @@ TEST_F(GapAnswers, ClaimNoCompletenessUntilTheGapIsClosedWhoeverCrashesMeanwhile
   EXPECT_TRUE(explained()["verdicts"][0]["complete"].get<bool>());
 }
 
-}  // namespace
+}  // namespace gap_answers_path_test
 }  // namespace fcap

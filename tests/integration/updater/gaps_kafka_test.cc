@@ -7,7 +7,7 @@
 #include "support/updater_pipeline.h"
 
 namespace fcap {
-namespace {
+namespace gaps_kafka_test {
 
 using testing::RunningUpdater;
 using testing::wait_until;
@@ -106,5 +106,5 @@ TEST_F(UpdaterGaps, AnUpdaterThatKnowsNoGapsReadsThemInLine) {
   EXPECT_EQ(updater->metrics().gap_messages.value(), 0U);
 }
 
-}  // namespace
+}  // namespace gaps_kafka_test
 }  // namespace fcap

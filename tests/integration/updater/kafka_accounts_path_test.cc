@@ -20,7 +20,7 @@
 #include "test_paths.h"
 
 namespace fcap {
-namespace {
+namespace kafka_accounts_path_test {
 
 using testing::Finished;
 using ::testing::HasSubstr;
@@ -244,5 +244,5 @@ TEST_F(KafkaAccounts, EveryProgramWorksWithTheDocumentedRights) {
   EXPECT_THAT(replayed.errors, Not(HasSubstr("uthorization")));
 }
 
-}  // namespace
+}  // namespace kafka_accounts_path_test
 }  // namespace fcap

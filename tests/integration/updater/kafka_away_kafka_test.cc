@@ -7,7 +7,7 @@
 #include "support/updater_pipeline.h"
 
 namespace fcap {
-namespace {
+namespace kafka_away_kafka_test {
 
 using std::chrono::milliseconds;
 using testing::RunningUpdater;
@@ -78,5 +78,5 @@ TEST_F(UpdaterKafkaAway, AFrozenKafkaAndAnEmptiedRedisDoNotKeepItFromStopping) {
   EXPECT_LT(Clock::now() - begun, kPatience) << updater->log();
 }
 
-}  // namespace
+}  // namespace kafka_away_kafka_test
 }  // namespace fcap

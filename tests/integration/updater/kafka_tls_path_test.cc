@@ -21,7 +21,7 @@
 #include "test_paths.h"
 
 namespace fcap {
-namespace {
+namespace kafka_tls_path_test {
 
 using ::testing::AllOf;
 using testing::Certificate;
@@ -253,5 +253,5 @@ TEST_F(KafkaTls, EachMistakeHasAnErrorOfItsOwnThatNamesTheSetting) {
   }
 }
 
-}  // namespace
+}  // namespace kafka_tls_path_test
 }  // namespace fcap

@@ -14,7 +14,7 @@
 #include "tests/support/seed.h"
 
 namespace fcap {
-namespace {
+namespace leaders_kafka_test {
 
 using testing::RedisCluster;
 using testing::RedisServer;
@@ -151,5 +151,5 @@ TEST_F(UpdaterLeadersOnCluster, APartitionThatHasNoneWhenAShardLosesDataWaitsAlo
   expect_it_waits_alone(*updater, "Kafka cannot say yet where its reading begins");
 }
 
-}  // namespace
+}  // namespace leaders_kafka_test
 }  // namespace fcap

@@ -6,7 +6,7 @@
 #include "support/updater_pipeline.h"
 
 namespace fcap {
-namespace {
+namespace logs_kafka_test {
 
 using std::chrono::milliseconds;
 using testing::KafkaBroker;
@@ -127,5 +127,5 @@ TEST_F(UpdaterLogs, AfterRecordsWereDeletedReadingGoesOnUnverified) {
   EXPECT_EQ(updater->metrics().offset_resets.value(), 0U) << updater->log();
 }
 
-}  // namespace
+}  // namespace logs_kafka_test
 }  // namespace fcap

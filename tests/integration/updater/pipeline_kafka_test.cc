@@ -10,7 +10,7 @@
 #include "tests/support/part.h"
 
 namespace fcap {
-namespace {
+namespace pipeline_kafka_test {
 
 using std::chrono::milliseconds;
 using testing::RunningUpdater;
@@ -172,5 +172,5 @@ TEST_F(UpdaterPipeline, ConsumersComeAndGoUnderLoad) {
   EXPECT_EQ(committed(), 30'000);
 }
 
-}  // namespace
+}  // namespace pipeline_kafka_test
 }  // namespace fcap

@@ -12,7 +12,7 @@
 #include "support/updater_pipeline.h"
 
 namespace fcap {
-namespace {
+namespace recovery_kafka_test {
 
 using std::chrono::milliseconds;
 using testing::EventMaker;
@@ -213,5 +213,5 @@ TEST_F(UpdaterFailover, AMasterThatWasTurnedReplicaIsLeftForItsSuccessor) {
   EXPECT_EQ(replica_->command({"ROLE"}).substr(0, 6), "master");
 }
 
-}  // namespace
+}  // namespace recovery_kafka_test
 }  // namespace fcap

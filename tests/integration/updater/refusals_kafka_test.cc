@@ -7,7 +7,7 @@
 #include "support/updater_pipeline.h"
 
 namespace fcap {
-namespace {
+namespace refusals_kafka_test {
 
 using std::chrono::milliseconds;
 using testing::RunningUpdater;
@@ -195,5 +195,5 @@ TEST_F(UpdaterRefusals, APartitionThatCannotBeReadIsNotReady) {
       << updater->not_ready();
 }
 
-}  // namespace
+}  // namespace refusals_kafka_test
 }  // namespace fcap

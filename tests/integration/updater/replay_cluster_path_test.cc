@@ -8,7 +8,7 @@
 #include "support/updater_on_cluster.h"
 
 namespace fcap {
-namespace {
+namespace replay_cluster_path_test {
 
 using nlohmann::json;
 using testing::Process;
@@ -81,5 +81,5 @@ TEST_F(ReplayCluster, SlotsThatMoveMeanwhileLoseNothing) {
   expect_all_there(*replaying);
 }
 
-}  // namespace
+}  // namespace replay_cluster_path_test
 }  // namespace fcap

@@ -22,7 +22,7 @@
 #include "updater/replay/replay.h"
 
 namespace fcap {
-namespace {
+namespace replay_kafka_test {
 
 using testing::EventMaker;
 using testing::ExpectedLedgers;
@@ -317,5 +317,5 @@ TEST_F(ReplayTest, ItsRateIsEvenFromTheBeginning) {
   }
 }
 
-}  // namespace
+}  // namespace replay_kafka_test
 }  // namespace fcap

@@ -24,7 +24,7 @@
 #include "test_paths.h"
 
 namespace fcap {
-namespace {
+namespace restart_path_test {
 
 using std::chrono::milliseconds;
 using testing::Certificate;
@@ -190,5 +190,5 @@ TEST_F(UpdaterRestart, TakesUpEachFileOfKafkaAndCountsEveryEventOnce) {
             kafka_->end_sum(kTopic, kPartitions));
 }
 
-}  // namespace
+}  // namespace restart_path_test
 }  // namespace fcap

@@ -5,7 +5,7 @@
 #include "support/updater_pipeline.h"
 
 namespace fcap {
-namespace {
+namespace sentinel_kafka_test {
 
 using testing::RedisSentinels;
 using testing::RunningUpdater;
@@ -117,5 +117,5 @@ TEST_F(UpdaterBehindSentinels, WhatADemotedMasterThatStillAnswersWasToldIsWritte
   expect_the_master_was_written_to();
 }
 
-}  // namespace
+}  // namespace sentinel_kafka_test
 }  // namespace fcap

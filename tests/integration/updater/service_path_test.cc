@@ -12,7 +12,7 @@
 #include "test_paths.h"
 
 namespace fcap {
-namespace {
+namespace service_path_test {
 
 using std::chrono::milliseconds;
 using testing::NotifySocket;
@@ -46,5 +46,5 @@ TEST(UpdaterService, TellsSystemdThatItIsReadyAliveAndStopping) {
   EXPECT_EQ(updater.exit_code(), 0) << updater.errors();
 }
 
-}  // namespace
+}  // namespace service_path_test
 }  // namespace fcap

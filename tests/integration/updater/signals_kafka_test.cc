@@ -14,7 +14,7 @@
 #include "tests/support/part.h"
 
 namespace fcap {
-namespace {
+namespace signals_kafka_test {
 
 using std::chrono::milliseconds;
 using testing::KafkaBroker;
@@ -180,5 +180,5 @@ TEST_F(UpdaterSignalsBroker, AFrozenAndAKilledBrokerMakeTheLagUnknownAndItIsNotR
   expect_unknown(*updater);
 }
 
-}  // namespace
+}  // namespace signals_kafka_test
 }  // namespace fcap

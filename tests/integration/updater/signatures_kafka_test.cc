@@ -16,7 +16,7 @@
 #include "updater/options/signatures.h"
 
 namespace fcap {
-namespace {
+namespace signatures_kafka_test {
 
 using std::chrono::hours;
 using std::chrono::milliseconds;
@@ -192,5 +192,5 @@ TEST_F(UpdaterSignatures, ARotationLosesNothingNorDoesARecoveryAfterIt) {
   EXPECT_EQ(letters_by_reason(), (std::map<std::string, int>{}));
 }
 
-}  // namespace
+}  // namespace signatures_kafka_test
 }  // namespace fcap

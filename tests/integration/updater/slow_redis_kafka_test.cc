@@ -6,7 +6,7 @@
 #include "support/updater_pipeline.h"
 
 namespace fcap {
-namespace {
+namespace slow_redis_kafka_test {
 
 using std::chrono::milliseconds;
 using testing::RunningUpdater;
@@ -75,5 +75,5 @@ TEST_F(UpdaterSlowRedis, ARedisThatBecomesSlowIsNotDrowned) {
   expect_written_once(*updater);
 }
 
-}  // namespace
+}  // namespace slow_redis_kafka_test
 }  // namespace fcap

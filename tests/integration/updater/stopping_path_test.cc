@@ -10,7 +10,7 @@
 #include "test_paths.h"
 
 namespace fcap {
-namespace {
+namespace stopping_path_test {
 
 using std::chrono::milliseconds;
 using testing::Process;
@@ -78,5 +78,5 @@ TEST_F(UpdaterStopping, AfterTheTopicWasDeleted) {
   expect_end();
 }
 
-}  // namespace
+}  // namespace stopping_path_test
 }  // namespace fcap

@@ -17,7 +17,7 @@
 #include "test_paths.h"
 
 namespace fcap {
-namespace {
+namespace sweep_cluster_path_test {
 
 using nlohmann::json;
 using testing::EventMaker;
@@ -170,5 +170,5 @@ TEST_F(UpdaterSweepCluster, SlotsThatMoveMeanwhileAreNeitherMissedNorHarmed) {
   expect_swept(json::parse(sweeping.output(), nullptr, false), kUsers);
 }
 
-}  // namespace
+}  // namespace sweep_cluster_path_test
 }  // namespace fcap

@@ -18,7 +18,7 @@
 #include "test_paths.h"
 
 namespace fcap {
-namespace {
+namespace sweep_path_test {
 
 using nlohmann::json;
 using testing::EventMaker;
@@ -182,5 +182,5 @@ TEST_F(UpdaterSweep, StoppedItSaysThatItIsNotComplete) {
   expect_nothing_lost();
 }
 
-}  // namespace
+}  // namespace sweep_path_test
 }  // namespace fcap

@@ -8,7 +8,7 @@
 #include "tests/support/part.h"
 
 namespace fcap {
-namespace {
+namespace topics_kafka_test {
 
 using testing::wait_until;
 
@@ -81,5 +81,5 @@ TEST_F(UpdaterOfTwoTopics, FillsTheGapsOfBothWhileReadingGoesOn) {
             kafka->end_sum(second_, kPartitions));
 }
 
-}  // namespace
+}  // namespace topics_kafka_test
 }  // namespace fcap

@@ -7,7 +7,7 @@
 #include "support/updater_pipeline.h"
 
 namespace fcap {
-namespace {
+namespace transactions_kafka_test {
 
 using std::chrono::milliseconds;
 using testing::KafkaProducer;
@@ -97,5 +97,5 @@ TEST_F(UpdaterTransactions, AnOffsetThatHoldsNoMessageIsNoReset) {
   EXPECT_EQ(updater->metrics().offset_resets.value(), 0U) << updater->log();
 }
 
-}  // namespace
+}  // namespace transactions_kafka_test
 }  // namespace fcap

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 namespace fcap::base {
-namespace {
+namespace backoff_test {
 
 using namespace std::chrono_literals;
 
@@ -48,5 +48,5 @@ TEST(Backoff, AThousandThatFailTogetherAreSpreadOverTheUpperHalfOfTheStep) {
   }
 }
 
-}  // namespace
+}  // namespace backoff_test
 }  // namespace fcap::base

@@ -8,7 +8,7 @@
 #include "support/temporary_directory.h"
 
 namespace fcap::base {
-namespace {
+namespace file_test {
 
 class ReadFile : public testing::Test {
  protected:
@@ -58,5 +58,5 @@ TEST_F(ReadFile, ReadsNoMoreThanAllowed) {
             "cannot read /dev/zero: it is larger than 5000 bytes");
 }
 
-}  // namespace
+}  // namespace file_test
 }  // namespace fcap::base

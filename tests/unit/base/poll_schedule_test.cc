@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 namespace fcap::base {
-namespace {
+namespace poll_schedule_test {
 
 using std::chrono::milliseconds;
 
@@ -49,5 +49,5 @@ TEST(PollSchedule, AnIntervalOfZeroDoesNotSpin) {
   EXPECT_GE(schedule.after_failure(0.0), milliseconds{5});
 }
 
-}  // namespace
+}  // namespace poll_schedule_test
 }  // namespace fcap::base

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 namespace fcap::base {
-namespace {
+namespace thread_test {
 
 constexpr int kHandlerRan = 42;
 
@@ -95,5 +95,5 @@ TEST(DetachedThread, EndsAfterWhatItOwnsIsGone) {
   EXPECT_TRUE(watched.expired());
 }
 
-}  // namespace
+}  // namespace thread_test
 }  // namespace fcap::base

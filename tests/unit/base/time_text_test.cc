@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 namespace fcap::base {
-namespace {
+namespace time_text_test {
 
 using std::chrono::hours;
 using std::chrono::milliseconds;
@@ -105,5 +105,5 @@ TEST(InstantText, WritesTheNearestInstantThatItCanRead) {
   EXPECT_TRUE(parse_instant(format_instant(Instant::max())).has_value());
 }
 
-}  // namespace
+}  // namespace time_text_test
 }  // namespace fcap::base

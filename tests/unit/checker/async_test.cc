@@ -16,7 +16,7 @@
 #include "fixtures.h"
 
 namespace fcap::checker_test {
-namespace {
+namespace async_test {
 
 using testing::SizeIs;
 
@@ -411,5 +411,5 @@ TEST(CheckerDestructor, RacesWithCompletionsAndAnswersEachOnce) {
   }
 }
 
-}  // namespace
+}  // namespace async_test
 }  // namespace fcap::checker_test

@@ -7,7 +7,7 @@
 #include "fixtures.h"
 
 namespace fcap::checker_test {
-namespace {
+namespace check_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -439,5 +439,5 @@ TEST(CheckerStats, RuleSetAgeIsMinusOneBeforeTheFirst) {
   EXPECT_EQ(world.checker->stats().rules.age, -1ms);
 }
 
-}  // namespace
+}  // namespace check_test
 }  // namespace fcap::checker_test

@@ -13,7 +13,7 @@
 #include "tests/support/seed.h"
 
 namespace fcap::checker_test {
-namespace {
+namespace deadline_test {
 
 TEST(CheckDeadline, PassedAnswersTimeoutAndTheLateReplyReachesNobody) {
   ScriptedChecker world;
@@ -226,5 +226,5 @@ TEST(CheckRules, AreSwappedUnderLoadWithoutAWrongVerdict) {
   for (std::thread& caller : callers) caller.join();
 }
 
-}  // namespace
+}  // namespace deadline_test
 }  // namespace fcap::checker_test

@@ -15,7 +15,7 @@
 #include "holding_store.h"
 
 namespace fcap::checker_test {
-namespace {
+namespace destructor_test {
 
 constexpr Candidate kCandidates[] = {{"c1"}, {"c2"}};
 
@@ -296,5 +296,5 @@ TEST(CheckerDestructor, AnswersWhatItsOwnCallbacksHaveGivenToAnExecutor) {
   store->take().complete({.code = StoreCode::kNotFound});
 }
 
-}  // namespace
+}  // namespace destructor_test
 }  // namespace fcap::checker_test

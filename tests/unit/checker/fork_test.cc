@@ -15,7 +15,7 @@
 #include "fixtures.h"
 
 namespace fcap::checker_test {
-namespace {
+namespace fork_test {
 
 constexpr Candidate kCandidates[] = {{"c1"}};
 
@@ -141,5 +141,5 @@ TEST(Fork, CheckerMadeInTheChildWorksThere) {
   EXPECT_EQ(status, 0);
 }
 
-}  // namespace
+}  // namespace fork_test
 }  // namespace fcap::checker_test

@@ -9,7 +9,7 @@
 #include "fixtures.h"
 
 namespace fcap::checker_test {
-namespace {
+namespace health_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -169,5 +169,5 @@ TEST(CheckerStats, CountShutdownAndReentrantAnswers) {
   EXPECT_EQ(world.checker->stats().reasons.reentrant, 1U);
 }
 
-}  // namespace
+}  // namespace health_test
 }  // namespace fcap::checker_test

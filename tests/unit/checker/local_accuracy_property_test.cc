@@ -18,7 +18,7 @@
 #include "tests/support/seed.h"
 
 namespace fcap::checker_test {
-namespace {
+namespace local_accuracy_property_test {
 
 constexpr int kWorlds = 500;
 constexpr int kStepsAWorld = 400;
@@ -345,5 +345,5 @@ TEST(LocalAccuracyProperty, SaysWhatAFreshReadPlusTheShownImpressionsSay) {
   EXPECT_GT(confirmed, 0U);
 }
 
-}  // namespace
+}  // namespace local_accuracy_property_test
 }  // namespace fcap::checker_test

@@ -17,7 +17,7 @@
 #include "fixtures.h"
 
 namespace fcap::checker_test {
-namespace {
+namespace memory_test {
 
 constexpr std::ptrdiff_t kAll = std::numeric_limits<std::ptrdiff_t>::max();
 constexpr std::string_view kTwoSlots[] = {"s1", "s2"};
@@ -236,5 +236,5 @@ TEST(ThrowingClock, IsAnAnswerForEveryCandidate) {
   EXPECT_EQ(answer.get_future().get(), 2U);
 }
 
-}  // namespace
+}  // namespace memory_test
 }  // namespace fcap::checker_test

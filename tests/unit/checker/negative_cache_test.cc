@@ -9,7 +9,7 @@
 #include "fixtures.h"
 
 namespace fcap::checker_test {
-namespace {
+namespace negative_cache_test {
 
 using checker::NegativeCache;
 
@@ -203,5 +203,5 @@ TEST(NoteShown, CanBeSwitchedOff) {
   EXPECT_FALSE(world.checker->note_shown("u1", {"c1", {}}, "e1"));
 }
 
-}  // namespace
+}  // namespace negative_cache_test
 }  // namespace fcap::checker_test

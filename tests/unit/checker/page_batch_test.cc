@@ -12,7 +12,7 @@
 #include "reserving_store.h"
 
 namespace fcap::checker_test {
-namespace {
+namespace page_batch_test {
 
 using Indices = std::vector<std::size_t>;
 
@@ -200,5 +200,5 @@ TEST_F(PageBatch, IsRefusedInsideACallback) {
   EXPECT_EQ(checker->stats().reserves.calls, 4U);
 }
 
-}  // namespace
+}  // namespace page_batch_test
 }  // namespace fcap::checker_test

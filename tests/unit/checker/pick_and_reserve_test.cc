@@ -9,7 +9,7 @@
 #include "reserving_store.h"
 
 namespace fcap::checker_test {
-namespace {
+namespace pick_and_reserve_test {
 
 class PickAndReserve : public ::testing::Test {
  protected:
@@ -163,5 +163,5 @@ TEST_F(PickAndReserve, StopsAt64LiveReservations) {
   EXPECT_EQ(std::count(picked.begin(), picked.end(), -1), 6);
 }
 
-}  // namespace
+}  // namespace pick_and_reserve_test
 }  // namespace fcap::checker_test

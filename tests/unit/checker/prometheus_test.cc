@@ -10,7 +10,7 @@
 #include "unit/checker/fixtures.h"
 
 namespace fcap::checker_test {
-namespace {
+namespace prometheus_test {
 
 using testing::ContainsRegex;
 using testing::HasSubstr;
@@ -107,5 +107,5 @@ TEST(PrometheusText, IsAcceptedByPromtool) {
   EXPECT_EQ(::pclose(promtool), 0) << "is the package prometheus (promtool) installed?\n" << text;
 }
 
-}  // namespace
+}  // namespace prometheus_test
 }  // namespace fcap::checker_test

@@ -20,7 +20,7 @@
 #include "tests/support/scripted_server.h"
 
 namespace fcap::checker_test {
-namespace {
+namespace redis_memory_test {
 
 using redis::eventually;
 using redis::ScriptedServer;
@@ -317,5 +317,5 @@ TEST_P(RedisOutOfMemory, CreateGivesAStatus) {
 INSTANTIATE_TEST_SUITE_P(OneOrAll, RedisOutOfMemory, testing::Values(std::ptrdiff_t{1}, kAll),
                          [](const auto& instance) { return instance.param == 1 ? "One" : "All"; });
 
-}  // namespace
+}  // namespace redis_memory_test
 }  // namespace fcap::checker_test

@@ -13,7 +13,7 @@
 #include "reserving_store.h"
 
 namespace fcap::checker_test {
-namespace {
+namespace reserve_async_test {
 
 Instant wall_now() {
   return std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
@@ -183,5 +183,5 @@ TEST_F(ReserveAsync, ACallbackMayStartTheNextOne) {
   EXPECT_EQ(promise.get_future().get().reason, ReserveReason::kCapped);
 }
 
-}  // namespace
+}  // namespace reserve_async_test
 }  // namespace fcap::checker_test

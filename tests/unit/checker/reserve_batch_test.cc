@@ -13,7 +13,7 @@
 #include "reserving_store.h"
 
 namespace fcap::checker_test {
-namespace {
+namespace reserve_batch_test {
 
 using Results = std::vector<ReserveResult>;
 
@@ -313,5 +313,5 @@ TEST_F(ReserveBatch, WithNoTimeAtAllAStoreThatAnswersAtOnceIsStillAsked) {
   EXPECT_TRUE(checker_->reserve_batch(requests, {.deadline = 0ms})[0].allowed);
 }
 
-}  // namespace
+}  // namespace reserve_batch_test
 }  // namespace fcap::checker_test

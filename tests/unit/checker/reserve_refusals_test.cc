@@ -6,7 +6,7 @@
 #include "reserve_fixture.h"
 
 namespace fcap::checker_test {
-namespace {
+namespace reserve_refusals_test {
 
 // --- Failures.
 
@@ -286,5 +286,5 @@ TEST_F(Reserve, ARefusedReleaseIsNeverAllowed) {
   EXPECT_FALSE(released.allowed) << "nothing was released";
 }
 
-}  // namespace
+}  // namespace reserve_refusals_test
 }  // namespace fcap::checker_test

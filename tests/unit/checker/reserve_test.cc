@@ -8,7 +8,7 @@
 #include "reserve_fixture.h"
 
 namespace fcap::checker_test {
-namespace {
+namespace reserve_test {
 
 TEST_F(Reserve, TakesThePlaceAndSaysForHowLong) {
   const ReserveResult first = reserve("a");
@@ -287,5 +287,5 @@ TEST_F(Reserve, RetriesAreBounded) {
   EXPECT_EQ(others, 32);
 }
 
-}  // namespace
+}  // namespace reserve_test
 }  // namespace fcap::checker_test

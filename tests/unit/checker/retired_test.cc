@@ -12,7 +12,7 @@
 #include "support/temporary_directory.h"
 
 namespace fcap::checker_test {
-namespace {
+namespace retired_test {
 
 constexpr Candidate kCandidates[] = {{"c1"}};
 
@@ -110,5 +110,5 @@ TEST(ReplacedRules, EndOnAThreadOfTheCheckerUnderLoad) {
   }
 }
 
-}  // namespace
+}  // namespace retired_test
 }  // namespace fcap::checker_test

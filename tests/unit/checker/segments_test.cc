@@ -14,7 +14,7 @@
 #include "support/temporary_directory.h"
 
 namespace fcap::checker_test {
-namespace {
+namespace segments_test {
 
 using testing::Contains;
 using testing::ElementsAre;
@@ -237,5 +237,5 @@ TEST_F(CheckSegments, WithoutItsDirectoryACheckerStartsAndSaysSo) {
   EXPECT_THAT(lines, Contains(HasSubstr("/nowhere/to/be/found")));
 }
 
-}  // namespace
+}  // namespace segments_test
 }  // namespace fcap::checker_test

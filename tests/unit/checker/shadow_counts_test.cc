@@ -10,7 +10,7 @@
 #include "unit/checker/fixtures.h"
 
 namespace fcap::checker_test {
-namespace {
+namespace shadow_counts_test {
 
 using checker::ShadowCounts;
 using testing::ElementsAre;
@@ -56,5 +56,5 @@ TEST(ShadowCounts, AreOfTheRuleWithTheSmallestIdInACheckAndInPicks) {
   EXPECT_EQ(world.checker->stats().shadow_capped, 3U);
 }
 
-}  // namespace
+}  // namespace shadow_counts_test
 }  // namespace fcap::checker_test

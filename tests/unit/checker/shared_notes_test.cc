@@ -13,7 +13,7 @@
 #include "reserving_store.h"
 
 namespace fcap::checker_test {
-namespace {
+namespace shared_notes_test {
 
 class SharedNotes : public ::testing::Test {
  protected:
@@ -277,5 +277,5 @@ TEST_F(SharedNotes, TheEndOfTheCheckerAnswersAPageWithoutSharingIt) {
   read.complete({.code = StoreCode::kNotFound});
 }
 
-}  // namespace
+}  // namespace shared_notes_test
 }  // namespace fcap::checker_test

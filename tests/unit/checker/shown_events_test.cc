@@ -7,7 +7,7 @@
 #include "fixtures.h"
 
 namespace fcap::checker_test {
-namespace {
+namespace shown_events_test {
 
 using checker::ShownEvents;
 
@@ -150,5 +150,5 @@ TEST(ShownEvents, ManyStayWithinTheBound) {
   EXPECT_GT(shown.size(), kMax / 2);
 }
 
-}  // namespace
+}  // namespace shown_events_test
 }  // namespace fcap::checker_test

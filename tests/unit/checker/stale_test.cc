@@ -7,7 +7,7 @@
 #include "fixtures.h"
 
 namespace fcap::checker_test {
-namespace {
+namespace stale_test {
 
 using testing::ElementsAre;
 
@@ -133,5 +133,5 @@ TEST_F(StaleReadWithCache, AddsNothingToTheCache) {
   EXPECT_EQ(world_.checker->stats().cache.caps, 0U);
 }
 
-}  // namespace
+}  // namespace stale_test
 }  // namespace fcap::checker_test

@@ -15,7 +15,7 @@
 #include "checker/scratch.h"
 
 namespace fcap::checker {
-namespace {
+namespace thread_slot_test {
 
 constexpr std::size_t kMoreThanSlots = kThreadSlots + 20;
 
@@ -111,5 +111,5 @@ TEST(Scratches, NoTwoThreadsHaveTheSame) {
   EXPECT_EQ(std::set<const Scratch*>(held.begin(), held.end()).size(), kMoreThanSlots);
 }
 
-}  // namespace
+}  // namespace thread_slot_test
 }  // namespace fcap::checker

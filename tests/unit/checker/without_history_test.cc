@@ -9,7 +9,7 @@
 #include "fixtures.h"
 
 namespace fcap::checker_test {
-namespace {
+namespace without_history_test {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
@@ -164,5 +164,5 @@ INSTANTIATE_TEST_SUITE_P(EachCode, Outage,
                          testing::Values(StoreCode::kTimeout, StoreCode::kUnavailable,
                                          StoreCode::kBreakerOpen, StoreCode::kOverloaded));
 
-}  // namespace
+}  // namespace without_history_test
 }  // namespace fcap::checker_test

@@ -15,7 +15,7 @@
 #include "ledger/ids.h"
 
 namespace fcap::cli {
-namespace {
+namespace audit_test {
 
 using std::chrono::days;
 using std::chrono::hours;
@@ -219,5 +219,5 @@ TEST_F(AuditTest, EachMessageAndEachEventIsOfOneClass) {
                                  report.erased + report.trimmed + report.in_flight + report.lost);
 }
 
-}  // namespace
+}  // namespace audit_test
 }  // namespace fcap::cli

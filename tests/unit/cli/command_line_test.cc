@@ -6,7 +6,7 @@
 #include "command.h"
 
 namespace fcap::cli_test {
-namespace {
+namespace command_line_test {
 
 using testing::HasSubstr;
 
@@ -191,5 +191,5 @@ TEST(CommandLine, MistakesNameTheSetting) {
   EXPECT_THAT(gone.err, HasSubstr("--redis"));
 }
 
-}  // namespace
+}  // namespace command_line_test
 }  // namespace fcap::cli_test

@@ -9,7 +9,7 @@
 #include "command.h"
 
 namespace fcap::cli_test {
-namespace {
+namespace kafka_connection_test {
 
 using testing::AllOf;
 using testing::HasSubstr;
@@ -149,5 +149,5 @@ TEST(KafkaOptions, WhatKafkaRefusesNamesTheOptionsToLookAt) {
   EXPECT_TRUE(cli::with_kafka_options({}).ok());
 }
 
-}  // namespace
+}  // namespace kafka_connection_test
 }  // namespace fcap::cli_test

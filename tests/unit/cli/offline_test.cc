@@ -8,7 +8,7 @@
 #include "rule_text/snapshot.h"
 
 namespace fcap::cli_test {
-namespace {
+namespace offline_test {
 
 using nlohmann::json;
 using testing::HasSubstr;
@@ -258,5 +258,5 @@ TEST(RulesCheck, AllMistakesAreReportedAtOnceOnePerElement) {
   }
 }
 
-}  // namespace
+}  // namespace offline_test
 }  // namespace fcap::cli_test

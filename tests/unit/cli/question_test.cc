@@ -9,7 +9,7 @@
 #include "cli/instants.h"
 
 namespace fcap::cli {
-namespace {
+namespace question_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -135,5 +135,5 @@ TEST(ParseAt, TakesMillisecondsAndRfc3339) {
   EXPECT_THAT(parse_at("tomorrow", "--at").status().text(), HasSubstr("--at"));
 }
 
-}  // namespace
+}  // namespace question_test
 }  // namespace fcap::cli

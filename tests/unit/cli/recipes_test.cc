@@ -12,7 +12,7 @@
 #include "recipe_blocks.h"
 
 namespace fcap::cli_test {
-namespace {
+namespace recipes_test {
 
 using nlohmann::json;
 using testing::RecipeBlock;
@@ -109,5 +109,5 @@ TEST(Recipes, WhatTheReaderSeesOfAnEventIsItsTimestamp) {
   EXPECT_GT(events, 0U);
 }
 
-}  // namespace
+}  // namespace recipes_test
 }  // namespace fcap::cli_test

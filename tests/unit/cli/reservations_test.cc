@@ -11,7 +11,7 @@
 #include "ledger/ids.h"
 
 namespace fcap::cli_test {
-namespace {
+namespace reservations_test {
 
 using nlohmann::json;
 using std::chrono::hours;
@@ -70,5 +70,5 @@ TEST(AnswersWithReservations, SayThatAHardRuleAsksForOne) {
   EXPECT_EQ(json::parse(to_json_line(answer)).at("verdicts").at(0).at("needs_reserve"), true);
 }
 
-}  // namespace
+}  // namespace reservations_test
 }  // namespace fcap::cli_test

@@ -10,7 +10,7 @@
 #include "support/temporary_directory.h"
 
 namespace fcap::cli_test {
-namespace {
+namespace segments_test {
 
 using nlohmann::json;
 using testing::AllOf;
@@ -136,5 +136,5 @@ TEST_F(CliSegments, SimulateAppliesMembersLimits) {
   EXPECT_THAT(without.err, HasSubstr("no segments are loaded"));
 }
 
-}  // namespace
+}  // namespace segments_test
 }  // namespace fcap::cli_test

@@ -15,7 +15,7 @@
 #include "test_paths.h"
 
 namespace fcap::cli_test {
-namespace {
+namespace settings_test {
 
 using cli::parse_at;
 using cli::redis_target;
@@ -215,5 +215,5 @@ TEST(RecordReader, ARefusedConnectionIsToldAtOnce) {
   EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds{30});
 }
 
-}  // namespace
+}  // namespace settings_test
 }  // namespace fcap::cli_test

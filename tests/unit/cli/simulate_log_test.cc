@@ -8,7 +8,7 @@
 #include "command.h"
 
 namespace fcap::cli_test {
-namespace {
+namespace simulate_log_test {
 
 using nlohmann::json;
 using testing::AllOf;
@@ -205,5 +205,5 @@ TEST(SimulateLog, WithoutALogTheUseIsWrong) {
   EXPECT_EQ(run({"simulate", "--log", log.path()}).code, 2);
 }
 
-}  // namespace
+}  // namespace simulate_log_test
 }  // namespace fcap::cli_test

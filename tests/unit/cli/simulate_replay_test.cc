@@ -14,7 +14,7 @@
 #include "tests/support/seed.h"
 
 namespace fcap::cli_test {
-namespace {
+namespace simulate_replay_test {
 
 using nlohmann::json;
 using testing::AllOf;
@@ -400,5 +400,5 @@ TEST(Simulate, RealLogUnderThreePerDayBlocksThePublishedFigure) {
   }
 }
 
-}  // namespace
+}  // namespace simulate_replay_test
 }  // namespace fcap::cli_test

@@ -11,7 +11,7 @@
 #include "command.h"
 
 namespace fcap::cli_test {
-namespace {
+namespace time_zone_test {
 
 using testing::HasSubstr;
 using testing::Not;
@@ -77,5 +77,5 @@ TEST(TimeZone, WhatIsPrintedCanBeReadAgain) {
   }
 }
 
-}  // namespace
+}  // namespace time_zone_test
 }  // namespace fcap::cli_test

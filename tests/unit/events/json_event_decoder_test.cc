@@ -7,7 +7,7 @@
 #include "events/event_decoder.h"
 
 namespace fcap::events {
-namespace {
+namespace json_event_decoder_test {
 
 class JsonEvent : public testing::Test {
  protected:
@@ -241,5 +241,5 @@ TEST_F(JsonEvent, ALargeMessageDoesNotDisturbTheNext) {
   EXPECT_EQ(event_.user_id, "u1");
 }
 
-}  // namespace
+}  // namespace json_event_decoder_test
 }  // namespace fcap::events

@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 namespace fcap::events {
-namespace {
+namespace signature_check_test {
 
 constexpr Instant kServed = instant_from_ms(1'700'000'000'000);
 
@@ -83,5 +83,5 @@ TEST_F(SignatureChecks, ErasuresNeedNone) {
   EXPECT_EQ(judge(erasure, SignatureRequired::kAll), "accepted");
 }
 
-}  // namespace
+}  // namespace signature_check_test
 }  // namespace fcap::events

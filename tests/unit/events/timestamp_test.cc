@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 namespace fcap::events {
-namespace {
+namespace timestamp_test {
 
 std::optional<std::int64_t> ms(std::string_view text) {
   const auto time = parse_timestamp(text);
@@ -65,5 +65,5 @@ TEST(Timestamp, AnyNumberOfDigitsIsRead) {
   EXPECT_EQ(ms("0." + std::string(10'000, '0') + "17e10010"), 1'700'000'000'000);
 }
 
-}  // namespace
+}  // namespace timestamp_test
 }  // namespace fcap::events

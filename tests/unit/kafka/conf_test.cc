@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 namespace fcap::kafka {
-namespace {
+namespace conf_test {
 
 using testing::AllOf;
 using testing::HasSubstr;
@@ -77,5 +77,5 @@ TEST(KafkaConf, SecretsAreKnownByName) {
   }
 }
 
-}  // namespace
+}  // namespace conf_test
 }  // namespace fcap::kafka

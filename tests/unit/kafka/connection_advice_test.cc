@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 namespace fcap::kafka {
-namespace {
+namespace connection_advice_test {
 
 using testing::HasSubstr;
 
@@ -70,5 +70,5 @@ TEST(RefusedCertificate, IsReadFromTheLineOfItsFacilityOnly) {
   EXPECT_EQ(refused.why(), "it has expired");
 }
 
-}  // namespace
+}  // namespace connection_advice_test
 }  // namespace fcap::kafka

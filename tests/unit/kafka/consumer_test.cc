@@ -9,7 +9,7 @@
 #include "tests/support/part.h"
 
 namespace fcap::kafka {
-namespace {
+namespace consumer_test {
 
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
@@ -181,5 +181,5 @@ INSTANTIATE_TEST_SUITE_P(Protocols, ConsumerOfAGroup,
                                                                                    : "eager";
                          });
 
-}  // namespace
+}  // namespace consumer_test
 }  // namespace fcap::kafka

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 namespace fcap::kafka {
-namespace {
+namespace last_error_test {
 
 using testing::HasSubstr;
 using testing::Not;
@@ -52,5 +52,5 @@ TEST(LastError, ThatHasPassedIsNotTold) {
   EXPECT_EQ(status.text(), "topic impressions: Local: Timed out");
 }
 
-}  // namespace
+}  // namespace last_error_test
 }  // namespace fcap::kafka

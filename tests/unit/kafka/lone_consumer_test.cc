@@ -12,7 +12,7 @@
 #include "tests/support/part.h"
 
 namespace fcap::kafka {
-namespace {
+namespace lone_consumer_test {
 
 using Clock = std::chrono::steady_clock;
 using Polled = LoneConsumer::Polled;
@@ -128,5 +128,5 @@ TEST(PartitionLists, LeaveOutTopicsThatAreNotNamed) {
   EXPECT_EQ(known[0].offset, 40);
 }
 
-}  // namespace
+}  // namespace lone_consumer_test
 }  // namespace fcap::kafka

@@ -6,7 +6,7 @@
 #include "unit/ledger/reference.h"
 
 namespace fcap::ledger {
-namespace {
+namespace allocation_test {
 
 using testing::allocated_bytes;
 using testing::allocations;
@@ -77,5 +77,5 @@ TEST(LedgerMemory, RunningOutOfItWhileDecodingLeavesAnEmptyLedgerThatCanBeUsedAg
   }
 }
 
-}  // namespace
+}  // namespace allocation_test
 }  // namespace fcap::ledger

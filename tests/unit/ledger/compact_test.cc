@@ -7,7 +7,7 @@
 #include "unit/ledger/reference.h"
 
 namespace fcap::ledger {
-namespace {
+namespace compact_test {
 
 using std::chrono::days;
 using std::chrono::hours;
@@ -364,5 +364,5 @@ TEST(CompactedBytes, AreAllOfARecordWithBothMarkers) {
   EXPECT_EQ(compacted_bytes(record), record.size());
 }
 
-}  // namespace
+}  // namespace compact_test
 }  // namespace fcap::ledger

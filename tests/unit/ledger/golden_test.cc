@@ -8,7 +8,7 @@
 #include "unit/ledger/reference.h"
 
 namespace fcap::ledger {
-namespace {
+namespace golden_test {
 
 using std::chrono::milliseconds;
 using testing::decoded;
@@ -214,5 +214,5 @@ TEST(RecordSize, OneSessionTakesThreeByteTimes) {
   EXPECT_EQ(compact(decoded(testing::tail_of(entries)), {}, {}).record.size(), 314U - 30U);
 }
 
-}  // namespace
+}  // namespace golden_test
 }  // namespace fcap::ledger

@@ -5,7 +5,7 @@
 #include "unit/ledger/reference.h"
 
 namespace fcap::ledger {
-namespace {
+namespace history_property_test {
 
 using testing::decoded;
 using testing::entries_of;
@@ -131,5 +131,5 @@ TEST(LedgerMerge, IsCommutativeAssociativeAndIdempotent) {
   }
 }
 
-}  // namespace
+}  // namespace history_property_test
 }  // namespace fcap::ledger

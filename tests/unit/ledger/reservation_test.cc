@@ -8,7 +8,7 @@
 #include "unit/ledger/reference.h"
 
 namespace fcap::ledger {
-namespace {
+namespace reservation_test {
 
 using std::chrono::days;
 using std::chrono::hours;
@@ -163,5 +163,5 @@ TEST(FoldedCounts, TheOneThatReachesFurtherHolds) {
   EXPECT_EQ(merged.folded_counts()[0].count, 10U);
 }
 
-}  // namespace
+}  // namespace reservation_test
 }  // namespace fcap::ledger

@@ -5,7 +5,7 @@
 #include "unit/ledger/reference.h"
 
 namespace fcap::ledger {
-namespace {
+namespace robustness_test {
 
 using std::chrono::milliseconds;
 using testing::decoded;
@@ -258,5 +258,5 @@ TEST(Ledger, UsedAgainHoldsNothingOfTheRecordBefore) {
   }
 }
 
-}  // namespace
+}  // namespace robustness_test
 }  // namespace fcap::ledger

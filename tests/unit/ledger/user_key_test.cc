@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace fcap::ledger {
-namespace {
+namespace user_key_test {
 
 TEST(UserKey, HoldsTheUserWholeWhateverItsBytesAre) {
   for (const std::string user : {"u1", "", "with:{braces}", "}"}) {
@@ -21,5 +21,5 @@ TEST(UserKey, OneBehindTheOtherInABuffer) {
   EXPECT_EQ(keys, "p:{a}p:{b}");
 }
 
-}  // namespace
+}  // namespace user_key_test
 }  // namespace fcap::ledger

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace fcap::redis {
-namespace {
+namespace breaker_test {
 
 using std::chrono::milliseconds;
 
@@ -155,5 +155,5 @@ TEST(Breaker, AProbesLateFailureDoesNotReopenWhatASuccessHasClosed) {
   EXPECT_EQ(breaker.state(), Breaker::State::kClosed);
 }
 
-}  // namespace
+}  // namespace breaker_test
 }  // namespace fcap::redis

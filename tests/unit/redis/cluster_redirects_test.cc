@@ -14,7 +14,7 @@
 #include "tests/support/scripted_server.h"
 
 namespace fcap::redis {
-namespace {
+namespace cluster_redirects_test {
 
 using std::chrono::seconds;
 
@@ -150,5 +150,5 @@ TEST_F(ClusterRedirects, ARequestThatIsSentInACircleEndsAfterThreeHops) {
   EXPECT_EQ(client_->connection_epoch(), epoch) << "no connection was made or lost";
 }
 
-}  // namespace
+}  // namespace cluster_redirects_test
 }  // namespace fcap::redis

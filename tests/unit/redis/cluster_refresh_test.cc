@@ -15,7 +15,7 @@
 #include "tests/support/scripted_server.h"
 
 namespace fcap::redis {
-namespace {
+namespace cluster_refresh_test {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
@@ -202,5 +202,5 @@ TEST_F(ClusterRefresh, AReplicaIsLookedUpAgainWithEachRefresh) {
   }));
 }
 
-}  // namespace
+}  // namespace cluster_refresh_test
 }  // namespace fcap::redis

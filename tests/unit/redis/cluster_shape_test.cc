@@ -8,7 +8,7 @@
 #include "redis/resp_parser.h"
 
 namespace fcap::redis {
-namespace {
+namespace cluster_shape_test {
 
 using ::testing::HasSubstr;
 
@@ -290,5 +290,5 @@ TEST(RefreshSchedule, AFailureIsRepeatedSoonAndThenLessAndLessOften) {
   EXPECT_LE(schedule.due(true), now + seconds{2}) << "when it is wanted";
 }
 
-}  // namespace
+}  // namespace cluster_shape_test
 }  // namespace fcap::redis

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 namespace fcap::redis {
-namespace {
+namespace config_record_test {
 
 using std::chrono::days;
 using std::chrono::milliseconds;
@@ -249,5 +249,5 @@ TEST(KeyPrefix, HasNoCharacterThatKeysSlotsOrPatternsNeed) {
   EXPECT_FALSE(check_key_prefix(std::string(65, 'a')).ok());
 }
 
-}  // namespace
+}  // namespace config_record_test
 }  // namespace fcap::redis

@@ -31,7 +31,7 @@
 #define FCAP_TEST_COUNTS_LOCKS 1
 #endif
 
-namespace {
+namespace guest_test {
 
 constexpr const char* kSlowName = "slow.invalid";
 // Is unknown when it is looked up for the first time, and leads to this machine later.
@@ -75,7 +75,7 @@ Function* next_of(const char* name) {
 
 thread_local std::size_t locks_taken = 0;
 
-}  // namespace
+}  // namespace guest_test
 
 // In place of the C library's, for all of this program.
 extern "C" int getaddrinfo(const char* name, const char* service, const addrinfo* hints,
@@ -103,7 +103,7 @@ extern "C" int pthread_mutex_lock(pthread_mutex_t* mutex) noexcept {
 #endif
 
 namespace fcap::redis {
-namespace {
+namespace guest_test {
 
 using namespace std::chrono_literals;
 
@@ -259,5 +259,5 @@ TEST(RedisGuest, AsManyReadsAsAServerHoldsUpAreKeptForReuse) {
   }
 }
 
-}  // namespace
+}  // namespace guest_test
 }  // namespace fcap::redis

@@ -10,7 +10,7 @@
 #include <fcap/store.h>
 
 namespace fcap {
-namespace {
+namespace memory_store_test {
 
 struct Seen final : StoreCompletion {
   void complete(const StoreOutcome& outcome) noexcept override {
@@ -150,5 +150,5 @@ TEST_F(MemoryStore, SaysThatItIsWellAndKnowsNoConfiguration) {
   EXPECT_EQ(health.config_state, ConfigState::kUnknown);
 }
 
-}  // namespace
+}  // namespace memory_store_test
 }  // namespace fcap

@@ -9,7 +9,7 @@
 #include "redis/shared_state.h"
 
 namespace fcap::redis {
-namespace {
+namespace missing_times_test {
 
 constexpr Instant kThen = instant_from_ms(1'700'000'000'000);
 constexpr Instant kLater = kThen + std::chrono::hours{1};
@@ -120,5 +120,5 @@ TEST(SharedStateTest, PublishesWhatTheConfigurationSaysIsMissing) {
   EXPECT_EQ(shared.missing.of_slot(10), std::nullopt);
 }
 
-}  // namespace
+}  // namespace missing_times_test
 }  // namespace fcap::redis

@@ -10,7 +10,7 @@
 #include "redis/sha1.h"
 
 namespace fcap::redis {
-namespace {
+namespace options_test {
 
 TEST(Address, ReadsHostAndPortBracketsAndPaths) {
   EXPECT_EQ(parse_address("redis-1.example:6379").value().host, "redis-1.example");
@@ -147,5 +147,5 @@ TEST(Sha1, GivesTheStandardsExamples) {
             "84983e441c3bd26ebaae4aa1f95129e5e54670f1");
 }
 
-}  // namespace
+}  // namespace options_test
 }  // namespace fcap::redis

@@ -7,7 +7,7 @@
 #include "support/temporary_directory.h"
 
 namespace fcap::redis {
-namespace {
+namespace password_file_test {
 
 class PasswordFile : public testing::Test {
  protected:
@@ -47,5 +47,5 @@ TEST_F(PasswordFile, WhatCannotBeReadIsNamed) {
             "--password-file: cannot read " + path_ + ": it is larger than 64 KiB");
 }
 
-}  // namespace
+}  // namespace password_file_test
 }  // namespace fcap::redis

@@ -8,7 +8,7 @@
 #include "redis/pipeline.h"
 
 namespace fcap::redis {
-namespace {
+namespace pipeline_redirects_test {
 
 using std::chrono::milliseconds;
 
@@ -166,5 +166,5 @@ TEST_F(PipelineRedirects, WhatElseAClusterSaysIsAnAnswer) {
   EXPECT_EQ(pipeline_.take_refusals(), 1U);
 }
 
-}  // namespace
+}  // namespace pipeline_redirects_test
 }  // namespace fcap::redis

@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 namespace fcap::redis {
-namespace {
+namespace pipeline_test {
 
 using std::chrono::milliseconds;
 
@@ -491,5 +491,5 @@ TEST_F(MgetPipelineTest, AnAnswerOfTheWrongShapeIsRefused) {
   EXPECT_FALSE(pipeline_.on_reply(text("A")));
 }
 
-}  // namespace
+}  // namespace pipeline_test
 }  // namespace fcap::redis

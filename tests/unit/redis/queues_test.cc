@@ -10,7 +10,7 @@
 #include "redis/submission_queue.h"
 
 namespace fcap::redis {
-namespace {
+namespace queues_test {
 
 TEST(RingQueue, KeepsOrderWhileItGrowsAndWraps) {
   RingQueue<int> queue;
@@ -139,5 +139,5 @@ TEST(FreeList, NoTwoThreadsEverHoldTheSameObject) {
   EXPECT_EQ(shared_holdings, 0);
 }
 
-}  // namespace
+}  // namespace queues_test
 }  // namespace fcap::redis

@@ -6,7 +6,7 @@
 #include "redis/redis_options_check.h"
 
 namespace fcap::redis {
-namespace {
+namespace redis_url_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -139,5 +139,5 @@ TEST(RedisUrl, ARefusalDoesNotTellThePassword) {
   }
 }
 
-}  // namespace
+}  // namespace redis_url_test
 }  // namespace fcap::redis

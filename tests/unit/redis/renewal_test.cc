@@ -16,7 +16,7 @@
 #include "tests/support/scripted_server.h"
 
 namespace fcap::redis {
-namespace {
+namespace renewal_test {
 
 using std::chrono::milliseconds;
 using std::chrono::minutes;
@@ -324,5 +324,5 @@ TEST_F(Looks, AStatedGapIsLookedAtAgainSoonUntilItIsClosed) {
   EXPECT_EQ(looks, 3) << "a look would have come before it";
 }
 
-}  // namespace
+}  // namespace renewal_test
 }  // namespace fcap::redis

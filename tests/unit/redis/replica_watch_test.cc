@@ -7,7 +7,7 @@
 #include "redis/resp_parser.h"
 
 namespace fcap::redis {
-namespace {
+namespace replica_watch_test {
 
 using namespace std::chrono_literals;
 using ::testing::HasSubstr;
@@ -219,5 +219,5 @@ TEST(ReplicaList, ARefusalNamesWhatToAllow) {
   EXPECT_EQ(listed("*2\r\n*0\r\n:1\r\n"), "");
 }
 
-}  // namespace
+}  // namespace replica_watch_test
 }  // namespace fcap::redis

@@ -13,7 +13,7 @@
 #include "tests/support/seed.h"
 
 namespace fcap::redis {
-namespace {
+namespace resp_parser_test {
 
 using Outcome = RespParser::Outcome;
 
@@ -251,5 +251,5 @@ TEST(RespParser, GivesWhatHiredisGivesHoweverTheBytesArrive) {
   }
 }
 
-}  // namespace
+}  // namespace resp_parser_test
 }  // namespace fcap::redis

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace fcap::redis {
-namespace {
+namespace send_timing_test {
 
 using std::chrono::microseconds;
 using TimePoint = SendTiming::TimePoint;
@@ -65,5 +65,5 @@ TEST(SendTiming, TheTimeBeginsAgainOnceTheyAreSent) {
   EXPECT_TRUE(over.holds_back(1, 1, later + microseconds{1})) << "these are others";
 }
 
-}  // namespace
+}  // namespace send_timing_test
 }  // namespace fcap::redis

@@ -10,7 +10,7 @@
 #include "redis/resp_parser.h"
 
 namespace fcap::redis {
-namespace {
+namespace sentinel_questions_test {
 
 using ::testing::HasSubstr;
 
@@ -59,5 +59,5 @@ TEST(ConfigEpoch, ZeroIsToldAndDiffersFromOneThatIsNotTold) {
   EXPECT_EQ(epoch_of("-NOPERM no permissions to run SENTINEL MASTER\r\n"), std::nullopt);
 }
 
-}  // namespace
+}  // namespace sentinel_questions_test
 }  // namespace fcap::redis

@@ -13,7 +13,7 @@
 #include "tests/support/scripted_server.h"
 
 namespace fcap::redis {
-namespace {
+namespace sentinels_test {
 
 using Epoch = std::optional<std::uint64_t>;
 constexpr Epoch kHidden = std::nullopt;
@@ -199,5 +199,5 @@ TEST_F(SentinelsTest, ThoseThatAreSilentForAMomentDoNotLeaveTheWordToOneThatIsCu
   EXPECT_EQ(sentinels_.master_text(), "127.0.0.1:1002");
 }
 
-}  // namespace
+}  // namespace sentinels_test
 }  // namespace fcap::redis

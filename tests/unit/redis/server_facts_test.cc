@@ -9,7 +9,7 @@
 #include "redis/occurrences.h"
 
 namespace fcap::redis {
-namespace {
+namespace server_facts_test {
 
 Reply string(std::string_view text) {
   return {Reply::Kind::kString, 0, text, {}};
@@ -176,5 +176,5 @@ TEST(Occurrences, WhatWasQuietForLongBeginsAgain) {
   EXPECT_EQ(occurrences.note("x", now + std::chrono::minutes{11}), 1U);
 }
 
-}  // namespace
+}  // namespace server_facts_test
 }  // namespace fcap::redis

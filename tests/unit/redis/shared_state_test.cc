@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace fcap::redis {
-namespace {
+namespace shared_state_test {
 
 using namespace std::chrono_literals;  // NOLINT: durations read as in the code
 
@@ -52,5 +52,5 @@ TEST_F(SharedClock, AStepOfThisMachinesClockShowsAtOnce) {
   EXPECT_EQ(difference(), -1h);
 }
 
-}  // namespace
+}  // namespace shared_state_test
 }  // namespace fcap::redis

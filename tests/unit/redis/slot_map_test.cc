@@ -7,7 +7,7 @@
 #include "redis/redirect.h"
 
 namespace fcap::redis {
-namespace {
+namespace slot_map_test {
 
 ClusterShape::Shard shard(std::uint16_t port, std::vector<SlotRange> slots) {
   return {{"id" + std::to_string(port), node_address("10.0.0.1", port)}, {}, std::move(slots)};
@@ -149,5 +149,5 @@ TEST(Redirect, WhatIsNoneIsNotTakenForOne) {
   }
 }
 
-}  // namespace
+}  // namespace slot_map_test
 }  // namespace fcap::redis

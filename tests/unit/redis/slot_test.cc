@@ -5,7 +5,7 @@
 #include "redis/client.h"
 
 namespace fcap::redis {
-namespace {
+namespace slot_test {
 
 TEST(Slot, MatchesTheClusterSpecificationsCheckValue) {
   EXPECT_EQ(slot_of("123456789"), 0x31C3 % 16384);
@@ -34,5 +34,5 @@ TEST(Slot, IsTheBitwiseCrcForEveryLength) {
   }
 }
 
-}  // namespace
+}  // namespace slot_test
 }  // namespace fcap::redis

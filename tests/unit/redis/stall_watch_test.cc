@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace fcap::redis {
-namespace {
+namespace stall_watch_test {
 
 using std::chrono::milliseconds;
 using Cause = StallWatch::Cause;
@@ -55,5 +55,5 @@ TEST_F(StallWatchTest, SleepWithoutAPlanEndsInTime) {
   EXPECT_EQ(watch_.cause(later), Cause::kNone);
 }
 
-}  // namespace
+}  // namespace stall_watch_test
 }  // namespace fcap::redis

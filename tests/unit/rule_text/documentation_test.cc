@@ -10,7 +10,7 @@
 #include "test_paths.h"
 
 namespace fcap::rule_text {
-namespace {
+namespace documentation_test {
 
 std::string document() {
   std::ifstream file(FCAP_SOURCE_DIR "/docs/rules-json.md", std::ios::binary);
@@ -36,5 +36,5 @@ TEST(RulesJsonDocument, ItsSnapshotHeaderIsTheOneOfAnEmptyRuleSet) {
             std::string::npos);
 }
 
-}  // namespace
+}  // namespace documentation_test
 }  // namespace fcap::rule_text

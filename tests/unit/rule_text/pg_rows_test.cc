@@ -9,7 +9,7 @@
 #include "base/time_text.h"
 
 namespace fcap::rule_text {
-namespace {
+namespace pg_rows_test {
 
 using std::chrono::hours;
 using std::chrono::milliseconds;
@@ -273,5 +273,5 @@ TEST(GroupRow, NeedsBothIds) {
   EXPECT_EQ(mistakes.count(), 1U);
 }
 
-}  // namespace
+}  // namespace pg_rows_test
 }  // namespace fcap::rule_text

@@ -9,7 +9,7 @@
 #include "unit/rule_text/random_specs.h"
 
 namespace fcap::rule_text {
-namespace {
+namespace rule_json_property_test {
 
 TEST(RuleJsonProperty, EveryRuleSetIsReadBackAsItWasWritten) {
   RandomSpecs specs(test_seed());
@@ -72,5 +72,5 @@ TEST(SnapshotProperty, AnyChangedOrMissingByteIsNoticed) {
   }
 }
 
-}  // namespace
+}  // namespace rule_json_property_test
 }  // namespace fcap::rule_text

@@ -6,7 +6,7 @@
 #include "base/time_text.h"
 
 namespace fcap::rule_text {
-namespace {
+namespace rule_json_test {
 
 using std::chrono::hours;
 using testing::HasSubstr;
@@ -277,5 +277,5 @@ TEST(RuleJson, WritesAnIdThatIsNotUtf8WithoutFailing) {
   EXPECT_TRUE(parse_rules_json(to_rules_json(spec)).ok());
 }
 
-}  // namespace
+}  // namespace rule_json_test
 }  // namespace fcap::rule_text

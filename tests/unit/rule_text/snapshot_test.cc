@@ -13,7 +13,7 @@
 #include "unit/rule_text/random_specs.h"
 
 namespace fcap::rule_text {
-namespace {
+namespace snapshot_test {
 
 using testing::HasSubstr;
 
@@ -222,5 +222,5 @@ TEST(Snapshot, ADirectoryOrDeviceIsNoSnapshot) {
   EXPECT_EQ(read_snapshot("/dev/null").status().code(), StatusCode::kCorrupt);
 }
 
-}  // namespace
+}  // namespace snapshot_test
 }  // namespace fcap::rule_text

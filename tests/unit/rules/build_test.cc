@@ -9,7 +9,7 @@
 
 // What RuleSet::build() refuses, warns of and stands.
 namespace fcap::rules {
-namespace {
+namespace build_test {
 
 using namespace std::chrono_literals;  // NOLINT: durations read as in the rules
 using ::testing::ElementsAre;
@@ -275,5 +275,5 @@ TEST(Build, WhatIsWrongWithTheSetAsAWholeIsNotQuarantined) {
   EXPECT_FALSE(RuleSet::build(spec, {.quarantine = true}).ok());
 }
 
-}  // namespace
+}  // namespace build_test
 }  // namespace fcap::rules

@@ -12,7 +12,7 @@
 #include "tests/unit/rules/rules_fixture.h"
 
 namespace fcap::rules {
-namespace {
+namespace calendar_test {
 
 namespace ch = std::chrono;
 
@@ -254,5 +254,5 @@ TEST(CalendarWindow, FutureEventCountsUntilItsOwnDayIsOver) {
   EXPECT_EQ(eligible_ms(verdict), ms({2024, 5, 3}));
 }
 
-}  // namespace
+}  // namespace calendar_test
 }  // namespace fcap::rules

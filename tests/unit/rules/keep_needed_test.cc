@@ -7,7 +7,7 @@
 #include "tests/unit/rules/rules_fixture.h"
 
 namespace fcap::rules {
-namespace {
+namespace keep_needed_test {
 
 using namespace std::chrono_literals;  // NOLINT: durations read as in the rules
 
@@ -174,5 +174,5 @@ TEST(MissingBefore, IsIncompleteForWindowsThatReachBackThere) {
   EXPECT_TRUE(scene.check("c4", kNow).complete);
 }
 
-}  // namespace
+}  // namespace keep_needed_test
 }  // namespace fcap::rules

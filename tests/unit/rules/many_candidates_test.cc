@@ -7,7 +7,7 @@
 #include "tests/unit/rules/rules_fixture.h"
 
 namespace fcap::rules {
-namespace {
+namespace many_candidates_test {
 
 using namespace std::chrono_literals;  // NOLINT: durations read as in the rules
 
@@ -146,5 +146,5 @@ TEST_F(ManyCandidates, WithFixedWindowsAreEligibleAtTheSameInstantTogetherAsAlon
   EXPECT_GT(instants.size(), 1U) << "the candidates differ";
 }
 
-}  // namespace
+}  // namespace many_candidates_test
 }  // namespace fcap::rules

@@ -14,7 +14,7 @@
 // Random rule sets, histories and instants, compared with the reference. Re-run one with
 // FCAP_TEST_SEED.
 namespace fcap::rules {
-namespace {
+namespace property_test {
 
 constexpr std::string_view kUser = "u1";
 
@@ -128,5 +128,5 @@ TEST(Property, CompactionAtAnyPointLeavesEveryAnswerAsItWas) {
   }
 }
 
-}  // namespace
+}  // namespace property_test
 }  // namespace fcap::rules

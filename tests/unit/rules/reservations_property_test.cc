@@ -15,7 +15,7 @@
 
 // Reservations in random worlds, compared with the reference. Re-run one with FCAP_TEST_SEED.
 namespace fcap::rules {
-namespace {
+namespace reservations_property_test {
 
 constexpr std::int64_t kDayMs = 86'400'000;
 
@@ -381,5 +381,5 @@ TEST(ReservationsProperty, TrimsForSizeLeaveWhatIsCompleteExact) {
   EXPECT_GT(incomplete, 15U);
 }
 
-}  // namespace
+}  // namespace reservations_property_test
 }  // namespace fcap::rules

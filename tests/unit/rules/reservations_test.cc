@@ -5,7 +5,7 @@
 
 // What docs/semantics.md says of reservations in plain checks.
 namespace fcap::rules {
-namespace {
+namespace reservations_test {
 
 using namespace std::chrono_literals;  // NOLINT: durations read as in the rules
 
@@ -230,5 +230,5 @@ TEST(HardRules, OnlyThoseThatApplyAskForAReservation) {
   EXPECT_FALSE(needs([](Rule&) {}, soft)) << "enforcement is no part of the key that is replaced";
 }
 
-}  // namespace
+}  // namespace reservations_test
 }  // namespace fcap::rules

@@ -7,7 +7,7 @@
 #include "tests/unit/rules/rules_fixture.h"
 
 namespace fcap::rules {
-namespace {
+namespace reserve_decision_test {
 
 using namespace std::chrono_literals;  // NOLINT: durations read as in the rules
 
@@ -234,5 +234,5 @@ TEST(ReservePicks, AnInvalidCandidateIsNeverPicked) {
   EXPECT_FALSE(picks[1].candidate.has_value());
 }
 
-}  // namespace
+}  // namespace reserve_decision_test
 }  // namespace fcap::rules

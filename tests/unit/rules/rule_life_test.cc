@@ -4,7 +4,7 @@
 
 // Segments, defaults, starts and ends, fixed windows and incomplete records, one decision a test.
 namespace fcap::rules {
-namespace {
+namespace rule_life_test {
 
 using namespace std::chrono_literals;  // NOLINT: durations read as in the rules
 
@@ -306,5 +306,5 @@ TEST(Explain, GivesTheBoundsOfEachWindow) {
   EXPECT_FALSE(scene.explain(Candidate{"c1"}, now_ms).zone_data_version.empty());
 }
 
-}  // namespace
+}  // namespace rule_life_test
 }  // namespace fcap::rules

@@ -6,7 +6,7 @@
 #include "tests/unit/rules/rules_fixture.h"
 
 namespace fcap::rules {
-namespace {
+namespace segments_test {
 
 using namespace std::chrono_literals;
 
@@ -126,5 +126,5 @@ TEST(StoredSegments, EligibleAtForeseesARuleForMembersThatStarts) {
   EXPECT_EQ(eligible_ms(scene.check("c1", 2000)), 3'601'000);
 }
 
-}  // namespace
+}  // namespace segments_test
 }  // namespace fcap::rules

@@ -15,7 +15,7 @@
 #include "tests/support/seed.h"
 
 namespace fcap::rules {
-namespace {
+namespace shared_list_test {
 
 Campaign campaign(int number) {
   return {.id = "c" + std::to_string(number), .advertiser_id = "a" + std::to_string(number / 50)};
@@ -138,5 +138,5 @@ TEST(SharedList, ARuleSetOutlivesTheOneItSharesWith) {
   EXPECT_EQ(second->rules()[7].limit, 9U);
 }
 
-}  // namespace
+}  // namespace shared_list_test
 }  // namespace fcap::rules

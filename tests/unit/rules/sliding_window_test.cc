@@ -3,7 +3,7 @@
 #include "tests/unit/rules/rules_fixture.h"
 
 namespace fcap::rules {
-namespace {
+namespace sliding_window_test {
 
 using namespace std::chrono_literals;  // NOLINT: durations read as in the rules
 
@@ -155,5 +155,5 @@ TEST(Verdicts, ShadowRulesAreCountedAndNeverCap) {
   EXPECT_EQ(scene.shadow_capped(), 0U);
 }
 
-}  // namespace
+}  // namespace sliding_window_test
 }  // namespace fcap::rules

@@ -12,7 +12,7 @@
 #include "tests/support/seed.h"
 
 namespace fcap::segments {
-namespace {
+namespace packed_bitmap_test {
 
 // Asks about every number near a member or a boundary, and about some elsewhere.
 void expect_same(const Roaring& reference, std::mt19937& random) {
@@ -107,5 +107,5 @@ TEST_F(PackedBitmapTest, TakesTheSmallestKindOfContainer) {
   EXPECT_LT(PackedBitmap(few).bytes(), 300U);
 }
 
-}  // namespace
+}  // namespace packed_bitmap_test
 }  // namespace fcap::segments

@@ -14,7 +14,7 @@
 #include <fcap/segment_set.h>
 
 namespace fcap::segments {
-namespace {
+namespace roaring_format_test {
 
 using testing::HasSubstr;
 
@@ -160,5 +160,5 @@ TEST(Roaring64, WhatCRoaringCouldNotHoldIsRefused) {
   EXPECT_EQ(set_of(joined(U64{1}, U32{0}) + one)->memory().members, 1U) << "the base is right";
 }
 
-}  // namespace
+}  // namespace roaring_format_test
 }  // namespace fcap::segments

@@ -10,7 +10,7 @@
 #include "segments/numeric_id.h"
 
 namespace fcap {
-namespace {
+namespace segment_set_test {
 
 TEST(CanonicalDecimal, OnlyTheUsualSpellingIsANumber) {
   using segments::canonical_decimal;
@@ -151,5 +151,5 @@ TEST(SegmentSet, AgreesWithASetOfPairs) {
   }
 }
 
-}  // namespace
+}  // namespace segment_set_test
 }  // namespace fcap

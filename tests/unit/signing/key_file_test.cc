@@ -13,7 +13,7 @@
 #include "support/temporary_directory.h"
 
 namespace fcap {
-namespace {
+namespace key_file_test {
 
 const std::string kSecret(64, 'a');
 
@@ -119,5 +119,5 @@ TEST_F(SigningKeyFiles, AChangeIsFoundWithoutBeingAskedFor) {
   EXPECT_EQ(file.value()->keys()->ids().size(), 2U);
 }
 
-}  // namespace
+}  // namespace key_file_test
 }  // namespace fcap

@@ -10,7 +10,7 @@
 #include "signing/signature.h"
 
 namespace fcap {
-namespace {
+namespace signed_id_test {
 
 using std::chrono::hours;
 using std::chrono::milliseconds;
@@ -248,5 +248,5 @@ TEST(SigningKeys, SayWhatIsWrongWithThem) {
   EXPECT_EQ(mistake_of({weak}).find("hunter2"), std::string::npos);
 }
 
-}  // namespace
+}  // namespace signed_id_test
 }  // namespace fcap

@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 namespace fcap::sources {
-namespace {
+namespace id_lines_test {
 
 using testing::HasSubstr;
 
@@ -55,5 +55,5 @@ TEST(IdLines, AFileWithoutAnEndOfLineIsNotHeldInMemory) {
   EXPECT_EQ(lines.read(piece).code(), StatusCode::kCorrupt);
 }
 
-}  // namespace
+}  // namespace id_lines_test
 }  // namespace fcap::sources

@@ -15,7 +15,7 @@
 #include "support/temporary_directory.h"
 
 namespace fcap::sources {
-namespace {
+namespace refresher_file_test {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
@@ -238,5 +238,5 @@ TEST(RuleRefresher, RefusesOptionsThatCannotWork) {
   EXPECT_THAT(refused(options), HasSubstr("shrink_refused_below"));
 }
 
-}  // namespace
+}  // namespace refresher_file_test
 }  // namespace fcap::sources

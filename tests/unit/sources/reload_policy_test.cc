@@ -11,7 +11,7 @@
 #include "postgres/pg_version.h"
 
 namespace fcap::sources {
-namespace {
+namespace reload_policy_test {
 
 using std::chrono::milliseconds;
 using testing::HasSubstr;
@@ -160,5 +160,5 @@ TEST(SegmentPolicy, AShrinkThatWasAcceptedAtTheSourceIsTaken) {
   EXPECT_TRUE(decide_segments(last.get(), *segments({}), policy).accepted);
 }
 
-}  // namespace
+}  // namespace reload_policy_test
 }  // namespace fcap::sources

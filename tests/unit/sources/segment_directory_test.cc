@@ -16,7 +16,7 @@
 #include "support/temporary_directory.h"
 
 namespace fcap::sources {
-namespace {
+namespace segment_directory_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -172,5 +172,5 @@ TEST(SegmentWarnings, NameEachSegmentOnceWithItsFirstRule) {
                   "stored ones: it has no members but those that callers name"));
 }
 
-}  // namespace
+}  // namespace segment_directory_test
 }  // namespace fcap::sources

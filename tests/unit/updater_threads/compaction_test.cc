@@ -22,7 +22,7 @@
 #include "updater/compaction/record_compactor.h"
 
 namespace fcap::updater {
-namespace {
+namespace compaction_test {
 
 using namespace std::chrono_literals;
 using testing::FaultStore;
@@ -423,5 +423,5 @@ TEST_F(Compaction, WhatThereIsNoRoomForIsCounted) {
   EXPECT_EQ(metrics_.queue_overflows.value(), 1U);
 }
 
-}  // namespace
+}  // namespace compaction_test
 }  // namespace fcap::updater

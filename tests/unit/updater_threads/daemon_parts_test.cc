@@ -29,7 +29,7 @@
 #include "updater/process/process_log.h"
 
 namespace fcap::updater {
-namespace {
+namespace daemon_parts_test {
 
 using namespace std::chrono_literals;
 using testing::HasSubstr;
@@ -480,5 +480,5 @@ TEST(CommandLineTest, AReplaysEndHasItsExitCode) {
   EXPECT_EQ(exit_code_of(kLost), 5);
 }
 
-}  // namespace
+}  // namespace daemon_parts_test
 }  // namespace fcap::updater

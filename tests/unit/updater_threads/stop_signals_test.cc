@@ -9,7 +9,7 @@
 #include "updater/process/process_log.h"
 
 namespace fcap::updater {
-namespace {
+namespace stop_signals_test {
 
 using namespace std::chrono_literals;
 
@@ -79,5 +79,5 @@ TEST_F(StopSignalsDeathTest, ALaterSignalEndsTheProcessAtOnce) {
       ::testing::ExitedWithCode(1), "a second signal: ending at once");
 }
 
-}  // namespace
+}  // namespace stop_signals_test
 }  // namespace fcap::updater

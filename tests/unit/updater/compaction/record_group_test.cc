@@ -16,7 +16,7 @@
 #include "updater/compaction/record_compactor.h"
 
 namespace fcap::updater {
-namespace {
+namespace record_group_test {
 
 using namespace std::chrono_literals;
 using testing::FaultStore;
@@ -192,5 +192,5 @@ TEST_F(RecordGroups, WhatIsGatheredAtTheEndIsLeft) {
   EXPECT_EQ(compactor_.in_flight(), 1U);  // and the destructor does not wait for it
 }
 
-}  // namespace
+}  // namespace record_group_test
 }  // namespace fcap::updater

@@ -11,7 +11,7 @@
 #include "tests/support/seed.h"
 
 namespace fcap::updater {
-namespace {
+namespace written_users_test {
 
 using namespace std::chrono_literals;
 
@@ -121,5 +121,5 @@ TEST(WrittenUsers, BehavesLikeAListUnderRandomUse) {
   }
 }
 
-}  // namespace
+}  // namespace written_users_test
 }  // namespace fcap::updater

@@ -8,7 +8,7 @@
 #include "tests/support/seed.h"
 
 namespace fcap::updater {
-namespace {
+namespace gaps_test {
 
 std::set<std::int64_t> offsets_of(const Gaps& gaps) {
   std::set<std::int64_t> all;
@@ -59,5 +59,5 @@ TEST(GapsTest, TheNearestNeighboursBecomeOne) {
   EXPECT_EQ(gaps_merged({{0, 10}, {20, 30}, {31, 40}}, 2), (Gaps{{0, 10}, {20, 40}}));
 }
 
-}  // namespace
+}  // namespace gaps_test
 }  // namespace fcap::updater

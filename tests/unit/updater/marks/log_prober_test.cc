@@ -16,7 +16,7 @@
 #include "tests/support/part.h"
 
 namespace fcap::updater {
-namespace {
+namespace log_prober_test {
 
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
@@ -158,5 +158,5 @@ TEST_F(LogProberTest, QuestionsAboutOnePartitionAreAllAnswered) {
   }
 }
 
-}  // namespace
+}  // namespace log_prober_test
 }  // namespace fcap::updater

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace fcap::updater {
-namespace {
+namespace log_watch_test {
 
 LogPoint point(std::int64_t offset) {
   return {offset, -1, static_cast<std::uint64_t>(offset) * 1000};
@@ -190,5 +190,5 @@ TEST(LogWatchTest, BeforeAnyLookItNamesTheFirstMessageThatWasDelivered) {
   EXPECT_EQ(log.checked, point(7));
 }
 
-}  // namespace
+}  // namespace log_watch_test
 }  // namespace fcap::updater

@@ -10,7 +10,7 @@
 #include "tests/support/seed.h"
 
 namespace fcap::updater {
-namespace {
+namespace mark_value_test {
 
 struct GoldenMark {
   std::string text;
@@ -167,5 +167,5 @@ TEST(MarkValue, SomeByteChangedIsNeverTakenForTheSame) {
   }
 }
 
-}  // namespace
+}  // namespace mark_value_test
 }  // namespace fcap::updater

@@ -9,7 +9,7 @@
 #include "updater/marks/missing_offsets.h"
 
 namespace fcap::updater {
-namespace {
+namespace slot_set_test {
 
 constexpr int kSlots = 40;
 
@@ -119,5 +119,5 @@ TEST(MissingOffsetsTest, HoweverManyAreAddedTheyStayInFewPieces) {
   EXPECT_LT(offsets_in(gaps), next) << "the widest holes stay";
 }
 
-}  // namespace
+}  // namespace slot_set_test
 }  // namespace fcap::updater

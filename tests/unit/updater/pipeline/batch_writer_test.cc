@@ -13,7 +13,7 @@
 #include "tests/unit/updater/support/fault_store.h"
 
 namespace fcap::updater {
-namespace {
+namespace batch_writer_test {
 
 using testing::FaultStore;
 using Fault = FaultStore::Fault;
@@ -411,5 +411,5 @@ TEST_F(BatchWriterTest, WhateverFailsEveryEventIsWrittenInTheEnd) {
   EXPECT_EQ(metrics_.events_written.value(), static_cast<std::uint64_t>(written) * 5);
 }
 
-}  // namespace
+}  // namespace batch_writer_test
 }  // namespace fcap::updater

@@ -7,7 +7,7 @@
 #include "tests/unit/updater/support/cluster_partition_set_fixture.h"
 
 namespace fcap::updater {
-namespace {
+namespace cluster_partition_logs_test {
 
 using std::chrono::milliseconds;
 using testing::ScriptedCluster;
@@ -124,5 +124,5 @@ TEST_F(ClusterPartitionLogs, WhileNobodyCanLookAtTheLogNoForeignMarkIsBelieved) 
   EXPECT_EQ(cluster_.records(0), restored);
 }
 
-}  // namespace
+}  // namespace cluster_partition_logs_test
 }  // namespace fcap::updater

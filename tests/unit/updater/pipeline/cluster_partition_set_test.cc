@@ -13,7 +13,7 @@
 #include "updater/pipeline/gap_filler.h"
 
 namespace fcap::updater {
-namespace {
+namespace cluster_partition_set_test {
 
 using std::chrono::milliseconds;
 using testing::ScriptedCluster;
@@ -263,5 +263,5 @@ TEST_F(ClusterPartitionSetTest, WhatIsDoubtedIsReadAgainAlsoAfterItWasGivenUpMea
   EXPECT_EQ(set_.offsets_missing(), 0) << "a doubt counts once";
 }
 
-}  // namespace
+}  // namespace cluster_partition_set_test
 }  // namespace fcap::updater

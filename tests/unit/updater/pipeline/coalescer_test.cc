@@ -10,7 +10,7 @@
 #include "ledger/ledger.h"
 
 namespace fcap::updater {
-namespace {
+namespace coalescer_test {
 
 using std::chrono::milliseconds;
 
@@ -115,5 +115,5 @@ TEST(Coalescer, KeepsManyUsersApart) {
   }
 }
 
-}  // namespace
+}  // namespace coalescer_test
 }  // namespace fcap::updater

@@ -9,7 +9,7 @@
 #include "tests/support/part.h"
 
 namespace fcap::updater {
-namespace {
+namespace config_publisher_test {
 
 redis::ConfigRecord record_of(std::chrono::days retention) {
   redis::ConfigRecord record;
@@ -301,5 +301,5 @@ TEST_F(ConfigPublisherTest, SlotsOfAnInstantThatIsNoLongerSaidGo) {
   EXPECT_EQ(stored(), expected);
 }
 
-}  // namespace
+}  // namespace config_publisher_test
 }  // namespace fcap::updater

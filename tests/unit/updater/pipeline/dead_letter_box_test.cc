@@ -8,7 +8,7 @@
 #include "tests/support/part.h"
 
 namespace fcap::updater {
-namespace {
+namespace dead_letter_box_test {
 
 using std::chrono::milliseconds;
 
@@ -123,5 +123,5 @@ TEST_F(DeadLetterBoxTest, IsFullAtItsBoundUntilLettersArrive) {
   EXPECT_EQ(arrived_.size(), 40U);
 }
 
-}  // namespace
+}  // namespace dead_letter_box_test
 }  // namespace fcap::updater

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 namespace fcap::updater {
-namespace {
+namespace fill_pace_test {
 
 using namespace std::chrono_literals;
 using Clock = FillPace::Clock;
@@ -90,5 +90,5 @@ TEST(FillPaceTest, WhatWasNotUsedIsNotSavedUp) {
   EXPECT_FALSE(pace.due(now));
 }
 
-}  // namespace
+}  // namespace fill_pace_test
 }  // namespace fcap::updater

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace fcap::updater {
-namespace {
+namespace flight_window_test {
 
 using namespace std::chrono_literals;
 using Clock = FlightWindow::Clock;
@@ -55,5 +55,5 @@ TEST(FlightWindowTest, NeverShrinksToNothingAndStartsSmallAgain) {
   EXPECT_EQ(window.writes(), FlightWindow::kWritesAtStart);
 }
 
-}  // namespace
+}  // namespace flight_window_test
 }  // namespace fcap::updater

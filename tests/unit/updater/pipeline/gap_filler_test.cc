@@ -10,7 +10,7 @@
 #include "tests/unit/updater/support/partition_set_fixture.h"
 
 namespace fcap::updater {
-namespace {
+namespace gap_filler_test {
 
 using std::chrono::milliseconds;
 using testing::FaultStore;
@@ -250,5 +250,5 @@ TEST_F(GapFillerTest, AStretchThatCannotBeReadIsAskedForAgain) {
   EXPECT_EQ(entries("a"), 1U);
 }
 
-}  // namespace
+}  // namespace gap_filler_test
 }  // namespace fcap::updater

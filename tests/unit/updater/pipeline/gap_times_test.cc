@@ -5,7 +5,7 @@
 #include "tests/support/part.h"
 
 namespace fcap::updater {
-namespace {
+namespace gap_times_test {
 
 using std::chrono::hours;
 using Missing = std::map<kafka::TopicPartition, std::optional<redis::MissingEvents>>;
@@ -83,5 +83,5 @@ TEST(GapTimes, SaysOfWhichUsersEventsMayBeMissingNow) {
   EXPECT_EQ(times.missing_before(), (Missing{{part(0), kThen + hours{2}}}));
 }
 
-}  // namespace
+}  // namespace gap_times_test
 }  // namespace fcap::updater

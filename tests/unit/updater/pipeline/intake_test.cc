@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 
 namespace fcap::updater {
-namespace {
+namespace intake_test {
 
 using std::chrono::milliseconds;
 using Fate = Intake::Fate;
@@ -141,5 +141,5 @@ TEST(IntakeOfAnyDecoder, EachEventOfAMessageHasItsFate) {
   }
 }
 
-}  // namespace
+}  // namespace intake_test
 }  // namespace fcap::updater

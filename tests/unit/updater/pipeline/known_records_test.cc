@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace fcap::updater {
-namespace {
+namespace known_records_test {
 
 using std::chrono::milliseconds;
 
@@ -48,5 +48,5 @@ TEST(KnownRecords, RecordsPushOneAnotherOutAndAreForgotten) {
   EXPECT_FALSE(known.length(2, kExpiry));
 }
 
-}  // namespace
+}  // namespace known_records_test
 }  // namespace fcap::updater

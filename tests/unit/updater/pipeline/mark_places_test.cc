@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 namespace fcap::updater {
-namespace {
+namespace mark_places_test {
 
 using Places = std::vector<int>;
 
@@ -109,5 +109,5 @@ TEST(CopiesOfMark, NameTheirOwnSlotFirst) {
   EXPECT_EQ(copies[1].shard->places, (Places{3, 9}));
 }
 
-}  // namespace
+}  // namespace mark_places_test
 }  // namespace fcap::updater

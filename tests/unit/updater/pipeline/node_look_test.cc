@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace fcap::updater {
-namespace {
+namespace node_look_test {
 
 constexpr const char* kInfo =
     "# Replication\r\nrole:master\r\nconnected_slaves:1\r\nmaster_replid:aaaa\r\n"
@@ -79,5 +79,5 @@ TEST(NodeLook, WhatIsNoSuchAnswerIsRefused) {
   EXPECT_FALSE(read_node_look("n1 127.0.0.1:1@2 myself,master - 0 0 1 connected [5]\n", kInfo));
 }
 
-}  // namespace
+}  // namespace node_look_test
 }  // namespace fcap::updater

@@ -10,7 +10,7 @@
 #include "tests/support/seed.h"
 
 namespace fcap::updater {
-namespace {
+namespace offset_tracker_test {
 
 TEST(OffsetTracker, StandsAtItsStartUntilTheFirstRangeIsDone) {
   OffsetTracker tracker(100);
@@ -91,5 +91,5 @@ TEST(OffsetTracker, AgreesWithAPlainReferenceUnderAnyOrderOfCompletion) {
   }
 }
 
-}  // namespace
+}  // namespace offset_tracker_test
 }  // namespace fcap::updater

@@ -3,7 +3,7 @@
 #include "tests/unit/updater/support/partition_set_fixture.h"
 
 namespace fcap::updater {
-namespace {
+namespace partition_gaps_test {
 
 using std::chrono::milliseconds;
 
@@ -240,5 +240,5 @@ TEST_F(PartitionGaps, AnotherLogHasNoGaps) {
   EXPECT_EQ(partitions_->offsets_missing(), 0);
 }
 
-}  // namespace
+}  // namespace partition_gaps_test
 }  // namespace fcap::updater

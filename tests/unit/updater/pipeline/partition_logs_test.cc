@@ -3,7 +3,7 @@
 #include "tests/unit/updater/support/partition_set_fixture.h"
 
 namespace fcap::updater {
-namespace {
+namespace partition_logs_test {
 
 using testing::FakeLooks;
 
@@ -398,5 +398,5 @@ TEST(LogVerdict, ThatItIsTheSameLogIsShownByTheMessagesThatWereFoundAgain) {
   EXPECT_TRUE(judge_log(known, look).shown_by.empty());
 }
 
-}  // namespace
+}  // namespace partition_logs_test
 }  // namespace fcap::updater

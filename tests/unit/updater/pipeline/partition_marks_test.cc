@@ -2,7 +2,7 @@
 #include "tests/unit/updater/support/partition_set_fixture.h"
 
 namespace fcap::updater {
-namespace {
+namespace partition_marks_test {
 
 class PartitionMarks : public testing::PartitionSetFixture {};
 
@@ -76,5 +76,5 @@ TEST_F(PartitionMarks, AMarkOfATopicThatWasRecreatedFallsBeforeAnythingIsRead) {
   EXPECT_TRUE(set_.take(part(0), 10));
 }
 
-}  // namespace
+}  // namespace partition_marks_test
 }  // namespace fcap::updater

@@ -5,7 +5,7 @@
 #include "tests/unit/updater/support/partition_set_fixture.h"
 
 namespace fcap::updater {
-namespace {
+namespace partition_set_test {
 
 using Fault = testing::FaultStore::Fault;
 using std::chrono::milliseconds;
@@ -411,5 +411,5 @@ TEST_F(PartitionSetTest, AnEndThatWasReachedBeforeThePartitionIsMovedSaysNothing
   EXPECT_EQ(set_.low_water(part(0)), 110);
 }
 
-}  // namespace
+}  // namespace partition_set_test
 }  // namespace fcap::updater

@@ -5,7 +5,7 @@
 #include "tests/unit/updater/support/partition_set_fixture.h"
 
 namespace fcap::updater {
-namespace {
+namespace partition_waits_test {
 
 using std::chrono::milliseconds;
 
@@ -292,5 +292,5 @@ TEST_F(PartitionWaitsWithGaps, OneThatIsTakenOverIsSaidToLackDataOnlyWithoutAMar
   EXPECT_EQ(set_.offsets_missing(), 90);
 }
 
-}  // namespace
+}  // namespace partition_waits_test
 }  // namespace fcap::updater

@@ -9,7 +9,7 @@
 #include "tests/support/part.h"
 
 namespace fcap::updater {
-namespace {
+namespace rejection_watch_test {
 
 using namespace std::chrono_literals;
 using testing::ElementsAre;
@@ -71,5 +71,5 @@ TEST_F(RejectionWatchTest, EachReasonHasALinePerMinute) {
             "such line");
 }
 
-}  // namespace
+}  // namespace rejection_watch_test
 }  // namespace fcap::updater

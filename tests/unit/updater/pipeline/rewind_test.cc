@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 namespace fcap::updater {
-namespace {
+namespace rewind_test {
 
 using To = Rewind::To;
 
@@ -107,5 +107,5 @@ TEST(Mark, NeverFallsExceptOnPurpose) {
   EXPECT_EQ(mark_to_write(50, 60, true), 50);
 }
 
-}  // namespace
+}  // namespace rewind_test
 }  // namespace fcap::updater

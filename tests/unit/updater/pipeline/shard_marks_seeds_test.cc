@@ -8,7 +8,7 @@
 #include "tests/unit/updater/support/shard_marks_fixture.h"
 
 namespace fcap::updater {
-namespace {
+namespace shard_marks_seeds_test {
 
 using testing::ShardMarksTest;
 
@@ -234,5 +234,5 @@ TEST_F(ShardMarksTest, WhatWasNamedAndNotWrittenYetIsReadAgainWhereItsShardIsRes
   EXPECT_EQ(missing.back().to, 120);
 }
 
-}  // namespace
+}  // namespace shard_marks_seeds_test
 }  // namespace fcap::updater

@@ -8,7 +8,7 @@
 #include "tests/unit/updater/support/shard_marks_fixture.h"
 
 namespace fcap::updater {
-namespace {
+namespace shard_marks_test {
 
 using testing::ShardMarksTest;
 
@@ -323,5 +323,5 @@ TEST_F(ShardMarksTest, AMarkThatNobodyKnowsTheOutcomeOfIsReadAndFoundUnharmed) {
   EXPECT_TRUE(marks_.counts("a", 1, marks_.stamp()));
 }
 
-}  // namespace
+}  // namespace shard_marks_test
 }  // namespace fcap::updater

@@ -14,7 +14,7 @@
 #include "updater/marks/log_look.h"
 
 namespace fcap::updater {
-namespace {
+namespace shard_turns_test {
 
 using std::chrono::milliseconds;
 using testing::ScriptedCluster;
@@ -158,5 +158,5 @@ TEST_F(ShardTurnsTest, AnAnswerIsUsedForOneMarkOnly) {
   EXPECT_EQ(asked_.back().position, 90);
 }
 
-}  // namespace
+}  // namespace shard_turns_test
 }  // namespace fcap::updater

@@ -16,7 +16,7 @@
 #include "updater/watch/silence_book.h"
 
 namespace fcap::updater {
-namespace {
+namespace topics_test {
 
 using ::testing::ElementsAre;
 using ::testing::Pair;
@@ -196,5 +196,5 @@ TEST(TwoTopics, AreToldApartInTheLogWhereThereAreTwo) {
   EXPECT_EQ(fmt::format("partition {}", kSecond), "partition 3 of topic 2");
 }
 
-}  // namespace
+}  // namespace topics_test
 }  // namespace fcap::updater

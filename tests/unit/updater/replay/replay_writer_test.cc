@@ -14,7 +14,7 @@
 #include "updater/replay/redis_memory.h"
 
 namespace fcap::updater {
-namespace {
+namespace replay_writer_test {
 
 using testing::FaultStore;
 using Fault = FaultStore::Fault;
@@ -252,5 +252,5 @@ TEST(RedisMemory, ReadsTheServersWords) {
   EXPECT_FALSE(parse_memory_info("used_memory_rss:5").has_value());
 }
 
-}  // namespace
+}  // namespace replay_writer_test
 }  // namespace fcap::updater

@@ -20,7 +20,7 @@
 #include "updater/settings/reference.h"
 
 namespace fcap::updater {
-namespace {
+namespace settings_test {
 
 using namespace std::chrono_literals;
 using testing::AllOf;
@@ -380,5 +380,5 @@ TEST(Conninfo, ThePasswordIsPutInAndQuoted) {
             "user='u' dbname='db' host='h' port='1' password='x'");
 }
 
-}  // namespace
+}  // namespace settings_test
 }  // namespace fcap::updater

@@ -10,7 +10,7 @@
 #include "updater/settings/load_settings.h"
 
 namespace fcap::updater {
-namespace {
+namespace signature_settings_test {
 
 using ::testing::HasSubstr;
 
@@ -86,5 +86,5 @@ TEST_F(SignatureSettingsTest, WhatIsRequiredIsTheSettings) {
   EXPECT_TRUE(refused("all"));
 }
 
-}  // namespace
+}  // namespace signature_settings_test
 }  // namespace fcap::updater

@@ -9,7 +9,7 @@
 #include "updater/settings/load_settings.h"
 
 namespace fcap::updater {
-namespace {
+namespace tls_settings_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -55,5 +55,5 @@ TEST(TlsSettings, APasswordsFileIsGivenOnAndAPasswordIsNot) {
   EXPECT_EQ(options.password, "secret");
 }
 
-}  // namespace
+}  // namespace tls_settings_test
 }  // namespace fcap::updater

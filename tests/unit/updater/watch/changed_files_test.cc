@@ -13,7 +13,7 @@
 #include "updater/doctor/restart_check.h"
 
 namespace fcap::updater {
-namespace {
+namespace changed_files_test {
 
 using namespace std::chrono_literals;
 using ::testing::AllOf;
@@ -200,5 +200,5 @@ TEST(RestartCheck, AConfigurationWithMistakesDoesNotServe) {
   EXPECT_THAT(check_restart(sources).text(), HasSubstr("kafka.brokres"));
 }
 
-}  // namespace
+}  // namespace changed_files_test
 }  // namespace fcap::updater

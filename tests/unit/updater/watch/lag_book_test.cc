@@ -9,7 +9,7 @@
 #include "updater/watch/log_settings.h"
 
 namespace fcap::updater {
-namespace {
+namespace lag_book_test {
 
 using namespace std::chrono_literals;
 using testing::ElementsAre;
@@ -163,5 +163,5 @@ TEST(LogRetention, MustCoverOurs) {
               ElementsAre(HasSubstr("set it to delete"), HasSubstr("set it to -1")));
 }
 
-}  // namespace
+}  // namespace lag_book_test
 }  // namespace fcap::updater

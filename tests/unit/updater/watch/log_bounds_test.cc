@@ -7,7 +7,7 @@
 #include "tests/support/part.h"
 
 namespace fcap::updater {
-namespace {
+namespace log_bounds_test {
 
 LogBoundsAnswers answers_of(std::int32_t partition, std::int64_t start) {
   LogBoundsAnswers answers;
@@ -46,5 +46,5 @@ TEST(BoundsBook, WhatIsAskedAgainForgetsTheOldAnswerAlsoTheOneUnderWay) {
   EXPECT_EQ(book.answer(part(3))->value().retention_start, 9);
 }
 
-}  // namespace
+}  // namespace log_bounds_test
 }  // namespace fcap::updater

@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 namespace fcap::updater {
-namespace {
+namespace redis_facts_test {
 
 using ::testing::HasSubstr;
 
@@ -45,5 +45,5 @@ TEST(RedisFactsTest, AReplicaAndKeysThatWereEvictedAreNamed) {
   EXPECT_EQ(found[2].level, Finding::Level::kWarning);
 }
 
-}  // namespace
+}  // namespace redis_facts_test
 }  // namespace fcap::updater

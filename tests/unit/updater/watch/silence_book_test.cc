@@ -5,7 +5,7 @@
 #include "tests/support/part.h"
 
 namespace fcap::updater {
-namespace {
+namespace silence_book_test {
 
 using std::chrono::seconds;
 using Reading = SilenceBook::Reading;
@@ -72,5 +72,5 @@ TEST_F(ASilenceBook, WhileOthersKeepComingTheWaitDoublesToo) {
   EXPECT_EQ(at, (std::vector<int>{60, 70, 90}));
 }
 
-}  // namespace
+}  // namespace silence_book_test
 }  // namespace fcap::updater
