@@ -39,7 +39,7 @@ statically() {
   shift
   local launcher="env;CCACHE_BASEDIR=$FCAP_ROOT;CCACHE_NOHASHDIR=1;CCACHE_COMPILERCHECK=content;ccache"
   cmake -S "$FCAP_ROOT" -B "$built" --fresh -G Ninja -DBUILD_SHARED_LIBS=OFF -DFCAP_BUILD_UPDATER=OFF \
-    -DFCAP_BUILD_CLI=OFF -DCMAKE_CXX_COMPILER_LAUNCHER="$launcher" -DCMAKE_INSTALL_PREFIX="$work/$name-prefix" "$@" &&
+    -DFCAP_BUILD_CLI=OFF -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=12 -DCMAKE_CXX_COMPILER_LAUNCHER="$launcher" -DCMAKE_INSTALL_PREFIX="$work/$name-prefix" "$@" &&
     cmake --build "$built" --target install &&
     cmake -S "$consumer" -B "$work/$name-consumer" -G Ninja -DCMAKE_PREFIX_PATH="$work/$name-prefix" &&
     cmake --build "$work/$name-consumer" && "$work/$name-consumer/consumer"

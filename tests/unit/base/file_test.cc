@@ -10,7 +10,7 @@
 namespace fcap::base {
 namespace file_test {
 
-class ReadFile : public testing::Test {
+class ReadFile : public ::testing::Test {
  protected:
   std::string write(const std::string& content) {
     std::ofstream(path(), std::ios::binary) << content;

@@ -18,7 +18,7 @@
 namespace fcap::checker_test {
 namespace async_test {
 
-using testing::SizeIs;
+using ::testing::SizeIs;
 
 constexpr Candidate kCandidates[] = {{"c1"}, {"c2"}};
 
@@ -97,7 +97,7 @@ TEST(CheckAsync, BlockingCheckInsideACallbackIsRefused) {
                       other.checker->check("u", kCandidates).reason});
   });
   EXPECT_THAT(answer.get_future().get(),
-              testing::ElementsAre(Reason::kReentrant, Reason::kReentrant, Reason::kPassed));
+              ::testing::ElementsAre(Reason::kReentrant, Reason::kReentrant, Reason::kPassed));
   world.checker.reset();
 }
 
@@ -258,7 +258,7 @@ TEST(CheckAsync, SlowCallbackIsMeasuredAndSaid) {
   EXPECT_GE(world.checker->stats().async.callback_ns_total, 20'000'000U);
   world.checker.reset();
   ASSERT_THAT(lines, SizeIs(1));
-  EXPECT_THAT(lines[0], testing::HasSubstr("callback"));
+  EXPECT_THAT(lines[0], ::testing::HasSubstr("callback"));
 }
 
 // An event loop's queue.
@@ -307,7 +307,7 @@ TEST(CheckAsync, CallbacksRunOnTheExecutor) {
   EXPECT_TRUE(answers.empty());
   while (loop.run_one()) {
   }
-  EXPECT_THAT(answers, testing::UnorderedElementsAre(Reason::kCapped, Reason::kNoUser));
+  EXPECT_THAT(answers, ::testing::UnorderedElementsAre(Reason::kCapped, Reason::kNoUser));
 }
 
 TEST(CheckAsync, ExecutorThatThrowsLosesNoAnswer) {
@@ -336,7 +336,7 @@ TEST(CheckerDestructor, AnswersWhatTheExecutorHasNotRun) {
     world.store->answer(world.store->wait_for_held(1)[0], StoreCode::kNotFound);
     EXPECT_EQ(loop.size(), 1U);
     world.checker.reset();
-    EXPECT_THAT(answers, testing::ElementsAre(Reason::kShutdown));
+    EXPECT_THAT(answers, ::testing::ElementsAre(Reason::kShutdown));
     while (run_later && loop.run_one()) {
     }
     EXPECT_THAT(answers, SizeIs(1));

@@ -9,10 +9,10 @@
 namespace fcap::checker_test {
 namespace check_test {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::SizeIs;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
 
 TEST(Check, LimitNAdmitsExactlyN) {
   ScriptedChecker world;
@@ -112,7 +112,7 @@ struct CodeAndReason {
   Reason reason;
 };
 
-class StoreFailure : public testing::TestWithParam<CodeAndReason> {};
+class StoreFailure : public ::testing::TestWithParam<CodeAndReason> {};
 
 TEST_P(StoreFailure, FailsOpenWithItsReason) {
   ScriptedChecker world;
@@ -143,7 +143,7 @@ TEST_P(StoreFailure, CapsWithItsReasonWhereFailOpenIsOff) {
 
 INSTANTIATE_TEST_SUITE_P(
     EachCode, StoreFailure,
-    testing::Values(CodeAndReason{StoreCode::kTimeout, Reason::kTimeout},
+    ::testing::Values(CodeAndReason{StoreCode::kTimeout, Reason::kTimeout},
                     CodeAndReason{StoreCode::kUnavailable, Reason::kUnavailable},
                     CodeAndReason{StoreCode::kServerError, Reason::kUnavailable},
                     CodeAndReason{StoreCode::kBreakerOpen, Reason::kBreakerOpen},

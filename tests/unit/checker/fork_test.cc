@@ -92,7 +92,7 @@ TEST(Fork, ChildAnswersForkedWhateverTheParentsThreadsAreInside) {
       }
     });
   }
-  for (int forks = 0; forks < 150 && !testing::Test::HasFailure(); ++forks) {
+  for (int forks = 0; forks < 150 && !::testing::Test::HasFailure(); ++forks) {
     const pid_t child = ::fork();
     if (child == 0) {
       ::alarm(20);

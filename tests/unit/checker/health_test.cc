@@ -11,9 +11,9 @@
 namespace fcap::checker_test {
 namespace health_test {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 // A store that says of itself what the test says.
 class ToldStore final : public Store {
@@ -46,7 +46,7 @@ class ToldStore final : public Store {
   StoreHealth health_;
 };
 
-class Health : public testing::Test {
+class Health : public ::testing::Test {
  protected:
   Health() : store_(std::make_shared<ToldStore>()) {
     CheckerOptions options;

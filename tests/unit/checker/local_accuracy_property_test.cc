@@ -330,10 +330,10 @@ TEST(LocalAccuracyProperty, SaysWhatAFreshReadPlusTheShownImpressionsSay) {
   std::uint64_t cached_verdicts = 0;
   std::uint64_t cached_checks = 0;
   std::uint64_t confirmed = 0;
-  for (std::uint64_t i = 0; i < kWorlds && !testing::Test::HasFailure(); ++i) {
+  for (std::uint64_t i = 0; i < kWorlds && !::testing::Test::HasFailure(); ++i) {
     SCOPED_TRACE("FCAP_TEST_SEED=" + std::to_string(seed + i));
     World world(seed + i);
-    for (int step = 0; step < kStepsAWorld && !testing::Test::HasFailure(); ++step) world.step();
+    for (int step = 0; step < kStepsAWorld && !::testing::Test::HasFailure(); ++step) world.step();
     const CheckerStats stats = world.stats();
     cached_verdicts += stats.cache.verdicts;
     cached_checks += stats.cache.checks;

@@ -23,7 +23,7 @@ constexpr std::ptrdiff_t kAll = std::numeric_limits<std::ptrdiff_t>::max();
 constexpr std::string_view kTwoSlots[] = {"s1", "s2"};
 
 // 200 candidates of one user who is at the cap of the first.
-class OutOfMemory : public testing::TestWithParam<std::ptrdiff_t> {
+class OutOfMemory : public ::testing::TestWithParam<std::ptrdiff_t> {
  protected:
   OutOfMemory() {
     for (int i = 0; i < 200; ++i) campaigns_.push_back("campaign-" + std::to_string(i));
@@ -66,7 +66,7 @@ class OutOfMemory : public testing::TestWithParam<std::ptrdiff_t> {
   template <typename Body>
   void with_each_allocation_failing(const Body& body) const {
     bool failed = true;
-    for (std::ptrdiff_t left = 0; failed && !testing::Test::HasFailure(); ++left) {
+    for (std::ptrdiff_t left = 0; failed && !::testing::Test::HasFailure(); ++left) {
       SCOPED_TRACE("allocations that succeed: " + std::to_string(left));
       const bool fail_open = left % 2 == 0;
       ScriptedChecker checked = world(fail_open);
@@ -124,7 +124,7 @@ TEST_P(OutOfMemory, FirstAllowedPicksWhereItFailsOpen) {
     const PickResult result = checker.first_allowed("u", candidates_, 2);
     const bool failed = end_of_failing_allocations();
     if (result.reason == Reason::kPassed) {
-      EXPECT_THAT(result.picked, testing::ElementsAre(1, 2));
+      EXPECT_THAT(result.picked, ::testing::ElementsAre(1, 2));
     } else if (left > 0) {  // there was room for the picks
       EXPECT_EQ(result.picked.size(), fail_open ? 2U : 0U);
     }
@@ -138,7 +138,7 @@ TEST_P(OutOfMemory, PickAndSharePicksWhereItFailsOpen) {
     const PickResult result = checker.pick_and_share("u", candidates_, kTwoSlots);
     const bool failed = end_of_failing_allocations();
     if (result.reason == Reason::kPassed) {
-      EXPECT_THAT(result.picked, testing::ElementsAre(1, 2));
+      EXPECT_THAT(result.picked, ::testing::ElementsAre(1, 2));
     } else if (left > 1) {  // there was room for the picks
       EXPECT_EQ(result.picked.size(), fail_open ? 2U : 0U);
     }
@@ -163,7 +163,7 @@ TEST_P(OutOfMemory, PickAndShareAsyncPicksWhereItFailsOpen) {
     const bool failed = end_of_failing_allocations();
     const PickResult result = answer.get_future().get();
     if (result.reason == Reason::kPassed) {
-      EXPECT_THAT(result.picked, testing::ElementsAre(1, 2));
+      EXPECT_THAT(result.picked, ::testing::ElementsAre(1, 2));
     } else if (GetParam() == 1) {  // there was room for the picks
       EXPECT_EQ(result.picked.size(), fail_open ? 2U : 0U);
       EXPECT_EQ(checker.stats().shown.noted, result.picked.size());
@@ -209,7 +209,7 @@ TEST_P(OutOfMemory, PickAndReserveAsyncHasAPickPerSlot) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(OneOrAll, OutOfMemory, testing::Values(std::ptrdiff_t{1}, kAll),
+INSTANTIATE_TEST_SUITE_P(OneOrAll, OutOfMemory, ::testing::Values(std::ptrdiff_t{1}, kAll),
                          [](const auto& instance) { return instance.param == 1 ? "One" : "All"; });
 
 TEST(ThrowingClock, IsAnAnswerForEveryCandidate) {

@@ -16,7 +16,7 @@ using checker::NegativeCache;
 constexpr NegativeCache::Clock::time_point kStart{std::chrono::hours(1)};
 constexpr rules::CandidateKey kCandidate{.campaign = 7, .creative = 0};
 
-class NegativeCacheTest : public testing::Test {
+class NegativeCacheTest : public ::testing::Test {
  protected:
   void put(const NegativeCache::Subject& subject, rules::CandidateKey candidate = kCandidate,
            std::optional<Instant> until = kNow + 1h) {
@@ -96,7 +96,7 @@ CheckerOptions caching() {
   return options;
 }
 
-class CachingChecker : public testing::Test {
+class CachingChecker : public ::testing::Test {
  protected:
   CachingChecker() : world_(caching()) {
     world_.checker->set_rules(rule_set({sliding_rule("r1", "c1", 3), sliding_rule("r2", "c2", 9)}));

@@ -12,9 +12,9 @@
 namespace fcap::checker_test {
 namespace prometheus_test {
 
-using testing::ContainsRegex;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 // A Checker that has answered: one user under the cap, one over it, one without an id.
 struct Scene {

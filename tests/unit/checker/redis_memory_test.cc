@@ -52,7 +52,7 @@ class Outcomes final : public StoreCompletion, public StoreListCompletion {
 };
 
 // With one failure, or nothing but failures from some allocation on.
-class RedisOutOfMemory : public testing::TestWithParam<std::ptrdiff_t> {
+class RedisOutOfMemory : public ::testing::TestWithParam<std::ptrdiff_t> {
  protected:
   enum class Server : std::uint8_t { kAnswers, kIsMissing, kClusterIsMissing };
 
@@ -208,7 +208,7 @@ std::unique_ptr<Checker> ready_checker(const RedisOptions& redis,
 template <typename Body>
 void with_each_allocation_failing(const RedisOptions& redis, const Body& body) {
   bool failed = true;
-  for (std::ptrdiff_t left = 0; failed && !testing::Test::HasFailure(); ++left) {
+  for (std::ptrdiff_t left = 0; failed && !::testing::Test::HasFailure(); ++left) {
     SCOPED_TRACE("allocations that succeed: " + std::to_string(left));
     ASSERT_LT(left, 500);
     const std::unique_ptr<Checker> checker = ready_checker(redis, [] { return kNow; });
@@ -314,7 +314,7 @@ TEST_P(RedisOutOfMemory, CreateGivesAStatus) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(OneOrAll, RedisOutOfMemory, testing::Values(std::ptrdiff_t{1}, kAll),
+INSTANTIATE_TEST_SUITE_P(OneOrAll, RedisOutOfMemory, ::testing::Values(std::ptrdiff_t{1}, kAll),
                          [](const auto& instance) { return instance.param == 1 ? "One" : "All"; });
 
 }  // namespace redis_memory_test

@@ -16,9 +16,9 @@
 namespace fcap::checker_test {
 namespace segments_test {
 
-using testing::Contains;
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 std::shared_ptr<const SegmentSet> stored(
     const std::vector<std::pair<std::string, std::string>>& members, std::uint64_t version = 1) {
@@ -172,7 +172,7 @@ TEST_F(CheckSegments, OneThatARuleNamesAndNobodyStoresIsWarnedOfOnceASwap) {
   std::mutex mutex;
   ScriptedChecker world(logging(lines, mutex));
   world.checker->set_rules(one_a_day_vips_five());
-  EXPECT_THAT(lines, testing::IsEmpty()) << "nothing is stored: only callers know";
+  EXPECT_THAT(lines, ::testing::IsEmpty()) << "nothing is stored: only callers know";
   world.checker->set_segments(stored({{"press", "u1"}}));
   EXPECT_THAT(lines, ElementsAre(HasSubstr("segment \"vip\", which rule \"vip\" names")));
   world.checker->set_segments(stored({{"vip", "u1"}}));

@@ -13,8 +13,8 @@ namespace fcap::checker_test {
 namespace shadow_counts_test {
 
 using checker::ShadowCounts;
-using testing::ElementsAre;
-using testing::FieldsAre;
+using ::testing::ElementsAre;
+using ::testing::FieldsAre;
 
 TEST(ShadowCounts, SumOverThreads) {
   ShadowCounts counts;

@@ -9,12 +9,12 @@
 namespace fcap::checker_test {
 namespace stale_test {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 constexpr std::string_view kKey = "fcap:{u}";
 
 // A user who has seen c1 twice, in the copy that a replica has.
-class StaleRead : public testing::Test {
+class StaleRead : public ::testing::Test {
  protected:
   explicit StaleRead(CheckerOptions options = {}) : world_(std::move(options)) {
     world_.store->answer_at_once = StoreCode::kOk;

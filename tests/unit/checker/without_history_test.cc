@@ -11,8 +11,8 @@
 namespace fcap::checker_test {
 namespace without_history_test {
 
-using testing::ElementsAre;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 
 Rule scoped_rule(Scope scope, std::string target, std::optional<std::uint32_t> limit = 5) {
   Rule rule = sliding_rule("r", std::move(target), limit);
@@ -111,7 +111,7 @@ TEST(WithoutHistory, ACandidateWithoutACampaignIsInvalid) {
   EXPECT_EQ(world.checker->stats().reasons.invalid, 1U);
 }
 
-class Outage : public testing::TestWithParam<StoreCode> {};
+class Outage : public ::testing::TestWithParam<StoreCode> {};
 
 TEST_P(Outage, WhatThisProcessHasShownCountsWhereItIsCertain) {
   ScriptedChecker world;
@@ -161,7 +161,7 @@ TEST_P(Outage, WhatIsTakenBackNoLongerCounts) {
 }
 
 INSTANTIATE_TEST_SUITE_P(EachCode, Outage,
-                         testing::Values(StoreCode::kTimeout, StoreCode::kUnavailable,
+                         ::testing::Values(StoreCode::kTimeout, StoreCode::kUnavailable,
                                          StoreCode::kBreakerOpen, StoreCode::kOverloaded));
 
 }  // namespace without_history_test

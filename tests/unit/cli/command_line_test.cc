@@ -8,7 +8,7 @@
 namespace fcap::cli_test {
 namespace command_line_test {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 TEST(CommandLine, HelpAndVersionSucceed) {
   const Ran help = run({"--help"});
@@ -51,8 +51,8 @@ TEST(CommandLine, WrongUseExitsWithTwoAndSaysWhy) {
   };
   for (const auto& arguments : wrong) {
     const Ran ran = run(arguments);
-    EXPECT_EQ(ran.code, 2) << testing::PrintToString(arguments);
-    EXPECT_NE(ran.err, "") << testing::PrintToString(arguments);
+    EXPECT_EQ(ran.code, 2) << ::testing::PrintToString(arguments);
+    EXPECT_NE(ran.err, "") << ::testing::PrintToString(arguments);
   }
 }
 

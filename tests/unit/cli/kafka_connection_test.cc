@@ -11,11 +11,11 @@
 namespace fcap::cli_test {
 namespace kafka_connection_test {
 
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::Not;
-using testing::Pair;
-using testing::UnorderedElementsAre;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::Pair;
+using ::testing::UnorderedElementsAre;
 
 std::string mistake_of(const cli::KafkaSettings& settings) {
   const auto connection = cli::kafka_connection(settings, "test");

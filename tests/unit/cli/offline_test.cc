@@ -11,8 +11,8 @@ namespace fcap::cli_test {
 namespace offline_test {
 
 using nlohmann::json;
-using testing::HasSubstr;
-using testing::SizeIs;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
 
 constexpr const char* kRules = R"({
   "version": 12,
@@ -146,7 +146,7 @@ TEST(OfflineCheck, InstantThatLooksLikeSecondsIsWarnedOfOnce) {
   EXPECT_EQ(ran.code, 0);
   EXPECT_EQ(json::parse(ran.lines()[0])["at"], 1'700'000'300);
   EXPECT_THAT(ran.err, HasSubstr("line 1: \"at\": 1700000300 is taken as milliseconds"));
-  EXPECT_THAT(ran.err, testing::Not(HasSubstr("line 2")));
+  EXPECT_THAT(ran.err, ::testing::Not(HasSubstr("line 2")));
   const File rules(kRules);
   const File log(kEvents);
   const Ran one = run(
@@ -232,8 +232,8 @@ TEST(RulesCheck, ACampaignThatTheCatalogLacksIsWarnedOf) {
   EXPECT_THAT(checked(R"({"id":"c456"})"),
               HasSubstr("warning: 1 rule is for a campaign that the catalog does not have, such as "
                         "rule \"r\" for \"c45\""));
-  EXPECT_THAT(checked(R"({"id":"c45"})"), testing::Not(HasSubstr("catalog does not have")));
-  EXPECT_THAT(checked(""), testing::Not(HasSubstr("catalog does not have"))) << "without a catalog";
+  EXPECT_THAT(checked(R"({"id":"c45"})"), ::testing::Not(HasSubstr("catalog does not have")));
+  EXPECT_THAT(checked(""), ::testing::Not(HasSubstr("catalog does not have"))) << "without a catalog";
 }
 
 TEST(RulesCheck, AllMistakesAreReportedAtOnceOnePerElement) {
@@ -249,7 +249,7 @@ TEST(RulesCheck, AllMistakesAreReportedAtOnceOnePerElement) {
   const json errors = json::parse(ran.out)["errors"];
   EXPECT_THAT(errors, SizeIs(8)) << errors.dump(1);
   for (const json& error : errors) {
-    EXPECT_THAT(error.get<std::string>(), testing::StartsWith("rule")) << error;
+    EXPECT_THAT(error.get<std::string>(), ::testing::StartsWith("rule")) << error;
   }
   for (const char* part :
        {".limit: must be", ".segment: must have", ".scope: must be", "more than the retention",

@@ -11,8 +11,8 @@
 namespace fcap::cli {
 namespace question_test {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 TEST(ParseCandidate, CreativeStandsBehindTheFirstSlash) {
   EXPECT_EQ(parse_candidate("c456").value().campaign, "c456");
@@ -97,7 +97,7 @@ void PrintTo(const WrongLine& wrong, std::ostream* out) {
   *out << wrong.line;
 }
 
-class ParseQuestionRefuses : public testing::TestWithParam<WrongLine> {};
+class ParseQuestionRefuses : public ::testing::TestWithParam<WrongLine> {};
 
 TEST_P(ParseQuestionRefuses, AndSaysWhat) {
   const auto parsed = parse_question(GetParam().line);
@@ -107,7 +107,7 @@ TEST_P(ParseQuestionRefuses, AndSaysWhat) {
 
 INSTANTIATE_TEST_SUITE_P(
     Lines, ParseQuestionRefuses,
-    testing::Values(WrongLine{"", "not JSON"}, WrongLine{"{", "not JSON"},
+    ::testing::Values(WrongLine{"", "not JSON"}, WrongLine{"{", "not JSON"},
                     WrongLine{"[]", "object"}, WrongLine{"7", "object"},
                     WrongLine{R"({"candidates":["c"]})", "user"},
                     WrongLine{R"({"user":7,"candidates":["c"]})", "user"},

@@ -16,7 +16,7 @@ namespace reservations_test {
 using nlohmann::json;
 using std::chrono::hours;
 using std::chrono::minutes;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 constexpr Instant kNow = instant_from_ms(1'792'843'200'000);
 

@@ -13,11 +13,11 @@ namespace fcap::cli_test {
 namespace segments_test {
 
 using nlohmann::json;
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::Not;
-using testing::SizeIs;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::SizeIs;
 
 constexpr const char* kRules = R"({
   "version": 3,
@@ -34,7 +34,7 @@ constexpr const char* kEvents =
 {"user_id":"07","campaign_id":"c1","timestamp":1700000000,"imp_id":"i1"}
 )";
 
-class CliSegments : public testing::Test {
+class CliSegments : public ::testing::Test {
  protected:
   CliSegments() {
     std::ofstream(directory_.file("vip.ids")) << "u1\n7\n";
@@ -92,8 +92,8 @@ TEST_F(CliSegments, RulesTellsEachSegmentsMembersAndBytes) {
   const Ran ran = fcap({"rules", "--rules", rules_.path()});
   EXPECT_EQ(ran.code, 0) << ran.err;
   EXPECT_THAT(ran.out, HasSubstr("2 segments, 2 members"));
-  EXPECT_THAT(ran.out, testing::ContainsRegex("\nvip +2 +[0-9]+\n"));
-  EXPECT_THAT(ran.out, testing::ContainsRegex("\nempty +0 +[0-9]+\n"));
+  EXPECT_THAT(ran.out, ::testing::ContainsRegex("\nvip +2 +[0-9]+\n"));
+  EXPECT_THAT(ran.out, ::testing::ContainsRegex("\nempty +0 +[0-9]+\n"));
   EXPECT_THAT(ran.out, Not(HasSubstr("warning")));
 }
 

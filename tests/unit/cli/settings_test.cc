@@ -19,8 +19,8 @@ namespace settings_test {
 
 using cli::parse_at;
 using cli::redis_target;
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 RedisOptions target_of(const std::string& redis) {
   cli::AccessSettings access;
@@ -59,7 +59,7 @@ TEST(RedisTarget, APasswordInAUrlIsForTheEnvironment) {
   const std::string url = "redis://:secret@cache1";
   const std::string refused = refusal_of(url);
   EXPECT_THAT(refused, HasSubstr("FCAP_REDIS_PASSWORD"));
-  EXPECT_THAT(refused, testing::Not(HasSubstr("secret")));
+  EXPECT_THAT(refused, ::testing::Not(HasSubstr("secret")));
   ::setenv("FCAP_REDIS", url.c_str(), 1);
   EXPECT_EQ(target_of(url).password, "secret");
   ::unsetenv("FCAP_REDIS");

@@ -11,9 +11,9 @@ namespace fcap::cli_test {
 namespace simulate_log_test {
 
 using nlohmann::json;
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr const char* kTwoPerHour = R"({"version":1,"rules":[{"id":"two","scope":"campaign",
   "target":"*","limit":2,"window":{"kind":"sliding","length":"1h"}}]})";

@@ -17,9 +17,9 @@ namespace fcap::cli_test {
 namespace simulate_replay_test {
 
 using nlohmann::json;
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 std::string rules_json(const std::string& rules) {
   return R"({"version":7,"rules":[)" + rules + "]}";

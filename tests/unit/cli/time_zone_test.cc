@@ -13,8 +13,8 @@
 namespace fcap::cli_test {
 namespace time_zone_test {
 
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr const char* kOneADay = R"({"version": 1, "campaigns": [], "rules": [
   {"id": "one", "scope": "campaign", "target": "c1", "event_type": "impression", "limit": 1,

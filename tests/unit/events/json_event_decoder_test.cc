@@ -9,7 +9,7 @@
 namespace fcap::events {
 namespace json_event_decoder_test {
 
-class JsonEvent : public testing::Test {
+class JsonEvent : public ::testing::Test {
  protected:
   // "ok", or the rejection and its member.
   std::string decode(std::string_view message) {

@@ -8,9 +8,9 @@
 namespace fcap::kafka {
 namespace conf_test {
 
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 Properties fixed() {
   return {{"acks", "all"}, {"enable.auto.commit", "false"}};

@@ -8,7 +8,7 @@
 namespace fcap::kafka {
 namespace connection_advice_test {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 constexpr const char* kNotVerified =
     "SSL handshake failed: error:0A000086:SSL routines::certificate verify failed: broker "

@@ -8,8 +8,8 @@
 namespace fcap::kafka {
 namespace last_error_test {
 
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 Status failure_after(int code, const char* reason) {
   LastError last;

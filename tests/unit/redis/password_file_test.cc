@@ -9,7 +9,7 @@
 namespace fcap::redis {
 namespace password_file_test {
 
-class PasswordFile : public testing::Test {
+class PasswordFile : public ::testing::Test {
  protected:
   Result<std::string> read(const std::string& content) {
     std::ofstream(path_, std::ios::binary) << content;

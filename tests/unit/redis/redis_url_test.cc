@@ -8,9 +8,9 @@
 namespace fcap::redis {
 namespace redis_url_test {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 RedisOptions read(const std::string& text, RedisOptions base = {}) {
   auto options = parse_redis_url(text, std::move(base));

@@ -13,7 +13,7 @@ namespace pg_rows_test {
 
 using std::chrono::hours;
 using std::chrono::milliseconds;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 // Changes to a row, by column.
 using Changes = std::map<std::string_view, Cell>;
@@ -135,7 +135,7 @@ void PrintTo(const BadRow& row, std::ostream* out) {
   *out << row.said;
 }
 
-class BadRuleRow : public testing::TestWithParam<BadRow> {};
+class BadRuleRow : public ::testing::TestWithParam<BadRow> {};
 
 // What the constraints refuse; here they have been dropped.
 TEST_P(BadRuleRow, IsReportedWithTableIdAndColumn) {
@@ -147,7 +147,7 @@ TEST_P(BadRuleRow, IsReportedWithTableIdAndColumn) {
 
 INSTANTIATE_TEST_SUITE_P(
     OfCapRules, BadRuleRow,
-    testing::Values(
+    ::testing::Values(
         BadRow{{{"id", {}}}, "cap_rules \"NULL\", id: is NULL"},
         BadRow{{{"id", ""}}, "id: must have 1 to 256 bytes"},
         BadRow{{{"id", "campaign:c1"}}, "id: must not begin with campaign:"},

@@ -9,7 +9,7 @@ namespace fcap::rule_text {
 namespace rule_json_test {
 
 using std::chrono::hours;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 std::string failure_of(std::string_view json) {
   const Result<RuleSetSpec> parsed = parse_rules_json(json);
@@ -130,7 +130,7 @@ void PrintTo(const Mistake& mistake, std::ostream* out) {
   *out << mistake.json;
 }
 
-class RuleJsonMistake : public testing::TestWithParam<Mistake> {};
+class RuleJsonMistake : public ::testing::TestWithParam<Mistake> {};
 
 TEST_P(RuleJsonMistake, IsReportedWithItsPlace) {
   EXPECT_THAT(failure_of(GetParam().json), HasSubstr(GetParam().said)) << GetParam().json;
@@ -140,7 +140,7 @@ const std::string sliding_1h = R"("window": {"kind": "sliding", "length": "1h"})
 
 INSTANTIATE_TEST_SUITE_P(
     OfTheWhole, RuleJsonMistake,
-    testing::Values(Mistake{"", "parse error"}, Mistake{"{", "parse error"},
+    ::testing::Values(Mistake{"", "parse error"}, Mistake{"{", "parse error"},
                     Mistake{"{} {}", "parse error"}, Mistake{"[]", "the whole must be an object"},
                     Mistake{"[[{}]]", "must be an object"},
                     Mistake{"null", "the whole must be an object"},
@@ -158,7 +158,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 INSTANTIATE_TEST_SUITE_P(
     OfARule, RuleJsonMistake,
-    testing::Values(
+    ::testing::Values(
         Mistake{R"({"rules": [{"scope": "user", )" + sliding_1h + "}]}", "rules[0].id: is missing"},
         Mistake{R"({"rules": [{"id": "", "scope": "user", )" + sliding_1h + "}]}",
                 "1 to 256 bytes"},
@@ -194,7 +194,7 @@ std::string with_window(const std::string& window) {
 
 INSTANTIATE_TEST_SUITE_P(
     OfAWindow, RuleJsonMistake,
-    testing::Values(
+    ::testing::Values(
         Mistake{with_window("{}"), ".window.kind: is missing"},
         Mistake{with_window(R"({"kind": "tumbling"})"), ".window.kind: must be one of sliding"},
         Mistake{with_window(R"({"kind": "sliding"})"), ".window.length: is missing"},
@@ -217,7 +217,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 INSTANTIATE_TEST_SUITE_P(
     OfACampaign, RuleJsonMistake,
-    testing::Values(
+    ::testing::Values(
         Mistake{R"({"campaigns": [{}]})", "campaigns[0].id: is missing"},
         Mistake{R"({"campaigns": [{"id": "c", "groups": "g"}]})", ".groups: must be an array"},
         Mistake{R"({"campaigns": [{"id": "c", "groups": [""]}]})", ".groups: must be strings"},

@@ -15,7 +15,7 @@
 namespace fcap::rule_text {
 namespace snapshot_test {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 RuleSetSpec small_spec() {
   RuleSetSpec spec;

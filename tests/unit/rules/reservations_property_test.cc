@@ -23,7 +23,7 @@ template <typename CompareOne>
 void compare_worlds(std::uint64_t worlds, CompareOne compare_one) {
   const std::uint64_t seed = test_seed();
   if (given_seed()) worlds = 1;
-  for (std::uint64_t i = 0; i < worlds && !testing::Test::HasFailure(); ++i) {
+  for (std::uint64_t i = 0; i < worlds && !::testing::Test::HasFailure(); ++i) {
     SCOPED_TRACE("FCAP_TEST_SEED=" + std::to_string(seed + i));
     compare_one(seed + i);
   }

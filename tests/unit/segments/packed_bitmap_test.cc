@@ -33,7 +33,7 @@ void expect_same(const Roaring& reference, std::mt19937& random) {
   for (int i = 0; i < 10'000; ++i) expect_same_at(static_cast<std::uint32_t>(random()));
 }
 
-class PackedBitmapTest : public testing::Test {
+class PackedBitmapTest : public ::testing::Test {
  protected:
   std::mt19937 random_{static_cast<std::mt19937::result_type>(test_seed())};
 };

@@ -16,7 +16,7 @@
 namespace fcap::segments {
 namespace roaring_format_test {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 std::string bytes_of(const Roaring64Map& map) {
   std::string bytes(map.getSizeInBytes(), '\0');

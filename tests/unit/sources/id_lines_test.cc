@@ -10,7 +10,7 @@
 namespace fcap::sources {
 namespace id_lines_test {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 Status read_in_pieces(std::string_view text, std::size_t size, SegmentSetBuilder& builder) {
   IdLines lines("vip", builder);

@@ -19,7 +19,7 @@ namespace refresher_file_test {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 constexpr seconds kPatience{60};
 
@@ -47,7 +47,7 @@ bool soon(Condition condition) {
   return true;
 }
 
-class RefresherOnAFile : public testing::Test {
+class RefresherOnAFile : public ::testing::Test {
  protected:
   [[nodiscard]] std::string path() const { return directory_.file("rules.snapshot"); }
 
@@ -231,7 +231,7 @@ TEST(RuleRefresher, RefusesOptionsThatCannotWork) {
   EXPECT_THAT(refused({}), HasSubstr("rules.snapshot_file"));
   RuleSourceOptions options;
   options.postgres = "host=x hunter2";
-  EXPECT_THAT(refused(options), testing::Not(HasSubstr("hunter2")));
+  EXPECT_THAT(refused(options), ::testing::Not(HasSubstr("hunter2")));
   options.postgres.clear();
   options.snapshot_file = "x";
   options.shrink_refused_below = 1.5;

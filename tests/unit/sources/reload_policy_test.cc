@@ -14,7 +14,7 @@ namespace fcap::sources {
 namespace reload_policy_test {
 
 using std::chrono::milliseconds;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 constexpr ReloadPolicy kHalf{0.5, false};
 

@@ -18,11 +18,11 @@
 namespace fcap::sources {
 namespace segment_directory_test {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
-class SegmentFiles : public testing::Test {
+class SegmentFiles : public ::testing::Test {
  protected:
   void write(const std::string& name, const std::string& bytes) const {
     std::ofstream(directory_.file(name), std::ios::binary) << bytes;

@@ -32,8 +32,8 @@ namespace fcap::updater {
 namespace daemon_parts_test {
 
 using namespace std::chrono_literals;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr Health::Clock::time_point kStart{1000s};
 
@@ -105,15 +105,15 @@ TEST(RepeatedLogLines, TheFirstIsWrittenThenOneAnInterval) {
 }
 
 std::string logged(LogSettings::Format format, const std::string& text) {
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   configure_logging({.format = format});
   spdlog::info("{}", text);
-  return testing::internal::GetCapturedStderr();
+  return ::testing::internal::GetCapturedStderr();
 }
 
 TEST(Log, TextIsForPeopleAndKeepsToItsLine) {
   const std::string line = logged(LogSettings::Format::kText, "say \"hi\" \\ a\tb\nc\x1b[31md é");
-  EXPECT_THAT(line, testing::EndsWith(" info say \"hi\" \\ a b\\nc\\x1b[31md é\n"));
+  EXPECT_THAT(line, ::testing::EndsWith(" info say \"hi\" \\ a b\\nc\\x1b[31md é\n"));
 }
 
 TEST(Log, JsonIsValidWhateverTheText) {
@@ -142,7 +142,7 @@ TEST(Log, JsonHasMembersOfWhatTheTextSays) {
 }
 
 TEST(Log, ToTheJournalALineHasItsPriorityAndNoTime) {
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   struct stat about = {};
   ASSERT_EQ(fstat(STDERR_FILENO, &about), 0);
   const std::string stream = fmt::format("{}:{}", about.st_dev, about.st_ino);
@@ -152,25 +152,25 @@ TEST(Log, ToTheJournalALineHasItsPriorityAndNoTime) {
   spdlog::error("{}", "wrong");
   configure_logging({.format = LogSettings::Format::kJson});
   spdlog::info("fine");
-  const std::string lines = testing::internal::GetCapturedStderr();
-  EXPECT_THAT(lines, testing::StartsWith("<4>careful\n<3>wrong\n<6>{\"time\":"));
+  const std::string lines = ::testing::internal::GetCapturedStderr();
+  EXPECT_THAT(lines, ::testing::StartsWith("<4>careful\n<3>wrong\n<6>{\"time\":"));
   // Inherited from somebody whose standard error went there.
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   setenv("JOURNAL_STREAM", "1:1", 1);
   configure_logging({});
   spdlog::warn("careful");
-  EXPECT_THAT(testing::internal::GetCapturedStderr(), testing::EndsWith("Z warning careful\n"));
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), ::testing::EndsWith("Z warning careful\n"));
   unsetenv("JOURNAL_STREAM");
   configure_logging({});
 }
 
 TEST(Log, APartIsNamedOnce) {
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   configure_logging({});
   const LogCallback log = log_callback("rules");
   log(LogLevel::kWarning, "rules: version 11 is refused");
   log(LogLevel::kWarning, "version 12 is taken");
-  const std::string lines = testing::internal::GetCapturedStderr();
+  const std::string lines = ::testing::internal::GetCapturedStderr();
   EXPECT_THAT(lines, HasSubstr("warning rules: version 11"));
   EXPECT_THAT(lines, HasSubstr("warning rules: version 12"));
 }
@@ -343,13 +343,13 @@ TEST(Http, PagesOtherPathsAndOtherMethods) {
   const auto get = [&](const std::string& method, const std::string& path) {
     return ask(port, method + " " + path + " HTTP/1.1\r\nHost: x\r\n\r\n");
   };
-  EXPECT_THAT(get("GET", "/page"), testing::StartsWith("HTTP/1.1 503 "));
-  EXPECT_THAT(get("GET", "/page"), testing::EndsWith("\r\n\r\nnot yet\n"));
+  EXPECT_THAT(get("GET", "/page"), ::testing::StartsWith("HTTP/1.1 503 "));
+  EXPECT_THAT(get("GET", "/page"), ::testing::EndsWith("\r\n\r\nnot yet\n"));
   EXPECT_THAT(get("GET", "/page?x=1"), HasSubstr("not yet"));
-  EXPECT_THAT(get("HEAD", "/page"), testing::EndsWith("\r\n\r\n"));
-  EXPECT_THAT(get("GET", "/"), testing::StartsWith("HTTP/1.1 404 "));
+  EXPECT_THAT(get("HEAD", "/page"), ::testing::EndsWith("\r\n\r\n"));
+  EXPECT_THAT(get("GET", "/"), ::testing::StartsWith("HTTP/1.1 404 "));
   EXPECT_THAT(get("GET", "/../../etc/passwd"), Not(HasSubstr("root")));
-  EXPECT_THAT(get("POST", "/page"), testing::StartsWith("HTTP/1.1 405 "));
+  EXPECT_THAT(get("POST", "/page"), ::testing::StartsWith("HTTP/1.1 405 "));
 }
 
 TEST(Http, ABusyPortIsNamed) {
@@ -375,11 +375,11 @@ TEST(TimeFlag, TimesLengthsBeforeNowAndMilliseconds) {
 
 std::optional<CommandLine> parse(std::vector<const char*> words, int& exit_code) {
   words.insert(words.begin(), "fcap-updater");
-  testing::internal::CaptureStdout();
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStdout();
+  ::testing::internal::CaptureStderr();
   auto line = parse_command_line(static_cast<int>(words.size()), words.data(), exit_code);
-  testing::internal::GetCapturedStdout();
-  testing::internal::GetCapturedStderr();
+  ::testing::internal::GetCapturedStdout();
+  ::testing::internal::GetCapturedStderr();
   return line;
 }
 
@@ -391,17 +391,17 @@ std::vector<std::string> mistakes_of(const std::vector<const char*>& words) {
 
 TEST(CommandLineFlags, MistakesAreLeftToTheRestOfTheSettings) {
   EXPECT_THAT(mistakes_of({"run", "--kafka.topik", "t", "stray", "--nonsense=5"}),
-              testing::ElementsAre("--kafka.topik: unknown option; did you mean --kafka.topic?",
+              ::testing::ElementsAre("--kafka.topik: unknown option; did you mean --kafka.topic?",
                                    "\"stray\": unexpected argument", "--nonsense: unknown option"));
   EXPECT_THAT(mistakes_of({"--kafka.topic", "t", "run"}),
-              testing::ElementsAre("--kafka.topic: must follow the command"));
+              ::testing::ElementsAre("--kafka.topic: must follow the command"));
   // Which file it should be in is said where settings are judged.
   int exit_code = -1;
   const auto secret = parse({"run", "--redis.password", "hunter2"}, exit_code);
   ASSERT_TRUE(secret.has_value());
-  EXPECT_THAT(secret->sources.mistakes, testing::IsEmpty());
+  EXPECT_THAT(secret->sources.mistakes, ::testing::IsEmpty());
   EXPECT_THAT(secret->sources.flags,
-              testing::ElementsAre(testing::Pair("redis.password", "hunter2")));
+              ::testing::ElementsAre(::testing::Pair("redis.password", "hunter2")));
 }
 
 TEST(CommandLineFlags, AnEmptyValueIsNotTheNextArgument) {
@@ -409,36 +409,36 @@ TEST(CommandLineFlags, AnEmptyValueIsNotTheNextArgument) {
   const auto line = parse({"run", "--kafka.dead_letter_topic=", "--kafka.topic", "t"}, exit_code);
   ASSERT_TRUE(line.has_value());
   EXPECT_THAT(line->sources.flags,
-              testing::UnorderedElementsAre(testing::Pair("kafka.dead_letter_topic", ""),
-                                            testing::Pair("kafka.topic", "t")));
+              ::testing::UnorderedElementsAre(::testing::Pair("kafka.dead_letter_topic", ""),
+                                            ::testing::Pair("kafka.topic", "t")));
 }
 
 TEST(CommandLineFlags, OffsetsAreOfEveryPartitionOrOfSingleOnes) {
   int exit_code = -1;
   auto line = parse({"replay", "--from-offset", "12", "--to-offset", "0:5,3:7"}, exit_code);
   ASSERT_TRUE(line.has_value());
-  EXPECT_THAT(line->sources.mistakes, testing::IsEmpty());
+  EXPECT_THAT(line->sources.mistakes, ::testing::IsEmpty());
   EXPECT_EQ(line->replay.from_offset.everywhere, 12);
   EXPECT_EQ(line->replay.to_offset.everywhere, std::nullopt);
   EXPECT_THAT(line->replay.to_offset.of_partition,
-              testing::ElementsAre(testing::Pair(0, 5), testing::Pair(3, 7)));
+              ::testing::ElementsAre(::testing::Pair(0, 5), ::testing::Pair(3, 7)));
   for (const char* text : {"0,5", "-1", "a", "1:", ":1", "1:a", "1:2,", "5.5"}) {
     EXPECT_THAT(mistakes_of({"replay", "--from-offset", text}),
-                testing::ElementsAre(HasSubstr("expected a whole number")))
+                ::testing::ElementsAre(HasSubstr("expected a whole number")))
         << text;
   }
   for (const char* text : {"a", "0,", "-1", "0:1", "4294967296"}) {
     EXPECT_THAT(mistakes_of({"replay", "--partitions", text}),
-                testing::ElementsAre(HasSubstr("expected a whole number")))
+                ::testing::ElementsAre(HasSubstr("expected a whole number")))
         << text;
   }
 }
 
 TEST(CommandLineFlags, ARangeThatEndsBeforeItBeginsIsAMistake) {
   EXPECT_THAT(mistakes_of({"replay", "--from", "now", "--to", "-24h"}),
-              testing::ElementsAre(HasSubstr("ends before it begins")));
+              ::testing::ElementsAre(HasSubstr("ends before it begins")));
   EXPECT_THAT(mistakes_of({"replay", "--from-offset", "5", "--to-offset", "5"}),
-              testing::ElementsAre(HasSubstr("ends before it begins")));
+              ::testing::ElementsAre(HasSubstr("ends before it begins")));
 }
 
 TEST(CommandLineFlags, SettingsReplayAndMistakes) {
@@ -454,9 +454,9 @@ TEST(CommandLineFlags, SettingsReplayAndMistakes) {
   EXPECT_EQ(line->replay.partitions, (std::vector<std::int32_t>{0, 3}));
   EXPECT_EQ(line->replay.redis_bytes_max, std::int64_t{8} << 30);
   EXPECT_THAT(line->sources.flags,
-              testing::UnorderedElementsAre(testing::Pair("kafka.topic", "t"),
-                                            testing::Pair("kafka.properties", "a=b"),
-                                            testing::Pair("kafka.properties", "c=d")));
+              ::testing::UnorderedElementsAre(::testing::Pair("kafka.topic", "t"),
+                                            ::testing::Pair("kafka.properties", "a=b"),
+                                            ::testing::Pair("kafka.properties", "c=d")));
 
   EXPECT_FALSE(parse({"replay", "--from", "yesterday"}, exit_code).has_value());
   EXPECT_EQ(exit_code, kExitUsage);

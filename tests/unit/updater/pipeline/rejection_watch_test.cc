@@ -12,10 +12,10 @@ namespace fcap::updater {
 namespace rejection_watch_test {
 
 using namespace std::chrono_literals;
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
-class RejectionWatchTest : public testing::Test {
+class RejectionWatchTest : public ::testing::Test {
  protected:
   void read(std::uint64_t messages, std::uint64_t rejected,
             events::Rejection reason = events::Rejection::kNotJson) {

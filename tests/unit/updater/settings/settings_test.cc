@@ -23,9 +23,9 @@ namespace fcap::updater {
 namespace settings_test {
 
 using namespace std::chrono_literals;
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 // A directory of its own, removed at the end.
 class Directory {
@@ -53,7 +53,7 @@ class Directory {
   std::vector<std::string> files_;
 };
 
-class SettingsFile : public testing::Test {
+class SettingsFile : public ::testing::Test {
  protected:
   Result<LoadedSettings> load(const std::string& json) {
     sources_.file_path = directory_.write("updater.json", json);
@@ -130,7 +130,7 @@ TEST_F(SettingsFile, SentinelsAreNamedBySettings) {
   ASSERT_TRUE(loaded.ok()) << loaded.status().text();
   const RedisOptions options = redis_options(loaded.value().settings, {});
   EXPECT_EQ(options.topology, RedisTopology::kSentinel);
-  EXPECT_THAT(options.addresses, testing::ElementsAre("s1:1", "s2:2"));
+  EXPECT_THAT(options.addresses, ::testing::ElementsAre("s1:1", "s2:2"));
   EXPECT_EQ(options.sentinel_master, "main");
   EXPECT_EQ(options.sentinel_user, "asker");
   EXPECT_TRUE(options.master_only);
@@ -145,7 +145,7 @@ TEST_F(SettingsFile, AClusterIsNamedBySettings) {
   ASSERT_TRUE(loaded.ok()) << loaded.status().text();
   const RedisOptions options = redis_options(loaded.value().settings, {});
   EXPECT_EQ(options.topology, RedisTopology::kCluster);
-  EXPECT_THAT(options.addresses, testing::ElementsAre("n1:1", "n2:2"));
+  EXPECT_THAT(options.addresses, ::testing::ElementsAre("n1:1", "n2:2"));
   EXPECT_THAT(mistakes_of(R"({"redis": {"topology": "cluster", "database": 1}})"),
               HasSubstr("a cluster has only 0"));
 }
@@ -157,7 +157,7 @@ TEST_F(SettingsFile, RedisMayBeNamedByAUrl) {
   const auto loaded = load_settings(sources_);
   ASSERT_TRUE(loaded.ok()) << loaded.status().text();
   const RedisOptions options = redis_options(loaded.value().settings, {});
-  EXPECT_THAT(options.addresses, testing::ElementsAre("s1:26379", "s2:7"));
+  EXPECT_THAT(options.addresses, ::testing::ElementsAre("s1:26379", "s2:7"));
   EXPECT_EQ(options.password, "se,cret");
   EXPECT_EQ(options.database, 3);
   for (const bool as_json : {false, true}) {

@@ -12,10 +12,10 @@ namespace fcap::updater {
 namespace lag_book_test {
 
 using namespace std::chrono_literals;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::Pair;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Pair;
 
 constexpr LagBook::TimePoint kNow{1000s};
 
