@@ -11,7 +11,7 @@ namespace fcap::bench {
 namespace {
 
 constexpr double kChecksPerSecond[] = {10'000, 50'000};
-constexpr std::chrono::minutes kPatience{10};
+constexpr std::chrono::minutes kPopulatedWithin{10};
 
 class CapacityPart final : public RedisPart {
  public:
@@ -130,12 +130,13 @@ class CapacityPart final : public RedisPart {
       return servers.command(0, {"INFO", "persistence"}).find("rdb_bgsave_in_progress:0") !=
              std::string::npos;
     };
-    if (!testing::wait_until(saved, kPatience)) throw std::runtime_error("no snapshot");
+    if (!testing::wait_until(saved, kPopulatedWithin)) throw std::runtime_error("no snapshot");
     servers.kill(0);
     const auto began = Clock::now();
     servers.start(0);  // finds the snapshot
     const auto loaded = [&] { return servers.command(0, {"DBSIZE"}) == records; };
-    if (!testing::wait_until(loaded, kPatience)) throw std::runtime_error("the master is not back");
+    if (!testing::wait_until(loaded, kPopulatedWithin))
+      throw std::runtime_error("the master is not back");
     const double took = seconds_since(began);
     result_.number("capacity_restart_s", took);
     result_.row("capacity_population", "restart",

@@ -31,7 +31,7 @@ constexpr std::chrono::days kLifeLength{30};
 // How far the clock jumps at a time: what becomes due meanwhile is compacted that much later.
 constexpr milliseconds kStep{60'000};
 constexpr milliseconds kQuietAfter{60'000};
-constexpr std::chrono::seconds kPatience{30};
+constexpr std::chrono::seconds kFillWithin{30};
 constexpr std::ptrdiff_t kAppendsATime = 1000;
 
 struct LifeEvent {
@@ -151,7 +151,7 @@ class SteadyLife {
   void compact_due() {
     std::string quiet;
     while (written_.take_quiet(clock() - kQuietAfter, quiet)) due_.push_back(quiet);
-    const auto until = Clock::now() + kPatience;
+    const auto until = Clock::now() + kFillWithin;
     while (!due_.empty() || compactor_.in_flight() > 0) {
       while (!due_.empty() && !compactor_.full()) {
         compactor_.start(due_.back());

@@ -6,7 +6,7 @@
 namespace fcap::bench {
 namespace {
 
-constexpr std::size_t kInFlight = 64;
+constexpr std::size_t kChecksInFlight = 64;
 constexpr std::size_t kCandidates = 10;
 
 // `count` campaign rules, dealt to the candidates in turn; each window is of another length, so
@@ -101,7 +101,7 @@ class ScalingPart final : public RedisPart {
       CheckWorkload workload = usual_;
       change(workload, step);
       const std::string name = std::to_string(step);
-      measure<AsyncChecks>(name, name, console_.options(), workload, kInFlight);
+      measure<AsyncChecks>(name, name, console_.options(), workload, kChecksInFlight);
     }
   }
 

@@ -29,7 +29,7 @@ constexpr std::int64_t kPageMinMs = 5'000;
 constexpr std::int64_t kPageMaxMs = 30'000;
 constexpr double kSessionMaxMs = (kPagesMax + 2) * kPageMaxMs;
 
-constexpr std::chrono::milliseconds kPatience{5000};
+constexpr std::chrono::milliseconds kDeliveredWithin{5000};
 constexpr std::chrono::microseconds kBetweenRequests{500};
 constexpr std::chrono::microseconds kOversleep{500};
 constexpr double kProbesPerSecond = 200;
@@ -126,7 +126,7 @@ Numbers watch(const testing::RedisServer& redis, const std::vector<Probe>& probe
     for (std::size_t i = 0; i < open.size(); ++i) {
       if (seen[i]) {
         delays.record(now - open[i].due);
-      } else if (now - open[i].due > kPatience) {
+      } else if (now - open[i].due > kDeliveredWithin) {
         ++unseen;
       } else {
         missing.push_back(std::move(open[i]));

@@ -65,8 +65,6 @@ void write(Store& store, const MadeEvent& event) {
 
 class CommandOnCluster : public testing::ClusterTest {
  protected:
-  static void TearDownTestSuite() { broker.reset(); }
-
   void SetUp() override {
     ClusterTest::SetUp();
     if (IsSkipped()) return;

@@ -21,12 +21,12 @@
 #include "support/redis_clients.h"
 #include "support/tcp_proxy.h"
 
-namespace hostile_peer_redis_test {
+namespace {
 
 // How long this thread is held up before it sends.
 thread_local std::chrono::milliseconds held_up_for{0};
 
-}  // namespace hostile_peer_redis_test
+}  // namespace
 
 // In place of the C library's, for all of this program.
 extern "C" ssize_t send(int fd, const void* bytes, std::size_t count, int flags) {

@@ -17,11 +17,11 @@
 #include "support/redis_clients.h"
 #include "support/tcp_proxy.h"
 
-namespace tls_redis_test {
+namespace {
 
 std::atomic<int> streams{0};
 
-}  // namespace tls_redis_test
+}  // namespace
 
 // In place of OpenSSL's, for all of this program: they count.
 extern "C" SSL* SSL_new(SSL_CTX* context) {

@@ -9,11 +9,11 @@
 
 #include "support/updater_pipeline.h"
 
-namespace assignment_kafka_test {
+namespace {
 
 std::atomic<rd_kafka_t*> last_subscriber{nullptr};  // the updater's: nobody else subscribes
 
-}  // namespace assignment_kafka_test
+}  // namespace
 
 // In front of librdkafka's own: it tells the tests which client the updater reads with.
 extern "C" rd_kafka_resp_err_t rd_kafka_subscribe(rd_kafka_t* client,

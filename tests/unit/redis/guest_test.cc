@@ -31,7 +31,7 @@
 #define FCAP_TEST_COUNTS_LOCKS 1
 #endif
 
-namespace guest_test {
+namespace {
 
 constexpr const char* kSlowName = "slow.invalid";
 // Is unknown when it is looked up for the first time, and leads to this machine later.
@@ -75,7 +75,7 @@ Function* next_of(const char* name) {
 
 thread_local std::size_t locks_taken = 0;
 
-}  // namespace guest_test
+}  // namespace
 
 // In place of the C library's, for all of this program.
 extern "C" int getaddrinfo(const char* name, const char* service, const addrinfo* hints,

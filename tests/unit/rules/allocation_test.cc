@@ -7,7 +7,7 @@
 #include "tests/unit/rules/rules_fixture.h"
 
 // Counts every allocation of this test binary, and fails those that a test wants to fail.
-namespace allocation_test {
+namespace {
 std::atomic<std::size_t> allocations{0};
 std::atomic<std::ptrdiff_t> allowed{-1};  // how many more succeed; below zero: all
 
@@ -15,7 +15,7 @@ bool may_allocate() noexcept {
   allocations.fetch_add(1, std::memory_order_relaxed);
   return allowed.load() < 0 || (allowed.load() > 0 && allowed.fetch_sub(1) > 0);
 }
-}  // namespace allocation_test
+}  // namespace
 
 [[gnu::noinline]] void* operator new(std::size_t bytes) {
   if (void* memory = may_allocate() ? std::malloc(bytes) : nullptr) return memory;  // NOLINT

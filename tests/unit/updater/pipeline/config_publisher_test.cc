@@ -25,12 +25,12 @@ class ConfigPublisherTest : public ::testing::Test {
     for (int i = 0; i < 4; ++i) publisher.poll(now_);
     now_ += std::chrono::seconds{10};
   }
-  std::string stored() { return testing::StoreCalls(*store_).get("fcap:!config").record; }
+  std::string stored() { return fcap::testing::StoreCalls(*store_).get("fcap:!config").record; }
   void replace(const std::string& value) {
     const std::string present = stored();
     Store::CompareAndSet change{"fcap:!config", std::nullopt, value, at_ + std::chrono::days{430}};
     if (!present.empty()) change.expected = present;
-    testing::WaitingCompletion done;
+    fcap::testing::WaitingCompletion done;
     store_->compare_and_set(change, {}, done);
     EXPECT_EQ(done.wait().code, StoreCode::kOk);
   }
