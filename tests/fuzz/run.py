@@ -1,6 +1,14 @@
 #!/usr/bin/python3 -E
 """Runs the fuzz targets of tests/fuzz for as long as is asked, several side by side, and says how many inputs each has tried.
-What a target finds new is kept in build/asan/tests/fuzz/found, where its next run begins; what makes it fail, beside it."""
+A target begins with its inputs in tests/fuzz/corpus, which the build unpacks, and with what its former runs found, which is
+kept in build/asan/tests/fuzz/found. What makes it fail is written beside that. tests/fuzz/corpus.py adds inputs to the corpus:
+
+    cd build/asan/tests/fuzz && mkdir NEW && cp corpus/event/* NEW
+    ./event_fuzz -merge=1 NEW found/event
+    ../../../../tests/fuzz/corpus.py pack event NEW
+
+The second line adds to NEW only those of what was found that reach other code. An input that made a target fail needs no such
+choice: a directory that holds it alone is packed."""
 import argparse
 import concurrent.futures
 import glob
@@ -32,7 +40,7 @@ def fuzz(directory, name, seconds):
     """A row of the table; `output` is what a target that failed has printed."""
     found = f"{directory}/found/{name}"
     os.makedirs(found, exist_ok=True)
-    corpus = [path for path in [f"{ROOT}/tests/fuzz/corpus/{name}"] if os.path.isdir(path)]
+    corpus = [path for path in [f"{directory}/corpus/{name}"] if os.path.isdir(path)]
     with tempfile.TemporaryFile("w+", errors="replace") as output:
         status = subprocess.run([f"{directory}/{name}_fuzz", f"-max_total_time={max(1, round(seconds))}", "-timeout=60",
                                  "-rss_limit_mb=2048", "-print_final_stats=1", f"-artifact_prefix={directory}/", found, *corpus],

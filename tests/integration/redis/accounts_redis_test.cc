@@ -1,5 +1,5 @@
-// The accounts that are shipped in redis/acl, and passwords that change. updater_doctor_path_test
-// runs the programs under these accounts.
+// The accounts that are shipped in redis/acl, and passwords that change.
+// updater/doctor_path_test.cc runs the programs under these accounts.
 #include <atomic>
 #include <fstream>
 
