@@ -144,10 +144,10 @@ TEST_P(StoreFailure, CapsWithItsReasonWhereFailOpenIsOff) {
 INSTANTIATE_TEST_SUITE_P(
     EachCode, StoreFailure,
     ::testing::Values(CodeAndReason{StoreCode::kTimeout, Reason::kTimeout},
-                    CodeAndReason{StoreCode::kUnavailable, Reason::kUnavailable},
-                    CodeAndReason{StoreCode::kServerError, Reason::kUnavailable},
-                    CodeAndReason{StoreCode::kBreakerOpen, Reason::kBreakerOpen},
-                    CodeAndReason{StoreCode::kOverloaded, Reason::kOverloaded}),
+                      CodeAndReason{StoreCode::kUnavailable, Reason::kUnavailable},
+                      CodeAndReason{StoreCode::kServerError, Reason::kUnavailable},
+                      CodeAndReason{StoreCode::kBreakerOpen, Reason::kBreakerOpen},
+                      CodeAndReason{StoreCode::kOverloaded, Reason::kOverloaded}),
     [](const auto& instance) {
       return std::string(to_string(instance.param.reason)) +
              std::to_string(static_cast<int>(instance.param.code));

@@ -162,7 +162,7 @@ TEST_P(Outage, WhatIsTakenBackNoLongerCounts) {
 
 INSTANTIATE_TEST_SUITE_P(EachCode, Outage,
                          ::testing::Values(StoreCode::kTimeout, StoreCode::kUnavailable,
-                                         StoreCode::kBreakerOpen, StoreCode::kOverloaded));
+                                           StoreCode::kBreakerOpen, StoreCode::kOverloaded));
 
 }  // namespace without_history_test
 }  // namespace fcap::checker_test

@@ -233,7 +233,8 @@ TEST(RulesCheck, ACampaignThatTheCatalogLacksIsWarnedOf) {
               HasSubstr("warning: 1 rule is for a campaign that the catalog does not have, such as "
                         "rule \"r\" for \"c45\""));
   EXPECT_THAT(checked(R"({"id":"c45"})"), ::testing::Not(HasSubstr("catalog does not have")));
-  EXPECT_THAT(checked(""), ::testing::Not(HasSubstr("catalog does not have"))) << "without a catalog";
+  EXPECT_THAT(checked(""), ::testing::Not(HasSubstr("catalog does not have")))
+      << "without a catalog";
 }
 
 TEST(RulesCheck, AllMistakesAreReportedAtOnceOnePerElement) {

@@ -108,17 +108,17 @@ TEST_P(ParseQuestionRefuses, AndSaysWhat) {
 INSTANTIATE_TEST_SUITE_P(
     Lines, ParseQuestionRefuses,
     ::testing::Values(WrongLine{"", "not JSON"}, WrongLine{"{", "not JSON"},
-                    WrongLine{"[]", "object"}, WrongLine{"7", "object"},
-                    WrongLine{R"({"candidates":["c"]})", "user"},
-                    WrongLine{R"({"user":7,"candidates":["c"]})", "user"},
-                    WrongLine{R"({"user":"u"})", "candidates"},
-                    WrongLine{R"({"user":"u","candidates":"c"})", "candidates"},
-                    WrongLine{R"({"user":"u","candidates":[7]})", "candidates"},
-                    WrongLine{R"({"user":"u","candidates":[{}]})", "campaign"},
-                    WrongLine{R"({"user":"u","candidates":["c"],"at":"soon"})", "at"},
-                    WrongLine{R"({"user":"u","candidates":["c"],"at":[]})", "at"},
-                    WrongLine{R"({"user":"u","candidates":["c"],"segments":"s"})", "segments"},
-                    WrongLine{R"({"user":"u","candidates":["c"],"segments":[1]})", "segments"}));
+                      WrongLine{"[]", "object"}, WrongLine{"7", "object"},
+                      WrongLine{R"({"candidates":["c"]})", "user"},
+                      WrongLine{R"({"user":7,"candidates":["c"]})", "user"},
+                      WrongLine{R"({"user":"u"})", "candidates"},
+                      WrongLine{R"({"user":"u","candidates":"c"})", "candidates"},
+                      WrongLine{R"({"user":"u","candidates":[7]})", "candidates"},
+                      WrongLine{R"({"user":"u","candidates":[{}]})", "campaign"},
+                      WrongLine{R"({"user":"u","candidates":["c"],"at":"soon"})", "at"},
+                      WrongLine{R"({"user":"u","candidates":["c"],"at":[]})", "at"},
+                      WrongLine{R"({"user":"u","candidates":["c"],"segments":"s"})", "segments"},
+                      WrongLine{R"({"user":"u","candidates":["c"],"segments":[1]})", "segments"}));
 
 TEST(Spoken, NamesTheUnitsThatMatter) {
   using namespace std::chrono_literals;

@@ -390,9 +390,10 @@ std::vector<std::string> mistakes_of(const std::vector<const char*>& words) {
 }
 
 TEST(CommandLineFlags, MistakesAreLeftToTheRestOfTheSettings) {
-  EXPECT_THAT(mistakes_of({"run", "--kafka.topik", "t", "stray", "--nonsense=5"}),
-              ::testing::ElementsAre("--kafka.topik: unknown option; did you mean --kafka.topic?",
-                                   "\"stray\": unexpected argument", "--nonsense: unknown option"));
+  EXPECT_THAT(
+      mistakes_of({"run", "--kafka.topik", "t", "stray", "--nonsense=5"}),
+      ::testing::ElementsAre("--kafka.topik: unknown option; did you mean --kafka.topic?",
+                             "\"stray\": unexpected argument", "--nonsense: unknown option"));
   EXPECT_THAT(mistakes_of({"--kafka.topic", "t", "run"}),
               ::testing::ElementsAre("--kafka.topic: must follow the command"));
   // Which file it should be in is said where settings are judged.
@@ -410,7 +411,7 @@ TEST(CommandLineFlags, AnEmptyValueIsNotTheNextArgument) {
   ASSERT_TRUE(line.has_value());
   EXPECT_THAT(line->sources.flags,
               ::testing::UnorderedElementsAre(::testing::Pair("kafka.dead_letter_topic", ""),
-                                            ::testing::Pair("kafka.topic", "t")));
+                                              ::testing::Pair("kafka.topic", "t")));
 }
 
 TEST(CommandLineFlags, OffsetsAreOfEveryPartitionOrOfSingleOnes) {
@@ -455,8 +456,8 @@ TEST(CommandLineFlags, SettingsReplayAndMistakes) {
   EXPECT_EQ(line->replay.redis_bytes_max, std::int64_t{8} << 30);
   EXPECT_THAT(line->sources.flags,
               ::testing::UnorderedElementsAre(::testing::Pair("kafka.topic", "t"),
-                                            ::testing::Pair("kafka.properties", "a=b"),
-                                            ::testing::Pair("kafka.properties", "c=d")));
+                                              ::testing::Pair("kafka.properties", "a=b"),
+                                              ::testing::Pair("kafka.properties", "c=d")));
 
   EXPECT_FALSE(parse({"replay", "--from", "yesterday"}, exit_code).has_value());
   EXPECT_EQ(exit_code, kExitUsage);
