@@ -12,8 +12,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "fixtures.h"
+#include "tests/support/thread_state.h"
 
 namespace fcap::checker_test {
 namespace async_test {
@@ -381,11 +383,14 @@ TEST(CheckerDestructor, WaitsForARunningCallback) {
   std::thread io(
       [&] { world.store->answer(world.store->wait_for_held(1)[0], StoreCode::kNotFound); });
   running.get_future().wait();
+  std::atomic<pid_t> destroying{0};
   std::thread host([&] {
+    destroying = ::gettid();
     world.checker.reset();
     EXPECT_TRUE(finished);
   });
-  std::this_thread::sleep_for(5ms);
+  while (destroying == 0) std::this_thread::yield();
+  EXPECT_TRUE(falls_asleep(destroying));
   proceed.set_value();
   host.join();
   io.join();

@@ -10,9 +10,11 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "fixtures.h"
 #include "holding_store.h"
+#include "tests/support/thread_state.h"
 
 namespace fcap::checker_test {
 namespace destructor_test {
@@ -168,6 +170,7 @@ TEST(CheckerDestructor, WaitsForAPageThatIsBeingShared) {
 
 // A Checker's own store, whose end a test watches. A call may be kept inside it for a while.
 struct StoreWatch {
+  std::atomic<pid_t> destroying{0};  // the thread that destroys the Checker
   std::atomic<bool> inside{false};
   std::atomic<bool> ended{false};
   std::atomic<bool> ended_too_early{false};
@@ -190,11 +193,16 @@ class WatchedStore final : public Store {
   void compare_and_set(const CompareAndSet&, Deadline, StoreCompletion& done) noexcept override {
     done.complete({.code = StoreCode::kOk});
   }
-  // Until a destructor that does not wait has ended the store, or for 100 ms.
+  // Until a destructor that does not wait has ended the store, or one that does sleeps.
   [[nodiscard]] WriteTerms write_terms() const noexcept override {
+    constexpr int kLooks = 20;  // at a thread that sleeps: it may have slept for another reason
     const std::shared_ptr<StoreWatch> watch = watch_;
     watch->inside = true;
-    for (int i = 0; i < 100 && !watch->ended; ++i) std::this_thread::sleep_for(1ms);
+    for (int asleep = 0; asleep < kLooks && !watch->ended;) {
+      std::this_thread::sleep_for(1ms);
+      const pid_t destroying = watch->destroying;
+      asleep = destroying != 0 && is_asleep(destroying) ? asleep + 1 : 0;
+    }
     watch->inside = false;
     return {.write_format = 2, .reservation_life_max = kDefaultReservationLifeMax};
   }
@@ -212,6 +220,7 @@ void end_while_terms_are_asked(const Call& call) {
   std::unique_ptr<Checker> checker = make_checker(std::move(options));
   std::thread asking([&, &asked = *checker] { call(asked); });
   wait_for(watch->inside);
+  watch->destroying = ::gettid();
   checker.reset();
   asking.join();
   EXPECT_TRUE(watch->ended);
@@ -284,7 +293,7 @@ TEST(CheckerDestructor, AnswersWhatItsOwnCallbacksHaveGivenToAnExecutor) {
         });
       });
   auto destroyed = std::async(std::launch::async, [&] { checker.reset(); });
-  EXPECT_EQ(destroyed.wait_for(10s), std::future_status::ready) << "it waits for the executor";
+  EXPECT_EQ(destroyed.wait_for(30s), std::future_status::ready) << "it waits for the executor";
   std::vector<std::function<void()>> late;
   {
     const std::lock_guard lock(mutex);

