@@ -1,5 +1,6 @@
 // On which thread replaced rule sets and segments end.
 #include <atomic>
+#include <chrono>
 #include <future>
 #include <memory>
 #include <thread>
@@ -45,7 +46,12 @@ TEST(ReplacedRules, EndOnAThreadOfTheCheckerEvenWhereAResultIsTheLastToHoldThem)
     world.checker->set_rules(rule_set({sliding_rule("r2", "c1", 2)}));
     // The next check lets go of the old set as well.
     (void)world.checker->check("u", kCandidates);
-    std::this_thread::sleep_for(20ms);
+    // Until nobody holds them any more but this result, and the Checker, which waits for that.
+    const auto until = std::chrono::steady_clock::now() + 60s;
+    while (held.rules.use_count() > 1 && std::chrono::steady_clock::now() < until) {
+      std::this_thread::sleep_for(1ms);
+    }
+    EXPECT_EQ(held.rules.use_count(), 1);
     held = {};
   });
   caller.join();
