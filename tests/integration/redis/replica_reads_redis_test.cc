@@ -33,8 +33,9 @@ class ReplicaReads : public ::testing::Test {
   // Makes the store and the Checker over it, with these parameters of the URL.
   void open(const std::string& parameters) {
     checker_.reset();
-    RedisOptions redis =
-        parse_redis_url(servers_->url() + parameters, testing::quick_options({})).value();
+    RedisOptions patient = testing::quick_options({});
+    patient.connect_timeout = patient.stale_reset = 60s;
+    RedisOptions redis = parse_redis_url(servers_->url() + parameters, patient).value();
     redis.log = [this](LogLevel /*level*/, std::string_view line) {
       const std::lock_guard lock(log_mutex_);
       log_.append(line).append("\n");
@@ -202,13 +203,22 @@ TEST_F(ReplicaReads, AreNotMadeWhereTheyAreNotAllowed) {
 }
 
 TEST_F(ReplicaReads, AreNotMadeFromAReplicaWhoseLinkIsDown) {
+  // With one replica left, there is none that the Checker could go over to and know less about.
+  servers_->kill(2);
+  for (int node = RedisSentinels::kFirstSentinel; node < RedisSentinels::kNodes; ++node) {
+    ASSERT_TRUE(wait_until([&] {
+      return servers_->command(node, {"SENTINEL", "REPLICAS", "fcap"}).find("s_down") !=
+             std::string::npos;
+    }));
+  }
   open_with_replica("?replica_reads=when_master_fails&replica_lag_max=60s");
   freeze_sentinels();
-  for (const int node : {1, 2}) servers_->command(node, {"REPLICAOF", "127.0.0.1", "1"});
+  servers_->command(1, {"REPLICAOF", "127.0.0.1", "1"});
   EXPECT_TRUE(wait_until([&] { return log().find("cannot stand in") != std::string::npos; }))
       << replica();
-  // The link must have been down before the master is lost, not because of that.
-  std::this_thread::sleep_for(4s);
+  EXPECT_THAT(replica(), HasSubstr("its link to the master is down"));
+  // It must be down for two seconds before the master is lost, not because of that.
+  std::this_thread::sleep_for(2100ms);
   expect_no_stand_in();
 }
 
@@ -231,20 +241,16 @@ TEST_F(ReplicaReads, AreNotMadeFromAReplicaThatIsTooFarBehind) {
 TEST_F(ReplicaReads, AreMadeFromWhicheverAnswersFaster) {
   open_with_replica("?replica_reads=nearest&replica_lag_max=60s");
   freeze_sentinels();
-  std::jthread busy([&](const std::stop_token& stop) {
-    while (!stop.stop_requested()) {
-      servers_->command(0, {"CLIENT", "PAUSE", "500", "ALL"});
-      std::this_thread::sleep_for(550ms);
-    }
-  });
+  // The master is slower than anything that this machine may do to a replica: it does not answer.
+  servers_->freeze(0);
   EXPECT_TRUE(wait_until([&] {
-    const Verdict verdict = check();
-    EXPECT_TRUE(is_cap(verdict));
-    return verdict.stale;
-  })) << log();
+    return log().find("which answers faster than the master") != std::string::npos;
+  })) << replica();
+  const Verdict meanwhile = check();
+  EXPECT_TRUE(is_cap(meanwhile));
+  EXPECT_TRUE(meanwhile.stale);
+  servers_->thaw(0);
   EXPECT_EQ(append(""), StoreCode::kOk);
-  busy.request_stop();
-  busy.join();
   servers_->kill(1);
   servers_->kill(2);
   EXPECT_TRUE(wait_until([&] {
