@@ -313,16 +313,18 @@ TEST_F(RedisClusterTransport, AFrozenShardCostsOnlyItsOwnUsers) {
   few.stale_reset = 1h;
   open(few);
   cluster_->set_node_timeout(60s);
-  const auto frozen = cluster_->freeze(0);
+  const auto freeze = [this] { return new RedisCluster::Disturbance(cluster_->freeze(0)); };
+  std::unique_ptr<RedisCluster::Disturbance> frozen(freeze());
   std::vector<std::unique_ptr<Call>> waiting;
   std::size_t refused = 0;
   for (int i = 0; i < 40; ++i) {
-    waiting.emplace_back(new Call({"GET", key_of(0)}, 300ms));
+    waiting.emplace_back(new Call({"GET", key_of(0)}));
     waiting.back()->slot = slot_in(0);
     client_->submit(*waiting.back());
   }
   // Ten places of the thirty are the frozen node's.
   for (int i = 0; i < 20; ++i) EXPECT_EQ(get(1 + i % 2), "v");
+  frozen.reset();
   for (auto& call : waiting) refused += call->wait().code == TransportCode::kOverloaded ? 1U : 0U;
   EXPECT_EQ(refused, 30U);
 }

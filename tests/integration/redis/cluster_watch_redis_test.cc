@@ -149,7 +149,7 @@ TEST_F(RedisClusterWatch, ThousandsOfWishesAreAtMostOneQuestionPerSecond) {
   const auto took = std::chrono::steady_clock::now() - begin;
   EXPECT_LE(asked, 1 + took / seconds{1});
   // Each was one question to one node; one may have followed meanwhile.
-  EXPECT_GE(times_asked() - before, asked);
+  EXPECT_TRUE(wait_until([&] { return times_asked() - before >= asked; }));
   EXPECT_LE(times_asked() - before, static_cast<long long>(watched.watch().refreshes()) + 1);
   EXPECT_EQ(watched.warnings(), "");
 }
@@ -192,7 +192,8 @@ TEST_F(RedisClusterWatch, ANodeThatIsCutOffChangesNothing) {
     watched.watch().refresh_soon();
     return watched.news().find("tells the cluster's slots again") != std::string::npos;
   }));
-  EXPECT_EQ(watched.watch().last_error(), "");
+  // One that was wished for meanwhile may have been late once more.
+  EXPECT_TRUE(wait_until([&] { return watched.watch().last_error().empty(); }));
 }
 
 TEST_F(RedisClusterWatch, AnAccountThatMayNotAskIsTold) {

@@ -13,9 +13,11 @@
 #include <gtest/gtest.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
+#include <unistd.h>
 
 #include "support/redis_clients.h"
 #include "support/tcp_proxy.h"
+#include "tests/support/thread_state.h"
 
 namespace {
 
@@ -148,8 +150,8 @@ TEST_F(RedisTlsTest, NothingStaysOfADirectConnectionThatComesBackAtTheEnd) {
   client->submit(held);
   held.begun.acquire();
   EXPECT_TRUE(read());
-  std::jthread releasing([&] {
-    std::this_thread::sleep_for(100ms);
+  std::jthread releasing([&, destroying = ::gettid()] {
+    EXPECT_TRUE(falls_asleep(destroying));
     held.go_on.release();
   });
   client.reset();

@@ -59,7 +59,7 @@ std::vector<std::string> RedisCluster::addresses() const {
 
 std::vector<std::string> RedisCluster::client(int node) const {
   return {
-      "timeout", "10", "redis-cli", "-h", "127.0.0.1", "-p", std::to_string(first_port_ + node)};
+      "timeout", "30", "redis-cli", "-h", "127.0.0.1", "-p", std::to_string(first_port_ + node)};
 }
 
 std::string RedisCluster::command(int node, const std::vector<std::string>& words,

@@ -44,7 +44,7 @@ class RedisCluster {
   /// redis-cluster://… or rediss-cluster://…
   [[nodiscard]] const std::string& url() const { return url_; }
 
-  /// As RedisServer::command(), over the node's plain port. What is not answered for 10 s gives "".
+  /// As RedisServer::command(), over the node's plain port. What is not answered for 30 s gives "".
   std::string command(int node, const std::vector<std::string>& words,
                       const std::vector<std::string>& options = {}) const;
   /// How often the node has executed a command, such as "get" or "cluster|slots".

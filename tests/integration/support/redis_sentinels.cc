@@ -24,7 +24,7 @@ std::string RedisSentinels::command(int node, const std::vector<std::string>& wo
                                     const std::vector<std::string>& options) const {
   // Bounded: a frozen server does not answer.
   std::vector<std::string> all = {
-      "timeout", "5", "redis-cli", "-h", "127.0.0.1", "-p", std::to_string(first_port_ + node)};
+      "timeout", "30", "redis-cli", "-h", "127.0.0.1", "-p", std::to_string(first_port_ + node)};
   all.insert(all.end(), options.begin(), options.end());
   all.insert(all.end(), words.begin(), words.end());
   std::string output = run(all).output;
