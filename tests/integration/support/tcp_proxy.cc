@@ -146,7 +146,16 @@ bool TcpProxy::take_replies(Pair& pair) {
 }
 
 bool TcpProxy::deliver_replies(Pair& pair) {
-  if (stalled_) return true;
+  if (stalled_) {
+    if (pair.replies.empty() || may_pass_ == 0) return true;
+    std::string& next = pair.replies.front().bytes;
+    const std::size_t count = std::min(may_pass_.load(), next.size());
+    may_pass_ -= count;
+    if (!send_all(pair.client, next.substr(0, count))) return false;
+    next.erase(0, count);
+    if (next.empty()) pair.replies.pop_front();
+    return true;
+  }
   while (!pair.replies.empty() && pair.replies.front().due <= Clock::now()) {
     if (!send_all(pair.client, pair.replies.front().bytes)) return false;
     pair.replies.pop_front();

@@ -30,6 +30,8 @@ class TcpProxy {
   void delay_replies(std::chrono::microseconds longest) { delay_us_ = longest.count(); }
   /// While set, no reply passes; then they all do.
   void stall_replies(bool stalled) { stalled_ = stalled; }
+  /// So many bytes of replies pass nevertheless.
+  void let_pass(std::size_t bytes) { may_pass_ += bytes; }
   /// The next reply, whoever waits for it, is lost together with its connection.
   void cut_before_next_reply() { cut_at_reply_ = true; }
   /// Closes all connections there are.
@@ -57,6 +59,7 @@ class TcpProxy {
   int port_ = 0;
   std::atomic<std::int64_t> delay_us_{0};
   std::atomic<bool> stalled_{false};
+  std::atomic<std::size_t> may_pass_{0};
   std::atomic<bool> cut_at_reply_{false};
   std::atomic<bool> refusing_{false};
   std::atomic<int> cuts_{0};
