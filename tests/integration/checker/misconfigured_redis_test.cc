@@ -251,7 +251,7 @@ TEST_F(MisconfiguredChecker, ATooSmallMaxclientsIsNamedAndDoesNotFillTheLog) {
   options.redis.reconnect_backoff_max = 2ms;
   WatchedChecker watched(options);
   expect_refused(watched, "max number of clients");
-  std::this_thread::sleep_for(500ms);
+  EXPECT_TRUE(wait_until([&] { return watched.logged("(64 times)"); })) << watched.log();
   const std::string log = watched.log();
   EXPECT_LE(std::count(log.begin(), log.end(), '\n'), 30) << log;
 }

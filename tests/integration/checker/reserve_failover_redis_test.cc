@@ -137,7 +137,8 @@ TEST_F(ReserveFailover, AKilledMasterCostsOnlyWhatItsReplicasLacked) {
     Reservers reservers(*checker_, name);
     ASSERT_TRUE(wait_until([&] { return reservers.count() >= 500; }));
     const std::size_t stopped = reservers.count();  // by then all replicas follow
-    std::size_t cut_off = 0;                        // by then none does
+    wait_until_replicated(master, name + "stopped");
+    std::size_t cut_off = 0;  // by then none does
     if (cut) {
       for_replicas(master, [&](int node) { servers_->freeze(node); });
       servers_->command(master, {"CLIENT", "KILL", "TYPE", "replica"});

@@ -1,5 +1,6 @@
 // Hard calls and shared notes on real servers: one of them, behind Sentinels, and in a cluster,
 // with the account that is shipped for it.
+#include <algorithm>
 #include <string>
 #include <thread>
 #include <vector>
@@ -189,8 +190,15 @@ TEST_F(InACluster, ABatchReachesAllShardsAndAFrozenOneCostsOnlyItsOwnUsers) {
   for (const ReserveResult& result : reserve_all(*one, "a", 30s)) EXPECT_TRUE(result.allowed);
   cluster_->set_node_timeout(60s);
   const auto frozen = cluster_->freeze(0);
-  const auto results = reserve_all(*other, "b", 2s);
-  ASSERT_EQ(results.size(), users.size());
+  std::vector<ReserveResult> results;
+  // However much time there is, the frozen shard's users take all of it; the others take what the
+  // machine needs.
+  for (auto time = 2s; time <= 64s; time *= 2) {
+    results = reserve_all(*other, "b", time);
+    ASSERT_EQ(results.size(), users.size());
+    const auto late = [](const auto& result) { return result.reason == ReserveReason::kTimeout; };
+    if (std::none_of(results.begin() + kOfEach, results.end(), late)) break;
+  }
   for (std::size_t i = 0; i < users.size(); ++i) {
     EXPECT_FALSE(results[i].allowed);
     EXPECT_EQ(results[i].reason == ReserveReason::kCapped, i >= kOfEach) << users[i];
