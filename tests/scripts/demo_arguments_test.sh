@@ -12,7 +12,7 @@ refused() {
   local said=$1 code=0
   shift
   # Nowhere to build and no servers' directory: going on would show.
-  FCAP_DEV_DIR=$WORK/dev timeout 10 "$FCAP_ROOT/dev" demo "$@" >"$WORK/out" 2>"$WORK/err" || code=$?
+  FCAP_DEV_DIR=$WORK/dev timeout 60 "$FCAP_ROOT/dev" demo "$@" >"$WORK/out" 2>"$WORK/err" || code=$?
   if ((code == 2)) && grep -qF -- "$said" "$WORK/err" && [[ ! -s $WORK/out && ! -e $WORK/dev ]]; then
     echo "ok      demo $*"
     passed=$((passed + 1))

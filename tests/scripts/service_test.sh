@@ -120,7 +120,7 @@ ends_with_its_owner() {
   local pid tries=0
   pid=$(bash -c '"$0" redis start --dir "$1" --port 0 --owner $$; kill -9 $$' "$SERVICE" "$WORK/owned" | value pid) || true
   while "$SERVICE" redis status --dir "$WORK/owned"; do
-    ((++tries < 100)) || {
+    ((++tries < 1200)) || {
       kill -9 "$pid"
       return 1
     }
@@ -132,7 +132,7 @@ ends_with_its_owner() {
 holds_no_pipe() {
   "$SERVICE" redis stop --dir "$WORK"
   # shellcheck disable=SC2016  # expanded by the inner shell
-  timeout 20 bash -c '"$0" redis start --dir "$1" 3>&1 9>&1 | cat >/dev/null' "$SERVICE" "$WORK"
+  timeout 60 bash -c '"$0" redis start --dir "$1" 3>&1 9>&1 | cat >/dev/null' "$SERVICE" "$WORK"
 }
 
 starts_at_once_share_no_port() {

@@ -1,8 +1,12 @@
 // Segments in PostgreSQL: their tables, how they are read, and that a Checker follows them.
+#include <algorithm>
 #include <chrono>
+#include <cstddef>
+#include <filesystem>
 #include <fstream>
 #include <mutex>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -68,7 +72,22 @@ class SegmentsPg : public testing::PostgresTest {
     options.listen = listen;
     return options;
   }
+  [[nodiscard]] bool listens() const {
+    return value(
+               "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND "
+               "query = 'LISTEN fcap_segments'") == "1";
+  }
 };
+
+// Of this process: the listener's, and that of a look while there is one.
+std::ptrdiff_t open_sockets() {
+  std::error_code gone;
+  return std::ranges::count_if(std::filesystem::directory_iterator("/proc/self/fd"),
+                               [&](const auto& fd) {
+                                 const auto what = std::filesystem::read_symlink(fd, gone);
+                                 return what.string().starts_with("socket:");
+                               });
+}
 
 // A refresher, and the segments that it handed out last.
 class Following {
@@ -214,18 +233,20 @@ TEST_F(SegmentsPg, PollingFindsAChange) {
   EXPECT_TRUE(following.reaches("vip", "u1"));
   // Counted once it has been handed out, so a moment later.
   EXPECT_TRUE(wait_until([&] { return following->state().reloads == 2; }, kPatience));
-  std::this_thread::sleep_for(milliseconds{300});
+  // Each look is a transaction or more in its database; they are counted from another one.
+  const std::string elsewhere = server->new_empty_database();
+  const std::string count = "SELECT xact_commit FROM pg_stat_database WHERE datname = '" +
+                            value("SELECT current_database()") + "'";
+  const auto looks = [&] { return std::stoll(server->value(elsewhere, count)); };
+  const long long before = looks();
+  EXPECT_TRUE(wait_until([&] { return looks() >= before + 20; }, kPatience)) << looks() - before;
   EXPECT_EQ(following->state().reloads, 2U) << "what has not changed is not read again";
 }
 
 TEST_F(SegmentsPg, ANotificationMakesAReloadQuick) {
   Following following(rules(kNever, true));
   ASSERT_TRUE(following->wait_for_first_look(kPatience).ok());
-  ASSERT_TRUE(wait_until([&] {
-    return server->value(database_,
-                         "SELECT count(*) FROM pg_stat_activity WHERE datname = "
-                         "current_database() AND query = 'LISTEN fcap_segments'") == "1";
-  }));
+  ASSERT_TRUE(wait_until([&] { return listens(); }));
   sql("INSERT INTO segment_members VALUES ('vip', 'u1')");
   EXPECT_TRUE(following.reaches("vip", "u1")) << "the next poll is an hour away";
 }
@@ -261,11 +282,13 @@ TEST_F(SegmentsPg, ATruncatedTableLeavesTheLastGoodSetUntilTheSegmentIsBack) {
 TEST_F(SegmentsPg, AFrozenServerDoesNotHoldUpTheDestructor) {
   auto following = std::make_unique<Following>(rules(milliseconds{50}, true));
   ASSERT_TRUE((*following)->wait_for_first_look(kPatience).ok());
+  ASSERT_TRUE(wait_until([&] { return listens(); }));
   server->freeze();
-  std::this_thread::sleep_for(milliseconds{300});
+  EXPECT_TRUE(wait_until([] { return open_sockets() > 1; }, kPatience)) << "a look waits";
   const auto began = std::chrono::steady_clock::now();
   following.reset();
-  EXPECT_LT(std::chrono::steady_clock::now() - began, seconds{25});
+  // A look takes five minutes at most; whoever needs as long has waited for it.
+  EXPECT_LT(std::chrono::steady_clock::now() - began, kPatience);
   server->thaw();
 }
 

@@ -29,6 +29,16 @@ class KafkaTest : public ::testing::Test {
     producer_ = std::make_unique<KafkaProducer>(kafka->brokers());
   }
 
+  /// What the Redis has counted of a command: "calls", or "rejected_calls" of an account that may
+  /// not use it.
+  [[nodiscard]] long long command_count(const std::string& command,
+                                        const std::string& of = "calls") const {
+    const std::string stats = redis_->command({"INFO", "commandstats"});
+    const auto line = stats.find("cmdstat_" + command + ":");
+    if (line == std::string::npos) return 0;
+    return std::stoll(stats.substr(stats.find(of + "=", line) + of.size() + 1));
+  }
+
   static inline KafkaBroker* kafka = nullptr;
   std::unique_ptr<RedisServer> redis_;
   std::unique_ptr<KafkaProducer> producer_;

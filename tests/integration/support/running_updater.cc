@@ -65,7 +65,10 @@ RunningUpdater::RunningUpdater(const Options& options) : log_(std::make_shared<L
   parts.decoder = options.decoder != nullptr ? options.decoder : decoder_.get();
   parts.dead_letters = dead_letters_.get();
   parts.health = &health_;
-  parts.redis_clock = [client = client_] { return client->health().clock_difference; };
+  parts.redis_clock = [this] {
+    ++looks_;
+    return client_->health().clock_difference;
+  };
   parts.log = log;
   updater_ = or_throw(updater::Updater::create(wanted, parts, metrics_));
   thread_ = std::jthread([this, log](const std::stop_token& stop) {

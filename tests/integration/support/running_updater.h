@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <thread>
@@ -54,6 +55,11 @@ class RunningUpdater {
   [[nodiscard]] std::string not_ready() const;
   /// Whether the main loop has run within ten seconds: what /healthz would say on a busy machine.
   [[nodiscard]] bool healthy() const { return health_.healthy(updater::Health::Clock::now()); }
+  /// How often the main loop has looked at Kafka's state and at the clocks: twice a second, and
+  /// what it has found is in metrics(), not_ready() and log() by then. For a test that waits for
+  /// the updater to have noticed something, or nothing. While nothing is known of Redis' clock,
+  /// batches count as well.
+  [[nodiscard]] std::uint64_t looks() const noexcept { return looks_.load(); }
   [[nodiscard]] updater::Lag lag(std::size_t topic = 0) const;
   [[nodiscard]] bool kafka_connected() const;
   /// Everything that the updater has logged at warning or above.
@@ -70,6 +76,7 @@ class RunningUpdater {
   std::unique_ptr<updater::DeadLetterProducer> dead_letters_;
   std::vector<std::unique_ptr<updater::TopicWatch>> watches_;  // by topic
   std::unique_ptr<updater::Updater> updater_;
+  std::atomic<std::uint64_t> looks_{0};
   std::atomic<bool> ended_{false};
   std::jthread thread_;
 };

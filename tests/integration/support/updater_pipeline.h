@@ -69,8 +69,19 @@ class UpdaterPipeline : public KafkaTest {
     EXPECT_EQ(difference.unreadable, 0U) << "seed " << test_seed(kSeed);
   }
 
-  /// Makes the topic that was deleted. Kafka refuses until it has deleted the former one.
-  void create_topic_again() {
+  /// Until the updater has looked so often once more, and has told what it found. At the first of
+  /// the looks something may have been missed that happened while it was under way.
+  static void expect_looks(const RunningUpdater& updater, std::uint64_t more = 2) {
+    const std::uint64_t before = updater.looks();
+    EXPECT_TRUE(wait_until([&] { return updater.looks() >= before + more; }, kPatience))
+        << updater.looks() - before << " looks\n"
+        << updater.log();
+  }
+
+  /// Deletes the topic and makes another of its name; what was produced so far is in Redis and
+  /// stays there. Kafka may refuse until it has deleted the former one.
+  void recreate_topic() {
+    kafka->delete_topic(topic_);
     std::string refusal;
     const auto create = [&] {
       try {
@@ -79,7 +90,8 @@ class UpdaterPipeline : public KafkaTest {
         refusal = error.what();
         return false;
       }
-      return true;
+      refusal = "the topic still has its messages";
+      return kafka->end_sum(topic_, kPartitions) == 0;
     };
     ASSERT_TRUE(wait_until(create, kPatience)) << refusal;
   }

@@ -40,8 +40,12 @@ class UpdaterCluster : public testing::UpdaterPipeline {
   }
   // What was there before is not written again.
   void expect_no_more_appends_than(std::size_t events, RunningUpdater& updater) {
-    EXPECT_LE(appends(0) + appends(1) + appends(2), static_cast<long long>(events))
+    EXPECT_LE(appends(0) + appends(1) + appends(2), static_cast<long long>(events) + again(updater))
         << updater.log();
+  }
+  // An append that the machine has held up for too long is made again, and Redis may see both.
+  [[nodiscard]] static long long again(const RunningUpdater& updater) {
+    return static_cast<long long>(updater.metrics().write_retries.value());
   }
   // What was produced for the users of these slots.
   [[nodiscard]] testing::ExpectedLedgers::Count produced(Slots slots) const {
@@ -191,7 +195,8 @@ TEST_F(UpdaterCluster, WhatAShardRestoredFromASnapshotLacksIsReadAgainForItsUser
   expect_all_counted(*updater);
   expect_settled(*updater);
   EXPECT_GT(appends(kShard), 0) << updater->log();
-  EXPECT_LE(appends(kShard), produced(slots).events - in_snapshot) << updater->log();
+  EXPECT_LE(appends(kShard), produced(slots).events - in_snapshot + again(*updater))
+      << updater->log();
   EXPECT_EQ(appends(0), 0) << updater->log();
   EXPECT_EQ(appends(2), 0) << updater->log();
   EXPECT_GT(updater->metrics().mark_losses.value(), 0U);
@@ -217,7 +222,8 @@ TEST_F(UpdaterCluster, SlotsWhoseKeysDieWithTheirNewMasterAreReadAgain) {
   expect_settled(*updater);
   const auto moved = produced(kMoved);
   EXPECT_GE(appends(4), moved.users) << updater->log();
-  EXPECT_LE(appends(4), moved.events + produced(target).events - before) << updater->log();
+  EXPECT_LE(appends(4), moved.events + produced(target).events - before + again(*updater))
+      << updater->log();
   EXPECT_EQ(appends(0), 0) << updater->log();
   EXPECT_EQ(appends(2), 0) << updater->log();
 }
@@ -240,7 +246,7 @@ TEST_F(UpdaterCluster, SlotsWhoseKeysDieWithTheirNewMasterWhileItIsStoppedAreRea
   expect_all_counted(*updater);
   expect_settled(*updater);
   EXPECT_GE(appends(4), produced(kMoved).users) << updater->log();
-  EXPECT_LE(appends(4), produced(kMoved).events) << updater->log();
+  EXPECT_LE(appends(4), produced(kMoved).events + again(*updater)) << updater->log();
   EXPECT_EQ(appends(0), 0) << updater->log();
   EXPECT_EQ(appends(2), 0) << updater->log();
 }
@@ -290,7 +296,8 @@ TEST_F(UpdaterCluster, AMasterThatJoinsUnderLoadTakesItsShareAndLeavesAgain) {
   // Once the added master's mark has left with its slot, events are read again for users of slots
   // that it has or had, and each of their records is appended to, if only to see that the master
   // is the same. Nobody on the other masters is concerned.
-  EXPECT_LE(appends(1) + appends(2), produced(others).events - before) << updater->log();
+  EXPECT_LE(appends(1) + appends(2), produced(others).events - before + again(*updater))
+      << updater->log();
 }
 
 TEST_F(UpdaterCluster, SlotsThatMoveWhileItIsStoppedAreNotWrittenAgain) {

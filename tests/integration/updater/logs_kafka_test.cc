@@ -1,6 +1,4 @@
 // Logs that are not the ones that were read: recreated and truncated topics, another cluster.
-#include <thread>
-
 #include <gtest/gtest.h>
 
 #include "support/updater_pipeline.h"
@@ -24,14 +22,6 @@ class UpdaterLogs : public testing::UpdaterPipeline {
     return options;
   }
 
-  // Deletes the topic and makes it again; what was produced so far is in Redis and stays there.
-  void recreate() {
-    kafka->delete_topic(topic_);
-    // Kafka deletes in the background.
-    std::this_thread::sleep_for(milliseconds{3'000});
-    create_topic_again();
-  }
-
   void expect_said(RunningUpdater& updater, std::string_view text) {
     EXPECT_TRUE(
         wait_until([&] { return updater.log().find(text) != std::string::npos; }, kPatience))
@@ -43,8 +33,8 @@ TEST_F(UpdaterLogs, ATopicRecreatedLongerUnderARunningUpdaterIsReadFromItsBeginn
   produce(1'500);
   auto updater = start_updater(watchful());
   expect_all_counted(*updater);
-  wait_until([&] { return committed() == 1'500; }, kPatience);
-  recreate();
+  EXPECT_TRUE(wait_until([&] { return committed() == 1'500; }, kPatience));
+  recreate_topic();
   produce(6'000);
   expect_all_counted(*updater);
   EXPECT_GT(updater->metrics().offset_resets.value(), 0U) << updater->log();
@@ -54,7 +44,7 @@ TEST_F(UpdaterLogs, ATopicRecreatedShorterUnderARunningUpdaterIsReadFromItsBegin
   produce(6'000);
   auto updater = start_updater(watchful());
   expect_all_counted(*updater);
-  recreate();
+  recreate_topic();
   produce(1'500);
   expect_all_counted(*updater);
   EXPECT_GT(updater->metrics().offset_resets.value(), 0U) << updater->log();
@@ -65,7 +55,7 @@ TEST_F(UpdaterLogs, ATopicRecreatedLongerWhileItWasAwayIsReadFromItsBeginning) {
   auto updater = start_updater(watchful());
   expect_all_counted(*updater);
   updater->stop();
-  recreate();
+  recreate_topic();
   // The group has read the new log, into another Redis: it has committed offsets.
   produce(6'000);
   producer_->flush();

@@ -6,7 +6,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <thread>
 
 #include <gtest/gtest.h>
 
@@ -94,7 +93,10 @@ TEST_F(UpdaterSignals, AWrongTopicIsNamedAndItsLagIsUnknown) {
   EXPECT_TRUE(updater->kafka_connected());
   EXPECT_EQ(updater->lag().messages, std::nullopt);
   // The consumer is told of it as well, and leaves it to this one line.
-  std::this_thread::sleep_for(milliseconds{4'000});
+  EXPECT_TRUE(wait_until([&] { return updater->log().find("nknown topic") != std::string::npos; },
+                         kPatience))
+      << updater->log();
+  expect_looks(*updater);
   EXPECT_EQ(count_of(updater->not_ready(), topic_), 1) << updater->not_ready();
 }
 
@@ -149,8 +151,8 @@ class UpdaterSignalsBroker : public UpdaterSignals {
     EXPECT_FALSE(updater.kafka_connected());
     EXPECT_EQ(updater.lag().messages, std::nullopt);
     EXPECT_TRUE(updater.lag().by_partition.empty());
-    // Whoever else notices it, by then, leaves it to this one line.
-    std::this_thread::sleep_for(milliseconds{4'000});
+    // Whoever else has noticed it leaves it to this one line.
+    expect_looks(updater);
     const std::string why = updater.not_ready();
     EXPECT_EQ(count_of(why, "answered"), 1) << why;
   }

@@ -20,13 +20,6 @@ class UpdaterSlowRedis : public testing::UpdaterPipeline {
     constexpr std::string_view kName = "process_id:";
     return std::stoi(info.substr(info.find(kName) + kName.size()));
   }
-  // How often a command was executed.
-  long long calls(const std::string& command) const {
-    const std::string stats = redis_->command({"INFO", "commandstats"});
-    const std::string name = "cmdstat_" + command + ":calls=";
-    const auto at = stats.find(name);
-    return at == std::string::npos ? 0 : std::stoll(stats.substr(at + name.size()));
-  }
   void produce_backlog(std::size_t events) {
     maker_ = testing::EventMaker(test_seed(kSeed), 100'000);
     produce(events);
@@ -38,7 +31,7 @@ class UpdaterSlowRedis : public testing::UpdaterPipeline {
   }
   // Hardly more appends than were needed.
   void expect_written_once(RunningUpdater& updater) {
-    const auto appends = calls("append");
+    const auto appends = command_count("append");
     const auto needed = static_cast<long long>(updater.metrics().records_written.value());
     EXPECT_LE(appends, needed + needed / 10) << updater.log();
     // One per partition: this machine may stand still for longer than an updater is patient.

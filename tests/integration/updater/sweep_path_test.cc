@@ -174,9 +174,9 @@ TEST_F(UpdaterSweep, StoppedItSaysThatItIsNotComplete) {
     return redis_->command({"INFO", "commandstats"}).find("cmdstat_scan:") != std::string::npos;
   };
   EXPECT_TRUE(testing::wait_until(scans)) << sweeping.errors();
-  EXPECT_FALSE(sweeping.wait_for(std::chrono::milliseconds{500})) << sweeping.errors();
+  EXPECT_TRUE(sweeping.running()) << "it has minutes to go: " << sweeping.errors();
   sweeping.send_signal(SIGTERM);
-  EXPECT_TRUE(sweeping.wait_for(std::chrono::seconds{30})) << sweeping.errors();
+  EXPECT_TRUE(sweeping.wait_for(std::chrono::seconds{60})) << sweeping.errors();
   EXPECT_EQ(sweeping.exit_code(), 3) << sweeping.errors();
   EXPECT_EQ(json::parse(sweeping.output(), nullptr, false)["complete"], false) << sweeping.output();
   expect_nothing_lost();
