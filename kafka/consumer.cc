@@ -54,6 +54,13 @@ std::map<std::string, std::string> consumer_defaults(const ConsumerOptions& opti
       {"fetch.wait.max.ms", "20"},
       {"fetch.error.backoff.ms", "100"},
       {"reconnect.backoff.max.ms", "2000"},
+      // Whoever joins the group waits for the topic's metadata. Where librdkafka 2.0.2 loses that
+      // answer (it gives a request up when three connections were lost under it, and tells nobody),
+      // it goes on at the next refresh, by default within five minutes, and is silent until then.
+      {"topic.metadata.refresh.interval.ms", "5000"},
+      {"metadata.max.age.ms", "900000"},  // its default, which otherwise follows the interval
+      // A host that is gone answers no connection; by default each try takes half a minute.
+      {"socket.connection.setup.timeout.ms", "10000"},
   };
 }
 
