@@ -54,6 +54,13 @@ std::map<std::string, std::string> consumer_defaults(const ConsumerOptions& opti
       {"fetch.wait.max.ms", "20"},
       {"fetch.error.backoff.ms", "100"},
       {"reconnect.backoff.max.ms", "2000"},
+      // Whoever joins the group waits for the topic's metadata. Where librdkafka 2.0.2 loses that
+      // answer (it gives a request up when three connections were lost under it, and tells nobody),
+      // it goes on at the next refresh, by default within five minutes, and is silent until then.
+      {"topic.metadata.refresh.interval.ms", "5000"},
+      {"metadata.max.age.ms", "900000"},  // its default, which otherwise follows the interval
+      // A host that is gone answers no connection; by default each try takes half a minute.
+      {"socket.connection.setup.timeout.ms", "10000"},
   };
 }
 
@@ -104,18 +111,9 @@ Result<std::unique_ptr<Consumer>> Consumer::create(const ConsumerOptions& option
   rd_kafka_conf_set_rebalance_cb(
       raw, [](rd_kafka_t*, rd_kafka_resp_err_t what, rd_kafka_topic_partition_list_t* list,
               void* opaque) { static_cast<Context*>(opaque)->consumer->rebalance(what, list); });
-  rd_kafka_conf_set_offset_commit_cb(raw, [](rd_kafka_t*, rd_kafka_resp_err_t code,
-                                             rd_kafka_topic_partition_list_t*, void* opaque) {
-    auto* consumer = static_cast<Context*>(opaque)->consumer;
-    if (code == RD_KAFKA_RESP_ERR_NO_ERROR) {
-      consumer->count(ConsumerEvent::kCommitted);
-    } else if (code != RD_KAFKA_RESP_ERR__NO_OFFSET) {
-      consumer->count(ConsumerEvent::kCommitFailed);
-      consumer->commit_failed_ = true;
-      consumer->report(LogLevel::kWarning, fmt::format("the commit failed and will be retried: {}",
-                                                       rd_kafka_err2str(code)));
-    }
-  });
+  rd_kafka_conf_set_offset_commit_cb(
+      raw, [](rd_kafka_t*, rd_kafka_resp_err_t code, rd_kafka_topic_partition_list_t*,
+              void* opaque) { static_cast<Context*>(opaque)->consumer->note_commit(code); });
   rd_kafka_conf_set_error_cb(raw, [](rd_kafka_t*, int code, const char* reason, void* opaque) {
     static_cast<Context*>(opaque)->consumer->note_client_error(code, reason);
   });
@@ -346,9 +344,13 @@ void Consumer::forget_passed_errors(TopicIndex topic, std::chrono::steady_clock:
 void Consumer::note_client_error(int code, const char* reason) {
   ++troubles_;
   const Advice advice = advice_on(code, reason, context_->refused_certificate.why());
-  report(LogLevel::kWarning,
-         fmt::format("kafka: {}: {}{}{}", rd_kafka_err2str(static_cast<rd_kafka_resp_err_t>(code)),
-                     reason, advice.text.empty() ? "" : "; ", advice.text));
+  const std::string said =
+      fmt::format("{}: {}{}{}", rd_kafka_err2str(static_cast<rd_kafka_resp_err_t>(code)), reason,
+                  advice.text.empty() ? "" : "; ", advice.text);
+  // "All brokers are down" comes last and says least.
+  if (code != RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN || words_.empty()) words_ = said;
+  words_at_ = std::chrono::steady_clock::now();
+  report(LogLevel::kWarning, "kafka: " + said);
   if (code == RD_KAFKA_RESP_ERR__FATAL) look_for_fatal_error();
 }
 
@@ -365,9 +367,25 @@ void Consumer::commit_async(std::span<const PartitionOffset> offsets) {
   if (offsets.empty()) return;
   const auto list = list_of(offsets);
   const auto code = rd_kafka_commit(handle_.get(), list.get(), 1);
-  if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return;
+  if (code == RD_KAFKA_RESP_ERR_NO_ERROR) {
+    if (commits_unanswered_++ == 0) commits_wait_since_ = std::chrono::steady_clock::now();
+    return;
+  }
   count(ConsumerEvent::kCommitFailed);
   commit_failed_ = true;
+}
+
+// An asynchronous commit has ended.
+void Consumer::note_commit(rd_kafka_resp_err_t code) {
+  commits_unanswered_ -= std::min<std::size_t>(commits_unanswered_, 1);
+  commits_wait_since_.reset();
+  if (commits_unanswered_ > 0) commits_wait_since_ = std::chrono::steady_clock::now();
+  if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return count(ConsumerEvent::kCommitted);
+  if (code == RD_KAFKA_RESP_ERR__NO_OFFSET) return;
+  count(ConsumerEvent::kCommitFailed);
+  commit_failed_ = true;
+  report(LogLevel::kWarning,
+         fmt::format("the commit failed and will be retried: {}", rd_kafka_err2str(code)));
 }
 
 void Consumer::pause(std::span<const PartitionOffset> partitions) {

@@ -124,6 +124,12 @@ class Consumer {
   /// Tries again for a few seconds while the group's coordinator is away (a broker that restarts);
   /// what it refuses is not tried again. Gives up after five seconds.
   Status commit_sync(std::span<const PartitionOffset> offsets);
+  /// Since when Kafka has answered no commit_async() although some were not answered yet; nullopt:
+  /// all were.
+  [[nodiscard]] const std::optional<std::chrono::steady_clock::time_point>& commits_wait_since()
+      const noexcept {
+    return commits_wait_since_;
+  }
   /// Whether a commit_async() has failed since the last call.
   [[nodiscard]] bool take_commit_failure() noexcept { return std::exchange(commit_failed_, false); }
 
@@ -150,6 +156,11 @@ class Consumer {
   /// delivers a message.
   void note_unreadable(TopicPartition partition, std::string text);
 
+  /// The last trouble of Kafka's client with a broker, in its own words, if that was since `then`;
+  /// otherwise empty.
+  [[nodiscard]] std::string words_since(std::chrono::steady_clock::time_point then) const {
+    return words_at_ >= then ? words_ : std::string();
+  }
   /// Grows whenever Kafka's client has had trouble with a broker or a partition.
   [[nodiscard]] std::uint64_t troubles() const noexcept { return troubles_; }
 
@@ -207,6 +218,7 @@ class Consumer {
   void find_topic(rd_kafka_topic_t* topic) noexcept;
   void note_unknown_topic(std::string_view name);
   void note_client_error(int code, const char* reason);
+  void note_commit(rd_kafka_resp_err_t code);
   void look_for_fatal_error();
 
   ConsumerOptions options_;
@@ -215,7 +227,11 @@ class Consumer {
   AssignmentListener* listener_ = nullptr;
   std::uint64_t rebalances_ = 0;
   bool commit_failed_ = false;
+  std::size_t commits_unanswered_ = 0;
+  std::optional<std::chrono::steady_clock::time_point> commits_wait_since_;
   std::uint64_t troubles_ = 0;
+  std::string words_;
+  std::chrono::steady_clock::time_point words_at_{};
   std::set<TopicPartition> begun_;
   std::optional<std::string> fatal_;
   std::map<TopicPartition, PartitionError> partition_errors_;

@@ -36,8 +36,9 @@ class Health {
     kPartitions,   ///< Kafka does not give what is to be read
     kRejections,   ///< too many messages are rejected
     kClocks,       ///< this machine's and Redis' clocks differ
+    kProgress,     ///< nothing moves on although there are messages
   };
-  static constexpr std::size_t kProblems = 6;
+  static constexpr std::size_t kProblems = 7;
   /// `what`: a line for /readyz; empty: there is no such problem.
   void set_problem(Problem kind, std::string_view what);
 

@@ -31,6 +31,7 @@
 #include "updater/pipeline/offset_tracker.h"
 #include "updater/pipeline/rewind.h"
 #include "updater/watch/log_bounds.h"
+#include "updater/watch/stall_book.h"
 
 namespace fcap::updater {
 
@@ -169,6 +170,8 @@ class PartitionSet {
   [[nodiscard]] bool held(TopicPartition partition) const;
   /// The offset of the message that should come next; nullopt: no message should come now.
   [[nodiscard]] std::optional<std::int64_t> awaited(TopicPartition partition) const;
+  /// What a partition waits for before it can be read; nullopt: nothing, or it is not assigned.
+  [[nodiscard]] std::optional<StallBook::Cause> waits_for(TopicPartition partition) const;
 
   /// The messages taken since the last call, as ranges of a batch.
   void seal(std::vector<Batch::Range>& ranges);

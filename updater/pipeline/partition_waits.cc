@@ -1,5 +1,5 @@
-// Of the partitions: which of them wait, for Redis or for Kafka, and whether the others wait with
-// them.
+// Of the partitions: which of them wait, for Redis or for Kafka, what for, and whether the others
+// wait with them.
 #include <algorithm>
 #include <limits>
 
@@ -25,6 +25,37 @@ bool PartitionSet::failing() const noexcept {
   return std::any_of(partitions_.begin(), partitions_.end(), [](const auto& it) {
     return it.second.failures > 0 || it.second.left_behind;
   });
+}
+
+std::optional<StallBook::Cause> PartitionSet::waits_for(TopicPartition partition) const {
+  using Wait = StallBook::Wait;
+  const auto found = partitions_.find(partition);
+  if (found == partitions_.end()) return std::nullopt;
+  const Partition& p = found->second;
+  StallBook::Cause cause;
+  switch (p.phase) {
+    case Phase::kChecking:
+      cause = {Wait::kMark, "it waits for Redis to say what its mark is"};
+      break;
+    case Phase::kAsking:
+      cause = {Wait::kStart, p.mark_look
+                                 ? "it waits for Kafka to say whether this is the log of its mark"
+                                 : "it waits for Kafka to say where its reading begins"};
+      break;
+    case Phase::kConfirming:
+      cause = {Wait::kMark, "it waits for Redis to confirm its mark"};
+      break;
+    case Phase::kPlacing:
+      return StallBook::Cause{
+          Wait::kPlace, fmt::format("it waits for Kafka's client to go to offset {}", p.place_at)};
+    case Phase::kReading:
+      return std::nullopt;
+  }
+  // In a cluster, those of shards are all partitions'.
+  if ((p.failures > 0 || by_slot()) && !trouble().empty()) {
+    cause.text += fmt::format(" ({})", trouble().substr(0, trouble().find('\n')));
+  }
+  return cause;
 }
 
 // Its check needs something that Kafka has not said.

@@ -36,6 +36,7 @@
 #include "updater/pipeline/partition_set.h"
 #include "updater/pipeline/rejection_watch.h"
 #include "updater/watch/silence_book.h"
+#include "updater/watch/stall_book.h"
 #include "updater/watch/topic_watch.h"
 
 namespace fcap::updater {
@@ -147,6 +148,13 @@ class Updater final : private kafka::AssignmentListener, private OffsetSource {
   void report_partitions(Clock::time_point now);
   std::size_t report_topic(kafka::TopicIndex index, const TopicWatch::Look& topic,
                            std::string& lines);
+  void report_stalls(Clock::time_point now);
+  [[nodiscard]] StallBook::Cause cause_of(const StallBook::Stall& stall,
+                                          Clock::time_point now) const;
+  [[nodiscard]] std::string why_unassigned(Clock::time_point now) const;
+  [[nodiscard]] StallBook::Cause why_standing(TopicPartition partition,
+                                              Clock::time_point now) const;
+  [[nodiscard]] std::string last_words(Clock::time_point now) const;
   void compare_clocks();
   void commit_if_due(Clock::time_point now);
   void drain(Clock::time_point until);
@@ -192,6 +200,7 @@ class Updater final : private kafka::AssignmentListener, private OffsetSource {
   Clock::time_point place_due_{};  // after a try that failed
   bool assign_again_ = false;      // some partition gives nothing, and a seek may not help
   SilenceBook silence_;
+  StallBook stalls_;
   Clock::time_point lag_due_{};
   Clock::time_point look_due_{};
   std::set<TopicPartition> held_;  // partitions that wait for a dead letter, or for their decoder

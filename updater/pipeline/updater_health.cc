@@ -30,6 +30,7 @@ void Updater::report_health(Clock::time_point now) {
     look_due_ = now + kLookInterval;
     look_for_silence(now);
     report_partitions(now);
+    report_stalls(now);
     compare_clocks();
   }
 }

@@ -92,6 +92,9 @@ void TopicWatch::look(const std::stop_token& stop) {
     if (stop.stop_requested()) return;
     look_at_settings();
     answer_bounds({});
+    if (stop.stop_requested()) return;
+    look_at_group();
+    answer_bounds({});
   }
   if (!stop.stop_requested()) look_at_dead_letters();
 }
@@ -181,6 +184,22 @@ void TopicWatch::look_at_topic(const kafka::TopicState& state) {
                                   "partition {}: start the brokers that hold them",
                                   state.without_leader.size(), state.partitions, options_.topic,
                                   *state.without_leader.begin()));
+}
+
+void TopicWatch::look_at_group() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (joined_) return;
+  }
+  const auto group = questions_->group(options_.group_id);
+  const std::lock_guard lock(mutex_);
+  if (joined_) return;
+  group_ = group.ok() ? group.value() : group.status().text();
+}
+
+std::string TopicWatch::group() const {
+  const std::lock_guard lock(mutex_);
+  return group_;
 }
 
 void TopicWatch::look_at_dead_letters() {
@@ -275,6 +294,8 @@ void TopicWatch::set_done(std::span<const PartitionDone> done, bool joined) {
   std::erase_if(own, [this](const auto& at) { return at.partition.topic != options_.index; });
   const std::lock_guard lock(mutex_);
   book_.set_done(own, joined);
+  joined_ = joined;
+  if (joined) group_.clear();
 }
 
 bool TopicWatch::fresh(Clock::time_point now) const {

@@ -84,6 +84,9 @@ class TopicWatch {
     std::set<kafka::TopicPartition> without_leader = {};
   };
   [[nodiscard]] Look topic(Clock::time_point now) const;
+  /// What the group's coordinator says of the group, or why it says nothing, in one line. Asked for
+  /// only while the group has assigned nothing to this member; otherwise empty.
+  [[nodiscard]] std::string group() const;
   /// What is wrong, for /readyz: one line each, naming what to change; empty: nothing.
   [[nodiscard]] std::string trouble(Clock::time_point now) const;
 
@@ -100,6 +103,7 @@ class TopicWatch {
   void look_at_ends(const kafka::TopicState& state);
   void look_at_starts(const std::set<std::int32_t>& readable);
   void look_at_oldest();
+  void look_at_group();
   void answered();
   void unanswered(const Status& status);
   void say(std::string& line, std::string now);
@@ -115,6 +119,8 @@ class TopicWatch {
   mutable std::mutex mutex_;
   std::condition_variable_any wake_;
   LagBook book_;  // guarded by mutex_, as is what follows
+  bool joined_ = false;
+  std::string group_;
   BoundsBook bounds_;
   Look seen_;
   std::string words_;  // why no broker answers

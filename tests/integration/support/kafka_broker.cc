@@ -19,6 +19,9 @@ namespace {
 using kafka::Ptr;
 
 constexpr int kTimeoutMs = 60'000;
+// A client of librdkafka 2.0.2 that has lost an answer waits for it as long as it may, so a
+// question that is asked again is asked by another client.
+constexpr int kQuestionMs = 5'000;
 // Brokers are killed and started again meanwhile, which takes long on a busy machine.
 constexpr int kDeliveryMs = 300'000;
 
@@ -41,6 +44,7 @@ kafka::Ptr<rd_kafka_t> make_consumer(const std::string& brokers, const std::stri
   set(conf, "bootstrap.servers", brokers);
   set(conf, "group.id", group);
   set(conf, "enable.auto.commit", "false");
+  set(conf, "reconnect.backoff.max.ms", "500");
   kafka::Ptr<rd_kafka_t> handle = make_handle(RD_KAFKA_CONSUMER, conf);
   rd_kafka_poll_set_consumer(handle.get());
   return handle;
@@ -219,14 +223,19 @@ std::vector<TopicMessage> KafkaBroker::read_all(const std::string& topic, int pa
 
 std::int64_t KafkaBroker::committed_sum(const std::string& group, const std::string& topic,
                                         int partitions) const {
-  const auto consumer = make_consumer(brokers(), group);
+  const std::lock_guard lock(committed_mutex_);
   const kafka::Ptr<rd_kafka_topic_partition_list_t> list(
       rd_kafka_topic_partition_list_new(partitions));
   for (int partition = 0; partition < partitions; ++partition) {
     rd_kafka_topic_partition_list_add(list.get(), topic.c_str(), partition);
   }
   ask("committed", [&] {
-    const auto code = rd_kafka_committed(consumer.get(), list.get(), kTimeoutMs);
+    if (!committed_client_ || committed_group_ != group) {
+      committed_client_ = make_consumer(brokers(), group);
+      committed_group_ = group;
+    }
+    const auto code = rd_kafka_committed(committed_client_.get(), list.get(), kQuestionMs);
+    if (code != RD_KAFKA_RESP_ERR_NO_ERROR) committed_client_.reset();
     const auto* const refused =
         std::find_if(list->elems, list->elems + list->cnt,
                      [](const auto& at) { return at.err != RD_KAFKA_RESP_ERR_NO_ERROR; });

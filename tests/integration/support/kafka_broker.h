@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -110,6 +111,11 @@ class KafkaBroker {
 
   TemporaryDirectory directory_;
   Service service_;
+  // Of committed_sum(), which is asked over and over: a new client has to find the group's
+  // coordinator first.
+  mutable std::mutex committed_mutex_;
+  mutable kafka::Ptr<rd_kafka_t> committed_client_;
+  mutable std::string committed_group_;  // the client's
 };
 
 /// Sends messages and counts what the broker has acknowledged. Retries by itself, in order, without

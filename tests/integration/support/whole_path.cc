@@ -3,6 +3,7 @@
 #include <csignal>
 #include <fstream>
 #include <stdexcept>
+#include <thread>
 
 #include <fmt/format.h>
 
@@ -71,10 +72,20 @@ void WholePath::produce(const SeenEvent& event) {
   ++produced_;
 }
 
-bool WholePath::drain(std::chrono::milliseconds patience) {
+::testing::AssertionResult WholePath::drain(std::chrono::milliseconds patience) {
+  constexpr std::chrono::milliseconds kAskAgain{20};
   producer.flush();
-  return wait_until([this] { return kafka.committed_sum(topic, topic, kPartitions) == produced_; },
-                    patience);
+  const auto end = std::chrono::steady_clock::now() + patience;
+  while (true) {
+    const std::int64_t committed = kafka.committed_sum(topic, topic, kPartitions);
+    if (committed == produced_) return ::testing::AssertionSuccess();
+    if (std::chrono::steady_clock::now() >= end) {
+      return ::testing::AssertionFailure() << fmt::format(
+                 "the updater has committed {} of {} messages in {} s; its log:\n{}", committed,
+                 produced_, patience / std::chrono::seconds{1}, updater_log());
+    }
+    std::this_thread::sleep_for(kAskAgain);
+  }
 }
 
 std::unique_ptr<Checker> WholePath::make_checker() const {

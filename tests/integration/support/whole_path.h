@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include <gtest/gtest.h>
+
 #include <fcap/checker.h>
 
 #include "support/kafka_broker.h"
@@ -41,7 +43,8 @@ class WholePath {
 
   void produce(const SeenEvent& event);
   /// Waits until all that was produced is acknowledged, and the updater has committed all of it.
-  bool drain(std::chrono::milliseconds patience = std::chrono::seconds(60));
+  /// If it does not, the result says what it has committed, and what it has logged.
+  ::testing::AssertionResult drain(std::chrono::milliseconds patience = std::chrono::seconds(60));
 
   /// A Checker over these servers; its rules come from this PostgreSQL.
   [[nodiscard]] std::unique_ptr<Checker> make_checker() const;

@@ -65,10 +65,49 @@ TEST_F(UpdaterKafkaAway, AFrozenKafkaAndAnEmptiedRedisHoldNothingUp) {
   EXPECT_TRUE(
       wait_until([&] { return updater->metrics().unreadable_partitions.value() == 12; }, kPatience))
       << updater->not_ready();
+  const std::string why = "it waits for Kafka to say where its reading begins";
+  EXPECT_TRUE(says(*updater, "no progress for")) << updater->not_ready();
+  EXPECT_TRUE(says(*updater, why)) << updater->not_ready();
+  EXPECT_NE(updater->log().find(why), std::string::npos) << updater->log();
   kafka->thaw();
   expect_all_counted(*updater);
   EXPECT_TRUE(wait_until([&] { return updater->not_ready().empty(); }, kPatience))
       << updater->not_ready();
+}
+
+// Everything else answers, so that nothing else tells why nothing is counted.
+class UpdaterWithoutACoordinator : public testing::UpdaterPipeline {};
+
+TEST_F(UpdaterWithoutACoordinator, SaysSoAndGoesOnWhenThereIsOne) {
+  const std::vector<std::string> too_few_brokers = {"offsets.topic.replication.factor=3"};
+  testing::KafkaBroker broker({}, too_few_brokers);
+  broker.create_topic(topic_, kPartitions);
+  testing::KafkaProducer producer(broker.brokers());
+  producer.send(topic_, "u1", maker_.next().json());
+  producer.flush();
+  RunningUpdater::Options options;
+  options.brokers = broker.brokers();
+  options.redis_address = redis_->address();
+  options.topic = topic_;
+  options.group_id = topic_;
+  RunningUpdater updater(options);
+
+  const std::string what = "the coordinator of group " + topic_ + " does not answer";
+  const auto says_so = [&] {
+    const std::string why = updater.not_ready();
+    return why.find("no partition has been assigned for 1") != std::string::npos &&
+           why.find(what) != std::string::npos;
+  };
+  EXPECT_TRUE(wait_until(says_so, kPatience)) << updater.not_ready();
+  EXPECT_NE(updater.log().find(what), std::string::npos) << updater.log();
+  EXPECT_TRUE(updater.healthy());
+
+  broker.stop();
+  broker.start({}, {"offsets.topic.replication.factor=1"});
+  EXPECT_TRUE(wait_until([&] { return updater.not_ready().empty(); }, kPatience))
+      << updater.not_ready();
+  EXPECT_TRUE(wait_until([&] { return updater.metrics().events_written.value() == 1; }, kPatience));
+  EXPECT_NE(updater.log().find("progress again, after"), std::string::npos) << updater.log();
 }
 
 TEST_F(UpdaterKafkaAway, AFrozenKafkaAndAnEmptiedRedisDoNotKeepItFromStopping) {

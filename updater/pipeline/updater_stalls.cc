@@ -1,0 +1,105 @@
+// What the updater waits for when nothing moves on although there are messages.
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "updater/pipeline/updater.h"
+
+namespace fcap::updater {
+namespace {
+
+using Wait = StallBook::Wait;
+
+// What Kafka's client said before that says nothing about now.
+constexpr std::chrono::seconds kWordsCount{60};
+
+std::string first_line(const std::string& lines) {
+  return lines.substr(0, lines.find('\n'));
+}
+
+}  // namespace
+
+void Updater::report_stalls(Clock::time_point now) {
+  std::map<TopicPartition, std::int64_t> messages;
+  for (const TopicWatch* watch : parts_.watches) messages.merge(watch->lag(now).by_partition);
+  partitions_->list(offsets_);
+  std::vector<StallBook::Position> positions;
+  positions.reserve(offsets_.size());
+  for (const PartitionOffset& at : offsets_) {
+    StallBook::Position position{at.partition, {}, {}};
+    const auto own = partitions_->waits_for(at.partition);
+    // Before its mark is confirmed, more may have to be read than the log's end says.
+    if (!own || own->wait == Wait::kPlace) position.done = partitions_->low_water(at.partition);
+    const auto known = messages.find(at.partition);
+    if (known != messages.end()) position.messages = known->second;
+    positions.push_back(position);
+  }
+  stalls_.look(joined_, positions, consumer_->commits_wait_since(), now);
+  // Of a topic that cannot be read, the watch says why, in the log as well.
+  const bool said = std::ranges::any_of(
+      parts_.watches, [now](const TopicWatch* watch) { return watch->topic(now).unreadable; });
+  std::vector<StallBook::Reason> reasons;
+  for (const StallBook::Stall& stall : stalls_.stalls(now)) {
+    if (said && stall.partition == kafka::kNoPartition) continue;
+    reasons.push_back({stall, cause_of(stall, now)});
+  }
+  parts_.health->set_problem(Health::Problem::kProgress, stalls_.tell(reasons, now, parts_.log));
+}
+
+StallBook::Cause Updater::cause_of(const StallBook::Stall& stall, Clock::time_point now) const {
+  if (stall.commits) {
+    return {Wait::kCommit, "the group's coordinator is silent" + last_words(now)};
+  }
+  if (stall.partition == kafka::kNoPartition) return {Wait::kAssignment, why_unassigned(now)};
+  if (undecoded_.contains(stall.partition)) {
+    return {Wait::kDecoder, "its next message cannot be decoded yet"};
+  }
+  if (letters_.waiting_partitions().contains(stall.partition)) {
+    return {Wait::kDeadLetters, first_line(letters_.trouble())};
+  }
+  if (auto own = partitions_->waits_for(stall.partition)) return *std::move(own);
+  return why_standing(stall.partition, now);
+}
+
+// Of a partition that could be read. What is in flight comes before what is not read because of it.
+StallBook::Cause Updater::why_standing(TopicPartition partition, Clock::time_point now) const {
+  if (writer_.failing()) {
+    return {Wait::kRedis, "Redis does not accept events: " + first_line(writer_.trouble())};
+  }
+  if (writer_.batches_in_flight() > 0) {
+    return {Wait::kRedis, "Redis has not acknowledged the events that were sent to it"};
+  }
+  if (letters_.full() || letters_.first_attempts() > 0) {
+    return {Wait::kDeadLetters, "the dead-letter topic has not acknowledged what was sent to it"};
+  }
+  if (partitions_->checking()) {
+    return {Wait::kMark, "it waits until other partitions' marks are confirmed"};
+  }
+  const auto& errors = consumer_->partition_errors();
+  for (const TopicPartition at : {partition, {partition.topic, kafka::Consumer::kTopic}}) {
+    const auto error = errors.find(at);
+    if (error != errors.end()) return {Wait::kMessages, error->second.text};
+  }
+  const std::string kafka = first_line(watch_of(partition).trouble(now));
+  if (!kafka.empty()) return {Wait::kMessages, kafka};
+  return {Wait::kMessages, "Kafka delivers nothing of it" + last_words(now)};
+}
+
+std::string Updater::why_unassigned(Clock::time_point now) const {
+  for (const auto& [partition, error] : consumer_->partition_errors()) {
+    if (partition.number == kafka::Consumer::kTopic) return error.text;
+  }
+  const std::string group = parts_.watches.empty() ? "" : parts_.watches.front()->group();
+  return (group.empty() ? "the group's coordinator has not been asked yet" : group) +
+         last_words(now);
+}
+
+std::string Updater::last_words(Clock::time_point now) const {
+  const std::string words = consumer_->words_since(now - kWordsCount);
+  return words.empty() ? words : fmt::format(" (Kafka's client said last: {})", words);
+}
+
+}  // namespace fcap::updater
