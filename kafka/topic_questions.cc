@@ -27,22 +27,6 @@ struct ResourceDelete {
   }
 };
 
-// What a member without partitions waits for in a group of this state.
-const char* meaning_of(rd_kafka_consumer_group_state_t state) {
-  switch (state) {
-    case RD_KAFKA_CONSUMER_GROUP_STATE_PREPARING_REBALANCE:
-      return ", and it waits for members to join again, for max.poll.interval.ms of the slowest at "
-             "most";
-    case RD_KAFKA_CONSUMER_GROUP_STATE_COMPLETING_REBALANCE:
-      return ", and it waits for the assignment that one of them makes";
-    case RD_KAFKA_CONSUMER_GROUP_STATE_EMPTY:
-    case RD_KAFKA_CONSUMER_GROUP_STATE_DEAD:
-      return ": this one has not joined it";
-    default:
-      return "";
-  }
-}
-
 PartitionList list_of_topic(const std::string& topic, const Offsets& at) {
   PartitionList list(rd_kafka_topic_partition_list_new(static_cast<int>(at.size())));
   for (const auto& [partition, offset] : at) {
@@ -308,36 +292,6 @@ Result<std::map<std::string, std::string>> TopicQuestions::settings(const std::s
     }
   }
   return settings;
-}
-
-Result<std::string> TopicQuestions::group(const std::string& group_id) {
-  rd_kafka_t* const handle = client_->handle.get();
-  const Ptr<rd_kafka_queue_t> queue(rd_kafka_queue_new(handle));
-  const std::unique_ptr<rd_kafka_AdminOptions_t, AdminOptionsDelete> options(
-      rd_kafka_AdminOptions_new(handle, RD_KAFKA_ADMIN_OP_DESCRIBECONSUMERGROUPS));
-  rd_kafka_AdminOptions_set_request_timeout(options.get(), answer_ms(), nullptr, 0);
-  const char* ids[] = {group_id.c_str()};
-  rd_kafka_DescribeConsumerGroups(handle, ids, 1, options.get(), queue.get());
-  // The request ends by its own timeout, and says so.
-  const Ptr<rd_kafka_event_t> event(rd_kafka_queue_poll(queue.get(), answer_ms() + 1000));
-  const std::string what = fmt::format("the coordinator of group {} does not answer", group_id);
-  if (!event) return failure(what, RD_KAFKA_RESP_ERR__TIMED_OUT);
-  if (const auto code = rd_kafka_event_error(event.get()); code != RD_KAFKA_RESP_ERR_NO_ERROR) {
-    return failure(what, code);
-  }
-  std::size_t count = 0;
-  const rd_kafka_ConsumerGroupDescription_t** const groups =
-      rd_kafka_DescribeConsumerGroups_result_groups(
-          rd_kafka_event_DescribeConsumerGroups_result(event.get()), &count);
-  if (count == 0) return failure(what, RD_KAFKA_RESP_ERR__FAIL);
-  const rd_kafka_ConsumerGroupDescription_t* const found = groups[0];
-  if (const rd_kafka_error_t* error = rd_kafka_ConsumerGroupDescription_error(found)) {
-    return failure(what, rd_kafka_error_code(error));
-  }
-  const rd_kafka_consumer_group_state_t state = rd_kafka_ConsumerGroupDescription_state(found);
-  return fmt::format("the coordinator of group {} answers: its state is {}, it has {} members{}",
-                     group_id, rd_kafka_consumer_group_state_name(state),
-                     rd_kafka_ConsumerGroupDescription_member_count(found), meaning_of(state));
 }
 
 }  // namespace fcap::kafka

@@ -88,10 +88,6 @@ class TopicQuestions {
   /// The topic's settings by name (retention.ms, cleanup.policy and so on).
   Result<std::map<std::string, std::string>> settings(const std::string& topic);
 
-  /// What the group's coordinator says of the group, for people: its state, how many members it
-  /// has, and what it waits for.
-  Result<std::string> group(const std::string& group_id);
-
   /// What the client said last of its connections; empty: nothing.
   [[nodiscard]] std::string words();
   /// Which settings of the connection did not fit the broker's when a question failed last.

@@ -191,10 +191,21 @@ void TopicWatch::look_at_group() {
     const std::lock_guard lock(mutex_);
     if (joined_) return;
   }
-  const auto group = questions_->group(options_.group_id);
+  // Any question that only the coordinator answers. Not DescribeConsumerGroups: librdkafka 2.0.2
+  // aborts the process when no coordinator is found in time.
+  const auto committed = questions_->committed(options_.topic, {0});
+  std::string why = committed.ok() ? std::string() : committed.status().text();
+  if (committed.ok() && !committed.value().refused.empty()) {
+    why = committed.value().refused.begin()->second.text();
+  }
   const std::lock_guard lock(mutex_);
   if (joined_) return;
-  group_ = group.ok() ? group.value() : group.status().text();
+  group_ = fmt::format("the coordinator of group {} does not answer: {}", options_.group_id, why);
+  if (!why.empty()) return;
+  group_ = fmt::format(
+      "the coordinator of group {} answers: the group waits for its other members, or Kafka's "
+      "client has not joined it",
+      options_.group_id);
 }
 
 std::string TopicWatch::group() const {

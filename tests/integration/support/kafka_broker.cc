@@ -158,6 +158,7 @@ void KafkaBroker::start(const std::vector<std::string>& accounts,
     if (arguments.empty()) arguments = {"--", "fcap.accounts="};
     arguments.back() += (arguments.back().ends_with('=') ? "" : ",") + account;
   }
+  if (arguments.empty() && !settings.empty()) arguments = {"--"};
   arguments.insert(arguments.end(), settings.begin(), settings.end());
   service_.start(arguments);
 }

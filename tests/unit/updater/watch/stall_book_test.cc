@@ -80,7 +80,8 @@ TEST_F(AStallBook, AnUnknownPositionIsNoProgress) {
   pass(seconds{4}, {{part(0), 5, 3}, {part(1), {}, 0}});
   ASSERT_EQ(stalls(), 1U);
   EXPECT_EQ(book_.stalls(now_).front().partition, part(0));
-  pass(seconds{1}, {{part(0), 6, 2}, {part(1), {}, 0}});
+  pass(seconds{6}, {{part(0), 6, 2}, {part(1), {}, 0}});
+  ASSERT_EQ(stalls(), 1U);
   EXPECT_EQ(book_.stalls(now_).front().partition, part(1));
 }
 
