@@ -76,9 +76,7 @@ TEST_F(UpdaterKafkaAway, AFrozenKafkaAndAnEmptiedRedisHoldNothingUp) {
 }
 
 // Everything else answers, so that nothing else tells why nothing is counted.
-class UpdaterWithoutACoordinator : public testing::UpdaterPipeline {};
-
-TEST_F(UpdaterWithoutACoordinator, SaysSoAndGoesOnWhenThereIsOne) {
+TEST_F(UpdaterKafkaAway, AGroupWithoutACoordinatorIsNamedUntilItHasOne) {
   const std::vector<std::string> too_few_brokers = {"offsets.topic.replication.factor=3"};
   testing::KafkaBroker broker({}, too_few_brokers);
   broker.create_topic(topic_, kPartitions);
