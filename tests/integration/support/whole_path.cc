@@ -29,13 +29,14 @@ WholePath::WholePath()
   kafka.create_topic(topic + ".dead", 1);
   std::ofstream(config_file_) << fmt::format(
       R"({{
-        "kafka": {{"brokers": ["{}"], "topic": "{}", "group_id": "{}"}},
+        "kafka": {{"brokers": ["{}"], "topic": "{}", "group_id": "{}",
+                  "dead_letter_topic": "{}.dead"}},
         "redis": {{"addresses": ["{}"]}},
         "postgres": {{"conninfo": "{}"}},
         "pipeline": {{"commit_interval": "20ms", "mark_interval": "20ms"}},
         "http": {{"enabled": false}}
       }})",
-      kafka.brokers(), topic, topic, redis.address(), conninfo);
+      kafka.brokers(), topic, topic, topic, redis.address(), conninfo);
 }
 
 void WholePath::start_updater() {
