@@ -1,6 +1,7 @@
 #include "support/kafka_broker.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -124,7 +125,8 @@ std::string unique_topic() {
   const auto* const test = ::testing::UnitTest::GetInstance()->current_test_info();
   std::string name = suite->name();
   if (test != nullptr) name += std::string(".") + test->name();
-  name += "." + std::to_string(::getpid());
+  static std::atomic<int> named{0};
+  name += "." + std::to_string(::getpid()) + "." + std::to_string(++named);
   std::replace(name.begin(), name.end(), '/', '.');  // behind an instantiation's name
   return name;
 }

@@ -30,7 +30,7 @@ struct TopicMessage {
 };
 
 /// A name for a topic and its group that no other test has on the shared broker, nor this one when
-/// it runs again: the suite's and test's, and the process.
+/// it runs again: the suite's and test's, the process, and a number.
 std::string unique_topic();
 
 /// A private Kafka broker (KRaft, one process), started by scripts/service.

@@ -85,7 +85,13 @@ class UpdaterFaults : public testing::KafkaTest {
     }
   }
 
-  // That the updater, which runs, has gone about its work: so many more appends.
+  // That the updater has begun to write into the test's new Redis.
+  void expect_writing() {
+    EXPECT_TRUE(wait_until([&] { return command_count("append") > 0; }, kPatience));
+  }
+
+  // That the updater, to which events are produced meanwhile, goes about its work: so many more
+  // appends.
   void expect_appends(long long more) {
     const long long before = command_count("append");
     EXPECT_TRUE(wait_until([&] { return command_count("append") >= before + more; }, kPatience));
