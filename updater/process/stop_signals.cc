@@ -40,15 +40,14 @@ StopSignals::~StopSignals() {
 }
 
 void StopSignals::watch(int signals, int end) {
-  using Clock = std::chrono::steady_clock;
-  Clock::time_point first;
+  std::chrono::steady_clock::time_point first;
   while (true) {
     pollfd waited[] = {{signals, POLLIN, 0}, {end, POLLIN, 0}};
     if (poll(waited, 2, -1) < 0) continue;
     if (waited[1].revents != 0) break;
     signalfd_siginfo info{};
     if (read(signals, &info, sizeof(info)) != sizeof(info)) continue;
-    const Clock::time_point now = Clock::now();
+    const std::chrono::steady_clock::time_point now = std::chrono::steady_clock::now();
     if (stop_.stop_requested() && now - first < doubled_) continue;
     if (stop_.stop_requested()) {
       spdlog::warn("a second signal: ending at once; what was in flight will be read again");
