@@ -52,7 +52,7 @@ class Ctest:
         """Notes what this attempt said; the names of ctest's tests that failed."""
         self.said = self.steps.output[began:]
         failed = []
-        for name, outcome, seconds in re.findall(r"Test +#\d+: (\S+) \.*(\**[A-Z][A-Za-z ]+?) +([\d.]+) sec", "\n".join(self.said)):
+        for name, outcome, seconds in re.findall(r"Test +#\d+: (\S+) \.*\s*(\**[A-Z][A-Za-z ]*?) +([\d.]+) sec", "\n".join(self.said)):
             outcome = "failed" if "***" in outcome and "Skipped" not in outcome else "skipped" if "***" in outcome else "passed"
             if outcome == "failed":
                 failed.append(name)
