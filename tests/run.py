@@ -77,18 +77,21 @@ class Run:
     def touched(self):
         """What the last changes concern. Where that is more than there is time for, tests that were changed themselves come
         before those of changed rooms, and what is left out is said."""
-        base = changed.git("rev-parse", "--verify", "--quiet", open(TESTED).read().strip()).strip() if os.path.exists(TESTED) else ""
-        tests, rooms = changed.of_files(changed.files_since(base or "HEAD~1"))
+        base = changed.last_tested(TESTED)
+        tests, rooms = changed.of_files(changed.files_since(base))
         usual, listed = self.usual_seconds(), self.listed()
-        of_rooms = [test for test in listed if test.partition(".")[0] in rooms and test not in tests]
+        own = [test for test in tests if test in listed]
+        of_rooms = [test for test in listed if test.partition(".")[0] in rooms and test not in own]
+        random.shuffle(own)
+        random.shuffle(of_rooms)
         chosen, seconds = [], 0.0
-        for test in [*(test for test in tests if test in listed), *of_rooms]:
+        for test in own + of_rooms:
             takes = TOUCHED_TIMES * 2 * usual.get(test, 1)  # beside busy loops
             if seconds + takes <= TOUCHED_SECONDS:
                 chosen.append(test)
                 seconds += takes
-        left_out = len(tests) + len(of_rooms) - len(chosen)
-        print(f"since {base or 'the commit before'}: {len(chosen)} tests, {left_out} left out for lack of time", flush=True)
+        left_out = len(own) + len(of_rooms) - len(chosen)
+        print(f"since {base[:12]}: {len(chosen)} tests, {left_out} left out for lack of time", flush=True)
         if chosen:
             self.repeated(f"what changed, {TOUCHED_TIMES} times", changed.expression(chosen, []), TOUCHED_TIMES)
 
@@ -153,7 +156,7 @@ def main():
             else:
                 run.ctest("tests", "release", *arguments)
         run.steps.step("nothing survives", nothing_survives, run.steps)
-    print("\n".join(("", f"the slowest tests:", *run.slowest)))
+    print("\n".join(("", "the slowest tests:", *run.slowest)))
     for line in history.unsteady():
         print(f"unsteady: {line}")
     if run.again:

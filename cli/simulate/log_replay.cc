@@ -310,16 +310,16 @@ Simulation describe(const ImpressionLog& log, std::shared_ptr<const rules::Zone>
 
 Outcome replay(const ImpressionLog& log, const Simulation& log_as_it_was, const NamedRules& rules,
                const SegmentSet* stored, Progress& progress) {
-  constexpr std::size_t kReportEvery = 8192;
+  constexpr std::size_t kEventsPerReport = 8192;
   progress.begin("Replaying under " + rules.name);
   Replay replay(log, log_as_it_was, rules, stored);
   std::size_t done = 0;
-  std::size_t report_at = kReportEvery;
+  std::size_t report_at = kEventsPerReport;
   for (std::size_t user = 0; user < log.user_count(); ++user) {
     replay.add_user(log.events_of(user));
     done += log.events_of(user).size();
     if (done < report_at) continue;
-    report_at = done + kReportEvery;
+    report_at = done + kEventsPerReport;
     progress.report(done, log.size());
   }
   return replay.finish();
