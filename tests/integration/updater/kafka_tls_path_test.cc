@@ -240,12 +240,23 @@ TEST_F(KafkaTls, EachMistakeHasAnErrorOfItsOwnThatNamesTheSetting) {
   }
   for (std::size_t i = 0; i < mistakes.size(); ++i) {
     SCOPED_TRACE(mistakes[i].what);
-    Process& doctor = *asked[i].doctor;
-    EXPECT_EQ(doctor.wait(), 1);
-    expect_named(mistakes[i], doctor.output());
-    Process& command = *asked[i].command;
-    EXPECT_EQ(command.wait(), 1);
-    expect_named(mistakes[i], command.errors());
+    const auto options = with_password(mistakes[i].password);
+    const auto again = [&](std::unique_ptr<Process>& process, const std::vector<std::string>& words,
+                           std::string (Process::*said)() const) {
+      EXPECT_EQ(process->wait(), 1);
+      // It asks for a few seconds, in which the broker of a busy machine may not have come to say
+      // why.
+      wait_until([&] {
+        if ((*process.*said)().find(mistakes[i].what) != std::string::npos) return true;
+        process = std::make_unique<Process>(words, options);
+        EXPECT_EQ(process->wait(), 1);
+        return false;
+      });
+      expect_named(mistakes[i], (*process.*said)());
+    };
+    again(asked[i].doctor, updater("check-config", mistakes[i].brokers, mistakes[i].properties),
+          &Process::output);
+    again(asked[i].command, erasing(mistakes[i]), &Process::errors);
     Process& running = *asked[i].running;
     EXPECT_TRUE(wait_until(
         [&] { return running.errors().find(mistakes[i].setting) != std::string::npos; }));
