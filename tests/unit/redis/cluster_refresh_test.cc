@@ -128,7 +128,7 @@ TEST_F(ClusterRefresh, ANodeThatDoesNotAnswerIsLeftForAnotherOne) {
   const auto watched = watch({silent.address(), silent_too.address(), fit.address()});
   ASSERT_TRUE(eventually([&] { return watched->shape() != nullptr; }));
   expect_one_question_per_second(*watched);
-  // A refresh in which the third one was late as well has failed and begins anew.
+  // A refresh in which the third one was late as well has failed and begins again.
   const auto refreshes = 1 + warnings().size();
   EXPECT_LE(static_cast<std::size_t>(questions), 2 * refreshes) << "each of them once";
 }
