@@ -190,7 +190,10 @@ class Kafka(Server):
                     return timed_out
                 # A client that was told that there is no controller, as by a broker that was stalled, does not ask again.
                 timed_out = error.code() in (KafkaError._TIMED_OUT, KafkaError.REQUEST_TIMED_OUT)
-                if not timed_out or time.monotonic() > until:
+                # A broker that was stalled has missed its heartbeats, and comes back a moment later.
+                fenced = error.code() == KafkaError.INVALID_REPLICATION_FACTOR
+                if not (timed_out or fenced) or time.monotonic() > until:
                     raise Failure(f"topic {name}: {error.str()}") from None
+                time.sleep(0.1)
             except TimeoutError:
                 raise Failure(f"topic {name}: the broker has not answered for 30 s") from None

@@ -124,7 +124,7 @@ int main(int argc, char** argv) {
   if (!redis.ok()) give_up(redis.status().text());
   options.redis = std::move(redis).value();
   options.retention = milliseconds(std::atoll(argv[3]));
-  options.deadline = std::chrono::seconds(10);
+  options.deadline = std::chrono::seconds(60);
   auto made = fcap::Checker::create(std::move(options));
   if (!made.ok()) give_up(made.status().text());
   fcap::Checker& checker = *made.value();
