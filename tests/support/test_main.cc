@@ -16,7 +16,7 @@ namespace {
 
 using ::testing::UnitTest;
 
-// GoogleTest's filter for the tests that a file defines; empty if there are none.
+// GoogleTest's filter for the tests that a file defines; empty if it defines no test.
 std::string tests_of(std::string_view name) {
   const std::string ending = "/" + std::string(name) + ".cc";
   std::string filter;

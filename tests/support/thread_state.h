@@ -31,7 +31,7 @@ inline bool falls_asleep(pid_t thread) {
   return true;
 }
 
-/// The thread of this process that has this name; 0 if there is none.
+/// The thread of this process that has this name; 0 if no thread has it.
 inline pid_t thread_named(const std::string& name) {
   for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
     std::ifstream comm(task.path() / "comm");

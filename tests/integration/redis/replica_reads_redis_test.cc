@@ -203,7 +203,7 @@ TEST_F(ReplicaReads, AreNotMadeWhereTheyAreNotAllowed) {
 }
 
 TEST_F(ReplicaReads, AreNotMadeFromAReplicaWhoseLinkIsDown) {
-  // With one replica left, there is none that the Checker could go over to and know less about.
+  // With one replica left, the Checker has no other replica to switch to.
   servers_->kill(2);
   for (int node = RedisSentinels::kFirstSentinel; node < RedisSentinels::kNodes; ++node) {
     ASSERT_TRUE(wait_until([&] {
