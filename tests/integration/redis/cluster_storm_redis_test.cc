@@ -54,10 +54,8 @@ class ClusterStorm : public testing::ClusterTest {
     RedisOptions patient = testing::options_of(cluster_->url());
     patient.connect_timeout = patient.stale_reset = 60s;
     patient.direct_connections = 0;
+    clients_ = testing::clients_of_a_storm(count, patient);
     for (std::size_t i = 0; i < count; ++i) {
-      auto made = Client::create(patient);
-      ASSERT_TRUE(made.ok()) << made.status().text() << " after " << i;
-      clients_.push_back(std::move(made).value());
       reads_.push_back(std::make_unique<Read>(static_cast<int>(i) % RedisCluster::kShards));
     }
   }
@@ -163,7 +161,6 @@ class ClusterStorm : public testing::ClusterTest {
 TEST_F(ClusterStorm, AThousandClientsFollowAFailover) {
   // Each has two threads and a connection to each master: under a sanitizer, still fewer of them.
   constexpr std::size_t kClients = testing::kSanitized ? 50 : testing::kClientsOfAStorm;
-  testing::allow_all_descriptors();
   for (int node = 0; node < RedisCluster::kMembers; ++node) {
     // So that all nodes say CLUSTERDOWN while one shard is away.
     ASSERT_EQ(cluster_->command(node, {"CONFIG", "SET", "cluster-require-full-coverage", "yes"}),

@@ -132,19 +132,13 @@ TEST_F(RedisBehindTlsSentinel, TheMasterIsFoundAndItsSuccessorFollowed) {
 // Everybody loses the master at the same moment, and has no session with its successor yet.
 TEST_F(RedisBehindTlsSentinel, AThousandClientsFollowAFailoverAndLeaveRedisUsable) {
   constexpr std::size_t kClients = testing::kSanitized ? 50 : testing::kClientsOfAStorm;
-  testing::allow_all_descriptors();
   wait_for_replica();
   RedisOptions patient = options();
   patient.connect_timeout = patient.stale_reset = 60s;
   patient.reconnect_backoff_min = RedisOptions{}.reconnect_backoff_min;
   patient.reconnect_backoff_max = RedisOptions{}.reconnect_backoff_max;
   patient.direct_connections = 0;
-  std::vector<std::unique_ptr<redis::Client>> clients;
-  for (std::size_t i = 0; i < kClients; ++i) {
-    auto made = redis::Client::create(patient);
-    ASSERT_TRUE(made.ok()) << made.status().text() << " after " << i;
-    clients.push_back(std::move(made).value());
-  }
+  const auto clients = testing::clients_of_a_storm(kClients, patient);
   const auto all_answer = [&] {
     return std::all_of(clients.begin(), clients.end(), [](const auto& client) {
       return wait_until([&] { return testing::answers(*client); }, 120s);

@@ -29,7 +29,6 @@ long long accepted(const RedisServer& redis) {
 TEST(RedisStorm, AThousandClientsComeBackAfterARestart) {
   if (!RedisServer::available()) GTEST_SKIP() << "redis-server or redis-cli is missing";
   constexpr std::size_t kClients = testing::kClientsOfAStorm;
-  testing::allow_all_descriptors();
   RedisServer redis;
   RedisOptions options;
   options.addresses = {redis.address()};
@@ -42,12 +41,7 @@ TEST(RedisStorm, AThousandClientsComeBackAfterARestart) {
     if (line.find("cannot connect") == std::string_view::npos) return;
     if (line.find("(2 times)") != std::string_view::npos) ++refused_twice;
   };
-  std::vector<std::unique_ptr<Client>> clients;
-  for (std::size_t i = 0; i < kClients; ++i) {
-    auto made = Client::create(options);
-    ASSERT_TRUE(made.ok()) << made.status().text() << " after " << i;
-    clients.push_back(std::move(made).value());
-  }
+  const auto clients = testing::clients_of_a_storm(kClients, options);
   const auto connected = [&] {
     return std::count_if(clients.begin(), clients.end(),
                          [](const auto& client) { return client->connected(); });

@@ -257,10 +257,10 @@ TEST_F(RedisTlsTest, ThreadsOfOneClientShareTheirSessions) {
 }
 
 TEST_F(RedisTlsTest, AThousandClientsComeBackWithTheirSessions) {
-  testing::allow_all_descriptors();
-  constexpr std::size_t kClients = testing::kClientsOfAStorm;
-  std::vector<std::unique_ptr<redis::Client>> clients;
-  for (std::size_t i = 0; i < kClients; ++i) clients.push_back(connected(options()));
+  const auto clients = testing::clients_of_a_storm(testing::kClientsOfAStorm, options());
+  for (const auto& client : clients) {
+    ASSERT_TRUE(wait_until([&] { return client->connected(); })) << client->last_error();
+  }
   redis_->server().command({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"});
   EXPECT_EQ(redis_->server().command({"PING"}), "PONG");
   for (const auto& client : clients) {

@@ -9,8 +9,13 @@
 #include <semaphore>
 #include <string>
 #include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
+#include <pthread.h>
+#include <sched.h>
 #include <sys/resource.h>
 
 #include <fcap/redis_options.h>
@@ -63,12 +68,30 @@ class RedisCall final : public redis::Request {
 /// carry as many.
 inline constexpr std::size_t kClientsOfAStorm = kSanitized ? 200 : 1'000;
 
-/// As many open files as the system allows this process.
-inline void allow_all_descriptors() {
+/// The clients of a storm, not yet connected. Elsewhere they would have machines of their own: here
+/// their threads get what the servers leave of the processors, as servers that a thousand threads
+/// keep from running do not even hear each other.
+inline std::vector<std::unique_ptr<redis::Client>> clients_of_a_storm(std::size_t count,
+                                                                      const RedisOptions& options) {
   rlimit files = {};
   getrlimit(RLIMIT_NOFILE, &files);
   files.rlim_cur = files.rlim_max;
   setrlimit(RLIMIT_NOFILE, &files);
+  std::vector<std::unique_ptr<redis::Client>> clients;
+  // Threads inherit the policy of the one that starts them, which could not leave it again.
+  std::thread([&] {
+    const sched_param none = {};
+    EXPECT_EQ(pthread_setschedparam(pthread_self(), SCHED_IDLE, &none), 0);
+    while (clients.size() < count) {
+      auto made = redis::Client::create(options);
+      if (!made.ok()) {
+        ADD_FAILURE() << made.status().text() << " after " << clients.size();
+        return;
+      }
+      clients.push_back(std::move(made).value());
+    }
+  }).join();
+  return clients;
 }
 
 /// Options under which recoveries come quickly. The timeouts are for a busy machine: where a test
