@@ -12,7 +12,7 @@ from steps import EXCERPT_LINES
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # More than there are cores: tests with servers wait most of the time.
-JOBS = (os.cpu_count() or 1) + 4
+JOBS = (os.cpu_count() or 1) + 6
 SLOWEST = 20
 
 

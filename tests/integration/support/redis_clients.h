@@ -14,9 +14,8 @@
 #include <vector>
 
 #include <gtest/gtest.h>
-#include <pthread.h>
-#include <sched.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <fcap/redis_options.h>
 
@@ -69,8 +68,8 @@ class RedisCall final : public redis::Request {
 inline constexpr std::size_t kClientsOfAStorm = kSanitized ? 200 : 1'000;
 
 /// The clients of a storm, not yet connected. Elsewhere they would have machines of their own: here
-/// their threads get what the servers leave of the processors, as servers that a thousand threads
-/// keep from running do not even hear each other.
+/// their threads have the lowest priority, because servers that a thousand threads keep from running
+/// do not even hear each other.
 inline std::vector<std::unique_ptr<redis::Client>> clients_of_a_storm(std::size_t count,
                                                                       const RedisOptions& options) {
   rlimit files = {};
@@ -78,10 +77,10 @@ inline std::vector<std::unique_ptr<redis::Client>> clients_of_a_storm(std::size_
   files.rlim_cur = files.rlim_max;
   setrlimit(RLIMIT_NOFILE, &files);
   std::vector<std::unique_ptr<redis::Client>> clients;
-  // Threads inherit the policy of the one that starts them, which could not leave it again.
+  // Threads inherit the priority of the one that starts them, which could not raise it again.
   std::thread([&] {
-    const sched_param none = {};
-    EXPECT_EQ(pthread_setschedparam(pthread_self(), SCHED_IDLE, &none), 0);
+    constexpr int kLowest = 19;
+    EXPECT_EQ(setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kLowest), 0);
     while (clients.size() < count) {
       auto made = redis::Client::create(options);
       if (!made.ok()) {

@@ -42,7 +42,7 @@ class UpdaterSlowRedis : public testing::UpdaterPipeline {
 };
 
 TEST_F(UpdaterSlowRedis, ABacklogIsWrittenOnce) {
-  constexpr std::size_t kEvents = 80'000;
+  constexpr std::size_t kEvents = 40'000;
   produce_backlog(kEvents);
   std::unique_ptr<RunningUpdater> updater;
   {
@@ -57,7 +57,7 @@ TEST_F(UpdaterSlowRedis, ABacklogIsWrittenOnce) {
 
 // What was sent to a fast Redis is far more than a slow one does within a deadline.
 TEST_F(UpdaterSlowRedis, ARedisThatBecomesSlowIsNotDrowned) {
-  constexpr std::size_t kEvents = 180'000;
+  constexpr std::size_t kEvents = 120'000;
   produce_backlog(kEvents);
   const auto updater = start_updater();
   expect_written(*updater, kEvents / 3);
