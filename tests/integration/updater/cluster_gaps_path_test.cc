@@ -78,7 +78,7 @@ class ClusterGaps : public testing::UpdaterOnCluster {
   [[nodiscard]] std::unique_ptr<Process> start_updater() const {
     return start("run", {"--kafka.dead_letter_topic", dead_letters(), "--http.port", "0",
                          "--ledger.write_format", "2", "--kafka.properties",
-                         R"({"session.timeout.ms": "6000"})"});
+                         R"({"session.timeout.ms": "15000"})"});
   }
   void expect_counted(const Process& updater) {
     EXPECT_TRUE(wait_until([&] { return expected_.compare(*store_).none(); }, kPatience))
@@ -244,7 +244,7 @@ TEST_F(ClusterGaps, OnlyUsersOfTheShardThatLacksEventsAreUndecidedUntilTheGapIsC
 }
 
 // The group gives the partitions to the next updater only after the session of the one that was
-// killed.
+// killed. That takes longer than the 10 s after which a Checker looks.
 TEST_F(ClusterGaps, AnEmptiedClusterWithoutOwnersHasNothingCompleteBeforeAllEventsAreBack) {
   auto updater = start_all();
   ASSERT_NE(checker_, nullptr) << updater->errors();
