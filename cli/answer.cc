@@ -133,7 +133,8 @@ std::string to_json_line(const Answer& answer) {
       rules::RuleSetAccess::compiled(*answer.by.rules).zone_data_version;
   json["reason"] = to_string(answer.reason);
   if (answer.complete_since) json["complete_since"] = to_ms(*answer.complete_since);
-  if (answer.by.missing_before) json["missing_before"] = to_ms(*answer.by.missing_before);
+  if (answer.by.missing_before && answer.by.missing_before != Instant::max())
+    json["missing_before"] = to_ms(*answer.by.missing_before);
   if (answer.by.stale) json["stale"] = true;
   json["verdicts"] = ordered_json::array();
   for (std::size_t i = 0; i < answer.explanations.size(); ++i) {

@@ -145,7 +145,11 @@ void print_explanations(const Answer& answer, const LocalTime& local, std::ostre
         "reach further back are lower bounds\n",
         local.text(*answer.complete_since));
   }
-  if (answer.by.missing_before) {
+  if (answer.by.missing_before == Instant::max()) {
+    out << "  no updater's configuration is in Redis, which may have lost its data: counts are "
+           "lower "
+           "bounds\n";
+  } else if (answer.by.missing_before) {
     out << fmt::format(
         "  the updater is rereading lost events: those before {} may be missing, and counts "
         "that reach further back are lower bounds\n",

@@ -136,7 +136,11 @@ void RecordReader::refresh_missing() {
   if (now < missing_known_until_) return;
   missing_known_until_ = now + kMissingKnownFor;
   const auto recorded = blocking_get(*store_, redis::config_key(key_prefix_), timeout_);
-  if (!recorded.ok() || !recorded.value()) return;
+  if (!recorded.ok()) return;
+  if (!recorded.value()) {
+    missing_ = {redis::MissingEvents(redis::kAnyEvent)};
+    return;
+  }
   const auto record = redis::parse_config(*recorded.value());
   if (record.ok()) missing_ = record.value().missing_by_slot();
 }

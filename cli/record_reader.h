@@ -29,7 +29,8 @@ class RecordReader {
   std::string config_warning(const AccessSettings& access);
 
   /// Events before it may be missing from the user's record, because the updater is reading them
-  /// again after a loss. None: none is, or what the updater has recorded cannot be read.
+  /// again after a loss; Instant::max() where it has recorded nothing. None: none is, or what it
+  /// has recorded cannot be read.
   std::optional<Instant> missing_before(const std::string& user);
 
   /// nullopt: there is no record.

@@ -32,9 +32,11 @@ enum class ReserveReason : std::uint8_t {
   kIncomplete,  ///< a rule reaches back to where the record was trimmed, or where events are being
                 ///< read again after a loss; or an erasure reaches minutes ahead of now
   kTooMany,     ///< the user has 64 live reservations
-  kTooLong,  ///< the user's record has no room: reservations may fill three quarters of the bound
-  kWriteFormat,  ///< not allowed yet: the updater's ledger.write_format is below 2, or not known
-                 ///< yet
+  kTooLong,   ///< the user's record has no room: reservations may fill three quarters of the bound
+  kNoConfig,  ///< the updater's configuration is not in Redis, or was not read yet: Redis has
+              ///< lost its data, or no updater has been there
+  kWriteFormat,  ///< not allowed: the updater's ledger.write_format is below 2, or its
+                 ///< reservation.max_life is 0
   kClock,        ///< this machine's clock is more than 10 s away from Redis', or that is not known
   kConflict,     ///< each time, another writer had changed the record since it was read
   kNoUser,       ///< the user id is empty or configured as null

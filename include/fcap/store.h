@@ -50,7 +50,8 @@ struct StoreOutcome {
 /// What those who write reservations must know: what the fleet's writer has recorded, and how the
 /// store's clock compares with this machine's.
 struct WriteTerms {
-  /// The newest record format that may be written; 0: not known (yet).
+  /// The newest record format that may be written; 0: the writer's configuration is not there, or
+  /// was not read yet.
   int write_format = 0;
   /// The longest life of a reservation; 0: none may be made.
   std::chrono::milliseconds reservation_life_max{0};
@@ -164,8 +165,9 @@ class FCAP_EXPORT Store {
   virtual void expect_config(const ExpectedConfig& expected);
 
   /// Events before this instant may be missing from some record, because the writer is still
-  /// reading them again after a loss. None: no such events are known of. Asked at every check;
-  /// never blocks, and takes no lock.
+  /// reading them again after a loss, or because its configuration, which would say so, is not
+  /// there (Instant::max()). None: no such events are known of. Asked at every check; never
+  /// blocks, and takes no lock.
   [[nodiscard]] virtual std::optional<Instant> missing_before() const noexcept;
 
   /// The same of the record with this key: counts that reach further back say that they are not

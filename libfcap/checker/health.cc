@@ -38,7 +38,9 @@ void judge_health(CheckerHealth& health) {
         store.role_text);
   }
   if (store.config_state == ConfigState::kMissing) {
-    add("nothing was ever written under this key_prefix in this database", store.config_text);
+    add("the updater's configuration is not there; no count is complete, and hard calls are "
+        "refused",
+        store.config_text);
   }
   if (store.config_state == ConfigState::kDiffers) {
     add("the configuration differs from the updater's", store.config_text);

@@ -120,6 +120,7 @@ constexpr std::array kCountedMetrics = {
     FCAP_RESERVED(kIncomplete, "outcome=\"incomplete\""),
     FCAP_RESERVED(kTooMany, "outcome=\"too_many\""),
     FCAP_RESERVED(kTooLong, "outcome=\"too_long\""),
+    FCAP_RESERVED(kNoConfig, "outcome=\"no_config\""),
     FCAP_RESERVED(kWriteFormat, "outcome=\"write_format\""),
     FCAP_RESERVED(kClock, "outcome=\"clock\""),
     FCAP_RESERVED(kConflict, "outcome=\"conflict\""),

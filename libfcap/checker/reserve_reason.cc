@@ -23,10 +23,13 @@ constexpr std::array<Words, kReserveReasonCount> kWords = {{
      "are being read again after a loss, or because an erasure reaches minutes ahead of now"},
     {"too_many", "the user has 64 live reservations"},
     {"too_long", "the user's record has no room for reservations"},
+    {"no_config",
+     "the updater's configuration is not in Redis, or was not read yet: Redis has lost its data "
+     "and no updater has been there since, or this is not the updater's server, database or "
+     "key_prefix"},
     {"write_format",
      "the updater's configuration does not allow reservations: set ledger.write_format to 2 and "
-     "reservation.max_life above 0 once all readers have this release, or wait until the Checker "
-     "has read the configuration"},
+     "reservation.max_life above 0 once all readers have this release"},
     {"clock",
      "this machine's clock is more than 10 s away from Redis', or Redis' clock is not known: see "
      "that both are synchronized, and that the account may use TIME"},

@@ -158,7 +158,7 @@ class Client::Impl {
     health.clock_difference = shared_.facts.clock_difference;
     health.config_state = shared_.config.state();
     health.config_text = shared_.config.text();
-    health.missing_before = missing_before();
+    if (health.config_state != ConfigState::kMissing) health.missing_before = missing_before();
     if (const std::size_t slots = slots_missing(); slots > 0) {
       health.more.emplace_back("missing_slots", std::to_string(slots));
     }

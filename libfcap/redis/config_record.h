@@ -19,6 +19,9 @@
 
 namespace fcap::redis {
 
+/// Later than any event.
+inline constexpr Instant kAnyEvent = Instant::max();
+
 /// Events before an instant may be missing from the records of users in some slots.
 struct MissingEvents {
   MissingEvents() = default;

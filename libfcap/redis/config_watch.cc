@@ -27,11 +27,14 @@ bool ConfigWatch::compare_with(const Reply& reply, int database) {
 
 void ConfigWatch::set_state_from(const Reply& reply, int database) {
   if (reply.kind == Reply::Kind::kNil) {
+    // Whoever has emptied the store has taken the updater's statement with it.
     state_ = ConfigState::kMissing;
+    missing_ = {MissingEvents(kAnyEvent)};
     terms_ = {};
-    text_ = "nothing was ever written under key_prefix \"" + expected_.key_prefix +
+    text_ = "no updater has written under key_prefix \"" + expected_.key_prefix +
             "\" in database " + std::to_string(database) +
-            ": is this the updater's server, database and prefix?";
+            ", or the store has lost its data since: is this the updater's server, database and "
+            "prefix, and does an updater run?";
     return;
   }
   state_ = ConfigState::kUnknown;

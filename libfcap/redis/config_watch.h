@@ -27,7 +27,7 @@ class ConfigWatch {
   [[nodiscard]] ConfigState state() const noexcept { return state_; }
   [[nodiscard]] const std::string& text() const noexcept { return text_; }
   /// Which events may be missing, by the last record that could be read
-  /// (ConfigRecord::missing_by_slot()).
+  /// (ConfigRecord::missing_by_slot()). Any of them where there is no record.
   [[nodiscard]] const std::vector<MissingEvents>& missing() const noexcept { return missing_; }
   /// What may be written, by the last record that could be read; its clock is left out. Nothing
   /// while there is no record.

@@ -72,6 +72,7 @@ class Daemon {
   void start_rules();
   Status start_watch();
   Status make_updater();
+  void make_publisher();
   void start_beats();
   void say_restarted(Health::Clock::time_point now);
   bool page(const std::string& path, HttpAnswer& answer) const;
@@ -121,6 +122,7 @@ Status Daemon::prepare() {
   }
   if (Status status = start_watch(); !status.ok()) return status;
   if (Status status = make_updater(); !status.ok()) return status;
+  make_publisher();
   if (Status status = settings_.http.enabled ? start_http() : Status{}; !status.ok()) return status;
   start_beats();
   return {};
@@ -188,6 +190,13 @@ Status Daemon::make_updater() {
   return {};
 }
 
+void Daemon::make_publisher() {
+  config_ = std::make_unique<ConfigPublisher>(
+      *redis_.store, config_record(settings_), log_callback("config"),
+      [client = redis_.client] { return client->health().clock_difference; });
+  health_.add_check([this](Health::Clock::time_point) { return config_->trouble(); });
+}
+
 Status Daemon::start_http() {
   ScrapeSources sources;
   sources.ready = [this] {
@@ -247,9 +256,6 @@ std::string Daemon::status_line() const {
 }
 
 void Daemon::start_beats() {
-  config_ = std::make_unique<ConfigPublisher>(
-      *redis_.store, config_record(settings_), log_callback("config"),
-      [client = redis_.client] { return client->health().clock_difference; });
   // Ready means that the main loop works, not that Kafka and Redis answer: it waits for them by
   // itself, and a restart would help nobody.
   Health::Clock::duration interval = kStatusInterval;
@@ -259,6 +265,7 @@ void Daemon::start_beats() {
   const auto beat = [this, interval, due = Health::Clock::time_point{}]() mutable {
     const auto now = Health::Clock::now();
     config_->set_open_gaps(updater_->open_gaps());
+    config_->set_marks(updater_->mark_news());
     config_->poll(now);
     if (now < due) return;
     if (due == Health::Clock::time_point{}) ServiceNotify::ready();

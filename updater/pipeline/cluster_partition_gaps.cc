@@ -131,6 +131,13 @@ void ClusterPartitionSet::list_gap_ends(std::vector<GapEnd>& out) const {
   }
 }
 
+void ClusterPartitionSet::list_compared(std::map<TopicPartition, Clock::time_point>& out) const {
+  for (const auto& [id, p] : partitions_) {
+    const ShardedPartition* const of_shards = sharded(id);
+    if (of_shards != nullptr) out[id] = turns_.compared(*of_shards);
+  }
+}
+
 bool ClusterPartitionSet::gaps_known() const noexcept {
   return PartitionSet::gaps_known() && !checking() &&
          std::ranges::all_of(partitions_, [this](const auto& it) {

@@ -105,6 +105,7 @@ void ClusterPartitionSet::start_partition(TopicPartition id, Partition& p,
   const std::int64_t oldest = std::min(bounds.retention_start, next);
   renew_marks(id, p, oldest);
   turns_.find(id)->marks.raise_oldest(oldest);
+  turns_.find(id)->committed = bounds.committed.has_value();
   if (doubts_.contains(id)) turns_.find(id)->marks.doubt();
   p.phase = Phase::kConfirming;
   report(LogLevel::kInfo, fmt::format("partition {}: committed {}; reading from {}", id,
@@ -128,6 +129,7 @@ void ClusterPartitionSet::tick(Clock::time_point now, Instant wall_now) {
   to_ask_.clear();
   if (std::exchange(hurry_, false)) turns_.hurry();
   turns_.tick(now, wall_now);
+  marks_gone_ |= turns_.take_marks_gone();
   for (auto& [id, p] : partitions_) follow_turns(id, p);
   metrics_->shards_away.set(static_cast<std::int64_t>(turns_.shards_away()));
   shards_trouble_ = turns_.trouble();

@@ -42,6 +42,7 @@ class ClusterPartitionSet final : public PartitionSet {
   void count_segment(GapSegment& segment, const Batch& batch) override;
   bool segment_done(const GapSegment& segment) override;
   void list_gap_ends(std::vector<GapEnd>& out) const override;
+  void list_compared(std::map<TopicPartition, Clock::time_point>& out) const override;
   [[nodiscard]] bool gaps_known() const noexcept override;
   [[nodiscard]] std::int64_t offsets_missing() const noexcept override;
 

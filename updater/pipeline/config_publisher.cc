@@ -18,6 +18,8 @@ using std::chrono::milliseconds;
 constexpr std::size_t kWithSlotsBytesMax = std::size_t{48} << 10U;
 
 constexpr std::chrono::seconds kLookEvery{10};
+// While a loss is stated.
+constexpr std::chrono::milliseconds kLossLookEvery{1000};
 constexpr std::chrono::seconds kCallTime{2};
 // Longer than any retention. It is renewed every day, so the key expires only when no updater runs
 // any more.
@@ -82,21 +84,41 @@ void ConfigPublisher::set_open_gaps(OpenGaps gaps) {
   look_at_ = {};
 }
 
+void ConfigPublisher::set_marks(MarkNews marks) {
+  if (!marks.gone.empty()) loss_.lost(marks.gone);
+  if (!marks.gone.empty() || marks.connections != marks_.connections) look_at_ = {};
+  marks_ = std::move(marks);
+}
+
+std::string ConfigPublisher::trouble() const {
+  const std::lock_guard lock(trouble_mutex_);
+  return trouble_;
+}
+
 void ConfigPublisher::on_answer(const Call& call) {
   if (writing_) {
     // After a conflict or a failure, the next read finds the present value.
     if (call.code == StoreCode::kConflict) look_at_ = {};
     if (call.code != StoreCode::kOk) return;
+    if (loss_.pending()) look_at_ = {};  // what is compared from then on counts
+    loss_.written(losses_written_);
     settled_ = true;
     extend_at_ = Clock::now() + kExtendEvery;
     return;
   }
-  if (call.code == StoreCode::kNotFound) return write(nullptr, with_gaps(text_, {}));
+  if (call.code == StoreCode::kNotFound) {
+    // Whoever has emptied Redis took the marks as well, those of partitions that nobody owns
+    // included.
+    loss_.lost(SlotSet::all());
+    return write(nullptr, with_gaps(text_, {}));
+  }
   if (call.code != StoreCode::kOk) return;
   // However long it is: an updater of an older release may have made it too long for readers.
   const auto found = redis::parse_long_config(call.record);
   const Missing recorded = found.ok() ? found.value().missing_before : Missing{};
   const bool ours = found.ok() && redis::with_missing_before(call.record, {}) == text_;
+  loss_.look(recorded, own_topics(), Clock::now());
+  note_trouble(recorded);
   if (settled_) {
     if (!found.ok()) return;
     // Two updaters with different settings must not overwrite each other forever.
@@ -117,18 +139,73 @@ std::chrono::milliseconds ConfigPublisher::store_ahead() const {
   return ahead.value_or(milliseconds{0});
 }
 
+std::map<std::string, kafka::TopicIndex> ConfigPublisher::own_topics() const {
+  std::map<std::string, kafka::TopicIndex> own;
+  for (std::size_t i = 0; i < gaps_.topics.size(); ++i) {
+    const auto index = static_cast<kafka::TopicIndex>(i);
+    own[redis::missing_before_name(gaps_.group_id, kafka::name_of(gaps_.topics, index))] = index;
+  }
+  return own;
+}
+
+void ConfigPublisher::say_lost(Missing& recorded) const {
+  if (!loss_.pending()) return;
+  for (const auto& [name, topic] : own_topics()) {
+    loss_.apply(recorded[name], std::max(marks_.latest, base::wall_now()));
+  }
+}
+
+void ConfigPublisher::settle_losses(Missing& recorded) const {
+  for (const auto& [name, topic] : own_topics()) {
+    const auto count = marks_.counts.find(topic);
+    if (count != marks_.counts.end()) LossStatement::settle(recorded[name], count->second);
+  }
+}
+
+void ConfigPublisher::note_trouble(const Missing& recorded) {
+  std::string text;
+  for (const auto& [name, topic] : own_topics()) {
+    const auto entries = recorded.find(name);
+    if (entries == recorded.end() || !LossStatement::stands(entries->second)) continue;
+    look_at_ = std::min(look_at_, Clock::now() + kLossLookEvery);
+    const auto count = marks_.counts.find(topic);
+    std::string partitions;
+    for (std::int32_t i = 0; count != marks_.counts.end() && i < count->second; ++i) {
+      const std::string number = std::to_string(i);
+      if (!entries->second.contains(number))
+        partitions += (partitions.empty() ? "" : ", ") + number;
+    }
+    text = "Redis has lost data, and the marks of " + kafka::name_of(gaps_.topics, topic) +
+           (partitions.empty() ? "" : ", partitions " + partitions) +
+           ", have not been compared since: no count is complete, and hard calls are refused";
+  }
+  const std::lock_guard lock(trouble_mutex_);
+  trouble_ = std::move(text);
+}
+
 // Replaces the recorded gaps of this updater's partitions by the present ones, and removes those
 // that no window reaches any more. Statements about other partitions stay, even if no updater has
 // them at present: the updater that takes one over knows whether its gap is still open.
 ConfigPublisher::Missing ConfigPublisher::missing_now(Missing recorded, bool merged,
                                                       Slots slots) const {
+  say_lost(recorded);
   std::map<kafka::TopicIndex, std::string> latest;
   for (const auto& [partition, found] : gaps_.missing_before) {
     const std::string& topic_name = kafka::name_of(gaps_.topics, partition.topic);
-    auto& topic = recorded[redis::missing_before_name(gaps_.group_id, topic_name)];
+    const std::string recorded_name = redis::missing_before_name(gaps_.group_id, topic_name);
+    auto& topic = recorded[recorded_name];
     std::string name = std::to_string(partition.number);
+    const auto compared = marks_.compared.find(partition);
+    if (loss_.holds_back(
+            recorded_name, topic,
+            compared == marks_.compared.end() ? Clock::time_point{} : compared->second)) {
+      continue;
+    }
     topic.erase(name);
-    if (!found) continue;
+    if (!found) {
+      if (LossStatement::stands(topic)) topic[name] = Instant{};
+      continue;
+    }
     redis::MissingEvents events = *found;
     if (slots != Slots::kAll) events.slots = SlotSet::all();
     std::string& kept = latest[partition.topic];
@@ -144,10 +221,14 @@ ConfigPublisher::Missing ConfigPublisher::missing_now(Missing recorded, bool mer
     topic[name] = std::move(events);
     kept = std::move(name);
   }
+  settle_losses(recorded);
   // Judged by the earlier of the two clocks, so that no statement is removed too early.
   const Instant reached = base::wall_now() + std::min(store_ahead(), milliseconds{0}) - retention_;
   for (auto& [name, partitions] : recorded) {
-    std::erase_if(partitions, [reached](const auto& it) { return it.second.before < reached; });
+    const bool lost = LossStatement::stands(partitions);
+    std::erase_if(partitions, [&](const auto& it) {
+      return it.second.before < reached && !(lost && it.second.before == Instant{});
+    });
     if (slots != Slots::kNone) continue;
     for (auto& [partition, events] : partitions) events.slots = SlotSet::all();
   }
@@ -177,6 +258,7 @@ void ConfigPublisher::write(const std::string* found, const std::string& text) {
   Store::CompareAndSet change{key_, std::nullopt, text, expire_at};
   if (found != nullptr) change.expected = *found;
   writing_ = true;
+  losses_written_ = loss_.losses();
   call_ = Call::make();
   store_->compare_and_set(change, Clock::now() + kCallTime, *call_);
 }

@@ -3,7 +3,9 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 
@@ -12,16 +14,18 @@
 
 #include "redis/config_record.h"
 #include "updater/pipeline/gap_times.h"
+#include "updater/pipeline/loss_statement.h"
 
 namespace fcap::updater {
 
 /// Keeps `<prefix>:!config` in the store: this updater's settings, which Checkers compare with
-/// their own, and its open gaps. It is written at the start if it is missing or differs, again if
-/// it has gone missing since (a Redis that lost its data), and when gaps open or close. Statements
-/// of other updaters about their partitions stay. Never blocks.
+/// their own, and what may be missing: its open gaps, and a LossStatement. It is written at the
+/// start if it is missing or differs, again if it has gone missing since (a Redis that lost its
+/// data), and when gaps open or close. Statements of other updaters about their partitions stay.
+/// Never blocks.
 ///
-/// Thread safety: poll() from one thread. The store must outlive it; an operation that is pending
-/// at destruction completes by itself.
+/// Thread safety: trouble() from any thread, everything else from one. The store must outlive it;
+/// an operation that is pending at destruction completes by itself.
 class ConfigPublisher {
  public:
   using Clock = std::chrono::steady_clock;
@@ -37,9 +41,15 @@ class ConfigPublisher {
 
   /// Sets what to state about gaps from now on.
   void set_open_gaps(OpenGaps gaps);
+  /// Marks that are gone, and a new connection, lead to a look at once.
+  void set_marks(MarkNews marks);
 
   /// Does what is due; to be called several times per second.
   void poll(Clock::time_point now);
+
+  /// Which partitions nobody has compared since Redis lost data, for /readyz; empty: there are
+  /// none. Until then, Checkers call no count complete and refuse hard calls.
+  [[nodiscard]] std::string trouble() const;
 
  private:
   class Call;
@@ -49,6 +59,11 @@ class ConfigPublisher {
   /// Which statements keep their slots. The rest are about all users.
   enum class Slots : std::uint8_t { kAll, kOfOthers, kNone };
   [[nodiscard]] std::chrono::milliseconds store_ahead() const;
+  /// The topics by their names in the record.
+  [[nodiscard]] std::map<std::string, kafka::TopicIndex> own_topics() const;
+  void say_lost(Missing& recorded) const;
+  void settle_losses(Missing& recorded) const;
+  void note_trouble(const Missing& recorded);
   /// `merged`: one statement about all partitions of a topic that are this updater's: their latest
   /// instant, and the slots of all of them.
   [[nodiscard]] Missing missing_now(Missing recorded, bool merged, Slots slots) const;
@@ -62,11 +77,16 @@ class ConfigPublisher {
   const LogCallback log_;
   const StoreClock store_clock_;
   OpenGaps gaps_;
+  MarkNews marks_;
+  LossStatement loss_;
   std::shared_ptr<Call> call_;  // pending, or ended and not processed yet
   bool writing_ = false;
-  bool settled_ = false;  // whether it was written or found to be right since the start
+  std::uint64_t losses_written_ = 0;  // as LossStatement::losses()
+  bool settled_ = false;              // whether it was written or found to be right since the start
   Clock::time_point look_at_{};
   Clock::time_point extend_at_{};
+  mutable std::mutex trouble_mutex_;
+  std::string trouble_;  // guarded by trouble_mutex_
 };
 
 }  // namespace fcap::updater

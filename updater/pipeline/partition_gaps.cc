@@ -50,6 +50,7 @@ void PartitionSet::recover(TopicPartition id, Partition& p, const Rewind& rewind
     return;
   }
   if (p.mark->found() != p.mark->confirmed()) metrics_->mark_losses.add();
+  if (!p.mark->found() && p.mark->confirmed()) marks_gone_ = SlotSet::all();
   report_recovery(id, p, plan, next);
   if (is_claim && rewind.certain.position >= next) {
     // Offsets that are being processed are in no gap, or above sure_from.
@@ -170,6 +171,10 @@ void PartitionSet::list_gap_ends(std::vector<GapEnd>& out) const {
       out.push_back({id, std::nullopt});
     }
   }
+}
+
+void PartitionSet::list_compared(std::map<TopicPartition, Clock::time_point>& out) const {
+  for (const auto& [id, p] : partitions_) out[id] = p.compared;
 }
 
 bool PartitionSet::gaps_known() const noexcept {

@@ -39,6 +39,7 @@ void PartitionSet::settle_start(TopicPartition id, Partition& p, const LogBounds
       plan.read_from = plan.gaps.empty() ? bounds.retention_start : plan.read_from;
     }
     if (committed) metrics_->mark_losses.add();
+    if (committed && !p.mark->found()) marks_gone_ = SlotSet::all();
     report_retention_start(id, p, committed, log, bounds.retention_start);
   }
   p.mark->accept_found();

@@ -279,6 +279,7 @@ void PartitionSet::after_mark(TopicPartition id, Partition& p, Mark::Outcome out
       return;
     case Mark::Outcome::kWritten:
       recovered(p);
+      p.compared = p.mark_begun;
       // A write that was started before the mark was to fall has not lowered it.
       if (mark_says_all(p) && position_of(claim_of(p.mark->confirmed())) <= p.done_below()) {
         p.mark_may_fall = false;
@@ -322,6 +323,7 @@ void PartitionSet::act(TopicPartition id, Partition& p, Clock::time_point now, I
 void PartitionSet::write_mark(Partition& p, std::int64_t offset, Clock::time_point now,
                               Instant wall_now) {
   p.mark_due = now + options_.interval;
+  p.mark_begun = now;
   // If another server is reached by now whose mark was not compared yet, it must not get this one:
   // it may lack the events that the mark vouches for.
   p.operation_epoch = p.epoch;

@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <fcap/defaults.h>
@@ -214,6 +215,10 @@ class PartitionSet {
   /// missing, for those that have lost something while Kafka cannot say how much must be read
   /// again.
   virtual void list_gap_ends(std::vector<GapEnd>& out) const;
+  /// Fills in MarkNews::compared.
+  virtual void list_compared(std::map<TopicPartition, Clock::time_point>& out) const;
+  /// MarkNews::gone since the last call.
+  [[nodiscard]] SlotSet take_marks_gone() { return std::exchange(marks_gone_, {}); }
   /// Whether it is known of each partition what is missing.
   [[nodiscard]] virtual bool gaps_known() const noexcept;
   /// How many offsets are in gaps, as far as is known.
@@ -271,6 +276,8 @@ class PartitionSet {
     std::uint64_t epoch = 0;            // of the connections when the mark was compared
     std::uint64_t operation_epoch = 0;  // when the operation under way was started
     Clock::time_point mark_due{};
+    Clock::time_point mark_begun{};  // the last write of the mark
+    Clock::time_point compared{};    // as MarkNews::compared
     std::uint32_t failures = 0;
     std::optional<std::int64_t> commit_sent;
     LogWatch log;
@@ -365,6 +372,7 @@ class PartitionSet {
   std::vector<std::unique_ptr<Mark>> retired_;  // of revoked partitions, until their operation ends
   std::uint64_t generations_ = 0;
   bool hurry_ = false;
+  SlotSet marks_gone_;
   std::string trouble_;
   std::uint32_t failures_logged_ = 0;  // the longest row of failures that the log knows of
 };

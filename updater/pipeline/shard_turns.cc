@@ -280,6 +280,17 @@ bool ShardTurns::told(const ShardedPartition& partition) const {
          });
 }
 
+ShardTurns::Clock::time_point ShardTurns::compared(const ShardedPartition& partition) const {
+  std::optional<Clock::time_point> earliest;
+  for (const auto& [node, shard] : shards_) {
+    if (shard.away || shard.mapped.empty()) continue;
+    const auto place = partition.places.find(node);
+    if (place == partition.places.end()) return {};
+    earliest = std::min(earliest.value_or(place->second.compared), place->second.compared);
+  }
+  return earliest.value_or(Clock::time_point{});
+}
+
 SlotSet ShardTurns::unknown(const ShardedPartition& partition) const {
   SlotSet slots = SlotSet::all();
   if (!partition.known) return slots;

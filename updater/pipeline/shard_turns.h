@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fcap/log.h>
@@ -30,6 +31,8 @@ struct ShardedPartition {
     std::map<int, std::string> texts = {};  ///< by slot: every mark of the partition in its slots
     std::uint64_t look = 0;                 ///< after which they were read
     Clock::time_point due{};
+    Clock::time_point begun{};     ///< the last write of its marks
+    Clock::time_point compared{};  ///< the last write that was confirmed
     /// The question whether the log of `asked` is the one that is being read; 0: none.
     std::uint64_t ticket = 0;
     std::optional<MarkValue> asked = {};  ///< a mark of the shard that was found
@@ -47,6 +50,7 @@ struct ShardedPartition {
   LogIdentity log;                           ///< what a mark of this position says of the log
   std::map<std::string, Place> places = {};  ///< by node
   bool known = false;                        ///< the marks of every shard there was had been read
+  bool committed = false;                    ///< the group had committed an offset of it
   /// Since when Kafka has not said whether the log of some mark is the one that is being read.
   std::optional<Clock::time_point> asking_since = {};
   /// That has taken too long (it may have no leader): shards are judged without it, until all of
@@ -133,6 +137,11 @@ class ShardTurns {
   /// be asked is among them: keys may be there.
   [[nodiscard]] std::string trouble() const;
   [[nodiscard]] std::size_t shards_away() const;
+  /// When the last writes began by which every shard that has slots and is not away has confirmed
+  /// its mark: the earliest of them.
+  [[nodiscard]] Clock::time_point compared(const ShardedPartition& partition) const;
+  /// The slots of shards in which marks are gone that were there, since the last call.
+  [[nodiscard]] SlotSet take_marks_gone() { return std::exchange(marks_gone_, {}); }
 
  private:
   enum class Phase : std::uint8_t { kIdle, kConnecting, kLooking, kReading, kWriting };
@@ -215,6 +224,7 @@ class ShardTurns {
   std::bitset<SlotSet::kSlots> away_;
   Clock::time_point nodes_due_{};
   bool hurry_ = false;
+  SlotSet marks_gone_;
 };
 
 }  // namespace fcap::updater

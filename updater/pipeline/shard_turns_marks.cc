@@ -209,6 +209,7 @@ void ShardTurns::accept(TopicPartition id, ShardedPartition& p, const std::strin
   if (sum_missing(p.marks) <= before) return;
   if (known) metrics_->mark_losses.add();
   const auto own = p.marks.confirmed(node);
+  if (!own && (known || p.committed)) marks_gone_ |= shard.look.self.owned;
   const std::int64_t missing = offsets_in(p.marks.missing().of(shard.look.self.owned));
   const std::string again = missing != 0
                                 ? fmt::format("{} offsets are read again for its users", missing)
@@ -242,6 +243,7 @@ void ShardTurns::begin_write(const std::string& node, Shard& shard, Clock::time_
       continue;
     }
     p.places[node].due = now + options_.idle_interval;
+    p.places[node].begun = now;
     mark->log = p.log;
     std::size_t before = 0;
     for (const MarkValue& copy : copies_of(*mark)) {
@@ -320,6 +322,7 @@ void ShardTurns::take_written(const std::string& node, Shard& shard, const NodeC
     if (take_copy(shard, place, job, call.answers()[i], call.answered())) {
       if (!job.is_last) continue;
       p->marks.written(node, shard.epoch);
+      place.compared = place.begun;
       metrics_->marks_written.add();
       remove_obsolete(id, *p, node, shard);
       continue;

@@ -33,6 +33,7 @@
 #include "updater/pipeline/gap_reader.h"
 #include "updater/pipeline/gap_times.h"
 #include "updater/pipeline/intake.h"
+#include "updater/pipeline/loss_statement.h"
 #include "updater/pipeline/partition_set.h"
 #include "updater/pipeline/rejection_watch.h"
 #include "updater/watch/silence_book.h"
@@ -104,6 +105,8 @@ class Updater final : private kafka::AssignmentListener, private OffsetSource {
 
   /// The gaps of the partitions that are assigned. On run()'s thread only, as from Health's beat.
   [[nodiscard]] OpenGaps open_gaps();
+  /// Likewise.
+  [[nodiscard]] MarkNews mark_news();
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -161,6 +164,7 @@ class Updater final : private kafka::AssignmentListener, private OffsetSource {
   void observe_delay(const Batch& batch);
   void report_health(Clock::time_point now);
   [[nodiscard]] IntakeClocks clocks() const noexcept;
+  [[nodiscard]] Instant after_all_events() const;
   [[nodiscard]] TopicWatch& watch_of(TopicPartition partition) const {
     return *parts_.watches.at(static_cast<std::size_t>(partition.topic));
   }

@@ -45,15 +45,34 @@ Status Updater::start_filling() {
   return {};
 }
 
+// Later than any event that is accepted now, and the same for a second, because each change is
+// written.
+Instant Updater::after_all_events() const {
+  constexpr std::chrono::seconds kBehind{1};
+  return std::chrono::floor<std::chrono::seconds>(clocks().latest) + kBehind +
+         options_.intake.future_allowed;
+}
+
 OpenGaps Updater::open_gaps() {
   if (!clock_known_) compare_clocks();
   std::vector<GapEnd> ends;
   partitions_->list_gap_ends(ends);
-  // Later than now, and the same for a second, because each change is written.
-  constexpr std::chrono::seconds kBehind{1};
-  gap_times_.look(ends, std::chrono::floor<std::chrono::seconds>(clocks().latest) + kBehind +
-                            options_.intake.future_allowed);
+  gap_times_.look(ends, after_all_events());
   return {options_.consumer.group_id, options_.consumer.topics, gap_times_.missing_before()};
+}
+
+MarkNews Updater::mark_news() {
+  MarkNews news;
+  partitions_->list_compared(news.compared);
+  for (const TopicWatch* watch : parts_.watches) {
+    const auto index = static_cast<kafka::TopicIndex>(news.counts.size());
+    news.counts[index] = watch->topic(Clock::now()).partitions;
+  }
+  std::erase_if(news.counts, [](const auto& count) { return count.second == 0; });
+  news.gone = partitions_->take_marks_gone();
+  news.latest = after_all_events();
+  news.connections = parts_.epoch();
+  return news;
 }
 
 void Updater::fill_gaps(Clock::time_point now, bool read) {

@@ -167,7 +167,7 @@ void TopicWatch::look_at_topic(const kafka::TopicState& state) {
     const std::lock_guard lock(mutex_);
     if (!words_.empty() && log_) log_(LogLevel::kInfo, "a broker answers again");
     words_.clear();
-    seen_ = {Clock::now(), !state.ok()};
+    seen_ = {Clock::now(), !state.ok(), state.ok() ? state.partitions : 0};
     for (const std::int32_t number : state.without_leader) {
       seen_.without_leader.insert({options_.index, number});
     }

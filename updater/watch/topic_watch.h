@@ -79,8 +79,9 @@ class TopicWatch {
   [[nodiscard]] bool connected(Clock::time_point now) const;
   /// The result of the last query about the topic.
   struct Look {
-    Clock::time_point at;     ///< when it was answered; at first: the start
-    bool unreadable = false;  ///< the whole topic: no broker answers or serves it
+    Clock::time_point at;         ///< when it was answered; at first: the start
+    bool unreadable = false;      ///< the whole topic: no broker answers or serves it
+    std::int32_t partitions = 0;  ///< how many it has; 0: not known
     std::set<kafka::TopicPartition> without_leader = {};
   };
   [[nodiscard]] Look topic(Clock::time_point now) const;

@@ -77,7 +77,8 @@ class ClusterGaps : public testing::UpdaterOnCluster {
 
   [[nodiscard]] std::unique_ptr<Process> start_updater() const {
     return start("run", {"--kafka.dead_letter_topic", dead_letters(), "--http.port", "0",
-                         "--ledger.write_format", "2"});
+                         "--ledger.write_format", "2", "--kafka.properties",
+                         R"({"session.timeout.ms": "15000"})"});
   }
   void expect_counted(const Process& updater) {
     EXPECT_TRUE(wait_until([&] { return expected_.compare(*store_).none(); }, kPatience))
@@ -240,6 +241,36 @@ TEST_F(ClusterGaps, OnlyUsersOfTheShardThatLacksEventsAreUndecidedUntilTheGapIsC
   EXPECT_TRUE(wait_until([&] { return stated().empty(); }, kPatience))
       << config() << updater->errors();
   expect_all_decided();
+}
+
+// The group gives the partitions to the next updater only after the session of the one that was
+// killed. That takes longer than the 10 s after which a Checker looks.
+TEST_F(ClusterGaps, AnEmptiedClusterWithoutOwnersHasNothingCompleteBeforeAllEventsAreBack) {
+  auto updater = start_all();
+  ASSERT_NE(checker_, nullptr) << updater->errors();
+  expect_all_decided();
+  updater->kill();
+  for (int shard = 0; shard < RedisCluster::kShards; ++shard) {
+    EXPECT_EQ(cluster_->command(shard, {"FLUSHALL"}), "OK");
+  }
+  updater = start_updater();
+  const auto all_say = [this](bool complete) {
+    for (int shard = 0; shard < RedisCluster::kShards; ++shard) {
+      if (says_complete(shard) != complete) return false;
+    }
+    return true;
+  };
+  ASSERT_TRUE(wait_until([&] { return all_say(false); }, kPatience)) << config();
+  EXPECT_TRUE(wait_until(
+      [&] {
+        const ReserveReason reason = hard_call(lacking_);
+        if (reason != ReserveReason::kDone) return says_complete(lacking_) == true;
+        EXPECT_TRUE(expected_.compare(*store_).none()) << config() << updater->errors();
+        return true;
+      },
+      kPatience));
+  EXPECT_TRUE(expected_.compare(*store_).none()) << config() << updater->errors();
+  EXPECT_TRUE(wait_until([&] { return stated().empty() && all_say(true); }, kPatience)) << config();
 }
 
 }  // namespace cluster_gaps_path_test

@@ -1,6 +1,8 @@
-// What checks say while the daemon fills a gap, and when it has filled it.
+// What checks and hard calls say after a loss, while the daemon fills a gap, and when it has filled
+// it.
 #include <chrono>
 #include <fstream>
+#include <iostream>
 #include <memory>
 #include <optional>
 #include <string>
@@ -36,13 +38,7 @@ class GapAnswers : public testing::UpdaterPipeline {
     if (IsSkipped()) return;
     rules_ = (files_.path() / "rules.json").string();
     std::ofstream(rules_) << kRules;
-    config_ = (files_.path() / "updater.json").string();
-    std::ofstream(config_) << fmt::format(
-        R"({{"kafka": {{"brokers": ["{}"], "topic": "{}", "dead_letter_topic": "{}",
-             "group_id": "{}", "properties": {{"session.timeout.ms": "6000"}}}},
-            "redis": {{"addresses": ["{}"]}}, "http": {{"enabled": false}},
-            "pipeline": {{"gap_messages_min": 100}}}})",
-        kafka->brokers(), topic_, dead_letters(), topic_, redis_->address());
+    set_config(kafka->brokers());
     CheckerOptions options;
     options.redis.addresses = {redis_->address()};
     options.deadline = std::chrono::seconds{30};
@@ -57,6 +53,94 @@ class GapAnswers : public testing::UpdaterPipeline {
     auto rules = RuleSet::build({.version = 1, .rules = {rule}, .campaigns = {}}, {});
     ASSERT_TRUE(rules.ok()) << rules.status().text();
     checker_->set_rules(rules.value());
+  }
+
+  void set_config(const std::string& brokers, int session_ms = 6'000) {
+    config_ = (files_.path() / "updater.json").string();
+    std::ofstream(config_) << fmt::format(
+        R"({{"kafka": {{"brokers": ["{}"], "topic": "{}", "dead_letter_topic": "{}",
+             "group_id": "{}", "properties": {{"session.timeout.ms": "{}"}}}},
+            "redis": {{"addresses": ["{}"]}}, "http": {{"enabled": false}},
+            "ledger": {{"write_format": 2}}, "pipeline": {{"gap_messages_min": 100}}}})",
+        brokers, topic_, dead_letters(), topic_, session_ms, redis_->address());
+  }
+  // For each partition, one user who is only asked about and one for whom hard calls are made have
+  // seen "c" as often as the rule allows.
+  void show_viewers() {
+    const auto now =
+        std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
+    for (int partition = 0; partition < kPartitions; ++partition) {
+      for (const std::string& user : {viewer_of(partition), buyer_of(partition)}) {
+        for (const char* id : {"e1", "e2"}) {
+          const testing::MadeEvent event{
+              .user_id = user, .campaign_id = "c", .event_id = id, .time = now};
+          producer_->send(topic_, user, event.json(), partition);
+          expected_.add(event);
+        }
+      }
+    }
+  }
+  static std::string viewer_of(int partition) { return fmt::format("viewer-{}", partition); }
+  static std::string buyer_of(int partition) { return fmt::format("buyer-{}", partition); }
+
+  // Of all viewers.
+  struct Verdicts {
+    bool answered = true;
+    bool capped = true;
+    bool said = true;  // that they are capped, or that this is not known
+  };
+  Verdicts of_viewers() {
+    Verdicts all;
+    for (int partition = 0; partition < kPartitions; ++partition) {
+      const Candidate candidates[] = {{"c"}};
+      const CheckResult result = checker_->check(viewer_of(partition), candidates);
+      all.answered =
+          all.answered && (result.reason == Reason::kPassed || result.reason == Reason::kCapped);
+      for (const Verdict& verdict : result.verdicts) {
+        all.capped = all.capped && !verdict.allowed;
+        all.said = all.said && (!verdict.allowed || !verdict.complete);
+      }
+    }
+    return all;
+  }
+  // How many hard calls are granted to buyers, who all have had theirs.
+  int granted() {
+    int granted = 0;
+    for (int partition = 0; partition < kPartitions; ++partition) {
+      const std::string id = fmt::format("reserved-{}", ++reserved_);
+      const ReserveResult result = checker_->reserve(buyer_of(partition), {"c"}, id);
+      if (result.reason == ReserveReason::kDone) ++granted;
+    }
+    return granted;
+  }
+  // From when the Checker has noticed the loss until everything is there again, no verdict is both
+  // allowed and complete, and no hard call is granted.
+  void expect_told(const std::string& logs) {
+    int granted_before = 0;
+    const auto noticed = [&] {
+      if (checker_says_complete() == false) return true;
+      granted_before += granted();
+      return false;
+    };
+    ASSERT_TRUE(wait_until(noticed, kPatience)) << logs;
+    std::size_t looks = 0;
+    const auto restored = [&] {
+      const Verdicts now = of_viewers();
+      if (now.answered) {
+        ++looks;
+        EXPECT_TRUE(now.said) << redis_->command({"GET", "fcap:!config"});
+        EXPECT_EQ(granted(), 0) << redis_->command({"GET", "fcap:!config"});
+      }
+      return now.answered && now.capped && checker_says_complete() == true;
+    };
+    EXPECT_TRUE(wait_until(restored, kPatience)) << redis_->command({"GET", "fcap:!config"});
+    EXPECT_GT(looks, 1U);
+    std::cout << granted_before << " hard calls were granted before the loss was noticed, of "
+              << kPartitions << " users; looks after that: " << looks << "\n";
+  }
+  void expect_viewers_capped(Process& daemon) {
+    const auto capped = [&] { return of_viewers().capped && checker_says_complete() == true; };
+    EXPECT_TRUE(wait_until(capped, kPatience)) << daemon.errors();
   }
 
   [[nodiscard]] std::string dead_letters() const { return topic_ + ".later"; }
@@ -102,6 +186,7 @@ class GapAnswers : public testing::UpdaterPipeline {
   std::string config_;
   std::string rules_;
   std::unique_ptr<Checker> checker_;
+  int reserved_ = 0;
 };
 
 // The gap stays open because a letter of it has nowhere to go: an event of a user whose key is of
@@ -116,12 +201,7 @@ TEST_F(GapAnswers, ClaimNoCompletenessUntilTheGapIsClosedWhoeverCrashesMeanwhile
   auto daemon = start_daemon();
   expect_counted(*daemon);
   EXPECT_TRUE(wait_until([&] { return committed() == 4'001; }, kPatience)) << daemon->errors();
-  EXPECT_EQ(checker_says_complete(), true);
-  EXPECT_TRUE(wait_until(
-      [&] {
-        return redis_->number({"EXISTS", "fcap:!config"}) == 1;
-      },
-      kPatience));
+  EXPECT_TRUE(wait_until([&] { return checker_says_complete() == true; }, kPatience));
   EXPECT_TRUE(explained()["verdicts"][0]["complete"].get<bool>());
 
   const std::string lost = redis_->command(
@@ -159,6 +239,52 @@ TEST_F(GapAnswers, ClaimNoCompletenessUntilTheGapIsClosedWhoeverCrashesMeanwhile
       << redis_->command({"GET", "fcap:!config"}) << daemon->errors();
   EXPECT_TRUE(wait_until([&] { return checker_says_complete() == true; }, kPatience));
   EXPECT_TRUE(explained()["verdicts"][0]["complete"].get<bool>());
+}
+
+// The group gives the partitions of a member that was killed to another one only after its session.
+TEST_F(GapAnswers, NothingIsCompleteWhileAnEmptiedRedisHasNoUpdaterWithPartitions) {
+  show_viewers();
+  produce(1'000);
+  auto daemon = start_daemon();
+  expect_counted(*daemon);
+  expect_viewers_capped(*daemon);
+  daemon->kill();
+  redis_->kill();
+  redis_->start();
+  daemon = start_daemon();
+  expect_told("the updater was killed, and Redis begins empty");
+}
+
+// A Checker that keeps its connection looks every 10 s, and so before the session ends.
+TEST_F(GapAnswers, NothingIsCompleteWhileAnEmptiedRedisLacksTheEventsOfAMemberThatIsGone) {
+  set_config(kafka->brokers(), 15'000);
+  show_viewers();
+  produce(1'000);
+  const auto stays = start_daemon();
+  expect_counted(*stays);
+  auto goes = start_daemon();
+  const auto shared = [&] { return goes->errors().find("reading from") != std::string::npos; };
+  EXPECT_TRUE(wait_until(shared, kPatience)) << goes->errors();
+  expect_viewers_capped(*stays);
+  goes->kill();
+  redis_->command({"FLUSHALL"});
+  expect_told(stays->errors());
+}
+
+TEST_F(GapAnswers, NothingIsCompleteWhileKafkaCannotBeReached) {
+  set_config("127.0.0.1:1");
+  const auto daemon = start_daemon();
+  const std::string name = redis::missing_before_name(topic_, topic_);
+  const auto says_all = [&] {
+    const auto missing = stated();
+    return missing.contains(name) && missing.at(name).contains("*");
+  };
+  EXPECT_TRUE(wait_until(says_all, kPatience)) << daemon->errors();
+  EXPECT_TRUE(wait_until([&] { return checker_says_complete() == false; }, kPatience));
+  const auto refused = [&] {
+    return checker_->reserve("viewer", {"c"}, "id").reason == ReserveReason::kIncomplete;
+  };
+  EXPECT_TRUE(wait_until(refused, kPatience));
 }
 
 }  // namespace gap_answers_path_test

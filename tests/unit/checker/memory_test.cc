@@ -185,7 +185,7 @@ TEST_P(OutOfMemory, ReserveAsyncAllowsWhatIsUndecidedWhereItIsTold) {
     checker.reserve_async("u", candidates_[1], "a", {.allow_undecided = true}, std::move(callback));
     const bool failed = end_of_failing_allocations();
     const ReserveResult result = answer.get_future().get();
-    EXPECT_EQ(result.reason, failed ? ReserveReason::kOverloaded : ReserveReason::kWriteFormat);
+    EXPECT_EQ(result.reason, failed ? ReserveReason::kOverloaded : ReserveReason::kNoConfig);
     EXPECT_TRUE(result.allowed);
     return failed;
   });
@@ -201,7 +201,7 @@ TEST_P(OutOfMemory, PickAndReserveAsyncHasAPickPerSlot) {
     checker.pick_and_reserve_async("u", candidates_, kTwoSlots, {}, std::move(callback));
     const bool failed = end_of_failing_allocations();
     const ReservedPicks result = answer.get_future().get();
-    EXPECT_EQ(result.reason, failed ? ReserveReason::kOverloaded : ReserveReason::kWriteFormat);
+    EXPECT_EQ(result.reason, failed ? ReserveReason::kOverloaded : ReserveReason::kNoConfig);
     if (!result.unknown) {
       EXPECT_EQ(result.picks.size(), std::size(kTwoSlots));
     }

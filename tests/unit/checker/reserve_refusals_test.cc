@@ -146,11 +146,12 @@ TEST_F(Reserve, BadArgumentsAreNamed) {
 // --- When it is not allowed to write.
 
 TEST_F(Reserve, NothingIsWrittenBeforeTheUpdaterAllowsTheFormat) {
-  for (const int format : {0, 1}) {
+  for (const auto& [format, reason] :
+       {std::pair(0, ReserveReason::kNoConfig), std::pair(1, ReserveReason::kWriteFormat)}) {
     store_->terms.write_format = format;
     for (const ReserveResult& result : {reserve("a"), record("a"), release("a")}) {
       EXPECT_FALSE(result.allowed);
-      EXPECT_EQ(result.reason, ReserveReason::kWriteFormat);
+      EXPECT_EQ(result.reason, reason);
     }
   }
   EXPECT_NE(describe(ReserveReason::kWriteFormat).find("ledger.write_format"),
@@ -162,7 +163,7 @@ TEST_F(Reserve, NothingIsWrittenBeforeTheUpdaterAllowsTheFormat) {
 
 TEST_F(Reserve, ALifeOfItsOwnDoesNotHideThatReservationsAreNotAllowed) {
   store_->terms = {};
-  EXPECT_EQ(reserve("a", "c1", {.life = 10s}).reason, ReserveReason::kWriteFormat);
+  EXPECT_EQ(reserve("a", "c1", {.life = 10s}).reason, ReserveReason::kNoConfig);
   store_->terms = {.write_format = 2, .reservation_life_max = 0s};
   EXPECT_EQ(reserve("a", "c1", {.life = 10s}).reason, ReserveReason::kWriteFormat);
   EXPECT_EQ(reserve("a", "c1", {.life = 0s}).reason, ReserveReason::kInvalid);

@@ -145,13 +145,27 @@ TEST(ConfigWatch, TellsWhatOpenGapsLackUntilARecordSaysOtherwise) {
   (void)watch.compare_with(string(encode_config(record)), 0);
   EXPECT_EQ(watch.missing(), missing) << "however the updater is set otherwise";
   (void)watch.compare_with(kRefused, 0);
-  (void)watch.compare_with({Reply::Kind::kNil, 0, {}, {}}, 0);
   EXPECT_EQ(watch.missing(), missing) << "nothing says that it has been filled";
   std::string malformed = encode_config(record);
   malformed.replace(malformed.find("7-9"), 3, "9-7");
   (void)watch.compare_with(string(malformed), 0);
   EXPECT_EQ(watch.missing(), missing) << "what cannot be read says nothing";
   record.missing_before.clear();
+  (void)watch.compare_with(string(encode_config(record)), 0);
+  EXPECT_TRUE(watch.missing().empty());
+}
+
+TEST(ConfigWatch, WithoutARecordAnyEventMayBeMissing) {
+  ConfigWatch watch;
+  watch.expect({.key_prefix = "fcap", .retention = {}, .null_user_ids = {}});
+  (void)watch.compare_with({Reply::Kind::kNil, 0, {}, {}}, 0);
+  const std::vector<MissingEvents> any{MissingEvents(Instant::max())};
+  EXPECT_EQ(watch.missing(), any) << "also where there never was one";
+  EXPECT_EQ(watch.terms().write_format, 0);
+  (void)watch.compare_with(kRefused, 0);
+  EXPECT_EQ(watch.missing(), any);
+  ConfigRecord record;
+  record.key_prefix = "fcap";
   (void)watch.compare_with(string(encode_config(record)), 0);
   EXPECT_TRUE(watch.missing().empty());
 }

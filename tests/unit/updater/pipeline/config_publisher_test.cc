@@ -72,13 +72,19 @@ TEST_F(ConfigPublisherTest, TheLatestToStartWinsAndTheOthersLeaveItAlone) {
   EXPECT_EQ(stored(), redis::encode_config(changed));
 }
 
+// A Redis in use.
+class ConfigPublisherGaps : public ConfigPublisherTest {
+ protected:
+  void SetUp() override { replace(redis::encode_config(record_of(std::chrono::days{32}))); }
+};
+
 OpenGaps gaps_of(const std::map<std::int32_t, std::optional<Instant>>& partitions) {
   OpenGaps gaps{.group_id = "g", .topics = {"t"}};
   for (const auto& [number, before] : partitions) gaps.missing_before[part(number)] = before;
   return gaps;
 }
 
-TEST_F(ConfigPublisherTest, OpenGapsAreSaidAtOnceAndTakenBackWhenTheyAreClosed) {
+TEST_F(ConfigPublisherGaps, OpenGapsAreSaidAtOnceAndTakenBackWhenTheyAreClosed) {
   const redis::ConfigRecord record = record_of(std::chrono::days{32});
   ConfigPublisher publisher(*store_, record, {});
   poll(publisher);
@@ -91,16 +97,7 @@ TEST_F(ConfigPublisherTest, OpenGapsAreSaidAtOnceAndTakenBackWhenTheyAreClosed) 
   EXPECT_EQ(stored(), redis::encode_config(record));
 }
 
-TEST_F(ConfigPublisherTest, GapsAreSaidAgainWhenTheRecordHasGoneMissing) {
-  ConfigPublisher publisher(*store_, record_of(std::chrono::days{32}), {});
-  publisher.set_open_gaps(gaps_of({{0, at_}}));
-  poll(publisher);
-  erase();
-  poll(publisher);
-  EXPECT_EQ(missing(), (redis::ConfigRecord::MissingBefore{{"g:t", {{"0", at_}}}}));
-}
-
-TEST_F(ConfigPublisherTest, NoUpdaterTakesBackWhatAnotherSaysOfItsPartitions) {
+TEST_F(ConfigPublisherGaps, NoUpdaterTakesBackWhatAnotherSaysOfItsPartitions) {
   ConfigPublisher first(*store_, record_of(std::chrono::days{32}), {});
   ConfigPublisher second(*store_, record_of(std::chrono::days{20}), {});
   first.set_open_gaps(gaps_of({{0, at_}}));
@@ -120,7 +117,7 @@ TEST_F(ConfigPublisherTest, NoUpdaterTakesBackWhatAnotherSaysOfItsPartitions) {
   EXPECT_EQ(redis::parse_config(stored()).value().retention, std::chrono::days{20});
 }
 
-TEST_F(ConfigPublisherTest, TwoThatWriteAtTheSameTimeBothGetTheirWord) {
+TEST_F(ConfigPublisherGaps, TwoThatWriteAtTheSameTimeBothGetTheirWord) {
   ConfigPublisher first(*store_, record_of(std::chrono::days{32}), {});
   ConfigPublisher second(*store_, record_of(std::chrono::days{32}), {});
   poll(first);
@@ -135,7 +132,7 @@ TEST_F(ConfigPublisherTest, TwoThatWriteAtTheSameTimeBothGetTheirWord) {
   EXPECT_EQ(missing(), (redis::ConfigRecord::MissingBefore{{"g:t", {{"0", at_}, {"1", at_}}}}));
 }
 
-TEST_F(ConfigPublisherTest, WhatNoWindowReachesAnyMoreGoes) {
+TEST_F(ConfigPublisherGaps, WhatNoWindowReachesAnyMoreGoes) {
   ConfigPublisher gone(*store_, record_of(std::chrono::days{32}), {});
   gone.set_open_gaps(gaps_of({{7, at_ - std::chrono::days{30}}, {8, at_ - std::chrono::days{31}}}));
   poll(gone);
@@ -146,7 +143,7 @@ TEST_F(ConfigPublisherTest, WhatNoWindowReachesAnyMoreGoes) {
   EXPECT_TRUE(missing().empty()) << stored();
 }
 
-TEST_F(ConfigPublisherTest, OfMoreGapsThanThereIsRoomForTheLatestIsSaid) {
+TEST_F(ConfigPublisherGaps, OfMoreGapsThanThereIsRoomForTheLatestIsSaid) {
   ConfigPublisher publisher(*store_, record_of(std::chrono::days{32}), {});
   std::map<std::int32_t, std::optional<Instant>> many;
   for (std::int32_t i = 0; i < 5000; ++i) many[i] = at_ + std::chrono::seconds{i % 4000};
@@ -163,7 +160,7 @@ OpenGaps gaps_in(const std::map<std::int32_t, redis::MissingEvents>& partitions)
   return gaps;
 }
 
-TEST_F(ConfigPublisherTest, ASlotMoreIsSaidAtOnceAndOthersSlotsStay) {
+TEST_F(ConfigPublisherGaps, ASlotMoreIsSaidAtOnceAndOthersSlotsStay) {
   ConfigPublisher first(*store_, record_of(std::chrono::days{32}), {});
   ConfigPublisher second(*store_, record_of(std::chrono::days{32}), {});
   first.set_open_gaps(gaps_in({{0, {at_, {0, 5460}}}}));
@@ -184,7 +181,7 @@ TEST_F(ConfigPublisherTest, ASlotMoreIsSaidAtOnceAndOthersSlotsStay) {
   EXPECT_EQ(missing(), both);
 }
 
-TEST_F(ConfigPublisherTest, OfMoreGapsThanThereIsRoomForAllSlotsAreSaid) {
+TEST_F(ConfigPublisherGaps, OfMoreGapsThanThereIsRoomForAllSlotsAreSaid) {
   ConfigPublisher publisher(*store_, record_of(std::chrono::days{32}), {});
   std::map<std::int32_t, redis::MissingEvents> many;
   for (std::int32_t i = 0; i < 5000; ++i) {
@@ -203,7 +200,7 @@ SlotSet even_slots() {
   return SlotSet::of(even);
 }
 
-TEST_F(ConfigPublisherTest, WhereThereIsNoRoomForSlotsEachPartitionIsSaidForAllUsers) {
+TEST_F(ConfigPublisherGaps, WhereThereIsNoRoomForSlotsEachPartitionIsSaidForAllUsers) {
   const SlotSet even = even_slots();
   ConfigPublisher crashing(*store_, record_of(std::chrono::days{32}), {});
   crashing.set_open_gaps(gaps_in({{5, {at_, even}}, {6, {at_, even}}, {7, {at_, even}}}));
@@ -218,7 +215,7 @@ TEST_F(ConfigPublisherTest, WhereThereIsNoRoomForSlotsEachPartitionIsSaidForAllU
   EXPECT_EQ(missing(), (redis::ConfigRecord::MissingBefore{{"g:t", {{"6", at_}, {"7", at_}}}}));
 }
 
-TEST_F(ConfigPublisherTest, SlotsLeaveRoomForWhatOlderUpdatersAdd) {
+TEST_F(ConfigPublisherGaps, SlotsLeaveRoomForWhatOlderUpdatersAdd) {
   std::map<std::int32_t, redis::MissingEvents> many;
   for (std::int32_t i = 0; i < 400; ++i) many[i] = at_;
   const std::map<std::int32_t, redis::MissingEvents> for_all_users = many;
@@ -232,7 +229,7 @@ TEST_F(ConfigPublisherTest, SlotsLeaveRoomForWhatOlderUpdatersAdd) {
   EXPECT_EQ(stored(), expected);
 }
 
-TEST_F(ConfigPublisherTest, AnUpdaterLeavesOutItsOwnSlotsFirst) {
+TEST_F(ConfigPublisherGaps, AnUpdaterLeavesOutItsOwnSlotsFirst) {
   const SlotSet even = even_slots();
   ConfigPublisher first(*store_, record_of(std::chrono::days{32}), {});
   ConfigPublisher second(*store_, record_of(std::chrono::days{32}), {});
@@ -245,7 +242,7 @@ TEST_F(ConfigPublisherTest, AnUpdaterLeavesOutItsOwnSlotsFirst) {
   }
 }
 
-TEST_F(ConfigPublisherTest, WhereThatIsNotEnoughItLeavesOutTheSlotsOfOthersToo) {
+TEST_F(ConfigPublisherGaps, WhereThatIsNotEnoughItLeavesOutTheSlotsOfOthersToo) {
   ConfigPublisher first(*store_, record_of(std::chrono::days{32}), {});
   ConfigPublisher second(*store_, record_of(std::chrono::days{32}), {});
   first.set_open_gaps(gaps_in({{0, {at_, even_slots()}}}));
@@ -261,7 +258,7 @@ TEST_F(ConfigPublisherTest, WhereThatIsNotEnoughItLeavesOutTheSlotsOfOthersToo) 
   }
 }
 
-TEST_F(ConfigPublisherTest, AValueThatAnOlderUpdaterMadeTooLongIsMadeShorter) {
+TEST_F(ConfigPublisherGaps, AValueThatAnOlderUpdaterMadeTooLongIsMadeShorter) {
   redis::ConfigRecord record = record_of(std::chrono::days{32});
   ConfigPublisher publisher(*store_, record, {});
   publisher.set_open_gaps(gaps_of({{3, at_}}));
@@ -276,7 +273,7 @@ TEST_F(ConfigPublisherTest, AValueThatAnOlderUpdaterMadeTooLongIsMadeShorter) {
   EXPECT_EQ(missing(), record.missing_before);
 }
 
-TEST_F(ConfigPublisherTest, AValueThatIsTooLongAtTheStartKeepsWhatOthersSay) {
+TEST_F(ConfigPublisherGaps, AValueThatIsTooLongAtTheStartKeepsWhatOthersSay) {
   redis::ConfigRecord record = record_of(std::chrono::days{32});
   record.missing_before = {{"g:t", {{"5", {at_, even_slots()}}, {"6", {at_, even_slots()}}}}};
   replace(redis::encode_config(record));
@@ -285,7 +282,7 @@ TEST_F(ConfigPublisherTest, AValueThatIsTooLongAtTheStartKeepsWhatOthersSay) {
   EXPECT_EQ(missing(), (redis::ConfigRecord::MissingBefore{{"g:t", {{"5", at_}, {"6", at_}}}}));
 }
 
-TEST_F(ConfigPublisherTest, SlotsOfAnInstantThatIsNoLongerSaidGo) {
+TEST_F(ConfigPublisherGaps, SlotsOfAnInstantThatIsNoLongerSaidGo) {
   redis::ConfigRecord record = record_of(std::chrono::days{32});
   ConfigPublisher publisher(*store_, record, {});
   poll(publisher);
@@ -299,6 +296,130 @@ TEST_F(ConfigPublisherTest, SlotsOfAnInstantThatIsNoLongerSaidGo) {
   EXPECT_EQ(missing(), record.missing_before);
   poll(publisher);
   EXPECT_EQ(stored(), expected);
+}
+
+// Where Redis may have lost data, with two updaters of a topic with two partitions.
+class ConfigPublisherLoss : public ConfigPublisherTest {
+ protected:
+  using Missing = redis::ConfigRecord::MissingBefore;
+  static constexpr auto kLongAgo = ConfigPublisher::Clock::time_point{};
+
+  struct Member {
+    explicit Member(Store& store) : publisher(store, record_of(std::chrono::days{32}), {}) {}
+    ConfigPublisher publisher;
+    MarkNews marks{.counts = {{kafka::TopicIndex{0}, 2}}, .latest = instant_from_ms(0)};
+  };
+
+  // One turn of an updater that owns these partitions; `compared`: all of their marks just were.
+  void turn(Member& member, const std::map<std::int32_t, std::optional<Instant>>& owned,
+            bool compared = true) {
+    member.marks.latest = later_;
+    for (const auto& [number, missing] : owned) {
+      member.marks.compared[part(number)] = compared ? ConfigPublisher::Clock::now() : kLongAgo;
+    }
+    member.publisher.set_open_gaps(gaps_of(owned));
+    member.publisher.set_marks(member.marks);
+    member.marks.gone = {};
+    poll(member.publisher);
+  }
+  [[nodiscard]] Missing all() const { return {{"g:t", {{"*", later_}}}}; }
+
+  Instant later_ = at_ + std::chrono::minutes{5};
+  Member first_{*store_};
+  Member second_{*store_};
+};
+
+TEST_F(ConfigPublisherLoss, WithoutARecordAllOfTheTopicIsSaidToBeMissingBeforeAnythingElse) {
+  turn(first_, {});
+  EXPECT_EQ(missing(), all());
+  EXPECT_NE(first_.publisher.trouble().find("have not been compared"), std::string::npos);
+  // Nobody owns a partition yet, however long that takes.
+  turn(first_, {});
+  turn(first_, {});
+  EXPECT_EQ(missing(), all());
+}
+
+TEST_F(ConfigPublisherLoss, EachOwnerSaysWhatItHasComparedAndThenTheTopicsEntryGoes) {
+  turn(first_, {});
+  turn(first_, {{0, at_}});  // sees it
+  turn(first_, {{0, at_}});
+  EXPECT_EQ(missing(), (Missing{{"g:t", {{"*", later_}, {"0", at_}}}}));
+  EXPECT_NE(first_.publisher.trouble().find("partitions 1,"), std::string::npos)
+      << first_.publisher.trouble();
+  turn(second_, {{1, std::nullopt}});
+  turn(second_, {{1, std::nullopt}});
+  EXPECT_EQ(missing(), (Missing{{"g:t", {{"0", at_}}}}));
+  turn(first_, {{0, std::nullopt}});
+  EXPECT_EQ(missing(), Missing{});
+  EXPECT_EQ(first_.publisher.trouble(), "");
+}
+
+TEST_F(ConfigPublisherLoss, WhatWasComparedBeforeTheLossWasSeenSaysNothing) {
+  turn(first_, {});
+  turn(first_, {{0, std::nullopt}, {1, std::nullopt}}, false);
+  turn(first_, {{0, std::nullopt}, {1, std::nullopt}}, false);
+  EXPECT_EQ(missing(), all());
+}
+
+TEST_F(ConfigPublisherLoss, ItStaysWhileKafkaDoesNotSayHowManyPartitionsThereAre) {
+  first_.marks.counts.clear();
+  for (int i = 0; i < 3; ++i) turn(first_, {{0, std::nullopt}, {1, std::nullopt}});
+  EXPECT_EQ(missing().at("g:t").at("*").before, later_);
+}
+
+TEST_F(ConfigPublisherLoss, AMarkThatIsGoneIsSaidOfAllPartitions) {
+  for (int i = 0; i < 3; ++i) turn(first_, {{0, std::nullopt}, {1, std::nullopt}});
+  EXPECT_EQ(missing(), Missing{});
+  first_.marks.gone = SlotSet(0, 99);
+  turn(first_, {{0, at_}}, false);
+  EXPECT_EQ(missing(), (Missing{{"g:t", {{"*", {later_, {0, 99}}}}}}));
+}
+
+TEST_F(ConfigPublisherLoss, ALossMoreTakesInWhatWasSaidOfSinglePartitions) {
+  turn(first_, {});
+  for (int i = 0; i < 2; ++i) turn(first_, {{0, at_}});
+  second_.marks.gone = SlotSet(0, 9);
+  turn(second_, {{1, at_}}, false);
+  const auto entries = missing().at("g:t");
+  ASSERT_EQ(entries.size(), 1U) << stored();
+  EXPECT_GT(entries.at("*").before, later_);  // another one than before
+  EXPECT_EQ(entries.at("*").slots, SlotSet::all());
+  // The first one has compared its mark since the former loss, but not since this one.
+  turn(first_, {{0, std::nullopt}}, false);
+  EXPECT_EQ(missing().at("g:t"), entries);
+}
+
+TEST_F(ConfigPublisherLoss, AnotherTopicsUpdaterSaysTheSameOfItsOwnOnce) {
+  turn(first_, {});
+  Member other(*store_);
+  const auto other_turn = [&](std::map<std::int32_t, std::optional<Instant>> owned) {
+    OpenGaps gaps = gaps_of(owned);
+    gaps.group_id = "h";
+    other.marks.latest = later_;
+    for (const auto& [number, gap] : owned) {
+      other.marks.compared[part(number)] = ConfigPublisher::Clock::now();
+    }
+    other.publisher.set_open_gaps(std::move(gaps));
+    other.publisher.set_marks(other.marks);
+    poll(other.publisher);
+  };
+  other_turn({});
+  EXPECT_EQ(missing(), (Missing{{"g:t", {{"*", later_}}}, {"h:t", {{"*", later_}}}}));
+  turn(first_, {});
+  for (int i = 0; i < 3; ++i) other_turn({{0, std::nullopt}, {1, std::nullopt}});
+  EXPECT_EQ(missing(), all());
+  other_turn({{0, std::nullopt}, {1, std::nullopt}});
+  EXPECT_EQ(missing(), all());
+}
+
+TEST_F(ConfigPublisherLoss, ANewGroupSaysNothingWhereRedisIsInUse) {
+  for (int i = 0; i < 3; ++i) turn(first_, {{0, std::nullopt}, {1, std::nullopt}});
+  ConfigPublisher other(*store_, record_of(std::chrono::days{32}), {});
+  OpenGaps gaps = gaps_of({});
+  gaps.group_id = "h";
+  other.set_open_gaps(gaps);
+  poll(other);
+  EXPECT_EQ(missing(), Missing{});
 }
 
 }  // namespace config_publisher_test

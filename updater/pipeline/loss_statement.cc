@@ -1,0 +1,78 @@
+#include "updater/pipeline/loss_statement.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace fcap::updater {
+namespace {
+
+const std::string kAll{LossStatement::kAllPartitions};
+
+}  // namespace
+
+void LossStatement::lost(const SlotSet& slots) {
+  pending_ |= slots;
+  ++losses_;
+}
+
+void LossStatement::written(std::uint64_t losses) {
+  if (losses == losses_) pending_ = {};
+}
+
+void LossStatement::look(const Missing& recorded,
+                         const std::map<std::string, kafka::TopicIndex>& own,
+                         Clock::time_point now) {
+  const auto stands_of_own = [&](const auto& entry) {
+    const auto found = recorded.find(entry.first);
+    return found != recorded.end() && stands(found->second);
+  };
+  const bool stands_here = std::ranges::any_of(own, stands_of_own);
+  std::map<std::string, Seen> seen;
+  for (const auto& [topic, entries] : recorded) {
+    const auto all = entries.find(kAll);
+    if (all == entries.end()) continue;
+    const auto before = seen_.find(topic);
+    const bool is_new = before == seen_.end() || before->second.events != all->second;
+    seen[topic] = is_new ? Seen{all->second, now} : before->second;
+    if (is_new && !stands_here) lost(all->second.slots);
+  }
+  seen_ = std::move(seen);
+}
+
+void LossStatement::apply(Partitions& entries, Instant latest) const {
+  if (!pending()) return;
+  redis::MissingEvents all{latest, pending_};
+  for (const auto& [partition, events] : entries) {
+    if (events.before == Instant{}) continue;
+    all.slots |= events.slots;
+    all.before = std::max(all.before, events.before);
+  }
+  // Otherwise those who have compared since the former one would take it for this one.
+  if (const auto former = entries.find(kAll); former != entries.end()) {
+    all.before = std::max(all.before, former->second.before + std::chrono::milliseconds{1});
+  }
+  entries.clear();
+  entries.emplace(kAll, std::move(all));
+}
+
+bool LossStatement::stands(const Partitions& entries) {
+  return entries.contains(kAll);
+}
+
+bool LossStatement::holds_back(const std::string& topic, const Partitions& entries,
+                               Clock::time_point compared) const {
+  const auto all = entries.find(kAll);
+  if (all == entries.end()) return false;
+  const auto seen = seen_.find(topic);
+  return seen == seen_.end() || seen->second.events != all->second || compared <= seen->second.at;
+}
+
+void LossStatement::settle(Partitions& entries, std::int32_t partitions) {
+  if (!stands(entries)) return;
+  for (std::int32_t i = 0; i < partitions; ++i) {
+    if (!entries.contains(std::to_string(i))) return;
+  }
+  entries.erase(kAll);
+}
+
+}  // namespace fcap::updater

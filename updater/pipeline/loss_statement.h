@@ -1,0 +1,87 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include <fcap/time.h>
+
+#include "kafka/topic_partition.h"
+#include "redis/config_record.h"
+#include "updater/marks/slot_set.h"
+
+namespace fcap::updater {
+
+/// What an updater has seen of its marks.
+struct MarkNews {
+  using Clock = std::chrono::steady_clock;
+
+  /// When the last write began by which Redis has confirmed that a partition's mark, in a cluster
+  /// those of all shards that are not away, is the one that was written before.
+  std::map<kafka::TopicPartition, Clock::time_point> compared = {};
+  /// How many partitions a topic has; absent: Kafka has not said.
+  std::map<kafka::TopicIndex, std::int32_t> counts = {};
+  /// Where marks are gone that were there, since the last news.
+  SlotSet gone = {};
+  /// Every event accepted so far is before it.
+  Instant latest = {};
+  /// Grows with each connection to Redis.
+  std::uint64_t connections = 0;
+};
+
+/// What the updaters of a topic say together after Redis has lost data, in one entry for all
+/// partitions, named "*": a mark that is gone, or a configuration that is, shows that all events
+/// may be missing, also those of partitions that nobody owns at present. Whoever has compared a
+/// partition's mark since then says what that partition lacks, perhaps nothing (an instant of 0).
+/// Once all partitions have an entry, "*" goes.
+///
+/// Two updaters may state the same loss, and a later one while "*" stands: it then begins anew, and
+/// takes in what the entries of single partitions said.
+///
+/// Pure: no I/O. Thread safety: one thread.
+class LossStatement {
+ public:
+  using Clock = MarkNews::Clock;
+  using Missing = redis::ConfigRecord::MissingBefore;
+  using Partitions = Missing::mapped_type;
+  static constexpr std::string_view kAllPartitions = "*";
+
+  /// Events of these users may be missing: to be stated with the next apply().
+  void lost(const SlotSet& slots);
+  [[nodiscard]] bool pending() const noexcept { return !pending_.empty(); }
+  /// How many losses apply() states.
+  [[nodiscard]] std::uint64_t losses() const noexcept { return losses_; }
+  /// So many losses are stated in what was written.
+  void written(std::uint64_t losses);
+
+  /// Looks at what is recorded. A statement of others, unless one about `own` stands already, shows
+  /// a loss as well: they share the data.
+  void look(const Missing& recorded, const std::map<std::string, kafka::TopicIndex>& own,
+            Clock::time_point now);
+
+  /// Puts what is pending into the entries of a topic. `latest`: as in MarkNews.
+  void apply(Partitions& entries, Instant latest) const;
+
+  /// Whether "*" is among the entries.
+  [[nodiscard]] static bool stands(const Partitions& entries);
+  /// Whether nothing may be said yet about a partition of the topic: "*" stands, and the
+  /// partition's mark was not compared since that was seen.
+  [[nodiscard]] bool holds_back(const std::string& topic, const Partitions& entries,
+                                Clock::time_point compared) const;
+  /// Removes "*" if each of the topic's partitions has an entry.
+  static void settle(Partitions& entries, std::int32_t partitions);
+
+ private:
+  struct Seen {
+    redis::MissingEvents events;
+    Clock::time_point at;
+  };
+
+  SlotSet pending_;
+  std::uint64_t losses_ = 0;
+  std::map<std::string, Seen> seen_;  // the statement that stood at the last look, by topic
+};
+
+}  // namespace fcap::updater
