@@ -33,14 +33,14 @@ enum class ReserveReason : std::uint8_t {
                 ///< read again after a loss; or an erasure reaches minutes ahead of now
   kTooMany,     ///< the user has 64 live reservations
   kTooLong,  ///< the user's record has no room: reservations may fill three quarters of the bound
-  kWriteFormat,  ///< not allowed yet: the updater's ledger.write_format is below 2, or not known
-                 ///< yet
+  kWriteFormat,  ///< not allowed yet: the updater's ledger.write_format is below 2, or it has
+                 ///< recorded none
   kClock,        ///< this machine's clock is more than 10 s away from Redis', or that is not known
   kConflict,     ///< each time, another writer had changed the record since it was read
   kNoUser,       ///< the user id is empty or configured as null
   kNoRules,      ///< no rule set has been loaded yet
   kTimeout,      ///< the store did not answer before the deadline
-  kUnavailable,  ///< the store cannot be reached, or answered with an error
+  kUnavailable,  ///< the store cannot be reached, or has not been yet, or answered with an error
   kBreakerOpen,  ///< the store failed repeatedly and is being left alone
   kOverloaded,   ///< a bounded queue is full, or memory has run out
   kUndecodable,  ///< the user's record is not one that this version can read

@@ -25,8 +25,7 @@ constexpr std::array<Words, kReserveReasonCount> kWords = {{
     {"too_long", "the user's record has no room for reservations"},
     {"write_format",
      "the updater's configuration does not allow reservations: set ledger.write_format to 2 and "
-     "reservation.max_life above 0 once all readers have this release, or wait until the Checker "
-     "has read the configuration"},
+     "reservation.max_life above 0 once all readers have this release"},
     {"clock",
      "this machine's clock is more than 10 s away from Redis', or Redis' clock is not known: see "
      "that both are synchronized, and that the account may use TIME"},
@@ -35,8 +34,8 @@ constexpr std::array<Words, kReserveReasonCount> kWords = {{
     {"no_rules", "no rule set has been loaded yet"},
     {"timeout", "the store did not answer before the deadline"},
     {"unavailable",
-     "the store cannot be reached, or answered with an error: health() has its words; the account "
-     "needs the rights of redis/acl/reserver.acl"},
+     "the store cannot be reached, or has not been yet, or answered with an error: health() has "
+     "its words; the account needs the rights of redis/acl/reserver.acl"},
     {"breaker_open", "the store failed repeatedly and is being left alone"},
     {"overloaded", "a bounded queue is full, or memory has run out"},
     {"undecodable", "the user's record is not one that this version can read"},
