@@ -196,7 +196,8 @@ TEST_F(ServerAnswers, AWriteThatIsAnsweredByAnotherKindMayHaveHappened) {
 TEST_F(ServerAnswers, ControlCharactersOfAServersErrorsStayOut) {
   serve([](const Words& words) -> std::optional<std::string> {
     if (words[0] != "GET") return std::nullopt;
-    return std::string("-ERR \x1b[31mred\nanother line\x7f\0of bytes\r\n", 40);
+    static constexpr char kError[] = "-ERR \x1b[31mred\nanother line\x7f\0of bytes\r\n";
+    return std::string(kError, sizeof kError - 1);
   });
   ASSERT_TRUE(connects());
   Outcome outcome;
