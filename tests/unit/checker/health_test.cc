@@ -104,6 +104,12 @@ TEST_F(Health, SaysWhatIsWrongWithTheStore) {
   EXPECT_THAT(checker_->health().problems,
               ElementsAre(HasSubstr("replica of x"), HasSubstr("32 days there")));
 
+  StoreHealth no_time;
+  no_time.clock_text = "TIME: NOPERM";
+  store_->say(no_time);
+  EXPECT_TRUE(checker_->health().ready);
+  EXPECT_THAT(checker_->health().problems, ElementsAre(HasSubstr("TIME: NOPERM")));
+
   StoreHealth filling;
   filling.missing_before = instant_from_ms(1'700'000'000'000);
   store_->say(filling);
