@@ -4,10 +4,10 @@
 
 #include <fmt/format.h>
 
+#include "base/outside_text.h"
 #include "base/time_text.h"
 #include "cli/answer.h"
 #include "cli/instants.h"
-#include "cli/printable.h"
 #include "rule_text/rule_words.h"
 #include "rules/rule_set_access.h"
 
@@ -49,7 +49,7 @@ std::string scope_text(const rules::RuleAccount& account) {
   const Rule& rule = *account.rule;
   if (rule.scope == Scope::kUser) return "of everything for this user";
   std::string text = fmt::format("of {} {}", rule_text::word_of(rule_text::kScopeWords, rule.scope),
-                                 printable(account.target));
+                                 base::printable(account.target));
   if (rule.target == "*") text += " (default)";
   return text;
 }
@@ -90,7 +90,7 @@ void print_account(const rules::RuleAccount& account, Instant at, const LocalTim
 std::string head_text(const Answer& answer, const LocalTime& local) {
   std::string text =
       fmt::format("user {} at {}, rule set version {}",
-                  answer.question.user.empty() ? "(none)" : printable(answer.question.user),
+                  answer.question.user.empty() ? "(none)" : base::printable(answer.question.user),
                   local.text(answer.at), answer.by.rules->version());
   if (answer.by.segments) {
     text += fmt::format(", stored segments version {}", answer.by.segments->version());
@@ -127,11 +127,11 @@ void print_verdicts(const Answer& answer, const LocalTime& local, std::ostream& 
   print_stale(answer, out);
   std::size_t width = 0;
   for (const CandidateText& candidate : answer.question.candidates) {
-    width = std::max(width, printable(candidate.text()).size());
+    width = std::max(width, base::printable(candidate.text()).size());
   }
   for (std::size_t i = 0; i < answer.explanations.size(); ++i) {
-    out << fmt::format("  {:<{}}  {}\n", printable(answer.question.candidates[i].text()), width,
-                       verdict_text(answer.explanations[i], answer.at, local));
+    out << fmt::format("  {:<{}}  {}\n", base::printable(answer.question.candidates[i].text()),
+                       width, verdict_text(answer.explanations[i], answer.at, local));
   }
 }
 
@@ -157,7 +157,7 @@ void print_explanations(const Answer& answer, const LocalTime& local, std::ostre
   }
   for (std::size_t i = 0; i < answer.explanations.size(); ++i) {
     const rules::Explanation& explanation = answer.explanations[i];
-    out << fmt::format("  {}: {}\n", printable(answer.question.candidates[i].text()),
+    out << fmt::format("  {}: {}\n", base::printable(answer.question.candidates[i].text()),
                        verdict_text(explanation, answer.at, local));
     for (const auto& account : explanation.applicable)
       print_account(account, answer.at, local, out);

@@ -9,13 +9,13 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/outside_text.h"
 #include "base/time_text.h"
 #include "cli/check_question.h"
 #include "cli/commands.h"
 #include "cli/failure.h"
 #include "cli/instants.h"
 #include "cli/kafka_connection.h"
-#include "cli/printable.h"
 #include "kafka/publisher.h"
 #include "ledger/ids.h"
 
@@ -133,7 +133,7 @@ std::optional<bool> confirmed(const Settings& settings, const std::vector<Erasur
   const bool can_ask = &streams.in == &std::cin && ::isatty(STDIN_FILENO) != 0;
   if (!can_ask || settings.erase.input == "-") return std::nullopt;
   const std::string of = erasures.size() == 1
-                             ? fmt::format("user \"{}\"", printable(erasures.front().user))
+                             ? fmt::format("user \"{}\"", base::printable(erasures.front().user))
                              : fmt::format("{} users", erasures.size());
   streams.err << fmt::format("Permanently erase the past of {} up to {}? Type \"yes\" to confirm: ",
                              of, base::format_instant(erasures.front().until));

@@ -4,6 +4,8 @@
 #include <string>
 #include <utility>
 
+#include "base/outside_text.h"
+
 namespace fcap::cli {
 
 Status wrong(std::string text) {
@@ -11,7 +13,8 @@ Status wrong(std::string text) {
 }
 
 int fail(Streams streams, const Status& status) {
-  streams.err << "fcap: " << status.text() << "\n";
+  // Servers, files and events have words of their own.
+  streams.err << "fcap: " << base::printable_lines(status.text()) << "\n";
   return status.code() == StatusCode::kInvalidArgument ? kExitUsage : kExitFailure;
 }
 

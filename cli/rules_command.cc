@@ -8,12 +8,12 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/outside_text.h"
 #include "base/time_text.h"
 #include "cli/commands.h"
 #include "cli/failure.h"
 #include "cli/instants.h"
 #include "cli/local_time.h"
-#include "cli/printable.h"
 #include "cli/rule_loading.h"
 #include "cli/stored_segments.h"
 #include "cli/table.h"
@@ -51,7 +51,7 @@ std::string window_text(const Window& window) {
 
 std::vector<std::string> row_of(const Rule& rule, const LocalTime& local) {
   std::string target(rule_text::word_of(rule_text::kScopeWords, rule.scope));
-  if (!rule.target.empty()) target += " " + printable(rule.target);
+  if (!rule.target.empty()) target += " " + base::printable(rule.target);
   std::string notes;
   const auto note = [&](const std::string& text) {
     if (!notes.empty()) notes += ", ";
@@ -62,7 +62,7 @@ std::vector<std::string> row_of(const Rule& rule, const LocalTime& local) {
   if (rule.end) note("until " + local.text(*rule.end));
   if (rule.mode == Rule::Mode::kShadow) note("shadow");
   if (rule.enforcement == Rule::Enforcement::kHard) note("hard");
-  return {printable(rule.id),
+  return {base::printable(rule.id),
           target,
           rule.limit ? std::to_string(*rule.limit) : "none",
           std::string(rule_text::word_of(rule_text::kEventTypeWords, rule.event_type)),

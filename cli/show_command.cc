@@ -8,12 +8,12 @@
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
+#include "base/outside_text.h"
 #include "cli/commands.h"
 #include "cli/failure.h"
 #include "cli/instants.h"
 #include "cli/local_time.h"
 #include "cli/names.h"
-#include "cli/printable.h"
 #include "cli/question_lines.h"
 #include "cli/record_reader.h"
 #include "cli/rule_loading.h"
@@ -48,7 +48,8 @@ Names names_of_rules(const AccessSettings& access, Streams streams) {
   }
   const Result<LoadedRules> loaded = load_rules(access);
   if (loaded.ok()) return Names(*loaded.value().rules);
-  streams.err << "fcap: warning: ids print as hashes: " << loaded.status().text() << "\n";
+  streams.err << "fcap: warning: ids print as hashes: "
+              << base::printable_lines(loaded.status().text()) << "\n";
   return {};
 }
 
@@ -200,11 +201,13 @@ void print_reservations(const Shown& shown, const Names& names, const LocalTime&
                         std::ostream& out) {
   for (const ledger::Reservation& reservation : shown.ledger.reservations()) {
     const ledger::Entry& event = reservation.event;
-    out << fmt::format(
-        "  {} {}: reserved {}, expires {}, {}  {:08x}", printable(names.campaign(event.campaign)),
-        rule_text::word_of(rule_text::kEventTypeWords, event.type), local.text(event.time),
-        local.text(reservation.expires), state_word(shown, reservation), event.fingerprint);
-    if (event.creative != 0) out << "  creative " << printable(names.creative(event.creative));
+    out << fmt::format("  {} {}: reserved {}, expires {}, {}  {:08x}",
+                       base::printable(names.campaign(event.campaign)),
+                       rule_text::word_of(rule_text::kEventTypeWords, event.type),
+                       local.text(event.time), local.text(reservation.expires),
+                       state_word(shown, reservation), event.fingerprint);
+    if (event.creative != 0)
+      out << "  creative " << base::printable(names.creative(event.creative));
     out << "\n";
   }
 }
@@ -215,7 +218,7 @@ void print_text(const Shown& shown, const Names& names, const LocalTime& local, 
                        shown.user.empty() ? "(none)" : shown.user);
     return;
   }
-  out << fmt::format("user {}, key {}\n", printable(shown.user), printable(shown.key));
+  out << fmt::format("user {}, key {}\n", base::printable(shown.user), base::printable(shown.key));
   if (!shown.found) {
     out << "  nothing is recorded\n";
     return;
@@ -227,14 +230,15 @@ void print_text(const Shown& shown, const Names& names, const LocalTime& local, 
                      shown.ttl ? ", expires in " + spoken(*shown.ttl) : std::string());
   print_markers(shown, local, out);
   for (const ledger::Run& run : ledger.runs()) {
-    out << fmt::format("  {} {}: {}\n", printable(names.campaign(run.campaign)),
+    out << fmt::format("  {} {}: {}\n", base::printable(names.campaign(run.campaign)),
                        rule_text::word_of(rule_text::kEventTypeWords, run.type),
                        run.end - run.begin);
     for (std::uint32_t i = run.begin; i < run.end; ++i) {
       const ledger::Entry entry = ledger.entry(run, i);
       out << fmt::format("    {:<{}}  {:08x}", local.text(entry.time), local.width(),
                          entry.fingerprint);
-      if (entry.creative != 0) out << "  creative " << printable(names.creative(entry.creative));
+      if (entry.creative != 0)
+        out << "  creative " << base::printable(names.creative(entry.creative));
       out << "\n";
     }
   }

@@ -64,7 +64,7 @@ room(libfcap/checker SYSTEM KNOWS base ledger redis rules sources USES xxhash)
 # The command and the daemon.
 room(command_line USES CLI)
 room(updater/settings SYSTEM KNOWS base command_line kafka postgres redis USES fmt nlohmann)
-room(updater/process SYSTEM KNOWS updater/settings USES spdlog systemd)
+room(updater/process SYSTEM KNOWS base updater/settings USES spdlog systemd)
 room(updater/watch KNOWS base kafka redis USES fmt)
 room(updater/metrics SYSTEM KNOWS events sources updater/watch USES fmt prometheus)
 room(updater/http USES civetweb fmt)

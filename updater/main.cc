@@ -10,6 +10,7 @@
 #include <sys/prctl.h>
 
 #include "base/clock.h"
+#include "base/outside_text.h"
 #include "updater/commands/check_command.h"
 #include "updater/commands/command_line.h"
 #include "updater/commands/replay_command.h"
@@ -35,7 +36,8 @@ int print_reference(const std::string& page) {
 }
 
 int refuse(const Status& mistakes) {
-  fmt::print(stderr, "fcap-updater: the configuration has mistakes:\n{}\n", mistakes.text());
+  fmt::print(stderr, "fcap-updater: the configuration has mistakes:\n{}\n",
+             base::printable_lines(mistakes.text()));
   return kExitUsage;
 }
 

@@ -57,6 +57,7 @@ struct StoreHealth {
   std::uint64_t failures = 0;       ///< operations that were under way on a lost connection
 
   // --- The latest error, in the server's own words if it gave any. It is kept after a recovery.
+  // Like all texts of the Redis store it is one line, without control characters.
 
   std::string last_error = {};
   std::optional<Instant> last_error_at = {};
@@ -68,8 +69,12 @@ struct StoreHealth {
   bool replica_link_up = true;
   /// For people: "master", "replica of 10.0.0.5:6379, whose link is down"; empty while unknown.
   std::string role_text = {};
-  /// The server's clock minus this machine's, give or take the round trip.
+  /// The server's clock minus this machine's now, give or take the round trip: what hard calls are
+  /// judged by. None: not known.
   std::optional<std::chrono::milliseconds> clock_difference = {};
+  /// For people: why that is not known although the server was asked, such as an account without
+  /// TIME; empty otherwise.
+  std::string clock_text = {};
 
   // --- The configuration (Store::expect_config()).
 

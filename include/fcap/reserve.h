@@ -33,8 +33,8 @@ enum class ReserveReason : std::uint8_t {
                 ///< read again after a loss; or an erasure reaches minutes ahead of now
   kTooMany,     ///< the user has 64 live reservations
   kTooLong,   ///< the user's record has no room: reservations may fill three quarters of the bound
-  kNoConfig,  ///< the updater's configuration is not in Redis, or was not read yet: Redis has
-              ///< lost its data, or no updater has been there
+  kNoConfig,  ///< the updater's configuration is not in Redis, which has lost its data, or no
+              ///< updater has been there
   kWriteFormat,  ///< not allowed: the updater's ledger.write_format is below 2, or its
                  ///< reservation.max_life is 0
   kClock,        ///< this machine's clock is more than 10 s away from Redis', or that is not known
@@ -42,7 +42,7 @@ enum class ReserveReason : std::uint8_t {
   kNoUser,       ///< the user id is empty or configured as null
   kNoRules,      ///< no rule set has been loaded yet
   kTimeout,      ///< the store did not answer before the deadline
-  kUnavailable,  ///< the store cannot be reached, or answered with an error
+  kUnavailable,  ///< the store cannot be reached, or has not been yet, or answered with an error
   kBreakerOpen,  ///< the store failed repeatedly and is being left alone
   kOverloaded,   ///< a bounded queue is full, or memory has run out
   kUndecodable,  ///< the user's record is not one that this version can read

@@ -21,11 +21,12 @@ enum class StoreCode : std::uint8_t {
   kNotFound,     ///< a read: there is no record (an empty history, not a failure)
   kConflict,     ///< a compare-and-set: the record is not what was expected; nothing was written
   kTimeout,      ///< no answer before the deadline; a write may or may not have happened
-  kUnavailable,  ///< not connected, or the connection was lost; a write may or may not have
-                 ///< happened
+  kUnavailable,  ///< not connected, the connection was lost, or the answer is of a kind that Redis
+                 ///< never gives; a write may or may not have happened
   kBreakerOpen,  ///< refused at once after repeated failures; nothing was written
   kOverloaded,   ///< a bounded queue is full; nothing was written
-  kServerError,  ///< the server answered with an error (`text`), such as OOM; nothing was written
+  kServerError,  ///< the server answered with an error (`text`), such as OOM; nothing was written,
+                 ///< unless an append's length_bytes is above 0
   kTooLarge,     ///< a read: the value is longer than a record may be, and was passed over (`text`)
 };
 
@@ -50,8 +51,10 @@ struct StoreOutcome {
 /// What those who write reservations must know: what the fleet's writer has recorded, and how the
 /// store's clock compares with this machine's.
 struct WriteTerms {
-  /// The newest record format that may be written; 0: the writer's configuration is not there, or
-  /// was not read yet.
+  /// Whether what the writer has recorded has been read, or that it has recorded nothing. If not,
+  /// the store has not been reached yet, and hard calls answer that it is unavailable.
+  bool are_known = true;
+  /// The newest record format that may be written; 0: the writer has recorded nothing.
   int write_format = 0;
   /// The longest life of a reservation; 0: none may be made.
   std::chrono::milliseconds reservation_life_max{0};

@@ -12,4 +12,9 @@ FileStamp stamp_of(const std::string& path) noexcept {
           found.st_ctim.tv_sec * kNsPerSecond + found.st_ctim.tv_nsec};
 }
 
+bool is_readable_by_all(const std::string& path) noexcept {
+  struct stat found = {};
+  return ::stat(path.c_str(), &found) == 0 && (found.st_mode & S_IROTH) != 0;
+}
+
 }  // namespace fcap::base

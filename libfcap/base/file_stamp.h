@@ -17,4 +17,8 @@ struct FileStamp {
 /// Of the file that a symbolic link leads to. All files that cannot be found have the same one.
 [[nodiscard]] FileStamp stamp_of(const std::string& path) noexcept;
 
+/// Whether accounts that are neither its owner nor of its group may read the file: for those that
+/// hold secrets. False if there is no such file.
+[[nodiscard]] bool is_readable_by_all(const std::string& path) noexcept;
+
 }  // namespace fcap::base

@@ -81,6 +81,7 @@ class AsyncReserving::Call final : public StoreCompletion, public QueuedAnswer {
   std::optional<ReserveReason> ended_by_;
   StoreCode code_ = StoreCode::kUnavailable;
   std::string record_;
+  std::size_t length_bytes_ = 0;
   std::shared_ptr<Call> held_by_store_;
   std::shared_ptr<Call> held_by_queue_;
   std::shared_ptr<Call> held_by_thread_;  // while it waits for one of the Checker's own
@@ -117,7 +118,7 @@ ReserveRun::Step AsyncReserving::Call::first_step() noexcept {
 
 ReserveRun::Step AsyncReserving::Call::next_step() noexcept {
   try {
-    return run_.next(step_, code_, record_);
+    return run_.next(step_, {.code = code_, .record = record_, .length_bytes = length_bytes_});
   } catch (...) {  // no memory
     run_.fail(ReserveReason::kOverloaded);
     return ReserveRun::Step::kDone;
@@ -171,6 +172,7 @@ void AsyncReserving::Call::complete(const StoreOutcome& outcome) noexcept {
     self = std::move(held_by_store_);
     if (answered_ || known_) return;
     code_ = outcome.code;
+    length_bytes_ = outcome.length_bytes;
     try {
       record_.assign(outcome.record);
     } catch (...) {

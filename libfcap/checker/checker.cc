@@ -6,6 +6,7 @@
 
 #include <fcap/checker.h>
 
+#include "base/outside_text.h"
 #include "checker/async.h"
 #include "checker/async_reserving.h"
 #include "checker/blocking.h"
@@ -157,6 +158,7 @@ Checker::~Checker() {
 
 Result<std::unique_ptr<Checker>> Checker::Impl::create(CheckerOptions options) {
   if (Status status = checker::check_options(options); !status.ok()) return status;
+  options.log = base::one_line_log(std::move(options.log));
   std::shared_ptr<Store> store = options.store;
   const bool owns_store = store == nullptr;
   if (owns_store) {

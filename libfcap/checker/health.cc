@@ -2,11 +2,16 @@
 
 #include <string>
 
+#include "base/outside_text.h"
 #include "base/time_text.h"
 
 namespace fcap::checker {
 
 void judge_health(CheckerHealth& health) {
+  // What PostgreSQL, files and rules say; a store's texts are its own.
+  health.rules_error = base::one_line(health.rules_error);
+  health.segments_error = base::one_line(health.segments_error);
+  for (std::string& why : health.rules_quarantined) why = base::one_line(why);
   const StoreHealth& store = health.store;
   const bool readable = store.role != ServerRole::kSentinel;
   health.ready = health.has_rules && store.connected && !store.breaker_open && readable;
@@ -36,6 +41,9 @@ void judge_health(CheckerHealth& health) {
   if (store.role == ServerRole::kReplica && !store.replica_link_up) {
     add("the store is a replica that has lost its master; its data is getting stale",
         store.role_text);
+  }
+  if (!store.clock_text.empty()) {
+    add("the store's clock is not known, so hard calls are refused", store.clock_text);
   }
   if (store.config_state == ConfigState::kMissing) {
     add("the updater's configuration is not there; no count is complete, and hard calls are "

@@ -66,6 +66,7 @@ void ReadGroup::Read::complete(const StoreOutcome& outcome) noexcept {
   if (!group.abandoned_.load(std::memory_order_relaxed)) {
     code_ = outcome.code;
     stale_ = outcome.stale;
+    length_bytes_ = outcome.length_bytes;
     try {
       record_.assign(outcome.record);
     } catch (const std::bad_alloc&) {

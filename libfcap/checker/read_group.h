@@ -32,11 +32,16 @@ class ReadGroup : public PoolNode<ReadGroup> {
     [[nodiscard]] StoreCode code() const noexcept { return code_; }
     [[nodiscard]] std::string_view record() const noexcept { return record_; }
     [[nodiscard]] bool stale() const noexcept { return stale_; }
+    /// Of any operation: without its text.
+    [[nodiscard]] StoreOutcome outcome() const noexcept {
+      return {.code = code_, .record = record_, .length_bytes = length_bytes_, .stale = stale_};
+    }
 
    private:
     friend class ReadGroup;
     ReadGroup* group_ = nullptr;
     std::string record_;
+    std::size_t length_bytes_ = 0;
     StoreCode code_ = StoreCode::kOk;
     bool stale_ = false;
     std::atomic<bool> done_{false};

@@ -24,7 +24,7 @@ constexpr std::array<Words, kReserveReasonCount> kWords = {{
     {"too_many", "the user has 64 live reservations"},
     {"too_long", "the user's record has no room for reservations"},
     {"no_config",
-     "the updater's configuration is not in Redis, or was not read yet: Redis has lost its data "
+     "the updater's configuration is not in Redis: Redis has lost its data "
      "and no updater has been there since, or this is not the updater's server, database or "
      "key_prefix"},
     {"write_format",
@@ -38,8 +38,8 @@ constexpr std::array<Words, kReserveReasonCount> kWords = {{
     {"no_rules", "no rule set has been loaded yet"},
     {"timeout", "the store did not answer before the deadline"},
     {"unavailable",
-     "the store cannot be reached, or answered with an error: health() has its words; the account "
-     "needs the rights of redis/acl/reserver.acl"},
+     "the store cannot be reached, or has not been yet, or answered with an error: health() has "
+     "its words; the account needs the rights of redis/acl/reserver.acl"},
     {"breaker_open", "the store failed repeatedly and is being left alone"},
     {"overloaded", "a bounded queue is full, or memory has run out"},
     {"undecodable", "the user's record is not one that this version can read"},

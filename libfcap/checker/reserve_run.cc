@@ -130,9 +130,11 @@ ReserveRun::Step ReserveRun::on_exchange(StoreCode code) noexcept {
   }
 }
 
-ReserveRun::Step ReserveRun::on_append(StoreCode code) noexcept {
-  maybe_written_ = code == StoreCode::kTimeout || code == StoreCode::kUnavailable;
-  return finish(reason_after(code));
+ReserveRun::Step ReserveRun::on_append(const StoreOutcome& outcome) noexcept {
+  // Of one that was refused, the bytes may be there, and only their expiry not.
+  maybe_written_ = outcome.code == StoreCode::kTimeout || outcome.code == StoreCode::kUnavailable ||
+                   outcome.length_bytes != 0;
+  return finish(reason_after(outcome.code));
 }
 
 void ReserveRun::refuse(Reason reason) noexcept {
@@ -161,14 +163,14 @@ void ReserveRun::start(Step step, Store& store, Store::Deadline deadline,
   store.compare_and_set(change, deadline, done);
 }
 
-ReserveRun::Step ReserveRun::next(Step done, StoreCode code, std::string_view record) {
+ReserveRun::Step ReserveRun::next(Step done, const StoreOutcome& outcome) {
   switch (done) {
     case Step::kRead:
-      return on_read(code, record);
+      return on_read(outcome.code, outcome.record);
     case Step::kExchange:
-      return on_exchange(code);
+      return on_exchange(outcome.code);
     case Step::kAppend:
-      return on_append(code);
+      return on_append(outcome);
     case Step::kDone:
       break;
   }

@@ -69,9 +69,9 @@ class ReserveRun {
   /// referenced, its other views do not. Throws std::bad_alloc and what the host's clock throws;
   /// then only fail() may be called.
   [[nodiscard]] Step begin(const ReserveAsk& ask);
-  /// What to do after a step, by how it ended; `record` is kRead's. Throws std::bad_alloc; then
-  /// only fail() may be called.
-  [[nodiscard]] Step next(Step done, StoreCode code, std::string_view record);
+  /// What to do after a step, by how it ended. Throws std::bad_alloc; then only fail() may be
+  /// called.
+  [[nodiscard]] Step next(Step done, const StoreOutcome& outcome);
   /// Instead of begin(): for a call that cannot be answered from the history at all.
   void refuse(Reason reason) noexcept;
   /// Ends it while a step that was started has not been answered.
@@ -94,7 +94,7 @@ class ReserveRun {
   [[nodiscard]] ReserveReason reason_after(StoreCode code) const noexcept;
   [[nodiscard]] Step on_read(StoreCode code, std::string_view record);
   [[nodiscard]] Step on_exchange(StoreCode code) noexcept;
-  [[nodiscard]] Step on_append(StoreCode code) noexcept;
+  [[nodiscard]] Step on_append(const StoreOutcome& outcome) noexcept;
 
   struct Slot {
     std::uint32_t fingerprint = 0;

@@ -58,8 +58,8 @@ void Reserving::drive(ReserveRun& run, const ReserveAsk& ask, CallInside& inside
         call(deadline, [&](ReadGroup& calls) { start(run, step, deadline, calls); });
     if (!group) return run.fail(ReserveReason::kShutdown);
     const ReadGroup::Read& read = group->read(0);
-    const StoreCode code = read.answered() ? read.code() : StoreCode::kTimeout;
-    step = run.next(step, code, read.answered() ? read.record() : std::string_view{});
+    step = run.next(step,
+                    read.answered() ? read.outcome() : StoreOutcome{.code = StoreCode::kTimeout});
   }
 }
 

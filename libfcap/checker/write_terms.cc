@@ -11,6 +11,7 @@ constexpr std::chrono::seconds kClockDifferenceMax{10};
 }  // namespace
 
 ReserveReason refuse_writing(const WriteTerms& terms, Instant now) noexcept {
+  if (!terms.are_known) return ReserveReason::kUnavailable;
   if (terms.write_format == 0) return ReserveReason::kNoConfig;
   if (terms.write_format < kReservationFormat || terms.reservation_life_max.count() <= 0) {
     return ReserveReason::kWriteFormat;

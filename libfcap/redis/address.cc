@@ -1,16 +1,19 @@
 #include "redis/address.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include <netdb.h>
 #include <sys/un.h>
+
+#include "base/outside_text.h"
 
 namespace fcap::redis {
 namespace {
 
 Status bad_address(std::string_view text, std::string_view why) {
   return Status::error(StatusCode::kInvalidArgument,
-                       "redis addresses: \"" + std::string(text) + "\" " + std::string(why));
+                       "redis addresses: \"" + base::printable(text) + "\" " + std::string(why));
 }
 
 bool parse_port(std::string_view digits, std::uint16_t& port) {
@@ -20,6 +23,14 @@ bool parse_port(std::string_view digits, std::uint16_t& port) {
 
 }  // namespace
 
+bool is_host(std::string_view text) noexcept {
+  constexpr std::size_t kBytesMax = 255;
+  return !text.empty() && text.size() <= kBytesMax && std::ranges::all_of(text, [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return byte > ' ' && byte != 0x7F;
+  });
+}
+
 Result<Address> parse_address(std::string_view text) {
   Address address;
   address.text = std::string(text);
@@ -27,6 +38,7 @@ Result<Address> parse_address(std::string_view text) {
     if (text.size() >= sizeof(sockaddr_un::sun_path)) {
       return bad_address(text, "is too long for a unix socket's path");
     }
+    if (base::printable(text) != text) return bad_address(text, "has a control character");
     address.path = std::string(text);
     return address;
   }
@@ -46,8 +58,10 @@ Result<Address> parse_address(std::string_view text) {
   } else if (host.find(':') != std::string_view::npos) {
     return bad_address(text, "is an IPv6 address without brackets: write [address]:port");
   }
-  if (host.empty() || host.find('\0') != std::string_view::npos) {
-    return bad_address(text, "has no host");
+  // A "%" names the interface of an IPv6 address, and is in no name.
+  const bool has_zone = host.find(':') != std::string_view::npos;
+  if (!is_host(host) || (!has_zone && host.find('%') != std::string_view::npos)) {
+    return bad_address(text, "has no host, or one with a blank, a \"%\" or a control character");
   }
   address.host = std::string(host);
   return address;

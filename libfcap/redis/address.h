@@ -18,6 +18,9 @@ struct Address {
   std::string path;  ///< the path of a unix socket
 };
 
+/// Whether this can be a node's name or number.
+[[nodiscard]] bool is_host(std::string_view text) noexcept;
+
 /// Reads "host:port", "[v6]:port" or "/path/to/redis.sock".
 [[nodiscard]] Result<Address> parse_address(std::string_view text);
 

@@ -107,12 +107,10 @@ AppendsOperation::Step AppendsOperation::after_append(const Item& item) noexcept
 
 void AppendsOperation::on_item_reply(Item& item, const Reply& reply) {
   if (client_.is_cluster() && is_redirect(reply)) return repeat(item);
+  if (reply.kind == Reply::Kind::kError) return refuse(item, reply.text);
   if (reply.kind != Reply::Kind::kInteger) {
-    const bool is_error = reply.kind == Reply::Kind::kError;
-    item.step = Step::kOver;
-    return complete(item, {.code = StoreCode::kServerError,
-                           .length_bytes = item.length_bytes,
-                           .text = is_error ? reply.text : "a reply of an unexpected kind"});
+    misanswered = true;
+    return;
   }
   const bool expiry_set = reply.integer == 1;
   switch (item.step) {
@@ -147,17 +145,22 @@ void AppendsOperation::on_item_reply(Item& item, const Reply& reply) {
 void AppendsOperation::on_note_reply(Item& item, const Reply& reply) {
   if (item.step == Step::kOver) return;
   if (client_.is_cluster() && is_redirect(reply)) return repeat(item);
-  const bool is_append = item.step == Step::kAppend;
-  if (reply.kind == Reply::Kind::kInteger && is_append) {
+  if (reply.kind == Reply::Kind::kError) return refuse(item, reply.text);
+  if (reply.kind != Reply::Kind::kInteger) {
+    misanswered = true;
+  } else if (item.step == Step::kAppend) {
     item.length_bytes = static_cast<std::size_t>(reply.integer);
     item.step = Step::kExpireNew;
-    return;
+  } else {
+    item.step = Step::kOver;
+    complete(item, {.code = StoreCode::kOk, .length_bytes = item.length_bytes});
   }
+}
+
+void AppendsOperation::refuse(Item& item, std::string_view error) noexcept {
   item.step = Step::kOver;
-  const bool is_right = reply.kind == Reply::Kind::kInteger;
-  complete(item, {.code = is_right ? StoreCode::kOk : StoreCode::kServerError,
-                  .length_bytes = item.length_bytes,
-                  .text = reply.kind == Reply::Kind::kError ? reply.text : std::string_view{}});
+  complete(item,
+           {.code = StoreCode::kServerError, .length_bytes = item.length_bytes, .text = error});
 }
 
 // The record's expiry, which was there already. PEXPIRETIME gives -2 if there is no record, and -1

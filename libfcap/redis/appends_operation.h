@@ -71,6 +71,7 @@ class AppendsOperation final : public Request {
   };
 
   void on_note_reply(Item& item, const Reply& reply);
+  void refuse(Item& item, std::string_view error) noexcept;
   [[nodiscard]] std::string_view key_of(const Item& item) const noexcept;
   [[nodiscard]] std::string_view bytes_of(const Item& item) const noexcept;
   void add_next(const Item& item);

@@ -5,6 +5,8 @@
 
 #include <unistd.h>
 
+#include "base/file_stamp.h"
+#include "base/outside_text.h"
 #include "redis/cluster_client.h"
 #include "redis/direct_connections.h"
 #include "redis/io_thread.h"
@@ -37,6 +39,7 @@ class Client::Impl {
     Status read = shared_.credentials.start(
         shared_.options, [this](const std::string& problem) { on_credentials(problem); });
     if (!read.ok()) return read;
+    tell_of_readers();
     if (sentinels_ != nullptr) {
       if (Status started = sentinels_->start(); !started.ok()) return started;
     }
@@ -119,7 +122,7 @@ class Client::Impl {
   }
   [[nodiscard]] std::string last_error() const {
     const std::lock_guard lock(shared_.error_mutex);
-    return shared_.last_error;
+    return base::one_line(shared_.last_error);
   }
   [[nodiscard]] std::optional<Instant> missing_before() const noexcept {
     return shared_.missing.latest();
@@ -130,6 +133,7 @@ class Client::Impl {
   [[nodiscard]] WriteTerms write_terms() const noexcept {
     const auto value = [](const auto& known) { return known.load(std::memory_order_relaxed); };
     WriteTerms terms;
+    terms.are_known = value(shared_.config_read);
     terms.write_format = value(shared_.write_format);
     terms.reservation_life_max = std::chrono::milliseconds{value(shared_.reservation_life_max_ms)};
     terms.record_bytes_max = value(shared_.record_bytes_max);
@@ -155,7 +159,8 @@ class Client::Impl {
     health.role = shared_.facts.role;
     health.replica_link_up = shared_.facts.replica_link_up;
     health.role_text = shared_.facts.role_text;
-    health.clock_difference = shared_.facts.clock_difference;
+    health.clock_difference = shared_.clock_difference();
+    health.clock_text = shared_.facts.clock_text;
     health.config_state = shared_.config.state();
     health.config_text = shared_.config.text();
     if (health.config_state != ConfigState::kMissing) health.missing_before = missing_before();
@@ -180,6 +185,12 @@ class Client::Impl {
     } else if (const DirectConnections* const direct = threads_.front()->link().direct()) {
       health.more.emplace_back("direct_reads", std::to_string(direct->reads()));
     }
+    // What servers say, and the names that Sentinels and nodes give each other.
+    for (std::string* const text :
+         {&health.last_error, &health.role_text, &health.clock_text, &health.config_text}) {
+      *text = base::one_line(*text);
+    }
+    for (auto& [name, text] : health.more) text = base::one_line(text);
     return health;
   }
   void expect_config(const ExpectedConfig& expected) {
@@ -203,6 +214,19 @@ class Client::Impl {
     SlotSet slots;
     for (const MissingEvents& events : shared_.config.missing()) slots |= events.slots;
     return slots == SlotSet::all() ? 0 : slots.size();
+  }
+
+  // Not a reason to refuse them: see SigningKeyFile.
+  void tell_of_readers() const {
+    const RedisOptions& options = shared_.options;
+    const RedisTls& tls = options.tls;
+    const std::string& key = tls.key_file.empty() ? tls.certificate_file : tls.key_file;
+    for (const std::string& path : {options.password_file, options.sentinel_password_file, key}) {
+      if (path.empty() || !base::is_readable_by_all(path)) continue;
+      shared_.log(LogLevel::kWarning,
+                  "redis: every account of this machine can read the secret in \"" + path +
+                      "\": take that right away (chmod o=)");
+    }
   }
 
   void make_sentinels(std::vector<Address> addresses) {
@@ -246,6 +270,7 @@ class Client::Impl {
 Result<std::unique_ptr<Client>> Client::create(RedisOptions options) {
   auto addresses = check_options(options);
   if (!addresses.ok()) return addresses.status();
+  options.log = base::one_line_log(std::move(options.log));
   // Its destructor ends what has been started where the rest fails or throws.
   std::unique_ptr<Client> client(new Client(std::make_unique<Impl>(std::move(options))));
   const Status started = client->impl_->start(std::move(addresses).value());

@@ -74,6 +74,11 @@ class Request {
   /// In a cluster, during on_reply(): connection_epoch() of the node that has answered.
   std::uint64_t answered_epoch = 0;
 
+  /// Set by on_reply() where the reply is of a kind that its command never gets: requests and
+  /// answers may have parted, so the connection is given up, and this request ends with
+  /// kUnavailable.
+  bool misanswered = false;
+
   /// One call per command, in order; error replies included.
   virtual void on_reply(std::uint32_t index, const Reply& reply) noexcept = 0;
   /// Called exactly once, last; after it the client does not touch the request again. With a code

@@ -173,14 +173,6 @@ ClusterShape ShapeReader::finish() {
 
 }  // namespace
 
-bool is_host(std::string_view text) noexcept {
-  constexpr std::size_t kBytesMax = 255;
-  return !text.empty() && text.size() <= kBytesMax && std::ranges::all_of(text, [](char c) {
-    const auto byte = static_cast<unsigned char>(c);
-    return byte > ' ' && byte != 0x7F;
-  });
-}
-
 Address node_address(std::string_view host, std::uint16_t port) {
   Address address;
   address.host = std::string(host);

@@ -49,9 +49,6 @@ struct ClusterShape {
 
   bool operator==(const ClusterShape&) const = default;
 };
-
-/// Whether this can be a node's name or number.
-[[nodiscard]] bool is_host(std::string_view text) noexcept;
 /// An address as nodes name it: an IPv6 `host` comes without brackets.
 [[nodiscard]] Address node_address(std::string_view host, std::uint16_t port);
 

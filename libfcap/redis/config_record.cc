@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/outside_text.h"
 #include "redis/long_config.h"
 
 namespace fcap::redis {
@@ -153,10 +154,12 @@ std::string config_key(std::string_view key_prefix) {
 
 Status check_key_prefix(std::string_view key_prefix) {
   const bool good = !key_prefix.empty() && key_prefix.size() <= kPrefixBytesMax &&
-                    key_prefix.find_first_of("!{}*?[]\\") == std::string_view::npos;
+                    key_prefix.find_first_of("!{}*?[]\\") == std::string_view::npos &&
+                    base::printable(key_prefix) == key_prefix;
   if (good) return {};
   return Status::error(StatusCode::kInvalidArgument,
-                       R"(key_prefix: must have 1 to 64 bytes and none of ! { } * ? [ ] \)");
+                       R"(key_prefix: must have 1 to 64 bytes, none of ! { } * ? [ ] \ and no )"
+                       "control character");
 }
 
 std::string encode_config(const ConfigRecord& record) {

@@ -65,8 +65,8 @@ struct ConfigRecord {
 [[nodiscard]] std::string config_key(std::string_view key_prefix);
 
 /// Whether keys may begin with this prefix: 1 to 64 bytes, without "!" (with which all keys but
-/// those of users begin), braces (which would change the slot) and the wildcards of SCAN and of ACL
-/// patterns. The text names the option as `key_prefix`.
+/// those of users begin), braces (which would change the slot), the wildcards of SCAN and of ACL
+/// patterns and control characters. The text names the option as `key_prefix`.
 [[nodiscard]] Status check_key_prefix(std::string_view key_prefix);
 
 /// docs/keys.md defines the bytes.

@@ -39,7 +39,9 @@ void ConfigWatch::set_state_from(const Reply& reply, int database) {
   }
   state_ = ConfigState::kUnknown;
   if (reply.kind != Reply::Kind::kString) {
-    text_ = "the writer's configuration (" + key_ + ") cannot be read: " + std::string(reply.text);
+    const bool is_error = reply.kind == Reply::Kind::kError;
+    text_ = "the writer's configuration (" + key_ + ") cannot be read: " +
+            (is_error ? std::string(reply.text) : "the server does not answer GET with a string");
     return;
   }
   const auto recorded = parse_config(reply.text);

@@ -24,6 +24,26 @@ Status io_error(const char* what, int error) {
                        std::string(what) + ": " + std::generic_category().message(error), true);
 }
 
+std::string_view words_for(Reply::Kind kind) noexcept {
+  switch (kind) {
+    case Reply::Kind::kNil:
+      return "nil";
+    case Reply::Kind::kInteger:
+      return "an integer";
+    case Reply::Kind::kString:
+      return "a string";
+    case Reply::Kind::kStatus:
+      return "a status";
+    case Reply::Kind::kError:
+      return "an error";
+    case Reply::Kind::kArray:
+      return "an array";
+    case Reply::Kind::kOversized:
+      return "a value that is too long";
+  }
+  return "nil";
+}
+
 Status closed_by_server() {
   return Status::error(StatusCode::kUnavailable, "closed by the server", true);
 }
@@ -233,7 +253,12 @@ Status Connection::malformed() const {
                        "the peer does not speak Redis' protocol: \"" + shown + "\"");
 }
 
-Status Connection::unexpected_reply() {
+Status Connection::unexpected_reply(Reply::Kind kind) {
+  return Status::error(StatusCode::kCorrupt, "the server sent a reply that nothing asked for: " +
+                                                 std::string(words_for(kind)));
+}
+
+Status Connection::early_reply() {
   return Status::error(StatusCode::kCorrupt, "the server sent a reply without a request");
 }
 

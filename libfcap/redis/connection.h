@@ -70,7 +70,7 @@ class Connection {
         if (outcome == RespParser::Outcome::kMalformed) return malformed();
         const bool wanted = handler(parser_.reply());
         input_begin_ += parser_.length_bytes();
-        if (!wanted) return unexpected_reply();
+        if (!wanted) return unexpected_reply(parser_.reply().kind);
       }
       if (drained) break;
     }
@@ -80,7 +80,7 @@ class Connection {
   /// Between receive() and the next request, when every answer has come: fails if there is part of
   /// a reply, which would become the beginning of the next answer.
   [[nodiscard]] Status nothing_left() const {
-    return unparsed().empty() ? Status{} : unexpected_reply();
+    return unparsed().empty() ? Status{} : early_reply();
   }
 
  private:
@@ -97,7 +97,8 @@ class Connection {
     return {input_.get() + input_begin_, input_end_ - input_begin_};
   }
   [[nodiscard]] Status malformed() const;
-  [[nodiscard]] static Status unexpected_reply();
+  [[nodiscard]] static Status unexpected_reply(Reply::Kind kind);
+  [[nodiscard]] static Status early_reply();
 
   int fd_ = -1;
   std::unique_ptr<tls::Stream> tls_;

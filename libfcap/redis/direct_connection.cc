@@ -88,7 +88,10 @@ void DirectConnection::exchange(std::string_view key, TimePoint deadline, StoreC
       outcome = Outcome::kRedirected;
       return true;
     }
-    complete_get(reply, done);
+    if (!complete_get(reply, done)) {
+      returned_.failed = true;
+      return false;  // the caller goes the usual way, on which it is said
+    }
     outcome = Outcome::kAnswered;
     if (reply.kind != Reply::Kind::kError) return true;
     returned_.failed = is_refusal(reply);

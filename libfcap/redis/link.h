@@ -104,7 +104,7 @@ class Link final : public EventHandler, private Redirects {
   /// questions about the server and its configuration.
   class OwnRequest final : public Request {
    public:
-    enum class Question : std::uint8_t { kOther, kRole, kCluster, kTime, kConfig };
+    enum class Question : std::uint8_t { kOther, kHello, kRole, kCluster, kTime, kConfig };
     /// One more command; `name` is what errors call it. Only kOther must be answered without error.
     void ask(Question question, std::initializer_list<std::string_view> words,
              std::string name = {});

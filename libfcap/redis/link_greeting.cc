@@ -48,6 +48,9 @@ void Link::OwnRequest::on_reply(std::uint32_t index, const Reply& reply) noexcep
   const Asked& asked = asked_[index];
   const bool is_error = reply.kind == Reply::Kind::kError;
   switch (asked.question) {
+    case Question::kHello:
+      facts.take_hello(reply);
+      break;
     case Question::kRole:
       facts.take_role(reply);
       has_role = true;
@@ -92,6 +95,7 @@ void Link::ask_greeting(const SharedState& shared, OwnRequest& greeting) {
       greeting.ask(Question::kOther, {"AUTH", options.user, password}, name);
     }
   }
+  greeting.ask(Question::kHello, {"HELLO", "2"});  // for the version; RESP2 is what it is already
   greeting.ask(Question::kRole, {"ROLE"});
   greeting.ask(Question::kCluster, {"CLUSTER", "INFO"});
   if (options.database != 0) {
@@ -198,7 +202,13 @@ void Link::take_clock() {
   const auto difference = look_.facts.clock_difference;
   {
     const std::lock_guard lock(shared_.error_mutex);
-    shared_.take_clock(place_, difference, std::chrono::steady_clock::now());
+    shared_.take_clock(place_, look_.facts, std::chrono::steady_clock::now());
+  }
+  if (!difference) {
+    shared_.log_thinned(
+        LogLevel::kWarning,
+        "redis " + place_ +
+            ": its clock is not known, so hard calls are refused: " + look_.facts.clock_text);
   }
   if (difference && std::chrono::abs(*difference) > kClockDifferenceMax) {
     shared_.log_thinned(LogLevel::kWarning, "redis " + place_ +

@@ -118,12 +118,7 @@ bool Pipeline::on_reply(const Reply& reply) {
   if (sent_.empty()) return false;
   if (sent_.front().mget_keys > 1) return on_mget_reply(reply);
   if (!sent_.front().is_own) note_error(reply);
-  if (sent_.front().asks) {
-    sent_.front().asks = false;
-  } else {
-    on_get_reply(reply);
-  }
-  return true;
+  return std::exchange(sent_.front().asks, false) || on_get_reply(reply);
 }
 
 bool Pipeline::on_mget_reply(const Reply& reply) {
@@ -144,37 +139,41 @@ bool Pipeline::on_mget_reply(const Reply& reply) {
         waiting_.push_back(sent_.front());
         waiting_[waiting_.size() - 1].mget_keys = 1;
         sent_.pop_front();
-      } else {
-        on_entry_reply(reply);
+      } else if (!on_entry_reply(reply)) {
+        return false;
       }
     }
     return true;
   }
   if (reply.kind != Reply::Kind::kArray || reply.elements.size() != keys) return false;
-  for (const Reply& element : reply.elements) on_get_reply(element);
-  return true;
+  return std::ranges::all_of(reply.elements,
+                             [this](const Reply& element) { return on_get_reply(element); });
 }
 
 // One reply for the entry at the front and for those that have joined its read.
-void Pipeline::on_get_reply(const Reply& reply) {
+bool Pipeline::on_get_reply(const Reply& reply) {
   do {
-    on_entry_reply(reply);
+    if (!on_entry_reply(reply)) return false;
   } while (!sent_.empty() && sent_.front().joins);
+  return true;
 }
 
 // One reply for the entry at the front.
-void Pipeline::on_entry_reply(const Reply& reply) {
+bool Pipeline::on_entry_reply(const Reply& reply) {
   Entry& entry = sent_.front();
   Request* const request = entry.request;
   if (cluster_.redirects != nullptr && !entry.is_own && is_redirect(reply) &&
       take_redirect(entry, reply)) {
-    return;
+    return true;
   }
   if (request != nullptr && cluster_.epoch != nullptr) {
     request->answered_epoch = cluster_.epoch->load(std::memory_order_acquire);
   }
-  if (request != nullptr) request->on_reply(entry.commands - entry.commands_left, reply);
-  if (--entry.commands_left != 0) return;
+  if (request != nullptr) {
+    request->on_reply(entry.commands - entry.commands_left, reply);
+    if (std::exchange(request->misanswered, false)) return false;
+  }
+  if (--entry.commands_left != 0) return true;
   if (!entry.is_own) {
     leave();
     if (request != nullptr) ++(is_refusal(reply) ? refusals_ : successes_);
@@ -182,6 +181,7 @@ void Pipeline::on_entry_reply(const Reply& reply) {
   sent_.pop_front();
   ++answered_;
   if (request != nullptr) request->on_done(TransportCode::kOk);
+  return true;
 }
 
 // Whether that was all of the entry at the front.

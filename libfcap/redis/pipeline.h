@@ -59,7 +59,8 @@ class Pipeline {
   /// Writes waiting requests.
   void write(std::string& wire);
 
-  /// Hands the next reply to its request; false if no request can have caused it.
+  /// Hands the next reply to its request; false if no request can have caused it
+  /// (Request::misanswered included).
   [[nodiscard]] bool on_reply(const Reply& reply);
 
   static constexpr std::chrono::milliseconds kFairTime{1};
@@ -132,8 +133,8 @@ class Pipeline {
   void write_gets(std::string& wire);
   void write_asking(std::string& wire, Entry entry);
   bool on_mget_reply(const Reply& reply);
-  void on_get_reply(const Reply& reply);
-  void on_entry_reply(const Reply& reply);
+  [[nodiscard]] bool on_get_reply(const Reply& reply);
+  [[nodiscard]] bool on_entry_reply(const Reply& reply);
   [[nodiscard]] bool take_redirect(const Entry& entry, const Reply& reply);
   void leave() noexcept;
   void note_error(const Reply& reply);

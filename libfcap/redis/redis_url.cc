@@ -5,6 +5,7 @@
 
 #include <fcap/redis_url.h>
 
+#include "base/outside_text.h"
 #include "base/time_text.h"
 #include "redis/address.h"
 
@@ -96,7 +97,7 @@ Status take_hosts(std::string_view hosts, const Scheme& scheme, RedisOptions& op
     std::string address = with_port(host, scheme.default_port);
     if (host.empty() || !redis::parse_address(address).ok()) {
       return wrong(
-          "\"" + std::string(host) + "\" is not host, host:port or [v6]:port (port 1-65535)",
+          "\"" + base::printable(host) + "\" is not host, host:port or [v6]:port (port 1-65535)",
           scheme.form);
     }
     options.addresses.push_back(std::move(address));
@@ -117,7 +118,7 @@ Status take_database(std::string_view text, const Scheme& scheme, RedisOptions& 
   int database = 0;
   const auto parsed = std::from_chars(text.data(), end, database);
   if (parsed.ec != std::errc{} || parsed.ptr != end || database < 0) {
-    return wrong("\"" + std::string(text) + "\" is not the number of a database", scheme.form);
+    return wrong("\"" + base::printable(text) + "\" is not the number of a database", scheme.form);
   }
   if (database != 0 && scheme.topology == RedisTopology::kCluster) {
     return wrong("a cluster has only database 0", scheme.form);
@@ -172,7 +173,8 @@ Status take_parameters(std::string_view text, const Scheme& scheme, RedisOptions
     const std::string_view name = parameter.substr(0, equals);
     const std::string_view value =
         equals == std::string_view::npos ? "" : parameter.substr(equals + 1);
-    Status taken = wrong("the parameter \"" + std::string(name) + "\" is not known", scheme.form);
+    Status taken =
+        wrong("the parameter \"" + base::printable(name) + "\" is not known", scheme.form);
     if (name == "replica_reads") taken = take_replica_reads(value, options);
     if (name == "replica_lag_max") taken = take_replica_lag(value, options);
     if (!taken.ok()) return taken;

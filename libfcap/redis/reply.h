@@ -10,8 +10,9 @@ namespace fcap::redis {
 struct Reply {
   enum class Kind : std::uint8_t { kNil, kInteger, kString, kStatus, kError, kArray, kOversized };
   Kind kind = Kind::kNil;
-  std::int64_t integer = 0;    ///< kOversized: how many bytes the string has
-  std::string_view text = {};  ///< string, status or error
+  std::int64_t integer = 0;  ///< kOversized: how many bytes the string has
+  /// String, status or error; an error without the arguments of the command that Redis quotes.
+  std::string_view text = {};
   std::span<const Reply> elements = {};
 };
 

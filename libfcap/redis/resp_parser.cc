@@ -1,5 +1,6 @@
 #include "redis/resp_parser.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstring>
 #include <optional>
@@ -12,6 +13,12 @@ std::optional<std::int64_t> parse_integer(std::string_view text) noexcept {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
   return value;
+}
+
+// Of an error what may be shown to anybody. A command that Redis does not know it quotes with its
+// first arguments, of which one is a key, and so the id of a user.
+std::size_t shown_bytes(std::string_view error) noexcept {
+  return std::min(error.find(", with args beginning with"), error.size());
 }
 
 std::string_view text_of(std::string_view bytes, std::size_t begin, std::size_t length) noexcept {
@@ -72,7 +79,7 @@ RespParser::Outcome RespParser::parse_node(std::string_view bytes, Node& node) {
   } else {
     node.kind = type == '+' ? Reply::Kind::kStatus : Reply::Kind::kError;
     node.text_begin = position_ + 1;
-    node.text_bytes = line_bytes;
+    node.text_bytes = node.kind == Reply::Kind::kError ? shown_bytes(line) : line_bytes;
   }
   position_ = line_end;
   return Outcome::kReply;

@@ -7,6 +7,7 @@ namespace fcap::redis {
 namespace {
 
 constexpr std::int64_t kClusterSlots = 16'384;
+constexpr std::int64_t kMajorMin = 7;
 constexpr std::int64_t kSecondsMax = 253'402'300'799;  // the end of the year 9999
 
 std::int64_t leading_number(std::string_view text) noexcept {
@@ -47,6 +48,23 @@ void ServerFacts::take_role(const Reply& reply) {
   }
 }
 
+void ServerFacts::take_hello(const Reply& reply) {
+  old_version.clear();
+  // With these quotes, Redis up to 6.2 names a command that it does not know, or that was renamed.
+  if (reply.kind == Reply::Kind::kError && reply.text.starts_with("ERR unknown command `")) {
+    old_version = "before 7.0";
+  }
+  std::string_view server;
+  std::string_view version;
+  for (std::size_t i = 0; i + 1 < reply.elements.size(); i += 2) {
+    if (reply.elements[i].text == "server") server = reply.elements[i + 1].text;
+    if (reply.elements[i].text == "version") version = reply.elements[i + 1].text;
+  }
+  // Others that speak the protocol have versions of their own.
+  const std::int64_t major = leading_number(version);
+  if (server == "redis" && major > 0 && major < kMajorMin) old_version = version;
+}
+
 void ServerFacts::take_cluster(const Reply& reply) {
   in_cluster = false;
   cluster_is_off = reply.kind == Reply::Kind::kError &&
@@ -62,15 +80,21 @@ void ServerFacts::take_cluster(const Reply& reply) {
 
 void ServerFacts::take_time(const Reply& reply, Instant now) {
   clock_difference.reset();
+  clock_text = "TIME: the answer is not a time";
+  if (reply.kind == Reply::Kind::kError) {
+    clock_text = "TIME: " + std::string(reply.text) +
+                 ": allow the command TIME (+time) to the account of the option user";
+  }
   if (reply.kind != Reply::Kind::kArray || reply.elements.size() != 2) return;
   const std::int64_t seconds = leading_number(reply.elements[0].text);
   if (seconds <= 0 || seconds > kSecondsMax) return;
+  clock_text.clear();
   const std::int64_t ms = seconds * 1000 + leading_number(reply.elements[1].text) / 1000;
   clock_difference = instant_from_ms(ms) - now;
 }
 
 std::string ServerFacts::unfit_for_cluster() const {
-  if (role == ServerRole::kSentinel) return unfit();
+  if (role == ServerRole::kSentinel || !old_version.empty()) return unfit();
   if (!cluster_is_off) return {};
   return "this server is not a node of a Redis Cluster: set the option topology to single or "
          "sentinel, or let the option addresses name nodes of a cluster";
@@ -80,6 +104,10 @@ std::string ServerFacts::unfit() const {
   if (role == ServerRole::kSentinel) {
     return "this is a Sentinel's port, which holds no records: the option addresses must name the "
            "Redis server itself";
+  }
+  if (!old_version.empty()) {
+    return "this is Redis " + old_version +
+           ": fcap needs 7.0 or later, which knows PEXPIRETIME and PEXPIREAT with NX and GT";
   }
   if (!in_cluster) return {};
   if (cluster_masters > 1) {

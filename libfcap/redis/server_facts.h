@@ -25,9 +25,16 @@ struct ServerFacts {
   std::int64_t cluster_masters = 0;
   /// The server's clock minus this machine's.
   std::optional<std::chrono::milliseconds> clock_difference;
+  /// Why that is not known, after the server was asked; empty otherwise.
+  std::string clock_text;
+  /// Such as "6.2.14", if it is below what fcap needs; empty: it is not, or the server does not
+  /// tell.
+  std::string old_version;
 
   /// The reply to ROLE.
   void take_role(const Reply& reply);
+  /// The reply to HELLO, which no rights of an account are needed for since Redis 7.
+  void take_hello(const Reply& reply);
   /// The reply to CLUSTER INFO, which a server without cluster mode answers with an error.
   void take_cluster(const Reply& reply);
   /// The reply to TIME, which came at `now`.

@@ -73,14 +73,15 @@ struct SharedState {
   }
   /// What a server's clock shows; of several servers, that of the one which is furthest off, as
   /// long as it is heard of. With error_mutex.
-  void take_clock(const std::string& place, std::optional<std::chrono::milliseconds> difference,
-                  SteadyTime now) {
+  void take_clock(const std::string& place, const ServerFacts& told, SteadyTime now) {
+    const auto& difference = told.clock_difference;
     const auto off = [](const auto& by) { return by ? std::chrono::abs(*by).count() : -1; };
     const bool is_other = place != clock_of && now - clock_heard_at < kClockForgottenAfter;
     if (is_other && off(difference) <= off(facts.clock_difference)) return;
     clock_of = place;
     clock_heard_at = now;
     facts.clock_difference = difference;
+    facts.clock_text = told.clock_text;
     clock_base_ms.store(difference ? difference->count() + wall_base_ms() : kNotKnown,
                         std::memory_order_relaxed);
   }
@@ -104,6 +105,7 @@ struct SharedState {
     record_bytes_max.store(terms.record_bytes_max, std::memory_order_relaxed);
     reservation_life_max_ms.store(terms.reservation_life_max.count(), std::memory_order_relaxed);
     write_format.store(terms.write_format, std::memory_order_relaxed);
+    config_read.store(true, std::memory_order_relaxed);
   }
 
   // Operations that were submitted and have not left yet. All threads write it: otherwise its cache
@@ -137,6 +139,7 @@ struct SharedState {
   // Servers are asked every minute.
   static constexpr std::chrono::seconds kClockForgottenAfter{150};
   // Likewise, for write_terms().
+  std::atomic<bool> config_read{false};
   std::atomic<int> write_format{0};
   std::atomic<std::int64_t> reservation_life_max_ms{0};
   std::atomic<std::size_t> record_bytes_max{kDefaultRecordBytesMax};

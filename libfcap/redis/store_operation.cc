@@ -20,33 +20,34 @@ StoreCode store_code(TransportCode code) noexcept {
   return StoreCode::kUnavailable;
 }
 
-void complete_get(const Reply& reply, StoreCompletion& done, bool stale) noexcept {
+bool complete_get(const Reply& reply, StoreCompletion& done, bool stale) noexcept {
   switch (reply.kind) {
     case Reply::Kind::kString:
-      return done.complete({.code = StoreCode::kOk, .record = reply.text, .stale = stale});
+      done.complete({.code = StoreCode::kOk, .record = reply.text, .stale = stale});
+      return true;
     case Reply::Kind::kNil:
-      return done.complete({.code = StoreCode::kNotFound, .stale = stale});
+      done.complete({.code = StoreCode::kNotFound, .stale = stale});
+      return true;
     case Reply::Kind::kError:
-      return done.complete({.code = StoreCode::kServerError, .text = reply.text});
+      done.complete({.code = StoreCode::kServerError, .text = reply.text});
+      return true;
     case Reply::Kind::kOversized:
-      return done.complete({.code = StoreCode::kTooLarge,
-                            .text =
-                                "GET: the value is longer than this client reads "
-                                "(RedisOptions::value_bytes_max), or was too much together with "
-                                "others: it is not a record of fcap"});
+      done.complete({.code = StoreCode::kTooLarge,
+                     .text =
+                         "GET: the value is longer than this client reads "
+                         "(RedisOptions::value_bytes_max), or was too much together with others: "
+                         "it is not a record of fcap"});
+      return true;
     default:
-      return done.complete(
-          {.code = StoreCode::kServerError, .text = "GET: a reply of unexpected kind"});
+      return false;
   }
 }
 
-void StoreOperation::note_error(const Reply& reply) {
-  if (has_error_) return;
-  has_error_ = true;
-  if (reply.kind == Reply::Kind::kError) {
+void StoreOperation::note_failure(const Reply& reply) {
+  if (reply.kind != Reply::Kind::kError) {
+    misanswered = true;
+  } else if (!std::exchange(has_error_, true)) {
     error_ = reply.text;
-  } else {
-    error_ = "a reply of an unexpected kind";
   }
 }
 

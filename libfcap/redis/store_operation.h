@@ -14,8 +14,10 @@ class StorePools;
 /// that.
 [[nodiscard]] StoreCode store_code(TransportCode code) noexcept;
 
-/// The outcome of a GET by its reply.
-void complete_get(const Reply& reply, StoreCompletion& done, bool stale = false) noexcept;
+/// The outcome of a GET by its reply. False: the reply is of a kind that GET never gets, and
+/// nothing is completed.
+[[nodiscard]] bool complete_get(const Reply& reply, StoreCompletion& done,
+                                bool stale = false) noexcept;
 
 /// What all operations for one caller have in common. An operation is created once and used many
 /// times, so that its strings keep their memory.
@@ -26,7 +28,8 @@ class StoreOperation : public Request {
  protected:
   ~StoreOperation() = default;
 
-  void note_error(const Reply& reply);
+  /// For a reply that is an error, or of a kind that its command never gets.
+  void note_failure(const Reply& reply);
   void complete(const StoreOutcome& outcome) noexcept;
   /// The outcome of a transport code other than kOk.
   void complete_failed(TransportCode code) noexcept;

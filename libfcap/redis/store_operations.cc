@@ -95,7 +95,7 @@ void GetOperation::submit(std::string_view key, Store::Deadline deadline_at,
 
 // The view of the record ends with this call, so it completes here rather than in on_done().
 void GetOperation::on_reply(std::uint32_t /*index*/, const Reply& reply) noexcept {
-  complete_get(reply, *std::exchange(done_, nullptr), by_replica);
+  misanswered = !complete_get(reply, *done_, by_replica);
 }
 
 void GetOperation::on_done(TransportCode code) noexcept {
@@ -164,7 +164,7 @@ void CompareAndSetOperation::on_reply(std::uint32_t /*index*/, const Reply& repl
   } else if (reply.kind == Reply::Kind::kStatus) {
     stored_ = true;  // of SET: OK
   } else if (reply.kind != Reply::Kind::kNil) {
-    note_error(reply);
+    note_failure(reply);
   }
 }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
@@ -17,6 +16,7 @@
 #include <xxhash.h>
 
 #include "base/file_handle.h"
+#include "base/new_file.h"
 #include "rule_text/rule_json.h"
 #include "rule_text/snapshot_format.h"
 
@@ -95,21 +95,7 @@ int write_file(int fd, const SnapshotView& rules) {
   const std::string header = binary_header(output.bytes(), output.hash());
   const ssize_t written = ::pwrite(fd, header.data(), header.size(), 0);
   if (written < 0) return errno;
-  if (static_cast<std::size_t>(written) != header.size()) return EIO;
-  return ::fsync(fd) == 0 ? 0 : errno;
-}
-
-// A rename survives a crash only once its directory is on disk.
-void sync_directory_of(const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  const std::string directory = slash == std::string::npos ? "." : path.substr(0, slash + 1);
-  const base::FileHandle handle(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (handle.open()) ::fsync(handle.fd());
-}
-
-std::string temporary_name(const std::string& path) {
-  static std::atomic<unsigned> counter{0};
-  return path + ".new." + std::to_string(::getpid()) + "." + std::to_string(counter.fetch_add(1));
+  return static_cast<std::size_t>(written) == header.size() ? 0 : EIO;
 }
 
 Status not_whole() {
@@ -201,20 +187,11 @@ Status write_snapshot(const std::string& path, const RuleSetSpec& spec) {
 }
 
 Status write_snapshot(const std::string& path, const SnapshotView& rules) {
-  const std::string temporary = temporary_name(path);
-  // The process's umask says who else may read it; nobody else may ever write it.
-  base::FileHandle file(
-      ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644));
-  if (!file.open()) return file_error("cannot write beside it", path, errno);
+  base::NewFile file(path);
+  if (!file.open()) return file_error("cannot write beside it", path, file.error());
   int error = write_file(file.fd(), rules);
-  file.close();
-  if (error == 0 && ::rename(temporary.c_str(), path.c_str()) != 0) error = errno;
-  if (error != 0) {
-    ::unlink(temporary.c_str());
-    return file_error("cannot be written", path, error);
-  }
-  sync_directory_of(path);
-  return {};
+  if (error == 0) error = file.replace();
+  return error == 0 ? Status{} : file_error("cannot be written", path, error);
 }
 
 Status publish_snapshot(const std::string& path, const SnapshotView& rules) {

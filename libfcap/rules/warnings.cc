@@ -49,6 +49,7 @@ class Warner {
     Kind kind = Kind::kRedundant;
   };
 
+  void check_counts();
   void check_each_rule();
   void check_exemptions(const TargetRules& target, Scope scope, bool is_default);
   void check_targets();
@@ -66,6 +67,7 @@ class Warner {
   const SharedSpec& spec_;
   const CompiledRules& compiled_;
   std::vector<Finding> findings_;
+  std::vector<std::string> crowds_;
 };
 
 bool Warner::makes_redundant(const CompiledRule& tighter, const CompiledRule& rule) const {
@@ -92,6 +94,35 @@ void Warner::compare(Rules rules, Rules tighter) {
       break;
     }
   }
+}
+
+// A check looks at each rule of a target, for about 10 ns.
+void Warner::check_counts() {
+  constexpr std::size_t kRulesMax = 1000;
+  // In the order of Scope.
+  static constexpr const char* kWords[kScopeCount] = {"campaign", "creative", "advertiser", "group",
+                                                      "user"};
+  const auto check = [this](const TargetRules& target, bool is_default) {
+    const Rules rules = compiled_.rules_of(target);
+    if (rules.size() <= kRulesMax) return;
+    const Rule& first = spec_.rules[rules.front().source];
+    const std::string scope = kWords[static_cast<std::size_t>(first.scope)];
+    std::string text = scope + " \"" + first.target + "\" has ";
+    if (is_default) text = "the defaults for " + scope + "s have ";
+    if (first.scope == Scope::kUser) text = "the user scope has ";
+    crowds_.push_back(text + std::to_string(rules.size()) +
+                      " rules: a check looks at each of them, and so takes longer");
+  };
+  for (const auto& slot : compiled_.campaigns.slots()) {
+    if (slot.hash != 0) check(slot.value.rules, false);
+  }
+  for (const auto& slot : compiled_.creatives.slots()) {
+    if (slot.hash != 0) check(slot.value, false);
+  }
+  for (const TargetRules& target : compiled_.advertisers) check(target, false);
+  for (const TargetRules& target : compiled_.groups) check(target, false);
+  check(compiled_.user, false);
+  for (const TargetRules& target : compiled_.defaults) check(target, true);
 }
 
 void Warner::check_each_rule() {
@@ -186,6 +217,9 @@ std::string Warner::text(const Finding& finding) const {
 }
 
 void Warner::run(Texts& warnings) {
+  check_counts();
+  // First, because only the first warnings are logged, and so many rules may cause many.
+  for (std::string& crowd : crowds_) warnings.add(std::move(crowd));
   check_each_rule();
   check_targets();
   const auto key = [](const Finding& finding) {

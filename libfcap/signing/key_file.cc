@@ -11,6 +11,7 @@
 
 #include "base/background_thread.h"
 #include "base/file_stamp.h"
+#include "base/outside_text.h"
 
 namespace fcap {
 namespace {
@@ -26,6 +27,7 @@ struct SigningKeyFile::Parts {
     if (log) log(level, text);
   }
   void tell_of(const SigningKeys& former, const SigningKeys& current) const;
+  void tell_of_readers() const;
 
   std::string path;
   LogCallback log;
@@ -49,6 +51,14 @@ void SigningKeyFile::Parts::tell_of(const SigningKeys& former, const SigningKeys
   }
 }
 
+// Not a reason to refuse it: secrets that Kubernetes mounts are readable by all accounts of their
+// container, unless defaultMode says otherwise.
+void SigningKeyFile::Parts::tell_of_readers() const {
+  if (!base::is_readable_by_all(path)) return;
+  tell(LogLevel::kWarning, "signing keys: every account of this machine can read \"" + path +
+                               "\", and so can sign impressions: take that right away (chmod o=)");
+}
+
 Status SigningKeyFile::Parts::look(bool always) {
   const std::lock_guard lock_looking(looking);
   const base::FileStamp found = base::stamp_of(path);
@@ -62,6 +72,7 @@ Status SigningKeyFile::Parts::look(bool always) {
   }
   stamp = found;
   problem.clear();
+  tell_of_readers();
   std::shared_ptr<const SigningKeys> former;
   {
     const std::lock_guard lock(mutex);
@@ -93,7 +104,8 @@ Result<std::unique_ptr<SigningKeyFile>> SigningKeyFile::open(std::string path, L
   auto read = SigningKeys::read(parts->path);
   if (!read.ok()) return read.status();
   parts->keys = std::move(read).value();
-  parts->log = std::move(log);
+  parts->log = base::one_line_log(std::move(log));
+  parts->tell_of_readers();
   Parts* const running = parts.get();
   std::unique_ptr<SigningKeyFile> file(new SigningKeyFile(std::move(parts)));
   if (Status status = running->thread.start("fcap-keys", [running] { running->run(); });

@@ -122,7 +122,7 @@ symbols_are_hidden() {
   local library
   library=$(find "$prefix" -name 'libfcap.so' -print -quit)
   [[ -n $library ]] || return 0 # a static build hides nothing
-  ! nm -DC --defined-only "$library" | grep -E ' [TBD] ' | grep -vE ' (fcap::|typeinfo|vtable|guard variable|non-virtual thunk|_init|_fini)'
+  ! nm -DC --defined-only "$library" | grep -E ' [TBDWVu] ' | grep -vE ' (((typeinfo|typeinfo name|vtable|guard variable|non-virtual thunk) (for|to) )?fcap::|_init|_fini)'
 }
 
 programs_run() {

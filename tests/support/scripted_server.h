@@ -161,6 +161,10 @@ inline std::string resp_list(const std::vector<std::string>& elements) {
 inline std::string as_single_master(const ScriptedServer::Words& words) {
   if (words[0] == "ROLE") return resp_list({resp_text("master"), ":0\r\n", "*0\r\n"});
   if (words[0] == "CLUSTER") return "-ERR This instance has cluster support disabled\r\n";
+  if (words[0] == "HELLO") {
+    return resp_list(
+        {resp_text("server"), resp_text("redis"), resp_text("version"), resp_text("7.0.15")});
+  }
   if (words[0] == "TIME") return resp_list({resp_text("1700000000"), resp_text("0")});
   if (words[0] == "GET") return "$-1\r\n";
   return words[0] == "PING" ? "+PONG\r\n" : "+OK\r\n";

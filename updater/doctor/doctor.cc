@@ -9,6 +9,7 @@
 
 #include <fcap/signed_id.h>
 
+#include "base/outside_text.h"
 #include "updater/doctor/kafka_check.h"
 #include "updater/doctor/postgres_check.h"
 #include "updater/doctor/redis_check.h"
@@ -57,9 +58,8 @@ bool must_change(const Findings& findings) noexcept {
 std::string findings_text(const Findings& findings) {
   std::string text;
   for (const Finding& finding : findings) {
-    std::string line = finding.text;
-    std::ranges::replace(line, '\n', ' ');
-    text += fmt::format("{:<8} {:<9} {}\n", level_word(finding.level), finding.server, line);
+    text += fmt::format("{:<8} {:<9} {}\n", level_word(finding.level), finding.server,
+                        base::one_line(finding.text));
   }
   return text;
 }

@@ -13,6 +13,7 @@
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
+#include "base/outside_text.h"
 #include "updater/process/log_members.h"
 
 namespace fcap::updater {
@@ -50,19 +51,10 @@ void append_json(std::string_view text, spdlog::memory_buf_t& out) {
   }
 }
 
-// For people: only what would break the line or steer the terminal.
+// For people.
 void append_plain(std::string_view text, spdlog::memory_buf_t& out) {
-  for (const char c : text) {
-    if (c == '\t') {
-      out.push_back(' ');
-    } else if (c == '\n') {
-      fmt::format_to(std::back_inserter(out), "\\n");
-    } else if (is_control(c)) {
-      fmt::format_to(std::back_inserter(out), "\\x{:02x}", static_cast<unsigned char>(c));
-    } else {
-      out.push_back(c);
-    }
-  }
+  const std::string line = base::one_line(text);
+  out.append(line.data(), line.data() + line.size());
 }
 
 using Append = void (*)(std::string_view text, spdlog::memory_buf_t& out);

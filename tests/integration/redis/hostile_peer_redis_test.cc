@@ -84,9 +84,9 @@ void say(int fd, std::string_view text) {
   static_cast<void>(::send(fd, text.data(), text.size(), MSG_NOSIGNAL));
 }
 
-// What a server answers to ROLE, CLUSTER INFO and PING.
+// What a server answers to HELLO, ROLE, CLUSTER INFO and PING.
 constexpr std::string_view kGreeted =
-    "*1\r\n$6\r\nmaster\r\n-ERR This instance has cluster support disabled\r\n+PONG\r\n";
+    "*0\r\n*1\r\n$6\r\nmaster\r\n-ERR This instance has cluster support disabled\r\n+PONG\r\n";
 
 // Its clock, for TIME, is nobody's concern here.
 constexpr std::string_view kLooked = "*1\r\n$6\r\nmaster\r\n*2\r\n$1\r\n1\r\n$1\r\n0\r\n";

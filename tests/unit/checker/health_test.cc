@@ -1,7 +1,10 @@
 #include <atomic>
 #include <future>
 #include <memory>
+#include <mutex>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -101,6 +104,12 @@ TEST_F(Health, SaysWhatIsWrongWithTheStore) {
   EXPECT_THAT(checker_->health().problems,
               ElementsAre(HasSubstr("replica of x"), HasSubstr("32 days there")));
 
+  StoreHealth no_time;
+  no_time.clock_text = "TIME: NOPERM";
+  store_->say(no_time);
+  EXPECT_TRUE(checker_->health().ready);
+  EXPECT_THAT(checker_->health().problems, ElementsAre(HasSubstr("TIME: NOPERM")));
+
   StoreHealth filling;
   filling.missing_before = instant_from_ms(1'700'000'000'000);
   store_->say(filling);
@@ -126,6 +135,30 @@ TEST_F(Health, IsWaitedFor) {
   });
   EXPECT_TRUE(checker_->wait_ready(30s));
   host.join();
+}
+
+TEST(HealthTexts, WhatOthersSayIsOneLineWithoutControlCharacters) {
+  const auto is_clean = [](const std::string& text) {
+    return text.find_first_of("\n\x1b") == std::string::npos;
+  };
+  std::mutex mutex;
+  std::vector<std::string> lines;
+  CheckerOptions options;
+  options.store = std::make_shared<ToldStore>();
+  options.rules.snapshot_file = "/there is no\n\x1b[2Jsuch file";
+  options.log = [&](LogLevel, std::string_view text) {
+    const std::lock_guard lock(mutex);
+    lines.emplace_back(text);
+  };
+  const auto made = Checker::create(std::move(options));
+  ASSERT_TRUE(made.ok()) << made.status().text();
+  const CheckerHealth health = made.value()->health();
+  EXPECT_THAT(health.rules_error, HasSubstr("such file"));
+  EXPECT_TRUE(is_clean(health.rules_error)) << health.rules_error;
+  for (const std::string& problem : health.problems) EXPECT_TRUE(is_clean(problem)) << problem;
+  const std::lock_guard lock(mutex);
+  EXPECT_FALSE(lines.empty());
+  for (const std::string& line : lines) EXPECT_TRUE(is_clean(line)) << line;
 }
 
 TEST(CheckerStats, CountHowReadsEndAndHowLongTheyTake) {

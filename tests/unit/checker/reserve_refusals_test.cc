@@ -1,5 +1,7 @@
 // When a hard call fails, or is not allowed to write.
+#include <future>
 #include <string>
+#include <utility>
 
 #include <gtest/gtest.h>
 
@@ -123,6 +125,19 @@ TEST_F(Reserve, EveryFailureOfTheStoreIsNamed) {
   }
 }
 
+TEST_F(Reserve, AReleaseWhoseBytesAreThereMayHaveHappened) {
+  store_->append_fails = StoreCode::kServerError;
+  EXPECT_FALSE(release("a").unknown) << "nothing was written";
+  store_->append_fails_at_bytes = 20;  // only its expiry was refused
+  const ReserveResult result = release("a");
+  EXPECT_EQ(result.reason, ReserveReason::kUnavailable);
+  EXPECT_TRUE(result.unknown);
+  std::promise<ReserveResult> answer;
+  checker_->release_async("u", {"c1"}, "a", {},
+                          [&](ReserveResult given) { answer.set_value(std::move(given)); });
+  EXPECT_TRUE(answer.get_future().get().unknown);
+}
+
 TEST_F(Reserve, ARecordThatCannotBeReadRefuses) {
   store_->add("u", "nonsense");
   EXPECT_EQ(reserve("a").reason, ReserveReason::kUndecodable);
@@ -159,6 +174,17 @@ TEST_F(Reserve, NothingIsWrittenBeforeTheUpdaterAllowsTheFormat) {
   store_->terms = {.write_format = 2, .reservation_life_max = 0s};
   EXPECT_EQ(reserve("a").reason, ReserveReason::kWriteFormat);
   EXPECT_EQ(store_->exchanges + store_->appends, 0);
+}
+
+// Not write_format, which would blame the updater's settings.
+TEST(ReserveWithoutRedis, ARedisThatWasNeverReachedIsUnavailable) {
+  CheckerOptions options;
+  options.redis.addresses = {"127.0.0.1:1"};
+  auto made = Checker::create(std::move(options));
+  ASSERT_TRUE(made.ok()) << made.status().text();
+  made.value()->set_rules(rule_set({sliding_rule("r", "c1", 1)}));
+  EXPECT_EQ(made.value()->reserve("u", {"c1"}, "a").reason, ReserveReason::kUnavailable);
+  EXPECT_EQ(made.value()->release("u", {"c1"}, "a").reason, ReserveReason::kUnavailable);
 }
 
 TEST_F(Reserve, ALifeOfItsOwnDoesNotHideThatReservationsAreNotAllowed) {

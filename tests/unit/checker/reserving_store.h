@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -30,7 +31,9 @@ class ReservingStore final : public Store {
               StoreCompletion& done) noexcept override {
     appends.fetch_add(1);
     if (on_append) on_append();
-    if (append_fails) return done.complete({.code = *append_fails});
+    if (append_fails) {
+      return done.complete({.code = *append_fails, .length_bytes = append_fails_at_bytes});
+    }
     memory_->append(key, bytes, expire_at, deadline, done);
   }
   void compare_and_set(const CompareAndSet& change, Deadline deadline,
@@ -61,6 +64,8 @@ class ReservingStore final : public Store {
   };
   std::optional<StoreCode> read_fails;
   std::optional<StoreCode> append_fails;
+  /// How long such a record is said to be; 0: the bytes were not written either.
+  std::size_t append_fails_at_bytes = 0;
   /// On the thread that asks.
   std::function<void()> on_read;
   std::function<void()> on_append;

@@ -8,7 +8,6 @@
 #include "base/clock.h"
 #include "cli/arguments.h"
 #include "cli/instants.h"
-#include "cli/printable.h"
 #include "cli/redis_access.h"
 #include "cli/updater_config.h"
 #include "command.h"
@@ -131,11 +130,6 @@ TEST(ParseAt, ATimeAgoStandsOnTheCommandLine) {
       run({"check", "u1", "c1", "--at", "-1h", "--rules", rules.path(), "--events", events.path()});
   EXPECT_EQ(ran.code, 0) << ran.err;
   EXPECT_THAT(ran.out, HasSubstr("c1  allowed  no rule applies"));
-}
-
-TEST(Printable, ControlCharactersDoNotReachTheTerminal) {
-  EXPECT_EQ(cli::printable("u\x1b[2J1\n"), "u\\x1b[2J1\\x0a");
-  EXPECT_EQ(cli::printable("caf\xC3\xA9 \xC2\x9B"), "caf\xC3\xA9 \\xc2\\x9b");
 }
 
 // The settings that a command line gives.

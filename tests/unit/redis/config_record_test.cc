@@ -247,6 +247,9 @@ TEST(KeyPrefix, HasNoCharacterThatKeysSlotsOrPatternsNeed) {
     EXPECT_FALSE(check_key_prefix(wrong).ok()) << wrong;
   }
   EXPECT_FALSE(check_key_prefix(std::string(65, 'a')).ok());
+  for (const std::string_view wrong : {"a\n", "\ta", "a\x7f", "a\x1b[2J"}) {
+    EXPECT_FALSE(check_key_prefix(wrong).ok()) << wrong;
+  }
 }
 
 }  // namespace config_record_test

@@ -23,11 +23,13 @@ TEST(Address, RefusesWhatItCannotRead) {
   for (const std::string& text :
        {std::string(), std::string("localhost"), std::string(":6379"), std::string("h:0"),
         std::string("h:65536"), std::string("h:6379x"), std::string("h:"), std::string("::1:6379"),
-        std::string("[]:6379"), "/" + std::string(200, 'x')}) {
+        std::string("[]:6379"), std::string("a\nb:1"), std::string("a b:1"), std::string("%:1"),
+        std::string("/a\x1b[2J"), "/" + std::string(200, 'x')}) {
     const auto address = parse_address(text);
     ASSERT_FALSE(address.ok()) << text;
     EXPECT_EQ(address.status().code(), StatusCode::kInvalidArgument);
     EXPECT_NE(address.status().text().find("addresses"), std::string::npos);
+    EXPECT_EQ(address.status().text().find_first_of("\n\x1b"), std::string::npos);
   }
 }
 

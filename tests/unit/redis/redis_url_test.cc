@@ -104,6 +104,7 @@ TEST(RedisUrl, AnAddressIsTakenToo) {
   EXPECT_THAT(read("cache1").addresses, ElementsAre("cache1:6379"));
   EXPECT_THAT(read("cache1:7000").addresses, ElementsAre("cache1:7000"));
   EXPECT_THAT(read("[::1]").addresses, ElementsAre("[::1]:6379"));
+  EXPECT_THAT(read("[fe80::1%eth0]").addresses, ElementsAre("[fe80::1%eth0]:6379"));
   EXPECT_THAT(read("/run/redis.sock").addresses, ElementsAre("/run/redis.sock"));
 }
 
@@ -127,6 +128,9 @@ TEST(RedisUrl, ARefusalSaysWhatIsWrong) {
   EXPECT_THAT(refusal("redis-sentinel://h1,,h2/m"), HasSubstr("\"\" is not host"));
   EXPECT_THAT(refusal("redis-sentinel://h1,/m"), HasSubstr("\"\" is not host"));
   EXPECT_THAT(refusal("redis-sentinel://h1/m/x"), HasSubstr("\"x\""));
+  EXPECT_THAT(refusal("redis://%"), HasSubstr("\"%\" is not host"));
+  EXPECT_THAT(refusal("redis://h\nh"), HasSubstr("is not host"));
+  EXPECT_THAT(refusal("redis://h\nh"), Not(HasSubstr("\n")));
   EXPECT_THAT(refusal("http://h"), HasSubstr("scheme"));
   EXPECT_THAT(refusal(""), HasSubstr("addresses"));
 }

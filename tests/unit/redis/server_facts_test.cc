@@ -81,7 +81,35 @@ TEST(ServerFacts, WhatTheServerRefusesToTellStaysUnknownAndFit) {
   facts.take_time(kRefused, {});
   EXPECT_EQ(facts.role, ServerRole::kUnknown);
   EXPECT_FALSE(facts.clock_difference.has_value());
+  EXPECT_NE(facts.clock_text.find("NOPERM"), std::string::npos);
   EXPECT_EQ(facts.unfit(), "");
+}
+
+TEST(ServerFacts, ARedisBelow7IsUnfitForWhateverTopology) {
+  const auto after_hello = [](const Reply& reply) {
+    ServerFacts facts;
+    facts.take_hello(reply);
+    return facts;
+  };
+  const auto told = [&](std::string_view server, std::string_view version) {
+    const Reply fields[] = {string("server"), string(server),  string("version"),
+                            string(version),  string("proto"), integer(2)};
+    return after_hello(array(fields));
+  };
+  for (const ServerFacts& facts :
+       {told("redis", "6.2.14"), told("redis", "5.0"),
+        after_hello({Reply::Kind::kError, 0, "ERR unknown command `HELLO`", {}})}) {
+    EXPECT_NE(facts.unfit().find("fcap needs 7.0 or later"), std::string::npos);
+    EXPECT_EQ(facts.unfit(), facts.unfit_for_cluster());
+  }
+  EXPECT_NE(told("redis", "6.2.14").unfit().find("this is Redis 6.2.14"), std::string::npos);
+  for (const ServerFacts& facts :
+       {told("redis", "7.0.0"), told("redis", "8.2.3"), told("redis", "255.255.255"),
+        told("redis", "unstable"), told("dragonfly", "1.2"), after_hello(array({})),
+        after_hello(kRefused),
+        after_hello({Reply::Kind::kError, 0, "ERR unknown command 'HELLO'", {}})}) {
+    EXPECT_EQ(facts.unfit(), "");
+  }
 }
 
 TEST(ServerFacts, TheClocksAreCompared) {
@@ -89,6 +117,7 @@ TEST(ServerFacts, TheClocksAreCompared) {
   ServerFacts facts;
   facts.take_time(array(time), instant_from_ms(1'700'000'000'000));
   EXPECT_EQ(facts.clock_difference, std::chrono::milliseconds{2500});
+  EXPECT_EQ(facts.clock_text, "");
 }
 
 TEST(ServerFacts, AClockThatCannotBeIsNotCompared) {
@@ -97,6 +126,7 @@ TEST(ServerFacts, AClockThatCannotBeIsNotCompared) {
     ServerFacts facts;
     facts.take_time(array(time), instant_from_ms(1));
     EXPECT_FALSE(facts.clock_difference.has_value()) << seconds;
+    EXPECT_NE(facts.clock_text, "") << seconds;
   }
 }
 

@@ -16,38 +16,45 @@ class SharedClock : public ::testing::Test {
     return exact ? std::optional(std::chrono::round<std::chrono::seconds>(*exact)) : std::nullopt;
   }
 
+  void take(const std::string& place, std::optional<std::chrono::milliseconds> difference,
+            SharedState::SteadyTime at) {
+    ServerFacts facts;
+    facts.clock_difference = difference;
+    shared_.take_clock(place, facts, at);
+  }
+
   SharedState shared_{RedisOptions{}};
   const SharedState::SteadyTime now_ = std::chrono::steady_clock::now();
 };
 
 TEST_F(SharedClock, IsUnknownUntilAServerHasSaidIt) {
   EXPECT_EQ(difference(), std::nullopt);
-  shared_.take_clock("a", 3s, now_);
+  take("a", 3s, now_);
   EXPECT_EQ(difference(), 3s);
-  shared_.take_clock("a", std::nullopt, now_);
+  take("a", std::nullopt, now_);
   EXPECT_EQ(difference(), std::nullopt);
 }
 
 TEST_F(SharedClock, OfSeveralServersTheOneThatIsFurthestOffCounts) {
-  shared_.take_clock("a", 3s, now_);
-  shared_.take_clock("b", -12s, now_);
-  shared_.take_clock("a", 3s, now_ + 60s);
+  take("a", 3s, now_);
+  take("b", -12s, now_);
+  take("a", 3s, now_ + 60s);
   EXPECT_EQ(difference(), -12s);
-  shared_.take_clock("b", 1s, now_ + 60s);
+  take("b", 1s, now_ + 60s);
   EXPECT_EQ(difference(), 1s);
 }
 
 TEST_F(SharedClock, AServerThatIsGoneIsForgotten) {
-  shared_.take_clock("a", 3s, now_);
-  shared_.take_clock("b", -12s, now_);
-  shared_.take_clock("a", 3s, now_ + 10min);
+  take("a", 3s, now_);
+  take("b", -12s, now_);
+  take("a", 3s, now_ + 10min);
   EXPECT_EQ(difference(), 3s);
   EXPECT_EQ(shared_.facts.clock_difference, 3s);
 }
 
 // Nothing tells of it, and the server is asked once a minute.
 TEST_F(SharedClock, AStepOfThisMachinesClockShowsAtOnce) {
-  shared_.take_clock("a", 0s, now_);
+  take("a", 0s, now_);
   base::wall_clock_ahead_ms = std::chrono::milliseconds{1h}.count();
   EXPECT_EQ(difference(), -1h);
 }

@@ -161,6 +161,22 @@ TEST(Snapshot, WritingLeavesNothingElseBehind) {
   EXPECT_EQ(files, 1U);
 }
 
+// Containers that share a volume may all have the same process id.
+TEST(Snapshot, WhatAnotherProcessIsWritingBesideItStaysAsItIs) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.file("rules.snapshot");
+  const std::string others = path + ".new." + std::to_string(::getpid()) + ".";
+  constexpr int kNames = 1000;
+  for (int i = 0; i < kNames; ++i) put(others + std::to_string(i), "another's");
+  ASSERT_TRUE(write_snapshot(path, small_spec()).ok());
+  for (int i = 0; i < kNames; ++i) {
+    std::ifstream left(others + std::to_string(i), std::ios::binary);
+    std::string word;
+    left >> word;
+    EXPECT_EQ(word, "another's") << i;
+  }
+}
+
 TEST(Snapshot, NobodyElseMayWriteIt) {
   const TemporaryDirectory directory;
   const std::string path = directory.file("rules.snapshot");

@@ -240,6 +240,31 @@ TEST(Warnings, SegmentRulesAndTheirGeneralOneAreNoContradiction) {
   EXPECT_THAT(warnings({.version = 1, .rules = {general, vip, hour_before}}), IsEmpty());
 }
 
+// A check looks at each of them.
+TEST(Warnings, NameATargetWithVeryManyRulesFirst) {
+  RuleSetSpec spec{.version = 1};
+  for (int i = 0; i < 2000; ++i) {
+    Rule rule = good("r" + std::to_string(i));
+    rule.segment = "s" + std::to_string(i);
+    if (i >= 1000) rule.target = "*";
+    spec.rules.push_back(rule);
+  }
+  EXPECT_THAT(warnings(spec), IsEmpty()) << "1000 of one target";
+  Rule one_more = good("one-more");
+  one_more.segment = "one-more";
+  spec.rules.push_back(one_more);
+  one_more.id = "two-more";
+  one_more.target = "*";
+  spec.rules.push_back(one_more);
+  Rule backwards = good("a-backwards");
+  backwards.target = "c2";
+  backwards.start = backwards.end = instant_from_ms(2);
+  spec.rules.insert(spec.rules.begin(), backwards);
+  EXPECT_THAT(warnings(spec), ElementsAre(HasSubstr("campaign \"c1\" has 1001 rules"),
+                                          HasSubstr("the defaults for campaigns have 1001 rules"),
+                                          HasSubstr("\"a-backwards\" can never act")));
+}
+
 TEST(Build, QuarantineLeavesOutWhatIsWrongAndKeepsTheRest) {
   RuleSetSpec spec;
   spec.rules = {good("r1"), good("too-long"), good("r2"), good("nowhere"), good("r3")};

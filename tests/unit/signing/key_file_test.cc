@@ -107,6 +107,36 @@ TEST_F(SigningKeyFiles, AnUnusableFileLeavesTheFormerKeysAndIsToldOnce) {
   EXPECT_NE(told.find("the former keys stay"), std::string::npos);
 }
 
+TEST_F(SigningKeyFiles, AFileThatEverybodyCanReadIsSaid) {
+  using std::filesystem::perms;
+  write(keys_text(key_text("a")));
+  std::filesystem::permissions(path_, perms::owner_read | perms::owner_write | perms::group_read);
+  const auto file = SigningKeyFile::open(path_, log());
+  ASSERT_TRUE(file.ok()) << file.status().text();
+  EXPECT_EQ(logged(), "");
+  std::filesystem::permissions(path_, perms::others_read, std::filesystem::perm_options::add);
+  EXPECT_TRUE(file.value()->reload().ok());
+  EXPECT_NE(logged().find("every account of this machine can read"), std::string::npos) << logged();
+  const std::string before = logged();
+  ASSERT_TRUE(SigningKeyFile::open(path_, log()).ok());
+  EXPECT_NE(logged(), before) << "said at the start, too";
+}
+
+TEST_F(SigningKeyFiles, ALineOfItsLogIsOneLine) {
+  path_ = directory_.file("keys\n\x1b[2J.json");
+  write(keys_text(key_text("a")));
+  std::vector<std::string> lines;
+  const auto file = SigningKeyFile::open(
+      path_, [&](LogLevel, std::string_view text) { lines.emplace_back(text); });
+  ASSERT_TRUE(file.ok()) << file.status().text();
+  write(keys_text(key_text("b")));
+  ASSERT_TRUE(file.value()->reload().ok());
+  ASSERT_FALSE(lines.empty());
+  for (const std::string& line : lines) {
+    EXPECT_EQ(line.find_first_of("\n\x1b"), std::string::npos) << line;
+  }
+}
+
 TEST_F(SigningKeyFiles, AChangeIsFoundWithoutBeingAskedFor) {
   write(keys_text(key_text("a")));
   const auto file = SigningKeyFile::open(path_, log());
