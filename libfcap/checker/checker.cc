@@ -45,7 +45,7 @@ class Checker::Impl {
         judgement(options, gate, sources.current(), *store, counters),
         store_(std::move(store)),
         owns_store_(owns_store),
-        direct_(dynamic_cast<redis::DirectReads*>(store_.get())),
+        direct_(store_->direct_reads()),
         blocking(parts()),
         async(parts()),
         reserving(parts()),
