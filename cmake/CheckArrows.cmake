@@ -42,6 +42,7 @@ endmacro()
 # What a host sees.
 room(include/fcap)
 room(include/fcap/asio.h USES asio)
+room(include/fcap/asio_handlers.h USES asio)
 # Small tools. Know nothing.
 room(libfcap/base SYSTEM)
 # No clock and no sockets; of files, only the data of time zones, and the snapshot of the rules.

@@ -1,7 +1,10 @@
 #pragma once
 
+#include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include <asio/associated_executor.hpp>
@@ -10,12 +13,13 @@
 #include <asio/execution/outstanding_work.hpp>
 #include <asio/prefer.hpp>
 
+#include <fcap/asio_handlers.h>
 #include <fcap/checker.h>
 
 namespace fcap {
 
-/// A Checker for hosts that run on Asio. This header is the only one that needs Asio (1.22 or
-/// newer, standalone); libfcap itself does not know of it.
+/// A Checker for hosts that run on Asio. Only this header and its part, asio_handlers.h, need Asio
+/// (1.22 or newer, standalone); libfcap itself does not know of it.
 ///
 ///     fcap::AsioChecker checker(io_context.get_executor(), *made.value());
 ///     fcap::CheckResult result = co_await checker.check("u123", candidates, asio::use_awaitable);
@@ -25,7 +29,9 @@ namespace fcap {
 /// on a thread of fcap's and never inside the call that starts the check. A started check counts as
 /// outstanding work, so that run() waits for its answer.
 ///
-/// Lifetime: the Checker must outlive this object and all checks that were started through it. The
+/// Lifetime: the Checker and the io_context (or other execution context) may end in either order.
+/// With the context, the handlers are destroyed that still wait, as those of its timers are; checks
+/// that are pending when the Checker ends are answered kShutdown. No call may begin after that. The
 /// user, the candidates and the options' segments must live until the check is started: with
 /// use_awaitable, until co_await. Thread safety: as the Checker's.
 template <typename Executor>
@@ -108,15 +114,36 @@ class AsioChecker {
   }
 
  private:
-  // What a callback of fcap's does: brings the answer to the handler's executor.
+  template <typename RunsOn, typename Handler>
+  struct Waiting final : AsioHandlers::Waiting {
+    template <typename Given>
+    Waiting(RunsOn given_runs_on, Given&& given)
+        : runs_on(std::move(given_runs_on)), handler(std::forward<Given>(given)) {}
+    void drop() noexcept override {
+      handler.reset();
+      runs_on.reset();
+    }
+
+    std::optional<RunsOn> runs_on;
+    std::optional<Handler> handler;
+  };
+
+  // What a callback of fcap's does: brings the answer to the handler's executor, if its context has
+  // not ended meanwhile.
   template <typename Answer, typename Handler>
   static auto completing(const Executor& executor, Handler&& handler) {
     auto runs_on = asio::prefer(asio::get_associated_executor(handler, executor),
                                 asio::execution::outstanding_work.tracked);
-    return [runs_on = std::move(runs_on),
-            handler = std::forward<Handler>(handler)](Answer answer) mutable {
-      asio::dispatch(runs_on, [handler = std::move(handler), answer = std::move(answer)]() mutable {
-        std::move(handler)(std::move(answer));
+    std::shared_ptr<AsioHandlers> handlers = AsioHandlers::of(runs_on);
+    auto waiting = std::make_shared<Waiting<decltype(runs_on), std::decay_t<Handler>>>(
+        std::move(runs_on), std::forward<Handler>(handler));
+    handlers->add(waiting);
+    return [handlers = std::move(handlers), waiting = std::move(waiting)](Answer answer) {
+      handlers->answer(*waiting, [&] {
+        asio::dispatch(*waiting->runs_on, [handler = std::move(*waiting->handler),
+                                           answer = std::move(answer)]() mutable {
+          std::move(handler)(std::move(answer));
+        });
       });
     };
   }

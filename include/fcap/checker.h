@@ -57,11 +57,10 @@ class FCAP_EXPORT Checker {
   static Result<std::unique_ptr<Checker>> create(CheckerOptions options);
 
   /// Completes everything pending (kShutdown, or the answer that has just arrived), waits for
-  /// running callbacks and for calls that have begun on other threads, batches and hard calls
-  /// included, and joins the threads. Callbacks may start further checks, which answer kShutdown;
+  /// running callbacks and for all calls that have begun on other threads, and joins the threads.
+  /// Meanwhile health() is not ready. Callbacks may start further checks, which answer kShutdown;
   /// they must stop at that. No call may begin after it has returned. Must not be called from a
-  /// callback. Waits for no server, but perhaps for the system's resolver where libpq looks up the
-  /// host of rules.postgres; a `hostaddr` in the connection string avoids that.
+  /// callback. Waits for no server, but for libpq if it looks up rules.postgres without `hostaddr`.
   ~Checker();
   Checker(const Checker&) = delete;
   Checker& operator=(const Checker&) = delete;
@@ -238,10 +237,11 @@ class FCAP_EXPORT Checker {
   /// Never blocks on a server. When memory has run out, only `ready` is filled in.
   [[nodiscard]] CheckerHealth health() const noexcept;
 
-  /// Waits until health() says ready, for readiness probes and for warming up. False: not by then.
+  /// Waits until health() says ready. False: not in time, or not before the destructor begins.
   [[nodiscard]] bool wait_ready(std::chrono::milliseconds timeout) const noexcept;
 
  private:
+  friend struct Scrape;  // prometheus_text()
   class Impl;
   explicit Checker(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;

@@ -79,7 +79,8 @@ struct ReserveOptions {
   /// allows (15 minutes by default).
   std::optional<std::chrono::milliseconds> life = {};
   /// What reserve() and record() answer when it cannot be decided: false refuses (fail closed),
-  /// true allows, without anything being reserved. pick_and_reserve() names no pick then.
+  /// true allows, without anything being reserved. kInvalid is refused all the same: the call can
+  /// never be decided. pick_and_reserve() names no pick then.
   bool allow_undecided = false;
 };
 
@@ -134,9 +135,9 @@ struct ReservedPicks {
   std::vector<Pick> picks;
   /// As ReserveResult::unknown. No pick is named then; a repetition names them.
   bool unknown = false;
-  /// kDone: something was written. kRepeated: all picks were there already. Otherwise nothing was
-  /// written: why no (further) slot could be filled, kCapped if no candidate passes. Picks that the
-  /// record held already are named all the same.
+  /// kDone: something was written. kRepeated: all picks were there already, as also where there are
+  /// no slots. Otherwise nothing was written: why no (further) slot could be filled, kCapped if no
+  /// candidate passes or there is none. Picks that the record held already are named all the same.
   ReserveReason reason = ReserveReason::kUnavailable;
 };
 

@@ -15,6 +15,10 @@
 
 namespace fcap {
 
+namespace redis {
+class DirectReads;
+}  // namespace redis
+
 /// How a store operation ended.
 enum class StoreCode : std::uint8_t {
   kOk,           ///< done; for a read, the record was found
@@ -182,6 +186,9 @@ class FCAP_EXPORT Store {
   /// What this process may write beside the writer. A store that does not override this does not
   /// know, and then nothing is reserved. Never blocks, and takes no lock.
   [[nodiscard]] virtual WriteTerms write_terms() const noexcept;
+
+  /// fcap's own: how a blocking check reads on its caller's thread. Null for all other stores.
+  [[nodiscard]] virtual redis::DirectReads* direct_reads() noexcept;
 };
 
 /// A store in this process's memory: for tests, simulations and small single-process uses. It

@@ -6,6 +6,7 @@
 #include <system_error>
 #include <utility>
 
+#include <dlfcn.h>
 #include <pthread.h>
 
 namespace fcap::base {
@@ -33,6 +34,14 @@ class ThreadMask {
   sigset_t before_{};
 };
 
+// Keeps the shared object mapped that has this code: libfcap, or what it is linked into. One handle
+// is never closed. In a program that has it itself, there is nothing to keep.
+void stay_mapped() noexcept {
+  Dl_info own{};
+  if (::dladdr(reinterpret_cast<const void*>(&stay_mapped), &own) == 0) return;
+  (void)::dlopen(own.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+}
+
 }  // namespace
 
 Result<std::thread> start_thread(std::string_view name, std::function<void()> body,
@@ -40,9 +49,10 @@ Result<std::thread> start_thread(std::string_view name, std::function<void()> bo
   const std::string short_name(name.substr(0, kNameBytesMax));
   const ThreadMask mask;
   try {
-    std::thread thread([short_name, body = std::move(body), hook = std::move(hook)] {
+    std::thread thread([short_name, body = std::move(body), hook = std::move(hook)]() mutable {
       pthread_setname_np(pthread_self(), short_name.c_str());
-      if (hook) hook(short_name);
+      // The hook is the host's code, which may be gone before a thread that nobody joins.
+      if (hook) std::exchange(hook, nullptr)(short_name);
       body();
     });
     // Also from here, so that the thread has its name when this returns, whether it has run or not.
@@ -54,6 +64,11 @@ Result<std::thread> start_thread(std::string_view name, std::function<void()> bo
   }
 }
 
+void detach(std::thread thread) noexcept {
+  stay_mapped();
+  thread.detach();
+}
+
 Result<std::future<void>> start_detached(std::string_view name, std::function<void()> body) {
   auto ended = std::make_shared<std::promise<void>>();
   auto end = ended->get_future();
@@ -63,7 +78,7 @@ Result<std::future<void>> start_detached(std::string_view name, std::function<vo
     ended->set_value();
   });
   if (!thread.ok()) return thread.status();
-  std::move(thread).value().detach();
+  detach(std::move(thread).value());
   return end;
 }
 

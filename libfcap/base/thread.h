@@ -19,6 +19,10 @@ using ThreadHook = std::function<void(std::string_view)>;
 [[nodiscard]] Result<std::thread> start_thread(std::string_view name, std::function<void()> body,
                                                ThreadHook hook = {});
 
+/// Lets the thread end by itself. dlclose() of the library, or of a plug-in that fcap is linked
+/// into, no longer unmaps its code from then on, because the thread returns into it.
+void detach(std::thread thread) noexcept;
+
 /// Starts a thread that nobody joins, for work that a library may never finish. `body` must own all
 /// that it uses. The future is ready once `body` has returned and has been destroyed; destroying
 /// the future does not wait.

@@ -169,6 +169,14 @@ AsyncRead* Async::prepared_read(std::string_view user, std::span<const Candidate
     return nullptr;
   }
   if (pick != nullptr) read->pick = std::move(*pick);
+  // Before anything of the caller's is copied, which may have any length.
+  Reason refused = parts_.gate.refuse_user(user);
+  if (read->in_batch() && parts_.gate.inside_callback()) refused = Reason::kReentrant;
+  if (refused != Reason::kPassed) {
+    refuse(*read, candidates.size(), refused);
+    read->answered = true;
+    return read;
+  }
   try {
     if (!options.segments.empty() || !read->segments.empty()) read->keep(options.segments);
     ledger::user_key(parts_.options.key_prefix, user, read->key);
@@ -188,11 +196,7 @@ bool Async::knows_answer(AsyncRead& read, std::size_t user_bytes,
   // The read's copy of the id is the one in its key, before the closing brace.
   const std::string_view user =
       std::string_view(read.key).substr(read.key.size() - 1 - user_bytes, user_bytes);
-  Reason reason = parts_.gate.refuse_user(user);
-  if (read.in_batch() && parts_.gate.inside_callback()) reason = Reason::kReentrant;
-  if (reason == Reason::kPassed) {
-    reason = parts_.judgement.prepare(user, candidates, copied, read.question);
-  }
+  Reason reason = parts_.judgement.prepare(user, candidates, copied, read.question);
   if (reason == Reason::kPassed && read.pick) reason = read.pick->refuse_ids();
   if (reason == Reason::kPassed) {
     return read.pick ? read.pick->answer_unread(read.question)

@@ -4,21 +4,33 @@
 #include <utility>
 
 #include "checker/pick_and_share.h"
+#include "ledger/ids.h"
 
 namespace fcap::checker {
+namespace {
+
+std::vector<std::string> starts_of(std::span<const std::string_view> ids) {
+  std::vector<std::string> starts;
+  starts.reserve(ids.size());
+  for (const std::string_view id : ids) starts.emplace_back(ledger::start_of(id));
+  return starts;
+}
+
+}  // namespace
 
 AsyncPick::AsyncPick(Judgement& judgement, Sharing& sharing, const ReserveAsk& ask,
                      std::optional<Instant> at, Callback&& callback)
     : judgement_(judgement),
       sharing_(sharing),
-      user_(ask.user),
+      user_(ledger::start_of(ask.user)),
       at_(at),
-      event_ids_(ask.event_ids.begin(), ask.event_ids.end()),
+      event_ids_(starts_of(ask.event_ids)),
       event_id_views_(event_ids_.begin(), event_ids_.end()) {
   names_.reserve(ask.ranked.size());
   ranked_.reserve(ask.ranked.size());
   for (const Candidate& candidate : ask.ranked) {
-    names_.push_back({std::string(candidate.campaign), std::string(candidate.creative)});
+    names_.push_back({std::string(ledger::start_of(candidate.campaign)),
+                      std::string(ledger::start_of(candidate.creative))});
     const Names& names = names_.back();
     ranked_.push_back({names.campaign, names.creative});
   }

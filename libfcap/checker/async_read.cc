@@ -1,9 +1,11 @@
 #include "checker/async_read.h"
 
+#include <algorithm>
 #include <new>
 #include <utility>
 
 #include "checker/async.h"
+#include "ledger/ids.h"
 
 namespace fcap::checker {
 
@@ -125,6 +127,15 @@ void AsyncRead::drop_reference() noexcept {
   if (record.capacity() > kKeptRecordBytesMax) std::string().swap(record);
   constexpr std::size_t kKeptVerdictsMax = 256;
   if (spare.capacity() > kKeptVerdictsMax) std::vector<Verdict>().swap(spare);
+  constexpr std::size_t kKeptSegmentsMax = 64;
+  const auto is_long = [](const std::string& name) {
+    return name.capacity() > ledger::kIdBytesMax;
+  };
+  if (segments.capacity() > kKeptSegmentsMax ||
+      std::any_of(segments.begin(), segments.end(), is_long)) {
+    std::vector<std::string>().swap(segments);
+    std::vector<std::string_view>().swap(segment_views);
+  }
   Pool<AsyncRead>::release(this);
 }
 

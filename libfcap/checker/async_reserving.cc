@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "ledger/ids.h"
+
 namespace fcap::checker {
 
 // One call on its way. One thread at a time drives it from step to step: the caller's, until the
@@ -17,12 +19,13 @@ class AsyncReserving::Call final : public StoreCompletion, public QueuedAnswer {
       : owner_(owner),
         run_(owner.parts_, ask),
         kind_(ask.kind),
-        user_(ask.user),
+        user_(ledger::start_of(ask.user)),
         options_(ask.options) {
     for (const Candidate& candidate : ask.ranked) {
-      ranked_.push_back({std::string(candidate.campaign), std::string(candidate.creative)});
+      ranked_.push_back({std::string(ledger::start_of(candidate.campaign)),
+                         std::string(ledger::start_of(candidate.creative))});
     }
-    event_ids_.assign(ask.event_ids.begin(), ask.event_ids.end());
+    for (const std::string_view id : ask.event_ids) event_ids_.emplace_back(ledger::start_of(id));
     segments_.assign(ask.options.segments.begin(), ask.options.segments.end());
     segment_views_.assign(segments_.begin(), segments_.end());
     options_.segments = segment_views_;

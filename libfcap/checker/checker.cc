@@ -14,6 +14,7 @@
 #include "checker/health.h"
 #include "checker/pick_and_share.h"
 #include "checker/reserving.h"
+#include "checker/scrape.h"
 #include "checker/sharing.h"
 #include "checker/sources.h"
 
@@ -45,7 +46,7 @@ class Checker::Impl {
         judgement(options, gate, sources.current(), *store, counters),
         store_(std::move(store)),
         owns_store_(owns_store),
-        direct_(dynamic_cast<redis::DirectReads*>(store_.get())),
+        direct_(store_->direct_reads()),
         blocking(parts()),
         async(parts()),
         reserving(parts()),
@@ -62,7 +63,8 @@ class Checker::Impl {
   [[nodiscard]] bool must_leak() const noexcept {
     return gate.in_child() || gate.inside_callback();
   }
-  [[nodiscard]] Store& store() const noexcept { return *store_; }
+  /// The destructor waits for whoever holds a CallInside. Throws std::bad_alloc.
+  void add_health(CheckerHealth& health) const;
   void reserve_async(checker::ReserveAsk::Kind kind, std::string_view user,
                      const Candidate& candidate, std::string_view event_id,
                      const ReserveOptions& asked, ReserveCallback callback) noexcept {
@@ -133,6 +135,18 @@ bool Checker::Impl::all_over() noexcept {
   const bool no_checks = async.answer_pending();
   return nobody_inside && no_hard_calls && no_checks &&
          counters.sum(checker::Counter::calls_begun) == begun;
+}
+
+void Checker::Impl::add_health(CheckerHealth& health) const {
+  sources.add_health(health);
+  if (gate.closing()) {
+    // The store may be gone already.
+    health.store.connected = false;
+    health.store.last_error = "the Checker is being destroyed";
+  } else {
+    health.store = store_->health();
+  }
+  checker::judge_health(health);
 }
 
 CheckHandle& CheckHandle::operator=(CheckHandle&& other) noexcept {
@@ -332,22 +346,27 @@ void Checker::pick_and_reserve_async(std::string_view user, std::span<const Cand
 }
 
 void Checker::set_rules(std::shared_ptr<const RuleSet> rules) noexcept {
+  const checker::CallInside inside(impl_->counters);
   impl_->sources.set_rules(std::move(rules));
 }
 
 std::shared_ptr<const RuleSet> Checker::rules() const noexcept {
+  const checker::CallInside inside(impl_->counters);
   return impl_->sources.rules();
 }
 
 void Checker::set_segments(std::shared_ptr<const SegmentSet> segments) noexcept {
+  const checker::CallInside inside(impl_->counters);
   impl_->sources.set_segments(std::move(segments));
 }
 
 std::shared_ptr<const SegmentSet> Checker::segments() const noexcept {
+  const checker::CallInside inside(impl_->counters);
   return impl_->sources.segments();
 }
 
 CheckerStats Checker::stats() const noexcept {
+  const checker::CallInside inside(impl_->counters);
   CheckerStats stats;
   const checker::Counters& counters = impl_->counters;
   const std::uint64_t answered = counters.sum(checker::Counter::checks_answered);
@@ -363,29 +382,40 @@ CheckerStats Checker::stats() const noexcept {
 }
 
 std::vector<ShadowCount> Checker::shadow_counts() const {
+  const checker::CallInside inside(impl_->counters);
   if (impl_->gate.in_child()) return {};  // no locks: their holders may not exist here
   return impl_->judgement.shadows().counts();
 }
 
 CheckerHealth Checker::health() const noexcept {
+  const checker::CallInside inside(impl_->counters);
   CheckerHealth health;
   if (impl_->gate.in_child()) return health;
   try {
-    impl_->sources.add_health(health);
-    health.store = impl_->store().health();
-    checker::judge_health(health);
+    impl_->add_health(health);
   } catch (...) {  // NOLINT(bugprone-empty-catch): no memory for the texts
   }
   return health;
 }
 
 bool Checker::wait_ready(std::chrono::milliseconds timeout) const noexcept {
-  const auto until = std::chrono::steady_clock::now() + timeout;
+  const checker::CallInside inside(impl_->counters);
+  const auto begun = std::chrono::steady_clock::now();
   while (!health().ready) {
-    if (impl_->gate.in_child() || std::chrono::steady_clock::now() >= until) return false;
+    const auto waited = std::chrono::steady_clock::now() - begun;
+    // In milliseconds: the longest timeout there is does not fit into nanoseconds.
+    const bool over = std::chrono::floor<std::chrono::milliseconds>(waited) >= timeout;
+    if (over || impl_->gate.in_child() || impl_->gate.closing()) return false;
     std::this_thread::sleep_for(kReadyPoll);
   }
   return true;
+}
+
+Scrape::Scrape(const Checker& checker) {
+  const checker::CallInside inside(checker.impl_->counters);
+  stats = checker.stats();
+  health = checker.health();
+  shadows = checker.shadow_counts();
 }
 
 }  // namespace fcap

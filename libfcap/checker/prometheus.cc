@@ -5,19 +5,14 @@
 
 #include <fcap/prometheus.h>
 
+#include "checker/scrape.h"
+
 namespace fcap {
 namespace {
 
 constexpr std::string_view kPrefix = "fcap_checker_";
 
 enum class MetricKind : std::uint8_t { kCounter, kGauge, kHistogram };
-
-// What one scrape shows.
-struct Scrape {
-  CheckerStats stats;
-  CheckerHealth health;
-  std::vector<ShadowCount> shadows;
-};
 
 // A counter of CheckerStats. `label` is `reason="timeout"` and so on; metrics of one name that
 // differ in it follow each other.
@@ -378,7 +373,7 @@ void write_histogram(MetricsWriter& writer, const HistogramMetric& metric,
 }  // namespace
 
 std::string prometheus_text(const Checker& checker, const PrometheusLabels& labels) {
-  const Scrape scrape{checker.stats(), checker.health(), checker.shadow_counts()};
+  const Scrape scrape(checker);
   MetricsWriter writer(labels);
   for (const CountedMetric& metric : kCountedMetrics) {
     writer.head(metric.name, metric.help, metric.kind);

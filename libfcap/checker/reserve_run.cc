@@ -17,9 +17,11 @@ namespace {
 // lets at least one through.
 constexpr int kTriesMax = 32;
 
-// Whether the record itself has said no; otherwise nothing was decided.
-bool is_decided(ReserveReason reason) noexcept {
-  return reason == ReserveReason::kCapped || reason == ReserveReason::kReleased;
+// Whether nothing but the caller's wish decides: the record has not said no, and the call is one
+// that can be answered at all.
+bool is_undecided(ReserveReason reason) noexcept {
+  return reason != ReserveReason::kCapped && reason != ReserveReason::kReleased &&
+         reason != ReserveReason::kInvalid;
 }
 
 bool is_success(ReserveReason reason) noexcept {
@@ -85,7 +87,8 @@ ReserveRun::Step ReserveRun::begin(const ReserveAsk& ask) {
   if (const ReserveReason refused = prepare(ask); refused != ReserveReason::kDone) {
     return finish(refused);
   }
-  if (slots_.empty() || question_.candidates.empty()) return finish(ReserveReason::kDone);
+  if (slots_.empty()) return finish(ReserveReason::kRepeated);
+  if (question_.candidates.empty()) return finish(ReserveReason::kCapped);
   ledger::user_key(parts_.options.key_prefix, ask.user, key_);
   const KeptRecord* const kept =
       ask.options.after == nullptr ? nullptr : ask.options.after->record.get();
@@ -217,7 +220,7 @@ ReserveResult ReserveRun::result() const {
     result.time = slots_.front().time;
     result.expires = slots_.front().expires;
   } else {
-    result.allowed = allow_undecided_ && !is_decided(reason_);
+    result.allowed = allow_undecided_ && is_undecided(reason_);
   }
   return result;
 }

@@ -9,7 +9,9 @@
 namespace fcap::checker {
 namespace {
 
-constexpr int kLookMs = 5;
+// Nobody tells when a set is let go of. Looks become rare while a host keeps a result.
+constexpr int kLookMsMin = 5;
+constexpr int kLookMsMax = 1'000;
 
 }  // namespace
 
@@ -38,11 +40,15 @@ void Retired::run() noexcept {
   pollfd polled[] = {{.fd = events.stop, .events = POLLIN, .revents = 0},
                      {.fd = events.wake, .events = POLLIN, .revents = 0}};
   bool any = false;
+  int look_ms = kLookMsMin;
   while (true) {
-    if (::poll(polled, 2, any ? kLookMs : -1) > 0) {
+    if (::poll(polled, 2, any ? look_ms : -1) > 0) {
       if ((polled[0].revents & POLLIN) != 0) return;
+      look_ms = kLookMsMin;
       std::uint64_t count = 0;
       if ((polled[1].revents & POLLIN) != 0) (void)!::read(events.wake, &count, sizeof count);
+    } else {
+      look_ms = std::min(2 * look_ms, kLookMsMax);
     }
     let_go_();
     // Destroyed at the end of this statement, outside the lock.

@@ -65,8 +65,8 @@ Status Sources::start_rules(Clock::time_point until) {
 }
 
 void Sources::stop_following() noexcept {
-  refresher_.reset();
-  segment_refresher_.reset();
+  if (refresher_ != nullptr) refresher_->stop();
+  if (segment_refresher_ != nullptr) segment_refresher_->stop();
 }
 
 void Sources::set_rules(std::shared_ptr<const RuleSet> rules) noexcept {

@@ -19,7 +19,7 @@ namespace fcap::checker {
 /// The rule set and the stored segments in use: follows their sources, swaps them, and sees to it
 /// that replaced ones end on a thread of their own.
 ///
-/// Thread safety: all functions from any thread, but for start() and stop().
+/// Thread safety: all functions from any thread, but for start() and those that stop it.
 class Sources {
  public:
   /// `options` and `gate` outlive it. `let_go` makes memory that rests let go of old sets.
@@ -27,6 +27,7 @@ class Sources {
 
   /// Begins to follow the sources, if there are any. Not ok: a setting of theirs is wrong.
   Status start();
+  /// The last that was known of the sources can still be asked for.
   void stop_following() noexcept;
   void stop_freeing() noexcept { retired_.stop(); }
 

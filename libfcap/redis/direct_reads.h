@@ -7,7 +7,7 @@
 namespace fcap::redis {
 
 /// A Store that can also read on its caller's own thread, which saves waking the I/O thread and
-/// being woken by it. Found by a dynamic_cast of the Store.
+/// being woken by it. Found by Store::direct_reads().
 class DirectReads {
  public:
   /// Reads a record and waits for it, until the deadline. `done` has been completed, on this

@@ -47,6 +47,10 @@ std::optional<Instant> Store::record_missing_before(std::string_view /*key*/) co
   return missing_before();
 }
 
+redis::DirectReads* Store::direct_reads() noexcept {
+  return nullptr;
+}
+
 WriteTerms Store::write_terms() const noexcept {
   return {};
 }

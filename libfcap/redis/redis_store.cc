@@ -40,6 +40,8 @@ class RedisStore final : public Store, public DirectReads {
   }
   void stop_reads() noexcept override { client_.stop_reads(); }
 
+  [[nodiscard]] DirectReads* direct_reads() noexcept override { return this; }
+
   void append(std::string_view key, std::string_view bytes, Instant expire_at, Deadline deadline,
               StoreCompletion& done) noexcept override {
     begin(pools_.appends, done, [&](AppendsOperation& operation) {

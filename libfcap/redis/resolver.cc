@@ -62,7 +62,7 @@ Resolver::~Resolver() {
   state_->wake.notify_all();
   if (!thread_.joinable()) return;
   if (looking) {
-    thread_.detach();
+    base::detach(std::move(thread_));
   } else {
     thread_.join();
   }

@@ -29,7 +29,7 @@ class Resolver {
 
   explicit Resolver(base::ThreadHook hook = {}) : hook_(std::move(hook)) {}
   /// Drops lookups that wait, and leaves one that is running (which may take as long as the
-  /// system's resolver likes) to end by itself: no callback is called afterwards.
+  /// system's resolver likes) to end by itself (base::detach()): no callback is called afterwards.
   ~Resolver();
   Resolver(const Resolver&) = delete;
   Resolver& operator=(const Resolver&) = delete;

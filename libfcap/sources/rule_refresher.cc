@@ -14,7 +14,7 @@ class RuleRefresher::Impl {
       : thread_started_(std::move(thread_started)),
         loop_(std::move(options), build_options, std::move(sink), std::move(log),
               thread_.events()) {}
-  ~Impl() { thread_.stop(); }
+  ~Impl() { stop(); }
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
@@ -25,6 +25,7 @@ class RuleRefresher::Impl {
     return status.ok() ? loop_.wait_for_first_round(wait) : status;
   }
 
+  void stop() noexcept { thread_.stop(); }
   void poke() noexcept { thread_.wake(); }
 
   [[nodiscard]] RefreshState state() const { return loop_.state(); }
@@ -44,6 +45,10 @@ RuleRefresher::~RuleRefresher() = default;
 
 Status RuleRefresher::start(std::chrono::milliseconds wait) {
   return impl_->start(wait);
+}
+
+void RuleRefresher::stop() noexcept {
+  impl_->stop();
 }
 
 void RuleRefresher::poke() noexcept {

@@ -47,7 +47,7 @@ class RuleRefresher {
   /// `thread_started` as in RedisOptions.
   RuleRefresher(RuleSourceOptions options, RuleSet::Options build_options, Sink sink,
                 LogCallback log, ThreadCallback thread_started = {});
-  /// Stops and joins the thread.
+  /// As stop().
   ~RuleRefresher();
   RuleRefresher(const RuleRefresher&) = delete;
   RuleRefresher& operator=(const RuleRefresher&) = delete;
@@ -55,6 +55,9 @@ class RuleRefresher {
   /// Waits for the first load, at most `wait`, then goes on in the background. Not ok (retryable)
   /// when no source had rules yet; the refresher goes on trying.
   Status start(std::chrono::milliseconds wait);
+
+  /// Stops and joins the thread; state() stays what it is. Again is nothing.
+  void stop() noexcept;
 
   /// For tests and benches: looks at the source now rather than at the next poll.
   void poke() noexcept;

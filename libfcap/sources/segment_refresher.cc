@@ -51,7 +51,7 @@ class SegmentRefresher::Impl {
         timer_(rules.poll_interval, thread_.events()) {
     if (segments.postgres && rules.listen) timer_.listen(rules.postgres, "fcap_segments");
   }
-  ~Impl() { thread_.stop(); }
+  ~Impl() { stop(); }
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
@@ -69,6 +69,8 @@ class SegmentRefresher::Impl {
         StatusCode::kUnavailable,
         "no segments yet: " + (looked_ ? state_.last_error : "they are still being read"), true);
   }
+
+  void stop() noexcept { thread_.stop(); }
 
   [[nodiscard]] SegmentRefreshState state() const {
     const std::lock_guard lock(mutex_);
@@ -181,6 +183,10 @@ Status SegmentRefresher::start() {
 
 Status SegmentRefresher::wait_for_first_look(milliseconds wait) {
   return impl_->wait_for_first_look(wait);
+}
+
+void SegmentRefresher::stop() noexcept {
+  impl_->stop();
 }
 
 SegmentRefreshState SegmentRefresher::state() const {

@@ -32,7 +32,7 @@ class SegmentRefresher {
   /// RedisOptions.
   SegmentRefresher(const SegmentSourceOptions& segments, const RuleSourceOptions& rules, Sink sink,
                    LogCallback log, ThreadCallback thread_started = {});
-  /// Stops and joins the thread.
+  /// As stop().
   ~SegmentRefresher();
   SegmentRefresher(const SegmentRefresher&) = delete;
   SegmentRefresher& operator=(const SegmentRefresher&) = delete;
@@ -41,6 +41,9 @@ class SegmentRefresher {
   Status start();
   /// Ok: a set has been handed out. Otherwise the source was looked at without success, or not yet.
   Status wait_for_first_look(std::chrono::milliseconds wait);
+
+  /// Stops and joins the thread; state() stays what it is. Again is nothing.
+  void stop() noexcept;
 
   [[nodiscard]] SegmentRefreshState state() const;
 

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include <sys/types.h>
@@ -18,6 +20,17 @@ inline bool is_asleep(pid_t thread) {
   // "17 (a name, which may hold anything) S 1 ..."
   const std::size_t name_end = line.rfind(") ");
   return name_end != std::string::npos && line.compare(name_end + 2, 1, "S") == 0;
+}
+
+/// How often a thread of this process has gone to sleep by itself, for instance between two looks
+/// at what it waits for.
+inline std::uint64_t times_slept(pid_t thread) {
+  constexpr std::string_view kName = "voluntary_ctxt_switches:";
+  std::ifstream status("/proc/self/task/" + std::to_string(thread) + "/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with(kName)) return std::stoull(line.substr(kName.size()));
+  }
+  return 0;
 }
 
 /// Waits until the thread sleeps, for instance inside the call that a test wants it in; false when

@@ -244,7 +244,7 @@ TEST_F(RedisClusterTransport, AnAppendTellsOverWhichConnectionItWasExecuted) {
 }
 
 TEST_F(RedisClusterTransport, LoneReadsHaveConnectionsOfTheirOwnToEachNode) {
-  auto* const direct = dynamic_cast<redis::DirectReads*>(store_.get());
+  redis::DirectReads* const direct = store_->direct_reads();
   ASSERT_NE(direct, nullptr);
   for (int shard = 0; shard < RedisCluster::kShards; ++shard) {
     EXPECT_EQ(set(shard, "v"), "OK");

@@ -5,15 +5,20 @@
 #include <utility>
 #include <vector>
 
+#include <asio/any_io_executor.hpp>
 #include <asio/awaitable.hpp>
+#include <asio/bind_executor.hpp>
 #include <asio/co_spawn.hpp>
 #include <asio/detached.hpp>
 #include <asio/io_context.hpp>
+#include <asio/strand.hpp>
 #include <asio/use_awaitable.hpp>
 #include <asio/use_future.hpp>
 #include <gtest/gtest.h>
 
 #include <fcap/asio.h>
+
+#include "unit/checker/holding_store.h"
 
 namespace fcap {
 namespace {
@@ -140,6 +145,111 @@ TEST_F(AsioCheckerTest, ACoroutinePicksAPage) {
   loop_.run();
   EXPECT_EQ(ended.reason, Reason::kPassed);
   EXPECT_EQ(ended.picked, (std::vector<std::size_t>{1}));
+}
+
+// A loop that ends while checks are under way, as after stop(): what waits for them is destroyed
+// with it, and what the store answers later reaches nobody.
+class EndingLoopTest : public ::testing::Test {
+ protected:
+  using Loop = asio::io_context;
+
+  EndingLoopTest() {
+    CheckerOptions options;
+    options.store = store_;
+    options.deadline = 60s;
+    checker_ = std::move(Checker::create(std::move(options)).value());
+    Rule daily;
+    daily.id = "daily";
+    daily.target = "other";
+    daily.limit = 3;
+    daily.window.length = 24h;
+    checker_->set_rules(RuleSet::build({.version = 1, .rules = {daily}}, {}).value());
+  }
+
+  // A handler that lives until it is destroyed, which the test sees.
+  auto handler() {
+    return [held = witness_](const auto&) { ADD_FAILURE() << "its loop is gone"; };
+  }
+  [[nodiscard]] bool any_handler_left() const { return witness_.use_count() > 1; }
+
+  std::shared_ptr<int> witness_ = std::make_shared<int>();
+  std::shared_ptr<checker_test::HoldingStore> store_ =
+      std::make_shared<checker_test::HoldingStore>();
+  std::unique_ptr<Checker> checker_;
+};
+
+TEST_F(EndingLoopTest, TakesWhatWaitsForAnswersWithIt) {
+  const std::string_view ids[] = {"a"};
+  {
+    Loop loop;
+    AsioChecker on_loop(loop.get_executor(), *checker_);
+    on_loop.check("u1", kNever, handler());
+    on_loop.reserve("u1", {"other"}, "a", {}, handler());
+    on_loop.release("u1", {"other"}, "a", {}, handler());
+    on_loop.record("u1", {"other"}, "a", {}, handler());
+    on_loop.pick_and_share("u1", kNever, ids, {}, handler());
+    on_loop.pick_and_reserve("u1", kNever, ids, {}, handler());
+    // On a strand, and through an executor whose type is not known.
+    const auto strand = asio::make_strand(loop);
+    on_loop.check("u2", kNever, asio::bind_executor(strand, handler()));
+    const asio::any_io_executor any = strand;
+    AsioChecker(any, *checker_).check("u3", kNever, handler());
+    EXPECT_TRUE(any_handler_left());
+  }
+  EXPECT_FALSE(any_handler_left());
+  for (int i = 0; i < 8; ++i) store_->take().complete({.code = StoreCode::kUnavailable});
+}
+
+asio::awaitable<void> ask_and_keep(LoopChecker& checker,
+                                   [[maybe_unused]] std::shared_ptr<int> held) {
+  co_await checker.check("u1", kNever, asio::use_awaitable);
+  ADD_FAILURE() << "its loop is gone";
+}
+
+TEST_F(EndingLoopTest, TakesACoroutineWithIt) {
+  {
+    Loop loop;
+    LoopChecker on_loop(loop.get_executor(), *checker_);
+    asio::co_spawn(loop, ask_and_keep(on_loop, witness_), asio::detached);
+    loop.poll();
+    EXPECT_TRUE(any_handler_left());
+  }
+  EXPECT_FALSE(any_handler_left());
+  store_->take().complete({.code = StoreCode::kNotFound});
+}
+
+TEST_F(EndingLoopTest, MayEndBesideAnswersThatArrive) {
+  for (int round = 0; round < 200; ++round) {
+    auto loop = std::make_unique<Loop>();
+    {
+      AsioChecker on_loop(loop->get_executor(), *checker_);
+      for (int i = 0; i < 8; ++i) {
+        on_loop.check("u1", kNever, [held = witness_](const CheckResult&) {});
+      }
+    }
+    std::thread answering([&] {
+      for (int i = 0; i < 8; ++i) store_->take().complete({.code = StoreCode::kNotFound});
+    });
+    for (int i = 0; i < round % 7; ++i) std::this_thread::yield();
+    loop.reset();
+    EXPECT_FALSE(any_handler_left());
+    answering.join();
+  }
+}
+
+TEST_F(EndingLoopTest, MayOutliveItsChecker) {
+  Loop loop;
+  int answers = 0;
+  AsioChecker on_loop(loop.get_executor(), *checker_);
+  on_loop.check("u1", kNever, [&](const CheckResult& result) {
+    EXPECT_EQ(result.reason, Reason::kShutdown);
+    ++answers;
+  });
+  checker_.reset();
+  EXPECT_EQ(answers, 0);
+  loop.run();
+  EXPECT_EQ(answers, 1);
+  store_->take().complete({.code = StoreCode::kNotFound});
 }
 
 }  // namespace

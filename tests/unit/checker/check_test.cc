@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "fixtures.h"
+#include "store_without_rtti.h"
 
 namespace fcap::checker_test {
 namespace check_test {
@@ -54,6 +55,16 @@ TEST(Check, WithoutRulesAnswersNoRulesAndReadsNothing) {
   EXPECT_TRUE(result.verdicts[0].allowed);
   EXPECT_EQ(world.store->get_count, 0U);
   EXPECT_EQ(world.checker->stats().reasons.no_rules, 1U);
+}
+
+TEST(Check, AsksAStoreOfAHostThatHasNoTypeInformation) {
+  CheckerOptions options;
+  options.store = store_without_rtti();
+  auto made = Checker::create(std::move(options));
+  ASSERT_TRUE(made.ok()) << made.status().text();
+  made.value()->set_rules(rule_set({sliding_rule("r1", "c1", 1)}));
+  const Candidate candidates[] = {{"c1"}};
+  EXPECT_EQ(made.value()->check("u", candidates, kPatient).reason, Reason::kPassed);
 }
 
 TEST(Check, NullUserIdsAreNeverRead) {

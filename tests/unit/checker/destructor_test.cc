@@ -10,11 +10,9 @@
 #include <vector>
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include "fixtures.h"
 #include "holding_store.h"
-#include "tests/support/thread_state.h"
 
 namespace fcap::checker_test {
 namespace destructor_test {
@@ -166,81 +164,6 @@ TEST(CheckerDestructor, WaitsForAPageThatIsBeingShared) {
     asking.join();
     ASSERT_EQ(picks.picked.size(), ids.size());
   }
-}
-
-// A Checker's own store, whose end a test watches. A call may be kept inside it for a while.
-struct StoreWatch {
-  std::atomic<pid_t> destroying{0};  // the thread that destroys the Checker
-  std::atomic<bool> inside{false};
-  std::atomic<bool> ended{false};
-  std::atomic<bool> ended_too_early{false};
-};
-
-class WatchedStore final : public Store {
- public:
-  explicit WatchedStore(std::shared_ptr<StoreWatch> watch) : watch_(std::move(watch)) {}
-  ~WatchedStore() override {
-    watch_->ended_too_early = watch_->inside.load();
-    watch_->ended = true;
-  }
-  void get(std::string_view, Deadline, StoreCompletion& done) noexcept override {
-    done.complete({.code = StoreCode::kNotFound});
-  }
-  void append(std::string_view, std::string_view, Instant, Deadline,
-              StoreCompletion& done) noexcept override {
-    done.complete({.code = StoreCode::kOk});
-  }
-  void compare_and_set(const CompareAndSet&, Deadline, StoreCompletion& done) noexcept override {
-    done.complete({.code = StoreCode::kOk});
-  }
-  // Until a destructor that does not wait has ended the store, or one that does sleeps.
-  [[nodiscard]] WriteTerms write_terms() const noexcept override {
-    constexpr int kLooks = 20;  // at a thread that sleeps: it may have slept for another reason
-    const std::shared_ptr<StoreWatch> watch = watch_;
-    watch->inside = true;
-    for (int asleep = 0; asleep < kLooks && !watch->ended;) {
-      std::this_thread::sleep_for(1ms);
-      const pid_t destroying = watch->destroying;
-      asleep = destroying != 0 && is_asleep(destroying) ? asleep + 1 : 0;
-    }
-    watch->inside = false;
-    return {.write_format = 2, .reservation_life_max = kDefaultReservationLifeMax};
-  }
-
- private:
-  const std::shared_ptr<StoreWatch> watch_;
-};
-
-// Ends a Checker while `call` asks its store for the terms of writing.
-template <typename Call>
-void end_while_terms_are_asked(const Call& call) {
-  const auto watch = std::make_shared<StoreWatch>();
-  CheckerOptions options;
-  options.store = std::make_shared<WatchedStore>(watch);
-  std::unique_ptr<Checker> checker = make_checker(std::move(options));
-  std::thread asking([&, &asked = *checker] { call(asked); });
-  wait_for(watch->inside);
-  watch->destroying = ::gettid();
-  checker.reset();
-  asking.join();
-  EXPECT_TRUE(watch->ended);
-  EXPECT_FALSE(watch->ended_too_early);
-}
-
-TEST(CheckerDestructor, KeepsTheStoreForAHardCallThatBegins) {
-  const Candidate c1{"c1"};
-  const std::string_view ids[] = {"a"};
-  const ReserveRequest requests[] = {{"u", c1, "a"}};
-  end_while_terms_are_asked([&](Checker& checker) { checker.reserve("u", c1, "a"); });
-  end_while_terms_are_asked([&](Checker& checker) { checker.release("u", c1, "a"); });
-  end_while_terms_are_asked([&](Checker& checker) {
-    checker.pick_and_reserve("u", {&c1, 1}, ids);
-  });
-  end_while_terms_are_asked(
-      [&](Checker& checker) { checker.reserve_batch(requests, {.deadline = 30s}); });
-  end_while_terms_are_asked([&](Checker& checker) {
-    checker.reserve_async("u", c1, "a", {}, [](const ReserveResult&) {});
-  });
 }
 
 // What the Checker's own store still has when it ends becomes kUnavailable.

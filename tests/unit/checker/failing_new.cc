@@ -1,7 +1,9 @@
 #include "failing_new.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <new>
+#include <utility>
 
 namespace {
 
@@ -9,6 +11,7 @@ constinit thread_local bool failing = false;
 constinit thread_local std::ptrdiff_t allowed_left = 0;
 constinit thread_local std::ptrdiff_t failures_left = 0;
 constinit thread_local bool any_failed = false;
+constinit thread_local std::size_t largest = 0;
 
 bool may_allocate() noexcept {
   if (!failing) return true;
@@ -23,6 +26,7 @@ bool may_allocate() noexcept {
 }
 
 void* allocated(std::size_t bytes, std::size_t alignment) {
+  largest = std::max(largest, bytes);
   void* const memory =
       !may_allocate()
           ? nullptr
@@ -65,6 +69,10 @@ void fail_allocations_of_this_thread(std::ptrdiff_t left, std::ptrdiff_t count) 
 bool end_of_failing_allocations() noexcept {
   failing = false;
   return any_failed;
+}
+
+std::size_t take_largest_allocation() noexcept {
+  return std::exchange(largest, 0);
 }
 
 }  // namespace fcap::checker_test

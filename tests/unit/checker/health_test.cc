@@ -137,6 +137,18 @@ TEST_F(Health, IsWaitedFor) {
   host.join();
 }
 
+// The natural way to say "however long it takes".
+TEST_F(Health, IsWaitedForWithoutABound) {
+  std::thread host([&, waiting = ::gettid()] {
+    EXPECT_TRUE(falls_asleep(waiting));
+    checker_->set_rules(rule_set({sliding_rule("r1", "c1", 1)}));
+  });
+  EXPECT_TRUE(checker_->wait_ready(std::chrono::milliseconds::max()));
+  host.join();
+  checker_->set_rules(nullptr);
+  EXPECT_FALSE(checker_->wait_ready(std::chrono::milliseconds::min()));
+}
+
 TEST(HealthTexts, WhatOthersSayIsOneLineWithoutControlCharacters) {
   const auto is_clean = [](const std::string& text) {
     return text.find_first_of("\n\x1b") == std::string::npos;

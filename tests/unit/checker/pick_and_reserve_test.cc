@@ -137,8 +137,12 @@ TEST_F(PickAndReserve, ACandidateThatCannotBeOneIsPassedOver) {
 }
 
 TEST_F(PickAndReserve, NoSlotsOrNoCandidatesNeedNoStore) {
-  EXPECT_TRUE(pick({}).picks.empty());
-  EXPECT_EQ(indices(pick({"s1"}, {})), (Indices{-1}));
+  const ReservedPicks no_slots = pick({});
+  EXPECT_TRUE(no_slots.picks.empty());
+  EXPECT_EQ(no_slots.reason, ReserveReason::kRepeated) << "nothing was left to be written";
+  const ReservedPicks no_candidates = pick({"s1"}, {});
+  EXPECT_EQ(indices(no_candidates), (Indices{-1}));
+  EXPECT_EQ(no_candidates.reason, ReserveReason::kCapped) << "no candidate passes";
   EXPECT_EQ(store_->reads + store_->exchanges, 0);
 }
 

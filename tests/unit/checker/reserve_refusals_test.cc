@@ -102,6 +102,15 @@ TEST_F(Reserve, FailsClosedUnlessToldOtherwise) {
   EXPECT_FALSE(reserve("b", "c1", {.allow_undecided = true}).allowed) << "capped is decided";
 }
 
+TEST_F(Reserve, AMistakeOfTheCallerIsRefusedWhateverItSaysOfUndecidedCalls) {
+  const ReserveOptions open{.allow_undecided = true};
+  const std::string too_long(257, 'x');
+  EXPECT_FALSE(reserve("a", "", open).allowed);
+  EXPECT_FALSE(reserve(too_long, "c1", open).allowed);
+  EXPECT_FALSE(checker_->reserve(too_long, {"c1"}, "a", open).allowed);
+  EXPECT_FALSE(checker_->record("u", {"c1"}, "", open).allowed);
+}
+
 TEST_F(Reserve, EveryFailureOfTheStoreIsNamed) {
   for (const auto& [code, reason] : {std::pair{StoreCode::kTimeout, ReserveReason::kTimeout},
                                      {StoreCode::kBreakerOpen, ReserveReason::kBreakerOpen},
