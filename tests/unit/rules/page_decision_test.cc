@@ -276,7 +276,8 @@ TEST(ReservePicks, EqualThoseThatAreEvaluatedOneByOne) {
     std::vector<std::uint32_t> prints(static_cast<std::size_t>(random.between(1, 5)));
     for (std::size_t i = 0; i < prints.size(); ++i) {
       // Some of events and reservations that are there.
-      prints[i] = random.one_in(3) ? static_cast<std::uint32_t>(random.between(0, 1) * 100 + i)
+      prints[i] = random.one_in(3) ? static_cast<std::uint32_t>(random.between(0, 1)) * 100 +
+                                         static_cast<std::uint32_t>(i)
                                    : static_cast<std::uint32_t>(5000 + i);
     }
     const Evaluator::Question question{
