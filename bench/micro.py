@@ -1,5 +1,5 @@
-"""The parts over programs of micro/ that print JSON of their own. Their workloads: evaluate_bench.cc, ledger_bench.cc and
-signing_bench.cc (`micro`), segments_bench.cc (ten million members), rules_loading.cc (a million rules; needs PostgreSQL)."""
+"""The parts over programs of micro/ that print JSON of their own. Their workloads: evaluate_bench.cc, ledger_bench.cc, page_bench.cc
+and signing_bench.cc (`micro`), segments_bench.cc (ten million members), rules_loading.cc (a million rules; needs PostgreSQL)."""
 import json
 import os
 import re
@@ -99,7 +99,9 @@ def micro(quick, _directory):
         "evaluation": table("Evaluation, in-process", "CPU time of one, median of 5; decoding not included.",
                             [ns, ("allocs", "allocations", 2)], evaluations),
         "ledger": table("The ledger, in-process", "CPU time of one, median of 5.", [ns],
-                        rows("ledger_bench", 0.01, "Mixed|Compact"))}}
+                        rows("ledger_bench", 0.01, "Mixed|Compact")),
+        "pages": table("Searches where nothing passes, and crafted records, in-process", "CPU time of one call, median of 5.",
+                       [ns], rows("page_bench", 0.01, "Capped"))}}
 
 
 def segments(_quick, _directory):

@@ -35,6 +35,11 @@ namespace fcap {
 ///     fcap::CheckResult result = checker.check("u123", candidates);
 ///     if (result.verdicts[0].allowed) serve("c1");
 ///
+/// **An event id must be unique across requests and over all users who share a ledger, within the
+/// retention, and chosen by the host, not by the public: another impression under it repeats the
+/// first, is allowed and not counted. OpenRTB's imp.id alone is neither** ("1" in most bid
+/// requests): use a signed id (signed_id.h), or the host's own request id with imp.id.
+///
 /// Thread safety: all functions may be called from any thread at once, as long as the destructor
 /// has not returned. Blocking: check(), check_batch(), first_allowed(), pick_and_share(), the hard
 /// calls and all batches block until the answer or the deadline; everything else but create(),
@@ -70,10 +75,9 @@ class FCAP_EXPORT Checker {
   CheckResult check(std::string_view user, std::span<const Candidate> candidates,
                     const CheckOptions& options = {}) noexcept;
 
-  /// check() for many users at once, under one deadline; the reads travel together. The results are
-  /// in the order of `users`. Those that could not be judged by the deadline answer kTimeout. At
-  /// most an eighth of the store's queue is under way at a time. Out of memory, the list may be
-  /// empty.
+  /// check() for many users at once, under one deadline; the reads travel together. Results are in
+  /// the order of `users`; what is not judged by the deadline answers kTimeout. At most an eighth
+  /// of the store's queue is under way at a time. Out of memory, the list may be empty.
   std::vector<CheckResult> check_batch(std::span<const UserCandidates> users,
                                        const CheckOptions& options = {}) noexcept;
 
@@ -84,10 +88,9 @@ class FCAP_EXPORT Checker {
 
   /// check() for event-loop hosts: returns at once and calls `callback` later, on an I/O thread or
   /// through the executor. The user and candidates are copied. The callback runs inside this call
-  /// in two cases only, in which there is no other thread to run it on: in a forked child, and when
-  /// memory has run out. Answers that are known at once (no user, breaker open) have threads of
-  /// their own, as many as there are I/O threads, and an unbounded queue: a host that starts checks
-  /// faster than its callbacks take the answers should use check_or_async().
+  /// only where no other thread can run it: in a forked child, and when memory has run out. Answers
+  /// that are known at once (no user, breaker open) have threads of their own and an unbounded
+  /// queue: a host that starts checks faster than its callbacks end should use check_or_async().
   CheckHandle check_async(std::string_view user, std::span<const Candidate> candidates,
                           const CheckOptions& options, Callback callback) noexcept;
 
@@ -112,9 +115,8 @@ class FCAP_EXPORT Checker {
   /// one write, for which nobody waits. Not shared, but counted (CheckerStats::shares) and noted in
   /// this process all the same: where the check has not read the record, or has seen 64 live
   /// reservations or three quarters of the longest record in it; where the updater's
-  /// ledger.write_format is below 2; and where this machine's clock is more than 10 s away from
-  /// Redis'. Two servers that ask at the same instant do not see each other's notes: reserve() does
-  /// not have this gap.
+  /// ledger.write_format is below 2; and where this machine's clock is over 10 s away from Redis'.
+  /// Two servers that ask at the same instant do not see each other's notes; reserve() has no gap.
   bool note_shown(std::string_view user, const Candidate& shown, std::string_view event_id,
                   const SharedNote& share) noexcept;
 
@@ -131,16 +133,15 @@ class FCAP_EXPORT Checker {
                                                const CheckOptions& options = {}) noexcept;
 
   using PickCallback = UniqueFunction<void(PickResult)>;
-  /// pick_and_share() for event-loop hosts: returns at once and calls `callback` later, where
-  /// check_async() does. All arguments are copied. It cannot be canceled; what was picked and is
-  /// not shown can be taken back.
+  /// pick_and_share() for event-loop hosts: returns at once and calls `callback` later, as
+  /// check_async() does. All arguments are copied. It cannot be canceled; picks can be taken back.
   void pick_and_share_async(std::string_view user, std::span<const Candidate> ranked,
                             std::span<const std::string_view> event_ids,
                             const CheckOptions& options, PickCallback callback) noexcept;
 
-  /// Takes back what note_shown() has said, where the impression could not be published after all.
-  /// A shared note is taken back everywhere, by a write for which nobody waits.
-  /// False: it is not remembered (any more); of a shared note release() gets rid in any case.
+  /// Takes back what note_shown() has said, where the impression could not be published after all;
+  /// a shared note everywhere, by a write for which nobody waits. False: it is not remembered (any
+  /// more); of a shared note release() gets rid in any case.
   bool take_back_shown(std::string_view user, const Candidate& shown,
                        std::string_view event_id) noexcept;
 
@@ -154,27 +155,29 @@ class FCAP_EXPORT Checker {
   /// Takes a place under every rule for an impression that is about to be shown: until it is
   /// confirmed by the event of this id, or released, or its life is over. `event_id` is the one
   /// that will be published (event_id, or else imp_id), with ReserveResult::time as its timestamp.
-  /// Calling again with the same id gives the same answer, and the first expiry.
+  /// Calling again with the same id gives the same answer, and the first expiry; with another
+  /// creative it answers kInvalid, as the first one may have been shown.
   ReserveResult reserve(std::string_view user, const Candidate& candidate,
                         std::string_view event_id, const ReserveOptions& options = {}) noexcept;
 
-  /// Gives up a reservation or shared note whose impression will not be shown. The event id cannot
-  /// be reserved again within a day. An event of this id that arrives all the same counts. Takes
-  /// one exchange, without a read; of the options, `deadline` and `now` are used. Allowed: it is
-  /// released, or there was nothing to release.
+  /// Gives up a reservation or shared note whose impression will not be shown, whatever its
+  /// creative. The event id cannot be reserved again within a day. An event of this id that arrives
+  /// all the same counts. Takes one exchange, without a read; of the options, `deadline` and `now`
+  /// are used. Allowed: it is released, or there was nothing to release.
   ReserveResult release(std::string_view user, const Candidate& candidate,
                         std::string_view event_id, const ReserveOptions& options = {}) noexcept;
 
-  /// reserve() for an impression that has been shown already, or will be for certain: the record
-  /// gets its event at once. If it was reserved before, the event has the reservation's time.
-  /// Unless the event is also published, losing Redis' data loses it.
+  /// reserve() for an impression that will be shown for certain: the record gets its event at once,
+  /// with the reservation's time if there is one. What is refused is not recorded; what has been
+  /// shown is, with ReserveOptions::shown. Unless also published, it is lost with Redis' data.
   ReserveResult record(std::string_view user, const Candidate& candidate, std::string_view event_id,
                        const ReserveOptions& options = {}) noexcept;
 
   /// Chooses and reserves for several slots of one page: one event id per slot, at most 64, all
-  /// different. What the record holds under a slot's event id is its pick; the other slots get the
-  /// first of the ranked candidates that pass, each candidate once, all picks counted. All are
-  /// written in one exchange, or none. A repetition gives the first answer.
+  /// different. What the record holds under a slot's event id is its pick, a candidate or not
+  /// (Pick::held_by_other); the other slots get the first ranked candidates that pass, each once,
+  /// all picks counted. All are written in one exchange, or none. A repetition gives the first
+  /// answer. PageRequest says what a page costs.
   ReservedPicks pick_and_reserve(std::string_view user, std::span<const Candidate> ranked,
                                  std::span<const std::string_view> event_ids,
                                  const ReserveOptions& options = {}) noexcept;
@@ -217,19 +220,16 @@ class FCAP_EXPORT Checker {
   /// been replaced and that nobody uses any more is destroyed on a thread of the Checker's own,
   /// never on one that checks or that destroys a result.
   void set_rules(std::shared_ptr<const RuleSet> rules) noexcept;
-
   /// The rule set in use; null before the first.
   [[nodiscard]] std::shared_ptr<const RuleSet> rules() const noexcept;
 
   /// Replaces the stored segments; null removes them. Checks that are running keep those they have.
   /// Replaced segments are destroyed where replaced rule sets are.
   void set_segments(std::shared_ptr<const SegmentSet> segments) noexcept;
-
   /// The stored segments in use; null before the first.
   [[nodiscard]] std::shared_ptr<const SegmentSet> segments() const noexcept;
 
   [[nodiscard]] CheckerStats stats() const noexcept;
-
   /// CheckerStats::shadow_capped by rule, in the order of the ids, since the Checker was made. At
   /// most about 1,000. Empty in a forked child. Throws std::bad_alloc.
   [[nodiscard]] std::vector<ShadowCount> shadow_counts() const;

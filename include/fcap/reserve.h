@@ -50,7 +50,8 @@ enum class ReserveReason : std::uint8_t {
   kShutdown,     ///< the Checker is being destroyed
   kReentrant,    ///< a blocking call from inside a callback
   kInvalid,  ///< an argument is outside its range: an id over 256 bytes or empty, two equal event
-             ///< ids, more than 64 of them, or a life that is not above 0
+             ///< ids, more than 64 of them, or a life that is not above 0; or the event id belongs
+             ///< to another creative of the campaign
 };
 
 inline constexpr std::size_t kReserveReasonCount =
@@ -79,9 +80,14 @@ struct ReserveOptions {
   /// allows (15 minutes by default).
   std::optional<std::chrono::milliseconds> life = {};
   /// What reserve() and record() answer when it cannot be decided: false refuses (fail closed),
-  /// true allows, without anything being reserved. kInvalid is refused all the same: the call can
-  /// never be decided. pick_and_reserve() names no pick then.
+  /// true allows, without anything being reserved; what is kCapped, kReleased or kInvalid is never
+  /// allowed. pick_and_reserve() names no pick then.
   bool allow_undecided = false;
+  /// Of record(), and ignored by the other calls: the impression has been shown, so it is recorded
+  /// whatever the rules say, also if its id was released or is reserved with another creative. Only
+  /// kInvalid and what keeps a record from being read or written refuses it. An impression that is
+  /// recorded like this may exceed a limit.
+  bool shown = false;
 };
 
 /// One impression of reserve_batch(), record_batch() or release_batch(). The views must outlive the
@@ -95,6 +101,12 @@ struct ReserveRequest {
 };
 
 /// One page of pick_and_reserve_batch() or pick_and_share_batch(). The views must outlive the call.
+///
+/// What a page costs beside its exchanges: candidates are judged in order of rank, a group at a
+/// time, each group twice as many as the one before, and one candidate again after each pick. So a
+/// page judges each candidate about twice at most, and walks through the user's record about
+/// log2(candidates) times per slot. 1,000 candidates of which none passes cost about twice a
+/// check() of them.
 struct PageRequest {
   std::string_view user;
   std::span<const Candidate> ranked;
@@ -126,18 +138,24 @@ struct ReserveResult {
 /// What pick_and_reserve() gives.
 struct ReservedPicks {
   struct Pick {
-    /// An index into the ranked candidates; none: nothing more may be shown.
+    /// An index into the ranked candidates; none: nothing more may be shown in this slot.
     std::optional<std::size_t> candidate = {};
     Instant time = {};                    ///< as ReserveResult::time
     std::optional<Instant> expires = {};  ///< as ReserveResult::expires
+    /// The slot's event id belongs to an impression, reserved or recorded, of a campaign or
+    /// creative that is not among the candidates. That stays the slot's pick, with this time and
+    /// expiry, and `candidate` is none. Another impression needs another event id.
+    bool held_by_other = false;
   };
   /// One per event id, in their order. Out of memory, the list may be empty.
   std::vector<Pick> picks;
   /// As ReserveResult::unknown. No pick is named then; a repetition names them.
   bool unknown = false;
-  /// kDone: something was written. kRepeated: all picks were there already, as also where there are
-  /// no slots. Otherwise nothing was written: why no (further) slot could be filled, kCapped if no
-  /// candidate passes or there is none. Picks that the record held already are named all the same.
+  /// kDone: something was written. kRepeated: all picks were there already, those that are
+  /// `held_by_other` included, as also where there are no slots. Otherwise nothing was written: why
+  /// no (further) slot could be filled, kCapped if no candidate passes or there is none. Picks that
+  /// the record held already are named all the same. kTimeout also where the deadline passed between
+  /// two picks.
   ReserveReason reason = ReserveReason::kUnavailable;
 };
 

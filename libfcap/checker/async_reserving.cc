@@ -112,7 +112,8 @@ ReserveRun::Step AsyncReserving::Call::first_step() noexcept {
                     : std::chrono::steady_clock::now() +
                           owner_.parts_.judgement.deadline_of({.deadline = options_.deadline});
     return run_.begin(
-        {.kind = kind_, .user = user_, .ranked = ranked, .event_ids = ids, .options = options_});
+        {.kind = kind_, .user = user_, .ranked = ranked, .event_ids = ids, .options = options_},
+        deadline_);
   } catch (...) {  // no memory, or the host's clock threw
     run_.fail(ReserveReason::kOverloaded);
     return ReserveRun::Step::kDone;

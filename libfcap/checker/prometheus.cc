@@ -29,7 +29,8 @@ constexpr std::string_view kUnjudgedHelp =
 constexpr std::string_view kVerdictsHelp = "Verdicts, by whether the candidate may be shown.";
 constexpr std::string_view kReadsHelp = "Reads that the store answered, by what they found.";
 constexpr std::string_view kReservesHelp =
-    "Calls of reserve(), record(), pick_and_reserve() and release(), by how they ended.";
+    "Calls of reserve(), record(), pick_and_reserve() and release(), by how they ended. More that "
+    "are repeated than there are retries mean that event ids are not unique.";
 constexpr std::string_view kSharesHelp =
     "Shown impressions that were to be shared with other servers, by what became of it.";
 constexpr auto kCount = MetricKind::kCounter;

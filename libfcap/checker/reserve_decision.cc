@@ -2,11 +2,13 @@
 #include "rules/reserve_decision.h"
 
 #include <algorithm>
+#include <chrono>
 
 #include "checker/reserve_run.h"
 #include "checker/verdicts.h"
 #include "checker/write_terms.h"
 #include "ledger/encode.h"
+#include "rules/page_decision.h"
 #include "rules/reservation_state.h"
 
 namespace fcap::checker {
@@ -16,8 +18,18 @@ using rules::ReserveAnswer;
 
 // Why a slot stays empty.
 ReserveReason reason_of_refusal(ReserveAnswer answer) noexcept {
-  if (answer == ReserveAnswer::kReleased) return ReserveReason::kReleased;
-  return answer == ReserveAnswer::kIncomplete ? ReserveReason::kIncomplete : ReserveReason::kCapped;
+  switch (answer) {
+    case ReserveAnswer::kReleased:
+      return ReserveReason::kReleased;
+    case ReserveAnswer::kOtherCreative:
+      return ReserveReason::kInvalid;
+    case ReserveAnswer::kIncomplete:
+      return ReserveReason::kIncomplete;
+    case ReserveAnswer::kLate:
+      return ReserveReason::kTimeout;
+    default:
+      return ReserveReason::kCapped;
+  }
 }
 
 }  // namespace
@@ -28,18 +40,20 @@ bool ReserveRun::decide_on(Scratch& scratch) {
   if (parts_.judgement.decode(scratch, record) != Reason::kPassed) return false;
   reservations_ = rules::live_reservations(scratch.ledger, question_.now);
   parts_.judgement.add_shown(scratch, question_.user, fingerprints_);
-  if (question_.candidates.size() == 1 && slots_.size() == 1) {
-    decide_one(scratch);
-  } else {
+  if (kind_ == ReserveAsk::Kind::kPick) {
     decide_picks(scratch);
+  } else {
+    decide_one(scratch);
   }
   return true;
 }
 
 void ReserveRun::decide_one(Scratch& scratch) {
-  const rules::ReserveDecision decision = rules::decide_reserve(
-      scratch.evaluator, to_evaluate(scratch, question_),
-      {.candidate = question_.candidates.front(), .fingerprint = fingerprints_.front()});
+  const rules::ReserveDecision decision =
+      rules::decide_reserve(scratch.evaluator, to_evaluate(scratch, question_),
+                            {.candidate = question_.candidates.front(),
+                             .fingerprint = fingerprints_.front(),
+                             .is_shown = is_shown_});
   refusal_ = decision.verdict;
   fill(slots_.front(),
        {.candidate =
@@ -50,16 +64,31 @@ void ReserveRun::decide_one(Scratch& scratch) {
 }
 
 void ReserveRun::decide_picks(Scratch& scratch) {
-  std::vector<ledger::Reservation> granted;
-  const auto picks = rules::decide_picks(
-      scratch.evaluator, scratch.ledger, to_evaluate(scratch, question_),
-      {.candidates = question_.candidates, .fingerprints = fingerprints_, .life = life_}, granted);
-  for (std::size_t i = 0; i < picks.size(); ++i) fill(slots_[i], picks[i]);
+  const auto is_late = [this] { return std::chrono::steady_clock::now() >= deadline_; };
+  const auto picks =
+      rules::decide_picks(scratch.evaluator, scratch.ledger, to_evaluate(scratch, question_),
+                          {.candidates = question_.candidates,
+                           .fingerprints = fingerprints_,
+                           .life = life_,
+                           .is_late = is_late});
+  // All are written, or none.
+  const bool was_late = std::any_of(picks.begin(), picks.end(), [](const rules::SlotPick& pick) {
+    return pick.answer == ReserveAnswer::kLate;
+  });
+  for (std::size_t i = 0; i < picks.size(); ++i) {
+    if (!was_late || picks[i].answer != ReserveAnswer::kGranted) fill(slots_[i], picks[i]);
+  }
 }
 
 void ReserveRun::fill(Slot& slot, const rules::SlotPick& pick) {
   if (!pick.candidate) {
-    stopped_by_ = reason_of_refusal(pick.answer);
+    slot.held_by_other = rules::is_allowed(pick.answer);
+    if (!slot.held_by_other) {
+      stopped_by_ = reason_of_refusal(pick.answer);
+      return;
+    }
+    slot.time = pick.time;
+    slot.expires = pick.expires;
     return;
   }
   if (pick.answer == ReserveAnswer::kGranted) {
@@ -84,7 +113,7 @@ void ReserveRun::fill(Slot& slot, const rules::SlotPick& pick) {
 // Whether the record has no room for what is to be written.
 ReserveReason ReserveRun::refuse_one_more() const noexcept {
   const std::size_t record_bytes = record_ ? record_->size() : 0;
-  if (kind_ == ReserveAsk::Kind::kReserve) {
+  if (kind_ != ReserveAsk::Kind::kRecord) {
     return refuse_record(terms_, record_bytes, reservations_);
   }
   return record_bytes > terms_.record_bytes_max ? ReserveReason::kTooLong : ReserveReason::kDone;

@@ -48,7 +48,8 @@ constexpr std::array<Words, kReserveReasonCount> kWords = {{
     {"reentrant", "a blocking call from inside a callback"},
     {"invalid",
      "an argument is outside its range: an id over 256 bytes or empty, two equal event ids, more "
-     "than 64 of them, or a life that is not above 0"},
+     "than 64 of them, or a life that is not above 0; or the event id belongs to another creative "
+     "of the campaign, and this impression needs one of its own"},
 }};
 
 }  // namespace

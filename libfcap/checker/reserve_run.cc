@@ -17,11 +17,10 @@ namespace {
 // lets at least one through.
 constexpr int kTriesMax = 32;
 
-// Whether nothing but the caller's wish decides: the record has not said no, and the call is one
-// that can be answered at all.
-bool is_undecided(ReserveReason reason) noexcept {
-  return reason != ReserveReason::kCapped && reason != ReserveReason::kReleased &&
-         reason != ReserveReason::kInvalid;
+// Whether the record or the call itself says no; otherwise nothing was decided.
+bool is_decided(ReserveReason reason) noexcept {
+  return reason == ReserveReason::kCapped || reason == ReserveReason::kReleased ||
+         reason == ReserveReason::kInvalid;
 }
 
 bool is_success(ReserveReason reason) noexcept {
@@ -82,7 +81,8 @@ ReserveRun::Step ReserveRun::begin_release(const ReserveAsk& ask) {
   return Step::kAppend;
 }
 
-ReserveRun::Step ReserveRun::begin(const ReserveAsk& ask) {
+ReserveRun::Step ReserveRun::begin(const ReserveAsk& ask, Store::Deadline deadline) {
+  deadline_ = deadline;
   if (ask.kind == ReserveAsk::Kind::kRelease) return begin_release(ask);
   if (const ReserveReason refused = prepare(ask); refused != ReserveReason::kDone) {
     return finish(refused);
@@ -192,9 +192,10 @@ ReserveRun::Step ReserveRun::decide(bool is_fresh, bool changed) {
   // succeed. If it is unchanged, that exchange may still be executed.
   if (changed) maybe_written_ = false;
   if (wrote_) return Step::kExchange;
-  if (!is_fresh) return Step::kRead;
-  const bool all_held = std::all_of(slots_.begin(), slots_.end(),
-                                    [](const Slot& slot) { return slot.candidate.has_value(); });
+  if (!is_fresh && stopped_by_ != ReserveReason::kTimeout) return Step::kRead;
+  const bool all_held = std::all_of(slots_.begin(), slots_.end(), [](const Slot& slot) {
+    return slot.candidate.has_value() || slot.held_by_other;
+  });
   if (all_held) return finish(ReserveReason::kRepeated);
   return finish(stopped_by_);
 }
@@ -220,7 +221,7 @@ ReserveResult ReserveRun::result() const {
     result.time = slots_.front().time;
     result.expires = slots_.front().expires;
   } else {
-    result.allowed = allow_undecided_ && is_undecided(reason_);
+    result.allowed = allow_undecided_ && !is_decided(reason_);
   }
   return result;
 }
@@ -240,8 +241,12 @@ ReservedPicks ReserveRun::picks() const noexcept {
   const bool wrote = is_success(reason_);
   for (std::size_t i = 0; i < slots_.size(); ++i) {
     const Slot& slot = slots_[i];
-    if (!slot.candidate || (slot.is_new && !wrote)) continue;
-    picks.picks[i] = {.candidate = slot.candidate, .time = slot.time, .expires = slot.expires};
+    const bool is_there = slot.held_by_other || (slot.candidate && (!slot.is_new || wrote));
+    if (!is_there) continue;
+    picks.picks[i] = {.candidate = slot.candidate,
+                      .time = slot.time,
+                      .expires = slot.expires,
+                      .held_by_other = slot.held_by_other};
   }
   return picks;
 }

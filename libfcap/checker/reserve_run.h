@@ -15,7 +15,7 @@
 #include "checker/parts.h"
 #include "checker/question.h"
 #include "checker/scratch.h"
-#include "rules/reserve_decision.h"
+#include "rules/page_decision.h"
 
 namespace fcap::checker {
 
@@ -25,9 +25,10 @@ struct ReserveAsk {
     kReserve,  ///< writes reservations
     kRecord,   ///< writes entries
     kRelease,  ///< of one candidate and event id
+    kPick,     ///< writes the reservations of a page
   };
 
-  Kind kind = Kind::kReserve;
+  Kind kind = Kind::kPick;
   std::string_view user;
   std::span<const Candidate> ranked;
   std::span<const std::string_view> event_ids;  ///< one per slot
@@ -62,13 +63,14 @@ class ReserveRun {
       : parts_(parts),
         kind_(ask.kind),
         allow_undecided_(ask.options.allow_undecided),
+        is_shown_(ask.kind == ReserveAsk::Kind::kRecord && ask.options.shown),
         slot_count_(ask.event_ids.size()) {}
 
   /// Begins with the ask that it was made for, whose views may be others; asks the store what may
   /// be written, so the caller counts itself in (CallInside). The ask's user and segments stay
   /// referenced, its other views do not. Throws std::bad_alloc and what the host's clock throws;
-  /// then only fail() may be called.
-  [[nodiscard]] Step begin(const ReserveAsk& ask);
+  /// then only fail() may be called. A page is decided no longer than until the deadline.
+  [[nodiscard]] Step begin(const ReserveAsk& ask, Store::Deadline deadline);
   /// What to do after a step, by how it ended. Throws std::bad_alloc; then only fail() may be
   /// called.
   [[nodiscard]] Step next(Step done, const StoreOutcome& outcome);
@@ -101,7 +103,8 @@ class ReserveRun {
     std::optional<std::size_t> candidate = {};
     Instant time = {};
     std::optional<Instant> expires = {};
-    bool is_new = false;  ///< this call writes it
+    bool held_by_other = false;  ///< as ReservedPicks::Pick::held_by_other
+    bool is_new = false;         ///< this call writes it
   };
 
   [[nodiscard]] ReserveReason prepare(const ReserveAsk& ask);
@@ -119,11 +122,13 @@ class ReserveRun {
   Parts parts_;
   const ReserveAsk::Kind kind_;
   const bool allow_undecided_;
+  const bool is_shown_;
   const std::size_t slot_count_;  // as asked for; without memory there may be fewer slots_
   std::string key_;
   Question question_;
   WriteTerms terms_;
   std::chrono::milliseconds life_{0};
+  Store::Deadline deadline_;
   std::vector<Slot> slots_;
   std::vector<std::uint32_t> fingerprints_;
 

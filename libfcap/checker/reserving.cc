@@ -51,8 +51,8 @@ void Reserving::perform(ReserveRun& run, const ReserveAsk& ask) noexcept {
 void Reserving::drive(ReserveRun& run, const ReserveAsk& ask, CallInside& inside) {
   const Clock::time_point deadline =
       Clock::now() + parts_.judgement.deadline_of({.deadline = ask.options.deadline});
-  ReserveRun::Step step = run.begin(ask);  // asks the store what may be written
-  inside.submitted();                      // from here on, each step counts itself in
+  ReserveRun::Step step = run.begin(ask, deadline);  // asks the store what may be written
+  inside.submitted();                                // from here on, each step counts itself in
   while (step != ReserveRun::Step::kDone) {
     const HeldGroup group =
         call(deadline, [&](ReadGroup& calls) { start(run, step, deadline, calls); });

@@ -3,6 +3,9 @@
 #include <array>
 #include <cstddef>
 #include <memory>
+#include <vector>
+
+#include <fcap/verdict.h>
 
 #include "checker/pool.h"
 #include "checker/stripes.h"
@@ -16,6 +19,8 @@ namespace fcap::checker {
 struct Scratch : PoolNode<Scratch> {
   ledger::Ledger ledger;
   rules::Evaluator evaluator;
+  /// Those of the candidates that a search for picks looks at.
+  std::vector<Verdict> verdicts;
   /// Whether the ledger is a replica's.
   bool stale = false;
   /// How many entries of the ledger only this process knows of yet.

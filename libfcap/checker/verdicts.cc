@@ -1,9 +1,9 @@
 #include "checker/verdicts.h"
 
 #include <algorithm>
-#include <array>
 #include <vector>
 
+#include "rules/ranked_verdicts.h"
 #include "rules/reserve_decision.h"
 
 namespace fcap::checker {
@@ -11,18 +11,26 @@ namespace {
 
 // A fingerprint for the pick of this ordinal that no impression of the campaign in the ledger has,
 // so that the pick is merged as an event of its own. Real fingerprints are hashes: the first try
-// nearly always does, and starting from the ordinal keeps the search from passing over all earlier
-// picks again.
+// nearly always does. In a record that was made to hold the first ones, sorting keeps each further
+// try from walking through the run.
 std::uint32_t unused_fingerprint(const ledger::Ledger& ledger, std::uint64_t campaign,
-                                 std::size_t ordinal) noexcept {
+                                 std::size_t ordinal) {
   auto candidate = static_cast<std::uint32_t>(ordinal);
-  while (ledger.contains(campaign, EventType::kImpression, candidate)) candidate += 0x9E3779B1U;
+  const ledger::Run* const run = ledger.find_run(campaign, EventType::kImpression);
+  if (run == nullptr || !ledger.contains(campaign, EventType::kImpression, candidate)) {
+    return candidate;
+  }
+  const auto used = ledger.fingerprints().subspan(run->begin, run->end - run->begin);
+  std::vector<std::uint32_t> sorted(used.begin(), used.end());
+  std::sort(sorted.begin(), sorted.end());
+  auto next = std::lower_bound(sorted.begin(), sorted.end(), candidate);
+  for (; next != sorted.end() && *next == candidate; ++next) ++candidate;
   return candidate;
 }
 
 // A pick as an entry. One that an erasure ahead of `now` would swallow counts just behind it.
 ledger::Entry shown_now(const ledger::Ledger& ledger, const rules::CandidateKey& candidate,
-                        std::size_t ordinal, Instant now) noexcept {
+                        std::size_t ordinal, Instant now) {
   return {.time = rules::time_to_write(ledger, now),
           .campaign = candidate.campaign,
           .creative = candidate.creative,
@@ -130,33 +138,26 @@ std::uint32_t cap_certain(Scratch& scratch, const Question& question, CheckResul
 
 void pick(Scratch& scratch, const Question& question, std::size_t k, bool fail_open,
           ShadowCounts& shadows, Picks& picks, std::span<const Verdict> known) {
-  // Judged a few at a time: most searches end early. A pick changes the verdicts of what comes
-  // after it, so the next look is at one candidate, and twice as many each time that none passes.
-  std::array<Verdict, 16> verdicts;
-  std::size_t few_max = 1;
-  std::size_t next = 0;
   const std::span<const rules::CandidateKey> candidates = question.candidates;
+  const rules::Evaluator::Question evaluated = to_evaluate(scratch, question);
+  // A pick changes the verdicts of what comes after it.
+  rules::RankedVerdicts verdicts(scratch.evaluator, evaluated, candidates, scratch.verdicts);
+  std::size_t next = 0;
   while (next < candidates.size() && picks.picked.size() < k) {
-    const auto few = candidates.subspan(next, std::min(few_max, candidates.size() - next));
-    few_max = std::min(2 * few_max, verdicts.size());
-    scratch.evaluator.evaluate(to_evaluate(scratch, question), few,
-                               std::span(verdicts).first(few.size()));
-    for (std::size_t at = 0; at < few.size(); ++at) {
-      ++next;
-      const bool invalid = is_invalid(few[at]);
-      if (!invalid && verdicts[at].shadow_capped) {
-        ++picks.shadow_capped;
-        shadows.add(scratch.evaluator.shadow_rule(at)->id);
-      }
-      if (!(invalid ? fail_open : verdicts[at].allowed)) continue;
-      if (!known.empty() && !known[next - 1].allowed) continue;
-      picks.picked.push_back(next - 1);
-      if (picks.picked.size() == k) break;
-      if (invalid) continue;
-      scratch.ledger.merge(shown_now(scratch.ledger, few[at], picks.picked.size(), question.now));
-      few_max = 1;
-      break;
+    const std::size_t at = next++;
+    const bool invalid = is_invalid(candidates[at]);
+    const Verdict& verdict = verdicts.of(at);
+    if (!invalid && verdict.shadow_capped) {
+      ++picks.shadow_capped;
+      shadows.add(verdicts.shadow_rule(at)->id);
     }
+    if (!(invalid ? fail_open : verdict.allowed)) continue;
+    if (!known.empty() && !known[at].allowed) continue;
+    picks.picked.push_back(at);
+    if (picks.picked.size() == k || invalid) continue;
+    scratch.ledger.merge(
+        shown_now(scratch.ledger, candidates[at], picks.picked.size(), question.now));
+    verdicts.forget();
   }
   picks.judged = next;
 }

@@ -77,12 +77,17 @@ Entry Ledger::entry(const Run& run, std::uint32_t index) const noexcept {
           .fingerprint = fingerprints_[index]};
 }
 
-std::optional<std::uint32_t> Ledger::find(std::uint64_t campaign, EventType type,
-                                          std::uint32_t fingerprint) const noexcept {
+const Run* Ledger::find_run(std::uint64_t campaign, EventType type) const noexcept {
   const auto run = std::lower_bound(
       runs_.begin(), runs_.end(), std::tuple(campaign, type),
       [](const Run& candidate, const auto& key) { return run_key(candidate) < key; });
-  if (run == runs_.end() || run_key(*run) != std::tuple(campaign, type)) return std::nullopt;
+  return run == runs_.end() || run_key(*run) != std::tuple(campaign, type) ? nullptr : &*run;
+}
+
+std::optional<std::uint32_t> Ledger::find(std::uint64_t campaign, EventType type,
+                                          std::uint32_t fingerprint) const noexcept {
+  const Run* const run = find_run(campaign, type);
+  if (run == nullptr) return std::nullopt;
   for (std::uint32_t i = run->begin; i < run->end; ++i) {
     if (fingerprints_[i] == fingerprint) return i;
   }

@@ -118,6 +118,8 @@ class Ledger {
   /// The entry at `index` of the columns, which lies in [run.begin, run.end).
   [[nodiscard]] Entry entry(const Run& run, std::uint32_t index) const noexcept;
 
+  /// The run of a campaign and type, or null. Valid until the next change.
+  [[nodiscard]] const Run* find_run(std::uint64_t campaign, EventType type) const noexcept;
   /// The index of the entry of this identity in the columns; none: there is no such entry.
   [[nodiscard]] std::optional<std::uint32_t> find(std::uint64_t campaign, EventType type,
                                                   std::uint32_t fingerprint) const noexcept;

@@ -209,8 +209,7 @@ class History {
   void attach(GatheredTarget& target, EventType type, std::uint32_t begin, std::uint32_t end);
   void gather_runs();
   void gather_creatives();
-  [[nodiscard]] bool is_live(const ledger::Reservation& reservation,
-                             std::int64_t now_ms) const noexcept;
+  void find_live(std::int64_t now_ms);
   void gather_reserved(std::int64_t now_ms);
   void add_reserved(std::uint64_t target_key, const ledger::Reservation& reservation);
   void add_reserved_of_targets(const ledger::Reservation& reservation);

@@ -18,22 +18,25 @@ bool by_key(const Reserved& a, const Reserved& b) noexcept {
 
 }  // namespace
 
-bool History::is_live(const ledger::Reservation& reservation, std::int64_t now_ms) const noexcept {
-  const ledger::Entry& event = reservation.event;
-  if (reservation.released || to_ms(reservation.expires) <= now_ms) return false;
-  if (event.time > instant_from_ms(now_ms) + kReservedAheadMax) return false;
-  const std::span<const ledger::Run> runs = ledger_->runs();
-  for (std::size_t i = first_run(event.campaign);
-       i < runs.size() && runs[i].campaign == event.campaign; ++i) {
-    if (runs[i].type != event.type) continue;
-    const auto prints = ledger_->fingerprints().subspan(runs[i].begin, runs[i].end - runs[i].begin);
-    const auto found = std::find(prints.begin(), prints.end(), event.fingerprint);
-    if (found == prints.end()) return true;
-    // An entry that is out of reach may or may not have been compacted away.
-    const auto index = runs[i].begin + static_cast<std::size_t>(found - prints.begin());
-    return to_ms(ledger_->times()[index]) <= now_ms - rules_->retention_ms;
+// What would be live but for an entry: whether that has been compacted away must make no difference
+// where it is out of reach.
+void History::find_live(std::int64_t now_ms) {
+  const Instant latest = instant_from_ms(now_ms) + kReservedAheadMax;
+  const auto may_live = [&](const ledger::Reservation& reservation) {
+    return !reservation.released && to_ms(reservation.expires) > now_ms &&
+           reservation.event.time <= latest;
+  };
+  const std::span<const ledger::Reservation> all = ledger_->reservations();
+  live_.clear();
+  for (const ledger::Reservation& reservation : all) {
+    live_.push_back(may_live(reservation) ? &reservation : nullptr);
   }
-  return true;
+  for_each_confirmed(*ledger_, may_live, [&](std::size_t reservation, std::size_t entry) {
+    if (to_ms(ledger_->times()[entry]) > now_ms - rules_->retention_ms) {
+      live_[reservation] = nullptr;
+    }
+  });
+  std::erase(live_, nullptr);
 }
 
 void History::add_reserved(std::uint64_t target_key, const ledger::Reservation& reservation) {
@@ -62,11 +65,9 @@ void History::add_reserved_of_targets(const ledger::Reservation& reservation) {
 void History::gather_reserved(std::int64_t now_ms) {
   static_assert(static_cast<int>(Scope::kCampaign) == 0);
   reserved_.clear();
-  live_.clear();
-  for (const ledger::Reservation& reservation : ledger_->reservations()) {
-    if (!is_live(reservation, now_ms)) continue;
-    live_.push_back(&reservation);
-    add_reserved(reservation.event.campaign, reservation);
+  find_live(now_ms);
+  for (const ledger::Reservation* reservation : live_) {
+    add_reserved(reservation->event.campaign, *reservation);
   }
   if (!asked_user_ && !asked_catalog_ && !asked_creatives_) return;
   for (const ledger::Reservation* reservation : live_) add_reserved_of_targets(*reservation);

@@ -2,11 +2,12 @@
 // the instants that it gives, under the rules of a file, and prints what they answer, for
 // hard_calls.py to compare. Words are separated by tabs; "-" stands for an empty one.
 //
-//     in:   NOW_MS reserve|record|release USER CAMPAIGN CREATIVE EVENT LIFE_MS SEGMENT…
+//     in:   NOW_MS reserve|record|shown|release USER CAMPAIGN CREATIVE EVENT LIFE_MS SEGMENT…
 //     out:  REASON allowed|refused|unknown TIME EXPIRES RULE
 //
 //     in:   NOW_MS page USER EVENTS LIFE_MS SEGMENTS CAMPAIGN CREATIVE CAMPAIGN CREATIVE…
-//     out:  REASON known|unknown, then for each event PLACE TIME EXPIRES; PLACE: "-", or from 0
+//     out:  REASON known|unknown, then for each event PLACE TIME EXPIRES; PLACE: "-", from 0,
+//           or "other" where the event id is that of what is not a candidate
 //
 // EVENTS and SEGMENTS are separated by commas.
 #include <chrono>
@@ -57,9 +58,11 @@ fcap::ReserveResult call(fcap::Checker& checker, const std::vector<std::string>&
   const fcap::Candidate candidate{.campaign = words[3], .creative = words[4]};
   const fcap::ReserveOptions options{.now = fcap::Instant(milliseconds(std::stoll(words[0]))),
                                      .segments = segments,
-                                     .life = milliseconds(std::stoll(words[6]))};
+                                     .life = milliseconds(std::stoll(words[6])),
+                                     .shown = words[1] == "shown"};
   if (words[1] == "reserve") return checker.reserve(words[2], candidate, words[5], options);
-  if (words[1] == "record") return checker.record(words[2], candidate, words[5], options);
+  if (words[1] == "record" || options.shown)
+    return checker.record(words[2], candidate, words[5], options);
   if (words[1] == "release") return checker.release(words[2], candidate, words[5], options);
   give_up("no such call: " + words[1]);
 }
@@ -102,7 +105,8 @@ void answer(fcap::Checker& checker, const std::vector<std::string>& words) {
     std::string line(to_string(picks.reason));
     line += picks.unknown ? "\tunknown" : "\tknown";
     for (const fcap::ReservedPicks::Pick& pick : picks.picks) {
-      line += "\t" + (pick.candidate ? std::to_string(*pick.candidate) : "-");
+      const std::string none = pick.held_by_other ? "other" : "-";
+      line += "\t" + (pick.candidate ? std::to_string(*pick.candidate) : none);
       line += "\t" + in_ms(pick.time) + "\t" + in_ms(pick.expires);
     }
     std::puts(line.c_str());

@@ -104,6 +104,8 @@ class World:
             return
         _, known = ledger.of(call.event(call.at))
         self.compare_times(call, ledger, reason, int(at), int(expires))
+        if call.kind == "shown":  # may exceed a limit
+            return
         if reason == "done" and not (known and call.at < known.expires):
             self.confirmations(call, ledger)
 
@@ -115,18 +117,24 @@ class World:
             return
         told = list(zip(words[::3], map(int, words[1::3]), map(int, words[2::3])))
         ledger, places = self.ledger(page.user), range(len(page.ranked))
-        held = {}
-        for slot in range(len(page.event_ids)):
-            mine = [place for place in places if self.holds(ledger, page.call(slot, place))]
+        held, others = {}, set()
+        for slot, event_id in enumerate(page.event_ids):
+            mine = [place for place in places if place not in held.values() and self.holds(
+                ledger, page.call(slot, place)) == page.ranked[place][1]]
             if mine:  # of one campaign the creative that was reserved
-                held[slot] = next((place for place in mine if self.creative_of(
-                    ledger, page.call(slot, place)) == page.ranked[place][1]), mine[0])
+                held[slot] = mine[0]
+            elif ledger.holds_impression(event_id, page.at):
+                others.add(slot)
         for slot, place in held.items():
             if told[slot][0] != str(place):
                 raise Difference(f"{page}: slot {slot} is not {place} as before: {answer}")
             self.compare_times(page.call(slot, place), ledger, "repeated", *told[slot][1:])
         for slot in range(len(page.event_ids)):
             if slot in held:
+                continue
+            if slot in others:
+                if told[slot][0] != "other":
+                    raise Difference(f"{page}: slot {slot} is another impression's: {answer}")
                 continue
             taken = [place for place in held.values()]
             wanted = next((place for place in places if place not in taken and
@@ -137,24 +145,29 @@ class World:
                 held[slot] = wanted
                 self.compare_times(page.call(slot, wanted), ledger, "done", *told[slot][1:])
 
-    def creative_of(self, ledger, call):
-        entry, known = ledger.of(call.event(call.at))
-        return (entry or known).creative
-
     def holds(self, ledger, call):
+        """The creative with which the call's identity is there; None: it is not there."""
         entry, known = ledger.of(call.event(call.at))
-        return bool(entry or known and not known.released and call.at < known.expires)
+        if entry:
+            return entry.creative
+        is_live = known and not known.released and call.at < known.expires
+        return known.creative if is_live else None
 
     def wanted(self, call, ledger):
         """The answers that there may be, decided in the order of the specification."""
         if call.kind == "release":
             return [("done", "allowed"), ("repeated", "allowed")]
         entry, known = ledger.of(call.event(call.at))
+        same = self.holds(ledger, call) == call.creative
         if entry:
-            return [("repeated", "allowed")]
+            return [("repeated", "allowed")] if same else [("invalid", "refused")]
+        if call.kind == "shown":
+            return [("done", "allowed")]
         if known and known.released:
             return [("released", "refused")]
         if known and call.at < known.expires:  # however far ahead its time is
+            if not same:
+                return [("invalid", "refused")]
             return [("done" if call.kind == "record" else "repeated", "allowed")]
         verdict = self.rules.judge(
             ledger.entries(), ledger.reservations(), call.campaign, call.creative,
@@ -172,18 +185,19 @@ class World:
     def compare_times(self, call, ledger, reason, at, expires):
         entry, known = ledger.of(call.event(call.at))
         first = at, expires
+        records = call.kind in ("record", "shown")
         if entry:
             first = entry.time, 0
-        elif known and call.at < known.expires:
-            first = known.time, 0 if call.kind == "record" else known.expires
-        elif call.kind == "record":
+        elif known and not known.released and call.at < known.expires:
+            first = known.time, 0 if records else known.expires
+        elif records:
             first = max(call.at, ledger.erased_until() + 1), 0
         else:
             begin = max(call.at, ledger.erased_until() + 1)
             first = begin, begin + min(call.life, LIFE_MAX)
         if first != (at, expires):
             raise Difference(f"{call}: time and expiry {at}, {expires}, expected {first}")
-        if reason == "done" and call.kind == "record":
+        if reason == "done" and records:
             ledger.add(call.event(at))
         elif reason == "done":
             ledger.reserve(call.event(at), expires, False)
@@ -236,7 +250,7 @@ def calls_of(rng, case):
     reserved = [event for event, _, _ in case.reserved if event.event_type == "impression"]
     for number in range(rng.randrange(5, 25)):
         at += rng.choice([0, 0, 1, 10, 100])  # a clock that is far ahead is refused
-        kind = rng.choice(["reserve"] * 6 + ["record"] * 2 + ["release"])
+        kind = rng.choice(["reserve"] * 6 + ["record"] * 2 + ["shown", "release"])
         user = "u" if rng.random() < 0.85 else rng.choice(USERS)
         campaign, creative = rng.choice(CAMPAIGNS[:2]), rng.choice(CREATIVES[:2] + [""])
         event_id = f"n{number}"
@@ -244,11 +258,11 @@ def calls_of(rng, case):
         if single and rng.random() < 0.3:
             again = rng.choice(single)
             user, campaign, event_id = again.user, again.campaign, again.event_id
-            creative = again.creative
+            creative = again.creative if rng.random() < 0.8 else creative
         elif reserved and rng.random() < 0.2:
             event = rng.choice(reserved)
             user, campaign, event_id = event.user, event.campaign, event.event_id
-            creative = event.creative
+            creative = event.creative if rng.random() < 0.8 else creative
         life = rng.choice([1, 15_000, 900_000, LIFE_MAX, 2 * LIFE_MAX])
         segments = tuple(rng.sample(SEGMENTS, rng.randrange(0, 3)))
         if pages and rng.random() < 0.3:
@@ -264,12 +278,18 @@ def page_of(rng, at, user, calls):
     if before and rng.random() < 0.5:
         page = dataclasses.replace(rng.choice(before), at=at)
         ids = page.event_ids[: rng.randrange(1, len(page.event_ids) + 1)]
+        if rng.random() < 0.3:
+            return dataclasses.replace(page, ranked=ranked_of(rng))
         return rng.choice([page, dataclasses.replace(
             page, event_ids=(*ids, f"p{len(calls)}"), ranked=page.ranked[::-1])])
-    ranked = {(rng.choice(CAMPAIGNS[:3]), rng.choice(CREATIVES[:2] + [""])) for _ in range(5)}
     ids = tuple(f"p{len(calls)}-{slot}" for slot in range(rng.randrange(1, 4)))
     segments = tuple(rng.sample(SEGMENTS, rng.randrange(0, 3)))
-    return Page(at, user, ids, rng.choice([1, 15_000, LIFE_MAX]), segments, tuple(sorted(ranked)))
+    return Page(at, user, ids, rng.choice([1, 15_000, LIFE_MAX]), segments, ranked_of(rng))
+
+
+def ranked_of(rng):
+    ranked = {(rng.choice(CAMPAIGNS[:3]), rng.choice(CREATIVES[:2] + [""])) for _ in range(5)}
+    return tuple(sorted(ranked))
 
 
 def ask(options, directory, server, case, calls):

@@ -201,6 +201,14 @@ class Ledger:
             reservation if reservation and reservation.time > self._erased_until else None,
         )
 
+    def holds_impression(self, event_id, at):
+        """Whether an impression of any campaign is there under this id, or reserved and not over."""
+        def mine(identity, known):
+            return identity[1:] == ("impression", event_id) and known.time > self._erased_until
+        return any(mine(*each) for each in self._by_identity.items()) or any(
+            mine(identity, known) and not known.released and at < known.expires
+            for identity, known in self._reserved.items())
+
     def entries(self):
         return [e for e in self._by_identity.values() if e.time > self._erased_until]
 

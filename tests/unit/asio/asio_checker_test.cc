@@ -108,7 +108,7 @@ TEST_F(AsioCheckerTest, AFutureGetsItsAnswerFromTheThreadThatRunsTheLoop) {
 }
 
 asio::awaitable<void> reserve_and_release(LoopChecker& checker, std::vector<ReserveReason>& ended) {
-  const ReserveOptions options;
+  const ReserveOptions options{.deadline = 30s};
   const auto reserve = [&](std::string_view id) {
     return checker.reserve("u1", {"other"}, id, options, asio::use_awaitable);
   };

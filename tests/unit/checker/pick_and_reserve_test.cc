@@ -1,6 +1,8 @@
 // Several slots of one page, in one exchange.
 #include <algorithm>
+#include <future>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -17,6 +19,7 @@ class PickAndReserve : public ::testing::Test {
     CheckerOptions options;
     options.store = store_;
     options.clock = [this] { return now_; };
+    options.deadline = 30s;
     auto made = Checker::create(std::move(options));
     EXPECT_TRUE(made.ok()) << made.status().text();
     checker_ = std::move(made).value();
@@ -73,6 +76,48 @@ TEST_F(PickAndReserve, ARepetitionGivesTheFirstAnswer) {
   EXPECT_EQ(again.picks[0].expires, now_ + 14min);
 }
 
+TEST_F(PickAndReserve, AskedAgainWithOtherCandidatesItKeepsItsPicks) {
+  const std::vector<Candidate> others = {{"c3"}, {"c4"}};
+  pick({"s1", "s2"});
+  const std::string before = store_->record("u");
+  now_ += 1min;
+  const ReservedPicks again = pick({"s1", "s2"}, others);
+  EXPECT_EQ(indices(again), (Indices{-1, -1}));
+  EXPECT_EQ(again.reason, ReserveReason::kRepeated);
+  EXPECT_TRUE(again.picks[0].held_by_other);
+  EXPECT_EQ(again.picks[0].time, now_ - 1min);
+  EXPECT_EQ(again.picks[0].expires, now_ + 14min);
+  EXPECT_EQ(store_->record("u"), before);
+  const ReservedPicks further = pick({"s1", "s3"}, others);
+  EXPECT_EQ(indices(further), (Indices{-1, 0}));
+  EXPECT_EQ(further.reason, ReserveReason::kDone);
+  EXPECT_FALSE(further.picks[1].held_by_other);
+  EXPECT_EQ(indices(pick({"s2"}, {{"c4"}})), (Indices{-1})) << "one slot and one candidate, too";
+}
+
+TEST_F(PickAndReserve, AnImpressionUnderASlotsIdStaysItsPickToo) {
+  ASSERT_TRUE(checker_->record("u", {"c9"}, "s1").allowed);
+  const ReservedPicks picks = pick({"s1"});
+  EXPECT_EQ(indices(picks), (Indices{-1}));
+  EXPECT_TRUE(picks.picks[0].held_by_other);
+  EXPECT_EQ(picks.picks[0].time, now_);
+  EXPECT_EQ(picks.picks[0].expires, std::nullopt);
+}
+
+TEST_F(PickAndReserve, AnotherCreativeOfTheCampaignIsNotTheSlotsPick) {
+  pick({"s1"}, {{"c1", "red"}});
+  const ReservedPicks picks = pick({"s1"}, {{"c1", "blue"}, {"c1"}});
+  EXPECT_EQ(indices(picks), (Indices{-1}));
+  EXPECT_TRUE(picks.picks[0].held_by_other);
+  EXPECT_EQ(indices(pick({"s1"}, {{"c1", "blue"}, {"c1", "red"}})), (Indices{1}));
+}
+
+TEST_F(PickAndReserve, WhatHasExpiredKeepsNoSlot) {
+  pick({"s1"}, {{"c9"}});
+  now_ += 15min;
+  EXPECT_EQ(indices(pick({"s1"})), (Indices{0}));
+}
+
 TEST_F(PickAndReserve, OnlySlotsWithoutAPickAreEvaluated) {
   pick({"s1"});
   EXPECT_EQ(indices(pick({"s0", "s1", "s2"})), (Indices{1, 0, 2}));
@@ -96,7 +141,7 @@ TEST_F(PickAndReserve, AReleasedIdIsNotPickedAgainForItsCandidate) {
   pick({"s1"});
   checker_->release("u", {"c1"}, "s1");
   EXPECT_EQ(indices(pick({"s1"})), (Indices{1}));
-  EXPECT_EQ(indices(pick({"s1", "s9"}, {{"c1"}, {"c3"}})), (Indices{1, 0}));
+  EXPECT_EQ(indices(pick({"s1", "s9"}, {{"c1"}, {"c2"}})), (Indices{1, 0}));
 }
 
 TEST_F(PickAndReserve, AllOrNothingIsWritten) {
@@ -134,6 +179,26 @@ TEST_F(PickAndReserve, AfterACheckItTakesOneExchange) {
 
 TEST_F(PickAndReserve, ACandidateThatCannotBeOneIsPassedOver) {
   EXPECT_EQ(indices(pick({"s1", "s2"}, {{""}, {"c1"}, {"c2"}})), (Indices{1, 2}));
+}
+
+TEST_F(PickAndReserve, TheDeadlineIsLookedAtBetweenPicks) {
+  const ReserveOptions no_time{.deadline = 0us};
+  EXPECT_EQ(indices(pick({"s1"}, {{"c1"}}, no_time)), (Indices{0})) << "one look at the history";
+  const std::string before = store_->record("u");
+  const std::vector<std::string_view> ids = {"s1", "s2", "s3"};
+  const std::vector<Candidate> ranked = {{"c1"}, {"c2"}, {"c3"}};
+  std::vector<ReservedPicks> answers = {pick(ids, ranked, no_time)};
+  std::promise<ReservedPicks> answer;
+  checker_->pick_and_reserve_async("u", ranked, ids, no_time, [&answer](ReservedPicks picks) {
+    answer.set_value(std::move(picks));
+  });
+  answers.push_back(answer.get_future().get());
+  for (const ReservedPicks& picks : answers) {
+    EXPECT_EQ(indices(picks), (Indices{0, -1, -1})) << "all that is new, or nothing";
+    EXPECT_EQ(picks.reason, ReserveReason::kTimeout);
+    EXPECT_FALSE(picks.unknown);
+  }
+  EXPECT_EQ(store_->record("u"), before);
 }
 
 TEST_F(PickAndReserve, NoSlotsOrNoCandidatesNeedNoStore) {

@@ -66,8 +66,9 @@ TEST_F(ReserveAsync, EachFormAnswersAsItsBlockingOne) {
   std::promise<ReservedPicks> promise;
   const Candidate ranked[] = {{"c1"}, {"c2"}};
   const std::string_view ids[] = {"s1"};
-  checker_->pick_and_reserve_async(
-      "u", ranked, ids, {}, [&](ReservedPicks picks) { promise.set_value(std::move(picks)); });
+  checker_->pick_and_reserve_async("u", ranked, ids, {.deadline = 30s}, [&](ReservedPicks picks) {
+    promise.set_value(std::move(picks));
+  });
   EXPECT_EQ(promise.get_future().get().picks[0].candidate, 1U);
 }
 

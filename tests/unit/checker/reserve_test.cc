@@ -167,6 +167,38 @@ TEST_F(Reserve, RecordTurnsAReservationIntoItsEvent) {
   EXPECT_FALSE(reserve("b").allowed);
 }
 
+TEST_F(Reserve, WhatWasShownIsRecordedAboveTheLimit) {
+  reserve("a");
+  const ReserveResult shown = checker_->record("u", {"c1"}, "b", {.shown = true});
+  EXPECT_TRUE(shown.allowed);
+  EXPECT_EQ(shown.reason, ReserveReason::kDone);
+  EXPECT_EQ(shown.expires, std::nullopt);
+  EXPECT_EQ(ledger().size(), 1U);
+  EXPECT_EQ(checker_->record("u", {"c1"}, "b", {.shown = true}).reason, ReserveReason::kRepeated);
+  EXPECT_EQ(reserve("c").verdict.count, 2U);
+}
+
+TEST_F(Reserve, WhatWasShownIsRecordedAfterItsRelease) {
+  reserve("a");
+  release("a");
+  now_ += 1min;
+  const ReserveResult shown = checker_->record("u", {"c1"}, "a", {.shown = true});
+  EXPECT_EQ(shown.reason, ReserveReason::kDone);
+  EXPECT_EQ(shown.time, now_);
+  EXPECT_EQ(reserve("b").reason, ReserveReason::kCapped);
+}
+
+TEST_F(Reserve, WhatWasShownIsRecordedWhereARuleReachesIntoAGap) {
+  store_->missing = now_;
+  EXPECT_EQ(record("a").reason, ReserveReason::kIncomplete);
+  EXPECT_EQ(checker_->record("u", {"c1"}, "a", {.shown = true}).reason, ReserveReason::kDone);
+}
+
+TEST_F(Reserve, AReservationIsNotWhatWasShown) {
+  reserve("a");
+  EXPECT_EQ(reserve("b", "c1", {.shown = true}).reason, ReserveReason::kCapped);
+}
+
 TEST_F(Reserve, WhatThisProcessHasShownCounts) {
   checker_->note_shown("u", {"c1"}, "a");
   EXPECT_EQ(reserve("b").reason, ReserveReason::kCapped);

@@ -65,6 +65,36 @@ TEST(Reservations, DoNotCountOnceTheyExpireAreReleasedOrConfirmed) {
   EXPECT_TRUE(scene.check("c1", kNowMs).allowed) << "its entry counts, and that is a day old";
 }
 
+// Few and many are matched with their entries in different ways.
+TEST(Reservations, HoweverManyThereAreEachIsConfirmedByItsOwnEntryAlone) {
+  for (const std::uint32_t reserved : {1U, 8U, 9U, 60U}) {
+    Scene scene;
+    scene.rule(campaign_rule(1000));
+    std::uint32_t live = 0;
+    for (std::uint32_t i = 0; i < reserved; ++i) {
+      const bool is_over = i % 5 == 1;
+      const std::uint32_t print = scene.reserve(
+          "c1", kNowMs - kMinuteMs, is_over ? kNowMs : kNowMs + kMinuteMs, "", i % 5 == 2);
+      const bool is_confirmed = i % 3 == 1;
+      // The rule's window does not reach the entry, and the retention does.
+      const ledger::Entry entry{.time = instant_from_ms(kNowMs - 25 * kHourMs - i % 7),
+                                .campaign = ledger::id_hash("c1"),
+                                .creative = 0,
+                                .type = EventType::kImpression,
+                                .fingerprint = print};
+      if (is_confirmed) scene.ledger().merge(entry);
+      live += !is_over && i % 5 != 2 && !is_confirmed ? 1 : 0;
+    }
+    scene.event("c1", kNowMs - kHourMs);
+    scene.reserve("c2", kNowMs - kMinuteMs, kNowMs + kMinuteMs);
+    const Explanation told = scene.explain(Candidate{"c1"}, kNowMs);
+    ASSERT_EQ(told.applicable.size(), 1U);
+    EXPECT_EQ(told.applicable[0].reserved, live) << reserved;
+    EXPECT_EQ(told.applicable[0].count, live + 1) << reserved;
+    EXPECT_EQ(live_reservations(scene.ledger(), instant_from_ms(kNowMs)), live + 1) << reserved;
+  }
+}
+
 TEST(Reservations, OneWhoseTimeIsMoreThanFiveMinutesAheadDoesNotCount) {
   Scene scene;
   scene.rule(campaign_rule(1));

@@ -149,89 +149,43 @@ TEST(ReserveDecision, AFixedWindowHoldsInWhateverOrderReservationsAreConfirmed) 
   }
 }
 
-// What decide_picks() says for slots with the fingerprints 1000, 1001, …
-class Page {
- public:
-  explicit Page(Scene& scene) : scene_(scene) {}
+TEST(ReserveDecision, AnIdStandsForOneCreativeOfItsCampaign) {
+  Scene scene;
+  scene.rule(
+      {.id = "r", .scope = Scope::kCreative, .target = "red", .limit = 1, .window = sliding(24h)});
+  scene.event("c2", kNowMs - 1, "red");
+  const std::uint32_t print = scene.reserve("c1", kNowMs - 5, kNowMs + kMinuteMs, "blue");
+  const auto answer = [&](std::string_view creative, bool is_shown = false) {
+    return decide_reserve(
+               scene.evaluator(), scene.question(kNowMs),
+               {.candidate = key("c1", creative), .fingerprint = print, .is_shown = is_shown})
+        .answer;
+  };
+  EXPECT_EQ(answer("blue"), ReserveAnswer::kHeld);
+  EXPECT_EQ(answer("red"), ReserveAnswer::kOtherCreative);
+  EXPECT_EQ(answer(""), ReserveAnswer::kOtherCreative);
+  EXPECT_EQ(answer("red", true), ReserveAnswer::kHeld) << "recorded with the reservation's time";
+  ledger::Entry confirmed = entry("c1", print);
+  confirmed.creative = ledger::id_hash("blue");
+  scene.ledger().merge(confirmed);
+  EXPECT_EQ(answer("blue"), ReserveAnswer::kConfirmed);
+  EXPECT_EQ(answer("red"), ReserveAnswer::kOtherCreative);
+  EXPECT_EQ(answer("red", true), ReserveAnswer::kOtherCreative) << "two impressions of one id";
+}
 
-  std::vector<SlotPick> pick(const std::vector<CandidateKey>& candidates, std::size_t slots) {
-    std::vector<std::uint32_t> fingerprints(slots);
-    for (std::size_t i = 0; i < slots; ++i) fingerprints[i] = static_cast<std::uint32_t>(1000 + i);
-    written.clear();
-    return decide_picks(scene_.evaluator(), scene_.ledger(), scene_.question(kNowMs),
-                        {.candidates = candidates, .fingerprints = fingerprints, .life = 15min},
-                        written);
+TEST(ReserveDecision, WhatWasShownIsGrantedWhateverStandsInTheWay) {
+  Scene scene;
+  scene.rule(rule(0));
+  scene.missing_before(kNow);
+  const std::uint32_t released = scene.reserve("c1", kNowMs - 5, kNowMs + kMinuteMs, "", true);
+  scene.ledger().erase_before(kNow + 6min);
+  for (const std::uint32_t print : {released, 77U}) {
+    const ReserveDecision shown =
+        decide_reserve(scene.evaluator(), scene.question(kNowMs),
+                       {.candidate = key("c1"), .fingerprint = print, .is_shown = true});
+    EXPECT_EQ(shown.answer, ReserveAnswer::kGranted);
+    EXPECT_EQ(shown.time, kNow + 6min + 1ms);
   }
-
-  std::vector<ledger::Reservation> written;
-
- private:
-  Scene& scene_;
-};
-
-TEST(ReservePicks, EachCountsForTheNext) {
-  Scene scene;
-  scene.rule({.id = "g", .scope = Scope::kUser, .limit = 2, .window = sliding(24h)});
-  Page page(scene);
-  const auto picks = page.pick({key("c1"), key("c2"), key("c3")}, 3);
-  ASSERT_EQ(picks.size(), 3U);
-  EXPECT_EQ(picks[0].candidate, 0U);
-  EXPECT_EQ(picks[1].candidate, 1U);
-  EXPECT_FALSE(picks[2].candidate.has_value());
-  EXPECT_EQ(picks[2].answer, ReserveAnswer::kCapped);
-  ASSERT_EQ(page.written.size(), 2U);
-  EXPECT_EQ(page.written[1].event.fingerprint, 1001U);
-  EXPECT_EQ(page.written[1].event.campaign, key("c2").campaign);
-  EXPECT_EQ(page.written[1].expires, kNow + 15min);
-}
-
-TEST(ReservePicks, ARepetitionGivesTheFirstAnswer) {
-  Scene scene;
-  scene.rule(rule(1));
-  scene.event("c1", kNowMs - 1);
-  Page page(scene);
-  const std::vector candidates{key("c1"), key("c2", "k1"), key("c2", "k2"), key("c3")};
-  const auto first = page.pick({key("c1"), key("c2", "k2"), key("c3")}, 2);
-  EXPECT_EQ(first[0].candidate, 1U);
-  const auto again = page.pick(candidates, 2);
-  EXPECT_EQ(again[0].candidate, 2U) << "the creative that was reserved";
-  EXPECT_EQ(again[0].answer, ReserveAnswer::kHeld);
-  EXPECT_EQ(again[1].candidate, 3U);
-  EXPECT_TRUE(page.written.empty());
-}
-
-TEST(ReservePicks, OnlySlotsWithoutAPickAreEvaluated) {
-  Scene scene;
-  scene.rule(rule(1));
-  scene.ledger().merge(entry("c2", 1000));
-  Page page(scene);
-  const auto picks = page.pick({key("c2"), key("c1")}, 2);
-  EXPECT_EQ(picks[0].candidate, 0U);
-  EXPECT_EQ(picks[0].answer, ReserveAnswer::kConfirmed);
-  EXPECT_EQ(picks[1].candidate, 1U);
-  EXPECT_EQ(picks[1].answer, ReserveAnswer::kGranted);
-  EXPECT_EQ(page.written.size(), 1U);
-}
-
-TEST(ReservePicks, WhatWasReleasedUnderOneSlotMayBeShownInAnother) {
-  Scene scene;
-  scene.rule(rule(1));
-  ledger::Reservation released{.event = entry("c1", 1000), .expires = kNow + 1min};
-  released.released = true;
-  scene.ledger().merge(released);
-  Page page(scene);
-  const auto picks = page.pick({key("c1"), key("c2")}, 2);
-  EXPECT_EQ(picks[0].candidate, 1U);
-  EXPECT_EQ(picks[1].candidate, 0U);
-}
-
-TEST(ReservePicks, AnInvalidCandidateIsNeverPicked) {
-  Scene scene;
-  Page page(scene);
-  const CandidateKey invalid{.campaign = ~std::uint64_t{0}};
-  const auto picks = page.pick({invalid, key("c1")}, 2);
-  EXPECT_EQ(picks[0].candidate, 1U);
-  EXPECT_FALSE(picks[1].candidate.has_value());
 }
 
 }  // namespace reserve_decision_test
