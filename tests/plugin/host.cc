@@ -55,7 +55,8 @@ extern "C" __attribute__((visibility("default"))) int getaddrinfo(const char* na
                                                                   const char* service,
                                                                   const addrinfo* hints,
                                                                   addrinfo** found) {
-  if (name != nullptr && kSlowName == name) {
+  const bool may_ask = hints == nullptr || (hints->ai_flags & AI_NUMERICHOST) == 0;
+  if (name != nullptr && kSlowName == name && may_ask) {
     looking_up = true;
     wait_for(may_answer);
     return EAI_AGAIN;
