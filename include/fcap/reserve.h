@@ -154,8 +154,8 @@ struct ReservedPicks {
   /// kDone: something was written. kRepeated: all picks were there already, those that are
   /// `held_by_other` included, as also where there are no slots. Otherwise nothing was written: why
   /// no (further) slot could be filled, kCapped if no candidate passes or there is none. Picks that
-  /// the record held already are named all the same. kTimeout also where the deadline passed between
-  /// two picks.
+  /// the record held already are named all the same. kTimeout also where the deadline passed
+  /// between two picks.
   ReserveReason reason = ReserveReason::kUnavailable;
 };
 

@@ -68,8 +68,8 @@ class RedisCall final : public redis::Request {
 inline constexpr std::size_t kClientsOfAStorm = kSanitized ? 200 : 1'000;
 
 /// The clients of a storm, not yet connected. Elsewhere they would have machines of their own: here
-/// their threads have the lowest priority, because servers that a thousand threads keep from running
-/// do not even hear each other.
+/// their threads have the lowest priority, because servers that a thousand threads keep from
+/// running do not even hear each other.
 inline std::vector<std::unique_ptr<redis::Client>> clients_of_a_storm(std::size_t count,
                                                                       const RedisOptions& options) {
   rlimit files = {};
