@@ -37,8 +37,8 @@ struct MarkNews {
 /// partition's mark since then says what that partition lacks, perhaps nothing (an instant of 0).
 /// Once all partitions have an entry, "*" goes.
 ///
-/// Two updaters may state the same loss, and a later one while "*" stands: it then begins again, and
-/// takes in what the entries of single partitions said.
+/// Two updaters may state the same loss, and a later one while "*" stands: it then begins again,
+/// and takes in what the entries of single partitions said.
 ///
 /// Pure: no I/O. Thread safety: one thread.
 class LossStatement {
