@@ -12,6 +12,8 @@
 #include <asio/execution_context.hpp>
 #include <asio/query.hpp>
 
+#include <fcap/cplusplus.h>
+
 namespace fcap {
 
 /// A part of <fcap/asio.h>: the handlers that wait for answers of fcap's and run in one execution

@@ -86,7 +86,7 @@ fcap::ReservedPicks page(fcap::Checker& checker, const std::vector<std::string>&
 template <typename Call>
 auto once_allowed(Call make) {
   auto result = make();
-  for (int tries = 0; tries < 1000 && (result.reason == fcap::ReserveReason::kWriteFormat ||
+  for (int tries = 0; tries < 1000 && (result.reason == fcap::ReserveReason::kUnavailable ||
                                        result.reason == fcap::ReserveReason::kClock);
        ++tries) {
     std::this_thread::sleep_for(milliseconds(5));

@@ -21,9 +21,8 @@ import time
 import history
 import reference
 from generate import CAMPAIGNS, CREATIVES, SEGMENTS, USERS, Generator, length_ms
-from reservations import Redis, over_redis, records
+from reservations import LIFE_MAX, Redis, over_redis, records, updaters_config
 
-LIFE_MAX = 86_400_000
 SUBSETS_OF = 6  # live reservations, whose confirmations are all tried out
 # The record's size is no matter of rules.
 NOT_DECIDED_HERE = ("too_long", "too_many")
@@ -298,10 +297,7 @@ def ask(options, directory, server, case, calls):
     for user, record in records(case).items():
         redis("SET", f"fcap:{{{user}}}", record)
     retention = length_ms(case.retention)
-    redis("SET", "fcap:!config", json.dumps({
-        "version": 1, "key_prefix": "fcap", "retention_ms": retention, "id_hash": "xxh3-48",
-        "null_user_ids": [history.NULL_USER_IDS[1]], "write_format": 2,
-        "reservation": {"max_life_ms": LIFE_MAX}}))
+    redis("SET", "fcap:!config", updaters_config(case))
     rules = os.path.join(directory, "rules.json")
     with open(rules, "w", encoding="utf-8") as file:
         json.dump(case.rules, file)

@@ -7,11 +7,13 @@ As fuzz.py, but the history of each user is written to a Redis, by docs/ledger-f
 erasures and reservations in any order, in several copies. Exit code 77: there is no Redis here.
 """
 
+import json
 import os
 import sys
 
 import fuzz
 import history
+from generate import length_ms
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
 sys.path += [os.path.join(ROOT, "scripts"), os.path.join(ROOT, "tests/chaos")]
@@ -20,6 +22,7 @@ from record import fingerprint, id_hash
 from resp import Redis
 
 RELEASED, WITH_CREATIVE = 8, 4
+LIFE_MAX = 86_400_000  # of a reservation, as the updater allows
 
 
 def frame(tag, *fields):
@@ -53,6 +56,13 @@ def records(case):
     return {user: b"".join(sorted(frames, key=hash_of)) for user, frames in found.items()}
 
 
+def updaters_config(case):
+    """What an updater records of its settings; without it, no count is complete."""
+    return json.dumps({
+        "version": 1, "key_prefix": "fcap", "retention_ms": length_ms(case.retention), "id_hash": "xxh3-48",
+        "null_user_ids": [history.NULL_USER_IDS[1]], "write_format": 2, "reservation": {"max_life_ms": LIFE_MAX}})
+
+
 def hash_of(data):
     return fingerprint(data.hex())
 
@@ -71,6 +81,7 @@ class Program(fuzz.Program):
         self._redis("FLUSHALL")
         for user, record in records(case).items():
             self._redis("SET", f"fcap:{{{user}}}", record)
+        self._redis("SET", "fcap:!config", updaters_config(case))
         return ["--redis", f"127.0.0.1:{self._server.port}", "--input", "-"]
 
 

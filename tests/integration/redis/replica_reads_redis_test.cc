@@ -9,6 +9,7 @@
 #include "support/checker_world.h"
 #include "support/redis_clients.h"
 #include "support/redis_sentinels.h"
+#include "support/reserving.h"
 
 namespace fcap {
 namespace replica_reads_redis_test {
@@ -68,6 +69,7 @@ class ReplicaReads : public ::testing::Test {
                               .creative = 0,
                               .type = EventType::kImpression,
                               .fingerprint = 1};
+    EXPECT_EQ(servers_->command(0, {"SET", "fcap:!config", testing::config_for_reserving()}), "OK");
     std::string bytes;
     ledger::append_entries({&entry, 1}, bytes);
     EXPECT_EQ(append(bytes), StoreCode::kOk);
