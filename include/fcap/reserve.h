@@ -144,7 +144,7 @@ struct ReservedPicks {
     std::optional<Instant> expires = {};  ///< as ReserveResult::expires
     /// The slot's event id belongs to an impression, reserved or recorded, of a campaign or
     /// creative that is not among the candidates. That stays the slot's pick, with this time and
-    /// expiry, and `candidate` is none. Another impression needs another event id.
+    /// expiry, and `candidate` is empty. Another impression needs another event id.
     bool held_by_other = false;
   };
   /// One per event id, in their order. Out of memory, the list may be empty.
@@ -153,8 +153,8 @@ struct ReservedPicks {
   bool unknown = false;
   /// kDone: something was written. kRepeated: all picks were there already, those that are
   /// `held_by_other` included, as also where there are no slots. Otherwise nothing was written: why
-  /// no (further) slot could be filled, kCapped if no candidate passes or there is none. Picks that
-  /// the record held already are named all the same. kTimeout also where the deadline passed
+  /// no (further) slot could be filled, kCapped if no candidate passes or the list is empty. Picks
+  /// that the record held already are named all the same. kTimeout also where the deadline passed
   /// between two picks.
   ReserveReason reason = ReserveReason::kUnavailable;
 };

@@ -31,7 +31,7 @@ class NewFile {
 
  private:
   const std::string path_;
-  std::string temporary_;  // empty: there is none any more
+  std::string temporary_;  // empty: renamed or removed
   FileHandle file_;
   int error_ = 0;
 };

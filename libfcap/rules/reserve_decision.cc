@@ -6,8 +6,8 @@ namespace fcap::rules {
 namespace {
 
 // What the ledger knows of an event already; nothing where it is to be evaluated. An id stands for
-// one impression, which may have been shown: with another creative it is none that rules have let
-// through.
+// one impression, which may have been shown: the rules have not let it through with another
+// creative.
 std::optional<ReserveDecision> known_decision(const ledger::Ledger& ledger,
                                               const WantedEvent& wanted, Instant now) {
   const auto [campaign, creative] = wanted.candidate;
