@@ -52,7 +52,7 @@ def includers():
 
 def test_of(path):
     """ctest's name of a file's tests, as tests/CMakeLists.txt gives it; None: it has none."""
-    found = re.fullmatch(r"tests/(?:unit/|integration/|)(.+)/(\w+_test)\.cc", path)
+    found = re.fullmatch(r"tests/(?:unit/|integration/|)(.+)/(\w+_test)\.(?:cc|sh)", path)
     return f"{found[1].replace('/', '.')}.{found[2]}" if found else None
 
 

@@ -28,7 +28,8 @@ class Ctest:
         try:
             environment["FCAP_TEST_RESULTS"] = directory
             command = ["ctest", "--test-dir", f"{ROOT}/build/{self.preset}", "--output-on-failure", "--no-tests=error",
-                       "--timeout", "600", "-j", str(jobs)]
+                       "--timeout", "600", "-j", str(jobs),
+                       "--resource-spec-file", f"{ROOT}/build/{self.preset}/brokers.json"]
             began = len(self.steps.output)
             passed = self.steps.run(*command, *arguments, **environment)
             failed = self.collect(directory, 1, began)
@@ -63,7 +64,7 @@ class Ctest:
                     self.note(f"{name}", float(seconds), attempt, outcome)
                 elif self.tests.get(name):
                     del self.tests[name]  # the file's first attempt crashed
-            elif not name.startswith("kafka_lane") and not any(test.startswith(f"{name} ") for test in self.tests):
+            elif not name.startswith("kafka_broker_") and not any(test.startswith(f"{name} ") for test in self.tests):
                 self.note(name, float(seconds), attempt, outcome)
             for result in results:
                 os.remove(result)

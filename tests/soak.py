@@ -1,6 +1,6 @@
 #!/usr/bin/python3 -E
 """./dev soak [PART …]: what takes long, one part after the other: faults from a seed on real servers, two regions, failovers under
-the demo, and all benches for a moment. CI runs one part, in turn by the commit; before an issue is resolved, all of it runs."""
+the demo, tests named SOAK_… (storms of a thousand clients on Redis; long ones over Kafka), and all benches for a moment. CI runs one part, in turn by the commit; before an issue is resolved, all of it runs."""
 import argparse
 import contextlib
 import json
@@ -12,6 +12,7 @@ import time
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path += [f"{ROOT}/scripts", f"{ROOT}/tests/chaos"]
 from processes import contained, read, survivors, wait_until
+from ctest import Ctest
 from schedule import CI_SEED
 from steps import Steps
 
@@ -64,6 +65,8 @@ class Soak:
         self.parts["regions"] = lambda: steps.run(chaos, "--regions", "--seed", str(REGIONS_SEED))
         for redis in "sentinel", "cluster":
             self.parts[f"failover-{redis}"] = lambda redis=redis: self.demo("--seconds", "10", "--redis", redis, "--failover")
+        for name, label in ("storms", "redis"), ("long", "kafka|path"):
+            self.parts[name] = lambda label=label: Ctest(steps, "release").run("-L", label, jobs=1, FCAP_SOAK="1")
         self.parts["benches"] = self.benches
 
     def demo(self, *arguments):

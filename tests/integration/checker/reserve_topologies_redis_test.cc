@@ -209,9 +209,9 @@ TEST_F(InACluster, WhileSlotsMoveNobodyExceedsAndNotesArrive) {
   const auto one = checker();
   const auto other = checker();
   ASSERT_TRUE(one && other);
-  const auto slots = testing::RedisCluster::slots_of(0);
-  const std::vector<std::string> users = testing::RedisCluster::users_in(slots, 200);
-  std::jthread mover([&] { cluster_->move_slots(0, 1, slots); });
+  constexpr testing::Slots kMoved{0, 1023};
+  const std::vector<std::string> users = testing::RedisCluster::users_in(kMoved, 200);
+  std::jthread mover([&] { cluster_->move_slots(0, 1, kMoved); });
   for (const std::string& user : users) {
     EXPECT_TRUE(wait_until([&] { return one->reserve(user, {"c"}, "a").allowed; })) << user;
     EXPECT_TRUE(wait_until([&] {

@@ -100,7 +100,7 @@ TEST_F(RealLog, TheCapBlocksItsShareWhenAdmittedImpressionsCount) {
   EXPECT_EQ(over_cap("admitted-", true), figures.blocked);
 }
 
-TEST_F(RealLog, ItsShareArrivesOverTheCapWhenEveryImpressionCounts) {
+TEST_F(RealLog, SOAK_ItsShareArrivesOverTheCapWhenEveryImpressionCounts) {
   EXPECT_EQ(over_cap("all-", false), figures.over_cap);
 }
 

@@ -104,13 +104,15 @@ class CheckedCluster : public testing::ClusterTest {
 };
 
 TEST_F(CheckedCluster, ChecksAreRightWhileSlotsMoveInBothDirections) {
+  constexpr testing::Slots kMovedOfFirst{0, 511};
+  constexpr testing::Slots kMovedOfSecond{5461, 5972};
   Load load(3, [this] { check_some(); });
   EXPECT_TRUE(wait_for_more_checks());
-  cluster_->move_slots(0, 1, {0, 2730});
-  cluster_->move_slots(1, 2, {5461, 8191});
+  cluster_->move_slots(0, 1, kMovedOfFirst);
+  cluster_->move_slots(1, 2, kMovedOfSecond);
   EXPECT_TRUE(wait_for_more_checks());
-  cluster_->move_slots(1, 0, {0, 2730});
-  cluster_->move_slots(2, 1, {5461, 8191});
+  cluster_->move_slots(1, 0, kMovedOfFirst);
+  cluster_->move_slots(2, 1, kMovedOfSecond);
   EXPECT_TRUE(wait_for_more_checks());
   load.stop();
   EXPECT_EQ(wrong_, 0U);

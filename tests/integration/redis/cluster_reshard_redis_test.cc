@@ -37,7 +37,7 @@ class ReshardedCluster : public testing::ClusterTest {
   }
 };
 
-TEST_F(ReshardedCluster, HalfOfTheSlotsMoveAndComeBackUnderLoad) {
+TEST_F(ReshardedCluster, SOAK_HalfOfTheSlotsMoveAndComeBackUnderLoad) {
   struct Move {
     int from;
     int to;

@@ -158,7 +158,7 @@ class ClusterStorm : public testing::ClusterTest {
   std::atomic<std::size_t> looks_{0};
 };
 
-TEST_F(ClusterStorm, AThousandClientsFollowAFailover) {
+TEST_F(ClusterStorm, SOAK_AThousandClientsFollowAFailover) {
   // Each has two threads and a connection to each master: under a sanitizer, still fewer of them.
   constexpr std::size_t kClients = testing::kSanitized ? 50 : testing::kClientsOfAStorm;
   for (int node = 0; node < RedisCluster::kMembers; ++node) {

@@ -130,7 +130,7 @@ TEST_F(RedisBehindTlsSentinel, TheMasterIsFoundAndItsSuccessorFollowed) {
 }
 
 // Everybody loses the master at the same moment, and has no session with its successor yet.
-TEST_F(RedisBehindTlsSentinel, AThousandClientsFollowAFailoverAndLeaveRedisUsable) {
+TEST_F(RedisBehindTlsSentinel, SOAK_AThousandClientsFollowAFailoverAndLeaveRedisUsable) {
   constexpr std::size_t kClients = testing::kSanitized ? 50 : testing::kClientsOfAStorm;
   wait_for_replica();
   RedisOptions patient = options();

@@ -26,7 +26,7 @@ long long accepted(const RedisServer& redis) {
   return std::stoll(stats.substr(stats.find(kName) + kName.size()));
 }
 
-TEST(RedisStorm, AThousandClientsComeBackAfterARestart) {
+TEST(RedisStorm, SOAK_AThousandClientsComeBackAfterARestart) {
   if (!RedisServer::available()) GTEST_SKIP() << "redis-server or redis-cli is missing";
   constexpr std::size_t kClients = testing::kClientsOfAStorm;
   RedisServer redis;

@@ -256,7 +256,7 @@ TEST_F(RedisTlsTest, ThreadsOfOneClientShareTheirSessions) {
   EXPECT_EQ(count(*client, "tls_resumed"), before + 4) << before;
 }
 
-TEST_F(RedisTlsTest, AThousandClientsComeBackWithTheirSessions) {
+TEST_F(RedisTlsTest, SOAK_AThousandClientsComeBackWithTheirSessions) {
   const auto clients = testing::clients_of_a_storm(testing::kClientsOfAStorm, options());
   for (const auto& client : clients) {
     ASSERT_TRUE(wait_until([&] { return client->connected(); })) << client->last_error();

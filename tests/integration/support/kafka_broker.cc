@@ -133,12 +133,16 @@ std::string unique_topic() {
 
 KafkaBroker& KafkaBroker::shared() {
   static const std::unique_ptr<KafkaBroker> broker = [] {
-    // tests/integration/CMakeLists.txt sets it. NOLINTNEXTLINE(concurrency-mt-unsafe): nobody
-    // changes the environment
-    const char* const lane = std::getenv("FCAP_TEST_KAFKA");
-    return lane == nullptr ? std::make_unique<KafkaBroker>()
-                           : std::unique_ptr<KafkaBroker>(
-                                 new KafkaBroker(std::filesystem::temp_directory_path() / lane));
+    // NOLINTBEGIN(concurrency-mt-unsafe): nobody changes the environment
+    // tests/integration/CMakeLists.txt sets the first; ctest says "id:2,slots:1" in the second.
+    const char* const name = std::getenv("FCAP_TEST_KAFKA");
+    const char* const given = std::getenv("CTEST_RESOURCE_GROUP_0_KAFKA_BROKERS");
+    // NOLINTEND(concurrency-mt-unsafe)
+    if (name == nullptr || given == nullptr) return std::make_unique<KafkaBroker>();
+    const std::string_view words = given;
+    const std::string_view id = words.substr(0, words.find(',')).substr(words.find(':') + 1);
+    return std::unique_ptr<KafkaBroker>(
+        new KafkaBroker(std::filesystem::temp_directory_path() / (name + std::string(id))));
   }();
   return *broker;
 }

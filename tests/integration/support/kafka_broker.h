@@ -45,7 +45,7 @@ class KafkaBroker {
     return present(has_program("java") && has_program("mvn"), "java or mvn is missing");
   }
 
-  /// The broker of all tests that leave it as they found it: that of the lane in which ctest runs
+  /// The broker of all tests that leave it as they found it: the one that ctest has handed to
   /// this process, or else one for this process.
   static KafkaBroker& shared();
 

@@ -251,7 +251,7 @@ TEST_F(UpdaterCluster, SlotsWhoseKeysDieWithTheirNewMasterWhileItIsStoppedAreRea
   EXPECT_EQ(appends(2), 0) << updater->log();
 }
 
-TEST_F(UpdaterCluster, HalfTheSlotsMoveAndComeBackUnderLoad) {
+TEST_F(UpdaterCluster, SOAK_HalfTheSlotsMoveAndComeBackUnderLoad) {
   constexpr Slots kOfFirst{0, 4095};
   constexpr Slots kOfLast{11'000, 15'095};
   auto updater = start_updater();

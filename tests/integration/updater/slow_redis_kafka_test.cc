@@ -41,7 +41,7 @@ class UpdaterSlowRedis : public testing::UpdaterPipeline {
   }
 };
 
-TEST_F(UpdaterSlowRedis, ABacklogIsWrittenOnce) {
+TEST_F(UpdaterSlowRedis, SOAK_ABacklogIsWrittenOnce) {
   constexpr std::size_t kEvents = 40'000;
   produce_backlog(kEvents);
   std::unique_ptr<RunningUpdater> updater;
@@ -56,7 +56,7 @@ TEST_F(UpdaterSlowRedis, ABacklogIsWrittenOnce) {
 }
 
 // What was sent to a fast Redis is far more than a slow one does within a deadline.
-TEST_F(UpdaterSlowRedis, ARedisThatBecomesSlowIsNotDrowned) {
+TEST_F(UpdaterSlowRedis, SOAK_ARedisThatBecomesSlowIsNotDrowned) {
   constexpr std::size_t kEvents = 120'000;
   produce_backlog(kEvents);
   const auto updater = start_updater();
