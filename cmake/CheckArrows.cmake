@@ -74,7 +74,7 @@ room(updater/marks KNOWS base kafka redis USES fmt xxhash)
 room(updater/pipeline SYSTEM
      KNOWS base events kafka ledger redis updater/compaction updater/marks updater/metrics updater/watch
      USES fmt xxhash)
-room(updater/replay KNOWS base kafka ledger redis updater/compaction updater/marks updater/pipeline USES fmt nlohmann)
+room(updater/replay KNOWS base kafka ledger redis updater/compaction updater/marks updater/pipeline updater/watch USES fmt nlohmann)
 # Every mapping of settings to options.
 room(updater/options
      KNOWS events kafka postgres redis updater/compaction updater/http updater/pipeline updater/replay

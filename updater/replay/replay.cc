@@ -22,6 +22,8 @@ constexpr milliseconds kAskDecoderAgain{200};
 constexpr milliseconds kMoreWait{20};
 constexpr milliseconds kMemoryInterval{1000};
 constexpr milliseconds kLossInterval{1000};
+constexpr milliseconds kSilenceInterval{1000};
+constexpr milliseconds kSilenceWords{30'000};  // a reason from longer ago is none
 constexpr int kBeginAgainMax = 5;
 constexpr milliseconds kSaveInterval{5000};
 // With a rate, so much of it is read at a time, and so much of what was missed is made up for.
@@ -170,9 +172,34 @@ Status Replay::start_reading() {
     from.push_back({{kTopic, partition}, span.next});
   }
   if (from.empty()) return {};
-  if (Status status = consumer_->assign(from); !status.ok()) return status;
+  // First: a resumption would go on where the partition was paused, not where it is assigned.
   consumer_->resume(from);
-  return {};
+  return consumer_->assign(from);
+}
+
+void Replay::look_for_silence(Clock::time_point now) {
+  if (now < silence_due_) return;
+  silence_due_ = now + kSilenceInterval;
+  std::vector<SilenceBook::Reading> reading;
+  for (const std::int32_t partition : reading_) {
+    const Span& span = spans_.at(partition);
+    reading.push_back({{kTopic, partition}, span.next, span.end});
+  }
+  silence_.set_reading(reading, now);
+  if (!silence_.take_remedy(now)) return;
+  for (const kafka::TopicPartition partition : silence_.silent(now)) {
+    const Span& span = spans_.at(partition.number);
+    if (!parts_.log) continue;
+    const std::string words = consumer_->words_since(now - kSilenceWords);
+    parts_.log(
+        LogLevel::kWarning,
+        fmt::format("partition {}: Kafka delivers nothing from offset {} on, although the "
+                    "range ends at {}{}{}; asking for it again",
+                    partition.number, span.next, span.end, words.empty() ? "" : ": ", words));
+  }
+  if (const Status status = start_reading(); !status.ok() && parts_.log) {
+    parts_.log(LogLevel::kWarning, status.text());
+  }
 }
 
 bool Replay::read_range(const std::stop_token& stop) {
@@ -182,6 +209,7 @@ bool Replay::read_range(const std::stop_token& stop) {
       return false;
     }
     const auto now = Clock::now();
+    if (collected_to_.empty()) look_for_silence(now);
     if (collected_to_.empty() && too_much_memory(now)) {
       summary_.end = ReplaySummary::End::kMemory;
       return false;
@@ -227,6 +255,7 @@ bool Replay::step(const std::stop_token& stop) {
   (void)consumer_->poll(messages_, kFirstWait, kMoreWait);
   const bool collected = collect(stop);
   const bool more_wait = messages_.full();
+  if (!more_wait) silence_.set_drained(Clock::now());
   messages_.clear();
   if (!collected) return false;
   const bool enough = coalescer_.events() >= options_.collected_events_max;

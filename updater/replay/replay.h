@@ -21,6 +21,7 @@
 #include "updater/pipeline/intake.h"
 #include "updater/replay/redis_memory.h"
 #include "updater/replay/replay_writer.h"
+#include "updater/watch/silence_book.h"
 
 namespace fcap::updater {
 
@@ -128,6 +129,8 @@ class Replay {
   Status find_spans();
   Result<Span> span_of(std::int32_t partition);
   Status start_reading();
+  /// Partitions that deliver nothing are named, and their reading is begun again.
+  void look_for_silence(Clock::time_point now);
   /// Until the range is done, or there is a reason to end; false: the reason is in the summary.
   bool read_range(const std::stop_token& stop);
   /// Reads a batch and, when enough has been collected, writes what is missing; false: stopped.
@@ -156,6 +159,7 @@ class Replay {
   std::map<std::int32_t, Span> spans_;                 // next: everything below it was written
   std::map<std::int32_t, std::int64_t> collected_to_;  // where it is ahead of that
   std::map<std::int32_t, Span> whole_spans_;           // as they were at first, resumption left out
+  SilenceBook silence_;
   int begun_again_ = 0;
   std::vector<std::int32_t> reading_;
   std::uint64_t total_ = 0;
@@ -165,6 +169,7 @@ class Replay {
   Clock::time_point began_{};
   Clock::time_point memory_due_{};
   Clock::time_point loss_due_{};
+  Clock::time_point silence_due_{};
   Clock::time_point save_due_{};
   Clock::time_point progress_due_{};
   Clock::time_point next_turn_{};

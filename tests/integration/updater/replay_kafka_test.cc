@@ -1,4 +1,5 @@
 // Replay from a real Kafka into a real Redis: complete, repeatable, and gentle.
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <future>
@@ -8,7 +9,9 @@
 #include <thread>
 #include <vector>
 
+#include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <librdkafka/rdkafka.h>
 
 #include "events/event_decoder.h"
 #include "redis/client.h"
@@ -20,6 +23,21 @@
 #include "tests/support/sanitized.h"
 #include "tests/support/seed.h"
 #include "updater/replay/replay.h"
+
+namespace {
+
+std::atomic<rd_kafka_t*> last_assigned{nullptr};  // the replay's
+
+}  // namespace
+
+// In front of librdkafka's own: it tells the tests which client the replay reads with.
+extern "C" rd_kafka_resp_err_t rd_kafka_assign(rd_kafka_t* client,
+                                               const rd_kafka_topic_partition_list_t* partitions) {
+  static const auto real =
+      reinterpret_cast<decltype(&rd_kafka_assign)>(dlsym(RTLD_NEXT, "rd_kafka_assign"));
+  last_assigned = client;
+  return real(client, partitions);
+}
 
 namespace fcap {
 namespace replay_kafka_test {
@@ -106,6 +124,39 @@ class ReplayTest : public testing::KafkaTest {
   ExpectedLedgers expected_;
   std::vector<updater::ReplayProgress> progress_;
 };
+
+// Kafka's client stops reading a partition, and nobody is told.
+TEST_F(ReplayTest, APartitionThatKafkasClientHasStoppedReadingIsNamedAndReadAgain) {
+  produce(3'000);
+  ReplayOptions slow = options();
+  slow.messages_per_second = 3'000;
+  slow.progress_interval = std::chrono::milliseconds{0};
+  updater::ReplayParts parts;
+  parts.store = store_.get();
+  parts.decoder = decoder_.get();
+  bool stopped = false;
+  parts.progress = [&](const updater::ReplayProgress& progress) {
+    if (progress.messages_read == 0 || std::exchange(stopped, true)) return;
+    const kafka::Ptr<rd_kafka_topic_partition_list_t> list(rd_kafka_topic_partition_list_new(1));
+    rd_kafka_topic_partition_list_add(list.get(), topic_.c_str(), 1);
+    EXPECT_EQ(rd_kafka_pause_partitions(last_assigned, list.get()), RD_KAFKA_RESP_ERR_NO_ERROR);
+  };
+  std::string log;
+  parts.log = [&](LogLevel, std::string_view line) { log += std::string(line) + "\n"; };
+  auto made = Replay::create(slow, parts);
+  ASSERT_TRUE(made.ok()) << made.status().text();
+  std::stop_source give_up;
+  auto running =
+      std::async(std::launch::async, [&] { return made.value()->run(give_up.get_token()); });
+  EXPECT_EQ(running.wait_for(std::chrono::minutes{2}), std::future_status::ready);
+  give_up.request_stop();
+  const auto summary = running.get();
+  ASSERT_TRUE(summary.ok()) << summary.status().text();
+  EXPECT_TRUE(stopped);
+  EXPECT_EQ(summary.value().end, ReplaySummary::End::kComplete) << log;
+  EXPECT_NE(log.find("partition 1: Kafka delivers nothing from offset "), std::string::npos) << log;
+  EXPECT_TRUE(expected_.compare(*store_).none());
+}
 
 // Live checks share Redis with a replay: a burst at full speed followed by a pause would be the
 // same rate on average. The replay's own clock judges, at its own turns, by how much it has added
