@@ -37,13 +37,6 @@ BEGIN
     EXECUTE pg_catalog.format('GRANT INSERT, UPDATE, DELETE ON %I.%I TO fcap_planner', schema_name, name);
   END LOOP;
 
-  -- The table of applied migrations as earlier versions of fcap called it, which the next migration renames.
-  IF (SELECT pg_catalog.array_agg(attname::text ORDER BY attname::text) FROM pg_catalog.pg_attribute
-       WHERE attrelid = pg_catalog.to_regclass(pg_catalog.format('%I.schema_migrations', schema_name))
-         AND attnum > 0 AND NOT attisdropped) = ARRAY['applied_at', 'name', 'sha256'] THEN
-    EXECUTE pg_catalog.format('ALTER TABLE %I.schema_migrations OWNER TO fcap_owner', schema_name);
-  END IF;
-
   FOREACH name IN ARRAY ARRAY['fcap_bump_rule_set_version()', 'fcap_bump_segment_set_version()',
                               'fcap_check_time_zones()', 'fcap_notify_rules()', 'fcap_notify_segments()',
                               'fcap_accept_rules()', 'fcap_accept_segments()', 'fcap_rules_at(bigint)',

@@ -41,7 +41,7 @@ Status begin_reading(PgConnection& connection, const PgWait& wait) {
 Result<TableVersion> read_version(PgConnection& connection, std::string_view table,
                                   const PgWait& wait) {
   const std::string name(table);
-  // A database whose migrations are older has no column accepted_version.
+  // A view of the host's own may lack the column accepted_version.
   Result<PgRows> rows = connection.query(
       "SELECT version::text, changed_at::text || coalesce('" + std::string(kAcceptedWords) +
           "' || (to_jsonb(v) ->> 'accepted_version'), '') FROM " + name + " v LIMIT 2",

@@ -164,7 +164,7 @@ migrations_from_the_prefix() {
     return 1
   conninfo=$(sed -n 's/^conninfo=//p' <<<"$server")
   (unset FCAP_ROOT && cd / && "$prefix/bin/fcap-migrate" "$conninfo" --sample &&
-    [[ $("$prefix/bin/fcap-migrate" "$conninfo" --status) == "applied  0001_"* ]]) || code=1
+    [[ $("$prefix/bin/fcap-migrate" "$conninfo" --status) == "applied  0008_baseline" ]]) || code=1
   LD_LIBRARY_PATH=$(dirname "$(library_dir)") "$prefix/bin/fcap" rules --check --postgres "$conninfo" || code=1
   "$FCAP_ROOT/scripts/service" postgres stop --dir "$work" || code=1
   return "$code"

@@ -30,30 +30,29 @@ TEST_F(Migrations, AnotherToolsTableOfMigrationsIsLeftAlone) {
   const auto migrated = migrate(database_);
   ASSERT_EQ(migrated.exit_code, 0) << migrated.errors;
   EXPECT_EQ(value("SELECT version FROM schema_migrations"), "20260101000000");
-  EXPECT_EQ(value("SELECT min(name) FROM fcap_schema_migrations"), "0001_catalog");
+  EXPECT_EQ(value("SELECT min(name) FROM fcap_schema_migrations"), "0008_baseline");
   EXPECT_EQ(migrate(database_).output, "");
 }
 
-TEST_F(Migrations, TheTableOfAnEarlierVersionIsTakenOver) {
+TEST_F(Migrations, ASchemaFromBeforeTheBaselineIsRefusedAndLeftAsItIs) {
   ASSERT_EQ(migrate(database_).exit_code, 0);
-  server->sql(database_,
-              "ALTER TABLE fcap_schema_migrations RENAME TO schema_migrations;"
-              "ALTER TABLE schema_migrations"
-              " RENAME CONSTRAINT fcap_schema_migrations_pkey TO schema_migrations_pkey");
-  const auto status = migrate(database_, {"--status"});
-  EXPECT_EQ(status.exit_code, 0) << status.errors;
-  EXPECT_THAT(status.output, HasSubstr("applied  0001_catalog"));
-  EXPECT_EQ(value("SELECT to_regclass('fcap_schema_migrations') IS NULL"), "t");
-  const auto again = migrate(database_);
-  EXPECT_EQ(again.exit_code, 0) << again.errors;
-  EXPECT_EQ(again.output, "") << "nothing is applied twice";
-  EXPECT_EQ(value("SELECT to_regclass('schema_migrations') IS NULL"), "t");
+  server->sql(database_, "UPDATE fcap_schema_migrations SET name = '0007_rule_operations'");
+  using Arguments = std::vector<std::string>;
+  for (const Arguments& arguments : {Arguments{}, Arguments{"--status"}}) {
+    const auto refused = migrate(database_, arguments);
+    EXPECT_EQ(refused.exit_code, 1);
+    EXPECT_EQ(refused.output, "");
+    EXPECT_THAT(refused.errors, HasSubstr("this schema has migrations from before 0008_baseline: "
+                                          "drop the database and create it again"));
+  }
+  EXPECT_EQ(value("SELECT string_agg(name, ',') FROM fcap_schema_migrations"),
+            "0007_rule_operations");
 }
 
 TEST_F(Migrations, StatusOfAnEmptyDatabaseLeavesItEmpty) {
   const auto status = migrate(database_, {"--status"});
   EXPECT_EQ(status.exit_code, 0) << status.errors;
-  EXPECT_THAT(status.output, HasSubstr("pending  0001_catalog"));
+  EXPECT_THAT(status.output, HasSubstr("pending  0008_baseline"));
   EXPECT_EQ(value("SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace"),
             "0");
 }

@@ -110,23 +110,6 @@ TEST_F(RuleOperations, WhatAVersionWasCanBeAsked) {
             "86400");
 }
 
-TEST_F(RuleOperations, RowsThatWereThereBeforeTheHistoryBeginItAsABaseline) {
-  const std::string database = server->new_empty_database();
-  ASSERT_EQ(migrate(database).exit_code, 0);
-  // As a database of an earlier version: without what the latest migration made.
-  server->sql(database,
-              "INSERT INTO campaigns (id) VALUES ('old');"
-              "TRUNCATE rule_history");
-  std::ifstream file(FCAP_SOURCE_DIR "/sql/0007_rule_operations.sql", std::ios::binary);
-  const std::string migration{std::istreambuf_iterator<char>(file),
-                              std::istreambuf_iterator<char>()};
-  const auto from = migration.find("INSERT INTO rule_history");
-  const auto to = migration.find(';', from);
-  server->sql(database, migration.substr(from, to - from));
-  EXPECT_EQ(server->value(database, "SELECT operation || row_key FROM rule_history"),
-            "baselineold");
-}
-
 TEST_F(RuleOperations, APlannerAcceptsAndReadsTheHistoryAndAReaderReports) {
   EXPECT_EQ(as("fcap_planner", "SELECT fcap_accept_rules()").error, "");
   EXPECT_EQ(as("fcap_planner", "SELECT fcap_accept_segments()").error, "");

@@ -1,9 +1,131 @@
--- Running the rules: who changed what and when, shrinking on purpose, and which process runs which version.
--- docs/rules-sql.md describes the tables and shows the statements for each.
+-- fcap's schema: the catalog of campaigns, the rules, the segments, their versions, and what it takes to run them.
+-- The words are those of docs/semantics.md; every column is described in docs/rules-sql.md and docs/segments.md.
+--
+-- All functions have a fixed search_path. The triggers' functions serve only the triggers of their own schema: two of
+-- them run with their owner's rights, and whoever could attach them to another table could have them write to a
+-- rule_set_version of his own, whose triggers would then run with those rights too.
 
--- A shrink up to this version is meant (fcap_accept_rules(), fcap_accept_segments()).
-ALTER TABLE rule_set_version ADD COLUMN accepted_version bigint;
-ALTER TABLE segment_set_version ADD COLUMN accepted_version bigint;
+-- The catalog: which campaigns there are, whose they are, and the simple way to cap one.
+
+-- An id as the events carry it: any text of 1 to 256 bytes.
+CREATE DOMAIN fcap_id AS text
+  CONSTRAINT fcap_id_bytes CHECK (octet_length(VALUE) BETWEEN 1 AND 256);
+
+CREATE TABLE campaigns (
+  id fcap_id PRIMARY KEY,
+  -- Text, not a reference: the advertisers' own table, if there is one, lives with whoever books campaigns.
+  advertiser_id fcap_id,
+  -- At most cap_limit impressions of the campaign to a user in any window_seconds. 0: never shown.
+  -- NULL: the campaign has no cap of its own (the window is then only remembered).
+  cap_limit integer,
+  window_seconds integer,
+  -- A deleted campaign has no cap of its own, and still counts towards its advertiser and groups.
+  deleted_at timestamptz,
+  CONSTRAINT campaigns_id_names_one CHECK (id <> '*'),
+  CONSTRAINT campaigns_advertiser_names_one CHECK (advertiser_id <> '*'),
+  CONSTRAINT campaigns_cap_limit_range CHECK (cap_limit >= 0),
+  -- 400 days is the longest retention there is.
+  CONSTRAINT campaigns_window_range CHECK (window_seconds BETWEEN 1 AND 34560000),
+  CONSTRAINT campaigns_cap_needs_window CHECK (cap_limit IS NULL OR window_seconds IS NOT NULL)
+);
+
+CREATE TABLE campaign_groups (
+  campaign_id fcap_id NOT NULL REFERENCES campaigns (id) ON UPDATE CASCADE ON DELETE CASCADE,
+  group_id fcap_id NOT NULL,
+  PRIMARY KEY (campaign_id, group_id),
+  CONSTRAINT campaign_groups_group_names_one CHECK (group_id <> '*')
+);
+CREATE INDEX campaign_groups_by_group ON campaign_groups (group_id);
+
+-- Every rule that is not "this campaign, so many in a sliding window": other scopes, windows, event types…
+
+CREATE TABLE cap_rules (
+  id fcap_id PRIMARY KEY,
+  scope text NOT NULL,
+  target fcap_id,
+  event_type text NOT NULL DEFAULT 'impression',
+  cap_limit integer,
+  window_kind text NOT NULL,
+  -- Seconds as in campaigns, to the millisecond.
+  window_seconds numeric(11, 3),
+  calendar_unit text,
+  time_zone text,
+  week_start text,
+  segment fcap_id,
+  starts_at timestamptz(3),
+  ends_at timestamptz(3),
+  mode text NOT NULL DEFAULT 'enforce',
+  enforcement text NOT NULL DEFAULT 'soft',
+  enabled boolean NOT NULL DEFAULT true,
+  note text,
+
+  -- 'campaign:…' are the ids of the rules made from campaigns.cap_limit.
+  CONSTRAINT cap_rules_id_not_reserved CHECK (NOT starts_with(id, 'campaign:')),
+  CONSTRAINT cap_rules_scope_known
+    CHECK (scope IN ('campaign', 'creative', 'advertiser', 'group', 'user')),
+  CONSTRAINT cap_rules_target_fits_scope CHECK ((scope = 'user') = (target IS NULL)),
+  CONSTRAINT cap_rules_event_type_known
+    CHECK (event_type IN ('impression', 'click', 'viewable', 'conversion')),
+  CONSTRAINT cap_rules_cap_limit_range CHECK (cap_limit >= 0),
+  CONSTRAINT cap_rules_window_kind_known
+    CHECK (window_kind IN ('sliding', 'calendar', 'fixed', 'lifetime')),
+  CONSTRAINT cap_rules_length_fits_kind
+    CHECK ((window_kind IN ('sliding', 'fixed')) = (window_seconds IS NOT NULL)),
+  CONSTRAINT cap_rules_window_range CHECK (window_seconds BETWEEN 0.001 AND 34560000),
+  CONSTRAINT cap_rules_unit_fits_kind CHECK ((window_kind = 'calendar') = (calendar_unit IS NOT NULL)),
+  CONSTRAINT cap_rules_unit_known CHECK (calendar_unit IN ('hour', 'day', 'week', 'month')),
+  CONSTRAINT cap_rules_zone_fits_kind CHECK (time_zone IS NULL OR window_kind = 'calendar'),
+  -- A rule may keep its week_start when its unit changes: units other than weeks ignore it.
+  CONSTRAINT cap_rules_week_start_fits_kind CHECK (week_start IS NULL OR window_kind = 'calendar'),
+  CONSTRAINT cap_rules_week_start_known
+    CHECK (week_start IN ('monday', 'tuesday', 'wednesday', 'thursday', 'friday', 'saturday', 'sunday')),
+  -- Also keeps infinity out.
+  CONSTRAINT cap_rules_starts_at_range CHECK (starts_at >= '1970-01-01Z' AND starts_at < '9999-12-31Z'),
+  CONSTRAINT cap_rules_ends_at_range CHECK (ends_at >= '1970-01-01Z' AND ends_at < '9999-12-31Z'),
+  CONSTRAINT cap_rules_ends_after_start CHECK (ends_at > starts_at),
+  CONSTRAINT cap_rules_mode_known CHECK (mode IN ('enforce', 'shadow')),
+  CONSTRAINT cap_rules_enforcement_known CHECK (enforcement IN ('soft', 'hard'))
+);
+
+-- A zone that PostgreSQL does not have is most likely one that fcap does not have either. The zones are looked at once
+-- per statement, because listing them reads a thousand files.
+CREATE FUNCTION fcap_check_time_zones() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  unknown text;
+BEGIN
+  SELECT n.time_zone INTO unknown
+    FROM (SELECT DISTINCT time_zone FROM new_rows WHERE time_zone IS NOT NULL AND time_zone <> 'UTC') n
+   WHERE n.time_zone ~ '^(posix|right)/|^(localtime|posixrules|Factory)$'
+      OR NOT EXISTS (SELECT FROM pg_catalog.pg_timezone_names z WHERE z.name = n.time_zone)
+   LIMIT 1;
+  IF FOUND THEN
+    RAISE EXCEPTION 'cap_rules.time_zone: "%" is not an IANA time zone', unknown
+      USING ERRCODE = 'check_violation', CONSTRAINT = 'cap_rules_time_zone_known',
+            HINT = 'A name such as Europe/Berlin, spelled as in pg_timezone_names.';
+  END IF;
+  RETURN NULL;
+END
+$$;
+
+CREATE TRIGGER cap_rules_zones_inserted AFTER INSERT ON cap_rules
+  REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION fcap_check_time_zones();
+CREATE TRIGGER cap_rules_zones_updated AFTER UPDATE ON cap_rules
+  REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION fcap_check_time_zones();
+
+-- One row that changes whenever the rules do, in the same transaction: what every fcap process looks at.
+
+CREATE TABLE rule_set_version (
+  only_row boolean PRIMARY KEY DEFAULT true CONSTRAINT rule_set_version_one_row CHECK (only_row),
+  version bigint NOT NULL CONSTRAINT rule_set_version_range CHECK (version >= 1),
+  -- Tells two histories apart that reach the same number, as after a restored backup.
+  changed_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+  -- A shrink up to this version is meant (fcap_accept_rules()).
+  accepted_version bigint
+);
+INSERT INTO rule_set_version (version) VALUES (1);
+
+-- Who changed what and when; docs/rules-sql.md shows the statements that use it.
 
 CREATE TABLE rule_history (
   id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -13,7 +135,7 @@ CREATE TABLE rule_history (
   changed_by text NOT NULL DEFAULT session_user,
   table_name text NOT NULL,
   operation text NOT NULL CONSTRAINT rule_history_operation_known
-    CHECK (operation IN ('baseline', 'insert', 'update', 'delete', 'truncate', 'accept')),
+    CHECK (operation IN ('insert', 'update', 'delete', 'truncate', 'accept')),
   row_key text,
   old_row jsonb,
   new_row jsonb
@@ -21,19 +143,10 @@ CREATE TABLE rule_history (
 CREATE INDEX rule_history_by_version ON rule_history (version);
 CREATE INDEX rule_history_by_row ON rule_history (table_name, row_key, id);
 
-INSERT INTO rule_history (version, table_name, operation, row_key, new_row)
-SELECT v.version, r.table_name, 'baseline', r.row_key, r.new_row
-  FROM rule_set_version v,
-       (SELECT 'campaigns' AS table_name, id AS row_key, to_jsonb(c) AS new_row FROM campaigns c
-        UNION ALL
-        SELECT 'cap_rules', id, to_jsonb(c) FROM cap_rules c
-        UNION ALL
-        SELECT 'campaign_groups', jsonb_build_array(campaign_id, group_id)::text, to_jsonb(c)
-          FROM campaign_groups c) r;
-
 -- Raises the version when rows have really changed, and writes down which. A statement that finds no row, or writes
--- what is there already, makes nobody load the rules again.
-CREATE OR REPLACE FUNCTION fcap_bump_rule_set_version() RETURNS trigger
+-- what is there already, makes nobody load the rules again. With its owner's rights, so that whoever may change a rule
+-- need not be allowed to change the version.
+CREATE FUNCTION fcap_bump_rule_set_version() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   changed boolean := true;
@@ -92,9 +205,18 @@ BEGIN
 END
 $$;
 
-DROP TRIGGER campaigns_bump_version ON campaigns;
-DROP TRIGGER campaign_groups_bump_version ON campaign_groups;
-DROP TRIGGER cap_rules_bump_version ON cap_rules;
+-- On the version rather than on the rules, so that a version raised by hand is announced as well. No
+-- payload: however many statements a transaction has, it announces one change.
+CREATE FUNCTION fcap_notify_rules() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  NOTIFY fcap_rules;
+  RETURN NULL;
+END
+$$;
+
+CREATE TRIGGER rule_set_version_notify AFTER INSERT OR UPDATE ON rule_set_version
+  FOR EACH STATEMENT EXECUTE FUNCTION fcap_notify_rules();
 
 CREATE TRIGGER campaigns_inserted AFTER INSERT ON campaigns REFERENCING NEW TABLE AS new_rows
   FOR EACH STATEMENT EXECUTE FUNCTION fcap_bump_rule_set_version();
@@ -123,6 +245,68 @@ CREATE TRIGGER cap_rules_deleted AFTER DELETE ON cap_rules REFERENCING OLD TABLE
   FOR EACH STATEMENT EXECUTE FUNCTION fcap_bump_rule_set_version();
 CREATE TRIGGER cap_rules_truncated AFTER TRUNCATE ON cap_rules
   FOR EACH STATEMENT EXECUTE FUNCTION fcap_bump_rule_set_version();
+
+-- Named sets of users, for rules with a segment. A segment is there as soon as a row of either table names it; its
+-- members are those of both.
+
+CREATE TABLE segments (
+  id fcap_id PRIMARY KEY,
+  -- Users whose ids are canonical decimals below 2^64: a roaring bitmap in the portable 64-bit serialisation.
+  bitmap bytea,
+  note text
+);
+-- Bitmaps are compressed already.
+ALTER TABLE segments ALTER COLUMN bitmap SET STORAGE EXTERNAL;
+
+-- Not a reference to segments: checking ten million rows one by one takes longer than loading them.
+CREATE TABLE segment_members (
+  segment_id fcap_id NOT NULL,
+  user_id fcap_id NOT NULL,
+  PRIMARY KEY (segment_id, user_id)
+);
+
+CREATE TABLE segment_set_version (
+  only_row boolean PRIMARY KEY DEFAULT true CONSTRAINT segment_set_version_one_row CHECK (only_row),
+  version bigint NOT NULL CONSTRAINT segment_set_version_range CHECK (version >= 1),
+  -- As in rule_set_version.
+  changed_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+  accepted_version bigint
+);
+INSERT INTO segment_set_version (version) VALUES (1);
+
+-- With its owner's rights, as fcap_bump_rule_set_version.
+CREATE FUNCTION fcap_bump_segment_set_version() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF NOT EXISTS (SELECT FROM pg_catalog.pg_trigger t
+                   JOIN pg_catalog.pg_proc p ON p.oid = t.tgfoid
+                   JOIN pg_catalog.pg_class c ON c.oid = t.tgrelid
+                  WHERE t.tgrelid = TG_RELID AND t.tgname = TG_NAME AND c.relnamespace = p.pronamespace) THEN
+    RAISE EXCEPTION 'fcap_bump_segment_set_version() is for the tables of its own schema, not for %',
+        TG_RELID::pg_catalog.regclass USING ERRCODE = 'insufficient_privilege';
+  END IF;
+  EXECUTE pg_catalog.format(
+    'INSERT INTO %I.segment_set_version AS v (version) VALUES (1) ON CONFLICT (only_row)
+     DO UPDATE SET version = v.version + 1, changed_at = pg_catalog.clock_timestamp()', TG_TABLE_SCHEMA);
+  RETURN NULL;
+END
+$$;
+
+CREATE FUNCTION fcap_notify_segments() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  NOTIFY fcap_segments;
+  RETURN NULL;
+END
+$$;
+
+CREATE TRIGGER segment_set_version_notify AFTER INSERT OR UPDATE ON segment_set_version
+  FOR EACH STATEMENT EXECUTE FUNCTION fcap_notify_segments();
+
+CREATE TRIGGER segments_bump_version AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON segments
+  FOR EACH STATEMENT EXECUTE FUNCTION fcap_bump_segment_set_version();
+CREATE TRIGGER segment_members_bump_version AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON segment_members
+  FOR EACH STATEMENT EXECUTE FUNCTION fcap_bump_segment_set_version();
 
 -- The bodies below are parsed here, so that they mean the tables of this schema whatever the caller's search_path is.
 
@@ -187,13 +371,21 @@ BEGIN ATOMIC
          refused_why = excluded.refused_why, at = excluded.at;
 END;
 
-REVOKE EXECUTE ON FUNCTION fcap_accept_rules(), fcap_accept_segments(), fcap_rules_at(bigint),
+REVOKE EXECUTE ON FUNCTION fcap_bump_rule_set_version(), fcap_bump_segment_set_version(), fcap_check_time_zones(),
+  fcap_notify_rules(), fcap_notify_segments(), fcap_accept_rules(), fcap_accept_segments(), fcap_rules_at(bigint),
   fcap_report_rules(text, bigint, bigint, text, text) FROM PUBLIC;
 
+COMMENT ON TABLE campaigns IS 'fcap: the catalog, with the simple cap of a campaign (sliding window)';
+COMMENT ON TABLE campaign_groups IS 'fcap: named sets of campaigns; a campaign may be in any number of them';
+COMMENT ON TABLE cap_rules IS 'fcap: rules beyond the simple caps in campaigns';
+COMMENT ON TABLE rule_set_version IS 'fcap: grows with every change of the rules; kept by triggers';
+COMMENT ON TABLE segments IS 'fcap: named sets of users, with members as a bitmap';
+COMMENT ON TABLE segment_members IS 'fcap: members of segments, one per row';
+COMMENT ON TABLE segment_set_version IS 'fcap: grows with every change of the segments; kept by triggers';
 COMMENT ON TABLE rule_history IS 'fcap: who changed which rule when; written by triggers';
 COMMENT ON COLUMN rule_history.version IS 'the rule set version that the change made';
 COMMENT ON COLUMN rule_history.changed_by IS 'the account that had logged in';
-COMMENT ON COLUMN rule_history.operation IS 'baseline: the row was there when the history began; accept: fcap_accept_rules()';
+COMMENT ON COLUMN rule_history.operation IS 'insert, update, delete, truncate, or accept: fcap_accept_rules()';
 COMMENT ON COLUMN rule_history.row_key IS 'the id; of campaign_groups, campaign and group as a JSON array';
 COMMENT ON TABLE rule_set_status IS 'fcap: which process runs which rule set version, and why not a newer one';
 COMMENT ON COLUMN rule_set_status.account IS 'the account with which the process logs in';
@@ -224,7 +416,7 @@ COMMENT ON COLUMN cap_rules.segment IS 'the rule is for members of this segment 
 COMMENT ON COLUMN cap_rules.starts_at IS 'in force from then on; NULL: always was';
 COMMENT ON COLUMN cap_rules.ends_at IS 'no longer in force from then on; NULL: for good';
 COMMENT ON COLUMN cap_rules.mode IS 'enforce, or shadow: counted and reported, never capping';
-COMMENT ON COLUMN cap_rules.enforcement IS 'soft; hard is enforced as soft until hard caps are built';
+COMMENT ON COLUMN cap_rules.enforcement IS 'soft, or hard: the ad server reserves before it shows the ad';
 COMMENT ON COLUMN cap_rules.enabled IS 'false: the rule is not loaded';
 COMMENT ON COLUMN cap_rules.note IS 'for people';
 COMMENT ON COLUMN rule_set_version.version IS 'grows with every change of the rules';
