@@ -112,7 +112,7 @@ std::string RecordReader::config_warning(const AccessSettings& access) {
            "; see --redis, --redis-database and --key-prefix\n";
   }
   const auto record = redis::parse_config(*recorded.value());
-  if (!record.ok()) return {};
+  if (!record.ok()) return redis::config_key(key_prefix_) + ": " + record.status().text() + "\n";
   const std::string differences =
       redis::config_differences(record.value(), {.key_prefix = key_prefix_,
                                                  .retention = retention.value(),
@@ -142,7 +142,11 @@ void RecordReader::refresh_missing() {
     return;
   }
   const auto record = redis::parse_config(*recorded.value());
-  if (record.ok()) missing_ = record.value().missing_by_slot();
+  if (record.ok()) {
+    missing_ = record.value().missing_by_slot();
+  } else if (record.status().code() == StatusCode::kRefused) {
+    missing_ = {redis::MissingEvents(redis::kAnyEvent)};
+  }
 }
 
 std::string RecordReader::key_of(const std::string& user) const {

@@ -85,7 +85,6 @@ std::vector<std::string> updater_command(const Servers& servers, const std::stri
           "--kafka.dead_letter_topic=",
           "--redis.addresses=" + redis,
           "--pipeline.gap_messages_min=" + std::to_string(gap_messages_min),
-          "--ledger.write_format=2",
           "--compaction.drain_timeout=60s",
           "--http.port=0"};
 }

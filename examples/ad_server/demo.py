@@ -144,7 +144,7 @@ def settings(updater, servers):
     return {"kafka": {"brokers": [servers.brokers], "topic": "impressions", "dead_letter_topic": "impressions.dead"},
             "redis": {"addresses": [servers.redis_address]}, "postgres": {"conninfo": servers.conninfo},
             "rules": {"snapshot_file": f"{updater.home}/rules.snapshot"},
-            "signatures": {"key_file": SIGNING_KEYS}, "ledger": {"write_format": 2}}
+            "signatures": {"key_file": SIGNING_KEYS}}
 
 
 def where(servers):
@@ -257,7 +257,7 @@ def options_for(given, *names):
 
 def reserving_is_allowed(redis):
     """By what the updater has recorded. Checkers read it when they connect."""
-    return any('"write_format":2' in server.ask("GET fcap:!config") for server in getattr(redis, "nodes", [redis]))
+    return any('"write_format"' in server.ask("GET fcap:!config") for server in getattr(redis, "nodes", [redis]))
 
 
 def serve_people(build_dir, servers, updater, given):

@@ -137,7 +137,7 @@ void add_flags(CLI::App& app, Flags& flags) {
                  "How much a shown impression counts before it has come back through Kafka: "
                  "nothing; local (the default), in this process; shared, on all servers; page, the "
                  "same with all slots of a page in one call; reserve, before it is shown. The last "
-                 "three need an updater with ledger.write_format 2")
+                 "three need an updater")
       ->transform(CLI::CheckedTransformer(tiers));
   add_people_flags(app, flags);
 }

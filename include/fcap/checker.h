@@ -114,9 +114,9 @@ class FCAP_EXPORT Checker {
   /// impression: for five minutes, until the ledger has its event, or until it is taken back. Takes
   /// one write, for which nobody waits. Not shared, but counted (CheckerStats::shares) and noted in
   /// this process all the same: where the check has not read the record, or has seen 64 live
-  /// reservations or three quarters of the longest record in it; where the updater's
-  /// ledger.write_format is below 2; and where this machine's clock is over 10 s away from Redis'.
-  /// Two servers that ask at the same instant do not see each other's notes; reserve() has no gap.
+  /// reservations or three quarters of the longest record in it; where the updater's configuration
+  /// is not in Redis; and where this machine's clock is over 10 s away from Redis'. Two servers
+  /// that ask at the same instant do not see each other's notes; reserve() has no gap.
   bool note_shown(std::string_view user, const Candidate& shown, std::string_view event_id,
                   const SharedNote& share) noexcept;
 
@@ -149,8 +149,7 @@ class FCAP_EXPORT Checker {
   // succeeds only if nobody else has written the user's record meanwhile; so a limit is never
   // exceeded, whoever races for it (docs/guarantees.md says under which conditions). All of them
   // block as check() does, fail closed (ReserveOptions::allow_undecided), never read a replica, and
-  // need an account that may write users' records and an updater with ledger.write_format 2. They
-  // count impressions.
+  // need an account that may write users' records. They count impressions.
 
   /// Takes a place under every rule for an impression that is about to be shown: until it is
   /// confirmed by the event of this id, or released, or its life is over. `event_id` is the one

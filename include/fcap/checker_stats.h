@@ -88,12 +88,12 @@ struct CheckerStats {
 
   /// Shared notes: note_shown() with a SharedNote, and pick_and_share().
   struct Shares {
-    std::uint64_t shared = 0;       ///< sent to the store
-    std::uint64_t unread = 0;       ///< not shared: the check had not read the record
-    std::uint64_t no_room = 0;      ///< not shared: 64 live reservations, or a long record
-    std::uint64_t not_allowed = 0;  ///< not shared: the updater's ledger.write_format is below 2
-    std::uint64_t clock = 0;        ///< not shared: the clocks differ by more than 10 s
-    std::uint64_t failed = 0;  ///< of those sent: the store did not take them, or did not say so
+    std::uint64_t shared = 0;     ///< sent to the store
+    std::uint64_t unread = 0;     ///< not shared: the check had not read the record
+    std::uint64_t no_room = 0;    ///< not shared: 64 live reservations, or a long record
+    std::uint64_t no_config = 0;  ///< not shared: as ReserveReason::kNoConfig and kUnavailable say
+    std::uint64_t clock = 0;      ///< not shared: the clocks differ by more than 10 s
+    std::uint64_t failed = 0;     ///< of those sent: the store did not take them, or did not say so
     std::uint64_t taken_back = 0;  ///< sent, and then taken back
   } shares = {};
 

@@ -34,14 +34,12 @@ enum class ReserveReason : std::uint8_t {
   kTooMany,     ///< the user has 64 live reservations
   kTooLong,   ///< the user's record has no room: reservations may fill three quarters of the bound
   kNoConfig,  ///< the updater's configuration is not in Redis, which has lost its data, or no
-              ///< updater has been there
-  kWriteFormat,  ///< not allowed: the updater's ledger.write_format is below 2, or its
-                 ///< reservation.max_life is 0
-  kClock,        ///< this machine's clock is more than 10 s away from Redis', or that is not known
-  kConflict,     ///< each time, another writer had changed the record since it was read
-  kNoUser,       ///< the user id is empty or configured as null
-  kNoRules,      ///< no rule set has been loaded yet
-  kTimeout,      ///< the store did not answer before the deadline
+              ///< updater has been there; or it has a format that this release does not know
+  kClock,     ///< this machine's clock is more than 10 s away from Redis', or that is not known
+  kConflict,  ///< each time, another writer had changed the record since it was read
+  kNoUser,    ///< the user id is empty or configured as null
+  kNoRules,   ///< no rule set has been loaded yet
+  kTimeout,   ///< the store did not answer before the deadline
   kUnavailable,  ///< the store cannot be reached, or has not been yet, or answered with an error
   kBreakerOpen,  ///< the store failed repeatedly and is being left alone
   kOverloaded,   ///< a bounded queue is full, or memory has run out
@@ -57,7 +55,7 @@ enum class ReserveReason : std::uint8_t {
 inline constexpr std::size_t kReserveReasonCount =
     static_cast<std::size_t>(ReserveReason::kInvalid) + 1;
 
-/// A word for a reason, as used in JSON and metrics: "done", "capped", "write_format"…
+/// A word for a reason, as used in JSON and metrics: "done", "capped", "no_config"…
 [[nodiscard]] FCAP_EXPORT std::string_view to_string(ReserveReason reason) noexcept;
 
 /// A sentence for a reason, which names the setting to change where there is one.

@@ -58,9 +58,8 @@ struct WriteTerms {
   /// Whether what the writer has recorded has been read, or that it has recorded nothing. If not,
   /// the store has not been reached yet, and hard calls answer that it is unavailable.
   bool are_known = true;
-  /// The newest record format that may be written; 0: the writer has recorded nothing.
-  int write_format = 0;
-  /// The longest life of a reservation; 0: none may be made.
+  /// The longest life of a reservation; 0: the writer has recorded nothing, or in a format that
+  /// this release does not know, and nothing may be reserved.
   std::chrono::milliseconds reservation_life_max{0};
   /// What the writer trims a record to.
   std::size_t record_bytes_max = kDefaultRecordBytesMax;

@@ -53,7 +53,7 @@ namespace fcap::checker {
   COUNTER(shared, shares.shared)                      \
   COUNTER(shares_unread, shares.unread)               \
   COUNTER(shares_no_room, shares.no_room)             \
-  COUNTER(shares_not_allowed, shares.not_allowed)     \
+  COUNTER(shares_no_config, shares.no_config)         \
   COUNTER(shares_clock, shares.clock)                 \
   COUNTER(shares_taken_back, shares.taken_back)
 

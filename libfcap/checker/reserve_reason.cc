@@ -26,10 +26,7 @@ constexpr std::array<Words, kReserveReasonCount> kWords = {{
     {"no_config",
      "the updater's configuration is not in Redis: Redis has lost its data "
      "and no updater has been there since, or this is not the updater's server, database or "
-     "key_prefix"},
-    {"write_format",
-     "the updater's configuration does not allow reservations: set ledger.write_format to 2 and "
-     "reservation.max_life above 0 once all readers have this release"},
+     "key_prefix; or it is in a format that this release does not know: health() has its words"},
     {"clock",
      "this machine's clock is more than 10 s away from Redis', or Redis' clock is not known: see "
      "that both are synchronized, and that the account may use TIME"},

@@ -39,7 +39,7 @@ Counter Sharing::refused(const RecordSeen& seen, const WriteTerms& terms, Instan
                          std::size_t count) const noexcept {
   const ReserveReason refused = refuse_writing(terms, now);
   if (refused == ReserveReason::kClock) return Counter::shares_clock;
-  if (refused != ReserveReason::kDone) return Counter::shares_not_allowed;
+  if (refused != ReserveReason::kDone) return Counter::shares_no_config;
   if (!seen.known) return Counter::shares_unread;
   const bool has_room =
       refuse_record(terms, seen.bytes, seen.reservations + count - 1) == ReserveReason::kDone;

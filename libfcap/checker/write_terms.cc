@@ -12,10 +12,7 @@ constexpr std::chrono::seconds kClockDifferenceMax{10};
 
 ReserveReason refuse_writing(const WriteTerms& terms, Instant now) noexcept {
   if (!terms.are_known) return ReserveReason::kUnavailable;
-  if (terms.write_format == 0) return ReserveReason::kNoConfig;
-  if (terms.write_format < kReservationFormat || terms.reservation_life_max.count() <= 0) {
-    return ReserveReason::kWriteFormat;
-  }
+  if (terms.reservation_life_max.count() <= 0) return ReserveReason::kNoConfig;
   // No clock shows what a record cannot hold.
   if (ledger::format::representable(now) != now) return ReserveReason::kClock;
   if (!terms.has_clock) return ReserveReason::kDone;

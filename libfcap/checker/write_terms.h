@@ -10,13 +10,11 @@ namespace fcap::checker {
 
 /// How many live reservations a user has at most.
 inline constexpr std::size_t kReservationsMax = 64;
-/// The newest record format that this release writes, and the one that has reservations.
-inline constexpr int kReservationFormat = 2;
 /// How long a shared note counts that nobody confirms.
 inline constexpr std::chrono::minutes kSharedNoteLife{5};
 
-/// Why nobody who takes `now` for the time may write reservations: kNoConfig, kWriteFormat,
-/// kClock, or kDone where they may.
+/// Why nobody who takes `now` for the time may write reservations: kUnavailable, kNoConfig, kClock,
+/// or kDone where they may.
 [[nodiscard]] ReserveReason refuse_writing(const WriteTerms& terms, Instant now) noexcept;
 
 /// Whether a record has no room for one more reservation: kTooMany, kTooLong, or kDone where it

@@ -24,14 +24,14 @@ Instant horizon_of(const CompactOptions& options) noexcept {
 // Frames with unknown tags.
 struct UnknownFrames {
   std::vector<std::string_view> frames;
-  std::size_t bytes = 0;
   std::size_t dropped = 0;
 };
 
 // In their order, as many of the last ones as fit.
 UnknownFrames unknown_frames(std::string_view original, std::size_t bytes_max) {
   UnknownFrames unknown;
-  auto& [frames, bytes, dropped] = unknown;
+  auto& [frames, dropped] = unknown;
+  std::size_t bytes = 0;
   format::FrameReader reader(original);
   format::Frame frame;
   while (reader.next(frame)) {
@@ -194,23 +194,14 @@ class Compaction {
 
   Compacted run() {
     encode_folded_counts();
-    // Before format 2, what this version does not know comes before entries.
-    const std::size_t frames_max = bytes_max_ - 2 * format::kMarkerFrameBytes - folded_.size();
-    const bool entries_first = options_.write_format >= 2;
-    UnknownFrames unknown = unknown_frames(
-        original_, std::min(frames_max, entries_first ? bytes_max_ / 4 : bytes_max_));
-    const std::size_t reserved_for_unknown = entries_first ? 0 : unknown.bytes;
-    encode_entries(bytes_max_ - folded_.size() - reserved_for_unknown);
-    append_markers(unknown.frames.empty());
+    encode_entries(bytes_max_ - folded_.size());
+    append_markers(unknown_frames(original_, bytes_max_ / 4).frames.empty());
     result_.record += runs_;
     result_.record += folded_;
     // No entry goes for a reservation, so these get what is left.
-    append_reservations(ledger_, now_, bytes_max_ - result_.record.size() - reserved_for_unknown,
-                        result_);
-    if (entries_first) {
-      unknown =
-          unknown_frames(original_, std::min(bytes_max_ / 4, bytes_max_ - result_.record.size()));
-    }
+    append_reservations(ledger_, now_, bytes_max_ - result_.record.size(), result_);
+    const UnknownFrames unknown =
+        unknown_frames(original_, std::min(bytes_max_ / 4, bytes_max_ - result_.record.size()));
     result_.dropped_frames += unknown.dropped;
     for (const std::string_view frame : unknown.frames) result_.record.append(frame);
     return std::move(result_);

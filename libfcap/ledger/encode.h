@@ -26,8 +26,7 @@ void append_erased_before(Instant until, std::string& out);
 
 /// Appends to `out` the frame that adds a reservation to any record, or releases it where
 /// `released` is set: 23 bytes, 29 with a creative. Its life is cut to what four bytes hold (49.7
-/// days). Nothing but compaction, which keeps what it finds, may write it while `write_format`
-/// is 1.
+/// days).
 void append_reservation(const Reservation& reservation, std::string& out);
 
 /// Says which entries a size-trimmed record must keep first. Rules know; the ledger does not.
@@ -52,9 +51,6 @@ struct CompactOptions {
   std::size_t record_bytes_max = kDefaultRecordBytesMax;
   /// May be null: only the newest stay.
   const KeepPolicy* keep = nullptr;
-  /// The fleet's. From 2 on, frames with unknown tags get what entries and reservations leave of
-  /// the bound, a quarter of it at most; in 1 they come before entries.
-  int write_format = 1;
 };
 
 struct Compacted {

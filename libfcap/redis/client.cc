@@ -134,7 +134,6 @@ class Client::Impl {
     const auto value = [](const auto& known) { return known.load(std::memory_order_relaxed); };
     WriteTerms terms;
     terms.are_known = value(shared_.config_read);
-    terms.write_format = value(shared_.write_format);
     terms.reservation_life_max = std::chrono::milliseconds{value(shared_.reservation_life_max_ms)};
     terms.record_bytes_max = value(shared_.record_bytes_max);
     terms.has_clock = true;

@@ -15,7 +15,6 @@ namespace {
 using nlohmann::json;
 using std::chrono::milliseconds;
 
-constexpr int kVersion = 1;
 constexpr const char* kMissingBefore = "missing_before_ms";
 constexpr const char* kMissingSlots = "missing_slots";
 constexpr std::size_t kPrefixBytesMax = 64;
@@ -23,6 +22,16 @@ constexpr std::int64_t kMillisecondsMax = std::int64_t{1} << 53U;
 
 Status corrupt(const std::string& text) {
   return Status::error(StatusCode::kCorrupt, "the recorded configuration " + text);
+}
+
+Status refuse_format(std::int64_t format) {
+  const std::string has = "has write_format " + std::to_string(format);
+  return Status::error(
+      StatusCode::kRefused,
+      "the recorded configuration " +
+          (format < kRecordFormat
+               ? has + ", from before the first release: delete it"
+               : has + ", which this release cannot read: install the release that wrote it"));
 }
 
 // Any program may have written the value, and dump() recurses into nested values. A value that is
@@ -165,12 +174,11 @@ Status check_key_prefix(std::string_view key_prefix) {
 std::string encode_config(const ConfigRecord& record) {
   std::vector<std::string> ids = record.null_user_ids;
   std::sort(ids.begin(), ids.end());
-  json object{{"version", kVersion},
-              {"key_prefix", record.key_prefix},
+  json object{{"key_prefix", record.key_prefix},
               {"retention_ms", record.retention.count()},
               {"id_hash", record.id_hash},
               {"null_user_ids", ids},
-              {"write_format", record.write_format},
+              {"write_format", kRecordFormat},
               {"reservation", {{"max_life_ms", record.reservation_life_max.count()}}}};
   if (record.record_bytes_max != kDefaultRecordBytesMax) {
     object["record_bytes_max"] = record.record_bytes_max;
@@ -224,18 +232,19 @@ Result<ConfigRecord> parse_config(std::string_view text) {
 Result<ConfigRecord> parse_long_config(std::string_view text) {
   const json object = parse_shallow(text);
   if (!object.is_object()) return corrupt("is not a JSON object");
-  const auto version = number(object, "version");
-  if (!version) return corrupt("has no version");
-  if (*version != kVersion) {
-    return corrupt("has version " + std::to_string(*version) + ", which this release cannot read");
-  }
+  const auto format = number(object, "write_format");
+  if (!format) return corrupt("has no write_format");
+  if (*format != kRecordFormat) return refuse_format(*format);
   ConfigRecord record;
   const auto prefix = object.find("key_prefix");
   const auto hash = object.find("id_hash");
   const auto retention = number(object, "retention_ms");
-  const auto write_format = number(object, "write_format");
+  const auto reservation = object.find("reservation");
+  const auto life_max = reservation != object.end() && reservation->is_object()
+                            ? number(*reservation, "max_life_ms")
+                            : std::nullopt;
   if (prefix == object.end() || !prefix->is_string() || hash == object.end() ||
-      !hash->is_string() || !retention || !write_format || *write_format > 1000 ||
+      !hash->is_string() || !retention || life_max.value_or(0) == 0 ||
       !read_ids(object, record.null_user_ids) || !read_missing(object, record.missing_before) ||
       !read_missing_slots(object, record.missing_before)) {
     return corrupt("lacks a field or has one of a wrong type");
@@ -243,13 +252,9 @@ Result<ConfigRecord> parse_long_config(std::string_view text) {
   record.key_prefix = prefix->get<std::string>();
   record.id_hash = hash->get<std::string>();
   record.retention = milliseconds{*retention};
-  record.write_format = static_cast<int>(*write_format);
+  record.reservation_life_max = milliseconds{*life_max};
   if (const auto bytes_max = number(object, "record_bytes_max")) {
     record.record_bytes_max = static_cast<std::size_t>(*bytes_max);
-  }
-  if (const auto reservation = object.find("reservation");
-      reservation != object.end() && reservation->is_object()) {
-    record.reservation_life_max = milliseconds{number(*reservation, "max_life_ms").value_or(0)};
   }
   return record;
 }

@@ -22,6 +22,10 @@ namespace fcap::redis {
 /// Later than any event.
 inline constexpr Instant kAnyEvent = Instant::max();
 
+/// The newest record format in use, as the value says it: it counts for the records of users and
+/// for the value itself. Numbers below were used before the first release.
+inline constexpr std::int64_t kRecordFormat = 3;
+
 /// Events before an instant may be missing from the records of users in some slots.
 struct MissingEvents {
   MissingEvents() = default;
@@ -41,10 +45,8 @@ struct ConfigRecord {
   /// How ids become the numbers of a record.
   std::string id_hash = "xxh3-48";
   std::vector<std::string> null_user_ids;
-  /// Which frames writers may write: one number for the fleet.
-  int write_format = 1;
-  /// The longest life of a reservation; 0: none are made.
-  std::chrono::milliseconds reservation_life_max{0};
+  /// The longest life of a reservation, above 0.
+  std::chrono::milliseconds reservation_life_max = kDefaultReservationLifeMax;
   /// What the writer trims a user's record to.
   std::size_t record_bytes_max = kDefaultRecordBytesMax;
   /// The open gaps: the partitions whose events may be missing, each with an instant that is later
@@ -83,8 +85,8 @@ struct ConfigRecord {
 /// The longest value that parse_config() accepts.
 inline constexpr std::size_t kConfigBytesMax = std::size_t{64} << 10U;
 
-/// Fails (kCorrupt) if the text is not such a value or has a version that this release does not
-/// know. Unknown fields are ignored.
+/// Fails if the text is not such a value (kCorrupt), or has a record format that this release does
+/// not know (kRefused). Unknown fields are ignored.
 [[nodiscard]] Result<ConfigRecord> parse_config(std::string_view text);
 
 /// What differs between the record and what a reader expects, for people, one part per difference;

@@ -47,11 +47,15 @@ void ConfigWatch::set_state_from(const Reply& reply, int database) {
   const auto recorded = parse_config(reply.text);
   if (!recorded.ok()) {
     text_ = key_ + ": " + recorded.status().text();
+    if (recorded.status().code() == StatusCode::kRefused) {
+      // Records may hold what this release cannot read.
+      missing_ = {MissingEvents(kAnyEvent)};
+      terms_ = {};
+    }
     return;
   }
   missing_ = recorded.value().missing_by_slot();
-  terms_ = {.write_format = recorded.value().write_format,
-            .reservation_life_max = recorded.value().reservation_life_max,
+  terms_ = {.reservation_life_max = recorded.value().reservation_life_max,
             .record_bytes_max = recorded.value().record_bytes_max};
   text_ = config_differences(recorded.value(), expected_);
   state_ = text_.empty() ? ConfigState::kAgrees : ConfigState::kDiffers;

@@ -114,7 +114,7 @@ class MemoryStore final : public Store {
   }
 
   [[nodiscard]] WriteTerms write_terms() const noexcept override {
-    return {.write_format = 2, .reservation_life_max = kDefaultReservationLifeMax};
+    return {.reservation_life_max = kDefaultReservationLifeMax};
   }
 
  private:

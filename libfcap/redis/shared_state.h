@@ -104,7 +104,6 @@ struct SharedState {
     const WriteTerms& terms = config.terms();
     record_bytes_max.store(terms.record_bytes_max, std::memory_order_relaxed);
     reservation_life_max_ms.store(terms.reservation_life_max.count(), std::memory_order_relaxed);
-    write_format.store(terms.write_format, std::memory_order_relaxed);
     config_read.store(true, std::memory_order_relaxed);
   }
 
@@ -140,7 +139,6 @@ struct SharedState {
   static constexpr std::chrono::seconds kClockForgottenAfter{150};
   // Likewise, for write_terms().
   std::atomic<bool> config_read{false};
-  std::atomic<int> write_format{0};
   std::atomic<std::int64_t> reservation_life_max_ms{0};
   std::atomic<std::size_t> record_bytes_max{kDefaultRecordBytesMax};
   // What the server's clock showed when this machine's steady one began.

@@ -46,7 +46,7 @@ class Updater:
                           "group_id": self.group, "properties": {"session.timeout.ms": "6000", "heartbeat.interval.ms": "1000"}},
                 "redis": {**self.world.redis_settings(), "user": WRITER, "password_file": f"{self.home}/password"},
                 "signatures": {"key_file": f"{self.home}/keys.json", "required": "nothing"},
-                "ledger": {"write_format": 2}, "pipeline": {"gap_messages_min": 3000}, "compaction": {"quiet_after": "3s"}, "http": {"port": self.port}}
+                "pipeline": {"gap_messages_min": 3000}, "compaction": {"quiet_after": "3s"}, "http": {"port": self.port}}
 
     def running(self):
         process = self.process  # another thread may put it away

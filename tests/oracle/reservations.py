@@ -59,8 +59,8 @@ def records(case):
 def updaters_config(case):
     """What an updater records of its settings; without it, no count is complete."""
     return json.dumps({
-        "version": 1, "key_prefix": "fcap", "retention_ms": length_ms(case.retention), "id_hash": "xxh3-48",
-        "null_user_ids": [history.NULL_USER_IDS[1]], "write_format": 2, "reservation": {"max_life_ms": LIFE_MAX}})
+        "key_prefix": "fcap", "retention_ms": length_ms(case.retention), "id_hash": "xxh3-48",
+        "null_user_ids": [history.NULL_USER_IDS[1]], "write_format": 3, "reservation": {"max_life_ms": LIFE_MAX}})
 
 
 def hash_of(data):

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
@@ -81,6 +82,7 @@ class Daemon {
   const Settings settings_;
   std::optional<Health::Clock::time_point> restart_began_ = restart_began();
   std::atomic<bool> restarting_{false};
+  std::stop_source stop_;  // of the main loop: somebody's request, or `config_` refuses
   Metrics metrics_;
   Health health_;
   RedisParts redis_;
@@ -267,6 +269,7 @@ void Daemon::start_beats() {
     config_->set_open_gaps(updater_->open_gaps());
     config_->set_marks(updater_->mark_news());
     config_->poll(now);
+    if (!config_->refused().ok()) stop_.request_stop();
     if (now < due) return;
     if (due == Health::Clock::time_point{}) ServiceNotify::ready();
     due = now + interval;
@@ -286,8 +289,10 @@ void Daemon::say_restarted(Health::Clock::time_point now) {
 }
 
 Status Daemon::run(const std::stop_token& stop) {
-  const std::stop_callback on_stop(stop, [this] { watch_->request_stop(); });
-  Status status = updater_->run(stop);
+  const std::stop_callback on_stop(stop, [this] { stop_.request_stop(); });
+  const std::stop_callback on_any_stop(stop_.get_token(), [this] { watch_->request_stop(); });
+  Status status = updater_->run(stop_.get_token());
+  if (status.ok()) status = config_->refused();
   if (compactor_) compactor_->stop();
   http_.reset();  // its pages ask the rules
   rules_.reset();

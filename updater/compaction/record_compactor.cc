@@ -117,7 +117,6 @@ bool RecordCompactor::prepare(Job& job) {
   ledger::CompactOptions options;
   options.retention = options_.retention;
   options.trim_now = trim_now_().value_or(Instant{});
-  options.write_format = options_.write_format;
   const bool trim_size = rules_ != nullptr || options_.trim_without_rules;
   // While rules have not come, it is not known what must stay; but not without any bound.
   options.record_bytes_max =

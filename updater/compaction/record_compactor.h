@@ -51,7 +51,6 @@ class RecordCompactor {
     /// configured; wrong where they have not come yet, since they would say what is needed.
     bool trim_without_rules = true;
     /// As in ledger::CompactOptions.
-    int write_format = 1;
     std::size_t in_flight_max = 64;
     std::chrono::milliseconds deadline{1000};
     /// How often a record that was rewritten meanwhile is read again before it is left for later.

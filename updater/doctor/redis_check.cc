@@ -253,6 +253,9 @@ void RedisDoctor::look_at_config() {
   const auto answer = ask({"GET", key}, key);
   if (!answer || answer->kind != redis::Reply::Kind::kString) return;  // not written yet
   const auto recorded = redis::parse_config(answer->text);
+  if (recorded.status().code() == StatusCode::kRefused) {
+    return say(Level::kError, fmt::format("{}: {}", key, recorded.status().text()));
+  }
   if (!recorded.ok()) {
     return say(Level::kError,
                fmt::format("{} was not written by fcap: choose another ledger.key_prefix ({})", key,

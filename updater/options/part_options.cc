@@ -80,9 +80,8 @@ redis::ConfigRecord config_record(const Settings& settings) {
   record.key_prefix = settings.ledger.key_prefix;
   record.retention = settings.ledger.retention;
   record.null_user_ids = settings.ledger.null_user_ids;
-  record.write_format = static_cast<int>(settings.ledger.write_format);
   record.record_bytes_max = static_cast<std::size_t>(settings.ledger.record_bytes_max);
-  if (record.write_format >= 2) record.reservation_life_max = settings.reservation.max_life;
+  record.reservation_life_max = settings.reservation.max_life;
   return record;
 }
 
@@ -95,7 +94,6 @@ Compactor::Options compactor_options(const Settings& settings) {
   options.users.record_bytes_max = static_cast<std::size_t>(settings.ledger.record_bytes_max);
   options.records.retention = settings.ledger.retention;
   options.records.record_bytes_max = options.users.record_bytes_max;
-  options.records.write_format = static_cast<int>(settings.ledger.write_format);
   options.records.trim_without_rules = !has_rule_source(settings);
   options.records.in_flight_max = static_cast<std::size_t>(compaction.in_flight_max);
   options.records.deadline = compaction.redis_deadline;
@@ -129,7 +127,6 @@ ReplayOptions replay_options(const Settings& settings, const ReplayFlags& flags)
   options.intake = std::move(live.intake);
   options.write.retention = settings.ledger.retention;
   options.write.record_bytes_max = static_cast<std::size_t>(settings.ledger.record_bytes_max);
-  options.write.write_format = static_cast<int>(settings.ledger.write_format);
   options.write.deadline = settings.pipeline.redis_deadline;
   options.write.backoff_min = settings.pipeline.retry_backoff_min;
   options.write.backoff_max = settings.pipeline.retry_backoff_max;

@@ -115,6 +115,10 @@ void ConfigPublisher::on_answer(const Call& call) {
   if (call.code != StoreCode::kOk) return;
   // However long it is: an updater of an older release may have made it too long for readers.
   const auto found = redis::parse_long_config(call.record);
+  if (found.status().code() == StatusCode::kRefused) {
+    refused_ = Status::error(StatusCode::kRefused, key_ + ": " + found.status().text());
+    return;
+  }
   const Missing recorded = found.ok() ? found.value().missing_before : Missing{};
   const bool ours = found.ok() && redis::with_missing_before(call.record, {}) == text_;
   loss_.look(recorded, own_topics(), Clock::now());

@@ -10,6 +10,7 @@
 #include <string>
 
 #include <fcap/log.h>
+#include <fcap/status.h>
 #include <fcap/store.h>
 
 #include "redis/config_record.h"
@@ -47,6 +48,10 @@ class ConfigPublisher {
   /// Does what is due; to be called several times per second.
   void poll(Clock::time_point now);
 
+  /// Why this updater must end: the value has a record format that it does not know, so it neither
+  /// replaces the value nor writes to it. Success: it may go on.
+  [[nodiscard]] const Status& refused() const noexcept { return refused_; }
+
   /// Which partitions nobody has compared since Redis lost data, for /readyz; empty: there are
   /// none. Until then, Checkers call no count complete and refuse hard calls.
   [[nodiscard]] std::string trouble() const;
@@ -79,6 +84,7 @@ class ConfigPublisher {
   OpenGaps gaps_;
   MarkNews marks_;
   LossStatement loss_;
+  Status refused_;
   std::shared_ptr<Call> call_;  // pending, or ended and not processed yet
   bool writing_ = false;
   std::uint64_t losses_written_ = 0;  // as LossStatement::losses()

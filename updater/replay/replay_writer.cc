@@ -207,7 +207,6 @@ void ReplayWriter::was_read(Task& task, Instant trim_now, ReplayCounts& counts) 
   ledger::CompactOptions compact;
   compact.retention = options_.retention;
   compact.trim_now = trim_now;
-  compact.write_format = options_.write_format;
   compact.record_bytes_max = untrimmed_bytes_max(options_.record_bytes_max);
   task.desired = ledger::compact(ledger_, whole, compact).record;
   if (task.desired.empty()) return done(task, found, counts);

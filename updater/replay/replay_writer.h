@@ -44,7 +44,6 @@ struct ReplayWriteOptions {
   std::chrono::milliseconds retention = kDefaultRetention;
   /// What compaction leaves of a record; a replay leaves more (untrimmed_bytes_max()).
   std::size_t record_bytes_max = kDefaultRecordBytesMax;
-  int write_format = 1;  ///< as in ledger::CompactOptions
   std::chrono::milliseconds deadline{2000};
   std::chrono::milliseconds backoff_min{20};
   std::chrono::milliseconds backoff_max{2000};

@@ -191,15 +191,10 @@ constexpr std::array kFields = {
         "to the dead-letter topic."},
     Field{"ledger.null_user_ids", ListKind{at<&S::ledger, &L::null_user_ids>, 0},
           "User ids that stand for \"unknown\": not counted. The empty id always does."},
-    Field{"ledger.write_format", IntegerKind{at<&S::ledger, &L::write_format>, 1, 2},
-          "The newest record format that writers of the fleet may use, published at "
-          "\"<prefix>:!config\". Raise it once all readers know it. 2: ad servers may write "
-          "reservations and shared notes."},
 
     Field{"reservation.max_life",
           DurationKind{at<&S::reservation, &ReservationSettings::max_life>, 1s, days{1}},
-          "With ledger.write_format 2: the longest that an ad server's reservation counts that "
-          "nobody confirms."},
+          "The longest that an ad server's reservation counts that nobody confirms."},
 
     Field{"signatures.key_file", TextKind{at<&S::signatures, &G::key_file>, false},
           "A JSON file of the keys that ad servers sign with. It is read again within five seconds "

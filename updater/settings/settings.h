@@ -72,7 +72,6 @@ struct LedgerSettings {
   std::int64_t record_bytes_max = kDefaultRecordBytesMax;
   milliseconds allowed_future = std::chrono::minutes{5};
   std::vector<std::string> null_user_ids = {kNullUserId};
-  std::int64_t write_format = 1;
 };
 
 /// From Kafka to Redis. JSON "pipeline".

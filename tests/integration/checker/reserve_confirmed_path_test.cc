@@ -27,7 +27,7 @@ class ReserveConfirmed : public testing::UpdaterPipeline {
     UpdaterPipeline::SetUp();
     if (IsSkipped()) return;
     testing::make_reserver([this](const auto& words) { return redis_->command(words); });
-    daemon_ = start_daemon(2);
+    daemon_ = start_daemon();
     RedisOptions reach;
     reach.addresses = {redis_->address()};
     checker_ = testing::reserving_checker(testing::reserver_options(reach), 2);
@@ -35,14 +35,13 @@ class ReserveConfirmed : public testing::UpdaterPipeline {
                                  << daemon_->errors();
   }
 
-  std::unique_ptr<Process> start_daemon(int write_format) {
+  std::unique_ptr<Process> start_daemon() {
     config_ = (files_.path() / "updater.json").string();
     std::ofstream(config_) << fmt::format(
         R"({{"kafka": {{"brokers": ["{}"], "topic": "{}", "dead_letter_topic": "{}.dead",
              "group_id": "{}"}},
-            "redis": {{"addresses": ["{}"]}}, "http": {{"enabled": false}},
-            "ledger": {{"write_format": {}}}}})",
-        kafka->brokers(), topic_, topic_, topic_, redis_->address(), write_format);
+            "redis": {{"addresses": ["{}"]}}, "http": {{"enabled": false}}}})",
+        kafka->brokers(), topic_, topic_, topic_, redis_->address());
     return std::make_unique<Process>(
         std::vector<std::string>{FCAP_UPDATER_BINARY, "run", "--config", config_});
   }

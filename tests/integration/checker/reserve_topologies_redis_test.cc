@@ -46,9 +46,8 @@ class OneServer : public testing::RedisTest {
     if (IsSkipped()) return;
     testing::make_reserver([this](const auto& words) { return redis_->command(words); });
   }
-  void configure(int write_format) {
-    ASSERT_EQ(redis_->command({"SET", "fcap:!config", testing::config_for_reserving(write_format)}),
-              "OK");
+  void configure() {
+    ASSERT_EQ(redis_->command({"SET", "fcap:!config", testing::config_for_reserving()}), "OK");
   }
   [[nodiscard]] CheckerOptions options() const {
     RedisOptions reach;
@@ -58,7 +57,7 @@ class OneServer : public testing::RedisTest {
 };
 
 TEST_F(OneServer, AllFormsWorkWithTheShippedAccount) {
-  configure(2);
+  configure();
   const auto checker = testing::reserving_checker(options(), 1);
   const auto other = testing::reserving_checker(options(), 1);
   ASSERT_TRUE(checker && other);
@@ -67,7 +66,7 @@ TEST_F(OneServer, AllFormsWorkWithTheShippedAccount) {
 }
 
 TEST_F(OneServer, ASharedNoteIsOneWriteAndGivesTheRecordAnExpiry) {
-  configure(2);
+  configure();
   const auto checker = testing::reserving_checker(options(), 1);
   const auto other = testing::reserving_checker(options(), 1);
   ASSERT_TRUE(checker && other);
@@ -82,19 +81,8 @@ TEST_F(OneServer, ASharedNoteIsOneWriteAndGivesTheRecordAnExpiry) {
   EXPECT_EQ(checker->stats().shares.failed, 0U);
 }
 
-TEST_F(OneServer, BeforeTheUpdaterSaysFormat2NothingIsReserved) {
-  configure(1);
-  auto made = Checker::create(options());
-  ASSERT_TRUE(made.ok()) << made.status().text();
-  made.value()->set_rules(testing::daily_limit(1));
-  EXPECT_TRUE(wait_until(
-      [&] { return made.value()->health().store.config_state == ConfigState::kAgrees; }));
-  EXPECT_EQ(made.value()->reserve("u", {"c"}, "a").reason, ReserveReason::kWriteFormat);
-  EXPECT_EQ(redis_->number({"EXISTS", "fcap:{u}"}), 0);
-}
-
 TEST_F(OneServer, WithoutTheRightsItSaysThatTheStoreRefuses) {
-  configure(2);
+  configure();
   const auto checker = testing::reserving_checker(options(), 1);
   ASSERT_TRUE(checker);
   redis_->command({"ACL", "SETUSER", "reserver", "-eval", "-evalsha", "-set", "-append"});

@@ -17,14 +17,12 @@
 
 namespace fcap::testing {
 
-/// What an updater with ledger.write_format 2 records.
-inline std::string config_for_reserving(int write_format = 2) {
+/// What an updater records.
+inline std::string config_for_reserving() {
   redis::ConfigRecord record;
   record.key_prefix = "fcap";
   record.retention = kDefaultRetention;
   record.null_user_ids = {kNullUserId};
-  record.write_format = write_format;
-  if (write_format >= 2) record.reservation_life_max = kDefaultReservationLifeMax;
   return redis::encode_config(record);
 }
 

@@ -77,8 +77,7 @@ class ClusterGaps : public testing::UpdaterOnCluster {
 
   [[nodiscard]] std::unique_ptr<Process> start_updater() const {
     return start("run", {"--kafka.dead_letter_topic", dead_letters(), "--http.port", "0",
-                         "--ledger.write_format", "2", "--kafka.properties",
-                         R"({"session.timeout.ms": "15000"})"});
+                         "--kafka.properties", R"({"session.timeout.ms": "15000"})"});
   }
   void expect_counted(const Process& updater) {
     EXPECT_TRUE(wait_until([&] { return expected_.compare(*store_).none(); }, kPatience))

@@ -61,7 +61,7 @@ class GapAnswers : public testing::UpdaterPipeline {
         R"({{"kafka": {{"brokers": ["{}"], "topic": "{}", "dead_letter_topic": "{}",
              "group_id": "{}", "properties": {{"session.timeout.ms": "{}"}}}},
             "redis": {{"addresses": ["{}"]}}, "http": {{"enabled": false}},
-            "ledger": {{"write_format": 2}}, "pipeline": {{"gap_messages_min": 100}}}})",
+            "pipeline": {{"gap_messages_min": 100}}}})",
         brokers, topic_, dead_letters(), topic_, session_ms, redis_->address());
   }
   // For each partition, one user who is only asked about and one for whom hard calls are made have

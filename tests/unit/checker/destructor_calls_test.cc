@@ -95,7 +95,7 @@ class EndingStore final : public Store {
   }
   [[nodiscard]] WriteTerms write_terms() const noexcept override {
     hold();
-    return {.write_format = 2, .reservation_life_max = kDefaultReservationLifeMax};
+    return {.reservation_life_max = kDefaultReservationLifeMax};
   }
 
  private:

@@ -24,7 +24,7 @@ class HoldingStore final : public Store {
     hold(done);
   }
   [[nodiscard]] WriteTerms write_terms() const noexcept override {
-    return {.write_format = 2, .reservation_life_max = kDefaultReservationLifeMax};
+    return {.reservation_life_max = kDefaultReservationLifeMax};
   }
 
   /// What is asked while so many are held is refused.

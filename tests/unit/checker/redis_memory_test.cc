@@ -117,7 +117,6 @@ class RedisOutOfMemory : public ::testing::TestWithParam<std::ptrdiff_t> {
     record.key_prefix = usual.key_prefix;
     record.retention = usual.retention;
     record.null_user_ids = usual.null_user_ids;
-    record.write_format = 2;
     record.reservation_life_max = 15min;
     return record;
   }

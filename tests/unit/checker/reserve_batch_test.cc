@@ -50,7 +50,7 @@ class StoreThatDrives final : public Store {
     done.complete({.code = StoreCode::kConflict});
   }
   [[nodiscard]] WriteTerms write_terms() const noexcept override {
-    return {.write_format = 2, .reservation_life_max = kDefaultReservationLifeMax};
+    return {.reservation_life_max = kDefaultReservationLifeMax};
   }
 
   std::function<bool()> may_fail;

@@ -169,23 +169,16 @@ TEST_F(Reserve, BadArgumentsAreNamed) {
 
 // --- When it is not allowed to write.
 
-TEST_F(Reserve, NothingIsWrittenBeforeTheUpdaterAllowsTheFormat) {
-  for (const auto& [format, reason] :
-       {std::pair(0, ReserveReason::kNoConfig), std::pair(1, ReserveReason::kWriteFormat)}) {
-    store_->terms.write_format = format;
-    for (const ReserveResult& result : {reserve("a"), record("a"), release("a")}) {
-      EXPECT_FALSE(result.allowed);
-      EXPECT_EQ(result.reason, reason);
-    }
+TEST_F(Reserve, NothingIsWrittenWithoutTheUpdatersConfiguration) {
+  store_->terms = {};
+  for (const ReserveResult& result : {reserve("a"), record("a"), release("a")}) {
+    EXPECT_FALSE(result.allowed);
+    EXPECT_EQ(result.reason, ReserveReason::kNoConfig);
   }
-  EXPECT_NE(describe(ReserveReason::kWriteFormat).find("ledger.write_format"),
-            std::string_view::npos);
-  store_->terms = {.write_format = 2, .reservation_life_max = 0s};
-  EXPECT_EQ(reserve("a").reason, ReserveReason::kWriteFormat);
   EXPECT_EQ(store_->exchanges + store_->appends, 0);
 }
 
-// Not write_format, which would blame the updater's settings.
+// Not no_config, which would blame the updater.
 TEST(ReserveWithoutRedis, ARedisThatWasNeverReachedIsUnavailable) {
   CheckerOptions options;
   options.redis.addresses = {"127.0.0.1:1"};
@@ -199,8 +192,6 @@ TEST(ReserveWithoutRedis, ARedisThatWasNeverReachedIsUnavailable) {
 TEST_F(Reserve, ALifeOfItsOwnDoesNotHideThatReservationsAreNotAllowed) {
   store_->terms = {};
   EXPECT_EQ(reserve("a", "c1", {.life = 10s}).reason, ReserveReason::kNoConfig);
-  store_->terms = {.write_format = 2, .reservation_life_max = 0s};
-  EXPECT_EQ(reserve("a", "c1", {.life = 10s}).reason, ReserveReason::kWriteFormat);
   EXPECT_EQ(reserve("a", "c1", {.life = 0s}).reason, ReserveReason::kInvalid);
   EXPECT_EQ(reserve("a", "c1", {.life = -1s}).reason, ReserveReason::kInvalid);
 }

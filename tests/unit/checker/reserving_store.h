@@ -78,7 +78,7 @@ class ReservingStore final : public Store {
   std::optional<Instant> missing;
   /// The key of the one record that lacks events; empty: all do.
   std::string only_missing_in;
-  WriteTerms terms{.write_format = 2, .reservation_life_max = kDefaultReservationLifeMax};
+  WriteTerms terms{.reservation_life_max = kDefaultReservationLifeMax};
 
   std::atomic<int> reads{0};
   std::atomic<int> checks{0};

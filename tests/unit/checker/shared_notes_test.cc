@@ -86,7 +86,7 @@ TEST_F(SharedNotes, WhatWasNotSharedIsTakenBackWithoutAWrite) {
   const RecordSeen full{.known = true, .bytes = 100, .reservations = 64};
   here_->note_shown("u", {"c1"}, "a", SharedNote(full));
   EXPECT_TRUE(here_->take_back_shown("u", {"c1"}, "a"));
-  store_->terms.write_format = 1;
+  store_->terms.reservation_life_max = 0s;
   here_->note_shown("u", {"c1"}, "b", SharedNote(check(*here_).seen));
   EXPECT_TRUE(here_->take_back_shown("u", {"c1"}, "b"));
   const Candidate ranked[] = {{"c1"}};
@@ -142,11 +142,11 @@ TEST_F(SharedNotes, ACheckSeesHowFullTheRecordIs) {
   EXPECT_EQ(check(*here_).seen.reservations, 0U);
 }
 
-TEST_F(SharedNotes, NothingIsSharedBeforeTheUpdaterAllowsTheFormat) {
-  store_->terms.write_format = 1;
+TEST_F(SharedNotes, NothingIsSharedWithoutTheUpdatersConfiguration) {
+  store_->terms.reservation_life_max = 0s;
   here_->note_shown("u", {"c1"}, "a", SharedNote(check(*here_).seen));
   EXPECT_EQ(store_->appends, 0);
-  EXPECT_EQ(here_->stats().shares.not_allowed, 1U);
+  EXPECT_EQ(here_->stats().shares.no_config, 1U);
 }
 
 TEST_F(SharedNotes, NothingIsSharedWithAClockMoreThanTenSecondsAway) {

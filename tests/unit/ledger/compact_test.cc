@@ -280,29 +280,11 @@ TEST(UnknownFrames, SurviveWhenNothingElseDoes) {
   EXPECT_EQ(to_hex(compact(decoded(record), record, as_of(kNow)).record), to_hex(unknown));
 }
 
-TEST(UnknownFrames, TakePrecedenceOverEntriesAndGoFromTheFrontBeyondTheBound) {
-  std::string record = testing::tail_of(hourly(5));
-  for (char i = 0; i < 10; ++i) record += from_hex("c8 14") + std::string(20, i);
-  CompactOptions options;
-  options.record_bytes_max = 300;
-  const Compacted fits = compact(decoded(record), record, options);
-  EXPECT_EQ(fits.dropped_frames, 0U);
-  EXPECT_LE(fits.record.size(), 300U);
-  EXPECT_EQ(decoded(fits.record).unknown_frames(), 10U);
-
-  options.record_bytes_max = 100;
-  const Compacted squeezed = compact(decoded(record), record, options);
-  EXPECT_EQ(squeezed.dropped_frames, 7U);
-  EXPECT_LE(squeezed.record.size(), 100U);
-  EXPECT_EQ(squeezed.record.back(), 9);
-}
-
-TEST(UnknownFrames, GetWhatEntriesLeaveFromFormatTwoOnAndNoMoreThanAQuarter) {
+TEST(UnknownFrames, GetWhatEntriesLeaveAndNoMoreThanAQuarter) {
   const std::string entries = testing::tail_of(hourly(5));
   std::string record = entries;
   for (char i = 0; i < 10; ++i) record += from_hex("c8 14") + std::string(20, i);
   CompactOptions options;
-  options.write_format = 2;
   options.record_bytes_max = 400;
   const Compacted quarter = compact(decoded(record), record, options);
   EXPECT_EQ(quarter.dropped_entries, 0U);
@@ -320,13 +302,12 @@ TEST(UnknownFrames, GetWhatEntriesLeaveFromFormatTwoOnAndNoMoreThanAQuarter) {
             to_hex(squeezed.record));
 }
 
-TEST(UnknownFrames, LeaveRoomForReservationsFromFormatTwoOn) {
+TEST(UnknownFrames, LeaveRoomForReservations) {
   const std::string entries = testing::tail_of(hourly(5));
   std::string record = entries + from_hex("c8 14") + std::string(20, 'x');
   append_reservation({.event = {.time = kNow, .campaign = 7}, .expires = kNow + milliseconds{9}},
                      record);
   CompactOptions options = as_of(kNow);
-  options.write_format = 2;
   options.record_bytes_max = compact(decoded(entries), entries, options).record.size() + 30;
   const Ledger left = decoded(compact(decoded(record), record, options).record);
   EXPECT_EQ(left.size(), 5U);

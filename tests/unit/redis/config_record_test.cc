@@ -31,16 +31,16 @@ TEST(ConfigRecord, ComesBackAsItWasWritten) {
 TEST(ConfigRecord, IsOneSmallReadableValue) {
   EXPECT_EQ(encode_config(usual()),
             R"({"id_hash":"xxh3-48","key_prefix":"fcap","null_user_ids":["0","null"],)"
-            R"("reservation":{"max_life_ms":0},"retention_ms":2764800000,"version":1,)"
-            R"("write_format":1})");
+            R"("reservation":{"max_life_ms":900000},"retention_ms":2764800000,)"
+            R"("write_format":3})");
   EXPECT_EQ(config_key("fcap"), "fcap:!config");
 }
 
 constexpr const char* kWithGaps =
     R"({"id_hash":"xxh3-48","key_prefix":"fcap",)"
     R"("missing_before_ms":{"fcap-updater:impressions":{"0":1700000000123,"11":1700000300123}},)"
-    R"("null_user_ids":["0","null"],"reservation":{"max_life_ms":0},"retention_ms":2764800000,)"
-    R"("version":1,"write_format":1})";
+    R"("null_user_ids":["0","null"],"reservation":{"max_life_ms":900000},"retention_ms":2764800000,)"
+    R"("write_format":3})";
 
 ConfigRecord with_gaps() {
   ConfigRecord record = usual();
@@ -52,8 +52,7 @@ ConfigRecord with_gaps() {
 
 TEST(ConfigRecord, SaysWhatMayBeReservedAndHowLongARecordMayBe) {
   ConfigRecord record = usual();
-  record.write_format = 2;
-  record.reservation_life_max = std::chrono::minutes{15};
+  record.reservation_life_max = std::chrono::minutes{5};
   record.record_bytes_max = 4096;
   const auto parsed = parse_config(encode_config(record));
   ASSERT_TRUE(parsed.ok()) << parsed.status().text();
@@ -75,8 +74,8 @@ constexpr const char* kWithSlots =
     R"({"id_hash":"xxh3-48","key_prefix":"fcap",)"
     R"("missing_before_ms":{"fcap-updater:impressions":{"0":1700000000123,"11":1700000300123}},)"
     R"("missing_slots":{"fcap-updater:impressions":{"0":{"1700000000123":"5461-10922,16000"}}},)"
-    R"("null_user_ids":["0","null"],"reservation":{"max_life_ms":0},"retention_ms":2764800000,)"
-    R"("version":1,"write_format":1})";
+    R"("null_user_ids":["0","null"],"reservation":{"max_life_ms":900000},"retention_ms":2764800000,)"
+    R"("write_format":3})";
 
 SlotSet some_slots() {
   return SlotSet(5461, 10'922) | SlotSet(16'000, 16'000);
@@ -224,12 +223,31 @@ TEST(ConfigRecord, IdsThatAreNoUtf8AgreeWithThemselves) {
 }
 
 TEST(ConfigRecord, WhatIsNoneIsRefusedWithTheReason) {
-  for (const char* text : {"", "x", "[]", "{}", R"({"version":1})", R"({"version":"1"})",
-                           R"({"version":1,"key_prefix":1,"retention_ms":1,"id_hash":"",)"
-                           R"("null_user_ids":[],"write_format":1})"}) {
+  for (const char* text : {"", "x", "[]", "{}", R"({"write_format":3})", R"({"write_format":"3"})",
+                           R"({"key_prefix":1,"retention_ms":1,"id_hash":"","null_user_ids":[],)"
+                           R"("reservation":{"max_life_ms":1},"write_format":3})"}) {
     EXPECT_EQ(parse_config(text).status().code(), StatusCode::kCorrupt) << text;
   }
-  EXPECT_NE(parse_config(R"({"version":2})").status().text().find("version 2"), std::string::npos);
+  const std::string text = encode_config(usual());
+  for (const char* without : {R"("reservation":{"max_life_ms":900000},)", "900000"}) {
+    std::string changed = text;
+    changed.replace(changed.find(without), std::string_view(without).size(),
+                    without == std::string_view("900000") ? "0" : "");
+    EXPECT_EQ(parse_config(changed).status().code(), StatusCode::kCorrupt) << changed;
+  }
+}
+
+TEST(ConfigRecord, ARecordFormatThatIsNotKnownIsRefusedWithWhatToDo) {
+  const Status older = parse_config(R"({"version":1,"write_format":2})").status();
+  EXPECT_EQ(older.code(), StatusCode::kRefused);
+  EXPECT_EQ(older.text(),
+            "the recorded configuration has write_format 2, from before the first release: delete "
+            "it");
+  const Status later = parse_config(R"({"write_format":4})").status();
+  EXPECT_EQ(later.code(), StatusCode::kRefused);
+  EXPECT_EQ(later.text(),
+            "the recorded configuration has write_format 4, which this release cannot read: "
+            "install the release that wrote it");
 }
 
 TEST(ConfigRecord, AFieldOfALaterReleaseIsPassedOver) {

@@ -300,10 +300,9 @@ TEST_F(Looks, AStatedGapIsLookedAtAgainSoonUntilItIsClosed) {
     if (words[0] != "GET" || words[1] != "p:!config") return as_single_master(words);
     ++looks;
     const std::string gap = missing ? R"("missing_before_ms":{"g:t":{"0":5}},)" : "";
-    return resp_text(
-        "{" + gap +
-        R"("id_hash":"xxh3-48","key_prefix":"p","null_user_ids":[],"retention_ms":1000,)"
-        R"("version":1,"write_format":2})");
+    return resp_text("{" + gap +
+                     R"("id_hash":"xxh3-48","key_prefix":"p","null_user_ids":[],)"
+                     R"("reservation":{"max_life_ms":1},"retention_ms":1000,"write_format":3})");
   });
   Link& link = add_link();
   shared_->config.expect({.key_prefix = "p", .retention = milliseconds{1000}, .null_user_ids = {}});

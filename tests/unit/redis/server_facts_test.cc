@@ -185,13 +185,27 @@ TEST(ConfigWatch, TellsWhatOpenGapsLackUntilARecordSaysOtherwise) {
   EXPECT_TRUE(watch.missing().empty());
 }
 
+TEST(ConfigWatch, WithAFormatThatIsNotKnownAnyEventMayBeMissingAndNothingIsReserved) {
+  ConfigWatch watch;
+  watch.expect({.key_prefix = "fcap", .retention = {}, .null_user_ids = {}});
+  ConfigRecord record;
+  record.key_prefix = "fcap";
+  (void)watch.compare_with(string(encode_config(record)), 0);
+  EXPECT_GT(watch.terms().reservation_life_max.count(), 0);
+  (void)watch.compare_with(string(R"({"write_format":4})"), 0);
+  EXPECT_EQ(watch.state(), ConfigState::kUnknown);
+  EXPECT_EQ(watch.missing(), std::vector<MissingEvents>{MissingEvents(kAnyEvent)});
+  EXPECT_EQ(watch.terms().reservation_life_max.count(), 0);
+  EXPECT_NE(watch.text().find("write_format 4"), std::string::npos) << watch.text();
+}
+
 TEST(ConfigWatch, WithoutARecordAnyEventMayBeMissing) {
   ConfigWatch watch;
   watch.expect({.key_prefix = "fcap", .retention = {}, .null_user_ids = {}});
   (void)watch.compare_with({Reply::Kind::kNil, 0, {}, {}}, 0);
   const std::vector<MissingEvents> any{MissingEvents(Instant::max())};
   EXPECT_EQ(watch.missing(), any) << "also where there never was one";
-  EXPECT_EQ(watch.terms().write_format, 0);
+  EXPECT_EQ(watch.terms().reservation_life_max.count(), 0);
   (void)watch.compare_with(kRefused, 0);
   EXPECT_EQ(watch.missing(), any);
   ConfigRecord record;

@@ -263,8 +263,7 @@ class Copies {
         ledger::compact(ledger, record,
                         {.retention = std::chrono::milliseconds{kRetentionMs},
                          .trim_now = instant_from_ms(now_ms - ago_ms),
-                         .record_bytes_max = bytes_max_,
-                         .write_format = random_.one_in(2) ? 1 : 2});
+                         .record_bytes_max = bytes_max_});
     dropped_ += compacted.dropped_frames;
     record = std::move(compacted.record);
   }

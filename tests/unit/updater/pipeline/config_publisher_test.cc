@@ -72,6 +72,21 @@ TEST_F(ConfigPublisherTest, TheLatestToStartWinsAndTheOthersLeaveItAlone) {
   EXPECT_EQ(stored(), redis::encode_config(changed));
 }
 
+TEST_F(ConfigPublisherTest, AFormatThatIsNotKnownIsRefusedAndLeftAlone) {
+  const std::string later = R"({"write_format":4})";
+  ConfigPublisher publisher(*store_, record_of(std::chrono::days{32}), {});
+  poll(publisher);
+  EXPECT_TRUE(publisher.refused().ok());
+  replace(later);
+  poll(publisher);
+  EXPECT_EQ(publisher.refused().code(), StatusCode::kRefused);
+  EXPECT_NE(publisher.refused().text().find("fcap:!config: "), std::string::npos);
+  ConfigPublisher another(*store_, record_of(std::chrono::days{32}), {});
+  poll(another);
+  EXPECT_FALSE(another.refused().ok());
+  EXPECT_EQ(stored(), later);
+}
+
 // A Redis in use.
 class ConfigPublisherGaps : public ConfigPublisherTest {
  protected:
