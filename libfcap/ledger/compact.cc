@@ -12,7 +12,6 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr std::size_t kRecordBytesFloor = 64;
-constexpr std::size_t kFoldedFrameBytes = 2 + format::kFoldedPayloadBytes;
 
 // Entries at or before this are out of every window's reach.
 Instant horizon_of(const CompactOptions& options) noexcept {
@@ -193,11 +192,9 @@ class Compaction {
         now_(format::representable(options.trim_now)) {}
 
   Compacted run() {
-    encode_folded_counts();
-    encode_entries(bytes_max_ - folded_.size());
+    encode_entries();
     append_markers(unknown_frames(original_, bytes_max_ / 4).frames.empty());
     result_.record += runs_;
-    result_.record += folded_;
     // No entry goes for a reservation, so these get what is left.
     append_reservations(ledger_, now_, bytes_max_ - result_.record.size(), result_);
     const UnknownFrames unknown =
@@ -208,17 +205,7 @@ class Compaction {
   }
 
  private:
-  void encode_folded_counts() {
-    for (const FoldedCount& count : ledger_.folded_counts()) {
-      format::append_folded_count(count, folded_);
-    }
-    const std::size_t frames_max = bytes_max_ - 2 * format::kMarkerFrameBytes;
-    folded_.resize(std::min(folded_.size(), frames_max / kFoldedFrameBytes * kFoldedFrameBytes));
-    result_.dropped_frames = ledger_.folded_counts().size() - folded_.size() / kFoldedFrameBytes;
-  }
-
-  // Entries and the markers have this many bytes.
-  void encode_entries(std::size_t bytes_max) {
+  void encode_entries() {
     // Copies are made only where something has to go.
     Ledger trimmed;
     const Ledger* kept = &ledger_;
@@ -232,7 +219,7 @@ class Compaction {
     // A drop that is out of reach by now changes no answer.
     complete_since_ = ledger_.complete_since();
     if (complete_since_ && *complete_since_ <= horizon_ + milliseconds{1}) complete_since_.reset();
-    const std::size_t room = bytes_max - (ledger_.erased_before() ? format::kMarkerFrameBytes : 0);
+    const std::size_t room = bytes_max_ - (ledger_.erased_before() ? format::kMarkerFrameBytes : 0);
     if (runs_.size() + (complete_since_ ? format::kMarkerFrameBytes : 0) <= room) return;
     SizeTrim trim(*kept, options_.keep);
     const auto keep = trim.first(trim.fitting(room - format::kMarkerFrameBytes));
@@ -251,8 +238,7 @@ class Compaction {
         std::any_of(ledger_.reservations().begin(), ledger_.reservations().end(),
                     [this](const Reservation& reservation) { return !can_go(reservation, now_); });
     // An erasure stays as long as anything does, and as long as what it erased could come back.
-    const bool nothing_else =
-        runs_.empty() && nothing_unknown && folded_.empty() && !reserved && !complete_since_;
+    const bool nothing_else = runs_.empty() && nothing_unknown && !reserved && !complete_since_;
     if (erased_before && !(nothing_else && *erased_before <= horizon_)) {
       format::append_marker(format::Tag::kErasedBefore, *erased_before, result_.record);
     }
@@ -268,7 +254,6 @@ class Compaction {
   const Instant horizon_;
   const Instant now_;
   Compacted result_;
-  std::string folded_;
   std::string runs_;
   std::optional<Instant> complete_since_;
 };

@@ -228,7 +228,6 @@ DecodeCode Ledger::decode_into_empty(std::string_view record) {
     rebuild_with_loose();
   }
   if (!reservations_.empty()) settle_reservations();
-  if (!folded_.empty()) settle_folded_counts();
   apply_erasure();
   return DecodeCode::kOk;
 }
@@ -258,9 +257,6 @@ DecodeCode Ledger::read_frames(std::string_view record) {
         break;
       case format::Tag::kReservation:
         valid = append_reservation(frame.payload);
-        break;
-      case format::Tag::kFoldedCount:
-        valid = append_folded_count(frame.payload);
         break;
       default:
         ++unknown_frames_;

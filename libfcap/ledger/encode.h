@@ -59,7 +59,7 @@ struct Compacted {
   std::string record;
   std::size_t expired_entries = 0;  ///< left out for age
   std::size_t dropped_entries = 0;  ///< left out for size
-  /// Reservations, folded counts and frames with unknown tags that were left out for size.
+  /// Reservations and frames with unknown tags that were left out for size.
   std::size_t dropped_frames = 0;
 };
 

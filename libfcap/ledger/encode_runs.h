@@ -38,8 +38,6 @@ void append_runs(const Ledger& ledger, std::string& out);
 
 /// What append_reservation() of encode.h appends.
 [[nodiscard]] std::size_t frame_bytes(const Reservation& reservation) noexcept;
-/// Appends the frame of a folded count, 19 bytes.
-void append_folded_count(const FoldedCount& folded, std::string& out);
 
 /// Appends a frame that holds one instant.
 void append_marker(Tag tag, Instant instant, std::string& out);

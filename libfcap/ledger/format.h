@@ -18,17 +18,14 @@ namespace fcap::ledger::format {
 static_assert(std::endian::native == std::endian::little,
               "records are little-endian and are read and written by memcpy");
 
-/// What a frame holds. 0 is no tag, so that zeroed bytes are not a record. 5 and 6 are read, and
-/// kept, but not written before format 2; 7 is reserved, and skipped like every tag that is not
-/// listed here.
+/// What a frame holds. 0 is no tag, so that zeroed bytes are not a record. 6 and 7
+/// were meant for other frames before the first release, and never get another meaning.
 enum class Tag : std::uint8_t {
   kEntry = 1,
   kRuns = 2,
   kErasedBefore = 3,
   kCompleteSince = 4,
   kReservation = 5,
-  kFoldedCount = 6,
-  kDimension = 7,
 };
 
 inline constexpr std::size_t kHashBytes = 6;
@@ -59,10 +56,8 @@ inline constexpr std::uint8_t kReservationReleased = 0x08;
 inline constexpr std::size_t kLifeBytes = 4;
 inline constexpr std::size_t kReservationPayloadBytes =
     1 + kHashBytes + kTimeBytes + kFingerprintBytes + kLifeBytes;
-inline constexpr std::size_t kCountBytes = 4;
 /// What the bytes of a reservation's life can hold: 49.7 days.
 inline constexpr std::chrono::milliseconds kReservationLifeMax{UINT32_MAX};
-inline constexpr std::size_t kFoldedPayloadBytes = 1 + kHashBytes + kTimeBytes + kCountBytes;
 inline constexpr std::size_t kMarkerFrameBytes = 2 + kTimeBytes;
 
 /// Odd widths are put together from two loads: a copy into an eight-byte variable would be stored
@@ -186,7 +181,7 @@ class FrameReader {
 /// Whether this version reads frames with that tag; others are skipped, counted and carried over.
 [[nodiscard]] constexpr bool is_known(std::uint8_t tag) noexcept {
   return tag >= static_cast<std::uint8_t>(Tag::kEntry) &&
-         tag <= static_cast<std::uint8_t>(Tag::kFoldedCount);
+         tag <= static_cast<std::uint8_t>(Tag::kReservation);
 }
 
 }  // namespace fcap::ledger::format

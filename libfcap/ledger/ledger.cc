@@ -31,7 +31,6 @@ void Ledger::clear() noexcept {
   complete_since_.reset();
   unknown_frames_ = 0;
   reservations_.clear();
-  folded_.clear();
 }
 
 void Ledger::merge(const Entry& entry) {
@@ -49,7 +48,7 @@ void Ledger::merge(const Ledger& other) {
     }
     merge_loose();
   }
-  if (this != &other) merge_expected(other);
+  if (this != &other) merge_reservations(other);
   apply_erasure();
 }
 
@@ -116,7 +115,6 @@ void Ledger::apply_erasure() {
     complete_since_.reset();
   }
   std::erase_if(reservations_, [&](const auto& at) { return at.event.time <= *erased_before_; });
-  std::erase_if(folded_, [&](const auto& at) { return at.until <= *erased_before_; });
   const bool nothing_to_erase = std::all_of(runs_.begin(), runs_.end(), [&](const Run& run) {
     return times_[run.begin] > *erased_before_;
   });

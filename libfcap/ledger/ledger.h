@@ -37,17 +37,6 @@ struct Reservation {
   friend bool operator==(const Reservation&, const Reservation&) = default;
 };
 
-/// How many events of a campaign and type there were up to and including `until`, in the user's
-/// whole life: what is left of entries that have passed the retention.
-struct FoldedCount {
-  std::uint64_t campaign = 0;
-  EventType type = EventType::kImpression;
-  Instant until;
-  std::uint32_t count = 0;
-
-  friend bool operator==(const FoldedCount&, const FoldedCount&) = default;
-};
-
 /// The entries of one campaign and type: [begin, end) in the Ledger's columns. Never empty.
 struct Run {
   std::uint64_t campaign = 0;
@@ -141,8 +130,6 @@ class Ledger {
   /// The reservation of this identity, or null. Valid until the next change.
   [[nodiscard]] const Reservation* find_reservation(std::uint64_t campaign, EventType type,
                                                     std::uint32_t fingerprint) const noexcept;
-  /// Sorted by (campaign, type), each pair once: the one with the larger (until, count).
-  [[nodiscard]] std::span<const FoldedCount> folded_counts() const noexcept { return folded_; }
   /// The newest entry's time; none when empty.
   [[nodiscard]] std::optional<Instant> newest() const noexcept;
   /// Frames with a tag that this version does not know, skipped.
@@ -154,12 +141,10 @@ class Ledger {
   bool append_runs(std::string_view payload);
   bool append_entry(std::string_view payload);
   bool append_reservation(std::string_view payload);
-  bool append_folded_count(std::string_view payload);
   [[nodiscard]] bool columns_are_canonical() const noexcept;
 
-  void merge_expected(const Ledger& other);
+  void merge_reservations(const Ledger& other);
   void settle_reservations();
-  void settle_folded_counts();
   void raise_erased_before(Instant until) noexcept;
   void raise_complete_since(Instant since) noexcept;
   void apply_erasure();
@@ -182,7 +167,6 @@ class Ledger {
   std::optional<Instant> complete_since_;
   std::uint32_t unknown_frames_ = 0;
   std::vector<Reservation> reservations_;
-  std::vector<FoldedCount> folded_;
   /// Entries that are not in the columns yet; empty between calls.
   std::vector<Entry> loose_;
 };

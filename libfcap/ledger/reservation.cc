@@ -1,4 +1,4 @@
-// Reservations and folded counts: rare frames, so they are kept apart from what every check reads.
+// Reservations: rare frames, so they are kept apart from what every check reads.
 #include <algorithm>
 #include <tuple>
 
@@ -13,10 +13,6 @@ namespace {
 auto identity_of(const Reservation& reservation) noexcept {
   const Entry& event = reservation.event;
   return std::tuple(event.campaign, event.type, event.fingerprint);
-}
-
-auto key_of(const FoldedCount& folded) noexcept {
-  return std::tuple(folded.campaign, folded.type);
 }
 
 Instant load_time(const char* at) noexcept {
@@ -50,19 +46,6 @@ bool Ledger::append_reservation(std::string_view payload) {
   return true;
 }
 
-bool Ledger::append_folded_count(std::string_view payload) {
-  if (payload.size() != format::kFoldedPayloadBytes) return false;
-  const char* at = payload.data();
-  const auto flags = static_cast<std::uint8_t>(*at);
-  if ((flags & ~format::kTypeMask) != 0) return false;
-  folded_.push_back(
-      {.campaign = format::load<format::kHashBytes>(at + 1),
-       .type = static_cast<EventType>(flags),
-       .until = load_time(at + 7),
-       .count = static_cast<std::uint32_t>(format::load<format::kCountBytes>(at + 13))});
-  return true;
-}
-
 void Ledger::merge(const Reservation& reservation) {
   Reservation held = reservation;
   held.event.time = format::representable(held.event.time);
@@ -84,16 +67,10 @@ const Reservation* Ledger::find_reservation(std::uint64_t campaign, EventType ty
   return found == reservations_.end() || identity_of(*found) != key ? nullptr : &*found;
 }
 
-void Ledger::merge_expected(const Ledger& other) {
-  if (!other.reservations_.empty()) {
-    reservations_.insert(reservations_.end(), other.reservations_.begin(),
-                         other.reservations_.end());
-    settle_reservations();
-  }
-  if (!other.folded_.empty()) {
-    folded_.insert(folded_.end(), other.folded_.begin(), other.folded_.end());
-    settle_folded_counts();
-  }
+void Ledger::merge_reservations(const Ledger& other) {
+  if (other.reservations_.empty()) return;
+  reservations_.insert(reservations_.end(), other.reservations_.begin(), other.reservations_.end());
+  settle_reservations();
 }
 
 // Merges copies of one identity, whatever their order and number.
@@ -118,28 +95,10 @@ void Ledger::settle_reservations() {
   reservations_.resize(kept + 1);
 }
 
-void Ledger::settle_folded_counts() {
-  std::sort(folded_.begin(), folded_.end(), [](const auto& a, const auto& b) {
-    return std::tuple(key_of(a), b.until, b.count) < std::tuple(key_of(b), a.until, a.count);
-  });
-  folded_.erase(std::unique(folded_.begin(), folded_.end(),
-                            [](const auto& a, const auto& b) { return key_of(a) == key_of(b); }),
-                folded_.end());
-}
-
 namespace format {
 
 std::size_t frame_bytes(const Reservation& reservation) noexcept {
   return 2 + kReservationPayloadBytes + (reservation.event.creative != 0 ? kHashBytes : 0);
-}
-
-void append_folded_count(const FoldedCount& folded, std::string& out) {
-  out.push_back(static_cast<char>(Tag::kFoldedCount));
-  out.push_back(static_cast<char>(kFoldedPayloadBytes));
-  out.push_back(static_cast<char>(static_cast<std::uint8_t>(folded.type) & kTypeMask));
-  store<kHashBytes>(folded.campaign, out);
-  store<kTimeBytes>(static_cast<std::uint64_t>(to_ms(representable(folded.until))), out);
-  store<kCountBytes>(folded.count, out);
 }
 
 }  // namespace format

@@ -1,5 +1,5 @@
 """A user's record, read as docs/ledger-format.md describes it: apart from the product's own decoder, so that the judge does not
-share its mistakes. Folded counts are not read here: in these runs nobody may write one."""
+share its mistakes."""
 import collections
 import ctypes
 

@@ -136,32 +136,5 @@ TEST(Reservations, WhatIsNotAsDescribedIsMalformed) {
   }
 }
 
-TEST(FoldedCounts, TheOneThatReachesFurtherHolds) {
-  const auto folded = [](Instant until, std::uint32_t count) {
-    std::string frame;
-    format::append_folded_count(
-        {.campaign = 7, .type = EventType::kClick, .until = until, .count = count}, frame);
-    return frame;
-  };
-  const std::string low = folded(kReserved, 9);
-  const std::string more = folded(kReserved, 12);
-  const std::string further = folded(kReserved + days{1}, 10);
-  const auto only = [](const std::string& record) {
-    const Ledger ledger = decoded(record);
-    EXPECT_EQ(ledger.folded_counts().size(), 1U);
-    return ledger.folded_counts()[0].count;
-  };
-  EXPECT_EQ(only(low + more), 12U);
-  EXPECT_EQ(only(more + low + low), 12U);
-  EXPECT_EQ(only(more + further + low), 10U);
-  const std::string record = more + further + low;
-  EXPECT_EQ(to_hex(compact(decoded(record), record, as_of(kReserved + days{400})).record),
-            to_hex(further))
-      << "whatever their age";
-  Ledger merged = decoded(more);
-  merged.merge(decoded(further));
-  EXPECT_EQ(merged.folded_counts()[0].count, 10U);
-}
-
 }  // namespace reservation_test
 }  // namespace fcap::ledger
