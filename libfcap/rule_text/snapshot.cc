@@ -17,15 +17,14 @@
 
 #include "base/file_handle.h"
 #include "base/new_file.h"
-#include "rule_text/rule_json.h"
 #include "rule_text/snapshot_format.h"
 
 namespace fcap::rule_text {
 namespace {
 
-constexpr std::string_view kJsonMagic = "fcap-rules 1 ";
-constexpr std::string_view kBinaryMagic = "fcap-rules 2 ";
-// Of either format. That of format 2 always has the same length, so that it can be filled in last.
+// The formats 1 and 2 are from before the first release.
+constexpr std::string_view kMagic = "fcap-rules 3 ";
+// The header always has the same length, so that it can be filled in last.
 constexpr std::size_t kHeaderBytesMax = 64;
 // Far above a million rules; keeps a wrong path from filling the memory.
 constexpr std::size_t kFileBytesMax = std::size_t{2} << 30;
@@ -48,15 +47,10 @@ std::string hex64(std::uint64_t value) {
   return digits.data();
 }
 
-std::string json_header(std::string_view payload) {
-  return std::string(kJsonMagic) + std::to_string(payload.size()) + " " +
-         hex64(XXH3_64bits(payload.data(), payload.size())) + "\n";
-}
-
-std::string binary_header(std::uint64_t bytes, std::uint64_t hash) {
+std::string header_line(std::uint64_t bytes, std::uint64_t hash) {
   constexpr std::size_t kDigits = 20;
   const std::string digits = std::to_string(bytes);
-  return std::string(kBinaryMagic)
+  return std::string(kMagic)
       .append(kDigits - digits.size(), '0')
       .append(digits)
       .append(" ")
@@ -78,12 +72,12 @@ bool write_all(int fd, std::string_view bytes) {
 std::string header_of(const SnapshotView& rules) {
   SnapshotOutput output([](std::string_view) { return true; });
   write_rules(rules, output);
-  return binary_header(output.bytes(), output.hash());
+  return header_line(output.bytes(), output.hash());
 }
 
 // 0, or the error.
 int write_file(int fd, const SnapshotView& rules) {
-  if (!write_all(fd, binary_header(0, 0))) return errno;
+  if (!write_all(fd, header_line(0, 0))) return errno;
   int error = 0;
   SnapshotOutput output([&](std::string_view piece) {
     if (write_all(fd, piece)) return true;
@@ -92,7 +86,7 @@ int write_file(int fd, const SnapshotView& rules) {
   });
   write_rules(rules, output);
   if (error != 0) return error;
-  const std::string header = binary_header(output.bytes(), output.hash());
+  const std::string header = header_line(output.bytes(), output.hash());
   const ssize_t written = ::pwrite(fd, header.data(), header.size(), 0);
   if (written < 0) return errno;
   return static_cast<std::size_t>(written) == header.size() ? 0 : EIO;
@@ -102,42 +96,30 @@ Status not_whole() {
   return corrupt("is incomplete or damaged: its length or checksum is not what its header says");
 }
 
-// Format 1.
-Result<SnapshotHead> parse_json(std::string_view bytes, rules::SpecSink& sink) {
-  const std::string_view header = snapshot_header(bytes);
-  const std::string_view payload = bytes.substr(std::min(header.size() + 1, bytes.size()));
-  // The header follows from the payload, so comparing the two checks every byte of both.
-  if (json_header(payload) != std::string(header).append("\n")) return not_whole();
-  Result<RuleSetSpec> spec = parse_rules_json(payload);
-  if (!spec.ok()) return corrupt(spec.status().text());
-  sink.expect_rules(spec.value().rules.size());
-  for (Rule& rule : spec.value().rules) sink.add(std::move(rule));
-  sink.expect_campaigns(spec.value().campaigns.size());
-  for (Campaign& campaign : spec.value().campaigns) sink.add(std::move(campaign));
-  return SnapshotHead{.version = spec.value().version};
-}
-
-// Format 2, header and payload, of which `give_piece` gives one piece after the other.
+// Header and payload, of which `give_piece` gives one piece after the other.
 Result<SnapshotHead> parse(std::uint64_t bytes, const SnapshotInput::GivePiece& give_piece,
                            rules::SpecSink& sink) {
   if (bytes == 0) return corrupt("is empty");
-  std::string header(binary_header(0, 0).size(), '\0');
+  std::string header(header_line(0, 0).size(), '\0');
   std::size_t length = 0;
   while (length < header.size()) {
     const std::size_t got = give_piece(header.data() + length, header.size() - length);
     if (got == 0) break;
     length += got;
   }
-  if (!header.starts_with(kBinaryMagic) || length != header.size()) {
-    return corrupt("does not begin with the header of a snapshot of format 1 or 2");
+  if (!header.starts_with(kMagic) || length != header.size()) {
+    const bool is_older =
+        header.starts_with("fcap-rules 1 ") || header.starts_with("fcap-rules 2 ");
+    return corrupt(is_older ? "is from before the first release: delete it"
+                            : "does not begin with the header of a snapshot of format 3");
   }
   const std::uint64_t payload_bytes = bytes - header.size();
   SnapshotInput input(payload_bytes, give_piece);
   SnapshotHead head;
   const bool read = read_rules(input, head, sink);
   // What was read counts only once every byte is known to be right.
-  if (binary_header(payload_bytes, input.drain_and_hash()) != header) return not_whole();
-  if (!read) return corrupt("has the right checksum, but does not hold a rule set of format 2");
+  if (header_line(payload_bytes, input.drain_and_hash()) != header) return not_whole();
+  if (!read) return corrupt("has the right checksum, but does not hold a rule set");
   return head;
 }
 
@@ -179,7 +161,7 @@ std::string snapshot_bytes(const RuleSetSpec& spec) {
     return true;
   });
   write_rules(SpecView(spec).view(), output);
-  return binary_header(output.bytes(), output.hash()) + payload;
+  return header_line(output.bytes(), output.hash()) + payload;
 }
 
 Status write_snapshot(const std::string& path, const RuleSetSpec& spec) {
@@ -242,33 +224,17 @@ std::size_t SnapshotFile::give(char* to, std::size_t room) {
 }
 
 bool SnapshotFile::is_whole() {
-  if (!header_.starts_with(kBinaryMagic)) {
-    rules::PlainSpecSink sink;
-    return read(sink).ok();
-  }
+  if (!header_.starts_with(kMagic)) return false;
   const std::uint64_t payload_bytes = bytes_ - std::min(bytes_, header_.size() + 1);
   at_ = header_.size() + 1;
   SnapshotInput input(payload_bytes, [this](char* to, std::size_t room) { return give(to, room); });
-  return binary_header(payload_bytes, input.drain_and_hash()) == header_ + "\n";
+  return header_line(payload_bytes, input.drain_and_hash()) == header_ + "\n";
 }
 
 Result<SnapshotHead> SnapshotFile::read(rules::SpecSink& sink) {
   at_ = 0;
-  Result<SnapshotHead> head = [&]() -> Result<SnapshotHead> {
-    if (!header_.starts_with(kJsonMagic)) {
-      return parse(
-          bytes_, [this](char* to, std::size_t room) { return give(to, room); }, sink);
-    }
-    std::string whole(static_cast<std::size_t>(bytes_), '\0');
-    std::size_t length = 0;
-    while (length < whole.size()) {
-      const std::size_t got = give(whole.data() + length, whole.size() - length);
-      if (got == 0) break;
-      length += got;
-    }
-    whole.resize(length);
-    return parse_json(whole, sink);
-  }();
+  Result<SnapshotHead> head = parse(
+      bytes_, [this](char* to, std::size_t room) { return give(to, room); }, sink);
   if (head.ok()) return head;
   return Status::error(head.status().code(), "snapshot " + path_ + ": " + head.status().text());
 }
@@ -297,9 +263,7 @@ Result<RuleSetSpec> parse_snapshot(std::string_view bytes) {
     return given;
   };
   rules::PlainSpecSink sink;
-  const Result<SnapshotHead> head = bytes.starts_with(kJsonMagic)
-                                        ? parse_json(bytes, sink)
-                                        : parse(bytes.size(), give_piece, sink);
+  const Result<SnapshotHead> head = parse(bytes.size(), give_piece, sink);
   if (!head.ok()) return head.status();
   return with_version(std::move(sink.spec), head.value().version);
 }

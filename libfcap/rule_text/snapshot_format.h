@@ -14,7 +14,7 @@
 
 #include "rule_text/snapshot.h"
 
-/// The bytes of a snapshot of format 2, below its header line. docs/rules-json.md describes them.
+/// The bytes of a snapshot, below its header line. docs/rules-json.md describes them.
 namespace fcap::rule_text {
 
 /// XXH3-64 of bytes that come one after the other.

@@ -34,11 +34,10 @@ void check(const std::string& bytes) {
 }  // namespace
 
 // Any bytes are refused unless header and payload agree, and any payload under its right header
-// gets as far as the reader of its format.
+// gets as far as the reader of the format.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string bytes(reinterpret_cast<const char*>(data), size);
   check(bytes);
-  check(with_header("fcap-rules 1 %zu %016llx\n", bytes));
-  check(with_header("fcap-rules 2 %020zu %016llx\n", bytes));
+  check(with_header("fcap-rules 3 %020zu %016llx\n", bytes));
   return 0;
 }

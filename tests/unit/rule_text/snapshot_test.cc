@@ -72,22 +72,29 @@ TEST(Snapshot, TheBytesAreTheDocumentedOnes) {
   EXPECT_EQ(bytes.substr(bytes.find('\n') + 1), payload);
 }
 
-TEST(Snapshot, OneOfTheFirstFormatIsStillRead) {
-  const TemporaryDirectory directory;
-  const std::string path = directory.file("rules.snapshot");
-  const std::string old = R"(fcap-rules 1 53 22aa145a5fe74a11
+TEST(Snapshot, TheHeaderHasTheLengthAndTheHashOfTheRest) {
+  EXPECT_EQ(snapshot_header(snapshot_bytes(RuleSetSpec{})),
+            "fcap-rules 3 00000000000000000018 ff7821ddf836d020");
+}
+
+TEST(Snapshot, OneFromBeforeTheFirstReleaseIsRefusedWithWhatToDo) {
+  const std::string json = R"(fcap-rules 1 53 22aa145a5fe74a11
 {
   "version": 0,
   "rules": [],
   "campaigns": []
 }
 )";
-  put(path, old);
-  const auto read = read_snapshot(path);
-  ASSERT_TRUE(read.ok()) << read.status().text();
-  EXPECT_EQ(first_difference(read.value(), RuleSetSpec{}), "");
-  put(path, old.substr(0, old.size() - 1));
-  EXPECT_EQ(read_snapshot(path).status().code(), StatusCode::kCorrupt);
+  std::string binary = snapshot_bytes(small_spec());
+  binary.replace(binary.find(" 3 "), 3, " 2 ");
+  for (const std::string& old : {json, binary}) {
+    const TemporaryDirectory directory;
+    put(directory.file("s"), old);
+    const Status status = read_snapshot(directory.file("s")).status();
+    EXPECT_EQ(status.code(), StatusCode::kCorrupt);
+    EXPECT_EQ(status.text(),
+              "snapshot " + directory.file("s") + ": is from before the first release: delete it");
+  }
 }
 
 TEST(Snapshot, KnowsWhichStateOfTheTablesItHolds) {
@@ -228,8 +235,8 @@ TEST(Snapshot, ATruncatedFileIsCorrupt) {
 
 TEST(Snapshot, AnotherFormatIsRefused) {
   std::string bytes = snapshot_bytes(small_spec());
-  bytes.replace(bytes.find(" 2 "), 3, " 3 ");
-  EXPECT_THAT(parse_snapshot(bytes).status().text(), HasSubstr("format 1 or 2"));
+  bytes.replace(bytes.find(" 3 "), 3, " 4 ");
+  EXPECT_THAT(parse_snapshot(bytes).status().text(), HasSubstr("format 3"));
 }
 
 TEST(Snapshot, ADirectoryOrDeviceIsNoSnapshot) {
