@@ -103,8 +103,7 @@ MissingEvents* find_missing(ConfigRecord::MissingBefore& missing, const std::str
 }
 
 // Slots are named beside the instant that they belong to. Those of another instant, or of a
-// partition without one, say nothing: an updater that does not know this member changes the
-// instants only.
+// partition without one, say nothing.
 bool read_missing_slots(const json& object, ConfigRecord::MissingBefore& missing) {
   const auto found = object.find(kMissingSlots);
   if (found == object.end()) return true;
@@ -133,7 +132,6 @@ void put_missing(json& object, const ConfigRecord::MissingBefore& missing) {
     for (const auto& [partition, events] : partitions) {
       const std::int64_t before_ms = to_ms(events.before);
       object[kMissingBefore][topic][partition] = before_ms;
-      // A reader that does not know this member takes the instant for all users.
       if (events.slots.empty() || events.slots == SlotSet::all()) continue;
       object[kMissingSlots][topic][partition][std::to_string(before_ms)] = events.slots.text();
     }

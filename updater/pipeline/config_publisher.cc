@@ -13,10 +13,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// With slots a value is shorter than without, because an updater that does not know them cannot
-// leave them out when it adds an instant.
-constexpr std::size_t kWithSlotsBytesMax = std::size_t{48} << 10U;
-
 constexpr std::chrono::seconds kLookEvery{10};
 // While a loss is stated.
 constexpr std::chrono::milliseconds kLossLookEvery{1000};
@@ -113,7 +109,7 @@ void ConfigPublisher::on_answer(const Call& call) {
     return write(nullptr, with_gaps(text_, {}));
   }
   if (call.code != StoreCode::kOk) return;
-  // However long it is: an updater of an older release may have made it too long for readers.
+  // However long it is: what many updaters state may be too long for readers.
   const auto found = redis::parse_long_config(call.record);
   if (found.status().code() == StatusCode::kRefused) {
     refused_ = Status::error(StatusCode::kRefused, key_ + ": " + found.status().text());
@@ -249,8 +245,7 @@ std::string ConfigPublisher::with_gaps(const std::string& config, const Missing&
   for (const bool merged : {false, true}) {
     for (const Slots slots : {Slots::kAll, Slots::kOfOthers, Slots::kNone}) {
       text = redis::with_missing_before(config, missing_now(recorded, merged, slots));
-      const bool none = slots == Slots::kNone;
-      if (text.size() <= (none ? redis::kConfigBytesMax : kWithSlotsBytesMax)) return text;
+      if (text.size() <= redis::kConfigBytesMax) return text;
     }
   }
   return text;

@@ -127,7 +127,6 @@ TEST(ConfigRecord, SlotsOfAWrongFormAreRefused) {
   }
 }
 
-// An updater of an older release changes the instants, and leaves the slots as they are.
 TEST(ConfigRecord, SlotsOfAnEarlierInstantSayNothing) {
   std::string text = kWithSlots;
   text.replace(text.find("1700000000123"), 13, "1700000000124");
