@@ -9,7 +9,6 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace fcap::updater;
   const std::string_view text(reinterpret_cast<const char*>(data), size);
-  (void)decode_old_mark(text);
   const auto mark = decode_mark(text);
   if (!mark) return 0;
   // One value has one form, and never vouches for more than its position.

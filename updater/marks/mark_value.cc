@@ -167,12 +167,6 @@ std::optional<MarkValue> decode_mark(std::string_view text) {
   return mark;
 }
 
-std::optional<std::int64_t> decode_old_mark(std::string_view text) noexcept {
-  std::int64_t offset = 0;
-  if (!read_number(text, offset) || offset < 0) return std::nullopt;
-  return offset;
-}
-
 std::string cluster_word(std::string_view cluster_id) {
   if (is_plain_word(cluster_id)) return std::string(cluster_id);
   return fmt::format("xxh3:{:016x}", XXH3_64bits(cluster_id.data(), cluster_id.size()));
@@ -189,11 +183,6 @@ std::string tagged_mark_key(std::string_view prefix, std::string_view tag, std::
 std::string mark_key(std::string_view prefix, std::string_view group, std::string_view topic,
                      std::int32_t partition) {
   return tagged_mark_key(prefix, "0", fmt::format("{}:{}:{}", group, topic, partition));
-}
-
-std::string old_mark_key(std::string_view prefix, std::string_view group, std::string_view topic,
-                         std::int32_t partition) {
-  return fmt::format("{}:mark:{{0}}:{}:{}:{}", prefix, group, topic, partition);
 }
 
 }  // namespace fcap::updater

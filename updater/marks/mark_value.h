@@ -86,9 +86,6 @@ struct MarkValue {
 /// nullopt unless `text` is exactly what encode_mark() writes.
 [[nodiscard]] std::optional<MarkValue> decode_mark(std::string_view text);
 
-/// A mark as releases before version 2 wrote it: a decimal offset. nullopt: not one.
-[[nodiscard]] std::optional<std::int64_t> decode_old_mark(std::string_view text) noexcept;
-
 /// A cluster's id as a mark holds it: the id itself, or its hash if it is too long or has bytes
 /// other than visible ASCII.
 [[nodiscard]] std::string cluster_word(std::string_view cluster_id);
@@ -105,8 +102,5 @@ struct MarkValue {
 /// "<prefix>:!mark:{0}:<group>:<topic>:<partition>".
 [[nodiscard]] std::string mark_key(std::string_view prefix, std::string_view group,
                                    std::string_view topic, std::int32_t partition);
-/// Where releases before version 2 kept it.
-[[nodiscard]] std::string old_mark_key(std::string_view prefix, std::string_view group,
-                                       std::string_view topic, std::int32_t partition);
 
 }  // namespace fcap::updater

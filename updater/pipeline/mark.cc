@@ -10,24 +10,15 @@ namespace fcap::updater {
 void Mark::read(Store::Deadline deadline) {
   assert(!busy());
   operation_ = Operation::kRead;
-  old_.code = StoreCode::kNotFound;
-  pending_.store(1, std::memory_order_relaxed);
+  pending_.store(true, std::memory_order_relaxed);
   store_->get(key_, deadline, *this);
-}
-
-void Mark::read_first(Store::Deadline deadline) {
-  assert(!busy());
-  operation_ = Operation::kRead;
-  pending_.store(2, std::memory_order_relaxed);
-  store_->get(key_, deadline, *this);
-  store_->get(old_.key, deadline, old_);
 }
 
 void Mark::write(MarkValue value, Instant expire_at, Store::Deadline deadline,
                  std::uint64_t epoch) {
   assert(!busy());
   operation_ = Operation::kWrite;
-  pending_.store(1, std::memory_order_relaxed);
+  pending_.store(true, std::memory_order_relaxed);
   const std::string desired = encode_mark(value);
   attempted_ = std::move(value);
   Store::CompareAndSet change{.key = key_, .desired = desired, .expire_at = expire_at};
@@ -40,13 +31,7 @@ void Mark::complete(const StoreOutcome& outcome) noexcept {
   code_ = outcome.code;
   record_.assign(outcome.record);
   text_.assign(outcome.text);
-  pending_.fetch_sub(1, std::memory_order_acq_rel);
-}
-
-void Mark::OldMark::complete(const StoreOutcome& outcome) noexcept {
-  code = outcome.code;
-  record.assign(outcome.record);
-  mark->pending_.fetch_sub(1, std::memory_order_acq_rel);
+  pending_.store(false, std::memory_order_release);
 }
 
 Mark::Outcome Mark::take_read() {
@@ -59,21 +44,11 @@ Mark::Outcome Mark::take_read() {
     if (found_ && found_->shard) found_.reset();
     return Outcome::kRead;
   }
-  if (code_ != StoreCode::kNotFound) return Outcome::kUnread;
-  // An account that may not look there has no old mark either.
-  if (old_.code == StoreCode::kNotFound || old_.code == StoreCode::kServerError) {
-    return Outcome::kRead;
-  }
-  if (old_.code != StoreCode::kOk) {
-    code_ = old_.code;
-    return Outcome::kUnread;
-  }
-  if (const auto offset = decode_old_mark(old_.record)) found_ = MarkValue{.position = *offset};
-  return Outcome::kRead;
+  return code_ == StoreCode::kNotFound ? Outcome::kRead : Outcome::kUnread;
 }
 
 Mark::Outcome Mark::poll(bool trust) {
-  if (operation_ == Operation::kNone || pending_.load(std::memory_order_acquire) != 0) {
+  if (operation_ == Operation::kNone || pending_.load(std::memory_order_acquire)) {
     return Outcome::kNothing;
   }
   const Operation ended = operation_;

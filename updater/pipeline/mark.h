@@ -30,16 +30,11 @@ namespace fcap::updater {
 class Mark final : public StoreCompletion {
  public:
   Mark(Store& store, std::string key) : store_(&store), key_(std::move(key)) {}
-  /// Where releases before version 2 kept the mark; to be set before a read that looks there too.
-  void set_old_key(std::string key) { old_.key = std::move(key); }
   Mark(const Mark&) = delete;
   Mark& operator=(const Mark&) = delete;
 
   /// Starts reading the value in the store. Not while busy().
   void read(Store::Deadline deadline);
-  /// The same for a partition that is taken over: if it has no mark, one that an older release left
-  /// is used.
-  void read_first(Store::Deadline deadline);
   /// Starts replacing the confirmed mark (or its absence). Not while busy() or before a read.
   /// `epoch`: that of the connections on which the events below the mark were acknowledged; nothing
   /// is written over others.
@@ -49,7 +44,7 @@ class Mark final : public StoreCompletion {
 
   /// busy(), and not ended yet.
   [[nodiscard]] bool running() const noexcept {
-    return busy() && pending_.load(std::memory_order_acquire) != 0;
+    return busy() && pending_.load(std::memory_order_acquire);
   }
 
   enum class Outcome : std::uint8_t {
@@ -68,8 +63,6 @@ class Mark final : public StoreCompletion {
   [[nodiscard]] const Value& found() const noexcept { return found_; }
   [[nodiscard]] const Value& confirmed() const noexcept { return confirmed_; }
   [[nodiscard]] const Value& attempted() const noexcept { return attempted_; }
-  /// Whether found() was written by a release before version 2, which named no messages.
-  [[nodiscard]] bool found_is_old() const noexcept { return found_ && !found_text_; }
   /// Why the operation that ended last has failed, if it has.
   [[nodiscard]] std::string failure() const;
 
@@ -80,16 +73,6 @@ class Mark final : public StoreCompletion {
 
  private:
   enum class Operation : std::uint8_t { kNone, kRead, kWrite };
-
-  /// Where an older release's mark would be, and what was found there.
-  struct OldMark final : StoreCompletion {
-    explicit OldMark(Mark& m) noexcept : mark(&m) {}
-    void complete(const StoreOutcome& outcome) noexcept override;
-    Mark* mark;
-    std::string key;
-    StoreCode code = StoreCode::kNotFound;
-    std::string record;
-  };
 
   Outcome take_read();
 
@@ -107,8 +90,7 @@ class Mark final : public StoreCompletion {
   StoreCode code_ = StoreCode::kOk;
   std::string record_;
   std::string text_;
-  OldMark old_{*this};
-  std::atomic<int> pending_{0};
+  std::atomic<bool> pending_{false};
 };
 
 }  // namespace fcap::updater

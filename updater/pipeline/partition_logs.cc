@@ -171,8 +171,7 @@ void PartitionSet::take_mark_look(TopicPartition id, Partition& p, const LogLook
                                   Clock::time_point now) {
   const LogWatch::Look look = *std::exchange(p.mark_look, std::nullopt);
   if (answer.status.ok()) {
-    p.mark_verdict = p.mark->found_is_old() ? judge_log(look.known, answer.look)
-                                            : judge_mark(look.known, answer.look);
+    p.mark_verdict = judge_mark(look.known, answer.look);
     p.log.set_cluster(answer.look.cluster);
     return;
   }

@@ -66,8 +66,6 @@ void PartitionSet::assign(std::vector<PartitionOffset>& partitions) {
     const std::string& topic = kafka::name_of(options_.topics, at.partition.topic);
     auto mark = std::make_unique<Mark>(
         *store_, mark_key(options_.key_prefix, options_.group_id, topic, at.partition.number));
-    mark->set_old_key(
-        old_mark_key(options_.key_prefix, options_.group_id, topic, at.partition.number));
     Partition& p = partitions_.emplace(at.partition, std::move(mark)).first->second;
     p.generation = ++generations_;
     start_check(p);
@@ -144,12 +142,7 @@ void PartitionSet::start_check(Partition& p) {
   p.epoch = epoch;
   if (p.mark->busy()) return;  // its outcome leads here again
   p.operation_epoch = epoch;
-  const Clock::time_point until = Clock::now() + options_.deadline;
-  if (p.positioned) {
-    p.mark->read(until);
-  } else {
-    p.mark->read_first(until);
-  }
+  p.mark->read(Clock::now() + options_.deadline);
 }
 
 void PartitionSet::place(Partition& p, std::int64_t offset) {

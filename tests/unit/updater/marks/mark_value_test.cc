@@ -78,8 +78,6 @@ TEST(GoldenMark, KeysAreThoseOfTheDocumentation) {
             "fcap:!mark:{0}:fcap-updater:impressions:7");
   EXPECT_EQ(tagged_mark_key("fcap", "3552", "fcap-updater:impressions:7"),
             "fcap:!mark:{3552}:fcap-updater:impressions:7");
-  EXPECT_EQ(old_mark_key("fcap", "fcap-updater", "impressions", 7),
-            "fcap:mark:{0}:fcap-updater:impressions:7");
 }
 
 TEST(MarkValue, WhatIsWrittenOtherwiseIsNoMark) {
@@ -133,14 +131,6 @@ TEST(MarkValue, WhatIsWrittenOtherwiseIsNoMark) {
 TEST(MarkValue, IsCompleteBelowItsFirstGap) {
   EXPECT_EQ(decode_mark("2 1500")->complete_below(), 1500);
   EXPECT_EQ(decode_mark("2 1500 gaps=100-200,300-400")->complete_below(), 100);
-}
-
-TEST(MarkValue, OlderReleasesTakeItForNoMarkAndTheirsAreRead) {
-  for (const GoldenMark& golden : golden_marks()) EXPECT_FALSE(decode_old_mark(golden.text));
-  EXPECT_EQ(decode_old_mark("1500"), 1500);
-  EXPECT_FALSE(decode_old_mark("-1"));
-  EXPECT_FALSE(decode_old_mark("15x"));
-  EXPECT_FALSE(decode_mark("1500"));
 }
 
 TEST(MarkValue, AStrangeClusterIdIsHashed) {

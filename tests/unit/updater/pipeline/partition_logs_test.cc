@@ -148,12 +148,6 @@ TEST_F(PartitionLogs, AMarkThatNamesNoMessageIsNotBelievedUnderARunningUpdaterEi
   EXPECT_EQ(mark(), "10");
 }
 
-TEST_F(PartitionLogs, AnOlderReleasesMarkNamesNoMessageAndIsBelieved) {
-  store_.records()[old_mark_key("p", "g", "t", 0)].bytes = "70";
-  log_.commits[part(0)] = 100;
-  EXPECT_EQ(begin(), (Places{{0, 70}}));
-}
-
 TEST_F(PartitionLogs, AMarkWhoseMessageIsGoneGoesOnNamingIt) {
   set_known_mark(100);
   looks_.compacted = true;

@@ -22,28 +22,6 @@ TEST_F(PartitionMarks, AMarkIsNotWrittenToAServerReachedSince) {
   EXPECT_EQ(to_place(), (Places{{0, 100}}));
 }
 
-TEST_F(PartitionMarks, AnOlderReleasesMarkIsTakenOverWhereThereIsNone) {
-  store_.records()[old_mark_key("p", "g", "t", 0)].bytes = "70";
-  log_.commits[part(0)] = 100;
-  EXPECT_EQ(assign(), 70);
-  EXPECT_EQ(mark(), "70");
-  set_.complete(take(70, 90));
-  settle();
-  EXPECT_EQ(mark(), "90");
-  EXPECT_EQ(store_.records()[old_mark_key("p", "g", "t", 0)].bytes, "70")
-      << "an older release that takes the partition back begins here";
-}
-
-TEST_F(PartitionMarks, AnOlderReleasesMarkIsNotLookedAtBesideANewOneNorAfterALoss) {
-  set_mark(50);
-  store_.records()[old_mark_key("p", "g", "t", 0)].bytes = "70";
-  log_.commits[part(0)] = 100;
-  EXPECT_EQ(assign(), 50);
-  store_.records().erase(key(0));
-  settle();
-  EXPECT_EQ(to_place(), (Places{{0, 10}}));
-}
-
 TEST_F(PartitionMarks, WhatLiesBehindTheFirstGapOfAMarkIsReadAgain) {
   store_.records()[key(0)].bytes = "2 100 gaps=40-50,60-70";
   log_.commits[part(0)] = 100;
