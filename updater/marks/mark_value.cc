@@ -10,10 +10,9 @@
 namespace fcap::updater {
 namespace {
 
-constexpr std::string_view kVersionWord = "2";
-constexpr std::string_view kShardVersionWord = "3";
-constexpr std::size_t kMarkBytesMax = 1024;
-constexpr std::size_t kShardMarkBytesMax = std::size_t{256} * 1024;  // every second slot: 48 KB
+// Lower numbers are from before the first release.
+constexpr std::string_view kVersionWord = "4";
+constexpr std::size_t kMarkBytesMax = std::size_t{256} * 1024;  // every second slot: 48 KB
 constexpr std::size_t kWordBytesMax = 64;
 constexpr int kHexBase = 16;
 
@@ -118,8 +117,7 @@ bool holds(const MarkValue& mark) noexcept {
 }  // namespace
 
 std::string encode_mark(const MarkValue& mark) {
-  std::string text =
-      fmt::format("{} {}", mark.shard ? kShardVersionWord : kVersionWord, mark.position);
+  std::string text = fmt::format("{} {}", kVersionWord, mark.position);
   if (const auto& shard = mark.shard) {
     fmt::format_to(std::back_inserter(text), " node={} replication={} arrivals={} serial={}",
                    shard->node, shard->replication, shard->arrivals_safe ? "safe" : "unsure",
@@ -146,20 +144,17 @@ std::string encode_mark(const MarkValue& mark) {
 std::optional<MarkValue> decode_mark(std::string_view text) {
   std::string_view rest = text;
   MarkValue mark;
-  const std::string_view version = next_part(rest, ' ');
-  if (version == kShardVersionWord) mark.shard.emplace();
-  if (version != kVersionWord && !mark.shard) return std::nullopt;
-  if (text.size() > (mark.shard ? kShardMarkBytesMax : kMarkBytesMax)) return std::nullopt;
+  if (text.size() > kMarkBytesMax || next_part(rest, ' ') != kVersionWord) return std::nullopt;
   if (!read_number(next_part(rest, ' '), mark.position)) return std::nullopt;
   while (!rest.empty()) {
     std::string_view value = next_part(rest, ' ');
     const std::string_view name = next_part(value, '=');
-    const bool read = name == "cluster"   ? !(mark.log.cluster = value).empty()
-                      : name == "last"    ? read_point(value, mark.log.last)
-                      : name == "checked" ? read_point(value, mark.log.checked)
-                      : name == "gaps"    ? read_gaps(value, mark.gaps)
-                      : mark.shard        ? read_shard(name, value, *mark.shard)
-                                          : false;
+    const bool read =
+        name == "cluster"   ? !(mark.log.cluster = value).empty()
+        : name == "last"    ? read_point(value, mark.log.last)
+        : name == "checked" ? read_point(value, mark.log.checked)
+        : name == "gaps"    ? read_gaps(value, mark.gaps)
+                         : read_shard(name, value, mark.shard ? *mark.shard : mark.shard.emplace());
     if (!read) return std::nullopt;
   }
   // Marks are compared by their bytes, so a value must have exactly one form.

@@ -120,12 +120,12 @@ TEST_F(UpdaterSweep, RecordsBecomeShorterAndTheirAnswersStay) {
 TEST_F(UpdaterSweep, WhatIsNoneOfItsBusinessStaysAsItIs) {
   append_some(1'000);
   redis_->command({"SET", "fcap:{unreadable}", "these bytes are no record", "PX", "3600000"});
-  redis_->command({"SET", "fcap:!mark:{0}:group:topic:0", "2 42", "PX", "3600000"});
+  redis_->command({"SET", "fcap:!mark:{0}:group:topic:0", "4 42", "PX", "3600000"});
   redis_->command({"SET", "other:{user-1}", "another program's", "PX", "3600000"});
   const json summary = sweep();
   EXPECT_EQ(summary["undecodable"], 1);
   EXPECT_EQ(redis_->command({"GET", "fcap:{unreadable}"}), "these bytes are no record");
-  EXPECT_EQ(redis_->command({"GET", "fcap:!mark:{0}:group:topic:0"}), "2 42");
+  EXPECT_EQ(redis_->command({"GET", "fcap:!mark:{0}:group:topic:0"}), "4 42");
   EXPECT_EQ(redis_->command({"GET", "other:{user-1}"}), "another program's");
   expect_nothing_lost();
 }

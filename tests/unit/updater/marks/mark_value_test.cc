@@ -19,19 +19,19 @@ struct GoldenMark {
 
 const std::vector<GoldenMark>& golden_marks() {
   static const std::vector<GoldenMark> all{
-      {"2 0", {.position = 0}},
-      {"2 1500 cluster=MkU3OEVBNTcwNTJENDM2Qk last=1499,1700000000123,71a95b0def43ba51",
+      {"4 0", {.position = 0}},
+      {"4 1500 cluster=MkU3OEVBNTcwNTJENDM2Qk last=1499,1700000000123,71a95b0def43ba51",
        {.position = 1500,
         .log = {.cluster = "MkU3OEVBNTcwNTJENDM2Qk",
                 .last = LogPoint{1499, 1'700'000'000'123, 0x71a95b0def43ba51}}}},
-      {"2 90000 cluster=MkU3OEVBNTcwNTJENDM2Qk last=89997,-1,00000000000000ff "
+      {"4 90000 cluster=MkU3OEVBNTcwNTJENDM2Qk last=89997,-1,00000000000000ff "
        "checked=1499,1700000000123,71a95b0def43ba51 gaps=100-200,300-80000",
        {.position = 90000,
         .log = {.cluster = "MkU3OEVBNTcwNTJENDM2Qk",
                 .last = LogPoint{89997, -1, 0xff},
                 .checked = LogPoint{1499, 1'700'000'000'123, 0x71a95b0def43ba51}},
         .gaps = {{100, 200}, {300, 80000}}}},
-      {"3 1500 node=07c37dfeb235213a872192d90877d0cd55635b91 "
+      {"4 1500 node=07c37dfeb235213a872192d90877d0cd55635b91 "
        "replication=e00f0b6d8a5b1a4f3c2d1e0f9a8b7c6d5e4f3a2b arrivals=safe serial=12 "
        "places=5455,2735 slots=0-5460,7000 partly=6999 cluster=MkU3OEVBNTcwNTJENDM2Qk "
        "last=1499,1700000000123,71a95b0def43ba51 gaps=100-200",
@@ -83,54 +83,54 @@ TEST(GoldenMark, KeysAreThoseOfTheDocumentation) {
 TEST(MarkValue, WhatIsWrittenOtherwiseIsNoMark) {
   const std::vector<std::string> strange{
       "",
-      "2",
-      "2 ",
+      "4",
+      "4 ",
       "1500",
+      "2 1500",
       "3 1500",
-      "4 1500",
-      "2  1500",
-      "2 01500",
-      "2 +1500",
-      "2 -1",
-      "2 1500 ",
-      "2 99999999999999999999",
-      "2 1500 cluster=",
-      "2 1500 cluster=a b",
-      "2 1500 planet=earth",
-      "2 1500 last=1500,0,00000000000000ff",
-      "2 1500 last=-1,0,00000000000000ff",
-      "2 1500 last=1499,-2,00000000000000ff",
-      "2 1500 last=1499,0,ff",
-      "2 1500 last=1499,0,00000000000000FF",
-      "2 1500 last=1499,0",
-      "2 1500 checked=7,0,00000000000000ff",
-      "2 1500 last=6,0,00000000000000ff checked=7,0,00000000000000ff",
-      "2 1500 checked=6,0,00000000000000ff last=7,0,00000000000000ff",
-      "2 1500 last=7,0,00000000000000ff cluster=a",
-      "2 1500 gaps=",
-      "2 1500 gaps=5",
-      "2 1500 gaps=5-5",
-      "2 1500 gaps=5-1501",
-      "2 1500 gaps=5-10,10-12",
-      "2 1500 gaps=5-10,7-12",
-      "2 1500 gaps=-5-10",
-      "2 1500 node=a replication=b arrivals=safe serial=1 slots=1",
-      "3 1500 node=a replication=b arrivals=safe",
-      "3 1500 node=a arrivals=safe serial=1",
-      "3 1500 node= replication=b arrivals=safe serial=1",
-      "3 1500 node=a replication=b arrivals=sure serial=1",
-      "3 1500 node=a replication=b arrivals=safe serial=-1",
-      "3 1500 node=a replication=b arrivals=safe serial=1 slots=",
-      "3 1500 node=a replication=b arrivals=safe serial=1 slots=5-16384",
-      "3 1500 node=a replication=b arrivals=safe slots=1 serial=1",
-      "2 1500 gaps=1-2,4-5,7-8,10-11,13-14,16-17,19-20,22-23,25-26",
+      "5 1500",
+      "4  1500",
+      "4 01500",
+      "4 +1500",
+      "4 -1",
+      "4 1500 ",
+      "4 99999999999999999999",
+      "4 1500 cluster=",
+      "4 1500 cluster=a b",
+      "4 1500 planet=earth",
+      "4 1500 last=1500,0,00000000000000ff",
+      "4 1500 last=-1,0,00000000000000ff",
+      "4 1500 last=1499,-2,00000000000000ff",
+      "4 1500 last=1499,0,ff",
+      "4 1500 last=1499,0,00000000000000FF",
+      "4 1500 last=1499,0",
+      "4 1500 checked=7,0,00000000000000ff",
+      "4 1500 last=6,0,00000000000000ff checked=7,0,00000000000000ff",
+      "4 1500 checked=6,0,00000000000000ff last=7,0,00000000000000ff",
+      "4 1500 last=7,0,00000000000000ff cluster=a",
+      "4 1500 gaps=",
+      "4 1500 gaps=5",
+      "4 1500 gaps=5-5",
+      "4 1500 gaps=5-1501",
+      "4 1500 gaps=5-10,10-12",
+      "4 1500 gaps=5-10,7-12",
+      "4 1500 gaps=-5-10",
+      "4 1500 node=a replication=b arrivals=safe",
+      "4 1500 node=a arrivals=safe serial=1",
+      "4 1500 node= replication=b arrivals=safe serial=1",
+      "4 1500 node=a replication=b arrivals=sure serial=1",
+      "4 1500 node=a replication=b arrivals=safe serial=-1",
+      "4 1500 node=a replication=b arrivals=safe serial=1 slots=",
+      "4 1500 node=a replication=b arrivals=safe serial=1 slots=5-16384",
+      "4 1500 node=a replication=b arrivals=safe slots=1 serial=1",
+      "4 1500 gaps=1-2,4-5,7-8,10-11,13-14,16-17,19-20,22-23,25-26",
   };
   for (const std::string& text : strange) EXPECT_FALSE(decode_mark(text)) << text;
 }
 
 TEST(MarkValue, IsCompleteBelowItsFirstGap) {
-  EXPECT_EQ(decode_mark("2 1500")->complete_below(), 1500);
-  EXPECT_EQ(decode_mark("2 1500 gaps=100-200,300-400")->complete_below(), 100);
+  EXPECT_EQ(decode_mark("4 1500")->complete_below(), 1500);
+  EXPECT_EQ(decode_mark("4 1500 gaps=100-200,300-400")->complete_below(), 100);
 }
 
 TEST(MarkValue, AStrangeClusterIdIsHashed) {
@@ -139,7 +139,7 @@ TEST(MarkValue, AStrangeClusterIdIsHashed) {
   for (const std::string& id : {std::string("with space"), std::string(65, 'x')}) {
     const std::string word = cluster_word(id);
     EXPECT_TRUE(word.starts_with("xxh3:"));
-    EXPECT_TRUE(decode_mark("2 0 cluster=" + word));
+    EXPECT_TRUE(decode_mark("4 0 cluster=" + word));
   }
 }
 

@@ -53,7 +53,7 @@ class ToldLog final : public GapLog {
 class GapFillerTest : public testing::PartitionSetFixture {
  protected:
   void SetUp() override {
-    store_.records()[key(0)].bytes = "2 500 gaps=10-20";
+    store_.records()[key(0)].bytes = "4 500 gaps=10-20";
     log_.commits[part(0)] = 500;
     std::vector<PartitionOffset> at{{part(0), PartitionOffset::kNone}};
     partitions_.assign(at);
@@ -148,7 +148,7 @@ TEST_F(GapFillerTest, WhatIsMissingIsUnknownUntilTheMarkHasBeenCompared) {
   told_.tell({event("a", "1")});
   turns();
   EXPECT_EQ(metrics_.gap_offsets.value(), 0);
-  store_.records()[key(1)].bytes = "2 500";
+  store_.records()[key(1)].bytes = "4 500";
   log_.commits[part(1)] = 500;
   std::vector<PartitionOffset> at{{part(1), PartitionOffset::kNone}};
   partitions_.assign(at);
@@ -183,7 +183,7 @@ TEST_F(GapFillerTest, WhatIsThereIsNotWrittenAgainButItsExpiryIsSeenTo) {
   const FaultStore::Record before = store_.records()["p:{a}"];
   store_.records()["p:{a}"].expire_at = {};
   writer_.forget_known();
-  store_.records()[key(0)].bytes = "2 500 gaps=10-20";  // an older state of the mark
+  store_.records()[key(0)].bytes = "4 500 gaps=10-20";  // an older state of the mark
   told_.tell({event("a", "1"), event("b", "2"), event("b", "4")});
   turns();
   EXPECT_EQ(missing(), 0);

@@ -80,12 +80,12 @@ TEST_F(PartitionGaps, AnEmptiedServerHoldsUpNothingAndIsFilledTheNewestFirst) {
   store_.records().clear();
   turns();
   EXPECT_EQ(placed_at_, 120) << "reading goes on where it was";
-  EXPECT_TRUE(mark_text().starts_with("2 120 ")) << "before anything is read: " << mark_text();
+  EXPECT_TRUE(mark_text().starts_with("4 120 ")) << "before anything is read: " << mark_text();
   EXPECT_TRUE(mark_text().ends_with(" gaps=10-120")) << mark_text();
   read(120, 125);
   fill(90, 120);
   EXPECT_TRUE(mark_text().ends_with(" gaps=10-90")) << mark_text();
-  EXPECT_TRUE(mark_text().starts_with("2 125 ")) << mark_text();
+  EXPECT_TRUE(mark_text().starts_with("4 125 ")) << mark_text();
   fill(60, 90);
   fill(30, 60);
   fill(10, 30);
@@ -98,7 +98,7 @@ TEST_F(PartitionGaps, TheFirstMessageThatWasReadInAGapIdentifiesTheLog) {
   log_.commits[part(0)] = 120;
   EXPECT_EQ(begin(), 120);
   turns();
-  EXPECT_EQ(mark_text(), "2 120 gaps=10-120");
+  EXPECT_EQ(mark_text(), "4 120 gaps=10-120");
   const GapSegment newest = segments().front();
   partitions_->segment_begun(newest, {.offset = 91, .timestamp_ms = 1, .payload = "a"});
   EXPECT_TRUE(partitions_->segment_done(newest));
@@ -119,7 +119,7 @@ TEST_F(PartitionGaps, ALogThatEndsBeforeARestoredMarkIsAnother) {
   partitions_->set_log_looks(&looks);
   begin();
   turns();
-  ASSERT_EQ(mark_text(), "2 10 cluster=one");
+  ASSERT_EQ(mark_text(), "4 10 cluster=one");
   const MarkValue restored{
       .position = 138, .log = {.cluster = "one", .last = looks.point(137)}, .gaps = {{10, 138}}};
   store_.records()[key(0)].bytes = encode_mark(restored);
@@ -131,7 +131,7 @@ TEST_F(PartitionGaps, ALogThatEndsBeforeARestoredMarkIsAnother) {
   turns();
   EXPECT_EQ(partitions_->offsets_missing(), 0);
   EXPECT_EQ(placed_at_, 10);
-  EXPECT_EQ(mark_text(), "2 10 cluster=one");
+  EXPECT_EQ(mark_text(), "4 10 cluster=one");
   partitions_->set_log_looks(nullptr);
 }
 
@@ -176,18 +176,18 @@ TEST_F(PartitionGaps, ALittleIsReadInLine) {
 }
 
 TEST_F(PartitionGaps, ANewOwnerGoesOnWithTheGapsOfTheMark) {
-  store_.records()[key(0)].bytes = "2 500 gaps=40-90,100-120";
+  store_.records()[key(0)].bytes = "4 500 gaps=40-90,100-120";
   log_.commits[part(0)] = 500;
   EXPECT_EQ(begin(), 500);
   EXPECT_EQ(partitions_->offsets_missing(), 70);
   fill(100, 120);
-  EXPECT_EQ(mark_text(), "2 500 gaps=40-90");
+  EXPECT_EQ(mark_text(), "4 500 gaps=40-90");
 }
 
 TEST_F(PartitionGaps, WithoutAMarkReadingBeginsAtTheCommittedOffset) {
   log_.commits[part(0)] = 500;
   EXPECT_EQ(begin(), 500);
-  EXPECT_EQ(mark_text(), "2 500 gaps=10-500");
+  EXPECT_EQ(mark_text(), "4 500 gaps=10-500");
 }
 
 TEST_F(PartitionGaps, WithoutACommittedOffsetReadingBeginsAtTheStartOfRetention) {
@@ -214,7 +214,7 @@ TEST_F(PartitionGaps, ASegmentAcrossALossCountsForNothing) {
   store_.records().clear();
   turns();
   EXPECT_FALSE(partitions_->segment_done(segment));
-  EXPECT_EQ(mark_text(), "2 500 gaps=10-500");
+  EXPECT_EQ(mark_text(), "4 500 gaps=10-500");
 }
 
 TEST_F(PartitionGaps, ASecondLossJoinsTheGapOfTheFirst) {
@@ -225,8 +225,8 @@ TEST_F(PartitionGaps, ASecondLossJoinsTheGapOfTheFirst) {
   read(500, 600);
   turns();
   const std::string later = mark_text();
-  EXPECT_TRUE(later.starts_with("2 600 ")) << later;
-  store_.records()[key(0)].bytes = "2 500 gaps=10-500";  // an old snapshot came back
+  EXPECT_TRUE(later.starts_with("4 600 ")) << later;
+  store_.records()[key(0)].bytes = "4 500 gaps=10-500";  // an old snapshot came back
   turns();
   EXPECT_EQ(placed_at_, 600);
   EXPECT_TRUE(mark_text().ends_with(" gaps=10-600")) << mark_text();

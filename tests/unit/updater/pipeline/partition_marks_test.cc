@@ -23,10 +23,10 @@ TEST_F(PartitionMarks, AMarkIsNotWrittenToAServerReachedSince) {
 }
 
 TEST_F(PartitionMarks, WhatLiesBehindTheFirstGapOfAMarkIsReadAgain) {
-  store_.records()[key(0)].bytes = "2 100 gaps=40-50,60-70";
+  store_.records()[key(0)].bytes = "4 100 gaps=40-50,60-70";
   log_.commits[part(0)] = 100;
   EXPECT_EQ(assign(), 40);
-  EXPECT_EQ(store_.records()[key(0)].bytes, "2 40");
+  EXPECT_EQ(store_.records()[key(0)].bytes, "4 40");
 }
 
 TEST_F(PartitionMarks, AMarkThatIsNoNumberCountsAsMissing) {
@@ -39,7 +39,7 @@ TEST_F(PartitionMarks, AMarkThatIsNoNumberCountsAsMissing) {
 }
 
 TEST_F(PartitionMarks, AMarkOfAClustersShardCountsAsMissing) {
-  store_.records()[key(0)].bytes = "3 100 node=n replication=r arrivals=safe serial=1 slots=0-99";
+  store_.records()[key(0)].bytes = "4 100 node=n replication=r arrivals=safe serial=1 slots=0-99";
   log_.commits[part(0)] = 100;
   EXPECT_EQ(assign(), 10);
   EXPECT_EQ(mark(), "10") << "it is replaced";

@@ -82,8 +82,8 @@ TEST_F(PartitionsOfTwoTopics, HaveMarksCommitsAndRangesOfTheirOwn) {
   turns();
   EXPECT_EQ(both_->low_water(kFirst), 100);
   EXPECT_EQ(both_->low_water(kSecond), 201);
-  EXPECT_TRUE(mark_of("t").starts_with("2 100")) << mark_of("t");
-  EXPECT_TRUE(mark_of("u").starts_with("2 201")) << mark_of("u");
+  EXPECT_TRUE(mark_of("t").starts_with("4 100")) << mark_of("t");
+  EXPECT_TRUE(mark_of("u").starts_with("4 201")) << mark_of("u");
   std::vector<PartitionOffset> commits;
   both_->collect_commits(commits);
   ASSERT_EQ(commits.size(), 1U);
