@@ -192,28 +192,42 @@ Result<PartitionAnswers> TopicQuestions::committed(const std::string& topic,
   return read(*list, what);
 }
 
-std::map<std::int32_t, Instant> TopicQuestions::timestamps(const std::string& topic,
-                                                           const Offsets& at,
-                                                           const std::function<bool()>& enough) {
-  std::map<std::int32_t, Instant> found;
-  if (at.empty()) return found;
+void TopicQuestions::read_from(const std::string& topic, const Offsets& at,
+                               const std::function<bool(const Read&)>& take,
+                               const std::function<bool()>& enough) {
+  if (at.empty()) return;
   rd_kafka_t* const handle = client_->handle.get();
   const PartitionList list = list_of_topic(topic, at);
-  if (rd_kafka_assign(handle, list.get()) != RD_KAFKA_RESP_ERR_NO_ERROR) return found;
+  if (rd_kafka_assign(handle, list.get()) != RD_KAFKA_RESP_ERR_NO_ERROR) return;
   const auto until = Clock::now() + answer_within_;
   constexpr int kPollMs = 50;
-  while (found.size() < at.size() && Clock::now() < until) {
+  std::set<std::int32_t> ended;
+  while (ended.size() < at.size() && Clock::now() < until) {
     const Ptr<rd_kafka_message_t> message(rd_kafka_consumer_poll(handle, kPollMs));
     if (!message) {
       if (enough()) break;
       continue;
     }
-    if (message->err != RD_KAFKA_RESP_ERR_NO_ERROR) continue;
+    const bool wanted = at.contains(message->partition) && !ended.contains(message->partition);
+    if (message->err != RD_KAFKA_RESP_ERR_NO_ERROR || !wanted) continue;
+    Read read{.partition = message->partition, .offset = message->offset};
     const std::int64_t ms = timestamp_ms(*message);
-    if (ms < 0) continue;
-    found.emplace(message->partition, instant_from_ms(ms));
+    if (ms >= 0) read.time = instant_from_ms(ms);
+    read.payload = payload_of(*message);
+    if (take(read)) ended.insert(read.partition);
   }
   rd_kafka_assign(handle, nullptr);
+}
+
+std::map<std::int32_t, Instant> TopicQuestions::timestamps(const std::string& topic,
+                                                           const Offsets& at,
+                                                           const std::function<bool()>& enough) {
+  std::map<std::int32_t, Instant> found;
+  const auto take = [&found](const Read& read) {
+    if (read.time) found.emplace(read.partition, *read.time);
+    return read.time.has_value();
+  };
+  read_from(topic, at, take, enough);
   return found;
 }
 

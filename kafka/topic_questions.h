@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <fcap/status.h>
@@ -75,6 +76,16 @@ class TopicQuestions {
   /// The first offset of each partition whose message is not before the partition's time.
   Result<PartitionAnswers> first_since(const std::string& topic,
                                        const std::map<std::int32_t, Instant>& times);
+  struct Read {
+    std::int32_t partition = 0;
+    std::int64_t offset = 0;
+    std::optional<Instant> time = {};  ///< the broker's; nullopt: it has none
+    std::string_view payload = {};     ///< valid during the call
+  };
+  /// Reads each partition from an offset on, until `take` says of a message that it was the last
+  /// one wanted, as far as they come in time and before `enough` says that somebody else waits.
+  void read_from(const std::string& topic, const Offsets& at,
+                 const std::function<bool(const Read&)>& take, const std::function<bool()>& enough);
   /// The timestamps of the first messages at or after these offsets, as far as they came in time
   /// and before `enough` says that somebody else waits.
   std::map<std::int32_t, Instant> timestamps(const std::string& topic, const Offsets& at,

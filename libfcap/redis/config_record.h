@@ -51,7 +51,7 @@ struct ConfigRecord {
   std::size_t record_bytes_max = kDefaultRecordBytesMax;
   /// The open gaps: the partitions whose events may be missing, each with an instant that is later
   /// than all those events, and the slots of all users that they may belong to. By
-  /// "<group>:<topic>", and by the partition's number in decimal.
+  /// "<group>:<topic>", and by the partition's number, "*" or "expired" (docs/keys.md).
   using MissingBefore = std::map<std::string, std::map<std::string, MissingEvents>>;
   MissingBefore missing_before = {};
 

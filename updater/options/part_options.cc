@@ -23,6 +23,17 @@ std::string_view word(KafkaSettings::OffsetReset reset) noexcept {
 
 }  // namespace
 
+NewestEvent newest_event_by(std::shared_ptr<events::EventDecoder> decoder) {
+  return [decoder = std::move(decoder)](std::string_view payload) {
+    std::vector<events::Event> found;
+    events::Rejected why;
+    std::optional<Instant> newest;
+    if (decoder->decode(payload, found, why) != events::Decoded::kEvents) return newest;
+    for (const events::Event& event : found) newest = std::max(newest, std::optional(event.time));
+    return newest;
+  };
+}
+
 TopicWatchOptions watch_options(const Settings& settings) {
   TopicWatchOptions options;
   options.connection = kafka_connection(settings.kafka);
@@ -30,6 +41,7 @@ TopicWatchOptions watch_options(const Settings& settings) {
   options.dead_letter_topic = settings.kafka.dead_letter_topic;
   options.group_id = settings.kafka.group_id;
   options.retention = settings.ledger.retention;
+  options.newest_event = newest_event_by(events::make_json_event_decoder());
   options.silence_max = settings.kafka.silence_max;
   // So that an answer that is missed once is not taken for silence.
   options.interval = std::min(options.interval, options.silence_max / 4);

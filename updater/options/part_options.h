@@ -16,6 +16,8 @@ namespace fcap::updater {
 /// the wrappers are given: options/libraries.h, which `fcap` shares.
 [[nodiscard]] UpdaterOptions updater_options(const Settings& settings);
 [[nodiscard]] redis::ConfigRecord config_record(const Settings& settings);
+/// Decodes messages as the updater does. Not thread-safe.
+[[nodiscard]] NewestEvent newest_event_by(std::shared_ptr<events::EventDecoder> decoder);
 [[nodiscard]] TopicWatchOptions watch_options(const Settings& settings);
 [[nodiscard]] Compactor::Options compactor_options(const Settings& settings);
 [[nodiscard]] HttpServer::Options http_options(const Settings& settings);

@@ -95,6 +95,10 @@ class BatchWriter final : public RoundListener {
   [[nodiscard]] std::size_t room() const noexcept;
   /// How many more writes for gaps may be in flight: few, so that live events seldom wait.
   [[nodiscard]] std::size_t gap_room() const noexcept;
+  /// Whether a batch of so many may be submitted: it is within gap_room(), or the only one.
+  [[nodiscard]] bool gap_fits(std::size_t writes) const noexcept {
+    return gaps_in_flight_ == 0 || writes <= gap_room();
+  }
   /// Says which batches no longer count (after a rewind or a rebalance): they are not retried,
   /// since their messages are read again. Only a batch that owes expiries is: its messages may be
   /// those of a log that no longer exists, and then nothing else would make its records expire.

@@ -12,6 +12,7 @@ namespace fcap::updater {
 namespace {
 
 constexpr std::chrono::milliseconds kSegmentAgain{1000};
+constexpr std::chrono::milliseconds kAskAgain{1000};
 
 Gaps missing_of_all(const ShardMarks& marks) {
   return marks.missing().empty() ? Gaps{} : marks.missing().of(SlotSet::all());
@@ -97,12 +98,37 @@ bool ClusterPartitionSet::segment_done(const GapSegment& segment) {
   of_shards->marks.filled(done, {segment.from, segment.to}, segment.stamp);
   if (done != segment.slots) segments_due_[segment.partition] = Clock::now() + kSegmentAgain;
   const Gaps missing = missing_of_all(of_shards->marks);
-  if (missing.empty()) {
-    report(LogLevel::kInfo,
-           fmt::format("partition {}: its gap is filled, nothing is missing", segment.partition));
-  }
+  if (missing.empty()) say_filled(segment.partition, partitions_.at(segment.partition));
   // Otherwise something as new is still missing for the users of other slots.
   return missing.empty() || missing.back().to <= segment.from;
+}
+
+void ClusterPartitionSet::expire(const GapSegment& segment, std::int64_t log_start,
+                                 std::optional<Instant> newest, Instant oldest) {
+  ShardedPartition* const of_shards = turns_.find(segment.partition);
+  if (of_shards == nullptr || !filling(segment)) return;
+  ExpiredEvents events{segment.partition, newest, {}};
+  for (const MissingOffsets::Stretch& stretch : of_shards->marks.missing().stretches()) {
+    if (!gaps_below(stretch.gaps, log_start).empty()) events.slots |= stretch.slots;
+  }
+  const Gaps gone = gaps_below(missing_of_all(of_shards->marks), log_start);
+  of_shards->marks.expired(log_start);
+  note_expired(segment.partition, partitions_.at(segment.partition), gone, std::move(events),
+               oldest);
+}
+
+// Kafka says what of the log there is now; what it said at the start may be long ago.
+void ClusterPartitionSet::judge_lost(TopicPartition id, Partition& p, Clock::time_point now) {
+  const auto lost = lost_.find(id);
+  if (lost == lost_.end() || now < lost->second.due) return;
+  const auto answer = answer_of(id, p);
+  if (!answer) return;
+  if (!answer->ok()) {
+    lost->second.due = now + kAskAgain;
+    return;
+  }
+  note_log_start(id, answer->value(), lost->second.slots);
+  lost_.erase(lost);
 }
 
 void ClusterPartitionSet::list_gap_ends(std::vector<GapEnd>& out) const {

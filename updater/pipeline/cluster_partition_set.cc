@@ -73,6 +73,7 @@ void ClusterPartitionSet::revoke(std::span<const PartitionOffset> partitions) {
   for (const PartitionOffset& at : partitions) {
     turns_.remove(at.partition);
     segments_due_.erase(at.partition);
+    lost_.erase(at.partition);
   }
   PartitionSet::revoke(partitions);
 }
@@ -129,7 +130,11 @@ void ClusterPartitionSet::tick(Clock::time_point now, Instant wall_now) {
   to_ask_.clear();
   if (std::exchange(hurry_, false)) turns_.hurry();
   turns_.tick(now, wall_now);
-  marks_gone_ |= turns_.take_marks_gone();
+  const SlotSet gone = turns_.take_marks_gone();
+  marks_gone_ |= gone;
+  if (!gone.empty()) {
+    for (const auto& it : partitions_) lost_[it.first].slots |= gone;
+  }
   for (auto& [id, p] : partitions_) follow_turns(id, p);
   metrics_->shards_away.set(static_cast<std::int64_t>(turns_.shards_away()));
   shards_trouble_ = turns_.trouble();
@@ -144,6 +149,7 @@ void ClusterPartitionSet::prepare(TopicPartition id, Partition& p, Clock::time_p
   if (!p.positioned) return;
   look_if_due(id, p, now);
   if (p.jump) judge_jump(id, p);
+  if (p.phase > Phase::kAsking) judge_lost(id, p, now);
   if (p.mark_may_fall) {
     // The log goes on below the position: it is another one, and what the group had committed was
     // of the former one. Some of its messages may be done by now, so its marks begin at the first

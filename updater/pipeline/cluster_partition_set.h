@@ -41,6 +41,8 @@ class ClusterPartitionSet final : public PartitionSet {
   [[nodiscard]] bool filling(const GapSegment& segment) const override;
   void count_segment(GapSegment& segment, const Batch& batch) override;
   bool segment_done(const GapSegment& segment) override;
+  void expire(const GapSegment& segment, std::int64_t log_start, std::optional<Instant> newest,
+              Instant oldest) override;
   void list_gap_ends(std::vector<GapEnd>& out) const override;
   void list_compared(std::map<TopicPartition, Clock::time_point>& out) const override;
   [[nodiscard]] bool gaps_known() const noexcept override;
@@ -62,6 +64,7 @@ class ClusterPartitionSet final : public PartitionSet {
   void find_start(TopicPartition id, Partition& p, Clock::time_point now);
   void prepare(TopicPartition id, Partition& p, Clock::time_point now);
   void follow_turns(TopicPartition id, Partition& p);
+  void judge_lost(TopicPartition id, Partition& p, Clock::time_point now);
   [[nodiscard]] SlotSet not_counted(const Batch& batch, const ShardMarks& marks,
                                     std::uint64_t stamp) const;
   [[nodiscard]] const ShardedPartition* sharded(TopicPartition id) const;
@@ -70,6 +73,11 @@ class ClusterPartitionSet final : public PartitionSet {
   mutable ShardTurns turns_;
   std::map<std::uint64_t, LogQuestion> asked_;                // by ticket
   std::map<TopicPartition, Clock::time_point> segments_due_;  // after one that failed in part
+  struct Lost {
+    SlotSet slots;               // of shards that have lost their marks
+    Clock::time_point due = {};  // when Kafka is asked what it has no more
+  };
+  std::map<TopicPartition, Lost> lost_;
   std::string shards_trouble_;
 };
 

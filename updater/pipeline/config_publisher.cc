@@ -189,6 +189,11 @@ void ConfigPublisher::note_trouble(const Missing& recorded) {
 ConfigPublisher::Missing ConfigPublisher::missing_now(Missing recorded, bool merged,
                                                       Slots slots) const {
   say_lost(recorded);
+  for (auto [topic, events] : gaps_.expired) {
+    if (slots != Slots::kAll) events.slots = SlotSet::all();
+    const std::string& topic_name = kafka::name_of(gaps_.topics, topic);
+    LossStatement::expire(recorded[redis::missing_before_name(gaps_.group_id, topic_name)], events);
+  }
   std::map<kafka::TopicIndex, std::string> latest;
   for (const auto& [partition, found] : gaps_.missing_before) {
     const std::string& topic_name = kafka::name_of(gaps_.topics, partition.topic);

@@ -20,10 +20,10 @@
 namespace fcap::updater {
 
 /// Keeps `<prefix>:!config` in the store: this updater's settings, which Checkers compare with
-/// their own, and what may be missing: its open gaps, and a LossStatement. It is written at the
-/// start if it is missing or differs, again if it has gone missing since (a Redis that lost its
-/// data), and when gaps open or close. Statements of other updaters about their partitions stay.
-/// Never blocks.
+/// their own, and what may be missing: its open gaps, what is missing for good, and a
+/// LossStatement. It is written at the start if it is missing or differs, again if it has gone
+/// missing since (a Redis that lost its data), and when gaps open or close. Statements of other
+/// updaters about their partitions stay. Never blocks.
 ///
 /// Thread safety: trouble() from any thread, everything else from one. The store must outlive it;
 /// an operation that is pending at destruction completes by itself.

@@ -17,7 +17,10 @@ namespace fcap::updater {
 namespace {
 
 constexpr std::chrono::milliseconds kLookupStep{1};
-constexpr std::size_t kLookupsMax = 2;
+// Few enough for the smallest window, so that a chunk can always be written once those before it
+// are.
+constexpr std::size_t kChunkMax = FlightWindow::kWritesMin / 5;
+constexpr std::size_t kLookupsMax = 5;
 
 }  // namespace
 
@@ -144,9 +147,9 @@ void GapFiller::begin_segments(Clock::time_point now) {
 }
 
 bool GapFiller::take_chunk(Clock::time_point now) {
-  const std::size_t room = parts_.writer->gap_room();
-  if (room == 0 || segments_.empty()) return false;
-  const std::optional<GapLog::Chunk> chunk = parts_.log->next_chunk(room);
+  const std::size_t most = std::min(room(), kChunkMax);
+  if (most == 0 || segments_.empty()) return false;
+  const std::optional<GapLog::Chunk> chunk = parts_.log->next_chunk(most);
   if (!chunk) return false;
   const auto found = segments_.find(chunk->ticket);
   if (found == segments_.end()) return true;  // passed
@@ -165,7 +168,11 @@ bool GapFiller::take_chunk(Clock::time_point now) {
     return true;
   }
   segment.read_to_end = segment.read_to_end || chunk->end;
-  if (chunk->messages.empty()) return true;
+  if (chunk->log_start) segment.log_start = chunk->log_start;
+  if (chunk->messages.empty()) {
+    if (segment.read_to_end) tell_expired(segment, std::nullopt);
+    return true;
+  }
   if (!std::exchange(segment.begun, true)) {
     parts_.partitions->segment_begun(segment.what, chunk->messages.front().what);
   }
@@ -177,10 +184,30 @@ bool GapFiller::take_chunk(Clock::time_point now) {
     give_up(found, now);
     return true;
   }
+  if (!chunk->log_start) {
+    tell_expired(segment, segment.newest);
+  } else if (segment.read_to_end) {
+    tell_expired(segment, std::nullopt);  // the chunk's messages were before them
+  }
   ++segment.chunks;
   lookup->start(*parts_.store, now + options_.read_deadline);
   lookups_.push_back(std::move(lookup));
   return true;
+}
+
+// The writes that lookups will become are in flight too.
+std::size_t GapFiller::room() const noexcept {
+  const std::size_t room = parts_.writer->gap_room();
+  std::size_t taken = 0;
+  for (const auto& lookup : lookups_) taken += lookup->positions.size();
+  return room - std::min(room, taken);
+}
+
+void GapFiller::tell_expired(Segment& segment, std::optional<Instant> newest) {
+  const auto log_start = std::exchange(segment.log_start, std::nullopt);
+  if (!log_start) return;
+  parts_.partitions->expire(segment.what, *log_start, newest,
+                            parts_.clocks().earliest - options_.records.retention);
 }
 
 void GapFiller::give_up(Segments::iterator segment, Clock::time_point now) {
@@ -272,7 +299,8 @@ void GapFiller::take_event(const events::Event& event, const Batch::Position& at
 
 void GapFiller::settle_lookups() {
   for (std::size_t i = 0; i < lookups_.size();) {
-    if (!lookups_[i]->ended()) {
+    // The window may have shrunk meanwhile.
+    if (!lookups_[i]->ended() || !parts_.writer->gap_fits(lookups_[i]->positions.size())) {
       ++i;
       continue;
     }

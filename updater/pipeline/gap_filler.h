@@ -93,8 +93,9 @@ class GapFiller {
     std::size_t chunks = 0;  // being looked up or written
     bool begun = false;      // some of it was read
     bool read_to_end = false;
-    std::multiset<std::int64_t> letters = {};  // that have not arrived
-    std::optional<Instant> newest = {};        // of its events and of its broker's timestamps
+    std::optional<std::int64_t> log_start = {};  // found behind `what`'s, and not told yet
+    std::multiset<std::int64_t> letters = {};    // that have not arrived
+    std::optional<Instant> newest = {};          // of its events and of its broker's timestamps
   };
   class Lookup;
   using Segments = std::map<std::uint64_t, Segment>;
@@ -103,6 +104,11 @@ class GapFiller {
   void begin_segments(Clock::time_point now);
   /// False when no chunk has arrived, or when there is no room for one.
   bool take_chunk(Clock::time_point now);
+  /// How many more messages may be looked up.
+  [[nodiscard]] std::size_t room() const noexcept;
+  /// Tells the partitions that messages have expired, once there is a later message, which is of
+  /// `newest`, or is known to be none.
+  void tell_expired(Segment& segment, std::optional<Instant> newest);
   /// Its segment is read again from its beginning, in a while.
   void give_up(Segments::iterator segment, Clock::time_point now);
   /// False: some message cannot be decoded yet.

@@ -30,6 +30,8 @@ class GapLog {
     std::vector<Message> messages = {};
     std::shared_ptr<void> owner = {};  ///< what the messages' views live in
     bool end = false;                  ///< the stretch has no more messages
+    /// The log was found to begin there, behind where the stretch does: messages have expired.
+    std::optional<std::int64_t> log_start = {};
     /// Why reading of the stretch has stopped; empty: it continues. The caller has to begin again.
     std::string failure = {};
   };
@@ -39,11 +41,16 @@ class GapLog {
                     std::int64_t to) = 0;
   /// Stops reading a partition; chunks that are on their way may still arrive.
   virtual void stop(kafka::TopicPartition partition) = 0;
-  /// The next chunk that has been read, if any; at most about `messages_max` messages.
+  /// The next chunk that has been read, if any; at most `messages_max` messages.
   virtual std::optional<Chunk> next_chunk(std::size_t messages_max) = 0;
 
  protected:
   ~GapLog() = default;
 };
+
+/// Takes the first `messages_max` messages out of a chunk that has more; nullopt: it has not. What
+/// is said of the chunk's end stays with the rest.
+[[nodiscard]] std::optional<GapLog::Chunk> take_part(GapLog::Chunk& chunk,
+                                                     std::size_t messages_max);
 
 }  // namespace fcap::updater

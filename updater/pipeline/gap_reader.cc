@@ -75,6 +75,15 @@ struct GapReader::State {
   std::size_t queued_bytes = 0;
 };
 
+std::optional<GapLog::Chunk> take_part(GapLog::Chunk& chunk, std::size_t messages_max) {
+  if (chunk.messages.size() <= messages_max) return std::nullopt;
+  const auto behind = chunk.messages.begin() + static_cast<std::ptrdiff_t>(messages_max);
+  GapLog::Chunk part{.ticket = chunk.ticket, .owner = chunk.owner};
+  part.messages.assign(chunk.messages.begin(), behind);
+  chunk.messages.erase(chunk.messages.begin(), behind);
+  return part;
+}
+
 Result<std::unique_ptr<GapReader>> GapReader::create(Options options) {
   auto state = std::make_shared<State>(std::move(options));
   auto ended = base::start_detached("fcap-gaps", [state] {
@@ -112,13 +121,16 @@ void GapReader::stop(kafka::TopicPartition partition) {
   if (state_->wanted.erase(partition) > 0) state_->renewed = true;
 }
 
-std::optional<GapLog::Chunk> GapReader::next_chunk(std::size_t) {
+std::optional<GapLog::Chunk> GapReader::next_chunk(std::size_t messages_max) {
   std::optional<Chunk> chunk;
   {
     const std::lock_guard lock(state_->mutex);
     if (state_->chunks.empty()) return std::nullopt;
-    chunk = std::move(state_->chunks.front());
-    state_->chunks.pop_front();
+    chunk = take_part(state_->chunks.front(), messages_max);
+    if (!chunk) {
+      chunk = std::move(state_->chunks.front());
+      state_->chunks.pop_front();
+    }
     state_->queued_messages -= chunk->messages.size();
     for (const Message& message : chunk->messages) {
       state_->queued_bytes -= message.what.payload.size();
@@ -250,8 +262,8 @@ void GapReader::State::find_beginning(kafka::TopicPartition partition, Stretch& 
     chunk.failure =
         fmt::format("offset {} does not exist: the log has {} to {}", stretch.next, low, high);
   } else {
-    // Earlier messages have expired.
     stretch.next = low;
+    chunk.log_start = low;
     chunk.end = low >= stretch.to;
     const std::lock_guard lock(mutex);
     renewed = true;

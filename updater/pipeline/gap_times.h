@@ -29,6 +29,8 @@ struct OpenGaps {
   /// By partition, which events may be missing; nullopt: none is. This updater knows nothing about
   /// other partitions.
   std::map<kafka::TopicPartition, std::optional<redis::MissingEvents>> missing_before = {};
+  /// By topic, events that stay missing, because Kafka no longer has the messages that held them.
+  std::map<kafka::TopicIndex, redis::MissingEvents> expired = {};
 
   friend bool operator==(const OpenGaps&, const OpenGaps&) = default;
 };

@@ -7,6 +7,7 @@ namespace fcap::updater {
 namespace {
 
 const std::string kAll{LossStatement::kAllPartitions};
+const std::string kGone{LossStatement::kExpired};
 
 }  // namespace
 
@@ -43,7 +44,7 @@ void LossStatement::apply(Partitions& entries, Instant latest) const {
   if (!pending()) return;
   redis::MissingEvents all{latest, pending_};
   for (const auto& [partition, events] : entries) {
-    if (events.before == Instant{}) continue;
+    if (partition == kGone || events.before == Instant{}) continue;
     all.slots |= events.slots;
     all.before = std::max(all.before, events.before);
   }
@@ -51,8 +52,15 @@ void LossStatement::apply(Partitions& entries, Instant latest) const {
   if (const auto former = entries.find(kAll); former != entries.end()) {
     all.before = std::max(all.before, former->second.before + std::chrono::milliseconds{1});
   }
-  entries.clear();
+  std::erase_if(entries, [](const auto& entry) { return entry.first != kGone; });
   entries.emplace(kAll, std::move(all));
+}
+
+void LossStatement::expire(Partitions& entries, const redis::MissingEvents& events) {
+  const auto [entry, is_new] = entries.try_emplace(kGone, events);
+  if (is_new) return;
+  entry->second.before = std::max(entry->second.before, events.before);
+  entry->second.slots |= events.slots;
 }
 
 bool LossStatement::stands(const Partitions& entries) {

@@ -47,6 +47,9 @@ class LossStatement {
   using Missing = redis::ConfigRecord::MissingBefore;
   using Partitions = Missing::mapped_type;
   static constexpr std::string_view kAllPartitions = "*";
+  /// The entry about messages that Kafka no longer has. It is no partition's: whoever fills gaps
+  /// leaves it, and it goes when no window reaches so far back any more.
+  static constexpr std::string_view kExpired = "expired";
 
   /// Events of these users may be missing: to be stated with the next apply().
   void lost(const SlotSet& slots);
@@ -61,7 +64,8 @@ class LossStatement {
   void look(const Missing& recorded, const std::map<std::string, kafka::TopicIndex>& own,
             Clock::time_point now);
 
-  /// Puts what is pending into the entries of a topic. `latest`: as in MarkNews.
+  /// Puts what is pending into the entries of a topic, in place of all but kExpired. `latest`: as
+  /// in MarkNews.
   void apply(Partitions& entries, Instant latest) const;
 
   /// Whether "*" is among the entries.
@@ -72,6 +76,8 @@ class LossStatement {
                                 Clock::time_point compared) const;
   /// Removes "*" if each of the topic's partitions has an entry.
   static void settle(Partitions& entries, std::int32_t partitions);
+  /// Adds what is missing for good.
+  static void expire(Partitions& entries, const redis::MissingEvents& events);
 
  private:
   struct Seen {

@@ -13,7 +13,7 @@ void PartitionSet::reached_end(TopicPartition partition, std::int64_t end) {
   if (p == nullptr || p->phase != Phase::kReading || p->held || p->open) return;
   const auto next = p->tracker.next_offset();
   if (!next || end <= *next) return;
-  if (p->first_message) p->jump = {*next, end};
+  if (p->first_message) p->jump = {*next, end, std::nullopt};
   p->first_message = false;
   p->tracker.complete(p->tracker.begin(*next, end));
 }
@@ -37,6 +37,7 @@ void PartitionSet::judge_jump(TopicPartition id, Partition& p) {
   report(LogLevel::kWarning,
          fmt::format("partition {}: offset {} no longer exists; the log begins at offset {}", id,
                      jump.from, jump.to));
+  expired_.push_back({id, jump.time});
 }
 
 }  // namespace fcap::updater

@@ -147,11 +147,54 @@ bool PartitionSet::segment_done(const GapSegment& segment) {
   // Another connection may lead to another server, which lacks what was acknowledged.
   if (p->epoch != segment.epoch || epoch_() != segment.epoch) return false;
   p->gaps = gaps_without(p->gaps, {segment.from, segment.to});
-  if (p->gaps.empty()) {
-    report(LogLevel::kInfo,
-           fmt::format("partition {}: its gap is filled, nothing is missing", segment.partition));
-  }
+  if (p->gaps.empty()) say_filled(segment.partition, *p);
   return true;
+}
+
+void PartitionSet::say_filled(TopicPartition id, Partition& p) const {
+  const bool some_expired = std::exchange(p.some_expired, false);
+  report(LogLevel::kInfo, fmt::format("partition {}: its gap is filled, {}", id,
+                                      some_expired ? "but for messages that Kafka no longer has"
+                                                   : "nothing is missing"));
+}
+
+void PartitionSet::expire(const GapSegment& segment, std::int64_t log_start,
+                          std::optional<Instant> newest, Instant oldest) {
+  Partition* p = find(segment.partition);
+  if (p == nullptr || p->fill != segment.fill) return;
+  // What is above is read in line.
+  const std::int64_t below = std::min(log_start, p->sure_from);
+  const Gaps gone = gaps_below(p->gaps, below);
+  p->gaps = gaps_without(p->gaps, {0, below});
+  note_expired(segment.partition, *p, gone, {segment.partition, newest}, oldest);
+}
+
+void PartitionSet::note_expired(TopicPartition id, Partition& p, const Gaps& gone,
+                                ExpiredEvents events, Instant oldest) {
+  // Offsets that were missing for some other reason are not there now.
+  if (gone.empty() || (events.newest && *events.newest < oldest)) return;
+  p.some_expired = true;
+  metrics_->offset_resets.add();
+  report(LogLevel::kWarning,
+         fmt::format("partition {}: {} messages that Redis lacks have expired in Kafka, up to "
+                     "offset {}; their events are missing for good, and until the retention has "
+                     "passed them no count that reaches back to them is complete",
+                     id, offsets_in(gone), gone.back().to));
+  expired_.push_back(std::move(events));
+}
+
+void PartitionSet::note_log_start(TopicPartition id, const LogBounds& bounds,
+                                  const SlotSet& slots) {
+  if (!bounds.gone_before) return;
+  metrics_->offset_resets.add();
+  report(LogLevel::kWarning,
+         fmt::format("partition {}: Redis has lost events, and Kafka no longer has the messages "
+                     "before offset {}; those of the retention are missing for good, and until it "
+                     "has passed them no count that reaches back to them is complete",
+                     id, bounds.log_start));
+  ExpiredEvents events{id, bounds.gone_before, slots};
+  if (*bounds.gone_before == Instant::max()) events.newest.reset();
+  expired_.push_back(std::move(events));
 }
 
 std::uint64_t PartitionSet::generation(TopicPartition partition) const {

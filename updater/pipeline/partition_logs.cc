@@ -40,6 +40,9 @@ void PartitionSet::settle_start(TopicPartition id, Partition& p, const LogBounds
     }
     if (committed) metrics_->mark_losses.add();
     if (committed && !p.mark->found()) marks_gone_ = SlotSet::all();
+    const bool lost = committed && (!p.mark->found() || doubts_.contains(id));
+    // Events of another log are where they were.
+    if (lost && log.is != LogVerdict::Is::kAnother) note_log_start(id, bounds, SlotSet::all());
     report_retention_start(id, p, committed, log, bounds.retention_start);
   }
   p.mark->accept_found();

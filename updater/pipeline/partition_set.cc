@@ -217,6 +217,7 @@ void PartitionSet::finish_check(TopicPartition id, Partition& p, Clock::time_poi
     const auto bounds = bounds_of(id, p, now);
     if (!bounds) return;
     rewind.certain = {bounds->retention_start, {}};
+    if (p.mark->confirmed()) note_log_start(id, *bounds, SlotSet::all());
   }
   heard_kafka(p);
   if (rewind.to != Rewind::To::kNowhere) recover(id, p, rewind);
@@ -397,6 +398,7 @@ bool PartitionSet::take(TopicPartition partition, const Delivered& message) {
     p->mark_may_fall = true;
   } else if (offset > expected && p->first_message) {
     p->jump = {expected, offset};
+    if (message.timestamp_ms >= 0) p->jump->time = instant_from_ms(message.timestamp_ms);
   }
   p->first_message = false;
   if (!p->open) {

@@ -94,6 +94,14 @@ struct GapSegment {
   SlotSet failed = {};
 };
 
+/// Events that stay missing: Redis lacks them, and Kafka no longer has the messages that held them.
+struct ExpiredEvents {
+  TopicPartition partition = {};
+  /// A later message, or its event, has this time; nullopt: it is not known.
+  std::optional<Instant> newest = {};
+  SlotSet slots = SlotSet::all();  ///< those of the users whose events they may be
+};
+
 /// The assigned partitions: where reading is, up to where everything is done, which mark Redis
 /// holds, and when reading must go back.
 ///
@@ -209,6 +217,12 @@ class PartitionSet {
   /// Everything in it has been acknowledged, dead letters included. False: it does not count,
   /// because Redis may have lost some of it, and will be handed out again if it is still missing.
   virtual bool segment_done(const GapSegment& segment);
+  /// The log begins at `log_start`, within the segment or behind it: what gaps hold below it is
+  /// missing for good. `newest`: as in ExpiredEvents. Events before `oldest` do not count any more.
+  virtual void expire(const GapSegment& segment, std::int64_t log_start,
+                      std::optional<Instant> newest, Instant oldest);
+  /// What was found to be missing for good since the last call.
+  [[nodiscard]] std::vector<ExpiredEvents> take_expired() { return std::exchange(expired_, {}); }
   /// The generation that dead letters of a partition's gap carry.
   [[nodiscard]] std::uint64_t generation(TopicPartition partition) const;
   /// Where gaps end, for the partitions whose gaps are known, and where offsets end that may be
@@ -242,6 +256,7 @@ class PartitionSet {
   struct Jump {
     std::int64_t from = 0;
     std::int64_t to = 0;
+    std::optional<Instant> time = {};  // of the message there
   };
   struct Partition {
     explicit Partition(std::unique_ptr<Mark> m) : mark(std::move(m)) {}
@@ -267,6 +282,7 @@ class PartitionSet {
     Gaps gaps;
     std::int64_t sure_from = 0;  // offsets done from here on are in this data set
     std::uint64_t fill = 0;
+    bool some_expired = false;  // of the gaps, since some were found
     std::int64_t place_at = 0;
     bool must_move = false;    // the consumer is not at place_at
     bool reconnected = false;  // kChecking: since the mark was confirmed
@@ -326,6 +342,12 @@ class PartitionSet {
   void start_check(Partition& p);
   void finish_check(TopicPartition id, Partition& p, Clock::time_point now);
   void judge_jump(TopicPartition id, Partition& p);
+  /// `gone`: the offsets below the log's start that were in gaps.
+  void note_expired(TopicPartition id, Partition& p, const Gaps& gone, ExpiredEvents events,
+                    Instant oldest);
+  void say_filled(TopicPartition id, Partition& p) const;
+  /// Redis has lost events of these users, and the log may begin too late to have them all.
+  void note_log_start(TopicPartition id, const LogBounds& bounds, const SlotSet& slots);
   void await_kafka(TopicPartition id, Partition& p, Clock::time_point now);
   void leave_behind(TopicPartition id, Partition& p);
   static void heard_kafka(Partition& p);
@@ -373,6 +395,7 @@ class PartitionSet {
   std::uint64_t generations_ = 0;
   bool hurry_ = false;
   SlotSet marks_gone_;
+  std::vector<ExpiredEvents> expired_;
   std::string trouble_;
   std::uint32_t failures_logged_ = 0;  // the longest row of failures that the log knows of
 };

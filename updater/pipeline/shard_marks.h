@@ -44,6 +44,12 @@ class ShardMarks {
   /// gone. It only rises. Not known: 0.
   void raise_oldest(std::int64_t offset) noexcept { oldest_ = std::max(oldest_, offset); }
 
+  /// Messages below have expired, so nobody can read again what is missing of them.
+  void expired(std::int64_t below) {
+    raise_oldest(below);
+    missing_.remove(all_, {0, below});
+  }
+
   /// The masters that there are now, by their ids, those that cannot be reached included.
   void set_nodes(std::span<const std::string> nodes);
 

@@ -103,6 +103,7 @@ Status Updater::run(const std::stop_token& stop) {
   const std::optional<std::string> fatal = consumer_->fatal();
   partitions_->set_log_looks(nullptr);
   prober_.reset();
+  filler_.reset();  // it reads by the other
   gap_reader_.reset();
   // Drains, marks and commits in on_revoking().
   abandoned_ = !consumer_->close(options_.leave_timeout);

@@ -165,6 +165,7 @@ class Updater final : private kafka::AssignmentListener, private OffsetSource {
   void report_health(Clock::time_point now);
   [[nodiscard]] IntakeClocks clocks() const noexcept;
   [[nodiscard]] Instant after_all_events() const;
+  void note_expired();
   [[nodiscard]] TopicWatch& watch_of(TopicPartition partition) const {
     return *parts_.watches.at(static_cast<std::size_t>(partition.topic));
   }
@@ -183,6 +184,7 @@ class Updater final : private kafka::AssignmentListener, private OffsetSource {
   std::unique_ptr<PartitionSet> partitions_;
   BatchWriter writer_;
   GapTimes gap_times_;
+  std::map<kafka::TopicIndex, redis::MissingEvents> expired_;  // as OpenGaps::expired
   FillPace pace_;
   std::unique_ptr<GapFiller> filler_;  // null: gaps are read in line
   DeadLetterBox letters_;

@@ -53,12 +53,31 @@ Instant Updater::after_all_events() const {
          options_.intake.future_allowed;
 }
 
+void Updater::note_expired() {
+  const auto stated = gap_times_.missing_before();
+  for (const ExpiredEvents& events : partitions_->take_expired()) {
+    Instant before = after_all_events();
+    if (events.newest) {
+      before = std::min(before, *events.newest + options_.intake.future_allowed);
+    } else if (const auto gap = stated.find(events.partition); gap != stated.end() && gap->second) {
+      // Gaps are filled the newest first.
+      before = gap->second->before;
+    }
+    redis::MissingEvents& all =
+        expired_.try_emplace(events.partition.topic, before, events.slots).first->second;
+    all.before = std::max(all.before, before);
+    all.slots |= events.slots;
+  }
+}
+
 OpenGaps Updater::open_gaps() {
   if (!clock_known_) compare_clocks();
+  note_expired();
   std::vector<GapEnd> ends;
   partitions_->list_gap_ends(ends);
   gap_times_.look(ends, after_all_events());
-  return {options_.consumer.group_id, options_.consumer.topics, gap_times_.missing_before()};
+  return {options_.consumer.group_id, options_.consumer.topics, gap_times_.missing_before(),
+          expired_};
 }
 
 MarkNews Updater::mark_news() {
@@ -76,7 +95,7 @@ MarkNews Updater::mark_news() {
 }
 
 void Updater::fill_gaps(Clock::time_point now, bool read) {
-  if (!gap_reader_) return show_gaps(*partitions_, *metrics_);
+  if (!filler_) return show_gaps(*partitions_, *metrics_);
   const Clock::time_point began = Clock::now();
   filler_->turn(now, pace_.due(now) && read);
   pace_.worked(Clock::now() - began);

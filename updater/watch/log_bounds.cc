@@ -14,6 +14,9 @@ using std::chrono::milliseconds;
 constexpr std::chrono::hours kTimestampSlack{1};
 // By which factor the search for the log's newest message widens.
 constexpr int kWider = 4;
+// So many messages before the retention's start are looked at. One might be no event, or no message
+// at all (a transaction's marker).
+constexpr std::int64_t kLookedAt = 100;
 
 using BoundsByPartition = std::map<std::int32_t, Result<LogBounds>>;
 
@@ -23,7 +26,7 @@ class BoundsSearch {
                std::set<std::int32_t> partitions)
       : questions_(questions), topic_(topic), open_(std::move(partitions)) {}
 
-  BoundsByPartition run(milliseconds retention, Instant now) {
+  BoundsByPartition run(milliseconds retention, Instant now, const NewestEvent& newest_event) {
     for (const auto& [partition, offset] : settle(questions_.committed(topic_, open_))) {
       found_[partition].committed = offset;
     }
@@ -37,6 +40,7 @@ class BoundsSearch {
       LogBounds& bounds = found_[partition];
       bounds.retention_start = std::max(bounds.retention_start, offset);
     }
+    look_at_starts(now - retention, newest_event);
     for (const std::int32_t partition : open_) answers_.emplace(partition, found_[partition]);
     return std::move(answers_);
   }
@@ -59,7 +63,8 @@ class BoundsSearch {
 
   kafka::Offsets retention_starts(milliseconds retention, Instant now) {
     std::set<std::int32_t> searched;
-    for (const auto& [partition, end] : settle(questions_.ends(topic_, open_))) {
+    ends_ = settle(questions_.ends(topic_, open_));
+    for (const auto& [partition, end] : ends_) {
       if (end > 0) searched.insert(partition);
     }
     std::map<std::int32_t, Instant> wanted;
@@ -71,6 +76,7 @@ class BoundsSearch {
         if (!open_.contains(partition)) return true;
         if (!newer.contains(partition)) return false;
         wanted[partition] = now - (age + retention + kTimestampSlack);
+        retention_since_[partition] = now - (age + retention);
         return true;
       });
     }
@@ -78,9 +84,63 @@ class BoundsSearch {
     return settle(questions_.first_since(topic_, wanted));
   }
 
+  // Looks at what comes before the retention, and at how the log begins if it does not reach so far
+  // back.
+  void look_at_starts(Instant oldest, const NewestEvent& newest_event) {
+    kafka::Offsets from;
+    for (const std::int32_t partition : open_) {
+      LogBounds& bounds = found_[partition];
+      if (bounds.retention_start > bounds.log_start) {
+        if (!newest_event) continue;
+        from[partition] = std::max(bounds.log_start, bounds.retention_start - kLookedAt);
+        bounds.misdated = true;  // unless the look shows that it is not so
+      } else if (bounds.log_start > 0) {
+        bounds.gone_before = Instant::max();
+        if (ends_.contains(partition) && ends_.at(partition) > bounds.log_start) {
+          from[partition] = bounds.log_start;
+        }
+      }
+    }
+    const auto take = [&](const kafka::TopicQuestions::Read& read) {
+      return looked_at(read, oldest, newest_event);
+    };
+    questions_.read_from(topic_, from, take, [] { return false; });
+    for (const auto& [partition, offset] : from) {
+      LogBounds& bounds = found_[partition];
+      if (bounds.misdated) bounds.retention_start = bounds.log_start;
+    }
+  }
+
+  // Whether no later message is of interest.
+  bool looked_at(const kafka::TopicQuestions::Read& read, Instant oldest,
+                 const NewestEvent& newest_event) {
+    LogBounds& bounds = found_[read.partition];
+    const auto event = newest_event ? newest_event(read.payload) : std::nullopt;
+    if (bounds.gone_before) {
+      const auto newest = std::max(event, read.time);
+      if (newest) bounds.gone_before = newest;
+      if (newest && *newest < oldest) bounds.gone_before.reset();
+      return true;
+    }
+    if (read.offset >= bounds.retention_start) {
+      bounds.misdated = false;
+      return true;
+    }
+    if (event && *event >= retention_since_[read.partition]) {
+      // Kafka deletes by its own timestamps, so some may be gone.
+      if (bounds.log_start > 0) bounds.gone_before = event;
+      return true;
+    }
+    if (read.offset + 1 < bounds.retention_start) return false;
+    bounds.misdated = false;
+    return true;
+  }
+
   kafka::TopicQuestions& questions_;
   const std::string& topic_;
   std::set<std::int32_t> open_;
+  kafka::Offsets ends_;
+  std::map<std::int32_t, Instant> retention_since_;  // by the log's own clock
   std::map<std::int32_t, LogBounds> found_;
   BoundsByPartition answers_;
 };
@@ -89,8 +149,8 @@ class BoundsSearch {
 
 BoundsByPartition find_log_bounds(kafka::TopicQuestions& questions, const std::string& topic,
                                   std::set<std::int32_t> partitions, milliseconds retention,
-                                  Instant now) {
-  return BoundsSearch(questions, topic, std::move(partitions)).run(retention, now);
+                                  Instant now, const NewestEvent& newest_event) {
+  return BoundsSearch(questions, topic, std::move(partitions)).run(retention, now, newest_event);
 }
 
 void BoundsBook::ask(std::span<const kafka::TopicPartition> partitions) {

@@ -2,11 +2,13 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include <fcap/status.h>
 #include <fcap/time.h>
@@ -24,17 +26,27 @@ struct LogBounds {
   std::optional<std::int64_t> committed;  ///< the group's offset; nullopt: it has none
   std::int64_t retention_start = 0;       ///< the first offset that may hold an event that counts
   std::int64_t log_start = 0;             ///< the first offset that exists
+  /// Messages that no longer exist may have held events that count still, none later than this, but
+  /// for how far clocks may be ahead. Instant::max(): nobody knows how late. nullopt: there were
+  /// none.
+  std::optional<Instant> gone_before = {};
+  /// Messages that Kafka dates before the retention hold events of it, so it begins with the log.
+  bool misdated = false;
 };
+
+/// The latest time of the events in a message; nullopt: it has none.
+using NewestEvent = std::function<std::optional<Instant>(std::string_view payload)>;
 
 using LogBoundsAnswers = std::map<kafka::TopicPartition, Result<LogBounds>>;
 
 /// Asks Kafka for the bounds of all these partitions of a topic together; blocks for as long as it
 /// takes. The retention is counted back from the earlier of two clocks: `now`, and the log's own,
 /// which is the time of its newest message. A local clock that is ahead must not skip events that
-/// still count.
+/// still count. Nor must a message's time that is far behind its events': the last messages that
+/// would be skipped are looked at. `newest_event` may be empty: then they are not.
 [[nodiscard]] std::map<std::int32_t, Result<LogBounds>> find_log_bounds(
     kafka::TopicQuestions& questions, const std::string& topic, std::set<std::int32_t> partitions,
-    std::chrono::milliseconds retention, Instant now);
+    std::chrono::milliseconds retention, Instant now, const NewestEvent& newest_event);
 
 /// The queries for bounds, and their answers. An answer that arrives after its partition was
 /// queried again is dropped.

@@ -139,10 +139,27 @@ void TopicWatch::answer_bounds(const Status& unanswered) {
       asked.insert(partition.number);
     }
   }
-  answers.merge(of_topic(options_.index, find_log_bounds(*questions_, options_.topic, asked,
-                                                         options_.retention, base::wall_now())));
+  auto found = find_log_bounds(*questions_, options_.topic, asked, options_.retention,
+                               base::wall_now(), options_.newest_event);
+  say_misdated(found);
+  answers.merge(of_topic(options_.index, std::move(found)));
   const std::lock_guard lock(mutex_);
   bounds_.settle(waiting, std::move(answers));
+}
+
+void TopicWatch::say_misdated(const std::map<std::int32_t, Result<LogBounds>>& found) {
+  std::string partitions;
+  for (const auto& [partition, bounds] : found) {
+    if (!bounds.ok() || !bounds.value().misdated) continue;
+    partitions += (partitions.empty() ? "" : ", ") + std::to_string(partition);
+  }
+  if (partitions.empty() || !log_) return;
+  log_(
+      LogLevel::kWarning,
+      fmt::format("topic {}, partitions {}: messages whose Kafka timestamps are before the "
+                  "retention may hold events of it, so where the retention is read, all of the log "
+                  "is: producers must set timestamps in milliseconds, or leave them to Kafka",
+                  options_.topic, partitions));
 }
 
 void TopicWatch::unanswered(const Status& status) {

@@ -35,6 +35,8 @@ struct TopicWatchOptions {
   std::string dead_letter_topic;  ///< empty: no dead letters are sent
   std::string group_id;
   std::chrono::milliseconds retention = kDefaultRetention;
+  /// Reads messages, on the watch's thread; empty: Kafka's times are believed.
+  NewestEvent newest_event = {};
   std::chrono::milliseconds interval{2000};
   std::chrono::milliseconds answer_within{3000};
   /// Answers that are older than this count as unknown.
@@ -99,6 +101,7 @@ class TopicWatch {
   void look_at_topic(const kafka::TopicState& state);
   void answer_bounds(const Status& unanswered);
   [[nodiscard]] bool bounds_wanted() const;
+  void say_misdated(const std::map<std::int32_t, Result<LogBounds>>& found);
   void look_at_dead_letters();
   void look_at_settings();
   void look_at_ends(const kafka::TopicState& state);

@@ -8,6 +8,7 @@
 #include "redis/redis_store.h"
 #include "support/or_throw.h"
 #include "updater/commands/redis_parts.h"
+#include "updater/options/part_options.h"
 
 namespace fcap::testing {
 
@@ -46,6 +47,7 @@ RunningUpdater::RunningUpdater(const Options& options) : log_(std::make_shared<L
   watched.connection = wanted.consumer.connection;
   watched.dead_letter_topic = options.dead_letter_topic;
   watched.group_id = options.group_id;
+  watched.newest_event = updater::newest_event_by(events::make_json_event_decoder());
   health_.add_check([client = client_](updater::Health::Clock::time_point) {
     return updater::redis_trouble(*client);
   });

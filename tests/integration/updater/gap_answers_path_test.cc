@@ -1,6 +1,7 @@
 // What checks and hard calls say after a loss, while the daemon fills a gap, and when it has filled
 // it.
 #include <chrono>
+#include <csignal>
 #include <fstream>
 #include <iostream>
 #include <memory>
@@ -17,6 +18,7 @@
 #include "redis/config_record.h"
 #include "support/updater_pipeline.h"
 #include "test_paths.h"
+#include "updater/marks/mark_value.h"
 
 namespace fcap {
 namespace gap_answers_path_test {
@@ -172,6 +174,19 @@ class GapAnswers : public testing::UpdaterPipeline {
     if (result.reason != Reason::kPassed) return std::nullopt;
     return result.verdicts.at(0).complete;
   }
+  // Everything that can be read again has been, and something else is missing.
+  void expect_missing_for_good() {
+    const std::string name = redis::missing_before_name(topic_, topic_);
+    const auto only_expired = [&] {
+      const auto missing = stated();
+      return missing.contains(name) && missing.at(name).size() == 1 &&
+             missing.at(name).contains("expired");
+    };
+    EXPECT_TRUE(wait_until(only_expired, kPatience)) << redis_->command({"GET", "fcap:!config"});
+    EXPECT_TRUE(wait_until([&] { return checker_says_complete() == false; }, kPatience));
+    EXPECT_EQ(checker_->reserve("viewer", {"c"}, fmt::format("last-{}", ++reserved_)).reason,
+              ReserveReason::kIncomplete);
+  }
   [[nodiscard]] json explained(std::string* text = nullptr) const {
     std::vector<std::string> command{FCAP_CLI_BINARY, "explain",         "nobody",  "c",
                                      "--redis",       redis_->address(), "--rules", rules_};
@@ -285,6 +300,54 @@ TEST_F(GapAnswers, NothingIsCompleteWhileKafkaCannotBeReached) {
     return checker_->reserve("viewer", {"c"}, "id").reason == ReserveReason::kIncomplete;
   };
   EXPECT_TRUE(wait_until(refused, kPatience));
+}
+
+// The gaps are written into the marks, so that they are open for certain while messages expire.
+TEST_F(GapAnswers, MessagesThatExpireInAnOpenGapAreMissingForGood) {
+  produce(2'000);
+  auto daemon = start_daemon();
+  expect_counted(*daemon);
+  daemon->send_signal(SIGTERM);
+  EXPECT_EQ(daemon->wait(), 0) << daemon->errors();
+  EXPECT_EQ(stated(), redis::ConfigRecord::MissingBefore{});
+  for (int partition = 0; partition < kPartitions; ++partition) {
+    const std::string key = updater::mark_key("fcap", topic_, topic_, partition);
+    auto mark = updater::decode_mark(redis_->command({"GET", key}));
+    ASSERT_TRUE(mark);
+    mark->gaps = {{0, mark->position}};
+    ASSERT_EQ(redis_->command({"SET", key, updater::encode_mark(*mark)}), "OK");
+  }
+  kafka->delete_records(topic_, kPartitions);
+  produce(100);
+  daemon = start_daemon();
+  expect_missing_for_good();
+  EXPECT_NE(daemon->errors().find("messages that Redis lacks have expired in Kafka"),
+            std::string::npos)
+      << daemon->errors();
+  EXPECT_EQ(daemon->errors().find("nothing is missing"), std::string::npos) << daemon->errors();
+  daemon->kill();
+  daemon = start_daemon();
+  produce(100);
+  expect_counted(*daemon);
+  expect_missing_for_good();
+}
+
+TEST_F(GapAnswers, MessagesThatExpiredBeforeALossAreMissingForGoodAndNotAtAFirstStart) {
+  produce(2'000);
+  producer_->flush();
+  kafka->delete_records(topic_, kPartitions);
+  expected_ = {};
+  produce(2'000);
+  auto daemon = start_daemon();
+  expect_counted(*daemon);
+  EXPECT_TRUE(wait_until([&] { return checker_says_complete() == true; }, kPatience));
+  EXPECT_EQ(stated(), redis::ConfigRecord::MissingBefore{});
+  redis_->command({"FLUSHALL"});
+  expect_counted(*daemon);
+  expect_missing_for_good();
+  EXPECT_NE(daemon->errors().find("Kafka no longer has the messages before offset"),
+            std::string::npos)
+      << daemon->errors();
 }
 
 }  // namespace gap_answers_path_test

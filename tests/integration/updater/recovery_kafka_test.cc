@@ -72,6 +72,41 @@ TEST_F(UpdaterRecovery, OffsetsThatExpiredWhileItWasAwayAreSaidAndPassedOver) {
   EXPECT_EQ(committed(), kafka->end_sum(topic_, kPartitions));
 }
 
+// As by a producer that takes the time for one in seconds, or whose clock was reset.
+TEST_F(UpdaterRecovery, FreshEventsUnderOldKafkaTimestampsAreNotPassedOver) {
+  const auto long_ago = std::chrono::system_clock::now() - std::chrono::days{40};
+  for (int i = 0; i < 1'000; ++i) {
+    const testing::MadeEvent event = maker_.next();
+    producer_->send_at(long_ago, topic_, event.user_id, event.json());
+    expected_.add(event);
+  }
+  producer_->flush();
+  produce(1'000);
+  producer_->flush();
+  auto updater = start_updater();
+  expect_all_counted(*updater);
+  EXPECT_NE(updater->log().find("messages whose Kafka timestamps are before the retention"),
+            std::string::npos)
+      << updater->log();
+  redis_->command({"FLUSHALL"});
+  expect_all_counted(*updater);
+}
+
+// A log that is right is read from the retention on, as before.
+TEST_F(UpdaterRecovery, EventsThatAreAsOldAsTheirKafkaTimestampsArePassedOver) {
+  const auto long_ago = std::chrono::system_clock::now() - std::chrono::days{40};
+  for (int i = 0; i < 1'000; ++i) {
+    testing::MadeEvent event = maker_.next();
+    event.time = std::chrono::floor<std::chrono::milliseconds>(long_ago);
+    producer_->send_at(long_ago, topic_, event.user_id, event.json());
+  }
+  producer_->flush();
+  produce(1'000);
+  auto updater = start_updater();
+  expect_all_counted(*updater);
+  EXPECT_EQ(updater->metrics().messages.value(), 1'000U) << updater->log();
+}
+
 TEST_F(UpdaterRecovery, OffsetsThatExpireWhileRedisHoldsItUpAreSaidAndPassedOver) {
   produce(3'000);
   auto updater = start_updater(impatient());

@@ -69,6 +69,46 @@ TEST_F(ClusterPartitionSetTest, AGapConcernsTheUsersOfTheShardThatLacksEvents) {
   EXPECT_EQ(lacking(), ScriptedCluster::all_slots_of(1));
 }
 
+TEST_F(ClusterPartitionSetTest, WhatHasExpiredIsMissingForGoodForTheUsersOfTheShardThatLacksIt) {
+  begin(100, 100);
+  read(100, 110);
+  wait_for_marks();
+  cluster_.empty(1);
+  read(110, 120);
+  turn_until([this] { return lacking().has_value() && !set_.checking(); });
+  std::vector<GapSegment> segments;
+  set_.list_segments(segments);
+  ASSERT_FALSE(segments.empty());
+  set_.expire(segments[0], 115, instant_from_ms(1'699'000'000'000), {});
+  const auto expired = set_.take_expired();
+  ASSERT_EQ(expired.size(), 1U);
+  EXPECT_EQ(expired[0].slots, ScriptedCluster::all_slots_of(1));
+  EXPECT_EQ(expired[0].newest, instant_from_ms(1'699'000'000'000));
+  EXPECT_EQ(metrics_.offset_resets.value(), 1U);
+  fill_all();
+  wait_for_marks();
+  EXPECT_EQ(set_.offsets_missing(), 0);
+  EXPECT_FALSE(was_said("nothing is missing"));
+}
+
+TEST_F(ClusterPartitionSetTest, AShardThatIsEmptiedLacksWhatKafkaHasNoMore) {
+  begin(100, 100);
+  read(100, 110);
+  wait_for_marks();
+  EXPECT_TRUE(set_.take_expired().empty());
+  log_.log_start = 100;
+  log_.gone_before = instant_from_ms(1'699'000'000'000);
+  cluster_.empty(1);
+  read(110, 120);
+  std::vector<ExpiredEvents> expired;
+  turn_until([&] {
+    if (expired.empty()) expired = set_.take_expired();
+    return !expired.empty();
+  });
+  EXPECT_EQ(expired[0].slots, ScriptedCluster::all_slots_of(1));
+  EXPECT_EQ(expired[0].newest, log_.gone_before);
+}
+
 TEST_F(ClusterPartitionSetTest, AGapConcernsEverybodyUntilEachShardsMarksWereRead) {
   cluster_.set_refusing(1, true);
   step_ = milliseconds{100};

@@ -112,6 +112,29 @@ TEST_F(ConfigPublisherGaps, OpenGapsAreSaidAtOnceAndTakenBackWhenTheyAreClosed) 
   EXPECT_EQ(stored(), redis::encode_config(record));
 }
 
+TEST_F(ConfigPublisherGaps, WhatIsMissingForGoodIsSaidUntilNoWindowReachesIt) {
+  const redis::ConfigRecord record = record_of(std::chrono::days{32});
+  const Instant gone = at_ - std::chrono::days{31};
+  {
+    ConfigPublisher first(*store_, record, {});
+    OpenGaps gaps = gaps_of({{0, at_}});
+    gaps.expired[kafka::TopicIndex{0}] = {gone, SlotSet::all()};
+    first.set_open_gaps(gaps);
+    poll(first);
+    EXPECT_EQ(missing(),
+              (redis::ConfigRecord::MissingBefore{{"g:t", {{"0", at_}, {"expired", gone}}}}));
+  }
+  // It has ended, and another updater has filled what there is.
+  ConfigPublisher second(*store_, record, {});
+  second.set_open_gaps(gaps_of({{0, std::nullopt}, {1, std::nullopt}}));
+  poll(second);
+  EXPECT_EQ(missing(), (redis::ConfigRecord::MissingBefore{{"g:t", {{"expired", gone}}}}));
+  ConfigPublisher third(*store_, record_of(std::chrono::days{30}), {});
+  third.set_open_gaps(gaps_of({{0, std::nullopt}}));
+  poll(third);
+  EXPECT_TRUE(missing().empty());
+}
+
 TEST_F(ConfigPublisherGaps, NoUpdaterTakesBackWhatAnotherSaysOfItsPartitions) {
   ConfigPublisher first(*store_, record_of(std::chrono::days{32}), {});
   ConfigPublisher second(*store_, record_of(std::chrono::days{20}), {});
@@ -350,6 +373,18 @@ TEST_F(ConfigPublisherLoss, ItStaysWhileKafkaDoesNotSayHowManyPartitionsThereAre
   first_.marks.counts.clear();
   for (int i = 0; i < 3; ++i) turn(first_, {{0, std::nullopt}, {1, std::nullopt}});
   EXPECT_EQ(missing().at("g:t").at("*").before, later_);
+}
+
+TEST_F(ConfigPublisherLoss, AFurtherLossLeavesWhatIsMissingForGood) {
+  const Missing for_good{{"g:t", {{"expired", at_}}}};
+  replace(
+      redis::with_missing_before(redis::encode_config(record_of(std::chrono::days{32})), for_good));
+  first_.marks.gone = SlotSet(0, 99);
+  turn(first_, {}, false);
+  EXPECT_EQ(missing(), (Missing{{"g:t", {{"*", {later_, {0, 99}}}, {"expired", at_}}}}));
+  turn(first_, {});
+  for (int i = 0; i < 3; ++i) turn(first_, {{0, std::nullopt}, {1, std::nullopt}});
+  EXPECT_EQ(missing(), for_good);
 }
 
 TEST_F(ConfigPublisherLoss, AMarkThatIsGoneIsSaidOfAllPartitions) {

@@ -25,11 +25,14 @@ class ToldLog final : public GapLog {
     ticket_ = ticket;
   }
   void stop(TopicPartition) override {}
-  std::optional<Chunk> next_chunk(std::size_t) override {
+  std::optional<Chunk> next_chunk(std::size_t messages_max) override {
     if (chunks.empty()) return std::nullopt;
-    Chunk chunk = std::move(chunks.front());
-    chunks.pop_front();
-    chunk.ticket = ticket_;
+    std::optional<Chunk> chunk = take_part(chunks.front(), messages_max);
+    if (!chunk) {
+      chunk = std::move(chunks.front());
+      chunks.pop_front();
+    }
+    chunk->ticket = ticket_;
     return chunk;
   }
   // One message for each payload, from offset 10 on; the last ones of the stretch.
@@ -67,6 +70,7 @@ class GapFillerTest : public testing::PartitionSetFixture {
     marks.gap_min = 5;
     return marks;
   }
+  virtual WriteOptions write_options() const { return {}; }
   static std::string event(std::string_view user, std::string_view id) {
     return fmt::format(R"({{"user_id":"{}","campaign_id":"c","timestamp":{},"imp_id":"{}"}})", user,
                        to_ms(kNewest), id);
@@ -89,21 +93,64 @@ class GapFillerTest : public testing::PartitionSetFixture {
     for (int i = 0; i < 8; ++i) turn();
   }
   [[nodiscard]] std::int64_t missing() const { return partitions_.offsets_missing(); }
+  [[nodiscard]] bool was_said(std::string_view text) const {
+    return std::ranges::any_of(
+        said_, [&](const std::string& line) { return line.find(text) != std::string::npos; });
+  }
+  // Each of another user's.
+  void tell_users(int from, int to) {
+    std::vector<std::string> payloads;
+    for (int i = from; i < to; ++i) payloads.push_back(event(fmt::format("u{}", i), "1"));
+    told_.tell(payloads);
+    told_.chunks.back().end = false;
+  }
+  // What has been sent is answered, with these many operations under way at most.
+  std::size_t most_under_way(int rounds) {
+    std::size_t most = 0;
+    for (int i = 0; i < rounds; ++i) {
+      filler_.turn(now_, true);
+      most = std::max(most, store_.waiting());
+      store_.run_all();
+      std::vector<Batch*> done;
+      writer_.pump(now_, done);
+      for (Batch* batch : done) {
+        if (batch->gap_ticket != 0) filler_.written(*batch);
+        writer_.release(*batch);
+      }
+    }
+    return most;
+  }
+  void write_live(const char* id, FaultStore::Fault fault) {
+    Coalescer events({"p", std::chrono::days{32}});
+    const std::string payload = event("live", id);
+    ASSERT_EQ(intake_.classify(payload, {kNewest, kNewest}), Intake::Fate::kWrite);
+    events.add(intake_.event());
+    Batch& batch = writer_.take();
+    events.finish(batch.writes);
+    writer_.submit(batch);
+    store_.run(store_.waiting() - 1, fault);
+    std::vector<Batch*> done;
+    writer_.pump(PartitionSet::Clock::now(), done);
+    for (Batch* written : done) writer_.release(*written);
+  }
   [[nodiscard]] std::size_t entries(const std::string& user) {
     ledger::Ledger found;
     EXPECT_EQ(found.decode(store_.records()["p:{" + user + "}"].bytes), ledger::DecodeCode::kOk);
     return found.fingerprints().size();
   }
 
-  PartitionSet partitions_{store_, [this] { return epoch_; }, log_, with_gaps(), metrics_, {}};
-  BatchWriter writer_{store_, nullptr, WriteOptions{}, metrics_, {}, [this] { return epoch_; }};
+  std::vector<std::string> said_;
+  PartitionSet partitions_{
+      store_,   [this] { return epoch_; },
+      log_,     with_gaps(),
+      metrics_, [this](LogLevel, std::string_view text) { said_.emplace_back(text); }};
+  BatchWriter writer_{store_, nullptr, write_options(), metrics_, {}, [this] { return epoch_; }};
   std::unique_ptr<events::EventDecoder> decoder_ = events::make_json_event_decoder();
   Intake intake_{*decoder_, {}};
   ToldLog told_;
   std::vector<std::int64_t> rejected_;
   std::vector<Gap> filled_;
   std::optional<Instant> newest_;
-  std::vector<std::string> said_;
   GapFiller filler_{
       {.records = {"p", std::chrono::days{32}}},
       {.partitions = &partitions_,
@@ -248,6 +295,94 @@ TEST_F(GapFillerTest, AStretchThatCannotBeReadIsAskedForAgain) {
   EXPECT_GE(told_.asked.size(), 2U);
   EXPECT_EQ(missing(), 0);
   EXPECT_EQ(entries("a"), 1U);
+}
+
+// Its window is the smallest there is.
+class GapFillerOfASlowRedis : public GapFillerTest {
+ protected:
+  WriteOptions write_options() const override { return {.writes_in_flight_max = 1}; }
+};
+
+TEST_F(GapFillerOfASlowRedis, HasAFifthOfTheWritesUnderWayLookUpsIncluded) {
+  tell_users(0, 250);
+  tell_users(250, 500);
+  store_.immediate = false;
+  EXPECT_LE(most_under_way(30), FlightWindow::kWritesMin / 5);
+  for (int i = 0; i < 500; ++i) EXPECT_EQ(entries(fmt::format("u{}", i)), 1U);
+}
+
+TEST_F(GapFillerTest, WaitsWithWhatItHasLookedUpWhileRedisTakesLessThanItDid) {
+  tell_users(0, 250);
+  store_.immediate = false;
+  filler_.turn(now_, true);
+  ASSERT_EQ(store_.waiting(), 250U);
+  store_.run_all();
+  write_live("l1", FaultStore::Fault::kNone);
+  write_live("l2", FaultStore::Fault::kLost);  // it takes half as much from now on
+  EXPECT_EQ(writer_.gap_room(), 200U);
+  filler_.turn(now_, true);
+  EXPECT_EQ(store_.waiting(), 200U);
+  (void)most_under_way(3);
+  for (int i = 0; i < 250; ++i) EXPECT_EQ(entries(fmt::format("u{}", i)), 1U);
+}
+
+TEST_F(GapFillerTest, MessagesThatHaveExpiredAreSaidAndMissingForGood) {
+  told_.chunks.push_back({.log_start = 14});
+  told_.tell({event("a", "1"), event("b", "2")});
+  turns();
+  EXPECT_EQ(missing(), 0);
+  EXPECT_EQ(entries("a"), 1U);
+  EXPECT_EQ(metrics_.offset_resets.value(), 1U);
+  EXPECT_TRUE(was_said("4 messages that Redis lacks have expired in Kafka, up to offset 14"));
+  EXPECT_FALSE(was_said("nothing is missing"));
+  const auto expired = partitions_.take_expired();
+  ASSERT_EQ(expired.size(), 1U);
+  EXPECT_EQ(expired[0].partition, part(0));
+  EXPECT_EQ(expired[0].newest, kNewest) << "a later message's";
+  EXPECT_TRUE(partitions_.take_expired().empty());
+}
+
+TEST_F(GapFillerTest, AGapThatHasExpiredAsAWholeIsNoneButMissingForGood) {
+  told_.chunks.push_back({.end = true, .log_start = 700});
+  turns();
+  EXPECT_EQ(missing(), 0);
+  EXPECT_EQ(metrics_.offset_resets.value(), 1U);
+  EXPECT_TRUE(was_said("10 messages that Redis lacks have expired in Kafka"));
+  EXPECT_FALSE(was_said("nothing is missing"));
+  const auto expired = partitions_.take_expired();
+  ASSERT_EQ(expired.size(), 1U);
+  EXPECT_EQ(expired[0].newest, std::nullopt);
+}
+
+TEST_F(GapFillerTest, MessagesThatExpireWithTheRetentionAreNotMissed) {
+  told_.chunks.push_back({.log_start = 14});
+  told_.tell({"rubbish"});
+  told_.chunks.back().messages[0].what.timestamp_ms = to_ms(kNewest - std::chrono::days{33});
+  turns();
+  filler_.letter_arrived(part(0), 10);
+  turns();
+  EXPECT_EQ(missing(), 0);
+  EXPECT_EQ(metrics_.offset_resets.value(), 0U);
+  EXPECT_TRUE(partitions_.take_expired().empty());
+  EXPECT_TRUE(was_said("its gap is filled, nothing is missing"));
+}
+
+TEST(GapLogChunk, IsTakenInPartsAndItsEndWithTheLast) {
+  GapLog::Chunk chunk{.ticket = 7, .end = true, .log_start = 2};
+  for (std::int64_t offset = 0; offset < 5; ++offset) {
+    chunk.messages.push_back({.what = {.offset = offset}});
+  }
+  EXPECT_FALSE(take_part(chunk, 5));
+  const auto part = take_part(chunk, 3);
+  ASSERT_TRUE(part);
+  EXPECT_EQ(part->ticket, 7U);
+  EXPECT_EQ(part->messages.size(), 3U);
+  EXPECT_FALSE(part->end);
+  EXPECT_FALSE(part->log_start);
+  ASSERT_EQ(chunk.messages.size(), 2U);
+  EXPECT_EQ(chunk.messages[0].what.offset, 3);
+  EXPECT_TRUE(chunk.end);
+  EXPECT_FALSE(take_part(chunk, 2));
 }
 
 }  // namespace gap_filler_test

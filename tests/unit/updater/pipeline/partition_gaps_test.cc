@@ -232,6 +232,94 @@ TEST_F(PartitionGaps, ASecondLossJoinsTheGapOfTheFirst) {
   EXPECT_TRUE(mark_text().ends_with(" gaps=10-600")) << mark_text();
 }
 
+// Of the offsets below the log's start, nobody can read again what Redis has lost.
+class PartitionGapsOfAShortLog : public PartitionGaps {
+ protected:
+  PartitionGapsOfAShortLog() {
+    log_.log_start = log_.start;
+    log_.gone_before = kGone;
+  }
+  void expect_said_once() {
+    const auto expired = partitions_->take_expired();
+    ASSERT_EQ(expired.size(), 1U);
+    EXPECT_EQ(expired[0].partition, part(0));
+    EXPECT_EQ(expired[0].newest, kGone);
+    EXPECT_EQ(expired[0].slots, SlotSet::all());
+    EXPECT_EQ(metrics_.offset_resets.value(), 1U);
+  }
+  static constexpr Instant kGone = instant_from_ms(1'699'000'000'000);
+};
+
+TEST_F(PartitionGapsOfAShortLog, ALossBeforeTheStartIsSaid) {
+  log_.commits[part(0)] = 500;
+  EXPECT_EQ(begin(), 500);
+  turns();
+  expect_said_once();
+}
+
+TEST_F(PartitionGapsOfAShortLog, ALossMeanwhileIsSaid) {
+  EXPECT_EQ(begin(), 10);
+  place();
+  read(10, 100);
+  turns();
+  EXPECT_TRUE(partitions_->take_expired().empty());
+  store_.records().clear();
+  turns();
+  expect_said_once();
+}
+
+TEST_F(PartitionGapsOfAShortLog, AFirstStartAndARestartHaveLostNothing) {
+  EXPECT_EQ(begin(), 10);
+  place();
+  read(10, 100);
+  turns();
+  const PartitionOffset at{part(0)};
+  partitions_->revoke({&at, 1});
+  log_.commits[part(0)] = 100;
+  EXPECT_EQ(begin(), 100);
+  turns();
+  EXPECT_TRUE(partitions_->take_expired().empty());
+  EXPECT_EQ(metrics_.offset_resets.value(), 0U);
+}
+
+TEST_F(PartitionGapsOfAShortLog, HowLateTheyWereMayNotBeKnown) {
+  log_.gone_before = Instant::max();
+  log_.commits[part(0)] = 500;
+  begin();
+  const auto expired = partitions_->take_expired();
+  ASSERT_EQ(expired.size(), 1U);
+  EXPECT_EQ(expired[0].newest, std::nullopt);
+}
+
+TEST_F(PartitionGaps, OffsetsThatExpiredBeforeTheyWereReadAreSaid) {
+  set_mark(50);
+  EXPECT_EQ(begin(), 50);
+  place();
+  log_.log_start = 80;
+  ASSERT_TRUE(
+      partitions_->take(part(0), Delivered{.offset = 80, .timestamp_ms = 1'699'000'000'000}));
+  turns();
+  const auto expired = partitions_->take_expired();
+  ASSERT_EQ(expired.size(), 1U);
+  EXPECT_EQ(expired[0].newest, instant_from_ms(1'699'000'000'000));
+}
+
+TEST_F(PartitionGaps, WhatExpiresInAGapLeavesIt) {
+  log_.commits[part(0)] = 500;
+  begin();
+  const GapSegment newest = segments().front();
+  EXPECT_EQ(newest.from, 470);
+  partitions_->expire(newest, 480, std::nullopt, {});
+  EXPECT_EQ(partitions_->offsets_missing(), 20);
+  EXPECT_TRUE(partitions_->segment_done(newest));
+  turns();
+  EXPECT_EQ(partitions_->offsets_missing(), 0);
+  EXPECT_EQ(mark(), "500");
+  EXPECT_EQ(partitions_->take_expired().size(), 1U);
+  partitions_->expire(newest, 490, std::nullopt, {});
+  EXPECT_TRUE(partitions_->take_expired().empty()) << "nothing is missing there";
+}
+
 TEST_F(PartitionGaps, AnotherLogHasNoGaps) {
   log_.commits[part(0)] = 500;
   begin();

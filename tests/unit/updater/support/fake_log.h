@@ -22,7 +22,7 @@ class FakeLog final : public OffsetSource {
     if (unanswered) return std::nullopt;
     if (silent || without_leader.contains(partition))
       return Result<LogBounds>(Status::error(StatusCode::kUnavailable, "no broker", true));
-    LogBounds bounds{std::nullopt, start, log_start};
+    LogBounds bounds{std::nullopt, start, log_start, gone_before};
     const auto found = commits.find(partition);
     if (found != commits.end() && found->second >= 0) bounds.committed = found->second;
     return Result<LogBounds>(bounds);
@@ -30,6 +30,7 @@ class FakeLog final : public OffsetSource {
   std::map<TopicPartition, std::int64_t> commits;
   std::int64_t start = 10;
   std::int64_t log_start = 0;
+  std::optional<Instant> gone_before = {};
   bool silent = false;                      // Kafka answers with an error
   std::set<TopicPartition> without_leader;  // and about these
   bool unanswered = false;                  // Kafka has not answered yet
