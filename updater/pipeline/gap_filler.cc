@@ -299,14 +299,16 @@ void GapFiller::take_event(const events::Event& event, const Batch::Position& at
 
 void GapFiller::settle_lookups() {
   for (std::size_t i = 0; i < lookups_.size();) {
+    const bool wanted = segments_.contains(lookups_[i]->ticket);
     // The window may have shrunk meanwhile.
-    if (!lookups_[i]->ended() || !parts_.writer->gap_fits(lookups_[i]->positions.size())) {
+    const bool fits = parts_.writer->gap_fits(lookups_[i]->positions.size());
+    if (!lookups_[i]->ended() || (wanted && !fits)) {
       ++i;
       continue;
     }
     std::unique_ptr<Lookup> lookup = std::move(lookups_[i]);
     lookups_.erase(lookups_.begin() + static_cast<std::ptrdiff_t>(i));
-    if (segments_.contains(lookup->ticket)) {
+    if (wanted) {
       submit(*lookup);
     } else {
       lookup->events.clear();

@@ -74,7 +74,9 @@ TEST_F(UpdaterRecovery, OffsetsThatExpiredWhileItWasAwayAreSaidAndPassedOver) {
 
 // As by a producer that takes the time for one in seconds, or whose clock was reset.
 TEST_F(UpdaterRecovery, FreshEventsUnderOldKafkaTimestampsAreNotPassedOver) {
-  const auto long_ago = std::chrono::system_clock::now() - std::chrono::days{40};
+  const Instant long_ago =
+      std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now()) -
+      std::chrono::days{40};
   for (int i = 0; i < 1'000; ++i) {
     const testing::MadeEvent event = maker_.next();
     producer_->send_at(long_ago, topic_, event.user_id, event.json());
@@ -94,10 +96,12 @@ TEST_F(UpdaterRecovery, FreshEventsUnderOldKafkaTimestampsAreNotPassedOver) {
 
 // A log that is right is read from the retention on, as before.
 TEST_F(UpdaterRecovery, EventsThatAreAsOldAsTheirKafkaTimestampsArePassedOver) {
-  const auto long_ago = std::chrono::system_clock::now() - std::chrono::days{40};
+  const Instant long_ago =
+      std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now()) -
+      std::chrono::days{40};
   for (int i = 0; i < 1'000; ++i) {
     testing::MadeEvent event = maker_.next();
-    event.time = std::chrono::floor<std::chrono::milliseconds>(long_ago);
+    event.time = long_ago;
     producer_->send_at(long_ago, topic_, event.user_id, event.json());
   }
   producer_->flush();

@@ -55,6 +55,9 @@ class ToldLog final : public GapLog {
 
 class GapFillerTest : public testing::PartitionSetFixture {
  protected:
+  explicit GapFillerTest(const WriteOptions& write = {})
+      : writer_(store_, nullptr, write, metrics_, {}, [this] { return epoch_; }) {}
+
   void SetUp() override {
     store_.records()[key(0)].bytes = "4 500 gaps=10-20";
     log_.commits[part(0)] = 500;
@@ -70,7 +73,6 @@ class GapFillerTest : public testing::PartitionSetFixture {
     marks.gap_min = 5;
     return marks;
   }
-  virtual WriteOptions write_options() const { return {}; }
   static std::string event(std::string_view user, std::string_view id) {
     return fmt::format(R"({{"user_id":"{}","campaign_id":"c","timestamp":{},"imp_id":"{}"}})", user,
                        to_ms(kNewest), id);
@@ -94,8 +96,9 @@ class GapFillerTest : public testing::PartitionSetFixture {
   }
   [[nodiscard]] std::int64_t missing() const { return partitions_.offsets_missing(); }
   [[nodiscard]] bool was_said(std::string_view text) const {
-    return std::ranges::any_of(
-        said_, [&](const std::string& line) { return line.find(text) != std::string::npos; });
+    return std::ranges::any_of(partitions_said_, [&](const std::string& line) {
+      return line.find(text) != std::string::npos;
+    });
   }
   // Each of another user's.
   void tell_users(int from, int to) {
@@ -139,18 +142,19 @@ class GapFillerTest : public testing::PartitionSetFixture {
     return found.fingerprints().size();
   }
 
-  std::vector<std::string> said_;
+  std::vector<std::string> partitions_said_;
   PartitionSet partitions_{
       store_,   [this] { return epoch_; },
       log_,     with_gaps(),
-      metrics_, [this](LogLevel, std::string_view text) { said_.emplace_back(text); }};
-  BatchWriter writer_{store_, nullptr, write_options(), metrics_, {}, [this] { return epoch_; }};
+      metrics_, [this](LogLevel, std::string_view text) { partitions_said_.emplace_back(text); }};
+  BatchWriter writer_;
   std::unique_ptr<events::EventDecoder> decoder_ = events::make_json_event_decoder();
   Intake intake_{*decoder_, {}};
   ToldLog told_;
   std::vector<std::int64_t> rejected_;
   std::vector<Gap> filled_;
   std::optional<Instant> newest_;
+  std::vector<std::string> said_;
   GapFiller filler_{
       {.records = {"p", std::chrono::days{32}}},
       {.partitions = &partitions_,
@@ -300,7 +304,7 @@ TEST_F(GapFillerTest, AStretchThatCannotBeReadIsAskedForAgain) {
 // Its window is the smallest there is.
 class GapFillerOfASlowRedis : public GapFillerTest {
  protected:
-  WriteOptions write_options() const override { return {.writes_in_flight_max = 1}; }
+  GapFillerOfASlowRedis() : GapFillerTest({.writes_in_flight_max = 1}) {}
 };
 
 TEST_F(GapFillerOfASlowRedis, HasAFifthOfTheWritesUnderWayLookUpsIncluded) {
@@ -312,18 +316,18 @@ TEST_F(GapFillerOfASlowRedis, HasAFifthOfTheWritesUnderWayLookUpsIncluded) {
 }
 
 TEST_F(GapFillerTest, WaitsWithWhatItHasLookedUpWhileRedisTakesLessThanItDid) {
-  tell_users(0, 250);
+  tell_users(0, 400);
   store_.immediate = false;
   filler_.turn(now_, true);
-  ASSERT_EQ(store_.waiting(), 250U);
+  ASSERT_EQ(store_.waiting(), 400U);
   store_.run_all();
   write_live("l1", FaultStore::Fault::kNone);
   write_live("l2", FaultStore::Fault::kLost);  // it takes half as much from now on
-  EXPECT_EQ(writer_.gap_room(), 200U);
+  EXPECT_EQ(writer_.gap_room(), 300U);
   filler_.turn(now_, true);
-  EXPECT_EQ(store_.waiting(), 200U);
+  EXPECT_EQ(store_.waiting(), 300U);
   (void)most_under_way(3);
-  for (int i = 0; i < 250; ++i) EXPECT_EQ(entries(fmt::format("u{}", i)), 1U);
+  for (int i = 0; i < 400; ++i) EXPECT_EQ(entries(fmt::format("u{}", i)), 1U);
 }
 
 TEST_F(GapFillerTest, MessagesThatHaveExpiredAreSaidAndMissingForGood) {
