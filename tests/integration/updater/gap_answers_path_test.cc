@@ -307,9 +307,9 @@ TEST_F(GapAnswers, MessagesThatExpireInAnOpenGapAreMissingForGood) {
   produce(2'000);
   auto daemon = start_daemon();
   expect_counted(*daemon);
+  EXPECT_TRUE(wait_until([&] { return stated().empty(); }, kPatience)) << daemon->errors();
   daemon->send_signal(SIGTERM);
   EXPECT_EQ(daemon->wait(), 0) << daemon->errors();
-  EXPECT_EQ(stated(), redis::ConfigRecord::MissingBefore{});
   for (int partition = 0; partition < kPartitions; ++partition) {
     const std::string key = updater::mark_key("fcap", topic_, topic_, partition);
     auto mark = updater::decode_mark(redis_->command({"GET", key}));
@@ -341,7 +341,7 @@ TEST_F(GapAnswers, MessagesThatExpiredBeforeALossAreMissingForGoodAndNotAtAFirst
   auto daemon = start_daemon();
   expect_counted(*daemon);
   EXPECT_TRUE(wait_until([&] { return checker_says_complete() == true; }, kPatience));
-  EXPECT_EQ(stated(), redis::ConfigRecord::MissingBefore{});
+  EXPECT_TRUE(stated().empty());
   redis_->command({"FLUSHALL"});
   expect_counted(*daemon);
   expect_missing_for_good();
