@@ -1,9 +1,19 @@
 #include <iostream>
 
+#include <unistd.h>
+
 #include "cli/commands.h"
+#include "kafka/client.h"
 
 int main(int argc, char** argv) {
   std::ios::sync_with_stdio(false);
   std::cin.tie(nullptr);
-  return fcap::cli::run(argc, argv, {.in = std::cin, .out = std::cout, .err = std::cerr});
+  const int exit_code =
+      fcap::cli::run(argc, argv, {.in = std::cin, .out = std::cout, .err = std::cerr});
+  if (fcap::kafka::Client::is_left_behind()) {
+    std::cout.flush();
+    std::cerr.flush();
+    _exit(exit_code);
+  }
+  return exit_code;
 }

@@ -84,10 +84,10 @@ room(updater/doctor
      KNOWS base kafka ledger postgres redis sources updater/options updater/settings updater/watch
      USES fmt nlohmann)
 room(updater/commands SYSTEM
-     KNOWS base command_line events redis sources updater/compaction updater/doctor updater/http updater/metrics
+     KNOWS base command_line events kafka redis sources updater/compaction updater/doctor updater/http updater/metrics
            updater/options updater/pipeline updater/process updater/replay updater/settings updater/watch
      USES CLI fmt nlohmann spdlog)
-room(updater SYSTEM KNOWS base updater/commands updater/metrics updater/process updater/settings USES fmt)
+room(updater SYSTEM KNOWS base kafka updater/commands updater/metrics updater/process updater/settings USES fmt)
 room(cli/simulate SYSTEM KNOWS base cli events kafka ledger rule_text rules sources USES fmt nlohmann xxhash zlib)
 room(cli SYSTEM
      KNOWS base command_line events kafka ledger postgres redis rule_text rules sources updater/options

@@ -94,16 +94,4 @@ void silence(rd_kafka_conf_t& conf) noexcept {
   rd_kafka_conf_set_log_cb(&conf, [](const rd_kafka_t*, int, const char*, const char*) {});
 }
 
-Result<Ptr<rd_kafka_t>> make_client(rd_kafka_type_t type, Ptr<rd_kafka_conf_t> conf) {
-  char text[512] = {};
-  Ptr<rd_kafka_t> client(rd_kafka_new(type, conf.get(), text, sizeof text));
-  if (!client) {
-    return Status::error(
-        StatusCode::kInvalidArgument,
-        fmt::format("kafka {}: {}", type == RD_KAFKA_PRODUCER ? "producer" : "consumer", text));
-  }
-  (void)conf.release();  // the client owns it now
-  return client;
-}
-
 }  // namespace fcap::kafka

@@ -40,7 +40,4 @@ Result<Ptr<rd_kafka_conf_t>> make_conf(const Connection& connection, const Prope
 /// Has librdkafka log nothing, for clients whose calls say what goes wrong.
 void silence(rd_kafka_conf_t& conf) noexcept;
 
-/// Fails on properties that do not fit each other. Connects to nobody yet.
-Result<Ptr<rd_kafka_t>> make_client(rd_kafka_type_t type, Ptr<rd_kafka_conf_t> conf);
-
 }  // namespace fcap::kafka

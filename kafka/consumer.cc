@@ -79,12 +79,9 @@ Consumer::Consumer(ConsumerOptions options, CountEvent count, LogCallback log)
 
 Consumer::~Consumer() {
   listener_ = nullptr;
-  if (!handle_) return;
+  if (!client_) return;
   constexpr std::chrono::seconds kLeaving{5};
-  context_->left_group = leave(std::chrono::steady_clock::now() + kLeaving);
-  queue_.reset();
-  handle_.reset();
-  gone_.wait();
+  (void)leave(std::chrono::steady_clock::now() + kLeaving);
 }
 
 void Consumer::count(ConsumerEvent event) const {
@@ -128,17 +125,11 @@ Result<std::unique_ptr<Consumer>> Consumer::create(const ConsumerOptions& option
                  fmt::format("kafka: {}: {}", facility, text));
   });
 
-  auto made = make_client(RD_KAFKA_CONSUMER, std::move(conf).value());
+  auto made = Client::create(RD_KAFKA_CONSUMER, std::move(conf).value(), self->context_);
   if (!made.ok()) return made.status();
-  self->gone_ = self->context_->gone.get_future();
-  self->handle_ = std::shared_ptr<rd_kafka_t>(
-      std::move(made).value().release(), [context = self->context_](rd_kafka_t* handle) {
-        rd_kafka_destroy_flags(handle,
-                               context->left_group ? 0 : RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
-        context->gone.set_value();
-      });
-  rd_kafka_poll_set_consumer(self->handle_.get());
-  self->queue_.reset(rd_kafka_queue_get_consumer(self->handle_.get()));
+  self->client_ = std::move(made).value();
+  rd_kafka_poll_set_consumer(self->client_.get());
+  self->queue_.reset(rd_kafka_queue_get_consumer(self->client_.get()));
   return self;
 }
 
@@ -153,12 +144,12 @@ Status Consumer::subscribe(AssignmentListener& listener) {
     any.push_back({{static_cast<TopicIndex>(i), RD_KAFKA_PARTITION_UA}});
   }
   const auto list = list_of(any);
-  return status_of(rd_kafka_subscribe(handle_.get(), list.get()),
+  return status_of(rd_kafka_subscribe(client_.get(), list.get()),
                    fmt::format("subscribing to {}", fmt::join(options_.topics, ", ")));
 }
 
 bool Consumer::cooperative() const {
-  const char* const protocol = rd_kafka_rebalance_protocol(handle_.get());
+  const char* const protocol = rd_kafka_rebalance_protocol(client_.get());
   return protocol != nullptr && std::strcmp(protocol, "COOPERATIVE") == 0;
 }
 
@@ -171,14 +162,14 @@ Status Consumer::assign(std::span<const PartitionOffset> partitions) {
     std::erase_if(again, [this](const auto& at) { return !begun(at.partition); });
     const auto given_up = list_of(again);
     Ptr<rd_kafka_error_t> error;
-    if (!again.empty()) error.reset(rd_kafka_incremental_unassign(handle_.get(), given_up.get()));
+    if (!again.empty()) error.reset(rd_kafka_incremental_unassign(client_.get(), given_up.get()));
     if (!error) {
       for (const PartitionOffset& at : again) begun_.erase(at.partition);
-      error.reset(rd_kafka_incremental_assign(handle_.get(), list.get()));
+      error.reset(rd_kafka_incremental_assign(client_.get(), list.get()));
     }
     if (error) code = rd_kafka_error_code(error.get());
   } else {
-    code = rd_kafka_assign(handle_.get(), list.get());
+    code = rd_kafka_assign(client_.get(), list.get());
     begun_.clear();
   }
   if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return status_of(code, doing);
@@ -208,7 +199,7 @@ void Consumer::take_over(rd_kafka_topic_partition_list_t* list) {
   if (listener_ != nullptr) listener_->on_assigning(partitions);
   // A pause outlives the assignment that it was made in: a partition that was lost while it was
   // paused would stay so forever.
-  rd_kafka_resume_partitions(handle_.get(), list);
+  rd_kafka_resume_partitions(client_.get(), list);
   // Without an offset librdkafka asks the group's coordinator for the committed one, and if that
   // refuses (it has just started, it has moved), the partition is never read: neither a seek nor
   // time helps.
@@ -221,7 +212,7 @@ void Consumer::give_up(const rd_kafka_topic_partition_list_t* list) {
   const std::vector<PartitionOffset> partitions = offsets_of(options_.topics, *list);
   // Whoever gets them next says what is wrong with them.
   for (const PartitionOffset& at : partitions) partition_errors_.erase(at.partition);
-  const bool lost = rd_kafka_assignment_lost(handle_.get()) != 0;
+  const bool lost = rd_kafka_assignment_lost(client_.get()) != 0;
   if (lost) report(LogLevel::kWarning, "the assignment was lost: nothing is committed");
   if (listener_ != nullptr) listener_->on_revoking(partitions, lost);
   if (cooperative()) {
@@ -229,10 +220,10 @@ void Consumer::give_up(const rd_kafka_topic_partition_list_t* list) {
     std::vector<PartitionOffset> given = partitions;
     std::erase_if(given, [this](const auto& at) { return begun_.erase(at.partition) == 0; });
     const auto given_up = list_of(given);
-    const Ptr<rd_kafka_error_t> error(rd_kafka_incremental_unassign(handle_.get(), given_up.get()));
+    const Ptr<rd_kafka_error_t> error(rd_kafka_incremental_unassign(client_.get(), given_up.get()));
     if (error) report(LogLevel::kError, rd_kafka_error_string(error.get()));
   } else {
-    rd_kafka_assign(handle_.get(), nullptr);
+    rd_kafka_assign(client_.get(), nullptr);
     begun_.clear();
   }
 }
@@ -243,7 +234,7 @@ bool Consumer::poll(MessageBatch& batch, std::chrono::milliseconds first_wait,
   batch.filled_ = false;
   ends_reached_.clear();
   find_topic(nullptr);
-  rd_kafka_message_t* first = rd_kafka_consumer_poll(handle_.get(), to_int_ms(first_wait));
+  rd_kafka_message_t* first = rd_kafka_consumer_poll(client_.get(), to_int_ms(first_wait));
   if (first == nullptr) return true;
   batch.slots_[0] = first;
   batch.size_ = 1;
@@ -357,7 +348,7 @@ void Consumer::note_client_error(int code, const char* reason) {
 void Consumer::look_for_fatal_error() {
   if (fatal_) return;
   char text[512] = {};
-  const auto code = rd_kafka_fatal_error(handle_.get(), text, sizeof text);
+  const auto code = rd_kafka_fatal_error(client_.get(), text, sizeof text);
   if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return;
   fatal_ = fmt::format("kafka: the client has failed permanently; restart this process: {}: {}",
                        rd_kafka_err2name(code), text);
@@ -366,7 +357,7 @@ void Consumer::look_for_fatal_error() {
 void Consumer::commit_async(std::span<const PartitionOffset> offsets) {
   if (offsets.empty()) return;
   const auto list = list_of(offsets);
-  const auto code = rd_kafka_commit(handle_.get(), list.get(), 1);
+  const auto code = rd_kafka_commit(client_.get(), list.get(), 1);
   if (code == RD_KAFKA_RESP_ERR_NO_ERROR) {
     if (commits_unanswered_++ == 0) commits_wait_since_ = std::chrono::steady_clock::now();
     return;
@@ -390,12 +381,12 @@ void Consumer::note_commit(rd_kafka_resp_err_t code) {
 
 void Consumer::pause(std::span<const PartitionOffset> partitions) {
   const auto list = list_of(partitions);
-  rd_kafka_pause_partitions(handle_.get(), list.get());
+  rd_kafka_pause_partitions(client_.get(), list.get());
 }
 
 void Consumer::resume(std::span<const PartitionOffset> partitions) {
   const auto list = list_of(partitions);
-  rd_kafka_resume_partitions(handle_.get(), list.get());
+  rd_kafka_resume_partitions(client_.get(), list.get());
 }
 
 void Consumer::seek(std::span<const PartitionOffset> partitions,
@@ -408,7 +399,7 @@ void Consumer::seek(std::span<const PartitionOffset> partitions,
       rd_kafka_version() < kFixed ? kSeekTimeoutMs * 1000 : kSeekTimeoutMs;
   const auto list = list_of(partitions);
   const Ptr<rd_kafka_error_t> error(
-      rd_kafka_seek_partitions(handle_.get(), list.get(), timeout_ms));
+      rd_kafka_seek_partitions(client_.get(), list.get(), timeout_ms));
   for (int i = 0; i < list->cnt; ++i) {
     const rd_kafka_topic_partition_t& at = list->elems[i];
     const auto code = error ? rd_kafka_error_code(error.get()) : at.err;
@@ -440,7 +431,7 @@ void Consumer::note_unreadable(TopicPartition partition, rd_kafka_resp_err_t cod
 Status Consumer::committed(std::vector<PartitionOffset>& partitions,
                            std::chrono::milliseconds timeout) {
   const auto list = list_of(partitions);
-  const auto code = rd_kafka_committed(handle_.get(), list.get(), to_int_ms(timeout));
+  const auto code = rd_kafka_committed(client_.get(), list.get(), to_int_ms(timeout));
   // An offset that could not be read is not one that was never committed.
   const auto first = code == RD_KAFKA_RESP_ERR_NO_ERROR ? first_error(*list) : code;
   if (first == RD_KAFKA_RESP_ERR_NO_ERROR) partitions = offsets_of(options_.topics, *list);
@@ -451,7 +442,7 @@ Status Consumer::offsets_at(Instant time, std::vector<PartitionOffset>& partitio
                             std::chrono::milliseconds timeout) {
   for (PartitionOffset& at : partitions) at.offset = to_ms(time);
   const auto list = list_of(partitions);
-  const auto code = rd_kafka_offsets_for_times(handle_.get(), list.get(), to_int_ms(timeout));
+  const auto code = rd_kafka_offsets_for_times(client_.get(), list.get(), to_int_ms(timeout));
   partitions = offsets_of(options_.topics, *list);
   for (int i = 0; i < list->cnt; ++i) {
     PartitionOffset& at = partitions[static_cast<std::size_t>(i)];
@@ -467,7 +458,7 @@ Result<Watermarks> Consumer::watermarks(TopicPartition partition,
                                         std::chrono::milliseconds timeout) {
   Watermarks marks;
   const auto code = rd_kafka_query_watermark_offsets(
-      handle_.get(), name_of(options_.topics, partition.topic).c_str(), partition.number,
+      client_.get(), name_of(options_.topics, partition.topic).c_str(), partition.number,
       &marks.low, &marks.high, to_int_ms(timeout));
   if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return status_of(code, "asking for a partition's ends");
   return marks;
@@ -476,10 +467,10 @@ Result<Watermarks> Consumer::watermarks(TopicPartition partition,
 Result<std::int32_t> Consumer::partition_count(TopicIndex index,
                                                std::chrono::milliseconds timeout) {
   const std::string& name = name_of(options_.topics, index);
-  rd_kafka_topic_t* topic = rd_kafka_topic_new(handle_.get(), name.c_str(), nullptr);
+  rd_kafka_topic_t* topic = rd_kafka_topic_new(client_.get(), name.c_str(), nullptr);
   if (topic == nullptr) return status_of(rd_kafka_last_error(), "topic " + name);
   const rd_kafka_metadata_t* metadata = nullptr;
-  const auto code = rd_kafka_metadata(handle_.get(), 0, topic, &metadata, to_int_ms(timeout));
+  const auto code = rd_kafka_metadata(client_.get(), 0, topic, &metadata, to_int_ms(timeout));
   rd_kafka_topic_destroy(topic);
   if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return status_of(code, "reading the topic's metadata");
   const std::int32_t count = metadata->topic_cnt > 0 ? metadata->topics[0].partition_cnt : 0;

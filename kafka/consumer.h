@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <future>
 #include <map>
 #include <memory>
 #include <optional>
@@ -20,6 +19,7 @@
 #include <fcap/status.h>
 #include <fcap/time.h>
 
+#include "kafka/client.h"
 #include "kafka/conf.h"
 #include "kafka/connection_advice.h"
 #include "kafka/handles.h"
@@ -89,7 +89,8 @@ class Consumer {
 
   static Result<std::unique_ptr<Consumer>> create(const ConsumerOptions& options, CountEvent count,
                                                   LogCallback log);
-  /// Leaves the group if close() was not called; without callbacks. Waits for librdkafka.
+  /// Leaves the group, without callbacks, if close() was not called: for five seconds at most, and
+  /// two more until the client has ended (see Client).
   ~Consumer();
   Consumer(const Consumer&) = delete;
   Consumer& operator=(const Consumer&) = delete;
@@ -102,10 +103,10 @@ class Consumer {
   Status assign(std::span<const PartitionOffset> partitions);
   /// Whether a partition has been given an offset since the group assigned it.
   [[nodiscard]] bool begun(TopicPartition partition) const { return begun_.contains(partition); }
-  /// Revokes (with callbacks), leaves the group and destroys the client; waits for `patience` at
-  /// most, and for what the listener does. False: librdkafka has not ended (a dead broker, a topic
-  /// that was deleted), and its threads go on: end the process with _exit().
-  bool close(std::chrono::milliseconds patience);
+  /// Revokes (with callbacks), leaves the group and ends the client; waits for `patience` at most,
+  /// and for what the listener does. Then Client::is_left_behind() may say that librdkafka has not
+  /// ended (a dead broker, a topic that was deleted).
+  void close(std::chrono::milliseconds patience);
 
   /// Waits up to `first_wait` for a message, then up to `more_wait` for more, until `batch` is
   /// full. Serves callbacks. True: the messages count. False: the assignment changed while they
@@ -196,8 +197,6 @@ class Consumer {
     Consumer* consumer;  ///< only from within its own calls
     LogCallback log;
     RefusedCertificate refused_certificate;
-    std::promise<void> gone;
-    bool left_group = false;
   };
 
   Consumer(ConsumerOptions options, CountEvent count, LogCallback log);
@@ -241,8 +240,7 @@ class Consumer {
   TopicIndex found_index_ = kNoPartition.topic;
   std::set<std::string, std::less<>> unknown_topics_;  // that have been reported
   std::shared_ptr<Context> context_;
-  std::future<void> gone_;  // the client has been destroyed
-  std::shared_ptr<rd_kafka_t> handle_;
+  Client client_;
   Ptr<rd_kafka_queue_t> queue_;
 };
 

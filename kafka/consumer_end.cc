@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 
-#include "base/thread.h"
 #include "kafka/consumer.h"
 
 namespace fcap::kafka {
@@ -40,36 +39,32 @@ bool coordinator_is_away(rd_kafka_resp_err_t code) noexcept {
 bool Consumer::leave(Clock::time_point until) {
   // From now on everything comes by this queue: the last rebalance, and messages, which are
   // dropped.
-  const Ptr<rd_kafka_queue_t> queue(rd_kafka_queue_new(handle_.get()));
-  const Ptr<rd_kafka_error_t> error(rd_kafka_consumer_close_queue(handle_.get(), queue.get()));
+  const Ptr<rd_kafka_queue_t> queue(rd_kafka_queue_new(client_.get()));
+  const Ptr<rd_kafka_error_t> error(rd_kafka_consumer_close_queue(client_.get(), queue.get()));
   if (error) {
     report(LogLevel::kWarning,
            fmt::format("leaving the group: {}", rd_kafka_error_string(error.get())));
     return false;
   }
-  while (rd_kafka_consumer_closed(handle_.get()) == 0 && Clock::now() < until) {
+  while (rd_kafka_consumer_closed(client_.get()) == 0 && Clock::now() < until) {
     const auto begun = Clock::now();
     const Ptr<rd_kafka_message_t> dropped(rd_kafka_consume_queue(queue.get(), to_int_ms(kStep)));
     // What the listener does meanwhile (it drains) has a bound of its own.
     until += std::max(Clock::now() - begun - kStep, Clock::duration::zero());
   }
-  return rd_kafka_consumer_closed(handle_.get()) != 0;
+  return rd_kafka_consumer_closed(client_.get()) != 0;
 }
 
-bool Consumer::close(milliseconds patience) {
-  if (!handle_) return true;
-  context_->left_group = leave(Clock::now() + patience / 2);
-  if (!context_->left_group) {
+void Consumer::close(milliseconds patience) {
+  if (!client_) return;
+  if (!leave(Clock::now() + patience / 2)) {
     report(LogLevel::kWarning,
            "leaving the group: Kafka does not answer; the group drops this member after its "
            "session timeout");
   }
   listener_ = nullptr;
   queue_.reset();
-  // Destroying a client whose topic was deleted may take forever (librdkafka 2.0.2).
-  // The function that owns it is destroyed on the other thread.
-  (void)base::start_detached("kafka-ends", [handle = std::exchange(handle_, nullptr)] {});
-  return gone_.wait_for(patience / 2) == std::future_status::ready;
+  client_.end(patience / 2);
 }
 
 Status Consumer::commit_sync(std::span<const PartitionOffset> offsets) {
@@ -90,8 +85,8 @@ Status Consumer::commit_sync(std::span<const PartitionOffset> offsets) {
 rd_kafka_resp_err_t Consumer::commit_once(const rd_kafka_topic_partition_list_t& list,
                                           Clock::time_point until) {
   // By a queue of its own: librdkafka's blocking commit waits as long as a frozen broker takes.
-  const Ptr<rd_kafka_queue_t> queue(rd_kafka_queue_new(handle_.get()));
-  const auto code = rd_kafka_commit_queue(handle_.get(), &list, queue.get(), nullptr, nullptr);
+  const Ptr<rd_kafka_queue_t> queue(rd_kafka_queue_new(client_.get()));
+  const auto code = rd_kafka_commit_queue(client_.get(), &list, queue.get(), nullptr, nullptr);
   if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return code;
   const Ptr<rd_kafka_event_t> event(rd_kafka_queue_poll(queue.get(), to_int_ms(time_left(until))));
   return event ? rd_kafka_event_error(event.get()) : RD_KAFKA_RESP_ERR__TIMED_OUT;

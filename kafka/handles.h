@@ -6,10 +6,9 @@
 
 namespace fcap::kafka {
 
-/// librdkafka's C objects, owned.
+/// librdkafka's C objects, owned. A client is a Client.
 struct Delete {
   void operator()(rd_kafka_conf_t* p) const noexcept { rd_kafka_conf_destroy(p); }
-  void operator()(rd_kafka_t* p) const noexcept { rd_kafka_destroy(p); }
   void operator()(rd_kafka_queue_t* p) const noexcept { rd_kafka_queue_destroy(p); }
   void operator()(rd_kafka_message_t* p) const noexcept { rd_kafka_message_destroy(p); }
   void operator()(rd_kafka_event_t* p) const noexcept { rd_kafka_event_destroy(p); }
@@ -20,6 +19,11 @@ struct Delete {
     rd_kafka_topic_partition_list_destroy(p);
   }
 };
+
+/// Gives up all messages of a producer, as flags of rd_kafka_purge(). By itself that call waits for
+/// librdkafka's threads without a bound.
+inline constexpr int kPurgeAll =
+    RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT | RD_KAFKA_PURGE_F_NON_BLOCKING;
 
 template <typename T>
 using Ptr = std::unique_ptr<T, Delete>;

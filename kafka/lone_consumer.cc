@@ -48,29 +48,29 @@ Result<std::unique_ptr<LoneConsumer>> LoneConsumer::create(Options options) {
   auto conf = make_conf(options.connection, options.defaults, fixed);
   if (!conf.ok()) return conf.status();
   silence(*conf.value());
-  auto client = make_client(RD_KAFKA_CONSUMER, std::move(conf).value());
+  auto client = Client::create(RD_KAFKA_CONSUMER, std::move(conf).value());
   if (!client.ok()) return client.status();
   rd_kafka_poll_set_consumer(client.value().get());
   return std::unique_ptr<LoneConsumer>(
-      new LoneConsumer(std::move(options.topics), std::move(client).value().release()));
+      new LoneConsumer(std::move(options.topics), std::move(client).value()));
 }
 
 Status LoneConsumer::assign(std::span<const PartitionOffset> partitions) {
   unassign();
-  while (const MessagePtr dropped{rd_kafka_consumer_poll(handle_.get(), 0)}) {
+  while (const MessagePtr dropped{rd_kafka_consumer_poll(client_.get(), 0)}) {
   }
   const PartitionList list = make_partition_list(topics_, partitions);
-  return status_of(rd_kafka_assign(handle_.get(), list.get()), "assigning partitions");
+  return status_of(rd_kafka_assign(client_.get(), list.get()), "assigning partitions");
 }
 
 void LoneConsumer::unassign() {
-  rd_kafka_assign(handle_.get(), nullptr);
+  rd_kafka_assign(client_.get(), nullptr);
 }
 
 LoneConsumer::Polled LoneConsumer::poll(std::chrono::milliseconds wait) {
   using Is = Polled::Is;
   Polled polled;
-  MessagePtr message(rd_kafka_consumer_poll(handle_.get(), to_int_ms(wait)));
+  MessagePtr message(rd_kafka_consumer_poll(client_.get(), to_int_ms(wait)));
   if (!message) return polled;
   polled.partition = partition_of(topics_, *message);
   polled.offset = message->offset;
@@ -103,11 +103,11 @@ Result<LoneConsumer::Leaders> LoneConsumer::leaders(std::span<const TopicPartiti
   for (auto at = wanted.begin(); at != wanted.end();) {
     const TopicIndex index = at->topic;
     const std::string& name = name_of(topics_, index);
-    const Ptr<rd_kafka_topic_t> topic(rd_kafka_topic_new(handle_.get(), name.c_str(), nullptr));
+    const Ptr<rd_kafka_topic_t> topic(rd_kafka_topic_new(client_.get(), name.c_str(), nullptr));
     if (!topic) return refused("topic " + name, rd_kafka_last_error());
     const rd_kafka_metadata_t* found = nullptr;
     const auto code =
-        rd_kafka_metadata(handle_.get(), 0, topic.get(), &found, to_int_ms(left(until)));
+        rd_kafka_metadata(client_.get(), 0, topic.get(), &found, to_int_ms(left(until)));
     if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return refused("asking for leaders", code);
     const Ptr<const rd_kafka_metadata_t> metadata(found);
     std::map<std::int32_t, std::int32_t> led;
@@ -134,7 +134,7 @@ Result<LoneConsumer::Leaders> LoneConsumer::leaders(std::span<const TopicPartiti
 Status LoneConsumer::look_up(rd_kafka_topic_partition_list_t& list, std::int64_t which,
                              Clock::time_point until) {
   for (int i = 0; i < list.cnt; ++i) list.elems[i].offset = which;
-  const auto code = rd_kafka_offsets_for_times(handle_.get(), &list, to_int_ms(left(until)));
+  const auto code = rd_kafka_offsets_for_times(client_.get(), &list, to_int_ms(left(until)));
   if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return {};
   Status status = refused(kAskingForEnds, code);
   if (list.cnt == 1 || is_silence(code)) return status;
@@ -144,7 +144,7 @@ Status LoneConsumer::look_up(rd_kafka_topic_partition_list_t& list, std::int64_t
     auto& asked = *rd_kafka_topic_partition_list_add(alone.get(), of_list.topic, of_list.partition);
     asked.offset = which;
     const auto error =
-        rd_kafka_offsets_for_times(handle_.get(), alone.get(), to_int_ms(left(until)));
+        rd_kafka_offsets_for_times(client_.get(), alone.get(), to_int_ms(left(until)));
     if (is_silence(error)) return refused(kAskingForEnds, error);
     of_list.offset = asked.offset;
     of_list.err = error != RD_KAFKA_RESP_ERR_NO_ERROR ? error : asked.err;
@@ -186,9 +186,9 @@ Result<Watermarks> LoneConsumer::watermarks(TopicPartition partition,
 
 std::string LoneConsumer::cluster_id(std::chrono::milliseconds timeout) {
   std::string id;
-  if (char* const found = rd_kafka_clusterid(handle_.get(), to_int_ms(timeout))) {
+  if (char* const found = rd_kafka_clusterid(client_.get(), to_int_ms(timeout))) {
     id = found;
-    rd_kafka_mem_free(handle_.get(), found);
+    rd_kafka_mem_free(client_.get(), found);
   }
   return id;
 }

@@ -9,6 +9,7 @@
 
 #include <fcap/status.h>
 
+#include "kafka/client.h"
 #include "kafka/conf.h"
 #include "kafka/message.h"
 #include "kafka/partition_lists.h"
@@ -72,18 +73,11 @@ class LoneConsumer {
   Status look_up(rd_kafka_topic_partition_list_t& list, std::int64_t which,
                  std::chrono::steady_clock::time_point until);
 
-  struct Destroy {
-    /// Without leaving a group, because it is in none. librdkafka 2.0.2 may wait forever for the
-    /// threads of a topic that was deleted.
-    void operator()(rd_kafka_t* handle) const noexcept {
-      rd_kafka_destroy_flags(handle, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
-    }
-  };
-  LoneConsumer(TopicNames topics, rd_kafka_t* handle)
-      : topics_(std::move(topics)), handle_(handle) {}
+  LoneConsumer(TopicNames topics, Client client)
+      : topics_(std::move(topics)), client_(std::move(client)) {}
 
   const TopicNames topics_;
-  const std::unique_ptr<rd_kafka_t, Destroy> handle_;
+  const Client client_;
 };
 
 }  // namespace fcap::kafka

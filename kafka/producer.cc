@@ -1,5 +1,11 @@
 #include "kafka/producer.h"
 
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <map>
+#include <mutex>
 #include <utility>
 
 #include <fmt/format.h>
@@ -29,10 +35,77 @@ Delivery delivery_of(rd_kafka_resp_err_t code) noexcept {
   }
 }
 
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::seconds kAnswerWithin{10};
+
+// librdkafka looks once per second whether its own time for a message is over.
+std::chrono::milliseconds answer_within(const rd_kafka_conf_t& conf) {
+  char text[32] = {};
+  std::size_t size = sizeof text;
+  (void)rd_kafka_conf_get(&conf, "message.timeout.ms", text, &size);
+  const std::chrono::milliseconds own{std::atoll(text)};
+  return std::max<std::chrono::milliseconds>(kAnswerWithin, own + kAnswerWithin / 2);
+}
+
 }  // namespace
 
-Producer::Producer(std::string topic, LogCallback log)
-    : topic_(std::move(topic)), log_(std::move(log)) {}
+// What librdkafka may use for as long as the client lives, and what it owes.
+struct Producer::Context {
+  Context(std::string to, LogCallback callback, std::chrono::milliseconds patience)
+      : topic(std::move(to)), log(std::move(callback)), answer_within(patience) {}
+
+  struct Pending {
+    DeliveryReport* report;
+    Clock::time_point until;
+  };
+
+  std::uint64_t expect(DeliveryReport& report);
+  void answer(std::uint64_t ticket, rd_kafka_resp_err_t code) noexcept;
+  void give_up(Clock::time_point due) noexcept;
+
+  const std::string topic;
+  const LogCallback log;
+  const std::chrono::milliseconds answer_within;
+
+ private:
+  std::mutex mutex_;
+  std::uint64_t last_ticket_ = 0;
+  std::map<std::uint64_t, Pending> pending_;  // the oldest first
+};
+
+std::uint64_t Producer::Context::expect(DeliveryReport& report) {
+  const std::lock_guard lock(mutex_);
+  pending_.emplace(++last_ticket_, Pending{&report, Clock::now() + answer_within});
+  return last_ticket_;
+}
+
+void Producer::Context::answer(std::uint64_t ticket, rd_kafka_resp_err_t code) noexcept {
+  DeliveryReport* report = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto pending = pending_.find(ticket);
+    if (pending == pending_.end()) return;  // it was given up
+    report = pending->second.report;
+    pending_.erase(pending);
+  }
+  if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return report->delivered(Delivery::kDelivered, {});
+  report->delivered(delivery_of(code), fmt::format("topic {}: {}", topic, rd_kafka_err2str(code)));
+}
+
+void Producer::Context::give_up(Clock::time_point due) noexcept {
+  while (true) {
+    std::uint64_t oldest = 0;
+    {
+      const std::lock_guard lock(mutex_);
+      if (pending_.empty() || pending_.begin()->second.until > due) return;
+      oldest = pending_.begin()->first;
+    }
+    answer(oldest, RD_KAFKA_RESP_ERR__TIMED_OUT);
+  }
+}
+
+Producer::Producer(std::shared_ptr<Context> context) : context_(std::move(context)) {}
 
 Result<std::unique_ptr<Producer>> Producer::create(const Connection& connection, std::string topic,
                                                    LogCallback log) {
@@ -50,39 +123,42 @@ Result<std::unique_ptr<Producer>> Producer::create(const Connection& connection,
   auto conf = make_conf(connection, defaults, {});
   if (!conf.ok()) return conf.status();
 
-  std::unique_ptr<Producer> self(new Producer(std::move(topic), std::move(log)));
+  const auto context =
+      std::make_shared<Context>(std::move(topic), std::move(log), answer_within(*conf.value()));
   rd_kafka_conf_t* raw = conf.value().get();
-  rd_kafka_conf_set_opaque(raw, self.get());
+  rd_kafka_conf_set_opaque(raw, context.get());
   rd_kafka_conf_set_dr_msg_cb(
       raw, [](rd_kafka_t*, const rd_kafka_message_t* message, void* opaque) {
-        const auto* producer = static_cast<Producer*>(opaque);
-        producer->answer(message->err, *static_cast<DeliveryReport*>(message->_private));
+        static_cast<Context*>(opaque)->answer(reinterpret_cast<std::uintptr_t>(message->_private),
+                                              message->err);
       });
   rd_kafka_conf_set_log_cb(
       raw, [](const rd_kafka_t* handle, int, const char* facility, const char* text) {
-        const auto* producer = static_cast<const Producer*>(rd_kafka_opaque(handle));
-        if (producer->log_) {
-          producer->log_(LogLevel::kDebug, fmt::format("kafka: {}: {}", facility, text));
-        }
+        const LogCallback& to = static_cast<const Context*>(rd_kafka_opaque(handle))->log;
+        if (to) to(LogLevel::kDebug, fmt::format("kafka: {}: {}", facility, text));
       });
-  auto client = make_client(RD_KAFKA_PRODUCER, std::move(conf).value());
+  auto client = Client::create(RD_KAFKA_PRODUCER, std::move(conf).value(), context);
   if (!client.ok()) return client.status();
-  self->handle_ = std::move(client).value();
-  self->poller_ = std::jthread([handle = self->handle_.get()](const std::stop_token& stop) {
+  std::unique_ptr<Producer> self(new Producer(context));
+  self->client_ = std::move(client).value();
+  self->poller_ = std::jthread([producer = self.get()](const std::stop_token& stop) {
     constexpr int kPollMs = 100;
-    while (!stop.stop_requested()) rd_kafka_poll(handle, kPollMs);
+    while (!stop.stop_requested()) {
+      rd_kafka_poll(producer->client_.get(), kPollMs);
+      producer->context_->give_up(Clock::now());
+    }
   });
   return self;
 }
 
 Producer::~Producer() {
-  if (!handle_) return;
   poller_.request_stop();
   if (poller_.joinable()) poller_.join();
   constexpr int kFlushMs = 1000;
-  if (rd_kafka_flush(handle_.get(), kFlushMs) != RD_KAFKA_RESP_ERR_NO_ERROR) {
-    rd_kafka_purge(handle_.get(), RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
-    rd_kafka_flush(handle_.get(), kFlushMs);
+  if (rd_kafka_flush(client_.get(), kFlushMs) != RD_KAFKA_RESP_ERR_NO_ERROR) {
+    rd_kafka_purge(client_.get(), kPurgeAll);
+    rd_kafka_flush(client_.get(), kFlushMs);
+    context_->give_up(Clock::time_point::max());
   }
 }
 
@@ -94,19 +170,16 @@ void Producer::send(const OutgoingMessage& message, DeliveryReport& report) noex
   const auto address = [](const std::optional<std::string_view>& view) {
     return view && view->data() == nullptr ? "" : view ? view->data() : nullptr;
   };
+  const std::uintptr_t ticket = context_->expect(report);
   const auto code = rd_kafka_producev(
-      handle_.get(), RD_KAFKA_V_TOPIC(topic_.c_str()), RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY),
+      client_.get(), RD_KAFKA_V_TOPIC(context_->topic.c_str()),
+      RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY),
       RD_KAFKA_V_VALUE(const_cast<char*>(address(message.value)), value.size()),
       RD_KAFKA_V_KEY(address(message.key), key.size()), RD_KAFKA_V_HEADERS(headers),
-      RD_KAFKA_V_OPAQUE(&report), RD_KAFKA_V_END);
+      RD_KAFKA_V_OPAQUE(reinterpret_cast<void*>(ticket)), RD_KAFKA_V_END);
   if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return;
   rd_kafka_headers_destroy(headers);
-  answer(code, report);
-}
-
-void Producer::answer(rd_kafka_resp_err_t code, DeliveryReport& report) const noexcept {
-  if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return report.delivered(Delivery::kDelivered, {});
-  report.delivered(delivery_of(code), fmt::format("topic {}: {}", topic_, rd_kafka_err2str(code)));
+  context_->answer(ticket, code);
 }
 
 }  // namespace fcap::kafka

@@ -12,8 +12,8 @@
 #include <fcap/log.h>
 #include <fcap/status.h>
 
+#include "kafka/client.h"
 #include "kafka/conf.h"
-#include "kafka/handles.h"
 
 namespace fcap::kafka {
 
@@ -42,7 +42,8 @@ struct OutgoingMessage {
 };
 
 /// Sends messages to one topic, many at a time, and reports what becomes of each within ten
-/// seconds. What it was given is copied.
+/// seconds, or five more than the property `message.timeout.ms`, whatever librdkafka does: one that
+/// it has not answered by then counts as failed, and may arrive later. What it was given is copied.
 ///
 /// Thread safety: send() from any thread; reports come from its own thread, or from within send()
 /// where a message is refused at once.
@@ -50,7 +51,8 @@ class Producer {
  public:
   static Result<std::unique_ptr<Producer>> create(const Connection& connection, std::string topic,
                                                   LogCallback log);
-  /// Ends what is under way: delivered within a second, or failed.
+  /// Ends what is under way: delivered within a second, or failed. Then ends the client (see
+  /// Client).
   ~Producer();
   Producer(const Producer&) = delete;
   Producer& operator=(const Producer&) = delete;
@@ -58,12 +60,12 @@ class Producer {
   void send(const OutgoingMessage& message, DeliveryReport& report) noexcept;
 
  private:
-  Producer(std::string topic, LogCallback log);
-  void answer(rd_kafka_resp_err_t code, DeliveryReport& report) const noexcept;
+  struct Context;
 
-  std::string topic_;
-  LogCallback log_;
-  Ptr<rd_kafka_t> handle_;
+  explicit Producer(std::shared_ptr<Context> context);
+
+  const std::shared_ptr<Context> context_;
+  Client client_;
   std::jthread poller_;
 };
 

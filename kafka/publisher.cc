@@ -22,22 +22,21 @@ struct MetadataDelete {
 Result<std::unique_ptr<Publisher>> Publisher::open(const Connection& connection) {
   auto conf = make_conf(connection, {}, {{"acks", "all"}});
   if (!conf.ok()) return conf.status();
-  std::unique_ptr<Publisher> made(new Publisher());
-  made->last_error_.listen(*conf.value());
+  auto context = std::make_shared<Context>();
+  context->last_error.listen(*conf.value());
   // Called from rd_kafka_poll(), so in the caller's thread.
   rd_kafka_conf_set_dr_msg_cb(conf.value().get(),
                               [](rd_kafka_t*, const rd_kafka_message_t* message, void*) {
-                                static_cast<Publisher*>(message->_private)->delivery_ = {
+                                *static_cast<Delivery*>(message->_private) = {
                                     true, message->err, {message->partition, message->offset}};
                               });
-  auto client = make_client(RD_KAFKA_PRODUCER, std::move(conf).value());
+  auto client = Client::create(RD_KAFKA_PRODUCER, std::move(conf).value(), context);
   if (!client.ok()) return client.status();
-  made->client_ = std::move(client).value();
-  return made;
+  return std::unique_ptr<Publisher>(new Publisher(std::move(context), std::move(client).value()));
 }
 
 Publisher::~Publisher() {
-  if (client_) rd_kafka_purge(client_.get(), RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
+  rd_kafka_purge(client_.get(), kPurgeAll);
 }
 
 Status Publisher::check_topic(const std::string& topic, milliseconds timeout) {
@@ -47,7 +46,8 @@ Status Publisher::check_topic(const std::string& topic, milliseconds timeout) {
   const auto code =
       rd_kafka_metadata(client_.get(), 1, nullptr, &answer, static_cast<int>(timeout.count()));
   rd_kafka_poll(client_.get(), 0);
-  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return last_error_.failure("topic " + topic, code);
+  if (code != RD_KAFKA_RESP_ERR_NO_ERROR)
+    return context_->last_error.failure("topic " + topic, code);
   const std::unique_ptr<const rd_kafka_metadata_t, MetadataDelete> metadata(answer);
   const std::span topics(metadata->topics, static_cast<std::size_t>(metadata->topic_cnt));
   const bool found = std::any_of(topics.begin(), topics.end(),
@@ -62,26 +62,28 @@ Result<Position> Publisher::publish(const std::string& topic, std::string_view k
                                     std::string_view value, milliseconds timeout) {
   const auto until = steady_clock::now() + timeout;
   if (Status status = check_topic(topic, timeout); !status.ok()) return status;
-  delivery_ = {};
+  Delivery& delivery = context_->deliveries.emplace_back();
   const auto code = rd_kafka_producev(
       client_.get(), RD_KAFKA_V_TOPIC(topic.c_str()), RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY),
       RD_KAFKA_V_VALUE(const_cast<char*>(value.data()), value.size()),
-      RD_KAFKA_V_KEY(key.data(), key.size()), RD_KAFKA_V_OPAQUE(this), RD_KAFKA_V_END);
-  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return last_error_.failure("topic " + topic, code);
-  while (!delivery_.ended && steady_clock::now() < until) {
+      RD_KAFKA_V_KEY(key.data(), key.size()), RD_KAFKA_V_OPAQUE(&delivery), RD_KAFKA_V_END);
+  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) {
+    context_->deliveries.pop_back();
+    return context_->last_error.failure("topic " + topic, code);
+  }
+  while (!delivery.ended && steady_clock::now() < until) {
     const auto left = duration_cast<milliseconds>(until - steady_clock::now());
     rd_kafka_poll(client_.get(), static_cast<int>(std::clamp<std::int64_t>(left.count(), 1, 100)));
   }
-  if (!delivery_.ended) {
-    // Given up, and reported as such now, so that no late report is taken for the next message's.
-    constexpr int kReportMs = 1000;
-    rd_kafka_purge(client_.get(), RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
-    rd_kafka_flush(client_.get(), kReportMs);
-    return last_error_.failure("topic " + topic, RD_KAFKA_RESP_ERR__TIMED_OUT);
+  if (!delivery.ended) {
+    rd_kafka_purge(client_.get(), kPurgeAll);
+    return context_->last_error.failure("topic " + topic, RD_KAFKA_RESP_ERR__TIMED_OUT);
   }
-  if (delivery_.code != RD_KAFKA_RESP_ERR_NO_ERROR)
-    return last_error_.failure("topic " + topic, delivery_.code);
-  return delivery_.position;
+  const Delivery ended = delivery;
+  context_->deliveries.pop_back();
+  if (ended.code != RD_KAFKA_RESP_ERR_NO_ERROR)
+    return context_->last_error.failure("topic " + topic, ended.code);
+  return ended.position;
 }
 
 }  // namespace fcap::kafka

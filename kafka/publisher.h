@@ -2,14 +2,16 @@
 
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include <fcap/status.h>
 
+#include "kafka/client.h"
 #include "kafka/conf.h"
-#include "kafka/handles.h"
 #include "kafka/last_error.h"
 
 namespace fcap::kafka {
@@ -31,6 +33,7 @@ class Publisher {
   /// Fails on a property that librdkafka does not know; connects to nobody yet.
   static Result<std::unique_ptr<Publisher>> open(const Connection& connection);
 
+  /// Gives up what is on its way, and ends the client (see Client).
   ~Publisher();
   Publisher(const Publisher&) = delete;
   Publisher& operator=(const Publisher&) = delete;
@@ -48,12 +51,19 @@ class Publisher {
     Position position;
   };
 
-  Publisher() = default;
+  // What librdkafka may use for as long as the client lives.
+  struct Context {
+    LastError last_error;
+    // Of the message that is on its way, and of those before it that librdkafka never reported.
+    std::deque<Delivery> deliveries;
+  };
+
+  Publisher(std::shared_ptr<Context> context, Client client)
+      : context_(std::move(context)), client_(std::move(client)) {}
   Status check_topic(const std::string& topic, std::chrono::milliseconds timeout);
 
-  Delivery delivery_;  // of the one message that is on its way
-  LastError last_error_;
-  Ptr<rd_kafka_t> client_;
+  const std::shared_ptr<Context> context_;
+  const Client client_;
 };
 
 }  // namespace fcap::kafka

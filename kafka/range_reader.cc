@@ -40,17 +40,17 @@ Result<std::unique_ptr<RangeReader>> RangeReader::open(const Connection& connect
                          {"enable.partition.eof", "true"},
                          {"auto.offset.reset", "earliest"}});
   if (!conf.ok()) return conf.status();
-  std::unique_ptr<RangeReader> made(new RangeReader(std::move(topic), answer_within));
-  made->last_error_.listen(*conf.value());
-  auto client = make_client(RD_KAFKA_CONSUMER, std::move(conf).value());
+  auto last_error = std::make_shared<LastError>();
+  last_error->listen(*conf.value());
+  auto client = Client::create(RD_KAFKA_CONSUMER, std::move(conf).value(), last_error);
   if (!client.ok()) return client.status();
-  made->client_ = std::move(client).value();
-  return made;
+  return std::unique_ptr<RangeReader>(new RangeReader(
+      std::move(topic), answer_within, std::move(last_error), std::move(client).value()));
 }
 
 Status RangeReader::failure(const std::string& what, rd_kafka_resp_err_t code) {
   rd_kafka_poll(client_.get(), 0);  // what went wrong, if nobody has heard of it yet
-  return last_error_.failure(what, code);
+  return last_error_->failure(what, code);
 }
 
 int RangeReader::answer_ms() const noexcept {
@@ -102,12 +102,12 @@ Status RangeReader::read(const std::vector<Span>& spans, const Visit& visit) {
   const Ends ends = unfinished;
   const auto assigned = rd_kafka_assign(client_.get(), list.get());
   if (assigned != RD_KAFKA_RESP_ERR_NO_ERROR)
-    return last_error_.failure("topic " + topic_, assigned);
+    return last_error_->failure("topic " + topic_, assigned);
   auto heard = steady_clock::now();
   while (!unfinished.empty()) {
     const Ptr<rd_kafka_message_t> message(rd_kafka_consumer_poll(client_.get(), 100));
     if (steady_clock::now() - heard > kSilenceMax) {
-      return last_error_.failure("topic " + topic_, RD_KAFKA_RESP_ERR__TIMED_OUT);
+      return last_error_->failure("topic " + topic_, RD_KAFKA_RESP_ERR__TIMED_OUT);
     }
     if (!message) continue;
     if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR) {

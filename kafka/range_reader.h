@@ -6,13 +6,14 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <fcap/status.h>
 #include <fcap/time.h>
 
+#include "kafka/client.h"
 #include "kafka/conf.h"
-#include "kafka/handles.h"
 #include "kafka/last_error.h"
 
 namespace fcap::kafka {
@@ -59,16 +60,20 @@ class RangeReader {
   Status read(const std::vector<Span>& spans, const Visit& visit);
 
  private:
-  RangeReader(std::string topic, std::chrono::milliseconds answer_within)
-      : topic_(std::move(topic)), answer_within_(answer_within) {}
+  RangeReader(std::string topic, std::chrono::milliseconds answer_within,
+              std::shared_ptr<LastError> last_error, Client client)
+      : topic_(std::move(topic)),
+        answer_within_(answer_within),
+        last_error_(std::move(last_error)),
+        client_(std::move(client)) {}
   Result<int> partition_count();
   [[nodiscard]] int answer_ms() const noexcept;
   Status failure(const std::string& what, rd_kafka_resp_err_t code);
 
-  std::string topic_;
-  std::chrono::milliseconds answer_within_;
-  LastError last_error_;
-  Ptr<rd_kafka_t> client_;
+  const std::string topic_;
+  const std::chrono::milliseconds answer_within_;
+  const std::shared_ptr<LastError> last_error_;
+  const Client client_;
 };
 
 }  // namespace fcap::kafka

@@ -6,7 +6,6 @@
 
 #include <fmt/format.h>
 
-#include "base/thread.h"
 #include "kafka/last_error.h"
 #include "kafka/message.h"
 #include "kafka/partition_lists.h"
@@ -15,8 +14,6 @@ namespace fcap::kafka {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-constexpr std::chrono::seconds kEndWithin{2};
 
 struct AdminOptionsDelete {
   void operator()(rd_kafka_AdminOptions_t* p) const noexcept { rd_kafka_AdminOptions_destroy(p); }
@@ -47,12 +44,6 @@ std::string TopicState::error() const {
   return rd_kafka_err2str(code);
 }
 
-// What librdkafka's callbacks use; outlives a client that does not end in time.
-struct TopicQuestions::Client {
-  LastError last_error;
-  Ptr<rd_kafka_t> handle;
-};
-
 Result<std::unique_ptr<TopicQuestions>> TopicQuestions::open(
     const Connection& connection, const std::string& group_id,
     std::chrono::milliseconds answer_within) {
@@ -66,23 +57,13 @@ Result<std::unique_ptr<TopicQuestions>> TopicQuestions::open(
                          {"enable.auto.commit", "false"},
                          {"enable.auto.offset.store", "false"}});
   if (!conf.ok()) return conf.status();
-  std::unique_ptr<TopicQuestions> made(new TopicQuestions(answer_within));
-  made->client_ = std::make_shared<Client>();
-  made->client_->last_error.listen(*conf.value());
-  auto client = make_client(RD_KAFKA_CONSUMER, std::move(conf).value());
+  auto last_error = std::make_shared<LastError>();
+  last_error->listen(*conf.value());
+  auto client = Client::create(RD_KAFKA_CONSUMER, std::move(conf).value(), last_error);
   if (!client.ok()) return client.status();
-  made->client_->handle = std::move(client).value();
-  rd_kafka_poll_set_consumer(made->client_->handle.get());
-  return made;
-}
-
-TopicQuestions::~TopicQuestions() {
-  if (!client_ || !client_->handle) return;
-  // librdkafka 2.0.2 may wait forever for its own threads, as after a topic was deleted.
-  const auto end = base::start_detached("kafka-ends", [client = std::move(client_)] {
-    rd_kafka_destroy_flags(client->handle.release(), RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
-  });
-  if (end.ok()) end.value().wait_for(kEndWithin);
+  rd_kafka_poll_set_consumer(client.value().get());
+  return std::unique_ptr<TopicQuestions>(
+      new TopicQuestions(answer_within, std::move(last_error), std::move(client).value()));
 }
 
 int TopicQuestions::answer_ms() const noexcept {
@@ -92,8 +73,8 @@ int TopicQuestions::answer_ms() const noexcept {
 
 std::string TopicQuestions::words() {
   // Serves the callbacks. Nothing is assigned, so there are no messages.
-  const Ptr<rd_kafka_message_t> nothing(rd_kafka_consumer_poll(client_->handle.get(), 0));
-  return client_->last_error.text();
+  const Ptr<rd_kafka_message_t> nothing(rd_kafka_consumer_poll(client_.get(), 0));
+  return last_error_->text();
 }
 
 void TopicQuestions::heard() noexcept {
@@ -106,16 +87,16 @@ std::optional<Clock::time_point> TopicQuestions::answered() const noexcept {
 }
 
 Fault TopicQuestions::fault() const noexcept {
-  return client_->last_error.fault();
+  return last_error_->fault();
 }
 
 Status TopicQuestions::failure(const std::string& what, rd_kafka_resp_err_t code) {
   (void)words();
-  return client_->last_error.failure(what, code);
+  return last_error_->failure(what, code);
 }
 
 Result<TopicState> TopicQuestions::topic(const std::string& name) {
-  rd_kafka_t* const handle = client_->handle.get();
+  rd_kafka_t* const handle = client_.get();
   const Ptr<rd_kafka_topic_t> topic(rd_kafka_topic_new(handle, name.c_str(), nullptr));
   if (!topic) return failure("topic " + name, rd_kafka_last_error());
   const struct rd_kafka_metadata* metadata = nullptr;
@@ -131,7 +112,7 @@ Result<TopicState> TopicQuestions::topic(const std::string& name) {
     }
   }
   rd_kafka_metadata_destroy(metadata);
-  client_->last_error.clear();  // what it was about has passed
+  last_error_->clear();  // what it was about has passed
   heard();
   return state;
 }
@@ -157,7 +138,7 @@ Result<PartitionAnswers> TopicQuestions::list_offsets(const std::string& topic, 
                                                       const std::string& what) {
   if (at.empty()) return PartitionAnswers{};
   const auto list = list_of_topic(topic, at);
-  const auto code = rd_kafka_offsets_for_times(client_->handle.get(), list.get(), answer_ms());
+  const auto code = rd_kafka_offsets_for_times(client_.get(), list.get(), answer_ms());
   if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return failure(what + topic, code);
   return read(*list, what + topic);
 }
@@ -187,7 +168,7 @@ Result<PartitionAnswers> TopicQuestions::committed(const std::string& topic,
   const std::string what = "the group's committed offsets";
   if (partitions.empty()) return PartitionAnswers{};
   const auto list = list_of_topic(topic, all_at(partitions, RD_KAFKA_OFFSET_INVALID));
-  const auto code = rd_kafka_committed(client_->handle.get(), list.get(), answer_ms());
+  const auto code = rd_kafka_committed(client_.get(), list.get(), answer_ms());
   if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return failure(what, code);
   return read(*list, what);
 }
@@ -196,7 +177,7 @@ void TopicQuestions::read_from(const std::string& topic, const Offsets& at,
                                const std::function<bool(const Read&)>& take,
                                const std::function<bool()>& enough) {
   if (at.empty()) return;
-  rd_kafka_t* const handle = client_->handle.get();
+  rd_kafka_t* const handle = client_.get();
   const PartitionList list = list_of_topic(topic, at);
   if (rd_kafka_assign(handle, list.get()) != RD_KAFKA_RESP_ERR_NO_ERROR) return;
   const auto until = Clock::now() + answer_within_;
@@ -235,7 +216,7 @@ Status TopicQuestions::try_reading(const std::string& topic,
                                    const std::set<std::int32_t>& partitions) {
   constexpr std::chrono::seconds kRefusedWithin{2};
   constexpr int kPollMs = 50;
-  rd_kafka_t* const handle = client_->handle.get();
+  rd_kafka_t* const handle = client_.get();
   const auto list = list_of_topic(topic, all_at(partitions, RD_KAFKA_OFFSET_END));
   const auto assigned = rd_kafka_assign(handle, list.get());
   if (assigned != RD_KAFKA_RESP_ERR_NO_ERROR) return failure("reading topic " + topic, assigned);
@@ -253,7 +234,7 @@ Status TopicQuestions::try_reading(const std::string& topic,
 
 Status TopicQuestions::try_committing(const std::string& topic) {
   constexpr std::int32_t kNowhere = std::numeric_limits<std::int32_t>::max();
-  rd_kafka_t* const handle = client_->handle.get();
+  rd_kafka_t* const handle = client_.get();
   const auto list = list_of_topic(topic, {{kNowhere, 0}});
   const Ptr<rd_kafka_queue_t> queue(rd_kafka_queue_new(handle));
   const auto asked = rd_kafka_commit_queue(handle, list.get(), queue.get(), nullptr, nullptr);
@@ -270,7 +251,7 @@ Status TopicQuestions::try_committing(const std::string& topic) {
 }
 
 Result<std::map<std::string, std::string>> TopicQuestions::settings(const std::string& topic) {
-  rd_kafka_t* const handle = client_->handle.get();
+  rd_kafka_t* const handle = client_.get();
   const Ptr<rd_kafka_queue_t> queue(rd_kafka_queue_new(handle));
   const std::unique_ptr<rd_kafka_AdminOptions_t, AdminOptionsDelete> options(
       rd_kafka_AdminOptions_new(handle, RD_KAFKA_ADMIN_OP_DESCRIBECONFIGS));

@@ -10,14 +10,16 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <fcap/status.h>
 #include <fcap/time.h>
 
+#include "kafka/client.h"
 #include "kafka/conf.h"
 #include "kafka/connection_advice.h"
-#include "kafka/handles.h"
+#include "kafka/last_error.h"
 
 namespace fcap::kafka {
 
@@ -58,11 +60,6 @@ class TopicQuestions {
   static Result<std::unique_ptr<TopicQuestions>> open(const Connection& connection,
                                                       const std::string& group_id,
                                                       std::chrono::milliseconds answer_within);
-  /// Takes at most a second or two: a client that does not end by then is left behind.
-  ~TopicQuestions();
-  TopicQuestions(const TopicQuestions&) = delete;
-  TopicQuestions& operator=(const TopicQuestions&) = delete;
-
   /// Never creates the topic.
   Result<TopicState> topic(const std::string& name);
   /// The offset after the last message of each partition.
@@ -107,10 +104,11 @@ class TopicQuestions {
   [[nodiscard]] std::optional<std::chrono::steady_clock::time_point> answered() const noexcept;
 
  private:
-  struct Client;
-
-  explicit TopicQuestions(std::chrono::milliseconds answer_within)
-      : answer_within_(answer_within) {}
+  TopicQuestions(std::chrono::milliseconds answer_within, std::shared_ptr<LastError> last_error,
+                 Client client)
+      : answer_within_(answer_within),
+        last_error_(std::move(last_error)),
+        client_(std::move(client)) {}
   Result<PartitionAnswers> list_offsets(const std::string& topic, const Offsets& at,
                                         const std::string& what);
   PartitionAnswers read(const rd_kafka_topic_partition_list_t& list, const std::string& what);
@@ -120,7 +118,8 @@ class TopicQuestions {
 
   const std::chrono::milliseconds answer_within_;
   std::atomic<std::chrono::steady_clock::rep> answered_{0};  // 0: never
-  std::shared_ptr<Client> client_;
+  const std::shared_ptr<LastError> last_error_;
+  const Client client_;
 };
 
 }  // namespace fcap::kafka

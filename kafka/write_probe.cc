@@ -1,11 +1,12 @@
 #include "kafka/write_probe.h"
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 
-#include "kafka/handles.h"
+#include "kafka/client.h"
 #include "kafka/last_error.h"
 
 namespace fcap::kafka {
@@ -44,26 +45,26 @@ Status try_writing(const Connection& connection, const std::string& topic,
       {{"linger.ms", "0"}, {"message.timeout.ms", std::to_string(answer_within.count())}},
       {{"acks", "2"}, {"enable.idempotence", "false"}, {"message.send.max.retries", "0"}});
   if (!conf.ok()) return conf.status();
-  ProbeAnswer answer;  // outlives the client, which reports to it from rd_kafka_poll() only
-  answer.last_error.listen(*conf.value());
+  const auto answer = std::make_shared<ProbeAnswer>();
+  answer->last_error.listen(*conf.value());
   rd_kafka_conf_set_dr_msg_cb(conf.value().get(),
                               [](rd_kafka_t*, const rd_kafka_message_t* message, void*) {
                                 static_cast<ProbeAnswer*>(message->_private)->code = message->err;
                               });
-  const auto made = make_client(RD_KAFKA_PRODUCER, std::move(conf).value());
+  const auto made = Client::create(RD_KAFKA_PRODUCER, std::move(conf).value(), answer);
   if (!made.ok()) return made.status();
   rd_kafka_t* const client = made.value().get();
   char probe[] = "fcap-updater check-config";
   const auto queued = rd_kafka_producev(
       client, RD_KAFKA_V_TOPIC(topic.c_str()), RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY),
-      RD_KAFKA_V_VALUE(probe, sizeof probe - 1), RD_KAFKA_V_OPAQUE(&answer), RD_KAFKA_V_END);
-  if (queued != RD_KAFKA_RESP_ERR_NO_ERROR) answer.code = queued;
+      RD_KAFKA_V_VALUE(probe, sizeof probe - 1), RD_KAFKA_V_OPAQUE(answer.get()), RD_KAFKA_V_END);
+  if (queued != RD_KAFKA_RESP_ERR_NO_ERROR) answer->code = queued;
   constexpr int kPollMs = 50;
-  while (!answer.code && std::chrono::steady_clock::now() < until) {
+  while (!answer->code && std::chrono::steady_clock::now() < until) {
     rd_kafka_poll(client, kPollMs);
   }
-  rd_kafka_purge(client, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
-  return probe_status(topic, answer);
+  rd_kafka_purge(client, kPurgeAll);
+  return probe_status(topic, *answer);
 }
 
 }  // namespace fcap::kafka

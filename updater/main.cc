@@ -1,6 +1,5 @@
 #include <cerrno>
 #include <cstdio>
-#include <cstdlib>
 #include <exception>
 #include <optional>
 #include <stop_token>
@@ -8,9 +7,10 @@
 
 #include <fmt/core.h>
 #include <sys/prctl.h>
+#include <unistd.h>
 
-#include "base/clock.h"
 #include "base/outside_text.h"
+#include "kafka/client.h"
 #include "updater/commands/check_command.h"
 #include "updater/commands/command_line.h"
 #include "updater/commands/replay_command.h"
@@ -67,23 +67,20 @@ int work(const CommandLine& line, char* const* arguments) {
   }
 }
 
-// For tests of what happens on a machine whose clock is wrong: so many milliseconds ahead.
-void shift_clock() {
-  const char* const ahead = std::getenv("FCAP_TEST_CLOCK_AHEAD_MS");
-  if (ahead == nullptr) return;
-  base::wall_clock_ahead_ms.store(std::strtoll(ahead, nullptr, 10), std::memory_order_relaxed);
-}
-
 }  // namespace
 }  // namespace fcap::updater
 
 int main(int argc, char** argv) {
   try {
-    fcap::updater::shift_clock();
     ::prctl(PR_SET_NAME, program_invocation_short_name);  // it is "exe" after start_again()
     int exit_code = 0;
     const auto line = fcap::updater::parse_command_line(argc, argv, exit_code);
-    return line ? fcap::updater::work(*line, argv) : exit_code;
+    if (line) exit_code = fcap::updater::work(*line, argv);
+    if (fcap::kafka::Client::is_left_behind()) {
+      std::fflush(nullptr);
+      _exit(exit_code);
+    }
+    return exit_code;
   } catch (const std::exception& error) {
     // Only running out of memory or threads comes this far.
     std::fprintf(stderr, "fcap-updater: %s\n", error.what());

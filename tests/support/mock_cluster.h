@@ -6,7 +6,7 @@
 
 #include <librdkafka/rdkafka_mock.h>
 
-#include "kafka/handles.h"
+#include "kafka/client.h"
 #include "kafka/topic_partition.h"
 
 namespace fcap::kafka {
@@ -26,7 +26,7 @@ class Cluster {
     char text[256] = {};
     rd_kafka_conf_set(conf, "test.mock.num.brokers", std::to_string(brokers).c_str(), text,
                       sizeof text);
-    producer_.reset(rd_kafka_new(RD_KAFKA_PRODUCER, conf, text, sizeof text));
+    producer_ = Client::create(RD_KAFKA_PRODUCER, Ptr<rd_kafka_conf_t>(conf)).value();
     mock_ = rd_kafka_handle_mock_cluster(producer_.get());
     for (const std::string& topic : topics) {
       rd_kafka_mock_topic_create(mock_, topic.c_str(), partitions, 1);
@@ -73,7 +73,7 @@ class Cluster {
   }
 
  private:
-  Ptr<rd_kafka_t> producer_;
+  Client producer_;
   rd_kafka_mock_cluster_t* mock_ = nullptr;
 };
 

@@ -1,11 +1,9 @@
 #include "updater/commands/replay_command.h"
 
-#include <cstdio>
 #include <utility>
 
 #include <fmt/core.h>
 #include <spdlog/spdlog.h>
-#include <unistd.h>
 
 #include "events/event_decoder.h"
 #include "updater/commands/redis_parts.h"
@@ -104,11 +102,6 @@ int replay_command(const Settings& settings, const CommandLine& line, const std:
     spdlog::error(
         "Redis was repeatedly emptied or reconnected during the replay: repair Redis, then run the "
         "replay again from its beginning; what has been restored stays");
-  }
-  if (replay.value()->abandoned()) {
-    // Kafka's client does not end by itself.
-    std::fflush(nullptr);
-    _exit(code);
   }
   return code;
 }

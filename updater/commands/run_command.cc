@@ -19,6 +19,7 @@
 
 #include "base/background_thread.h"
 #include "events/event_decoder.h"
+#include "kafka/client.h"
 #include "redis/redis_options_check.h"
 #include "sources/rule_refresher.h"
 #include "updater/commands/command_line.h"
@@ -65,7 +66,6 @@ class Daemon {
   Status run(const std::stop_token& stop);
   // It is not ready from now on. Any thread.
   void say_restarting() noexcept { restarting_ = true; }
-  [[nodiscard]] bool abandoned() const noexcept { return updater_ && updater_->abandoned(); }
 
  private:
   Status start_compaction();
@@ -342,8 +342,8 @@ RunEnd run_command(const Settings& settings, const SettingSources& sources,
     spdlog::error("{}", status.text());
     end.exit_code = status.code() == StatusCode::kInvalidArgument ? kExitUsage : kExitFailure;
   }
-  if (daemon->abandoned()) {
-    // Everything is committed that could be; what is left is librdkafka's.
+  if (kafka::Client::is_left_behind()) {
+    // Everything is committed that could be. Other clients would not end any sooner.
     spdlog::warn("the Kafka client did not shut down in time; not waiting for it");
     spdlog::default_logger_raw()->flush();
     if (!end.restart_began) _exit(end.exit_code);

@@ -106,7 +106,7 @@ Status Updater::run(const std::stop_token& stop) {
   filler_.reset();  // it reads by the other
   gap_reader_.reset();
   // Drains, marks and commits in on_revoking().
-  abandoned_ = !consumer_->close(options_.leave_timeout);
+  consumer_->close(options_.leave_timeout);
   if (fatal) return Status::error(StatusCode::kUnavailable, *fatal, true);
   return {};
 }

@@ -99,9 +99,6 @@ class Updater final : private kafka::AssignmentListener, private OffsetSource {
   /// Redis does not end it. The status is not ok when it could not start, and when Kafka's client
   /// has failed for good (a static member that was fenced): then a new process must begin.
   Status run(const std::stop_token& stop);
-  /// After run(): Kafka's client would not end, and its threads go on. The process must end with
-  /// _exit(), because they may use what is destroyed at an ordinary end.
-  [[nodiscard]] bool abandoned() const noexcept { return abandoned_; }
 
   /// The gaps of the partitions that are assigned. On run()'s thread only, as from Health's beat.
   [[nodiscard]] OpenGaps open_gaps();
@@ -199,8 +196,7 @@ class Updater final : private kafka::AssignmentListener, private OffsetSource {
   bool expiries_doubted_ = false;  // Redis' clock was, or is, far ahead
   bool joined_ = false;            // the group has given an assignment, if an empty one
   bool paused_ = false;
-  std::uint64_t troubles_ = 0;  // the consumer's, at the last look
-  bool abandoned_ = false;
+  std::uint64_t troubles_ = 0;      // the consumer's, at the last look
   Clock::time_point held_since_{};  // since when the pipeline is held up; epoch: it is not
   Clock::time_point commit_due_{};
   Clock::time_point place_due_{};  // after a try that failed

@@ -111,8 +111,6 @@ class Replay {
   /// Fails where it cannot begin: an unknown topic or partition, brokers that do not answer, an
   /// empty or inverted range.
   Result<ReplaySummary> run(const std::stop_token& stop);
-  /// After run(): Kafka's client would not end; the process must end with _exit().
-  [[nodiscard]] bool abandoned() const noexcept { return abandoned_; }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -165,7 +163,6 @@ class Replay {
   std::uint64_t total_ = 0;
   std::int64_t newest_broker_ms_ = 0;
   ReplaySummary summary_;
-  bool abandoned_ = false;
   Clock::time_point began_{};
   Clock::time_point memory_due_{};
   Clock::time_point loss_due_{};

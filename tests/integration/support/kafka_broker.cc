@@ -14,6 +14,8 @@
 #include <librdkafka/rdkafka.h>
 #include <unistd.h>
 
+#include "support/or_throw.h"
+
 namespace fcap::testing {
 namespace {
 
@@ -33,22 +35,19 @@ void set(rd_kafka_conf_t* conf, const char* name, const std::string& value) {
   }
 }
 
-kafka::Ptr<rd_kafka_t> make_handle(rd_kafka_type_t type, rd_kafka_conf_t* conf) {
-  char text[512] = {};
-  kafka::Ptr<rd_kafka_t> handle(rd_kafka_new(type, conf, text, sizeof text));
-  if (!handle) throw std::runtime_error(text);
-  return handle;
+kafka::Client make_client(rd_kafka_type_t type, rd_kafka_conf_t* conf) {
+  return or_throw(kafka::Client::create(type, kafka::Ptr<rd_kafka_conf_t>(conf)));
 }
 
-kafka::Ptr<rd_kafka_t> make_consumer(const std::string& brokers, const std::string& group) {
+kafka::Client make_consumer(const std::string& brokers, const std::string& group) {
   rd_kafka_conf_t* conf = rd_kafka_conf_new();
   set(conf, "bootstrap.servers", brokers);
   set(conf, "group.id", group);
   set(conf, "enable.auto.commit", "false");
   set(conf, "reconnect.backoff.max.ms", "500");
-  kafka::Ptr<rd_kafka_t> handle = make_handle(RD_KAFKA_CONSUMER, conf);
-  rd_kafka_poll_set_consumer(handle.get());
-  return handle;
+  kafka::Client client = make_client(RD_KAFKA_CONSUMER, conf);
+  rd_kafka_poll_set_consumer(client.get());
+  return client;
 }
 
 void check(rd_kafka_error_t* error, const char* doing) {
@@ -204,6 +203,18 @@ void KafkaBroker::create_topic(const std::string& name, int partitions,
   service_.act("create-topic", arguments);
 }
 
+void KafkaBroker::add_partitions(const std::string& name, std::size_t partitions) const {
+  const auto client = make_consumer(brokers(), "adds");
+  char text[512] = {};
+  rd_kafka_NewPartitions_t* added =
+      rd_kafka_NewPartitions_new(name.c_str(), partitions, text, sizeof text);
+  if (added == nullptr) throw std::runtime_error(text);
+  ask_admin("adding partitions", client.get(), [&](rd_kafka_queue_t* answers) {
+    rd_kafka_CreatePartitions(client.get(), &added, 1, nullptr, answers);
+  });
+  rd_kafka_NewPartitions_destroy(added);
+}
+
 std::vector<TopicMessage> KafkaBroker::read_all(const std::string& topic, int partitions) const {
   const auto consumer = make_consumer(brokers(), "read-all");
   const kafka::Ptr<rd_kafka_topic_partition_list_t> list(
@@ -242,7 +253,7 @@ std::int64_t KafkaBroker::committed_sum(const std::string& group, const std::str
       committed_group_ = group;
     }
     const auto code = rd_kafka_committed(committed_client_.get(), list.get(), kQuestionMs);
-    if (code != RD_KAFKA_RESP_ERR_NO_ERROR) committed_client_.reset();
+    if (code != RD_KAFKA_RESP_ERR_NO_ERROR) committed_client_ = {};
     const auto* const refused =
         std::find_if(list->elems, list->elems + list->cnt,
                      [](const auto& at) { return at.err != RD_KAFKA_RESP_ERR_NO_ERROR; });
@@ -315,34 +326,34 @@ KafkaProducer::KafkaProducer(const std::string& brokers, const std::string& tran
     set(conf, "transactional.id", transactional_id);
     set(conf, "transaction.timeout.ms", std::to_string(kDeliveryMs));
   }
-  handle_ = make_handle(RD_KAFKA_PRODUCER, conf);
+  client_ = make_client(RD_KAFKA_PRODUCER, conf);
   if (!transactional_id.empty()) {
     ask("beginning transactions", [this] {
       const kafka::Ptr<rd_kafka_error_t> error(
-          rd_kafka_init_transactions(handle_.get(), kTimeoutMs));
+          rd_kafka_init_transactions(client_.get(), kTimeoutMs));
       return error ? rd_kafka_error_code(error.get()) : RD_KAFKA_RESP_ERR_NO_ERROR;
     });
   }
 }
 
 void KafkaProducer::begin_transaction() {
-  check(rd_kafka_begin_transaction(handle_.get()), "beginning a transaction");
+  check(rd_kafka_begin_transaction(client_.get()), "beginning a transaction");
 }
 
 void KafkaProducer::commit_transaction() {
-  check(rd_kafka_commit_transaction(handle_.get(), kTimeoutMs), "committing a transaction");
+  check(rd_kafka_commit_transaction(client_.get(), kTimeoutMs), "committing a transaction");
 }
 
 void KafkaProducer::abort_transaction() {
   // So that the broker knows of it; librdkafka's own abort may be refused otherwise.
   flush();
   const std::uint64_t failed = failed_;
-  check(rd_kafka_abort_transaction(handle_.get(), kTimeoutMs), "aborting a transaction");
+  check(rd_kafka_abort_transaction(client_.get(), kTimeoutMs), "aborting a transaction");
   failed_ = failed;
 }
 
 KafkaProducer::~KafkaProducer() {
-  rd_kafka_purge(handle_.get(), RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
+  rd_kafka_purge(client_.get(), kafka::kPurgeAll);
 }
 
 void KafkaProducer::send(const std::string& topic, std::string_view key, std::string_view value,
@@ -357,22 +368,22 @@ void KafkaProducer::send_at(std::optional<Instant> time, const std::string& topi
   const std::int64_t time_ms = time ? to_ms(*time) : 0;
   for (int i = 0; i < kTries; ++i) {
     const auto code = rd_kafka_producev(
-        handle_.get(), RD_KAFKA_V_TOPIC(topic.c_str()), RD_KAFKA_V_PARTITION(partition),
+        client_.get(), RD_KAFKA_V_TOPIC(topic.c_str()), RD_KAFKA_V_PARTITION(partition),
         RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY),
         RD_KAFKA_V_VALUE(const_cast<char*>(value.data()), value.size()),
         RD_KAFKA_V_KEY(key.data(), key.size()), RD_KAFKA_V_TIMESTAMP(time_ms), RD_KAFKA_V_END);
     if (code == RD_KAFKA_RESP_ERR_NO_ERROR) {
-      rd_kafka_poll(handle_.get(), 0);
+      rd_kafka_poll(client_.get(), 0);
       return;
     }
     if (code != RD_KAFKA_RESP_ERR__QUEUE_FULL) check(code, "producing");
-    rd_kafka_poll(handle_.get(), kWaitMs);
+    rd_kafka_poll(client_.get(), kWaitMs);
   }
   throw std::runtime_error("producing: the queue stays full");
 }
 
 void KafkaProducer::flush() {
-  check(rd_kafka_flush(handle_.get(), kDeliveryMs), "flushing");
+  check(rd_kafka_flush(client_.get(), kDeliveryMs), "flushing");
   if (failed_ > 0) throw std::runtime_error(std::to_string(failed_) + " messages not delivered");
 }
 

@@ -12,7 +12,7 @@
 
 #include <fcap/time.h>
 
-#include "kafka/handles.h"
+#include "kafka/client.h"
 #include "support/process.h"
 #include "support/service.h"
 
@@ -80,6 +80,8 @@ class KafkaBroker {
 
   void create_topic(const std::string& name, int partitions,
                     const std::vector<std::string>& settings = {});
+  /// Adds partitions to a topic until it has so many.
+  void add_partitions(const std::string& name, std::size_t partitions) const;
   /// Deletes a topic, and what groups have committed of it.
   void delete_topic(const std::string& name) const;
   void start() { service_.start(); }
@@ -114,7 +116,7 @@ class KafkaBroker {
   // Of committed_sum(), which is asked over and over: a new client has to find the group's
   // coordinator first.
   mutable std::mutex committed_mutex_;
-  mutable kafka::Ptr<rd_kafka_t> committed_client_;
+  mutable kafka::Client committed_client_;
   mutable std::string committed_group_;  // the client's
 };
 
@@ -147,7 +149,7 @@ class KafkaProducer {
   void flush();
 
  private:
-  kafka::Ptr<rd_kafka_t> handle_;
+  kafka::Client client_;
   std::uint64_t failed_ = 0;
 };
 

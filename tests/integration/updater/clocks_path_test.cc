@@ -56,7 +56,8 @@ class UpdaterClocks : public testing::UpdaterPipeline,
     return std::make_unique<Process>(
         std::vector<std::string>{FCAP_UPDATER_BINARY, "run", "--config", config},
         Process::Options{
-            .environment = {fmt::format("FCAP_TEST_CLOCK_AHEAD_MS={}", clock_ahead.count())},
+            .environment = {"LD_PRELOAD=" FCAP_SHIFTED_CLOCK,
+                            fmt::format("FCAP_PRELOADED_CLOCK_AHEAD_MS={}", clock_ahead.count())},
             .input = {}});
   }
 
