@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdint>
 #include <cstdlib>
-#include <map>
+#include <iterator>
+#include <list>
 #include <mutex>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -55,13 +56,15 @@ struct Producer::Context {
   Context(std::string to, LogCallback callback, std::chrono::milliseconds patience)
       : topic(std::move(to)), log(std::move(callback)), answer_within(patience) {}
 
+  // A message that librdkafka has not answered yet.
   struct Pending {
-    DeliveryReport* report;
+    DeliveryReport* report;  // null: it was given up
     Clock::time_point until;
+    std::list<Pending>::iterator self;
   };
 
-  std::uint64_t expect(DeliveryReport& report);
-  void answer(std::uint64_t ticket, rd_kafka_resp_err_t code) noexcept;
+  Pending& expect(DeliveryReport& report);
+  void answer(Pending& pending, rd_kafka_resp_err_t code) noexcept;
   void give_up(Clock::time_point due) noexcept;
 
   const std::string topic;
@@ -69,40 +72,44 @@ struct Producer::Context {
   const std::chrono::milliseconds answer_within;
 
  private:
+  void tell(DeliveryReport& report, rd_kafka_resp_err_t code) const;
+
   std::mutex mutex_;
-  std::uint64_t last_ticket_ = 0;
-  std::map<std::uint64_t, Pending> pending_;  // the oldest first
+  std::list<Pending> pending_;  // the oldest first
 };
 
-std::uint64_t Producer::Context::expect(DeliveryReport& report) {
+Producer::Context::Pending& Producer::Context::expect(DeliveryReport& report) {
   const std::lock_guard lock(mutex_);
-  pending_.emplace(++last_ticket_, Pending{&report, Clock::now() + answer_within});
-  return last_ticket_;
+  pending_.push_back({&report, Clock::now() + answer_within, {}});
+  pending_.back().self = std::prev(pending_.end());
+  return pending_.back();
 }
 
-void Producer::Context::answer(std::uint64_t ticket, rd_kafka_resp_err_t code) noexcept {
+void Producer::Context::answer(Pending& pending, rd_kafka_resp_err_t code) noexcept {
   DeliveryReport* report = nullptr;
   {
     const std::lock_guard lock(mutex_);
-    const auto pending = pending_.find(ticket);
-    if (pending == pending_.end()) return;  // it was given up
-    report = pending->second.report;
-    pending_.erase(pending);
+    report = pending.report;
+    pending_.erase(pending.self);
   }
-  if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return report->delivered(Delivery::kDelivered, {});
-  report->delivered(delivery_of(code), fmt::format("topic {}: {}", topic, rd_kafka_err2str(code)));
+  if (report != nullptr) tell(*report, code);
 }
 
 void Producer::Context::give_up(Clock::time_point due) noexcept {
-  while (true) {
-    std::uint64_t oldest = 0;
-    {
-      const std::lock_guard lock(mutex_);
-      if (pending_.empty() || pending_.begin()->second.until > due) return;
-      oldest = pending_.begin()->first;
+  std::vector<DeliveryReport*> overdue;
+  {
+    const std::lock_guard lock(mutex_);
+    for (Pending& pending : pending_) {
+      if (pending.until > due) break;
+      if (pending.report != nullptr) overdue.push_back(std::exchange(pending.report, nullptr));
     }
-    answer(oldest, RD_KAFKA_RESP_ERR__TIMED_OUT);
   }
+  for (DeliveryReport* const report : overdue) tell(*report, RD_KAFKA_RESP_ERR__TIMED_OUT);
+}
+
+void Producer::Context::tell(DeliveryReport& report, rd_kafka_resp_err_t code) const {
+  if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return report.delivered(Delivery::kDelivered, {});
+  report.delivered(delivery_of(code), fmt::format("topic {}: {}", topic, rd_kafka_err2str(code)));
 }
 
 Producer::Producer(std::shared_ptr<Context> context) : context_(std::move(context)) {}
@@ -129,7 +136,7 @@ Result<std::unique_ptr<Producer>> Producer::create(const Connection& connection,
   rd_kafka_conf_set_opaque(raw, context.get());
   rd_kafka_conf_set_dr_msg_cb(
       raw, [](rd_kafka_t*, const rd_kafka_message_t* message, void* opaque) {
-        static_cast<Context*>(opaque)->answer(reinterpret_cast<std::uintptr_t>(message->_private),
+        static_cast<Context*>(opaque)->answer(*static_cast<Context::Pending*>(message->_private),
                                               message->err);
       });
   rd_kafka_conf_set_log_cb(
@@ -170,16 +177,16 @@ void Producer::send(const OutgoingMessage& message, DeliveryReport& report) noex
   const auto address = [](const std::optional<std::string_view>& view) {
     return view && view->data() == nullptr ? "" : view ? view->data() : nullptr;
   };
-  const std::uintptr_t ticket = context_->expect(report);
-  const auto code = rd_kafka_producev(
-      client_.get(), RD_KAFKA_V_TOPIC(context_->topic.c_str()),
-      RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY),
-      RD_KAFKA_V_VALUE(const_cast<char*>(address(message.value)), value.size()),
-      RD_KAFKA_V_KEY(address(message.key), key.size()), RD_KAFKA_V_HEADERS(headers),
-      RD_KAFKA_V_OPAQUE(reinterpret_cast<void*>(ticket)), RD_KAFKA_V_END);
+  Context::Pending& pending = context_->expect(report);
+  const auto code =
+      rd_kafka_producev(client_.get(), RD_KAFKA_V_TOPIC(context_->topic.c_str()),
+                        RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY),
+                        RD_KAFKA_V_VALUE(const_cast<char*>(address(message.value)), value.size()),
+                        RD_KAFKA_V_KEY(address(message.key), key.size()),
+                        RD_KAFKA_V_HEADERS(headers), RD_KAFKA_V_OPAQUE(&pending), RD_KAFKA_V_END);
   if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return;
   rd_kafka_headers_destroy(headers);
-  context_->answer(ticket, code);
+  context_->answer(pending, code);
 }
 
 }  // namespace fcap::kafka

@@ -1,6 +1,8 @@
 // Programs that Kafka's client does not let go of, because the system's resolver never answers it,
 // end all the same, with their reason.
+#include <chrono>
 #include <csignal>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -52,10 +54,14 @@ TEST_F(ProgramOfASlowResolver, AReplaySaysThatItCannotBegin) {
 }
 
 TEST_F(ProgramOfASlowResolver, ACommandSaysThatNoBrokerAnswers) {
+  const testing::TemporaryDirectory directory;
+  const std::string rules = directory.path() / "rules.json";
+  std::ofstream(rules) << R"({"version": 1, "rules": [], "campaigns": []})";
   const auto erase = start({FCAP_CLI_BINARY, "erase", "u", "--yes", "--brokers", kBrokers,
                             "--topic", "impressions", "--timeout", "1s"});
-  const auto audit = start({FCAP_CLI_BINARY, "audit", "--brokers", kBrokers, "--topic",
-                            "impressions", "--timeout", "1s", "--redis", redis_->address()});
+  const auto audit =
+      start({FCAP_CLI_BINARY, "audit", "--brokers", kBrokers, "--topic", "impressions", "--timeout",
+             "1s", "--redis", redis_->address(), "--rules", rules});
   for (Process* const command : {erase.get(), audit.get()}) {
     expect_end(*command, 1);
     EXPECT_THAT(command->errors(), HasSubstr("topic impressions"));
