@@ -78,6 +78,7 @@ void Audit::keep_distinct(std::vector<Published>& history, AuditReport& report) 
     ++report.repeated;
     // Of copies that differ the ledger keeps the later time, of those that were accepted.
     Published& kept = distinct[place->second];
+    if (ledger::is_repeated_id(kept.entry.time, event.entry.time)) ++report.repeated_ids;
     if (kept.in_future == event.in_future) {
       kept.entry.time = std::max(kept.entry.time, event.entry.time);
     } else if (kept.in_future) {

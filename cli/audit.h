@@ -31,7 +31,10 @@ struct AuditReport {
   std::uint64_t null_user = 0;    ///< without a user: the updater skips them
   std::uint64_t erasures = 0;     ///< requests to erase an audited user
   std::uint64_t repeated = 0;     ///< messages that repeat an event
-  std::uint64_t produced = 0;     ///< distinct events of audited users
+  /// Of these: more than five minutes from the event that they repeat. Such an id is no redelivery;
+  /// the producer repeats it.
+  std::uint64_t repeated_ids = 0;
+  std::uint64_t produced = 0;  ///< distinct events of audited users
   std::uint64_t users = 0;
   std::uint64_t counted = 0;  ///< entries in the ledgers of these users
 

@@ -153,6 +153,7 @@ nlohmann::ordered_json to_json(const AuditReport& report, std::uint64_t rules_ve
           {"users", report.users},
           {"produced", report.produced},
           {"repeated", report.repeated},
+          {"repeated_ids", report.repeated_ids},
           {"counted", report.counted},
           {"expired", report.expired},
           {"in_future", report.in_future},
@@ -179,6 +180,13 @@ void print_text(const AuditReport& report, const AuditOptions& options, std::uin
   out << fmt::format("produced  {} of {} ({})\n", counted(report.produced, "event", "events"),
                      counted(report.users, "user", "users"),
                      counted(report.repeated, "message repeats one", "messages repeat one"));
+  if (report.repeated_ids > 0) {
+    out << fmt::format(
+        "repeated  {} an event's id at a time more than 5 min from it: ids that are not unique, "
+        "and "
+        "impressions that do not count\n",
+        counted(report.repeated_ids, "message carries", "messages carry"));
+  }
   out << fmt::format("counted   {}\n", counted(report.counted, "entry", "entries"));
   out << fmt::format(
       "left out  {} older than the retention ({}), {} more than {} in the future, {} erased, {} "

@@ -30,6 +30,7 @@ void Ledger::clear() noexcept {
   erased_before_.reset();
   complete_since_.reset();
   unknown_frames_ = 0;
+  repeated_ids_ = 0;
   reservations_.clear();
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -26,6 +27,15 @@ struct Entry {
 
   friend bool operator==(const Entry&, const Entry&) = default;
 };
+
+/// An event that is delivered again has the same time. Events of one identity whose times are
+/// further apart than this are taken for different events whose producer repeats ids.
+inline constexpr std::chrono::minutes kCopiesApartMax{5};
+
+/// Whether these times of one identity are so far apart.
+[[nodiscard]] constexpr bool is_repeated_id(Instant a, Instant b) noexcept {
+  return (a < b ? b - a : a - b) > kCopiesApartMax;
+}
 
 /// An impression that somebody has reserved and that is expected. Its identity is that of the entry
 /// that confirms it.
@@ -132,6 +142,9 @@ class Ledger {
                                                     std::uint32_t fingerprint) const noexcept;
   /// The newest entry's time; none when empty.
   [[nodiscard]] std::optional<Instant> newest() const noexcept;
+  /// Entries that were left out for a later one of their identity, although their times are so far
+  /// apart (is_repeated_id()), since the last decode() or clear().
+  [[nodiscard]] std::uint32_t repeated_ids() const noexcept { return repeated_ids_; }
   /// Frames with a tag that this version does not know, skipped.
   [[nodiscard]] std::uint32_t unknown_frames() const noexcept { return unknown_frames_; }
 
@@ -166,6 +179,7 @@ class Ledger {
   std::optional<Instant> erased_before_;
   std::optional<Instant> complete_since_;
   std::uint32_t unknown_frames_ = 0;
+  std::uint32_t repeated_ids_ = 0;
   std::vector<Reservation> reservations_;
   /// Entries that are not in the columns yet; empty between calls.
   std::vector<Entry> loose_;

@@ -41,6 +41,7 @@ void Ledger::insert(const Entry& entry) {
   std::uint32_t grown_by = 1;
   for (std::uint32_t i = run->begin; i < run->end; ++i) {
     if (fingerprints_[i] != entry.fingerprint) continue;
+    if (is_repeated_id(times_[i], entry.time)) ++repeated_ids_;
     if (std::tie(times_[i], creatives_[i]) >= std::tie(entry.time, entry.creative)) return;
     erase_column_values(i);
     grown_by = 0;
@@ -78,7 +79,12 @@ void Ledger::erase_column_values(std::size_t position) {
 // Leaves the winner of each identity among the loose entries, in column order.
 void Ledger::settle_loose() {
   std::sort(loose_.begin(), loose_.end(), identity_first_then_winner);
-  loose_.erase(std::unique(loose_.begin(), loose_.end(), same_identity), loose_.end());
+  const auto is_copy = [this](const Entry& winner, const Entry& entry) {
+    if (!same_identity(winner, entry)) return false;
+    if (is_repeated_id(winner.time, entry.time)) ++repeated_ids_;
+    return true;
+  };
+  loose_.erase(std::unique(loose_.begin(), loose_.end(), is_copy), loose_.end());
   std::sort(loose_.begin(), loose_.end(), column_order);
 }
 

@@ -130,6 +130,7 @@ bool RecordCompactor::prepare(Job& job) {
 
   job.desired = std::move(compacted.record);
   job.desired_expiry = expiry();
+  job.repeated_ids = ledger_.repeated_ids();
   return true;
 }
 
@@ -163,6 +164,7 @@ void RecordCompactor::finish(Job& job, Outcome outcome) {
   switch (outcome) {
     case Outcome::kCompacted:
       metrics_->compactions.add();
+      metrics_->repeated_ids.add(job.repeated_ids);
       if (done.bytes_before > done.bytes_after) {
         metrics_->compaction_bytes_saved.add(done.bytes_before - done.bytes_after);
       }

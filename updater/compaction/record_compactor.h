@@ -115,6 +115,7 @@ class RecordCompactor {
     std::optional<Instant> expire_at;  // of the record; known in a group only
     std::string desired;
     Instant desired_expiry;
+    std::uint32_t repeated_ids = 0;
     Stage stage = Stage::kRead;
     StoreCode code = StoreCode::kOk;
   };

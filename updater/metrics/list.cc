@@ -131,6 +131,11 @@ constexpr std::array kList = {
                "Entries that compaction removed because of their age."},
     MetricInfo{"entries_dropped_total", &M::entries_dropped,
                "Entries that compaction removed from oversized records."},
+    MetricInfo{
+        "repeated_ids_total", &M::repeated_ids,
+        "Events that were merged into a later one with the same id, although their times are "
+        "more than five minutes apart: different impressions, of which one counts. Counted "
+        "when compaction merges them, so not while it is off or the queue overflows."},
     MetricInfo{"undecodable_records_total", &M::undecodable_records,
                "Records that this version cannot read and leaves unchanged."},
     MetricInfo{"unknown_frames_total", &M::unknown_frames,

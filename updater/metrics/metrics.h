@@ -115,6 +115,7 @@ struct Metrics {
   Counter compaction_bytes_saved;
   Counter entries_expired;
   Counter entries_dropped;
+  Counter repeated_ids;
   Counter undecodable_records;
   Counter unknown_frames;
   Counter queue_overflows;

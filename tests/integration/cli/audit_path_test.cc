@@ -71,9 +71,10 @@ TEST_F(AuditPath, WhatIsRightlyNotCountedIsNotLostAndWhatIsLostIsFound) {
   const Finished clean = fcap({"audit", "--json", "--propagation-ms", "0", "--from-offsets", from});
   EXPECT_EQ(clean.exit_code, 0) << clean.output << clean.errors;
   const json report = json::parse(clean.output);
-  const json expected = {{"messages", 12}, {"rejected", 1}, {"null_user", 1}, {"erasures", 1},
-                         {"produced", 8},  {"repeated", 1}, {"counted", 4},   {"expired", 1},
-                         {"in_future", 1}, {"erased", 2},   {"lost", 0},      {"double", 0}};
+  const json expected = {{"messages", 12}, {"rejected", 1},  {"null_user", 1},    {"erasures", 1},
+                         {"produced", 8},  {"repeated", 1},  {"repeated_ids", 0}, {"counted", 4},
+                         {"expired", 1},   {"in_future", 1}, {"erased", 2},       {"lost", 0},
+                         {"double", 0}};
   for (const auto& [name, value] : expected.items()) EXPECT_EQ(report[name], value) << name;
 
   ASSERT_EQ(servers->redis.number({"DEL", "fcap:{u3}"}), 1);

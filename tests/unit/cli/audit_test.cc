@@ -1,9 +1,11 @@
 // What becomes of each event in an audit: only what nothing explains is lost.
 #include "cli/audit.h"
 
+#include <algorithm>
 #include <map>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -116,6 +118,21 @@ TEST_F(AuditTest, AnEntryThatNoEventExplainsIsDouble) {
   const AuditReport report = compare();
   EXPECT_EQ(report.extra, 1U);
   EXPECT_FALSE(report.exact());
+}
+
+TEST_F(AuditTest, AnIdThatRepeatsMinutesLaterIsNoRedelivery) {
+  const Instant shown = kNow - hours{1};
+  for (const auto& [id, apart] : {std::pair{"a", minutes{0}}, std::pair{"b", minutes{5}},
+                                  std::pair{"c", minutes{6}}, std::pair{"d", -minutes{6}}}) {
+    produce("u", id, shown);
+    produce("u", id, shown + apart);
+    record("u", id, std::max(shown, shown + apart));
+  }
+  const AuditReport report = compare();
+  EXPECT_EQ(report.produced, 4U);
+  EXPECT_EQ(report.repeated, 4U);
+  EXPECT_EQ(report.repeated_ids, 2U);
+  EXPECT_TRUE(report.exact());
 }
 
 TEST_F(AuditTest, AReservationIsNoCountedEvent) {

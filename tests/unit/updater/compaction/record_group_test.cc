@@ -187,6 +187,23 @@ TEST_F(RecordGroups, WithoutAnAnswerTheyHaveFailed) {
   for (const auto& [key, outcome] : compact_all()) EXPECT_EQ(outcome, Outcome::kCompacted) << key;
 }
 
+TEST_F(RecordGroups, IdsThatRepeatAreCountedOnceTheyAreMerged) {
+  const ledger::Entry again{
+      .time = kNow + 6min, .campaign = ledger::id_hash("c1"), .fingerprint = 3};
+  ledger::append_entries({&again, 1}, store_.records()[key(1)].bytes);
+  watched_.read_code = StoreCode::kTimeout;
+  compact_all();
+  watched_.read_code = StoreCode::kOk;
+  watched_.replace_code = StoreCode::kTimeout;
+  compact_all();
+  EXPECT_EQ(metrics_.repeated_ids.value(), 0U);
+  watched_.replace_code = StoreCode::kOk;
+  compact_all();
+  EXPECT_EQ(metrics_.repeated_ids.value(), 1U);
+  compact_all();
+  EXPECT_EQ(metrics_.repeated_ids.value(), 1U);
+}
+
 TEST_F(RecordGroups, WhatIsGatheredAtTheEndIsLeft) {
   compactor_.start(key(0));
   EXPECT_EQ(compactor_.in_flight(), 1U);  // and the destructor does not wait for it
