@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "fixtures.h"
-#include "store_without_rtti.h"
+#include "host_store.h"
 
 namespace fcap::checker_test {
 namespace check_test {
@@ -256,17 +256,7 @@ TEST(Check, ClaimsCompletenessForUsersWhoLackNothingWhileOthersDo) {
 
 // A store that knows nothing of records says the same of all.
 TEST(Check, AStoreThatTellsNoRecordsApartIsBelievedAboutAll) {
-  struct Plain final : Store {
-    void get(std::string_view, Deadline, StoreCompletion& done) noexcept override {
-      done.complete({.code = StoreCode::kNotFound});
-    }
-    void append(std::string_view, std::string_view, Instant, Deadline,
-                StoreCompletion& done) noexcept override {
-      done.complete({});
-    }
-    void compare_and_set(const CompareAndSet&, Deadline, StoreCompletion& done) noexcept override {
-      done.complete({});
-    }
+  struct Plain final : HostStore {
     [[nodiscard]] std::optional<Instant> missing_before() const noexcept override { return kNow; }
   };
   EXPECT_EQ(Plain().record_missing_before("fcap:{u}"), kNow);

@@ -25,6 +25,7 @@
 #include <fcap/prometheus.h>
 
 #include "fixtures.h"
+#include "host_store.h"
 #include "support/temporary_directory.h"
 #include "test_paths.h"
 #include "tests/support/thread_state.h"
@@ -71,20 +72,10 @@ struct End {
 };
 
 // A store of the Checker's own, which is never ready.
-class EndingStore final : public Store {
+class EndingStore final : public HostStore {
  public:
   explicit EndingStore(std::shared_ptr<End> end) : end_(std::move(end)) {}
   ~EndingStore() override { end_->store_ended = true; }
-  void get(std::string_view, Deadline, StoreCompletion& done) noexcept override {
-    done.complete({.code = StoreCode::kNotFound});
-  }
-  void append(std::string_view, std::string_view, Instant, Deadline,
-              StoreCompletion& done) noexcept override {
-    done.complete({.code = StoreCode::kOk});
-  }
-  void compare_and_set(const CompareAndSet&, Deadline, StoreCompletion& done) noexcept override {
-    done.complete({.code = StoreCode::kOk});
-  }
   [[nodiscard]] StoreHealth health() const override {
     hold();
     return {.connected = false};

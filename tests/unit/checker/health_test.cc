@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "fixtures.h"
+#include "host_store.h"
 #include "tests/support/thread_state.h"
 
 namespace fcap::checker_test {
@@ -21,18 +22,8 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 // A store that says of itself what the test says.
-class ToldStore final : public Store {
+class ToldStore final : public HostStore {
  public:
-  void get(std::string_view, Deadline, StoreCompletion& done) noexcept override {
-    done.complete({.code = StoreCode::kNotFound});
-  }
-  void append(std::string_view, std::string_view, Instant, Deadline,
-              StoreCompletion& done) noexcept override {
-    done.complete({.code = StoreCode::kUnavailable});
-  }
-  void compare_and_set(const CompareAndSet&, Deadline, StoreCompletion& done) noexcept override {
-    done.complete({.code = StoreCode::kUnavailable});
-  }
   [[nodiscard]] StoreHealth health() const override {
     const std::lock_guard lock(mutex_);
     return health_;

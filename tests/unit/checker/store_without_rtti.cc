@@ -1,22 +1,10 @@
 // Compiled with -fno-rtti, as many hosts are.
-#include "store_without_rtti.h"
+#include "host_store.h"
 
 namespace fcap::checker_test {
 namespace {
 
-class PlainStore final : public Store {
- public:
-  void get(std::string_view, Deadline, StoreCompletion& done) noexcept override {
-    done.complete({.code = StoreCode::kNotFound});
-  }
-  void append(std::string_view, std::string_view, Instant, Deadline,
-              StoreCompletion& done) noexcept override {
-    done.complete({.code = StoreCode::kUnavailable});
-  }
-  void compare_and_set(const CompareAndSet&, Deadline, StoreCompletion& done) noexcept override {
-    done.complete({.code = StoreCode::kUnavailable});
-  }
-};
+class PlainStore final : public HostStore {};
 
 }  // namespace
 
