@@ -90,18 +90,24 @@ def micro(quick, _directory):
         return repeated(program, *([f"--benchmark_min_time={quick_time}", f"--benchmark_filter={quick_filter}"] if quick
                                    else ["--benchmark_min_time=0.2"]))
 
+    def named(found, *names):
+        return (next(row for row in found if row["name"] == name) for name in names)
+
     evaluations = rows("evaluate_bench", 0.02, "Headline|Reserved|Candidates|Entries")
-    headline, reserved = (next(row for row in evaluations if row["name"] == name) for name in ("Headline", "Reserved"))
+    headline, reserved = named(evaluations, "Headline", "Reserved")
+    pages = rows("page_bench", 0.01, "Capped")
+    page, first_allowed = named(pages, "Capped/pick_and_reserve/1000", "Capped/first_allowed/1000")
     ns = ("ns", "ns", 0)
     return {"eval_ns": headline["ns"], "eval_reservations_ns": reserved["ns"],
-            "eval_allocs": max(headline["allocs"], reserved["allocs"]), "tables": {
+            "eval_allocs": max(headline["allocs"], reserved["allocs"]),
+            "page_vs_first_allowed": page["ns"] / first_allowed["ns"], "tables": {
         "signing": table("Signed impression ids, in-process", "CPU time of one id, median of 5.", [ns], rows("signing_bench", 0.01)),
         "evaluation": table("Evaluation, in-process", "CPU time of one, median of 5; decoding not included.",
                             [ns, ("allocs", "allocations", 2)], evaluations),
         "ledger": table("The ledger, in-process", "CPU time of one, median of 5.", [ns],
                         rows("ledger_bench", 0.01, "Mixed|Compact")),
         "pages": table("Searches where nothing passes, and crafted records, in-process", "CPU time of one call, median of 5.",
-                       [ns], rows("page_bench", 0.01, "Capped"))}}
+                       [ns], pages)}}
 
 
 def segments(_quick, _directory):

@@ -19,6 +19,7 @@ TARGETS = [
     ("eval_ns", "micro", "evaluate 10 candidates x 2 rules on 30 entries", "<=", 200, "ns", 0),
     ("eval_reservations_ns", "micro", "the same with 3 reservations", "<=", 300, "ns", 0),
     ("eval_allocs", "micro", "allocations of these evaluations", "<=", 0, "", 2),
+    ("page_vs_first_allowed", "micro", "pick_and_reserve of 1,000 candidates, full record, by first_allowed", "<=", 3, "x", 2),
     ("rules_from_snapshot_s", "loading", "a million rules in force, from a snapshot", "<=", 2, "s", 1),
     ("rules_from_rows_s", "loading", "a million rules in force, from rows", "<=", 8, "s", 1),
     ("rules_reload_peak_by_set", "loading", "peak of a reload of a million rules, by one set", "<=", 2, "x", 2),
