@@ -1,7 +1,10 @@
 // What a failover can cost where everything is reserved: the master is killed while many threads
 // reserve, with its replicas connected, or with replicas that stood still and lost their links
-// shortly before. What they lack by then is reserved a second time. FCAP_FAILOVERS=20 for more of
-// them, in turns.
+// shortly before. What they lack by then is reserved a second time. And what a planned failover
+// costs: nothing with paused writes or an orderly shutdown. FCAP_FAILOVERS=20 for more of them, in
+// turns.
+#include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
@@ -166,6 +169,56 @@ TEST_F(ReserveFailover, AKilledMasterCostsOnlyWhatItsReplicasLacked) {
     servers_->start(master);
     make_reserver(master);
     ASSERT_TRUE(servers_->wait_for_replicas(2));
+  }
+}
+
+enum class Planned : std::uint8_t { kShutDown, kPaused, kAtOnce };
+
+// The third one only on request, for its figure: the former master accepts writes until everybody
+// has left it.
+TEST_F(ReserveFailover, APlannedOneWithPausedWritesOrAnOrderlyShutdownCostsNothing) {
+  for (int failover = 0; failover < std::max(2, failover_count()); ++failover) {
+    const auto planned = static_cast<Planned>(failover % 3);
+    ASSERT_TRUE(servers_->wait_for_replicas(2));
+    const int master = servers_->master();
+    Reservers reservers(*checker_, "p" + std::to_string(failover) + "-");
+    ASSERT_TRUE(wait_until([&] { return reservers.count() >= 500; }));
+    const std::size_t before = reservers.count();
+    if (planned == Planned::kShutDown) {
+      servers_->command(master, {"SHUTDOWN", "NOSAVE"});
+    } else {
+      // Longer than it takes until all clients have found the new master.
+      if (planned == Planned::kPaused) {
+        ASSERT_EQ(servers_->command(master, {"CLIENT", "PAUSE", "20000", "WRITE"}), "OK");
+      }
+      ASSERT_TRUE(wait_until([&] {
+        return servers_->command(testing::RedisSentinels::kFirstSentinel,
+                                 {"SENTINEL", "FAILOVER", "fcap"}) == "OK";
+      }));
+    }
+    ASSERT_GE(servers_->wait_for_other_master(master), 0);
+    const std::size_t replaced = reservers.count();
+    ASSERT_TRUE(wait_until([&] { return reservers.count() >= replaced + 200; }));
+    if (planned == Planned::kAtOnce) {
+      ASSERT_TRUE(
+          wait_until([&] { return servers_->command(master, {"ROLE"}).starts_with("slave"); }));
+    }
+    const std::vector<std::string> users = reservers.end();
+    const std::size_t again = reserved_again(users);
+    std::printf(
+        "%zu reserved before and %zu around a planned failover%s: %zu lost and reserved again\n",
+        before, users.size() - before,
+        planned == Planned::kPaused     ? " with paused writes"
+        : planned == Planned::kShutDown ? " by an orderly shutdown"
+                                        : "",
+        again);
+    if (planned != Planned::kAtOnce) {
+      EXPECT_EQ(again, 0U);
+    }
+    if (planned == Planned::kShutDown) {
+      servers_->start(master);
+      make_reserver(master);
+    }
   }
 }
 
