@@ -18,8 +18,8 @@ using std::chrono::milliseconds;
 
 constexpr int kUsers = 30;
 
-bool is_mark(std::string_view key) {
-  return key.starts_with("p:!mark");
+bool is_record(std::string_view key) {
+  return !key.starts_with("p:!");
 }
 
 }  // namespace
@@ -28,13 +28,21 @@ Model::Model(std::uint64_t seed, const ModelOptions& options)
     : options_(options),
       random_(seed),
       logs_(static_cast<std::size_t>(options.partitions)),
-      processes_(static_cast<std::size_t>(options.processes)) {
+      lost_(static_cast<std::size_t>(options.partitions)),
+      processes_(static_cast<std::size_t>(options.processes)),
+      down_for_(static_cast<std::size_t>(options.processes)),
+      checker_(kModelRetention) {
   store_.immediate = true;
   store_.epoch = [this] { return epoch_; };
   for (int i = 0; i < options_.partitions; ++i) {
     logs_[static_cast<std::size_t>(i)].owner = i % options_.processes;
   }
   for (int i = 0; i < options_.processes; ++i) start_process(i);
+  if (options_.other_updater) {
+    other_updater_ =
+        std::make_unique<ConfigPublisher>(store_, model_config(), LogCallback{},
+                                          ConfigPublisher::StoreClock{}, [this] { return epoch_; });
+  }
 }
 
 Model::~Model() {
@@ -44,18 +52,22 @@ Model::~Model() {
 
 void Model::step() {
   if (chance(40)) produce();
-  for (auto& process : processes_) {
-    if (chance(60)) process->read();
+  for (std::size_t i = 0; i < processes_.size(); ++i) {
+    if (down_for_[i] == 0 && chance(60)) processes_[i]->read();
   }
   run_some_operations();
   now_ += milliseconds{60};
-  for (auto& process : processes_) process->turn();
   for (int i = 0; i < options_.processes; ++i) {
-    if (chance(20)) processes_[static_cast<std::size_t>(i)]->commit(i);
+    const auto at = static_cast<std::size_t>(i);
+    if (down_for_[at] > 0 && --down_for_[at] > 0) continue;
+    processes_[at]->turn();
+    if (chance(20)) processes_[at]->commit(i);
   }
+  turn_other_updater();
   compact_one();
   if (random_() % 1000 < options_.trouble_of_1000) some_trouble();
   if (slow_or_refusing_for_ > 0 && --slow_or_refusing_for_ == 0) end_slowness();
+  give_owners();
   for (Log& log : logs_) log.is_led = log.is_led || chance(2);
   if (!zombies_.empty() && chance(5)) {
     const auto [process, partition] = *zombies_.begin();
@@ -63,7 +75,8 @@ void Model::step() {
     say(fmt::format("process {} learns that partition {} is another's", process, partition));
     processes_[static_cast<std::size_t>(process)]->give_up(partition_of(partition));
   }
-  if (chance(10)) replica_ = store_.records();
+  if (chance(10)) replica_ = {store_.records(), lost_};
+  look_at_statement();
 }
 
 void Model::some_trouble() {
@@ -73,12 +86,13 @@ void Model::some_trouble() {
   if (options_.processes > 1) kinds.insert(kinds.end(), {&Model::rebalance, &Model::rebalance});
   if (options_.slow_or_refusing) kinds.push_back(&Model::slow_down_or_refuse);
   if (options_.leaders_lost) kinds.insert(kinds.end(), {&Model::lose_leader, &Model::lose_leader});
+  if (options_.owners_lost) kinds.insert(kinds.end(), {&Model::lose_owners, &Model::lose_owners});
+  if (options_.partitions_added) kinds.push_back(&Model::add_partition);
   const auto dice = random_() % (kinds.size() + 2);
   if (dice == kinds.size()) {
-    snapshot_ = store_.records();
+    snapshot_ = {store_.records(), lost_};
   } else if (dice > kinds.size()) {
-    say("Redis is emptied");
-    store_.records().clear();
+    empty_redis();
   } else {
     (this->*kinds[dice])();
   }
@@ -87,7 +101,12 @@ void Model::some_trouble() {
 void Model::heal() {
   faults_ = false;
   end_slowness();
-  for (Log& log : logs_) log.is_led = true;
+  for (Log& log : logs_) {
+    log.is_led = true;
+    log.unowned_for = std::min(log.unowned_for, 1);
+  }
+  give_owners();
+  down_for_.assign(down_for_.size(), 0);
   for (const auto& [process, partition] : std::exchange(zombies_, {})) {
     processes_[static_cast<std::size_t>(process)]->give_up(partition_of(partition));
   }
@@ -97,18 +116,21 @@ void Model::heal() {
     store_.run_all();
     now_ += milliseconds{60};
     for (auto& process : processes_) process->turn();
+    turn_other_updater();
+    look_at_statement();
   }
 }
 
 bool Model::came_to_rest() const {
-  return std::ranges::all_of(processes_, [](const auto& process) { return process->at_rest(); });
+  return checker_.all_complete() &&
+         std::ranges::all_of(processes_, [](const auto& process) { return process->at_rest(); });
 }
 
 Model::Fingerprints Model::stored() const {
   Fingerprints there;
   ledger::Ledger found;
   for (const auto& [key, record] : store_.records()) {
-    if (is_mark(key)) continue;
+    if (!is_record(key)) continue;
     EXPECT_EQ(found.decode(record.bytes), ledger::DecodeCode::kOk);
     there[key].insert(found.fingerprints().begin(), found.fingerprints().end());
   }
@@ -165,6 +187,7 @@ std::string Model::story() const {
 
 void Model::say(std::string_view what) {
   constexpr std::size_t kLines = 60;
+  if (too_early_) return;
   if (story_.size() >= kLines) story_.pop_front();
   std::string ends;
   for (const Log& log : logs_) ends += fmt::format("{} ", log.end());
@@ -174,7 +197,7 @@ void Model::say(std::string_view what) {
 std::string Model::marks_in(const FaultStore::Records& records) const {
   std::string all;
   for (const auto& [key, record] : records) {
-    if (is_mark(key)) all += ", mark " + record.bytes;
+    if (!is_record(key)) all += ", " + key + " " + record.bytes;
   }
   return all.empty() ? ", no mark" : all;
 }
@@ -185,7 +208,7 @@ Model::Fault Model::some_fault() {
 }
 
 void Model::produce() {
-  for (auto n = random_() % 20; n > 0; --n) produce_into(any(options_.partitions));
+  for (auto n = random_() % 20; n > 0; --n) produce_into(any(log_count()));
 }
 
 // A user's events are in one partition.
@@ -211,7 +234,7 @@ void Model::produce_into(int partition) {
 // Kafka deletes what the group has committed, unless this is another cluster, where it has read.
 void Model::recreate_logs() {
   say("the topic is recreated");
-  for (int i = 0; i < options_.partitions; ++i) {
+  for (int i = 0; i < log_count(); ++i) {
     Log& log = logs_[static_cast<std::size_t>(i)];
     log.events.clear();
     ++log.made;
@@ -227,7 +250,7 @@ void Model::recreate_logs() {
 void Model::truncate_log() {
   say("a log is truncated");
   for (auto& process : processes_) process->suspect_logs();
-  const int partition = any(options_.partitions);
+  const int partition = any(log_count());
   Log& log = logs_[static_cast<std::size_t>(partition)];
   log.events.resize(log.events.size() - std::min<std::size_t>(log.events.size(), random_() % 40));
   ++log.made;
@@ -246,16 +269,16 @@ void Model::break_operations() {
 }
 
 void Model::restart_from_snapshot() {
-  say("Redis restarts from a snapshot" + marks_in(snapshot_));
+  say("Redis restarts from a snapshot" + marks_in(snapshot_.records));
   break_operations();
-  store_.records() = snapshot_;
+  restore(snapshot_);
   ++epoch_;
 }
 
 // To a replica that was behind. What waits may meet the new master.
 void Model::fail_over() {
-  say("Redis fails over to a replica" + marks_in(replica_));
-  store_.records() = replica_;
+  say("Redis fails over to a replica" + marks_in(replica_.records));
+  restore(replica_);
   snapshot_ = replica_;
   ++epoch_;
 }
@@ -272,7 +295,7 @@ void Model::crash() {
 void Model::start_process(int process) {
   processes_[static_cast<std::size_t>(process)] = std::make_unique<Process>(*this);
   std::vector<PartitionOffset> partitions;
-  for (int i = 0; i < options_.partitions; ++i) {
+  for (int i = 0; i < log_count(); ++i) {
     if (logs_[static_cast<std::size_t>(i)].owner == process)
       partitions.push_back({partition_of(i)});
   }
@@ -281,17 +304,18 @@ void Model::start_process(int process) {
 
 // The one that has a partition may go on for a while without knowing that it is another's.
 void Model::rebalance() {
-  const int partition = any(options_.partitions);
+  const int partition = any(log_count());
   Log& log = logs_[static_cast<std::size_t>(partition)];
   const int old = std::exchange(log.owner, any(options_.processes));
   if (old == log.owner) return;
   ++rebalances_;
-  const bool zombie = chance(50);
+  log.unowned_for = 0;
+  const bool zombie = old != kNobody && chance(50);
   say(fmt::format("partition {} goes from process {} to {}{}", partition, old, log.owner,
                   zombie ? ", which the first does not know" : ""));
   if (zombie) {
     zombies_.emplace(old, partition);
-  } else {
+  } else if (old != kNobody) {
     processes_[static_cast<std::size_t>(old)]->give_up(partition_of(partition));
   }
   if (zombies_.erase({log.owner, partition}) > 0) {
@@ -303,13 +327,14 @@ void Model::rebalance() {
 }
 
 void Model::take_over(int process, std::vector<PartitionOffset> partitions) {
+  down_for_[static_cast<std::size_t>(process)] = 0;
   store_.immediate = true;  // assignment waits for its answers
   processes_[static_cast<std::size_t>(process)]->assign(std::move(partitions));
   store_.immediate = false;
 }
 
 void Model::lose_leader() {
-  const int partition = any(options_.partitions);
+  const int partition = any(log_count());
   say(fmt::format("partition {} loses its leader", partition));
   logs_[static_cast<std::size_t>(partition)].is_led = false;
 }
@@ -346,7 +371,7 @@ void Model::compact_one() {
   auto at = store_.records().begin();
   std::advance(at, static_cast<std::ptrdiff_t>(random_() % store_.records().size()));
   ledger::Ledger found;
-  if (is_mark(at->first) || found.decode(at->second.bytes) != ledger::DecodeCode::kOk) return;
+  if (!is_record(at->first) || found.decode(at->second.bytes) != ledger::DecodeCode::kOk) return;
   ledger::CompactOptions options;
   options.trim_now = kModelNow;
   at->second.bytes = ledger::compact(found, at->second.bytes, options).record;

@@ -13,11 +13,26 @@
 
 #include "pipeline_model.h"
 #include "updater/pipeline/gap_filler.h"
+#include "updater/pipeline/gap_times.h"
 
 namespace fcap::updater::testing {
 
 inline constexpr Instant kModelNow = instant_from_ms(1'700'000'000'000);
 inline constexpr std::chrono::days kModelRetention{32};
+
+inline redis::ConfigRecord model_config() {
+  redis::ConfigRecord config;
+  config.key_prefix = "p";
+  config.retention = kModelRetention;
+  return config;
+}
+
+// As large a table of known records as an updater has takes half of the model's time.
+inline WriteOptions model_writes() {
+  WriteOptions options;
+  options.known_records_max = 256;
+  return options;
+}
 
 class Model::Process final : private OffsetSource, private LogLooks {
  public:
@@ -26,12 +41,13 @@ class Model::Process final : private OffsetSource, private LogLooks {
         partitions_(
             model.store_, [&model] { return model.epoch_; }, *this, marks(model.options_),
             model.metrics_, [&model](LogLevel, std::string_view text) { model.say(text); }),
-        writer_(model.store_, nullptr, WriteOptions{}, model.metrics_, {},
+        writer_(model.store_, nullptr, model_writes(), model.metrics_, {},
                 [&model] { return model.epoch_; }),
         coalescer_({"p", kModelRetention}),
         stretches_(model),
         intake_(*model.decoder_, {}),
-        filler_({.records = {"p", kModelRetention}}, filler_parts(), model.metrics_) {
+        filler_({.records = {"p", kModelRetention}}, filler_parts(), model.metrics_),
+        publisher_(model.store_, model_config(), {}, {}, [&model] { return model.epoch_; }) {
     partitions_.set_log_looks(this);
     writer_.set_passed([this](const Batch& batch) {
       if (batch.gap_ticket != 0) return !filler_.current(batch);
@@ -104,6 +120,7 @@ class Model::Process final : private OffsetSource, private LogLooks {
     partitions_.tick(now, kModelNow);
     if (model_->metrics_.mark_losses.value() != losses) writer_.forget_known();
     filler_.turn(now, !writer_.failing() && (!model_->faults_ || model_->chance(70)));
+    publish(now);
   }
 
   /// Kafka takes commits of whoever has the partition.
@@ -116,10 +133,14 @@ class Model::Process final : private OffsetSource, private LogLooks {
     }
   }
 
+  [[nodiscard]] std::optional<std::int64_t> low_water(TopicPartition partition) const {
+    return partitions_.low_water(partition);
+  }
+
   [[nodiscard]] bool at_rest() const {
     return writer_.batches_in_flight() == 0 && partitions_.marks_settled() &&
            !partitions_.checking() && partitions_.offsets_missing() == 0 && !filler_.busy() &&
-           std::ranges::all_of(positions_, [this](const auto& at) {
+           publisher_.trouble().empty() && std::ranges::all_of(positions_, [this](const auto& at) {
              const std::int64_t end = log_of(at.first).end();
              return at.second == end && partitions_.low_water(at.first) == end;
            });
@@ -167,6 +188,24 @@ class Model::Process final : private OffsetSource, private LogLooks {
     std::map<TopicPartition, Stretch> reading_;
   };
 
+  // As the Updater and its Daemon do.
+  void publish(BatchWriter::Clock::time_point now) {
+    const Instant latest = model_->after_all_events();
+    std::vector<GapEnd> ends;
+    partitions_.list_gap_ends(ends);
+    gap_times_.look(ends, latest);
+    kafka::TopicNames topics{"t"};
+    if (model_->log_count() > 2) topics.emplace_back("u");
+    publisher_.set_open_gaps({"g", std::move(topics), gap_times_.missing_before()});
+    MarkNews news{.counts = model_->partition_counts(),
+                  .gone = partitions_.take_marks_gone(),
+                  .latest = latest,
+                  .connections = model_->epoch_};
+    partitions_.list_compared(news.compared);
+    publisher_.set_marks(std::move(news));
+    publisher_.poll(now, model_->wall_now());
+  }
+
   [[nodiscard]] const Log& log_of(TopicPartition partition) const {
     return model_->log_of(partition);
   }
@@ -198,6 +237,11 @@ class Model::Process final : private OffsetSource, private LogLooks {
                 [](TopicPartition, const GapLog::Message&, const events::Rejected&) {
                   ADD_FAILURE() << "everything in the log is an event";
                   return false;
+                },
+            .filled =
+                [this](const GapSegment& segment, std::optional<Instant> newest) {
+                  if (newest) *newest += std::chrono::milliseconds{1};
+                  gap_times_.filled(segment.partition, segment.from, newest);
                 }};
   }
 
@@ -248,6 +292,8 @@ class Model::Process final : private OffsetSource, private LogLooks {
   Stretches stretches_;
   Intake intake_;
   GapFiller filler_;
+  GapTimes gap_times_;
+  ConfigPublisher publisher_;
   std::map<TopicPartition, std::int64_t> positions_;  // of the partitions that it takes for its own
 };
 

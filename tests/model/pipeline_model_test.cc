@@ -29,12 +29,15 @@ void run_model(int usual_rounds, std::uint64_t usual_seed, const ModelOptions& o
   std::uint64_t rebalances = 0;
   std::uint64_t slow_or_refusing_phases = 0;
   std::uint64_t read_beside_waiting = 0;
+  std::uint64_t events_lost = 0;
+  std::uint64_t lost_without_owner = 0;
   for (int round = 0; round < rounds; ++round) {
     const std::uint64_t seed = first_seed + static_cast<std::uint64_t>(round);
     SCOPED_TRACE(::testing::Message() << "FCAP_TEST_SEED=" << seed);
     Model model(seed, options);
     for (int i = 0; i < 1000; ++i) model.step();
     model.heal();
+    ASSERT_FALSE(model.called_complete_too_early()) << model.story();
     ASSERT_TRUE(model.came_to_rest()) << model.story();
     ASSERT_EQ(model.missing(), 0U) << "of " << model.events() << model.story();
     ASSERT_EQ(model.not_erased(), 0U) << "of " << model.events() << model.story();
@@ -46,12 +49,16 @@ void run_model(int usual_rounds, std::uint64_t usual_seed, const ModelOptions& o
     rebalances += model.rebalances();
     slow_or_refusing_phases += model.slow_or_refusing_phases();
     read_beside_waiting += model.read_beside_waiting();
+    events_lost += model.events_lost();
+    lost_without_owner += model.lost_without_owner();
   }
   // Otherwise nothing was tested.
   EXPECT_GT(rewinds, 0U);
   EXPECT_GT(expiries_left, 0U);
   EXPECT_EQ(read_in_gaps > 0, options.gap_min.has_value());
   EXPECT_EQ(rebalances > 0, options.processes > 1);
+  EXPECT_GT(events_lost, 0U);
+  EXPECT_EQ(lost_without_owner > 0, options.owners_lost);
   EXPECT_EQ(slow_or_refusing_phases > 0, options.slow_or_refusing);
   if (options.leaders_lost) {
     EXPECT_GT(read_beside_waiting, 0U);
@@ -118,7 +125,8 @@ TEST(PipelineModel, LeadersLostBesideASlowOrRefusingServerLoseNothing) {
              .partitions = 4,
              .processes = 2,
              .slow_or_refusing = true,
-             .leaders_lost = true});
+             .leaders_lost = true,
+             .owners_lost = true});
 }
 
 TEST(PipelineModel, AllOfItTogetherLosesNothing) {
@@ -128,7 +136,19 @@ TEST(PipelineModel, AllOfItTogetherLosesNothing) {
              .other_logs = false,
              .partitions = 4,
              .processes = 3,
-             .slow_or_refusing = true});
+             .slow_or_refusing = true,
+             .owners_lost = true});
+}
+
+TEST(PipelineModel, WhatAnEmptiedRedisHeldIsSaidToBeMissingWhoeverOwnsIt) {
+  run_model(30, 1,
+            {.gap_min = 5,
+             .trouble_of_1000 = 60,
+             .partitions = 3,
+             .processes = 2,
+             .owners_lost = true,
+             .partitions_added = true,
+             .other_updater = true});
 }
 
 }  // namespace pipeline_model_test

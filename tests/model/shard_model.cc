@@ -10,6 +10,14 @@ namespace fcap::updater::testing {
 namespace {
 
 constexpr int kUsersOfASlot = 2;
+constexpr std::chrono::milliseconds kStep{60};
+
+// The first `count` events.
+ShardWorld::Events first(std::int64_t count) {
+  const auto most = static_cast<std::int64_t>(ShardWorld::kEventsMax);
+  const auto rest = static_cast<std::size_t>(most - std::clamp<std::int64_t>(count, 0, most));
+  return ~ShardWorld::Events{} >> rest;
+}
 
 }  // namespace
 
@@ -40,6 +48,7 @@ void ShardModel::run() {
 
 void ShardModel::step() {
   ++steps_;
+  now_ += kStep;
   if (chance(40)) produce();
   world_.tick();
   for (const auto& node : world_.nodes()) {
@@ -50,8 +59,8 @@ void ShardModel::step() {
   if (chance(5)) world_.mend_move();
   for (Partition& partition : partitions_) {
     if (!partition.runner && --partition.down_for <= 0) start(partition);
-    if (partition.runner && chance(80)) partition.runner->step(end_of(partition));
-    if (partition.zombie) partition.zombie->step(end_of(partition));
+    if (partition.runner && chance(80)) partition.runner->step(end_of(partition), now_);
+    if (partition.zombie) partition.zombie->step(end_of(partition), now_);
     if (partition.zombie && chance(5)) partition.zombie.reset();
     if (partition.runner && chance(10)) partition.committed = partition.runner->position();
   }
@@ -60,6 +69,7 @@ void ShardModel::step() {
     world_.go_away(*world_.find(world_.masters().front().node), std::numeric_limits<int>::max());
   }
   if (random_() % 1000 < options_.trouble_of_1000) some_trouble();
+  look_at_statement();
   if (steps_ % 10 == 0) look_for_false_claims();
 }
 
@@ -69,6 +79,54 @@ void ShardModel::look_for_false_claims() {
     false_claim_ = true;
     say(fmt::format("a mark claims more of slot {} than there is", slot));
   }
+}
+
+// Of a shard that falls back to older data nobody knows before its marks are compared; and if it
+// holds `!config`, what that says is older, too, until the updaters have seen it.
+void ShardModel::note_losses(bool emptied, const ShardWorld::Data& before, const SlotSet& owned) {
+  if (before.config) stated_.clear();
+  for (const auto& [user, events] : before.users) {
+    if (!owned.contains(ShardWorld::slot_of(user))) continue;
+    if (!emptied) {
+      lost_.erase(user);
+      stated_.erase(user);
+      continue;
+    }
+    lost_[user] |= events;
+    if (before.config) {
+      stated_[user] |= events;
+    } else {
+      stated_[user] &= ~events;
+      stated_before_[user] = checker_.lost_before();
+    }
+  }
+}
+
+void ShardModel::look_at_statement() {
+  const auto* const holder = world_.config_holder();
+  if (holder == nullptr) return;
+  const auto& config = holder->data.config;
+  checker_.look(config ? &*config : nullptr);
+  for (auto& [user, lost] : lost_) {
+    lost &= ~world_.events_of(user);
+    auto& stated = stated_[user];
+    stated &= lost;
+    const auto slot = static_cast<std::uint16_t>(ShardWorld::slot_of(user));
+    const Instant since = checker_.complete_since(slot);
+    const auto said = since == redis::kAnyEvent
+                          ? first(ShardWorld::kEventsMax)
+                          : first((since - ShardConfig::time_of(0)) / std::chrono::milliseconds{1});
+    if (!too_early_ && (stated & ~said).any()) {
+      say(fmt::format("events of user {} in slot {} are missing, and !config is {}", user, slot,
+                      config.value_or("gone")));
+      too_early_ = true;
+    }
+    // What stood when it was lost is about something else.
+    if (!checker_.lost_before() || checker_.lost_before() == stated_before_[user]) continue;
+    events_stated_ += (lost & said & ~stated).count();
+    stated |= lost & said;
+  }
+  std::erase_if(lost_, [](const auto& it) { return it.second.none(); });
 }
 
 void ShardModel::produce() {
@@ -99,6 +157,12 @@ void ShardModel::start(Partition& partition) {
     written_again_ |= SlotSet(slot, slot);
     ++rewritten_;
     if (event < partition.floor) ++too_far_;
+  };
+  around.partitions = options_.partitions;
+  around.log_end = [this] {
+    std::int64_t longest = 0;
+    for (const Partition& p : partitions_) longest = std::max(longest, end_of(p));
+    return longest;
   };
   around.fault = [this](unsigned percent) { return faults_ && chance(percent); };
   partition.runner =
@@ -142,11 +206,14 @@ void ShardModel::trouble_with_a_master() {
   if (!options_.losses) return;
   const int kind = any(4);
   bool done = false;
+  const ShardWorld::Data before = master.data;
+  const SlotSet owned = master.owned;
   if (kind <= 1) done = world_.fail_over(master);
   if (kind == 2) done = world_.empty(master);
   if (kind == 3) done = world_.restore(master);
   if (!done) return;
   ++losses_;
+  note_losses(kind == 2, before, owned);
   say(fmt::format("{} {}", node,
                   kind <= 1   ? "fails over to " + masters[which].node
                   : kind == 2 ? "is emptied"
@@ -192,12 +259,14 @@ void ShardModel::heal() {
   for (const auto& node : world_.nodes()) world_.come_back(*world_.find(node));
   for (Partition& partition : partitions_) partition.zombie.reset();
   for (int i = 0; i < 5000 && (i < 20 || world_.moving() || !came_to_rest()); ++i) {
+    now_ += kStep;
     world_.go_on_moving();
     world_.mend_move();
     for (Partition& partition : partitions_) {
       if (!partition.runner) start(partition);
-      partition.runner->step(end_of(partition));
+      partition.runner->step(end_of(partition), now_);
     }
+    look_at_statement();
   }
   for (const Partition& partition : partitions_) {
     slots_restarted_ += begun_ ? partition.runner->marks().slots_restarted() : 0;
@@ -207,9 +276,10 @@ void ShardModel::heal() {
 void ShardModel::settle_without_the_first() {
   faults_ = false;
   for (int i = 0; i < 1000; ++i) {
+    now_ += kStep;
     for (Partition& partition : partitions_) {
       if (!partition.runner) start(partition);
-      partition.runner->step(end_of(partition));
+      partition.runner->step(end_of(partition), now_);
     }
   }
 }
@@ -225,9 +295,10 @@ bool ShardModel::others_marked() const {
 }
 
 bool ShardModel::came_to_rest() const {
-  return std::ranges::all_of(partitions_, [this](const Partition& partition) {
-    return partition.runner && partition.runner->at_rest(end_of(partition));
-  });
+  return checker_.all_complete() &&
+         std::ranges::all_of(partitions_, [this](const Partition& partition) {
+           return partition.runner && partition.runner->at_rest(end_of(partition));
+         });
 }
 
 std::size_t ShardModel::missing(const SlotSet& of) const {
@@ -250,6 +321,7 @@ std::size_t ShardModel::events() const noexcept {
 
 void ShardModel::say(std::string_view what) {
   constexpr std::size_t kLines = 60;
+  if (too_early_) return;
   if (story_.size() >= kLines) story_.pop_front();
   story_.push_back(fmt::format("step {}: {}", steps_, what));
 }

@@ -1,7 +1,9 @@
 #pragma once
 
 // Marks per shard against clusters that lose data in every way there is, from one seed: whatever
-// happened, in the end every event of the logs is with the owner of its user's slot.
+// happened, in the end every event of the logs is with the owner of its user's slot. And once
+// `!config` says of an event that went with an emptied master that it may be missing, it says so
+// until the event is back; where it was `!config`'s own master, it says so at once.
 #include <array>
 #include <cstdint>
 #include <deque>
@@ -11,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "checker_view.h"
 #include "shard_runner.h"
 #include "shard_world.h"
 
@@ -47,6 +50,10 @@ class ShardModel {
   [[nodiscard]] bool came_to_rest() const;
   /// Whether a mark claimed an event that its shard lacked.
   [[nodiscard]] bool false_claim() const noexcept { return false_claim_; }
+  /// Whether at some step a Checker took counts for complete that lacked events.
+  [[nodiscard]] bool called_complete_too_early() const noexcept { return too_early_; }
+  /// How many events were lost, and said to be missing.
+  [[nodiscard]] std::size_t events_stated() const noexcept { return events_stated_; }
   /// Events that their users' owners lack, of users that `of` selects.
   [[nodiscard]] std::size_t missing(const SlotSet& of = ShardWorld::all()) const;
   /// Slots that had to be read again from the start of retention, once there were marks.
@@ -78,6 +85,8 @@ class ShardModel {
   void step();
   void produce();
   void look_for_false_claims();
+  void note_losses(bool emptied, const ShardWorld::Data& before, const SlotSet& owned);
+  void look_at_statement();
   void start(Partition& partition);
   void stop(Partition& partition);
   void some_trouble();
@@ -101,6 +110,15 @@ class ShardModel {
   bool faults_ = false;
   bool begun_ = false;
   bool false_claim_ = false;
+  ShardRunner::Clock::time_point now_ = ShardRunner::Clock::now();
+  CheckerView checker_{ShardConfig::kRetention};
+  /// By user, the events that an emptied master held, until they are back, and those of them that
+  /// were said to be missing.
+  std::map<int, ShardWorld::Events> lost_;
+  std::map<int, ShardWorld::Events> stated_;
+  std::map<int, std::optional<Instant>> stated_before_;  // CheckerView::lost_before(), by user
+  std::size_t events_stated_ = 0;
+  bool too_early_ = false;
   int steps_ = 0;
   std::deque<std::string> story_;
 };

@@ -26,6 +26,7 @@ struct Sums {
   std::size_t moved = 0;
   std::size_t losses = 0;
   std::size_t rewritten = 0;
+  std::size_t stated = 0;
 };
 
 // Whatever happens, nothing is lost; `more` is looked at beside it.
@@ -47,12 +48,14 @@ Sums run_model(const ShardModelOptions& options,
     }
     model.heal();
     EXPECT_FALSE(model.false_claim()) << model.story();
+    EXPECT_FALSE(model.called_complete_too_early()) << model.story();
     EXPECT_TRUE(model.came_to_rest()) << model.story();
     EXPECT_EQ(model.missing(), 0U) << "of " << model.events() << model.story();
     if (more) more(model);
     sums.moved += model.moved();
     sums.losses += model.losses();
     sums.rewritten += model.rewritten();
+    sums.stated += model.events_stated();
     if (::testing::Test::HasFailure()) break;
   }
   return sums;
@@ -81,6 +84,7 @@ TEST(ShardModel, ShardsThatLoseDataWhileSlotsMoveLoseNothing) {
   const Sums sums = run_model({.crashes = false});
   EXPECT_GT(sums.losses, 0U);
   EXPECT_GT(sums.moved, 0U);
+  EXPECT_GT(sums.stated, 0U);
 }
 
 constexpr ShardModelOptions kAllOfIt{

@@ -12,7 +12,10 @@ ShardRunner::ShardRunner(ShardWorld& world, std::mt19937_64& random, int partiti
       partition_(partition),
       next_(next),
       around_(std::move(around)),
-      marks_(0, next, ShardWorld::all()) {}
+      marks_(0, next, ShardWorld::all()),
+      committed_(next > 0),
+      config_(world, [this] { return around_.fault(5); }),
+      publisher_(config_, ShardConfig::record(), {}, {}, [this] { return config_.connection(); }) {}
 
 std::int64_t ShardRunner::position() const {
   std::int64_t lowest = next_;
@@ -20,13 +23,15 @@ std::int64_t ShardRunner::position() const {
   return lowest;
 }
 
-void ShardRunner::step(std::int64_t log_end) {
+void ShardRunner::step(std::int64_t log_end, Clock::time_point now) {
+  now_ = now;
   marks_.set_nodes(world_.nodes());
   for (int turns = 0; turns < 3; ++turns) turn();
   if (chance(70)) take(log_end);
   write_live();
   settle_live();
   fill();
+  publish();
 }
 
 void ShardRunner::take(std::int64_t log_end) {
@@ -83,6 +88,12 @@ void ShardRunner::end_fill() {
     done -= SlotSet(slot, slot);
   }
   marks_.filled(done, fill_->what.offsets, fill_->stamp);
+  // Otherwise something as new is still missing for the users of other slots.
+  const MissingOffsets& missing = marks_.missing();
+  if (missing.empty() || missing.of(SlotSet::all()).back().to <= fill_->what.offsets.from) {
+    gap_times_.filled(part(partition_), fill_->what.offsets.from,
+                      ShardConfig::time_of(fill_->what.offsets.to));
+  }
   fill_.reset();
 }
 
@@ -118,7 +129,19 @@ void ShardRunner::read_marks(ShardWorld::Master& master) {
   texts = ShardWorld::marks_in(master, partition_);
   std::vector<MarkValue> found;
   for (const auto& [slot, text] : texts) found.push_back(*decode_mark(text));
+  // As ShardTurns does.
+  const auto sum = [this] {
+    std::int64_t all = 0;
+    for (const auto& stretch : marks_.missing().stretches()) {
+      all += offsets_in(stretch.gaps) * static_cast<std::int64_t>(stretch.slots.size());
+    }
+    return all;
+  };
+  const std::int64_t before = sum();
+  const bool had_one = marks_.confirmed(master.node).has_value();
   marks_.found(master.node, master.epoch, found, marks_.look_of(master.node));
+  const bool has_one = marks_.confirmed(master.node).has_value();
+  if (sum() > before && !has_one && (had_one || committed_)) gone_ |= master.owned;
 }
 
 ShardWorld::Write ShardRunner::put(ShardWorld::Master& master, int slot, const std::string& text) {
@@ -137,11 +160,13 @@ ShardWorld::Write ShardRunner::put(ShardWorld::Master& master, int slot, const s
 void ShardRunner::write_mark(ShardWorld::Master& master) {
   const auto mark = marks_.to_write(master.node, position());
   if (!mark) return;
+  const Clock::time_point begun = now_;
   for (const MarkValue& copy : copies_of(*mark)) {
     const auto outcome = put(master, copy.shard->places.front(), encode_mark(copy));
     if (outcome != ShardWorld::Write::kDone) return marks_.doubtful(master.node);
   }
   marks_.written(master.node, master.epoch);
+  compared_[master.node] = begun;
   auto& texts = texts_[master.node];
   const auto known = texts;
   for (const auto& [slot, text] : known) {
@@ -153,6 +178,58 @@ void ShardRunner::write_mark(ShardWorld::Master& master) {
     }
     texts.erase(slot);
   }
+}
+
+// --- What is stated, as ClusterPartitionSet and ShardTurns tell it.
+
+bool ShardRunner::is_known(const ShardWorld::Master& master) const {
+  return master.away_for == 0 && marks_.was_read(master.node);
+}
+
+std::optional<GapEnd> ShardRunner::gap_end() const {
+  if (!known_) return std::nullopt;
+  SlotSet unknown = SlotSet::all();
+  bool all_known = true;
+  for (const auto& master : world_.masters()) {
+    if (master.owned.empty()) continue;
+    if (is_known(master)) {
+      unknown -= master.owned;
+    } else {
+      all_known = false;
+    }
+  }
+  unknown &= ShardWorld::all();
+  const MissingOffsets& missing = marks_.missing();
+  if (!missing.empty()) {
+    return GapEnd{part(partition_), missing.of(SlotSet::all()).back().to,
+                  missing.slots() | unknown};
+  }
+  return all_known ? std::optional(GapEnd{.partition = part(partition_)}) : std::nullopt;
+}
+
+void ShardRunner::publish() {
+  MarkNews news{.counts = {{kafka::TopicIndex{0}, around_.partitions}},
+                .gone = std::exchange(gone_, {}),
+                .latest = ShardConfig::time_of(around_.log_end() + 1)};
+  auto compared = Clock::time_point::max();
+  bool all_read = true;
+  for (const auto& master : world_.masters()) {
+    news.connections += master.epoch;
+    if (master.owned.empty()) continue;
+    all_read = all_read && marks_.was_read(master.node);
+    if (master.away_for > 0) continue;
+    const auto at = compared_.find(master.node);
+    const bool confirmed = at != compared_.end() && is_known(master);
+    compared = std::min(compared, confirmed ? at->second : Clock::time_point{});
+  }
+  known_ = known_ || all_read;
+  if (compared != Clock::time_point::max()) news.compared[part(partition_)] = compared;
+  std::vector<GapEnd> ends;
+  if (const auto end = gap_end()) ends.push_back(*end);
+  gap_times_.look(ends, news.latest);
+  publisher_.set_open_gaps({"g", {"t"}, gap_times_.missing_before()});
+  publisher_.set_marks(std::move(news));
+  publisher_.poll(now_, ShardConfig::time_of(0));
 }
 
 }  // namespace fcap::updater::testing

@@ -94,11 +94,26 @@ ShardWorld::Write ShardWorld::exchange(Master& master, std::pair<int, int> place
   return Write::kDone;
 }
 
-bool ShardWorld::has(int user, std::int64_t event) const {
-  const Master* owner = owner_of(slot_of(user));
-  if (owner == nullptr) return false;
-  const auto found = owner->data.users.find(user);
-  return found != owner->data.users.end() && found->second.test(static_cast<std::size_t>(event));
+ShardWorld::Master* ShardWorld::config_holder() {
+  Master* master = owner_of(kConfigSlot);
+  if (master == nullptr || master->away_for > 0) return nullptr;
+  const auto moving = master->migrating.find(kConfigSlot);
+  if (moving == master->migrating.end() || master->data.config) return master;
+  master = find(moving->second);
+  return master == nullptr || master->away_for > 0 ? nullptr : master;
+}
+
+const ShardWorld::Events& ShardWorld::events_of(int user) const {
+  static const Events kNone;
+  const Master* master = owner_of(slot_of(user));
+  if (master == nullptr) return kNone;
+  const auto moving = master->migrating.find(slot_of(user));
+  if (moving != master->migrating.end() && !master->data.users.contains(user)) {
+    const auto target = std::ranges::find(masters_, moving->second, &Master::node);
+    if (target != masters_.end()) master = &*target;
+  }
+  const auto found = master->data.users.find(user);
+  return found == master->data.users.end() ? kNone : found->second;
 }
 
 void ShardWorld::tick() {
@@ -235,6 +250,7 @@ void ShardWorld::restart_from_snapshot(Master& master) {
   };
   std::erase_if(master.data.users, [&](const auto& it) { return foreign(slot_of(it.first)); });
   std::erase_if(master.data.marks, [&](const auto& it) { return foreign(it.first.first); });
+  if (foreign(kConfigSlot)) master.data.config.reset();
   master.former = any(2) == 0 ? master.replication : std::string();
   master.replication = new_id('r');
   master.replica = master.data;
@@ -255,6 +271,10 @@ bool ShardWorld::move_a_key(Master& from, Master& to, int slot) {
     if (slot_of(user->first) != slot) continue;
     to.data.users[user->first] = user->second;
     from.data.users.erase(user);
+    return true;
+  }
+  if (slot == kConfigSlot && from.data.config) {
+    to.data.config = std::exchange(from.data.config, std::nullopt);
     return true;
   }
   for (auto mark = from.data.marks.begin(); mark != from.data.marks.end(); ++mark) {

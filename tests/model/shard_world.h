@@ -21,12 +21,14 @@ class ShardWorld {
  public:
   static constexpr int kSlots = 12;
   static constexpr int kEventsMax = 1024;  // of a partition
+  static constexpr int kConfigSlot = 5;
   using Events = std::bitset<kEventsMax>;
 
   /// What a master holds: the events of users, and marks by slot and partition.
   struct Data {
     std::map<int, Events> users;
     std::map<std::pair<int, int>, std::string> marks;
+    std::optional<std::string> config;  // in its slot
     SlotSet torn = {};  // in a copy: keys were elsewhere, and a mark did not say so yet
   };
   struct Master {
@@ -68,8 +70,15 @@ class ShardWorld {
   /// Replaces a mark in one of the master's slots, without following redirects.
   static Write exchange(Master& master, std::pair<int, int> place,
                         const std::optional<std::string>& expected, const std::string& desired);
+  /// Who holds `!config`, or would take it, for a client that follows redirects; null: it cannot be
+  /// reached.
+  [[nodiscard]] Master* config_holder();
   /// Whether the owner of the user's slot has the event.
-  [[nodiscard]] bool has(int user, std::int64_t event) const;
+  [[nodiscard]] bool has(int user, std::int64_t event) const {
+    return events_of(user).test(static_cast<std::size_t>(event));
+  }
+  /// Those that the owner of the user's slot has, or has moved away with the user already.
+  [[nodiscard]] const Events& events_of(int user) const;
 
   /// Whether a mark of the slot's owner claims an event that the owner lacks.
   [[nodiscard]] bool claimed_and_gone(int slot) const;

@@ -18,6 +18,7 @@
 #include <fcap/version.h>
 
 #include "base/background_thread.h"
+#include "base/clock.h"
 #include "events/event_decoder.h"
 #include "kafka/client.h"
 #include "redis/redis_options_check.h"
@@ -193,9 +194,12 @@ Status Daemon::make_updater() {
 }
 
 void Daemon::make_publisher() {
+  const redis::ConfigRecord record = config_record(settings_);
+  const std::uint16_t slot = redis::slot_of(redis::config_key(record.key_prefix));
   config_ = std::make_unique<ConfigPublisher>(
-      *redis_.store, config_record(settings_), log_callback("config"),
-      [client = redis_.client] { return client->health().clock_difference; });
+      *redis_.store, record, log_callback("config"),
+      [client = redis_.client] { return client->health().clock_difference; },
+      [client = redis_.client, slot] { return client->connection_epoch(slot); });
   health_.add_check([this](Health::Clock::time_point) { return config_->trouble(); });
 }
 
@@ -268,7 +272,7 @@ void Daemon::start_beats() {
     const auto now = Health::Clock::now();
     config_->set_open_gaps(updater_->open_gaps());
     config_->set_marks(updater_->mark_news());
-    config_->poll(now);
+    config_->poll(now, base::wall_now());
     if (!config_->refused().ok()) stop_.request_stop();
     if (now < due) return;
     if (due == Health::Clock::time_point{}) ServiceNotify::ready();

@@ -5,7 +5,6 @@
 #include <map>
 #include <utility>
 
-#include "base/clock.h"
 #include "redis/long_config.h"
 
 namespace fcap::updater {
@@ -14,8 +13,8 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr std::chrono::seconds kLookEvery{10};
-// While a loss is stated.
-constexpr std::chrono::milliseconds kLossLookEvery{1000};
+// While a loss is stated, and after a failure.
+constexpr std::chrono::milliseconds kLookSoon{1000};
 constexpr std::chrono::seconds kCallTime{2};
 // Longer than any retention. It is renewed every day, so the key expires only when no updater runs
 // any more.
@@ -50,28 +49,43 @@ class ConfigPublisher::Call final : public StoreCompletion {
 };
 
 ConfigPublisher::ConfigPublisher(Store& store, const redis::ConfigRecord& record, LogCallback log,
-                                 StoreClock store_clock)
+                                 StoreClock store_clock, Connection connection)
     : store_(&store),
       key_(redis::config_key(record.key_prefix)),
       text_(redis::encode_config(record)),
       retention_(record.retention),
       log_(std::move(log)),
-      store_clock_(std::move(store_clock)) {}
+      store_clock_(std::move(store_clock)),
+      connection_(std::move(connection)) {
+  note_connection();
+}
 
 ConfigPublisher::~ConfigPublisher() = default;
 
-void ConfigPublisher::poll(Clock::time_point now) {
+void ConfigPublisher::poll(Clock::time_point now, Instant wall_now) {
+  now_ = now;
+  wall_now_ = wall_now;
+  do_what_is_due();
+  note_connection();
+}
+
+// What is set from now on is known of the data behind this connection.
+void ConfigPublisher::note_connection() {
+  if (connection_) known_of_ = connection_();
+}
+
+void ConfigPublisher::do_what_is_due() {
   if (call_) {
     if (!call_->ended.load(std::memory_order_acquire)) return;
     const std::shared_ptr<Call> ended = std::exchange(call_, nullptr);
     on_answer(*ended);
     if (call_) return;
   }
-  if (now < look_at_) return;
-  look_at_ = now + kLookEvery;
+  if (now_ < look_at_) return;
+  look_at_ = now_ + kLookEvery;
   writing_ = false;
   call_ = Call::make();
-  store_->get(key_, now + kCallTime, *call_);
+  store_->get(key_, now_ + kCallTime, *call_);
 }
 
 void ConfigPublisher::set_open_gaps(OpenGaps gaps) {
@@ -92,23 +106,24 @@ std::string ConfigPublisher::trouble() const {
 }
 
 void ConfigPublisher::on_answer(const Call& call) {
+  // The next look finds the present value.
+  const bool failed = call.code != StoreCode::kOk && call.code != StoreCode::kNotFound;
+  if (failed) look_at_ = call.code == StoreCode::kConflict ? Clock::time_point{} : now_ + kLookSoon;
+  if (failed) return;
   if (writing_) {
-    // After a conflict or a failure, the next read finds the present value.
-    if (call.code == StoreCode::kConflict) look_at_ = {};
-    if (call.code != StoreCode::kOk) return;
     if (loss_.pending()) look_at_ = {};  // what is compared from then on counts
     loss_.written(losses_written_);
     settled_ = true;
-    extend_at_ = Clock::now() + kExtendEvery;
+    extend_at_ = now_ + kExtendEvery;
     return;
   }
   if (call.code == StoreCode::kNotFound) {
     // Whoever has emptied Redis took the marks as well, those of partitions that nobody owns
-    // included.
+    // included. In a cluster, what was stated of other shards is gone, too.
+    loss_.look({}, own_topics(), now_);
     loss_.lost(SlotSet::all());
     return write(nullptr, with_gaps(text_, {}));
   }
-  if (call.code != StoreCode::kOk) return;
   // However long it is: what many updaters state may be too long for readers.
   const auto found = redis::parse_long_config(call.record);
   if (found.status().code() == StatusCode::kRefused) {
@@ -117,13 +132,13 @@ void ConfigPublisher::on_answer(const Call& call) {
   }
   const Missing recorded = found.ok() ? found.value().missing_before : Missing{};
   const bool ours = found.ok() && redis::with_missing_before(call.record, {}) == text_;
-  loss_.look(recorded, own_topics(), Clock::now());
+  loss_.look(recorded, own_topics(), now_);
   note_trouble(recorded);
   if (settled_) {
     if (!found.ok()) return;
     // Two updaters with different settings must not overwrite each other forever.
     const std::string text = with_gaps(call.record, recorded);
-    const bool due = ours && Clock::now() >= extend_at_;
+    const bool due = ours && now_ >= extend_at_;
     if (text != call.record || due) write(&call.record, text);
     return;
   }
@@ -150,8 +165,10 @@ std::map<std::string, kafka::TopicIndex> ConfigPublisher::own_topics() const {
 
 void ConfigPublisher::say_lost(Missing& recorded) const {
   if (!loss_.pending()) return;
+  // Whoever knows the statement about an earlier loss in the same second must not take this for it.
+  const auto in_second = wall_now_.time_since_epoch() % std::chrono::seconds{1};
   for (const auto& [name, topic] : own_topics()) {
-    loss_.apply(recorded[name], std::max(marks_.latest, base::wall_now()));
+    loss_.apply(recorded[name], std::max(marks_.latest, wall_now_) + in_second);
   }
 }
 
@@ -167,7 +184,7 @@ void ConfigPublisher::note_trouble(const Missing& recorded) {
   for (const auto& [name, topic] : own_topics()) {
     const auto entries = recorded.find(name);
     if (entries == recorded.end() || !LossStatement::stands(entries->second)) continue;
-    look_at_ = std::min(look_at_, Clock::now() + kLossLookEvery);
+    look_at_ = std::min(look_at_, now_ + kLookSoon);
     const auto count = marks_.counts.find(topic);
     std::string partitions;
     for (std::int32_t i = 0; count != marks_.counts.end() && i < count->second; ++i) {
@@ -228,7 +245,7 @@ ConfigPublisher::Missing ConfigPublisher::missing_now(Missing recorded, bool mer
   }
   settle_losses(recorded);
   // Judged by the earlier of the two clocks, so that no statement is removed too early.
-  const Instant reached = base::wall_now() + std::min(store_ahead(), milliseconds{0}) - retention_;
+  const Instant reached = wall_now_ + std::min(store_ahead(), milliseconds{0}) - retention_;
   for (auto& [name, partitions] : recorded) {
     const bool lost = LossStatement::stands(partitions);
     std::erase_if(partitions, [&](const auto& it) {
@@ -258,13 +275,18 @@ std::string ConfigPublisher::with_gaps(const std::string& config, const Missing&
 
 void ConfigPublisher::write(const std::string* found, const std::string& text) {
   // The store judges it by its own clock, which may be more than that ahead of this one.
-  const Instant expire_at = base::wall_now() + store_ahead() + kKeptFor;
+  const Instant expire_at = wall_now_ + store_ahead() + kKeptFor;
   Store::CompareAndSet change{key_, std::nullopt, text, expire_at};
-  if (found != nullptr) change.expected = *found;
+  if (found != nullptr) {
+    change.expected = *found;
+    // Another server may hold the same text and less data. To say that all may be missing, as
+    // where there is none, is right everywhere.
+    change.connection_epoch = known_of_;
+  }
   writing_ = true;
   losses_written_ = loss_.losses();
   call_ = Call::make();
-  store_->compare_and_set(change, Clock::now() + kCallTime, *call_);
+  store_->compare_and_set(change, now_ + kCallTime, *call_);
 }
 
 }  // namespace fcap::updater

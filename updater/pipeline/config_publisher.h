@@ -34,8 +34,12 @@ class ConfigPublisher {
   /// The store's clock minus this machine's, as last compared.
   using StoreClock = std::function<std::optional<std::chrono::milliseconds>()>;
 
+  /// As Store::CompareAndSet::connection_epoch of the key.
+  using Connection = std::function<std::uint64_t()>;
+
+  /// `store_clock`, `connection`: may be empty.
   ConfigPublisher(Store& store, const redis::ConfigRecord& record, LogCallback log,
-                  StoreClock store_clock = {});
+                  StoreClock store_clock = {}, Connection connection = {});
   ~ConfigPublisher();
   ConfigPublisher(const ConfigPublisher&) = delete;
   ConfigPublisher& operator=(const ConfigPublisher&) = delete;
@@ -46,7 +50,7 @@ class ConfigPublisher {
   void set_marks(MarkNews marks);
 
   /// Does what is due; to be called several times per second.
-  void poll(Clock::time_point now);
+  void poll(Clock::time_point now, Instant wall_now);
 
   /// Why this updater must end: the value has a record format that it does not know, so it neither
   /// replaces the value nor writes to it. Success: it may go on.
@@ -59,6 +63,8 @@ class ConfigPublisher {
  private:
   class Call;
 
+  void do_what_is_due();
+  void note_connection();
   void on_answer(const Call& call);
   using Missing = redis::ConfigRecord::MissingBefore;
   /// Which statements keep their slots. The rest are about all users.
@@ -81,6 +87,8 @@ class ConfigPublisher {
   const std::chrono::milliseconds retention_;
   const LogCallback log_;
   const StoreClock store_clock_;
+  const Connection connection_;
+  std::optional<std::uint64_t> known_of_;  // the connection before gaps_ and marks_ were set
   OpenGaps gaps_;
   MarkNews marks_;
   LossStatement loss_;
@@ -89,6 +97,8 @@ class ConfigPublisher {
   bool writing_ = false;
   std::uint64_t losses_written_ = 0;  // as LossStatement::losses()
   bool settled_ = false;              // whether it was written or found to be right since the start
+  Clock::time_point now_{};           // of the last poll(), and wall_now_
+  Instant wall_now_{};
   Clock::time_point look_at_{};
   Clock::time_point extend_at_{};
   mutable std::mutex trouble_mutex_;

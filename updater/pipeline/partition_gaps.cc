@@ -26,6 +26,10 @@ std::string why_again(const std::optional<Claim>& found, const std::optional<Cla
                      describe(found));
 }
 
+std::optional<std::int64_t> end_of(const Gaps& gaps) {
+  return gaps.empty() ? std::nullopt : std::optional(gaps.back().to);
+}
+
 }  // namespace
 
 std::optional<Claim> PartitionSet::claim_of(const Mark::Value& mark) const {
@@ -202,22 +206,27 @@ std::uint64_t PartitionSet::generation(TopicPartition partition) const {
   return found == partitions_.end() ? 0 : found->second.generation;
 }
 
+bool PartitionSet::compared_here(const Partition& p) const {
+  return p.phase >= Phase::kConfirming && p.epoch == epoch_();
+}
+
 void PartitionSet::list_gap_ends(std::vector<GapEnd>& out) const {
   out.clear();
   for (const auto& [id, p] : partitions_) {
     const auto doubted = doubted_below(id, p);
-    if (!p.gaps.empty()) {
-      out.push_back({id, std::max(p.gaps.back().to, doubted.value_or(0))});
-    } else if (doubted) {
-      out.push_back({id, doubted});
-    } else if (p.phase >= Phase::kPlacing) {
-      out.push_back({id, std::nullopt});
+    if (!compared_here(p)) {
+      // What was stated before stays: it came with this data set, and gaps of another say nothing.
+      if (doubted) out.push_back({id, std::max(doubted, end_of(p.gaps))});
+    } else if (!p.gaps.empty() || p.phase >= Phase::kPlacing) {
+      out.push_back({id, end_of(p.gaps)});
     }
   }
 }
 
 void PartitionSet::list_compared(std::map<TopicPartition, Clock::time_point>& out) const {
-  for (const auto& [id, p] : partitions_) out[id] = p.compared;
+  for (const auto& [id, p] : partitions_) {
+    if (compared_here(p)) out[id] = p.compared;
+  }
 }
 
 bool PartitionSet::gaps_known() const noexcept {

@@ -338,6 +338,8 @@ class PartitionSet {
   static void count_done(Partition& p);
   static Gaps gaps_to_mark(const Partition& p, std::int64_t position);
   [[nodiscard]] bool mark_says_all(const Partition& p) const;
+  /// Whether its mark was compared with the one on the present connection.
+  [[nodiscard]] bool compared_here(const Partition& p) const;
   [[nodiscard]] bool mark_moved(const Partition& p, std::int64_t position) const;
   void start_check(Partition& p);
   void finish_check(TopicPartition id, Partition& p, Clock::time_point now);

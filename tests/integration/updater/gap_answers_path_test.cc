@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
@@ -14,8 +15,10 @@
 #include <nlohmann/json.hpp>
 
 #include <fcap/checker.h>
+#include <fcap/redis_url.h>
 
 #include "redis/config_record.h"
+#include "support/redis_sentinels.h"
 #include "support/updater_pipeline.h"
 #include "test_paths.h"
 #include "updater/marks/mark_value.h"
@@ -42,7 +45,7 @@ class GapAnswers : public testing::UpdaterPipeline {
     std::ofstream(rules_) << kRules;
     set_config(kafka->brokers());
     CheckerOptions options;
-    options.redis.addresses = {redis_->address()};
+    options.redis = parse_redis_url(redis_url()).value();
     options.deadline = std::chrono::seconds{30};
     auto made = Checker::create(std::move(options));
     ASSERT_TRUE(made.ok()) << made.status().text();
@@ -57,6 +60,25 @@ class GapAnswers : public testing::UpdaterPipeline {
     checker_->set_rules(rules.value());
   }
 
+  // Where Sentinels replace masters, these are the present one's.
+  [[nodiscard]] std::string redis_url() const {
+    return sentinels_ ? sentinels_->url() : redis_->address();
+  }
+  std::string redis_command(const std::vector<std::string>& words) const {
+    return sentinels_ ? sentinels_->command(sentinels_->master(), words) : redis_->command(words);
+  }
+  [[nodiscard]] std::string config_value() const { return redis_command({"GET", "fcap:!config"}); }
+  // All its data is gone, and so are its clients' connections.
+  void begin_empty() {
+    if (sentinels_) {
+      redis_command({"FLUSHALL"});
+      redis_command({"CLIENT", "KILL", "TYPE", "normal"});
+      return;
+    }
+    redis_->kill();
+    redis_->start();
+  }
+
   void set_config(const std::string& brokers, int session_ms = 6'000) {
     config_ = (files_.path() / "updater.json").string();
     std::ofstream(config_) << fmt::format(
@@ -64,7 +86,7 @@ class GapAnswers : public testing::UpdaterPipeline {
              "group_id": "{}", "properties": {{"session.timeout.ms": "{}"}}}},
             "redis": {{"addresses": ["{}"]}}, "http": {{"enabled": false}},
             "pipeline": {{"gap_messages_min": 100}}}})",
-        brokers, topic_, dead_letters(), topic_, session_ms, redis_->address());
+        brokers, topic_, dead_letters(), topic_, session_ms, redis_url());
   }
   // For each partition, one user who is only asked about and one for whom hard calls are made have
   // seen "c" as often as the rule allows.
@@ -130,12 +152,12 @@ class GapAnswers : public testing::UpdaterPipeline {
       const Verdicts now = of_viewers();
       if (now.answered) {
         ++looks;
-        EXPECT_TRUE(now.said) << redis_->command({"GET", "fcap:!config"});
-        EXPECT_EQ(granted(), 0) << redis_->command({"GET", "fcap:!config"});
+        EXPECT_TRUE(now.said) << config_value();
+        EXPECT_EQ(granted(), 0) << config_value();
       }
       return now.answered && now.capped && checker_says_complete() == true;
     };
-    EXPECT_TRUE(wait_until(restored, kPatience)) << redis_->command({"GET", "fcap:!config"});
+    EXPECT_TRUE(wait_until(restored, kPatience)) << config_value();
     EXPECT_GT(looks, 1U);
     std::cout << granted_before << " hard calls were granted before the loss was noticed, of "
               << kPartitions << " users; looks after that: " << looks << "\n";
@@ -152,16 +174,14 @@ class GapAnswers : public testing::UpdaterPipeline {
   }
   void expect_counted(Process& daemon) {
     producer_->flush();
-    RedisOptions options;
-    options.addresses = {redis_->address()};
-    auto store = make_redis_store(options);
+    auto store = make_redis_store(parse_redis_url(redis_url()).value());
     ASSERT_TRUE(store.ok()) << store.status().text();
     EXPECT_TRUE(wait_until([&] { return expected_.compare(*store.value()).none(); }, kPatience))
         << daemon.errors();
   }
 
   [[nodiscard]] redis::ConfigRecord::MissingBefore stated() const {
-    const auto record = redis::parse_config(redis_->command({"GET", "fcap:!config"}));
+    const auto record = redis::parse_config(config_value());
     if (!record.ok()) return {};
     return record.value().missing_before;
   }
@@ -188,8 +208,8 @@ class GapAnswers : public testing::UpdaterPipeline {
               ReserveReason::kIncomplete);
   }
   [[nodiscard]] json explained(std::string* text = nullptr) const {
-    std::vector<std::string> command{FCAP_CLI_BINARY, "explain",         "nobody",  "c",
-                                     "--redis",       redis_->address(), "--rules", rules_};
+    std::vector<std::string> command{FCAP_CLI_BINARY, "explain",   "nobody",  "c",
+                                     "--redis",       redis_url(), "--rules", rules_};
     if (text != nullptr) *text = testing::run(command).output;
     command.emplace_back("--json");
     const testing::Finished finished = testing::run(command);
@@ -197,6 +217,7 @@ class GapAnswers : public testing::UpdaterPipeline {
     return json::parse(finished.output, nullptr, false);
   }
 
+  std::unique_ptr<testing::RedisSentinels> sentinels_;  // else it is one server
   testing::TemporaryDirectory files_;
   std::string config_;
   std::string rules_;
@@ -231,8 +252,7 @@ TEST_F(GapAnswers, ClaimNoCompletenessUntilTheGapIsClosedWhoeverCrashesMeanwhile
     return missing.contains(name) && missing.at(name).size() == 1 &&
            missing.at(name).contains(partition);
   };
-  EXPECT_TRUE(wait_until(only_strangers, kPatience))
-      << redis_->command({"GET", "fcap:!config"}) << daemon->errors();
+  EXPECT_TRUE(wait_until(only_strangers, kPatience)) << config_value() << daemon->errors();
   EXPECT_TRUE(wait_until([&] { return checker_says_complete() == false; }, kPatience));
   EXPECT_TRUE(checker_->health().store.missing_before.has_value());
   std::string text;
@@ -246,32 +266,41 @@ TEST_F(GapAnswers, ClaimNoCompletenessUntilTheGapIsClosedWhoeverCrashesMeanwhile
   daemon = start_daemon();
   produce(100);
   expect_counted(*daemon);
-  EXPECT_TRUE(only_strangers()) << redis_->command({"GET", "fcap:!config"});
+  EXPECT_TRUE(only_strangers()) << config_value();
   EXPECT_EQ(checker_says_complete(), false);
 
   kafka->create_topic(dead_letters(), 1);
   EXPECT_TRUE(wait_until([&] { return stated().empty(); }, kPatience))
-      << redis_->command({"GET", "fcap:!config"}) << daemon->errors();
+      << config_value() << daemon->errors();
   EXPECT_TRUE(wait_until([&] { return checker_says_complete() == true; }, kPatience));
   EXPECT_TRUE(explained()["verdicts"][0]["complete"].get<bool>());
 }
 
+class LossAnswers : public GapAnswers, public ::testing::WithParamInterface<const char*> {
+ protected:
+  void SetUp() override {
+    if (std::string_view(GetParam()) == "Sentinels" && testing::RedisServer::available()) {
+      sentinels_ = std::make_unique<testing::RedisSentinels>();
+    }
+    GapAnswers::SetUp();
+  }
+};
+
 // The group gives the partitions of a member that was killed to another one only after its session.
-TEST_F(GapAnswers, NothingIsCompleteWhileAnEmptiedRedisHasNoUpdaterWithPartitions) {
+TEST_P(LossAnswers, NothingIsCompleteWhileAnEmptiedRedisHasNoUpdaterWithPartitions) {
   show_viewers();
   produce(1'000);
   auto daemon = start_daemon();
   expect_counted(*daemon);
   expect_viewers_capped(*daemon);
   daemon->kill();
-  redis_->kill();
-  redis_->start();
+  begin_empty();
   daemon = start_daemon();
   expect_told("the updater was killed, and Redis begins empty");
 }
 
 // A Checker that keeps its connection looks every 10 s, and so before the session ends.
-TEST_F(GapAnswers, NothingIsCompleteWhileAnEmptiedRedisLacksTheEventsOfAMemberThatIsGone) {
+TEST_P(LossAnswers, NothingIsCompleteWhileAnEmptiedRedisLacksTheEventsOfAMemberThatIsGone) {
   set_config(kafka->brokers(), 15'000);
   show_viewers();
   produce(1'000);
@@ -282,9 +311,12 @@ TEST_F(GapAnswers, NothingIsCompleteWhileAnEmptiedRedisLacksTheEventsOfAMemberTh
   EXPECT_TRUE(wait_until(shared, kPatience)) << goes->errors();
   expect_viewers_capped(*stays);
   goes->kill();
-  redis_->command({"FLUSHALL"});
+  redis_command({"FLUSHALL"});
   expect_told(stays->errors());
 }
+
+INSTANTIATE_TEST_SUITE_P(Behind, LossAnswers, ::testing::Values("OneAddress", "Sentinels"),
+                         [](const auto& topology) { return std::string(topology.param); });
 
 TEST_F(GapAnswers, NothingIsCompleteWhileKafkaCannotBeReached) {
   set_config("127.0.0.1:1");

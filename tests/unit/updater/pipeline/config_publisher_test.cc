@@ -22,7 +22,7 @@ class ConfigPublisherTest : public ::testing::Test {
  protected:
   // A store in memory completes at once: a look and a write are two rounds.
   void poll(ConfigPublisher& publisher) {
-    for (int i = 0; i < 4; ++i) publisher.poll(now_);
+    for (int i = 0; i < 4; ++i) publisher.poll(now_, wall_);
     now_ += std::chrono::seconds{10};
   }
   std::string stored() { return fcap::testing::StoreCalls(*store_).get("fcap:!config").record; }
@@ -42,7 +42,8 @@ class ConfigPublisherTest : public ::testing::Test {
     return parsed.ok() ? parsed.value().missing_before : redis::ConfigRecord::MissingBefore{};
   }
 
-  const Instant at_ = instant_from_ms(to_ms(base::wall_now()));
+  const Instant at_ = std::chrono::floor<std::chrono::seconds>(base::wall_now());
+  Instant wall_ = at_;
   std::unique_ptr<Store> store_ = make_memory_store();
   ConfigPublisher::Clock::time_point now_ = ConfigPublisher::Clock::now();
 };
@@ -164,8 +165,8 @@ TEST_F(ConfigPublisherGaps, TwoThatWriteAtTheSameTimeBothGetTheirWord) {
   second.set_open_gaps(gaps_of({{1, at_}}));
   // Both look before either writes.
   for (int i = 0; i < 8; ++i) {
-    first.poll(now_);
-    second.poll(now_);
+    first.poll(now_, wall_);
+    second.poll(now_, wall_);
   }
   EXPECT_EQ(missing(), (redis::ConfigRecord::MissingBefore{{"g:t", {{"0", at_}, {"1", at_}}}}));
 }
@@ -323,7 +324,7 @@ class ConfigPublisherLoss : public ConfigPublisherTest {
             bool compared = true) {
     member.marks.latest = later_;
     for (const auto& [number, missing] : owned) {
-      member.marks.compared[part(number)] = compared ? ConfigPublisher::Clock::now() : kLongAgo;
+      member.marks.compared[part(number)] = compared ? now_ : kLongAgo;
     }
     member.publisher.set_open_gaps(gaps_of(owned));
     member.publisher.set_marks(member.marks);
@@ -409,6 +410,26 @@ TEST_F(ConfigPublisherLoss, ALossMoreTakesInWhatWasSaidOfSinglePartitions) {
   EXPECT_EQ(missing().at("g:t"), entries);
 }
 
+TEST_F(ConfigPublisherLoss, AnotherLossIsNotTakenForTheOneInTheSameSecond) {
+  turn(first_, {});
+  turn(second_, {{1, std::nullopt}});  // sees it
+  for (Member* const member : {&first_, &second_}) {
+    member->marks.compared[part(0)] = member->marks.compared[part(1)] = now_;
+    member->publisher.set_marks(member->marks);
+  }
+  erase();
+  first_.publisher.set_open_gaps(gaps_of({{0, std::nullopt}}));
+  poll(first_.publisher);
+  EXPECT_EQ(missing(), all());
+  erase();
+  wall_ += std::chrono::milliseconds{5};
+  poll(first_.publisher);
+  const Missing later{{"g:t", {{"*", later_ + std::chrono::milliseconds{5}}}}};
+  EXPECT_EQ(missing(), later);
+  poll(second_.publisher);
+  EXPECT_EQ(missing(), later);
+}
+
 TEST_F(ConfigPublisherLoss, AnotherTopicsUpdaterSaysTheSameOfItsOwnOnce) {
   turn(first_, {});
   Member other(*store_);
@@ -417,7 +438,7 @@ TEST_F(ConfigPublisherLoss, AnotherTopicsUpdaterSaysTheSameOfItsOwnOnce) {
     gaps.group_id = "h";
     other.marks.latest = later_;
     for (const auto& [number, gap] : owned) {
-      other.marks.compared[part(number)] = ConfigPublisher::Clock::now();
+      other.marks.compared[part(number)] = now_;
     }
     other.publisher.set_open_gaps(std::move(gaps));
     other.publisher.set_marks(other.marks);

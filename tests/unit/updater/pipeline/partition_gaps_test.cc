@@ -154,6 +154,17 @@ TEST_F(PartitionGaps, WhereTheyEndIsSaidOfPartitionsWhoseMarkIsKnown) {
   EXPECT_EQ(ends()[0].to, 120);
   fill(90, 120);
   EXPECT_EQ(ends()[0].to, 90);
+  std::map<TopicPartition, PartitionSet::Clock::time_point> compared;
+  partitions_->list_compared(compared);
+  EXPECT_EQ(compared.size(), 1U);
+  // Another server may lack what was filled on the former one.
+  ++epoch_;
+  compared.clear();
+  partitions_->list_compared(compared);
+  EXPECT_TRUE(compared.empty());
+  EXPECT_TRUE(ends().empty());
+  turns();
+  EXPECT_EQ(ends().size(), 1U);
   const PartitionOffset own{part(0), PartitionOffset::kNone};
   partitions_->revoke({&own, 1});
   EXPECT_TRUE(ends().empty());

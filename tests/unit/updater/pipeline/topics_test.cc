@@ -178,13 +178,13 @@ TEST(TwoTopics, SayOfTheirOpenGapsEachByItsName) {
   record.key_prefix = "p";
   record.retention = 24h;
   ConfigPublisher publisher{store, record, {}};
-  for (int i = 0; i < 3; ++i) publisher.poll({});  // Redis is in use before there are topics
+  for (int i = 0; i < 3; ++i) publisher.poll({}, {});  // Redis is in use before there are topics
   const Instant first = std::chrono::floor<std::chrono::milliseconds>(base::wall_now()) - 2h;
   const Instant second = first + 1h;
   publisher.set_open_gaps({.group_id = "g",
                            .topics = {"t", "u"},
                            .missing_before = {{kFirst, first}, {kSecond, second}}});
-  for (int i = 0; i < 3; ++i) publisher.poll(ConfigPublisher::Clock::now());
+  for (int i = 0; i < 3; ++i) publisher.poll(ConfigPublisher::Clock::now(), base::wall_now());
   const auto found = redis::parse_config(store.records()[redis::config_key("p")].bytes);
   ASSERT_TRUE(found.ok());
   const redis::ConfigRecord::MissingBefore expected{{"g:t", {{"3", first}}},
