@@ -70,9 +70,9 @@ room(updater/watch KNOWS base kafka redis USES fmt)
 room(updater/metrics SYSTEM KNOWS events sources updater/watch USES fmt prometheus)
 room(updater/http USES civetweb fmt)
 room(updater/compaction KNOWS base ledger redis rules updater/metrics USES fmt nlohmann xxhash)
-room(updater/marks KNOWS base kafka redis USES fmt xxhash)
+room(updater/marks KNOWS base kafka redis updater/process USES fmt xxhash)
 room(updater/pipeline SYSTEM
-     KNOWS base events kafka ledger redis updater/compaction updater/marks updater/metrics updater/watch
+     KNOWS base events kafka ledger redis updater/compaction updater/marks updater/metrics updater/process updater/watch
      USES fmt xxhash)
 room(updater/replay KNOWS base kafka ledger redis updater/compaction updater/marks updater/pipeline updater/watch USES fmt nlohmann)
 # Every mapping of settings to options.

@@ -104,6 +104,8 @@ void AsyncRead::end() noexcept {
   callback = nullptr;
   pick = nullptr;
   const auto before = phase_.fetch_or(kEnded, std::memory_order_acq_rel);
+  // Ended twice, it would leave the list of pending ones twice, and another check with it.
+  if ((before & kEnded) != 0) return;
   if ((before & kLeft) != 0) owner_->forget(*this);
 }
 

@@ -160,6 +160,9 @@ bool Pipeline::on_get_reply(const Reply& reply) {
 
 // One reply for the entry at the front.
 bool Pipeline::on_entry_reply(const Reply& reply) {
+  // Requests and replies have parted. Whose this one is nobody can know, so nobody gets it: the
+  // connection is given up, and with it all that was sent.
+  if (sent_.empty() || sent_.front().commands_left == 0) return false;
   Entry& entry = sent_.front();
   Request* const request = entry.request;
   if (cluster_.redirects != nullptr && !entry.is_own && is_redirect(reply) &&

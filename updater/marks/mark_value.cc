@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 #include <xxhash.h>
 
+#include "updater/process/invariant.h"
+
 namespace fcap::updater {
 namespace {
 
@@ -117,6 +119,7 @@ bool holds(const MarkValue& mark) noexcept {
 }  // namespace
 
 std::string encode_mark(const MarkValue& mark) {
+  must_hold(holds(mark), "a mark that is written can be read");
   std::string text = fmt::format("{} {}", kVersionWord, mark.position);
   if (const auto& shard = mark.shard) {
     fmt::format_to(std::back_inserter(text), " node={} replication={} arrivals={} serial={}",

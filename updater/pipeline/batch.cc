@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "updater/pipeline/store_failure.h"
+#include "updater/process/invariant.h"
 
 namespace fcap::updater {
 
@@ -79,6 +80,7 @@ void Batch::list_appends(const Round& round) {
         first ? !found_there.empty() && found_there[i] : slot.appended && round.same_connection;
     append.bytes = slot.appended ? std::string_view{} : writes.bytes(i);
     append.expire_at = writes.expire_at(i) + round.expiry_ahead;
+    must_hold(append.expire_at > Instant{}, "every key that is written has an expiry");
     appended_.push_back(static_cast<std::uint32_t>(i));
     slot.expected_bytes = 0;
     if (!first || round.known == nullptr) continue;

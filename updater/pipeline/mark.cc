@@ -1,14 +1,19 @@
 #include "updater/pipeline/mark.h"
 
-#include <cassert>
 #include <utility>
 
 #include "updater/pipeline/store_failure.h"
+#include "updater/process/invariant.h"
 
 namespace fcap::updater {
+namespace {
+
+constexpr const char* kOneAtATime = "a mark has one operation under way at a time";
+
+}  // namespace
 
 void Mark::read(Store::Deadline deadline) {
-  assert(!busy());
+  must_hold(!busy(), kOneAtATime);
   operation_ = Operation::kRead;
   pending_.store(true, std::memory_order_relaxed);
   store_->get(key_, deadline, *this);
@@ -16,7 +21,7 @@ void Mark::read(Store::Deadline deadline) {
 
 void Mark::write(MarkValue value, Instant expire_at, Store::Deadline deadline,
                  std::uint64_t epoch) {
-  assert(!busy());
+  must_hold(!busy(), kOneAtATime);
   operation_ = Operation::kWrite;
   pending_.store(true, std::memory_order_relaxed);
   const std::string desired = encode_mark(value);

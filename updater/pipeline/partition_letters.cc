@@ -1,11 +1,14 @@
 // Of the partitions: what waits for dead letters.
 #include "updater/pipeline/partition_set.h"
+#include "updater/process/invariant.h"
 
 namespace fcap::updater {
 
 std::uint64_t PartitionSet::open_letter(TopicPartition partition, std::int64_t offset) {
   Partition* p = find(partition);
   if (p == nullptr) return 0;
+  must_hold(offset >= p->tracker.low_water().value_or(offset),
+            "a dead letter is opened before the offsets of its message are done");
   p->letters.insert(offset);
   return p->generation;
 }

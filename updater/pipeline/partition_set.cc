@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "updater/pipeline/partition_text.h"
+#include "updater/process/invariant.h"
 
 namespace fcap::updater {
 namespace {
@@ -316,6 +317,11 @@ void PartitionSet::act(TopicPartition id, Partition& p, Clock::time_point now, I
 
 void PartitionSet::write_mark(Partition& p, std::int64_t offset, Clock::time_point now,
                               Instant wall_now) {
+  const auto claimed = position_of(claim_of(p.mark->confirmed()));
+  must_hold(offset <= p.done_below().value_or(0) || offset == claimed,
+            "a mark names no offset beyond what was acknowledged");
+  must_hold(p.mark_may_fall || offset >= claimed.value_or(0),
+            "a mark falls only where something was lost");
   p.mark_due = now + options_.interval;
   p.mark_begun = now;
   // If another server is reached by now whose mark was not compared yet, it must not get this one:
@@ -412,6 +418,9 @@ bool PartitionSet::take(TopicPartition partition, const Delivered& message) {
 
 void PartitionSet::close_range(TopicPartition id, Partition& p) {
   if (!p.open) return;
+  // In a cluster the shards have the marks (ShardTurns::ready()).
+  must_hold(!p.mark || p.mark->confirmed().has_value(),
+            "a partition is read only while Redis holds a mark of it");
   p.open = false;
   const Delivered& last = p.open_last;
   p.log.delivered({last.offset, last.timestamp_ms, hash_message(last.key, last.payload)});

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "updater/process/invariant.h"
+
 namespace fcap::updater {
 namespace {
 
@@ -350,6 +352,11 @@ std::optional<MarkValue> ShardMarks::to_write(const std::string& node, std::int6
                 .places = places,
                 .slots = whole,
                 .partly = named - whole};
+  must_hold(gaps_covered(gaps_below(missing_.of(named), position), mark.gaps),
+            "what is missing for a slot is in a gap of every mark that names it");
+  must_hold(!shard.confirmed || mark.shard->serial > shard.confirmed->shard->serial,
+            "of two marks of a shard, the newer one has the higher serial");
+  must_hold(position <= next_, "a shard's mark names no offset beyond what was taken in");
   constexpr std::size_t kRemembered = 8;
   if (shard.attempts.size() == kRemembered) shard.attempts.erase(shard.attempts.begin());
   std::ranges::sort(shard.attempts.emplace_back(mark).shard->places);

@@ -91,5 +91,20 @@ TEST(OffsetTracker, AgreesWithAPlainReferenceUnderAnyOrderOfCompletion) {
   }
 }
 
+TEST(OffsetTrackerDeathTest, ARangeIsCompleteOnce) {
+  OffsetTracker tracker(0);
+  const auto first = tracker.begin(0, 10);
+  const auto second = tracker.begin(10, 20);
+  tracker.complete(second);
+  EXPECT_EXIT(tracker.complete(second), ::testing::KilledBySignal(SIGABRT), "");
+  tracker.complete(first);
+  EXPECT_EXIT(tracker.complete(first), ::testing::KilledBySignal(SIGABRT), "");
+}
+
+TEST(OffsetTrackerDeathTest, OffsetsAreTakenInAscendingOrder) {
+  OffsetTracker tracker(100);
+  EXPECT_EXIT(tracker.begin(99, 110), ::testing::KilledBySignal(SIGABRT), "");
+}
+
 }  // namespace offset_tracker_test
 }  // namespace fcap::updater

@@ -11,6 +11,17 @@ using Fault = testing::FaultStore::Fault;
 using std::chrono::milliseconds;
 
 class PartitionSetTest : public testing::PartitionSetFixture {};
+using PartitionSetDeathTest = PartitionSetTest;
+
+// Complete, the offsets may be committed at any moment, and in a crash the letter would be lost.
+TEST_F(PartitionSetDeathTest, ADeadLetterIsOpenedBeforeItsOffsetsAreDone) {
+  set_mark(100);
+  assign();
+  const Batch::Range range = take(100, 110);
+  set_.open_letter(part(0), 105);
+  set_.complete(range);
+  EXPECT_EXIT(set_.open_letter(part(0), 105), ::testing::KilledBySignal(SIGABRT), "");
+}
 
 TEST_F(PartitionSetTest, BeginsAtTheLowerOfMarkAndCommittedOffset) {
   set_mark(70);
