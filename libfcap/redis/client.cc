@@ -197,7 +197,7 @@ class Client::Impl {
       const std::lock_guard lock(shared_.error_mutex);
       shared_.config.expect(expected);
     }
-    shared_.config_epoch.fetch_add(1, std::memory_order_release);
+    shared_.config_generation.fetch_add(1, std::memory_order_release);
     for (auto& thread : threads_) thread->wake();
   }
   [[nodiscard]] pid_t owner() const noexcept { return owner_; }

@@ -232,7 +232,7 @@ class Link final : public EventHandler, private Redirects {
   const bool looks_;
   TimePoint look_at_ = TimePoint::max();
   TimePoint facts_at_;  // when the role and the clock are queried again
-  std::uint64_t config_epoch_ = 0;
+  std::uint64_t config_generation_ = 0;
   OwnRequest look_;
   StallWatch stalls_;
   SendTiming send_timing_;

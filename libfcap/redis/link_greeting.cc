@@ -161,9 +161,9 @@ void Link::use(const Endpoint& endpoint, const ServerFacts& facts, const char* n
 void Link::look(TimePoint now) {
   using Question = OwnRequest::Question;
   if (!looks_ || state_ != State::kReady || look_.outcome == OwnRequest::Outcome::kPending) return;
-  const std::uint64_t epoch = shared_.config_epoch.load(std::memory_order_acquire);
-  if (now < look_at_ && epoch == config_epoch_) return;
-  config_epoch_ = epoch;
+  const std::uint64_t generation = shared_.config_generation.load(std::memory_order_acquire);
+  if (now < look_at_ && generation == config_generation_) return;
+  config_generation_ = generation;
   look_at_ = now + kLookEvery;
   look_.clear();
   if (now >= facts_at_) {

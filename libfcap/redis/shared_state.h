@@ -132,7 +132,7 @@ struct SharedState {
   std::atomic<bool> direct_stopping{false};
   std::atomic<std::size_t> links_made{0};
   // Grows when what is expected of the configuration changes.
-  std::atomic<std::uint64_t> config_epoch{0};
+  std::atomic<std::uint64_t> config_generation{0};
   // From `config`, for readers that cannot take a lock; set with error_mutex.
   MissingTimes missing;
   // Servers are asked every minute.

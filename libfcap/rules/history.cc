@@ -22,9 +22,9 @@ std::uint32_t count_since_in(std::span<const Instant> times, std::int64_t from_m
 
 }  // namespace
 
-// The two hash tables are emptied by raising a stamp: an entry counts only if it carries the
+// The two hash tables are emptied by a new round: an entry counts only if it carries the
 // present one. Clearing them instead would write a few kilobytes per check, more than a usual check
-// reads. The stamp wraps round after four billion checks, and only then are the tables really
+// reads. Its number wraps after four billion checks, and only then are the tables really
 // cleared.
 void History::begin(const CompiledRules& rules, const ledger::Ledger& ledger) noexcept {
   rules_ = &rules;
@@ -34,10 +34,10 @@ void History::begin(const CompiledRules& rules, const ledger::Ledger& ledger) no
   merged_.clear();
   reserved_marks_ = 0;
   asked_user_ = asked_catalog_ = asked_creatives_ = false;
-  if (++stamp_ == 0) {
+  if (++round_ == 0) {
     std::fill(slots_.begin(), slots_.end(), Slot{});
     std::fill(run_slots_.begin(), run_slots_.end(), RunSlot{});
-    stamp_ = 1;
+    round_ = 1;
   }
 }
 
@@ -49,7 +49,7 @@ std::uint64_t History::key_of(Scope scope, std::uint64_t id) noexcept {
 std::size_t History::slot_of(std::uint64_t key) const noexcept {
   constexpr std::uint64_t kGoldenRatio = 0x9E37'79B9'7F4A'7C15;
   std::size_t at = ((key * kGoldenRatio) >> 32) & (slots_.size() - 1);
-  while (slots_[at].stamp == stamp_ && slots_[at].key != key) {
+  while (slots_[at].round == round_ && slots_[at].key != key) {
     at = (at + 1) & (slots_.size() - 1);
   }
   return at;
@@ -57,20 +57,20 @@ std::size_t History::slot_of(std::uint64_t key) const noexcept {
 
 std::uint32_t History::find(Scope scope, std::uint64_t id) const noexcept {
   const Slot& slot = slots_[slot_of(key_of(scope, id))];
-  return slot.stamp == stamp_ ? slot.target : kNone;
+  return slot.round == round_ ? slot.target : kNone;
 }
 
 void History::grow() {
   slots_.assign(slots_.size() * 2, Slot{});
   for (std::uint32_t i = 0; i < target_count_; ++i) {
-    slots_[slot_of(targets_[i].key)] = {targets_[i].key, stamp_, i};
+    slots_[slot_of(targets_[i].key)] = {targets_[i].key, round_, i};
   }
 }
 
 std::uint32_t History::ask(Scope scope, std::uint64_t id, const TargetRules* rules) {
   const std::uint64_t key = key_of(scope, id);
   std::size_t at = slot_of(key);
-  if (slots_[at].stamp == stamp_) return slots_[at].target;
+  if (slots_[at].round == round_) return slots_[at].target;
   if (2 * (target_count_ + 1) > slots_.size()) {
     grow();
     at = slot_of(key);
@@ -78,7 +78,7 @@ std::uint32_t History::ask(Scope scope, std::uint64_t id, const TargetRules* rul
   const auto index = static_cast<std::uint32_t>(target_count_++);
   if (target_count_ > targets_.size()) targets_.resize(target_count_ * 2);
   targets_[index].reset(key, scope, rules);
-  slots_[at] = {key, stamp_, index};
+  slots_[at] = {key, round_, index};
   asked_user_ |= scope == Scope::kUser;
   asked_catalog_ |= scope == Scope::kAdvertiser || scope == Scope::kGroup;
   asked_creatives_ |= scope == Scope::kCreative;
@@ -174,8 +174,8 @@ void History::index_runs() {
   for (std::size_t i = 0; i < runs.size(); ++i) {
     if (i > 0 && runs[i].campaign == runs[i - 1].campaign) continue;
     std::size_t at = runs[i].campaign & mask;
-    while (run_slots_[at].stamp == stamp_) at = (at + 1) & mask;
-    run_slots_[at] = {stamp_, static_cast<std::uint32_t>(i)};
+    while (run_slots_[at].round == round_) at = (at + 1) & mask;
+    run_slots_[at] = {round_, static_cast<std::uint32_t>(i)};
   }
 }
 

@@ -189,12 +189,12 @@ class History {
     std::uint32_t next = kNone;
   };
   struct RunSlot {
-    std::uint32_t stamp = 0;
+    std::uint32_t round = 0;
     std::uint32_t run = 0;
   };
   struct Slot {
     std::uint64_t key = 0;
-    std::uint32_t stamp = 0;
+    std::uint32_t round = 0;
     std::uint32_t target = 0;
   };
 
@@ -219,7 +219,7 @@ class History {
   std::vector<GatheredTarget> targets_;
   std::size_t target_count_ = 0;
   std::vector<Slot> slots_ = std::vector<Slot>(64);
-  std::uint32_t stamp_ = 0;
+  std::uint32_t round_ = 0;
   std::vector<Piece> pieces_;
   std::vector<RunSlot> run_slots_;
   bool runs_are_indexed_ = false;
@@ -237,7 +237,7 @@ inline std::uint32_t History::first_run(std::uint64_t campaign) const noexcept {
   if (!runs_are_indexed_) return search_run(campaign);
   const ledger::Run* runs = ledger_->runs().data();
   const std::size_t mask = run_slots_.size() - 1;
-  for (std::size_t at = campaign & mask; run_slots_[at].stamp == stamp_; at = (at + 1) & mask) {
+  for (std::size_t at = campaign & mask; run_slots_[at].round == round_; at = (at + 1) & mask) {
     if (runs[run_slots_[at].run].campaign == campaign) return run_slots_[at].run;
   }
   return static_cast<std::uint32_t>(ledger_->runs().size());

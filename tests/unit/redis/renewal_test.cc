@@ -306,7 +306,7 @@ TEST_F(Looks, AStatedGapIsLookedAtAgainSoonUntilItIsClosed) {
   });
   Link& link = add_link();
   shared_->config.expect({.key_prefix = "p", .retention = milliseconds{1000}, .null_user_ids = {}});
-  shared_->config_epoch.fetch_add(1);
+  shared_->config_generation.fetch_add(1);
   const auto stated = [this] { return !shared_->config.missing().empty(); };
   ASSERT_TRUE(pump_until(stated));
   EXPECT_EQ(looks, 1);
