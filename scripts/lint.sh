@@ -80,6 +80,7 @@ check "rates in plain English" absent "\\b((once|one|lines?) an? ($unit)|($rated
 # A library does not know which command line it is used from.
 check "libraries name no command-line flags" absent '"[^"]*--[a-z][^"]*"' 'libfcap/*' 'kafka/*'
 check "prose wrapped at 100 columns" prose_is_wrapped
+check "names in docs/inside.md exist" tests/inside.py
 if ((!quick)); then
   "$FCAP_ROOT/scripts/build.sh" dev
   check "clang-tidy" tidy
