@@ -3,7 +3,7 @@
 row or item is looked for in that file, or in its other half (.h and .cc), until another path is named; so are names that are said
 to be `in` or `of` the path behind them, or have it in parentheses. `Class::function()` and `function()` must be declared or
 defined there, and so must a `Type`; any other word must occur outside comments. A word without a path, as in a heading or a
-column of tests, is none of this script's business."""
+column of tests, is not this script's business."""
 import argparse
 import functools
 import os
