@@ -238,11 +238,12 @@ Result<ConfigRecord> parse_long_config(std::string_view text) {
   const auto hash = object.find("id_hash");
   const auto retention = number(object, "retention_ms");
   const auto reservation = object.find("reservation");
-  const auto life_max = reservation != object.end() && reservation->is_object()
-                            ? number(*reservation, "max_life_ms")
-                            : std::nullopt;
+  std::int64_t life_max_ms = 0;
+  if (reservation != object.end() && reservation->is_object()) {
+    life_max_ms = number(*reservation, "max_life_ms").value_or(0);
+  }
   if (prefix == object.end() || !prefix->is_string() || hash == object.end() ||
-      !hash->is_string() || !retention || life_max.value_or(0) == 0 ||
+      !hash->is_string() || !retention || life_max_ms == 0 ||
       !read_ids(object, record.null_user_ids) || !read_missing(object, record.missing_before) ||
       !read_missing_slots(object, record.missing_before)) {
     return corrupt("lacks a field or has one of a wrong type");
@@ -250,7 +251,7 @@ Result<ConfigRecord> parse_long_config(std::string_view text) {
   record.key_prefix = prefix->get<std::string>();
   record.id_hash = hash->get<std::string>();
   record.retention = milliseconds{*retention};
-  record.reservation_life_max = milliseconds{*life_max};
+  record.reservation_life_max = milliseconds{life_max_ms};
   if (const auto bytes_max = number(object, "record_bytes_max")) {
     record.record_bytes_max = static_cast<std::size_t>(*bytes_max);
   }
