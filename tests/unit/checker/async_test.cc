@@ -322,6 +322,22 @@ TEST(CheckAsync, ExecutorThatThrowsLosesNoAnswer) {
   EXPECT_EQ(answer.get_future().get(), Reason::kNoRules);
 }
 
+TEST(CheckAsync, AnExecutorMayTakeATaskAndThrow) {
+  std::vector<std::function<void()>> tasks;
+  CheckerOptions options;
+  options.executor = [&](std::function<void()> task) {
+    tasks.push_back(std::move(task));
+    throw std::runtime_error("full");
+  };
+  ScriptedChecker world(options);
+  std::promise<Reason> answer;
+  world.checker->check_async("u", kCandidates, {},
+                             [&](const CheckResult& result) { answer.set_value(result.reason); });
+  EXPECT_EQ(answer.get_future().get(), Reason::kNoRules);
+  for (const auto& task : tasks) task();
+  EXPECT_EQ(world.checker->stats().pending, 0U) << "it is answered, and once";
+}
+
 // A host destroys the Checker on the very loop that its executor posts to: the tasks still in the
 // queue run later, when the Checker is gone, or never.
 TEST(CheckerDestructor, AnswersWhatTheExecutorHasNotRun) {
