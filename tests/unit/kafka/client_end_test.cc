@@ -8,6 +8,7 @@
 #include <ostream>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <dlfcn.h>
@@ -72,11 +73,10 @@ class SlowResolver {
 
 // Whether it returns while librdkafka waits.
 bool ends(std::function<void()> work) {
-  // Its destructor would wait for the work.
-  auto* const done = new std::future<void>(std::async(std::launch::async, std::move(work)));
-  if (done->wait_for(kHangs) != std::future_status::ready) return false;
-  delete done;
-  return true;
+  std::packaged_task<void()> task(std::move(work));
+  const std::future<void> done = task.get_future();
+  std::thread(std::move(task)).detach();
+  return done.wait_for(kHangs) == std::future_status::ready;
 }
 
 struct Nobody final : AssignmentListener {
