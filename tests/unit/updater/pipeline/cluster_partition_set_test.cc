@@ -110,6 +110,32 @@ TEST_F(ClusterPartitionSetTest, AShardThatIsEmptiedLacksWhatKafkaHasNoMore) {
   EXPECT_EQ(expired[0].newest, log_.gone_before);
 }
 
+// It is acknowledged over a connection on which no mark was confirmed.
+TEST_F(ClusterPartitionSetTest, AnEventThatDoesNotCountIsMissingAsSoonAsThePositionIsBeyondIt) {
+  begin(100, 100);
+  wait_for_marks();
+  class Unheard final : public RoundListener {
+    void round_over(Batch& /*batch*/) noexcept override {}
+  } unheard;
+  Batch batch(unheard);
+  Coalescer coalescer({.key_prefix = "p"});
+  events::Event event;
+  event.user_id = "u";
+  event.campaign_id = "c";
+  event.event_id = "e";
+  coalescer.add(event);
+  coalescer.finish(batch.writes);
+  ASSERT_TRUE(set_.take(part(0), 100));
+  set_.seal(batch.ranges);
+  batch.start_round(store_, {.deadline = now_ + std::chrono::hours{1}});
+  set_.complete_batch(batch);
+  EXPECT_EQ(set_.low_water(part(0)), 101);
+  EXPECT_EQ(set_.offsets_missing(), 1);
+  const SlotSet first = ScriptedCluster::all_slots_of(0);
+  const bool in_first = first.contains(redis::slot_of(batch.writes.key(0)));
+  EXPECT_EQ(lacking(), in_first ? first : ScriptedCluster::all_slots_of(1));
+}
+
 TEST_F(ClusterPartitionSetTest, AGapConcernsEverybodyUntilEachShardsMarksWereRead) {
   cluster_.set_refusing(1, true);
   step_ = milliseconds{100};
