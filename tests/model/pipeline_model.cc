@@ -106,6 +106,7 @@ void Model::heal() {
     log.unowned_for = std::min(log.unowned_for, 1);
   }
   give_owners();
+  kafka_away_ = false;
   down_for_.assign(down_for_.size(), 0);
   for (const auto& [process, partition] : std::exchange(zombies_, {})) {
     processes_[static_cast<std::size_t>(process)]->give_up(partition_of(partition));
@@ -310,6 +311,7 @@ void Model::rebalance() {
   if (old == log.owner) return;
   ++rebalances_;
   log.unowned_for = 0;
+  kafka_away_ = false;
   const bool zombie = old != kNobody && chance(50);
   say(fmt::format("partition {} goes from process {} to {}{}", partition, old, log.owner,
                   zombie ? ", which the first does not know" : ""));

@@ -67,6 +67,9 @@ void Model::give_owners() {
     kafka_away_ = false;
     log.owner = any(options_.processes);
     say(fmt::format("partition {} is given to process {}", i, log.owner));
+    if (zombies_.erase({log.owner, i}) > 0) {
+      processes_[static_cast<std::size_t>(log.owner)]->give_up(partition_of(i));
+    }
     while (store_.waiting() > 0) store_.run(0, some_fault());
     take_over(log.owner, {{partition_of(i)}});
   }

@@ -206,7 +206,7 @@ TEST_F(ServerAnswers, ControlCharactersOfAServersErrorsStayOut) {
   store_->get("fcap:{u}", later(), outcome);
   EXPECT_EQ(outcome.code(), StoreCode::kServerError);
   ASSERT_TRUE(logs("red"));
-  EXPECT_TRUE(last_error_has("red"));
+  EXPECT_TRUE(eventually([&] { return last_error_has("red"); }));
   EXPECT_FALSE(has_control(store_->health().last_error)) << store_->health().last_error;
   const std::lock_guard lock(mutex_);
   for (const std::string& line : lines_) EXPECT_FALSE(has_control(line)) << line;
