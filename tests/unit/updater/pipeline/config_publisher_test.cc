@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "tests/integration/support/store_calls.h"
 #include "tests/support/part.h"
+#include "tests/unit/updater/support/fault_store.h"
 
 namespace fcap::updater {
 namespace config_publisher_test {
@@ -111,6 +112,34 @@ TEST_F(ConfigPublisherGaps, OpenGapsAreSaidAtOnceAndTakenBackWhenTheyAreClosed) 
   publisher.set_open_gaps(gaps_of({{0, std::nullopt}, {1, std::nullopt}}));
   poll(publisher);
   EXPECT_EQ(stored(), redis::encode_config(record));
+}
+
+// Another server may hold the same value and less data.
+TEST_F(ConfigPublisherGaps, WhatWasKnownOverAnotherConnectionIsNotWritten) {
+  const redis::ConfigRecord record = record_of(std::chrono::days{32});
+  const std::string config = redis::encode_config(record);
+  std::uint64_t epoch = 1;
+  testing::FaultStore store;
+  store.epoch = [&] { return epoch; };
+  std::string& value = store.records()["fcap:!config"].bytes;
+  value = redis::with_missing_before(config, {{"g:t", {{"0", at_}}}});
+  const std::string stated = value;
+  ConfigPublisher publisher(store, record, {}, {}, [&] { return epoch; });
+  const auto poll_and_run = [&] {
+    publisher.poll(now_, wall_);
+    store.run_all();
+  };
+  publisher.set_open_gaps(gaps_of({{0, std::nullopt}}));
+  poll_and_run();  // it looks
+  epoch = 2;
+  poll_and_run();  // it would write that nothing is missing
+  EXPECT_EQ(value, stated);
+  publisher.set_open_gaps(gaps_of({{0, std::nullopt}}));
+  for (int i = 0; i < 4; ++i) {
+    now_ += std::chrono::seconds{1};
+    poll_and_run();
+  }
+  EXPECT_EQ(value, config);
 }
 
 TEST_F(ConfigPublisherGaps, WhatIsMissingForGoodIsSaidUntilNoWindowReachesIt) {
