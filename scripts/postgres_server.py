@@ -11,7 +11,7 @@ from processes import read
 from services import Failure, Server
 
 SETTINGS = ("listen_addresses=127.0.0.1 unix_socket_directories= fsync=off synchronous_commit=off full_page_writes=off "
-            "shared_buffers=32MB max_connections=60 jit=off").split()
+            "shared_buffers=32MB max_connections=60 jit=off dynamic_shared_memory_type=mmap").split()
 CREATE = "SELECT 'CREATE DATABASE fcap' WHERE NOT EXISTS (SELECT FROM pg_database WHERE datname = 'fcap') \\gexec\n"
 
 
@@ -57,6 +57,13 @@ class Postgres(Server):
     def command(self):
         return [*self.account, f"{self.binaries}/postgres", "-D", f"{self.home}/data", "-p", str(self.port),
                 *(word for setting in SETTINGS for word in ("-c", setting)), *self.extra]
+
+    def kill(self):
+        """A killed server leaves its System V memory behind, of which a kernel has 4,096 pieces for everybody."""
+        told = read(f"{self.home}/data/postmaster.pid").splitlines()
+        super().kill()
+        if len(told) > 6 and told[6]:
+            subprocess.run(["ipcrm", "-m", told[6].split()[-1]], capture_output=True, check=False)
 
     def ready(self):
         lines = read(f"{self.home}/data/postmaster.pid").splitlines()

@@ -147,14 +147,17 @@ starts_at_once_share_no_port() {
 }
 
 postgres_survives_a_crash() {
-  local conninfo
+  local conninfo memory
   conninfo=$("$SERVICE" postgres start --dir "$WORK" --port 0 | value conninfo)
+  memory=$(awk 'NR == 7 { print $2 }' "$WORK/postgres/data/postmaster.pid")
+  ipcs -m -i "$memory"
   psql -Xq "$conninfo" -c 'CREATE TABLE t AS SELECT 42 AS n'
   psql -Xq "$conninfo" -c 'CHECKPOINT'
   "$SERVICE" postgres freeze --dir "$WORK"
   expect_code 124 timeout 0.3 psql -XAtq "$conninfo" -c 'SELECT 1'
   "$SERVICE" postgres thaw --dir "$WORK"
   "$SERVICE" postgres kill --dir "$WORK"
+  equal "$(ipcs -m | awk -v id="$memory" '$2 == id')" ""
   expect_code 2 psql -XAtq "$conninfo" -c 'SELECT 1'
   "$SERVICE" postgres start --dir "$WORK"
   equal "$(psql -XAtq "$conninfo" -c 'SELECT n FROM t')" 42
