@@ -55,7 +55,8 @@ Result<std::unique_ptr<TopicQuestions>> TopicQuestions::open(
                          {"reconnect.backoff.max.ms", "2000"}},
                         {{"group.id", group_id},
                          {"enable.auto.commit", "false"},
-                         {"enable.auto.offset.store", "false"}});
+                         {"enable.auto.offset.store", "false"},
+                         {"enable.partition.eof", "true"}});
   if (!conf.ok()) return conf.status();
   auto last_error = std::make_shared<LastError>();
   last_error->listen(*conf.value());
@@ -173,16 +174,16 @@ Result<PartitionAnswers> TopicQuestions::committed(const std::string& topic,
   return read(*list, what);
 }
 
-void TopicQuestions::read_from(const std::string& topic, const Offsets& at,
-                               const std::function<bool(const Read&)>& take,
-                               const std::function<bool()>& enough) {
-  if (at.empty()) return;
+std::set<std::int32_t> TopicQuestions::read_from(const std::string& topic, const Offsets& at,
+                                                 const std::function<bool(const Read&)>& take,
+                                                 const std::function<bool()>& enough) {
+  std::set<std::int32_t> ended;
+  if (at.empty()) return ended;
   rd_kafka_t* const handle = client_.get();
   const PartitionList list = list_of_topic(topic, at);
-  if (rd_kafka_assign(handle, list.get()) != RD_KAFKA_RESP_ERR_NO_ERROR) return;
+  if (rd_kafka_assign(handle, list.get()) != RD_KAFKA_RESP_ERR_NO_ERROR) return ended;
   const auto until = Clock::now() + answer_within_;
   constexpr int kPollMs = 50;
-  std::set<std::int32_t> ended;
   while (ended.size() < at.size() && Clock::now() < until) {
     const Ptr<rd_kafka_message_t> message(rd_kafka_consumer_poll(handle, kPollMs));
     if (!message) {
@@ -190,6 +191,8 @@ void TopicQuestions::read_from(const std::string& topic, const Offsets& at,
       continue;
     }
     const bool wanted = at.contains(message->partition) && !ended.contains(message->partition);
+    if (message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF && wanted)
+      ended.insert(message->partition);
     if (message->err != RD_KAFKA_RESP_ERR_NO_ERROR || !wanted) continue;
     Read read{.partition = message->partition, .offset = message->offset};
     const std::int64_t ms = timestamp_ms(*message);
@@ -198,6 +201,7 @@ void TopicQuestions::read_from(const std::string& topic, const Offsets& at,
     if (take(read)) ended.insert(read.partition);
   }
   rd_kafka_assign(handle, nullptr);
+  return ended;
 }
 
 std::map<std::int32_t, Instant> TopicQuestions::timestamps(const std::string& topic,

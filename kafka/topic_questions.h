@@ -80,9 +80,11 @@ class TopicQuestions {
     std::string_view payload = {};     ///< valid during the call
   };
   /// Reads each partition from an offset on, until `take` says of a message that it was the last
-  /// one wanted, as far as they come in time and before `enough` says that somebody else waits.
-  void read_from(const std::string& topic, const Offsets& at,
-                 const std::function<bool(const Read&)>& take, const std::function<bool()>& enough);
+  /// one wanted, or to its end, as far as they come in time and before `enough` says that somebody
+  /// else waits. Returns the partitions of which all that was wanted has come.
+  std::set<std::int32_t> read_from(const std::string& topic, const Offsets& at,
+                                   const std::function<bool(const Read&)>& take,
+                                   const std::function<bool()>& enough);
   /// The timestamps of the first messages at or after these offsets, as far as they came in time
   /// and before `enough` says that somebody else waits.
   std::map<std::int32_t, Instant> timestamps(const std::string& topic, const Offsets& at,

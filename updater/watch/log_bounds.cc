@@ -93,7 +93,6 @@ class BoundsSearch {
       if (bounds.retention_start > bounds.log_start) {
         if (!newest_event) continue;
         from[partition] = std::max(bounds.log_start, bounds.retention_start - kLookedAt);
-        bounds.misdated = true;  // unless the look shows that it is not so
       } else if (bounds.log_start > 0) {
         bounds.gone_before = Instant::max();
         if (ends_.contains(partition) && ends_.at(partition) > bounds.log_start) {
@@ -104,10 +103,14 @@ class BoundsSearch {
     const auto take = [&](const kafka::TopicQuestions::Read& read) {
       return looked_at(read, oldest, newest_event);
     };
-    questions_.read_from(topic_, from, take, [] { return false; });
+    const auto looked = questions_.read_from(topic_, from, take, [] { return false; });
     for (const auto& [partition, offset] : from) {
       LogBounds& bounds = found_[partition];
       if (bounds.misdated) bounds.retention_start = bounds.log_start;
+      if (looked.contains(partition)) continue;
+      answers_.emplace(partition, Status::error(StatusCode::kUnavailable,
+                                                "its messages do not come in time", true));
+      open_.erase(partition);
     }
   }
 
@@ -122,18 +125,14 @@ class BoundsSearch {
       if (newest && *newest < oldest) bounds.gone_before.reset();
       return true;
     }
-    if (read.offset >= bounds.retention_start) {
-      bounds.misdated = false;
-      return true;
-    }
+    if (read.offset >= bounds.retention_start) return true;
     if (event && *event >= retention_since_[read.partition]) {
+      bounds.misdated = true;
       // Kafka deletes by its own timestamps, so some may be gone.
       if (bounds.log_start > 0) bounds.gone_before = event;
       return true;
     }
-    if (read.offset + 1 < bounds.retention_start) return false;
-    bounds.misdated = false;
-    return true;
+    return read.offset + 1 >= bounds.retention_start;
   }
 
   kafka::TopicQuestions& questions_;
