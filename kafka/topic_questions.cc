@@ -229,7 +229,9 @@ Status TopicQuestions::try_reading(const std::string& topic,
   while (status.ok() && Clock::now() < until) {
     const Ptr<rd_kafka_message_t> message(rd_kafka_consumer_poll(handle, kPollMs));
     if (!message) continue;
-    if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR) break;
+    const bool may_read = message->err == RD_KAFKA_RESP_ERR_NO_ERROR ||
+                          message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF;
+    if (may_read) break;
     status = failure("reading topic " + topic, message->err);
   }
   rd_kafka_assign(handle, nullptr);

@@ -148,7 +148,7 @@ void ClusterPartitionSet::prepare(TopicPartition id, Partition& p, Clock::time_p
   if (p.phase == Phase::kAsking) find_start(id, p, now);
   if (!p.positioned) return;
   look_if_due(id, p, now);
-  if (p.jump) judge_jump(id, p);
+  if (p.jump) judge_jump(id, p, now);
   if (p.phase > Phase::kAsking) judge_lost(id, p, now);
   if (p.mark_may_fall) {
     // The log goes on below the position: it is another one, and what the group had committed was

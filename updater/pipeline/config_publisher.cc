@@ -279,8 +279,8 @@ void ConfigPublisher::write(const std::string* found, const std::string& text) {
   Store::CompareAndSet change{key_, std::nullopt, text, expire_at};
   if (found != nullptr) {
     change.expected = *found;
-    // Another server may hold the same text and less data. To say that all may be missing, as
-    // where there is none, is right everywhere.
+    // Another server may hold the same text and less data. The write of a text that was not there
+    // is not bound: it says that all events may be missing, which is true of any server.
     change.connection_epoch = known_of_;
   }
   writing_ = true;

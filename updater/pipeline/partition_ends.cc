@@ -13,7 +13,7 @@ void PartitionSet::reached_end(TopicPartition partition, std::int64_t end) {
   if (p == nullptr || p->phase != Phase::kReading || p->held || p->open) return;
   const auto next = p->tracker.next_offset();
   if (!next || end <= *next) return;
-  if (p->first_message) p->jump = {*next, end, std::nullopt};
+  if (p->first_message) p->jump = Jump{.from = *next, .to = end};
   p->first_message = false;
   p->tracker.complete(p->tracker.begin(*next, end));
 }
@@ -27,12 +27,19 @@ std::optional<std::int64_t> PartitionSet::awaited(TopicPartition partition) cons
   return p.open ? std::optional(p.open_end) : p.tracker.next_offset();
 }
 
-void PartitionSet::judge_jump(TopicPartition id, Partition& p) {
+void PartitionSet::judge_jump(TopicPartition id, Partition& p, Clock::time_point now) {
+  constexpr std::chrono::milliseconds kAskAgain{1000};
+  if (now < p.jump->due) return;
   const auto answer = answer_of(id, p);
   if (!answer) return;
+  if (!answer->ok()) {
+    // Nobody knows yet: what is said to have expired stays said for as long as the retention.
+    p.jump->due = now + kAskAgain;
+    return;
+  }
   const Jump jump = *std::exchange(p.jump, std::nullopt);
   // If the log does not begin later, no message at these offsets has been deleted.
-  if (answer->ok() && answer->value().log_start <= jump.from) return;
+  if (answer->value().log_start <= jump.from) return;
   metrics_->offset_resets.add();
   report(LogLevel::kWarning,
          fmt::format("partition {}: offset {} no longer exists; the log begins at offset {}", id,

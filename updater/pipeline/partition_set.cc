@@ -300,7 +300,7 @@ void PartitionSet::act(TopicPartition id, Partition& p, Clock::time_point now, I
   after_mark(id, p, p.mark->poll(p.operation_epoch == epoch_()), now);
   if (p.phase != Phase::kChecking && p.epoch != epoch_()) start_check(p);
   if (p.positioned) look_if_due(id, p, now);
-  if (p.jump) judge_jump(id, p);
+  if (p.jump) judge_jump(id, p, now);
   if (p.mark->busy()) return;
   if (p.phase == Phase::kAsking) finish_check(id, p, now);
   if (p.phase == Phase::kChecking && now >= p.mark_due) start_check(p);

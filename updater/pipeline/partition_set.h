@@ -257,6 +257,7 @@ class PartitionSet {
     std::int64_t from = 0;
     std::int64_t to = 0;
     std::optional<Instant> time = {};  // of the message there
+    Clock::time_point due{};           // not to be judged before
   };
   struct Partition {
     explicit Partition(std::unique_ptr<Mark> m) : mark(std::move(m)) {}
@@ -343,7 +344,7 @@ class PartitionSet {
   [[nodiscard]] bool mark_moved(const Partition& p, std::int64_t position) const;
   void start_check(Partition& p);
   void finish_check(TopicPartition id, Partition& p, Clock::time_point now);
-  void judge_jump(TopicPartition id, Partition& p);
+  void judge_jump(TopicPartition id, Partition& p, Clock::time_point now);
   /// `gone`: the offsets below the log's start that were in gaps.
   void note_expired(TopicPartition id, Partition& p, const Gaps& gone, ExpiredEvents events,
                     Instant oldest);

@@ -23,7 +23,8 @@ constexpr milliseconds kMoreWait{20};
 constexpr milliseconds kMemoryInterval{1000};
 constexpr milliseconds kLossInterval{1000};
 constexpr milliseconds kSilenceInterval{1000};
-constexpr milliseconds kSilenceWords{30'000};  // a reason from longer ago is none
+constexpr milliseconds kUnattendedMax{3000};   // while nothing is polled, nothing can come
+constexpr milliseconds kSilenceWords{30'000};  // what Kafka's client said before explains nothing
 constexpr int kBeginAgainMax = 5;
 constexpr milliseconds kSaveInterval{5000};
 // With a rate, so much of it is read at a time, and so much of what was missed is made up for.
@@ -179,6 +180,8 @@ Status Replay::start_reading() {
 
 void Replay::look_for_silence(Clock::time_point now) {
   if (now < silence_due_) return;
+  // What has been fetched may be waiting behind other partitions' messages, or for the next poll.
+  if (flowing_ || now > silence_due_ + kUnattendedMax) silence_ = {};
   silence_due_ = now + kSilenceInterval;
   std::vector<SilenceBook::Reading> reading;
   for (const std::int32_t partition : reading_) {
@@ -254,12 +257,12 @@ bool Replay::step(const std::stop_token& stop) {
   }
   (void)consumer_->poll(messages_, kFirstWait, kMoreWait);
   const bool collected = collect(stop);
-  const bool more_wait = messages_.full();
-  if (!more_wait) silence_.set_drained(Clock::now());
+  flowing_ = messages_.full();
+  if (!flowing_) silence_.set_drained(Clock::now());
   messages_.clear();
   if (!collected) return false;
   const bool enough = coalescer_.events() >= options_.collected_events_max;
-  if (!enough && more_wait && options_.messages_per_second <= 0) return true;
+  if (!enough && flowing_ && options_.messages_per_second <= 0) return true;
   if (!write_collected(stop)) return false;
   finish_partitions();
   return true;

@@ -158,6 +158,7 @@ class Replay {
   std::map<std::int32_t, std::int64_t> collected_to_;  // where it is ahead of that
   std::map<std::int32_t, Span> whole_spans_;           // as they were at first, resumption left out
   SilenceBook silence_;
+  bool flowing_ = false;  // the last poll has left messages
   int begun_again_ = 0;
   std::vector<std::int32_t> reading_;
   std::uint64_t total_ = 0;

@@ -17,14 +17,17 @@ constexpr int kWider = 4;
 // So many messages before the retention's start are looked at. One might be no event, or no message
 // at all (a transaction's marker).
 constexpr std::int64_t kLookedAt = 100;
+// A log that cannot be looked at begins as Kafka says. A look that succeeds saves reading, or finds
+// what producers did wrong.
+constexpr int kLooksMax = 3;
 
 using BoundsByPartition = std::map<std::int32_t, Result<LogBounds>>;
 
 class BoundsSearch {
  public:
   BoundsSearch(kafka::TopicQuestions& questions, const std::string& topic,
-               std::set<std::int32_t> partitions)
-      : questions_(questions), topic_(topic), open_(std::move(partitions)) {}
+               std::set<std::int32_t> partitions, MissedLooks& missed)
+      : questions_(questions), topic_(topic), open_(std::move(partitions)), missed_(missed) {}
 
   BoundsByPartition run(milliseconds retention, Instant now, const NewestEvent& newest_event) {
     for (const auto& [partition, offset] : settle(questions_.committed(topic_, open_))) {
@@ -107,7 +110,10 @@ class BoundsSearch {
     for (const auto& [partition, offset] : from) {
       LogBounds& bounds = found_[partition];
       if (bounds.misdated) bounds.retention_start = bounds.log_start;
-      if (looked.contains(partition)) continue;
+      if (looked.contains(partition) || ++missed_[partition] >= kLooksMax) {
+        missed_.erase(partition);
+        continue;
+      }
       answers_.emplace(partition, Status::error(StatusCode::kUnavailable,
                                                 "its messages do not come in time", true));
       open_.erase(partition);
@@ -122,7 +128,10 @@ class BoundsSearch {
     if (bounds.gone_before) {
       const auto newest = std::max(event, read.time);
       if (newest) bounds.gone_before = newest;
-      if (newest && *newest < oldest) bounds.gone_before.reset();
+      const auto since = retention_since_.find(read.partition);
+      if (newest && *newest < (since == retention_since_.end() ? oldest : since->second)) {
+        bounds.gone_before.reset();
+      }
       return true;
     }
     if (read.offset >= bounds.retention_start) return true;
@@ -138,6 +147,7 @@ class BoundsSearch {
   kafka::TopicQuestions& questions_;
   const std::string& topic_;
   std::set<std::int32_t> open_;
+  MissedLooks& missed_;
   kafka::Offsets ends_;
   std::map<std::int32_t, Instant> retention_since_;  // by the log's own clock
   std::map<std::int32_t, LogBounds> found_;
@@ -148,8 +158,10 @@ class BoundsSearch {
 
 BoundsByPartition find_log_bounds(kafka::TopicQuestions& questions, const std::string& topic,
                                   std::set<std::int32_t> partitions, milliseconds retention,
-                                  Instant now, const NewestEvent& newest_event) {
-  return BoundsSearch(questions, topic, std::move(partitions)).run(retention, now, newest_event);
+                                  Instant now, const NewestEvent& newest_event,
+                                  MissedLooks& missed) {
+  return BoundsSearch(questions, topic, std::move(partitions), missed)
+      .run(retention, now, newest_event);
 }
 
 void BoundsBook::ask(std::span<const kafka::TopicPartition> partitions) {

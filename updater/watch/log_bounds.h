@@ -37,16 +37,21 @@ struct LogBounds {
 /// The latest time of the events in a message; nullopt: it has none.
 using NewestEvent = std::function<std::optional<Instant>(std::string_view payload)>;
 
+/// How often in a row a partition's messages did not come in time for a look at them.
+using MissedLooks = std::map<std::int32_t, int>;
+
 using LogBoundsAnswers = std::map<kafka::TopicPartition, Result<LogBounds>>;
 
 /// Asks Kafka for the bounds of all these partitions of a topic together; blocks for as long as it
 /// takes. The retention is counted back from the earlier of two clocks: `now`, and the log's own,
 /// which is the time of its newest message. A local clock that is ahead must not skip events that
 /// still count. Nor must a message's time that is far behind its events': the last messages that
-/// would be skipped are looked at. `newest_event` may be empty: then they are not.
+/// would be skipped are looked at. `newest_event` may be empty: then they are not. Where they do
+/// not come in time, the answer is an error, and the third time it does without them.
 [[nodiscard]] std::map<std::int32_t, Result<LogBounds>> find_log_bounds(
     kafka::TopicQuestions& questions, const std::string& topic, std::set<std::int32_t> partitions,
-    std::chrono::milliseconds retention, Instant now, const NewestEvent& newest_event);
+    std::chrono::milliseconds retention, Instant now, const NewestEvent& newest_event,
+    MissedLooks& missed);
 
 /// The queries for bounds, and their answers. An answer that arrives after its partition was
 /// queried again is dropped.

@@ -140,7 +140,7 @@ void TopicWatch::answer_bounds(const Status& unanswered) {
     }
   }
   auto found = find_log_bounds(*questions_, options_.topic, asked, options_.retention,
-                               base::wall_now(), options_.newest_event);
+                               base::wall_now(), options_.newest_event, missed_looks_);
   say_misdated(found);
   answers.merge(of_topic(options_.index, std::move(found)));
   const std::lock_guard lock(mutex_);

@@ -119,6 +119,7 @@ class TopicWatch {
   std::unique_ptr<kafka::TopicQuestions> questions_;  // the thread's own
   Clock::time_point dead_letters_due_;                // the thread's own
   Clock::time_point settings_due_;                    // the thread's own
+  MissedLooks missed_looks_;                          // the thread's own
 
   mutable std::mutex mutex_;
   std::condition_variable_any wake_;

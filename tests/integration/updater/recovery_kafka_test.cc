@@ -111,6 +111,23 @@ TEST_F(UpdaterRecovery, EventsThatAreAsOldAsTheirKafkaTimestampsArePassedOver) {
   EXPECT_EQ(updater->metrics().messages.value(), 1'000U) << updater->log();
 }
 
+// Such as the earliest time that a language has. A mark names the last message.
+TEST_F(UpdaterRecovery, AKafkaTimestampBefore1970IsNone) {
+  auto updater = start_updater();
+  for (int i = 0; i < 30; ++i) {
+    const testing::MadeEvent event = maker_.next();
+    producer_->send_at(instant_from_ms(-62'135'596'800'000), topic_, event.user_id, event.json());
+    expected_.add(event);
+  }
+  producer_->flush();
+  expect_all_counted(*updater);
+  updater->stop();
+  EXPECT_EQ(committed(), kafka->end_sum(topic_, kPartitions));
+  updater = start_updater();
+  produce(100);
+  expect_all_counted(*updater);
+}
+
 TEST_F(UpdaterRecovery, OffsetsThatExpireWhileRedisHoldsItUpAreSaidAndPassedOver) {
   produce(3'000);
   auto updater = start_updater(impatient());

@@ -315,6 +315,23 @@ TEST_F(PartitionGaps, OffsetsThatExpiredBeforeTheyWereReadAreSaid) {
   EXPECT_EQ(expired[0].newest, instant_from_ms(1'699'000'000'000));
 }
 
+// A marker of a transaction, or a message that was compacted away, and Kafka cannot say yet which.
+TEST_F(PartitionGaps, OffsetsWithoutAMessageHaveNotExpiredBecauseKafkaDoesNotAnswer) {
+  set_mark(50);
+  EXPECT_EQ(begin(), 50);
+  place();
+  log_.silent = true;
+  ASSERT_TRUE(
+      partitions_->take(part(0), Delivered{.offset = 51, .timestamp_ms = 1'699'000'000'000}));
+  turns();
+  EXPECT_TRUE(partitions_->take_expired().empty());
+  log_.silent = false;
+  now_ += std::chrono::seconds{2};
+  turns();
+  EXPECT_TRUE(partitions_->take_expired().empty());
+  EXPECT_EQ(metrics_.offset_resets.value(), 0U);
+}
+
 TEST_F(PartitionGaps, WhatExpiresInAGapLeavesIt) {
   log_.commits[part(0)] = 500;
   begin();
