@@ -133,7 +133,7 @@ int main(int argc, char** argv) {
   if (!made.ok()) give_up(made.status().text());
   fcap::Checker& checker = *made.value();
   checker.set_rules(rules_of(argv[2], milliseconds(std::atoll(argv[3]))));
-  if (!checker.wait_ready(std::chrono::seconds(10))) give_up("not ready");
+  if (!checker.wait_ready(std::chrono::seconds(30))) give_up("not ready");
   for (std::string line; std::getline(std::cin, line);) {
     const std::vector<std::string> words = words_of(line);
     if (words.size() < 7) give_up("too few words: " + line);

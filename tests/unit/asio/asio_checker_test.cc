@@ -18,6 +18,7 @@
 
 #include <fcap/asio.h>
 
+#include "tests/support/patient_options.h"
 #include "unit/checker/holding_store.h"
 
 namespace fcap {
@@ -31,7 +32,7 @@ constexpr Candidate kNever[] = {{"never"}, {"other"}};
 class AsioCheckerTest : public ::testing::Test {
  protected:
   static std::unique_ptr<Checker> make_checker() {
-    CheckerOptions options;
+    CheckerOptions options = patient_options();
     options.store = make_memory_store();
     std::unique_ptr<Checker> checker = std::move(Checker::create(std::move(options)).value());
     Rule never;

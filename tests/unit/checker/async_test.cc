@@ -126,7 +126,7 @@ TEST(CheckAsync, CallbackMayStartTheNextOneManyTimesOver) {
 
 TEST(CheckAsync, ThrowingCallbackIsLoggedAndTheCheckerGoesOn) {
   std::atomic<int> logged{0};
-  CheckerOptions options;
+  CheckerOptions options = patient_options();
   // A slow machine may have it that the callback took long, which is said as well.
   options.log = [&](LogLevel, std::string_view line) {
     if (line.find("callback threw") != std::string_view::npos) ++logged;
@@ -246,7 +246,7 @@ TEST(CheckAsync, CallbackNeverRunsOnTheCallersStackHoweverManyWait) {
 
 TEST(CheckAsync, SlowCallbackIsMeasuredAndSaid) {
   std::vector<std::string> lines;
-  CheckerOptions options;
+  CheckerOptions options = patient_options();
   options.log = [&](LogLevel, std::string_view line) { lines.emplace_back(line); };
   ScriptedChecker world(options);
   std::promise<void> over;
@@ -293,7 +293,7 @@ class Loop {
 
 TEST(CheckAsync, CallbacksRunOnTheExecutor) {
   Loop loop;
-  CheckerOptions options;
+  CheckerOptions options = patient_options();
   options.executor = [&](std::function<void()> task) { loop.post(std::move(task)); };
   ScriptedChecker world(options);
   world.checker->set_rules(rule_set({sliding_rule("r1", "c1", 1)}));
@@ -313,7 +313,7 @@ TEST(CheckAsync, CallbacksRunOnTheExecutor) {
 }
 
 TEST(CheckAsync, ExecutorThatThrowsLosesNoAnswer) {
-  CheckerOptions options;
+  CheckerOptions options = patient_options();
   options.executor = [](const std::function<void()>&) { throw std::runtime_error("full"); };
   ScriptedChecker world(options);
   std::promise<Reason> answer;
@@ -324,7 +324,7 @@ TEST(CheckAsync, ExecutorThatThrowsLosesNoAnswer) {
 
 TEST(CheckAsync, AnExecutorMayTakeATaskAndThrow) {
   std::vector<std::function<void()>> tasks;
-  CheckerOptions options;
+  CheckerOptions options = patient_options();
   options.executor = [&](std::function<void()> task) {
     tasks.push_back(std::move(task));
     throw std::runtime_error("full");
@@ -343,7 +343,7 @@ TEST(CheckAsync, AnExecutorMayTakeATaskAndThrow) {
 TEST(CheckerDestructor, AnswersWhatTheExecutorHasNotRun) {
   for (const bool run_later : {true, false}) {
     Loop loop;
-    CheckerOptions options;
+    CheckerOptions options = patient_options();
     options.executor = [&](std::function<void()> task) { loop.post(std::move(task)); };
     ScriptedChecker world(options);
     world.checker->set_rules(rule_set({sliding_rule("r9", "c1", 9)}));

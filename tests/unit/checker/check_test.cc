@@ -58,7 +58,7 @@ TEST(Check, WithoutRulesAnswersNoRulesAndReadsNothing) {
 }
 
 TEST(Check, AsksAStoreOfAHostThatHasNoTypeInformation) {
-  CheckerOptions options;
+  CheckerOptions options = patient_options();
   options.store = store_without_rtti();
   auto made = Checker::create(std::move(options));
   ASSERT_TRUE(made.ok()) << made.status().text();
@@ -68,7 +68,7 @@ TEST(Check, AsksAStoreOfAHostThatHasNoTypeInformation) {
 }
 
 TEST(Check, NullUserIdsAreNeverRead) {
-  CheckerOptions options;
+  CheckerOptions options = patient_options();
   options.null_user_ids = {"0", "unknown"};
   ScriptedChecker world(options);
   world.checker->set_rules(rule_set({sliding_rule("r0", "c1", 0)}));
@@ -83,7 +83,7 @@ TEST(Check, NullUserIdsAreNeverRead) {
 }
 
 TEST(Check, NoUserPolicyCapCaps) {
-  CheckerOptions options;
+  CheckerOptions options = patient_options();
   options.no_user = CheckerOptions::NoUserPolicy::kCap;
   ScriptedChecker world(options);
   world.checker->set_rules(rule_set({sliding_rule("r9", "c1", 9)}));
@@ -140,7 +140,7 @@ TEST_P(StoreFailure, FailsOpenWithItsReason) {
 }
 
 TEST_P(StoreFailure, CapsWithItsReasonWhereFailOpenIsOff) {
-  CheckerOptions options;
+  CheckerOptions options = patient_options();
   options.fail_open = false;
   ScriptedChecker world(options);
   world.checker->set_rules(rule_set({sliding_rule("r9", "c1", 9)}));
@@ -166,7 +166,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(Check, UndecodableRecordFailsOpenAndIsCounted) {
   std::vector<std::string> lines;
-  CheckerOptions options;
+  CheckerOptions options = patient_options();
   options.log = [&](LogLevel, std::string_view line) { lines.emplace_back(line); };
   ScriptedChecker world(options);
   world.checker->set_rules(rule_set({sliding_rule("r9", "c1", 9)}));
@@ -263,7 +263,7 @@ TEST(Check, AStoreThatTellsNoRecordsApartIsBelievedAboutAll) {
 }
 
 TEST(Check, AKeptCapClaimsNoCompletenessWhileEventsAreMissing) {
-  CheckerOptions options;
+  CheckerOptions options = patient_options();
   options.local.cached_caps_max = 1000;
   ScriptedChecker world(options);
   world.checker->set_rules(rule_set({sliding_rule("day", "c1", 2)}));
@@ -284,7 +284,7 @@ TEST(Check, AKeptCapClaimsNoCompletenessWhileEventsAreMissing) {
 }
 
 TEST(Check, WhatThisProcessHasShownCapsAlsoWhileEventsAreMissing) {
-  CheckerOptions options;
+  CheckerOptions options = patient_options();
   options.local.shown_max = 1000;
   ScriptedChecker world(options);
   world.checker->set_rules(rule_set({sliding_rule("day", "c1", 1)}));
@@ -296,7 +296,7 @@ TEST(Check, WhatThisProcessHasShownCapsAlsoWhileEventsAreMissing) {
 }
 
 TEST(CheckBatch, AnswersInTheOrderOfItsUsers) {
-  CheckerOptions options;
+  CheckerOptions options = patient_options();
   options.null_user_ids = {"0"};
   ScriptedChecker world(options);
   world.checker->set_rules(rule_set({sliding_rule("r2", "c1", 2)}));
@@ -399,7 +399,7 @@ TEST(FirstAllowed, SaysWhyItChoseWithoutTheHistory) {
 }
 
 TEST(CheckerOptions, EveryValueOutOfRangeIsNamed) {
-  CheckerOptions options;
+  CheckerOptions options = patient_options();
   options.store = std::make_shared<ScriptedStore>();
   options.key_prefix = "a{b";
   options.retention = 1min;

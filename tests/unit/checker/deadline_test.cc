@@ -100,7 +100,7 @@ TEST(CheckDeadline, BatchKeepsTheAnswersThatCameInTime) {
 }
 
 TEST(CheckDeadline, BatchHasAtMostItsShareOfTheQueueUnderWay) {
-  CheckerOptions options;
+  CheckerOptions options = patient_options();
   options.redis.queue_operations_max = 1'024;
   ScriptedChecker world(options);
   world.checker->set_rules(rule_set({sliding_rule("r1", "c1", 1)}));
@@ -136,7 +136,7 @@ TEST(CheckDeadline, BatchHasAtMostItsShareOfTheQueueUnderWay) {
 }
 
 TEST(CheckDeadline, BatchBeginsNoReadsWhenItIsOver) {
-  CheckerOptions options;
+  CheckerOptions options = patient_options();
   options.redis.queue_operations_max = 512;
   ScriptedChecker world(options);
   world.checker->set_rules(rule_set({sliding_rule("r1", "c1", 1), sliding_rule("r0", "c2", 0)}));

@@ -108,7 +108,7 @@ std::shared_ptr<const RuleSet> rules_for_a_segment_that_is_missing() {
 // With threads that follow sources. The log, the clock and the store are places to be held in.
 std::unique_ptr<Checker> make_checker(const std::shared_ptr<End>& end,
                                       const TemporaryDirectory& directory) {
-  CheckerOptions options;
+  CheckerOptions options = patient_options();
   options.store = std::make_shared<EndingStore>(end);
   options.rules.snapshot_file = directory.file("none");
   options.segments.directory = directory.path();

@@ -46,7 +46,7 @@ class Chain {
 };
 
 CheckerOptions memory_options() {
-  CheckerOptions options;
+  CheckerOptions options = patient_options();
   options.store = make_memory_store();
   // Look-ups that take a while, so that calls are often between their first look and the store.
   for (int i = 0; i < 200; ++i) options.null_user_ids.push_back("null-" + std::to_string(i));
@@ -93,7 +93,7 @@ void wait_for(const std::atomic<bool>& flag) {
 
 // Sets the flag when it asks for the time, as every request does.
 std::unique_ptr<Checker> checker_that_tells(std::atomic<bool>& begun) {
-  CheckerOptions options;
+  CheckerOptions options = patient_options();
   options.store = make_memory_store();
   options.clock = [&begun] {
     begun = true;
@@ -152,7 +152,7 @@ TEST(CheckerDestructor, WaitsForAPageThatIsBeingShared) {
   ranked.front().campaign = "c1";
   for (int round = 0; round < kTries; ++round) {
     const auto store = std::make_shared<ScriptedStore>();
-    CheckerOptions options;
+    CheckerOptions options = patient_options();
     options.store = store;
     std::unique_ptr<Checker> checker = make_checker(std::move(options));
     PickResult picks;
@@ -170,7 +170,7 @@ TEST(CheckerDestructor, WaitsForAPageThatIsBeingShared) {
 TEST(CheckerDestructor, AHardCallWhoseStoreEndsAnswersShutdown) {
   const Candidate c1{"c1"};
   const auto store = std::make_shared<HoldingStore>();
-  CheckerOptions options;
+  CheckerOptions options = patient_options();
   options.store = store;
   std::unique_ptr<Checker> checker = make_checker(std::move(options));
   Checker& asked = *checker;
@@ -198,7 +198,7 @@ TEST(CheckerDestructor, AHardCallWhoseStoreEndsAnswersShutdown) {
 TEST(CheckerDestructor, AnswersWhatItsOwnCallbacksHaveGivenToAnExecutor) {
   std::mutex mutex;
   std::vector<std::function<void()>> tasks;
-  CheckerOptions options;
+  CheckerOptions options = patient_options();
   options.executor = [&](std::function<void()> task) {
     const std::lock_guard lock(mutex);
     tasks.push_back(std::move(task));

@@ -18,6 +18,7 @@
 #include "ledger/encode.h"
 #include "ledger/ids.h"
 #include "scripted_store.h"
+#include "tests/support/patient_options.h"
 
 namespace fcap::checker_test {
 
@@ -73,7 +74,8 @@ void expect_let_go(const std::weak_ptr<T>& watched) {
 /// A Checker over a ScriptedStore, judging at kNow.
 class ScriptedChecker {
  public:
-  explicit ScriptedChecker(CheckerOptions options = {}) : store(std::make_shared<ScriptedStore>()) {
+  explicit ScriptedChecker(CheckerOptions options = patient_options())
+      : store(std::make_shared<ScriptedStore>()) {
     options.store = store;
     options.clock = [] { return kNow; };
     Result<std::unique_ptr<Checker>> made = Checker::create(std::move(options));

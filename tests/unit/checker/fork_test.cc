@@ -66,7 +66,7 @@ TEST(Fork, ChildAnswersForkedWhateverTheParentsThreadsAreInside) {
   GTEST_SKIP() << "the allocator of this AddressSanitizer does not survive a fork";
 #endif
 #endif
-  CheckerOptions options;
+  CheckerOptions options = patient_options();
   options.store = make_memory_store();
   options.local.cached_caps_max = 1'000;
   Result<std::unique_ptr<Checker>> made = Checker::create(std::move(options));

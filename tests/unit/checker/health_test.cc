@@ -45,7 +45,7 @@ class ToldStore final : public HostStore {
 class Health : public ::testing::Test {
  protected:
   Health() : store_(std::make_shared<ToldStore>()) {
-    CheckerOptions options;
+    CheckerOptions options = patient_options();
     options.store = store_;
     options.key_prefix = "of-the-test";
     options.retention = 48h;
@@ -146,7 +146,7 @@ TEST(HealthTexts, WhatOthersSayIsOneLineWithoutControlCharacters) {
   };
   std::mutex mutex;
   std::vector<std::string> lines;
-  CheckerOptions options;
+  CheckerOptions options = patient_options();
   options.store = std::make_shared<ToldStore>();
   options.rules.snapshot_file = "/there is no\n\x1b[2Jsuch file";
   options.log = [&](LogLevel, std::string_view text) {

@@ -70,7 +70,7 @@ class World {
 
  private:
   static CheckerOptions options() {
-    CheckerOptions options;
+    CheckerOptions options = patient_options();
     options.local.cached_caps_max = 64;  // so few that verdicts push each other out
     options.local.cached_caps_for = 24h;
     return options;

@@ -37,7 +37,7 @@ class OutOfMemory : public ::testing::TestWithParam<std::ptrdiff_t> {
 
   // A Checker that has not been used yet, so that much has to be allocated.
   [[nodiscard]] ScriptedChecker world(bool fail_open) const {
-    CheckerOptions options;
+    CheckerOptions options = patient_options();
     options.fail_open = fail_open;
     options.deadline = std::chrono::seconds{60};  // a busy machine is no lack of memory
     options.local.cached_caps_max = 100;
@@ -214,7 +214,7 @@ INSTANTIATE_TEST_SUITE_P(OneOrAll, OutOfMemory, ::testing::Values(std::ptrdiff_t
 
 TEST(ThrowingClock, IsAnAnswerForEveryCandidate) {
   const auto store = std::make_shared<ScriptedStore>();
-  CheckerOptions options;
+  CheckerOptions options = patient_options();
   options.store = store;
   options.clock = []() -> Instant { throw std::runtime_error("of the test"); };
   Result<std::unique_ptr<Checker>> made = Checker::create(std::move(options));

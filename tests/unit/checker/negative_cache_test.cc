@@ -91,7 +91,7 @@ TEST_F(NegativeCacheTest, StaysWithinABoundThatIsNoPowerOfTwo) {
 }
 
 CheckerOptions caching() {
-  CheckerOptions options;
+  CheckerOptions options = patient_options();
   options.local.cached_caps_max = 1024;
   return options;
 }
@@ -197,7 +197,7 @@ TEST(NoteShown, TakesOnlyWhatAnEventCouldBe) {
 }
 
 TEST(NoteShown, CanBeSwitchedOff) {
-  CheckerOptions options;
+  CheckerOptions options = patient_options();
   options.local.shown_max = 0;
   ScriptedChecker world(std::move(options));
   EXPECT_FALSE(world.checker->note_shown("u1", {"c1", {}}, "e1"));

@@ -28,17 +28,17 @@ constexpr PageRequest kPages[] = {{"u1", kRanked, kTwoSlots},
 
 class PageBatch : public ::testing::Test {
  protected:
-  std::unique_ptr<Checker> server(std::shared_ptr<Store> store, CheckerOptions options = {}) {
+  std::unique_ptr<Checker> server(std::shared_ptr<Store> store,
+                                  CheckerOptions options = patient_options()) {
     options.store = std::move(store);
     options.clock = [this] { return now_; };
-    options.deadline = 30s;
     auto made = Checker::create(std::move(options));
     EXPECT_TRUE(made.ok()) << made.status().text();
     made.value()->set_rules(
         rule_set({sliding_rule("c1-daily", "c1", 1), sliding_rule("c2-daily", "c2", 1)}));
     return std::move(made).value();
   }
-  std::unique_ptr<Checker> server(CheckerOptions options = {}) {
+  std::unique_ptr<Checker> server(CheckerOptions options = patient_options()) {
     return server(store_, std::move(options));
   }
 
@@ -98,7 +98,7 @@ TEST_F(PageBatch, NothingIsAnsweredForNothing) {
 }
 
 TEST_F(PageBatch, DoesNotNeedTheExecutor) {
-  CheckerOptions options;
+  CheckerOptions options = patient_options();
   options.executor = [](std::function<void()>) { ADD_FAILURE() << "its thread may be the caller"; };
   const auto checker = server(std::move(options));
   EXPECT_EQ(checker->pick_and_share_batch(kPages).at(0).picked.size(), 2U);
@@ -106,7 +106,7 @@ TEST_F(PageBatch, DoesNotNeedTheExecutor) {
 }
 
 TEST_F(PageBatch, AnswersArriveFromTheStoresThreadToo) {
-  CheckerOptions options;
+  CheckerOptions options = patient_options();
   options.executor = [](std::function<void()>) { ADD_FAILURE() << "its thread may be the caller"; };
   const auto store = std::make_shared<HoldingStore>();
   const auto checker = server(store, std::move(options));
@@ -139,7 +139,7 @@ TEST_F(PageBatch, AtTheDeadlineWhatTheStoreStillHoldsIsCutOff) {
 
 // The clock takes all the time there is.
 TEST_F(PageBatch, WhatIsCappedForCertainIsNotPickedAfterTheDeadlineEither) {
-  CheckerOptions options;
+  CheckerOptions options = patient_options();
   options.store = store_;
   options.clock = [this] {
     std::this_thread::sleep_for(2ms);

@@ -16,7 +16,7 @@ namespace pick_and_reserve_test {
 class PickAndReserve : public ::testing::Test {
  protected:
   PickAndReserve() {
-    CheckerOptions options;
+    CheckerOptions options = patient_options();
     options.store = store_;
     options.clock = [this] { return now_; };
     options.deadline = 30s;

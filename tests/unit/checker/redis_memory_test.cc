@@ -187,7 +187,7 @@ TEST_P(RedisOutOfMemory, AnExchangeCompletesOnce) {
 // One that is connected, knows what it may write, and has not been used yet.
 std::unique_ptr<Checker> ready_checker(const RedisOptions& redis,
                                        std::function<Instant()> clock = {}) {
-  CheckerOptions options;
+  CheckerOptions options = patient_options();
   options.redis = redis;
   options.deadline = 60s;
   options.clock = std::move(clock);
@@ -299,7 +299,7 @@ TEST_P(RedisOutOfMemory, CreateGivesAStatus) {
     for (std::ptrdiff_t left = 0; failed && !HasFailure(); ++left) {
       SCOPED_TRACE("allocations that succeed: " + std::to_string(left));
       ASSERT_LT(left, 5'000);
-      CheckerOptions checker_options;
+      CheckerOptions checker_options = patient_options();
       checker_options.redis = options(server);
       fail_allocations_of_this_thread(left, GetParam());
       auto made = Checker::create(std::move(checker_options));

@@ -30,7 +30,7 @@ class ReserveAsync : public ::testing::Test {
         rule_set({sliding_rule("c1-daily", "c1", 1), sliding_rule("c2-daily", "c2", 1)}));
   }
   void make(std::shared_ptr<Store> store) {
-    CheckerOptions options;
+    CheckerOptions options = patient_options();
     options.store = std::move(store);
     make(std::move(options));
   }
@@ -104,7 +104,7 @@ TEST_F(ReserveAsync, TheArgumentsMayGoAsSoonAsItHasReturned) {
 
 TEST_F(ReserveAsync, AnswersThroughTheExecutor) {
   std::vector<std::function<void()>> tasks;
-  CheckerOptions options;
+  CheckerOptions options = patient_options();
   options.store = std::make_shared<ReservingStore>();
   options.executor = [&](std::function<void()> task) { tasks.push_back(std::move(task)); };
   make(std::move(options));
@@ -135,7 +135,7 @@ TEST_F(ReserveAsync, TheEndOfTheCheckerAnswersWhatTheStoreStillHolds) {
 
 TEST_F(ReserveAsync, TheEndOfTheCheckerAnswersWhatAnExecutorStillHolds) {
   std::vector<std::function<void()>> tasks;
-  CheckerOptions options;
+  CheckerOptions options = patient_options();
   options.store = std::make_shared<ReservingStore>();
   options.executor = [&](std::function<void()> task) { tasks.push_back(std::move(task)); };
   make(std::move(options));
@@ -149,7 +149,7 @@ TEST_F(ReserveAsync, TheEndOfTheCheckerAnswersWhatAnExecutorStillHolds) {
 TEST_F(ReserveAsync, AnExecutorMayTakeATaskAndThrow) {
   std::vector<std::function<void()>> tasks;
   bool takes = false;
-  CheckerOptions options;
+  CheckerOptions options = patient_options();
   options.store = std::make_shared<ReservingStore>();
   options.redis.io_threads = 1;
   options.executor = [&](std::function<void()> task) {

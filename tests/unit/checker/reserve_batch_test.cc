@@ -78,7 +78,7 @@ class ReserveBatch : public ::testing::Test {
     checker_->set_rules(rule_set({sliding_rule("c1-daily", "c1", 1)}));
   }
   void make(std::shared_ptr<Store> store) {
-    CheckerOptions options;
+    CheckerOptions options = patient_options();
     options.store = std::move(store);
     make(std::move(options));
   }
@@ -148,7 +148,7 @@ TEST_F(ReserveBatch, NoneWaitsForAnother) {
 }
 
 TEST_F(ReserveBatch, DoesNotNeedTheExecutor) {
-  CheckerOptions options;
+  CheckerOptions options = patient_options();
   options.store = std::make_shared<ReservingStore>();
   options.executor = [](std::function<void()>) { ADD_FAILURE() << "its thread may be the caller"; };
   make(std::move(options));

@@ -180,7 +180,7 @@ TEST_F(Reserve, NothingIsWrittenWithoutTheUpdatersConfiguration) {
 
 // Not no_config, which would blame the updater.
 TEST(ReserveWithoutRedis, ARedisThatWasNeverReachedIsUnavailable) {
-  CheckerOptions options;
+  CheckerOptions options = patient_options();
   options.redis.addresses = {"127.0.0.1:1"};
   auto made = Checker::create(std::move(options));
   ASSERT_TRUE(made.ok()) << made.status().text();

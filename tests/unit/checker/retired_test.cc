@@ -66,7 +66,7 @@ TEST(ReplacedRules, EndWhereverTheyCameFrom) {
   const std::string path = directory.file("rules.snapshot");
   RuleSetSpec spec{.version = 1, .rules = {sliding_rule("r1", "c1", 1)}};
   ASSERT_TRUE(rule_text::write_snapshot(path, spec).ok());
-  CheckerOptions options;
+  CheckerOptions options = patient_options();
   options.rules.snapshot_file = path;
   options.rules.poll_interval = 1s;
   const ScriptedChecker world(options);

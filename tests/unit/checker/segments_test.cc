@@ -37,7 +37,7 @@ std::shared_ptr<const RuleSet> one_a_day_vips_five() {
 class CheckSegments : public ::testing::Test {
  protected:
   static CheckerOptions logging(std::vector<std::string>& lines, std::mutex& mutex) {
-    CheckerOptions options;
+    CheckerOptions options = patient_options();
     options.log = [&](LogLevel, std::string_view line) {
       const std::lock_guard lock(mutex);
       lines.emplace_back(line);
@@ -129,7 +129,7 @@ TEST_F(CheckSegments, ReplacedOnesAreLetGoEvenWhereAnAnswerIsKept) {
 }
 
 TEST_F(CheckSegments, ARememberedCapDoesNotOutliveASwap) {
-  CheckerOptions options;
+  CheckerOptions options = patient_options();
   options.local.cached_caps_max = 100;
   ScriptedChecker world(std::move(options));
   shown_once(*world.store);
@@ -180,7 +180,7 @@ TEST_F(CheckSegments, OneThatARuleNamesAndNobodyStoresIsWarnedOfOnceASwap) {
 }
 
 TEST_F(CheckSegments, OptionsThatNameTwoSourcesOrNoDatabaseAreRefused) {
-  CheckerOptions options;
+  CheckerOptions options = patient_options();
   options.store = std::make_shared<ScriptedStore>();
   options.segments.postgres = true;
   Result<std::unique_ptr<Checker>> made = Checker::create(options);
@@ -200,7 +200,7 @@ TEST_F(CheckSegments, ADirectoryIsReadBeforeCreateReturnsAndAgainWhenItChanges) 
   std::ofstream(directory.file("1/vip.ids")) << "u1\n";
   std::ofstream(directory.file("2/vip.ids")) << "u2\n";
   std::filesystem::create_symlink("1", directory.file("current"));
-  CheckerOptions options;
+  CheckerOptions options = patient_options();
   options.segments.directory = directory.file("current");
   options.rules.poll_interval = 1s;
   ScriptedChecker world(std::move(options));

@@ -17,7 +17,7 @@ namespace shared_notes_test {
 
 class SharedNotes : public ::testing::Test {
  protected:
-  std::unique_ptr<Checker> server(CheckerOptions options = {}) {
+  std::unique_ptr<Checker> server(CheckerOptions options = patient_options()) {
     options.store = store_;
     options.clock = [this] { return now_; };
     auto made = Checker::create(std::move(options));
@@ -196,7 +196,7 @@ TEST_F(SharedNotes, APageThatIsRefusedIsCountedInEachForm) {
 }
 
 TEST_F(SharedNotes, AClockThatThrowsIsAnAnswerInEachForm) {
-  CheckerOptions options;
+  CheckerOptions options = patient_options();
   options.store = store_;
   options.clock = []() -> Instant { throw std::runtime_error("no time"); };
   const auto checker = Checker::create(std::move(options)).value();
@@ -247,7 +247,7 @@ TEST_F(SharedNotes, ACallbackGetsWhatIsKnownWithoutReading) {
 
 TEST_F(SharedNotes, ACallbackGetsThePageThroughTheExecutor) {
   std::vector<std::function<void()>> tasks;
-  CheckerOptions options;
+  CheckerOptions options = patient_options();
   options.executor = [&](std::function<void()> task) { tasks.push_back(std::move(task)); };
   const auto checker = server(std::move(options));
   const Candidate ranked[] = {{"c1"}};
@@ -262,7 +262,7 @@ TEST_F(SharedNotes, ACallbackGetsThePageThroughTheExecutor) {
 
 TEST_F(SharedNotes, TheEndOfTheCheckerAnswersAPageWithoutSharingIt) {
   const auto store = std::make_shared<HoldingStore>();
-  CheckerOptions options;
+  CheckerOptions options = patient_options();
   options.store = store;
   auto checker = Checker::create(std::move(options)).value();
   checker->set_rules(rule_set({sliding_rule("c1-daily", "c1", 1)}));

@@ -16,7 +16,7 @@ constexpr std::string_view kKey = "fcap:{u}";
 // A user who has seen c1 twice, in the copy that a replica has.
 class StaleRead : public ::testing::Test {
  protected:
-  explicit StaleRead(CheckerOptions options = {}) : world_(std::move(options)) {
+  explicit StaleRead(CheckerOptions options = patient_options()) : world_(std::move(options)) {
     world_.store->answer_at_once = StoreCode::kOk;
     world_.store->records[std::string(kKey)] = record_of("c1", 2);
     world_.store->stale = true;
@@ -66,7 +66,7 @@ TEST_F(StaleRead, SaysSoInABatchAndAsynchronously) {
 }
 
 TEST_F(StaleRead, SaysSoThroughAnExecutor) {
-  CheckerOptions options;
+  CheckerOptions options = patient_options();
   options.executor = [](const std::function<void()>& task) { task(); };
   ScriptedChecker world(std::move(options));
   world.store->answer_at_once = StoreCode::kNotFound;
@@ -104,7 +104,7 @@ TEST_F(StaleRead, CountsWhatThisProcessHasShown) {
 }
 
 CheckerOptions caching() {
-  CheckerOptions options;
+  CheckerOptions options = patient_options();
   options.local.cached_caps_max = 1000;
   return options;
 }
