@@ -54,6 +54,8 @@ listener.name.accounts.scram-sha-512.sasl.jaas.config=org.apache.kafka.common.se
 """
 JAVA = ("java -XX:+UseSerialGC -Xms128m -Xmx400m -Dorg.slf4j.simpleLogger.defaultLogLevel=warn "
         "-Dorg.slf4j.simpleLogger.showDateTime=true").split()
+# The archive of classes takes a minute of processor time to write, on a busy machine several of them.
+HANG_SECONDS = 300
 LOG_TIME = "-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd HH:mm:ss.SSS"
 
 
@@ -147,9 +149,9 @@ class Kafka(Server):
         broker = self.launch(*self.java(f"-XX:ArchiveClassesAtExit={self.archive}.new", "kafka.Kafka",
                                         f"{self.home}/server.properties"))
         try:
-            wait_until(self.ready, 60)
+            wait_until(self.ready, HANG_SECONDS)
             broker.terminate()
-            broker.wait(60)
+            broker.wait(HANG_SECONDS)
         finally:
             broker.kill()
         shutil.rmtree(f"{self.home}/training")
