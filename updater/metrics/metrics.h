@@ -106,6 +106,7 @@ struct Metrics {
   Counter rewound_messages;
   Gauge gap_offsets;
   Counter gap_messages;
+  Counter gap_records_unread;
 
   // Compaction.
   Counter compactions;

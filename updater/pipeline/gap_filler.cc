@@ -27,7 +27,7 @@ constexpr std::size_t kLookupsMax = 5;
 // A chunk of messages by user, and the users' records as they are being read.
 class GapFiller::Lookup {
  public:
-  explicit Lookup(const Coalescer::Options& records) : events(records) {}
+  Lookup(const Coalescer::Options& records, Counter& unread) : events(records), unread_(&unread) {}
 
   void start(Store& store, Store::Deadline deadline) {
     records_.clear();
@@ -57,7 +57,11 @@ class GapFiller::Lookup {
   struct Record final : StoreCompletion {
     Record(Lookup& owner, std::string_view of) : lookup(&owner), key(of) {}
     void complete(const StoreOutcome& outcome) noexcept override {
-      if (outcome.code == StoreCode::kOk) bytes.assign(outcome.record);
+      if (outcome.code == StoreCode::kOk) {
+        bytes.assign(outcome.record);
+      } else if (outcome.code != StoreCode::kNotFound) {
+        lookup->unread_->add();
+      }
       lookup->pending_.fetch_sub(1, std::memory_order_acq_rel);
     }
     Lookup* lookup;
@@ -66,6 +70,7 @@ class GapFiller::Lookup {
   };
   std::vector<std::unique_ptr<Record>> records_;
   std::atomic<std::size_t> pending_{0};
+  Counter* unread_;
 };
 
 GapFiller::GapFiller(GapFillerOptions options, GapFillerParts parts, Metrics& metrics)
@@ -176,7 +181,9 @@ bool GapFiller::take_chunk(Clock::time_point now) {
   if (!std::exchange(segment.begun, true)) {
     parts_.partitions->segment_begun(segment.what, chunk->messages.front().what);
   }
-  if (idle_.empty()) idle_.push_back(std::make_unique<Lookup>(options_.records));
+  if (idle_.empty()) {
+    idle_.push_back(std::make_unique<Lookup>(options_.records, metrics_->gap_records_unread));
+  }
   std::unique_ptr<Lookup> lookup = std::move(idle_.back());
   idle_.pop_back();
   if (!classify(segment, *chunk, *lookup)) {

@@ -240,6 +240,7 @@ TEST_F(GapFillerTest, WhatIsThereIsNotWrittenAgainButItsExpiryIsSeenTo) {
   EXPECT_EQ(missing(), 0);
   EXPECT_EQ(store_.records()["p:{a}"].bytes, before.bytes);
   EXPECT_GE(store_.records()["p:{a}"].expire_at, kNewest + std::chrono::days{32});
+  EXPECT_EQ(metrics_.gap_records_unread.value(), 0U);
   EXPECT_EQ(entries("b"), 2U);
 }
 
@@ -252,6 +253,7 @@ TEST_F(GapFillerTest, ARecordThatCannotBeReadIsWrittenAllTheSame) {
   filler_.turn(now_, true);
   turns();
   EXPECT_EQ(entries("a"), 1U);
+  EXPECT_EQ(metrics_.gap_records_unread.value(), 1U);
   EXPECT_EQ(missing(), 0);
 }
 
