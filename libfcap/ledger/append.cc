@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "ledger/encode.h"
 #include "ledger/encode_runs.h"
 #include "ledger/format.h"
@@ -55,6 +57,33 @@ std::size_t compacted_bytes(std::string_view record) noexcept {
     reached = stage == Stage::kTail ? stage : std::max(reached, stage);
   }
   return reader.code() == DecodeCode::kOk ? bytes : 0;
+}
+
+namespace format {
+
+std::size_t frame_bytes(const Reservation& reservation) noexcept {
+  return 2 + kReservationPayloadBytes + (reservation.event.creative != 0 ? kHashBytes : 0);
+}
+
+}  // namespace format
+
+void append_reservation(const Reservation& reservation, std::string& out) {
+  const Entry& event = reservation.event;
+  const bool has_creative = event.creative != 0;
+  const Instant time = format::representable(event.time);
+  const auto life = std::clamp<std::int64_t>(to_ms(reservation.expires) - to_ms(time), 0,
+                                             format::kReservationLifeMax.count());
+  using format::store;
+  out.push_back(static_cast<char>(format::Tag::kReservation));
+  out.push_back(static_cast<char>(format::frame_bytes(reservation) - 2));
+  out.push_back(static_cast<char>((static_cast<std::uint8_t>(event.type) & format::kTypeMask) |
+                                  (has_creative ? format::kReservationHasCreative : 0) |
+                                  (reservation.released ? format::kReservationReleased : 0)));
+  store<format::kHashBytes>(event.campaign, out);
+  store<format::kTimeBytes>(static_cast<std::uint64_t>(to_ms(time)), out);
+  store<format::kFingerprintBytes>(event.fingerprint, out);
+  store<format::kLifeBytes>(static_cast<std::uint64_t>(life), out);
+  if (has_creative) store<format::kHashBytes>(event.creative, out);
 }
 
 }  // namespace fcap::ledger

@@ -324,6 +324,31 @@ bool Ledger::append_entry(std::string_view payload) {
   return true;
 }
 
+bool Ledger::append_reservation(std::string_view payload) {
+  if (payload.size() < format::kReservationPayloadBytes) return false;
+  const char* at = payload.data();
+  const auto flags = static_cast<std::uint8_t>(*at);
+  constexpr std::uint8_t kKnown =
+      format::kTypeMask | format::kReservationHasCreative | format::kReservationReleased;
+  const bool has_creative = (flags & format::kReservationHasCreative) != 0;
+  if ((flags & ~kKnown) != 0 || payload.size() != format::kReservationPayloadBytes +
+                                                      (has_creative ? format::kHashBytes : 0)) {
+    return false;
+  }
+  Reservation reservation;
+  Entry& event = reservation.event;
+  event.type = static_cast<EventType>(flags & format::kTypeMask);
+  event.campaign = format::load<format::kHashBytes>(at + 1);
+  event.time = instant_from_ms(static_cast<std::int64_t>(format::load<format::kTimeBytes>(at + 7)));
+  event.fingerprint = static_cast<std::uint32_t>(format::load<format::kFingerprintBytes>(at + 13));
+  reservation.expires = event.time + std::chrono::milliseconds{static_cast<std::int64_t>(
+                                         format::load<format::kLifeBytes>(at + 17))};
+  if (has_creative) event.creative = format::load<format::kHashBytes>(at + 21);
+  reservation.released = (flags & format::kReservationReleased) != 0;
+  reservations_.push_back(reservation);
+  return true;
+}
+
 bool Ledger::columns_are_canonical() const noexcept {
   // Sorted runs descend nowhere but from one run to the next: so counting suffices.
   std::uint32_t descents = 0;
