@@ -182,8 +182,8 @@ void ShardRunner::write_mark(ShardWorld::Master& master) {
 
 // --- What is stated, as ClusterPartitionSet and ShardTurns tell it.
 
-bool ShardRunner::is_known(const ShardWorld::Master& master) const {
-  return master.away_for == 0 && marks_.was_read(master.node);
+bool ShardRunner::is_confirmed(const ShardWorld::Master& master) const {
+  return master.away_for == 0 && marks_.counts(master.node, master.epoch, marks_.stamp());
 }
 
 std::optional<GapEnd> ShardRunner::gap_end() const {
@@ -192,11 +192,9 @@ std::optional<GapEnd> ShardRunner::gap_end() const {
   bool all_known = true;
   for (const auto& master : world_.masters()) {
     if (master.owned.empty()) continue;
-    if (is_known(master)) {
-      unknown -= master.owned;
-    } else {
-      all_known = false;
-    }
+    const bool read = marks_.was_read_over(master.node, master.epoch);
+    if (master.away_for == 0 && read) unknown -= master.owned;
+    all_known = all_known && is_confirmed(master);
   }
   unknown &= ShardWorld::all();
   const MissingOffsets& missing = marks_.missing();
@@ -219,7 +217,7 @@ void ShardRunner::publish() {
     all_read = all_read && marks_.was_read(master.node);
     if (master.away_for > 0) continue;
     const auto at = compared_.find(master.node);
-    const bool confirmed = at != compared_.end() && is_known(master);
+    const bool confirmed = at != compared_.end() && is_confirmed(master);
     compared = std::min(compared, confirmed ? at->second : Clock::time_point{});
   }
   known_ = known_ || all_read;

@@ -68,7 +68,7 @@ class ShardRunner {
   void read_marks(ShardWorld::Master& master);
   void write_mark(ShardWorld::Master& master);
   void publish();
-  [[nodiscard]] bool is_known(const ShardWorld::Master& master) const;
+  [[nodiscard]] bool is_confirmed(const ShardWorld::Master& master) const;
   [[nodiscard]] std::optional<GapEnd> gap_end() const;
   ShardWorld::Write put(ShardWorld::Master& master, int slot, const std::string& text);
 

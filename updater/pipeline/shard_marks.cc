@@ -100,6 +100,11 @@ bool ShardMarks::was_read(const std::string& node) const {
   return found != shards_.end() && found->second.read;
 }
 
+bool ShardMarks::was_read_over(const std::string& node, std::uint64_t epoch) const {
+  const auto found = shards_.find(node);
+  return found != shards_.end() && epoch != 0 && found->second.compared_epoch == epoch;
+}
+
 std::uint64_t ShardMarks::look_of(const std::string& node) const {
   const auto found = shards_.find(node);
   return found == shards_.end() ? 0 : found->second.looked_at;

@@ -267,17 +267,19 @@ bool ShardTurns::all_read(const ShardedPartition& partition) const {
 }
 
 bool ShardTurns::all_known(const ShardedPartition& partition) const {
-  return all_read(partition) && std::ranges::none_of(shards_, [](const auto& it) {
+  return ready(partition) && std::ranges::none_of(shards_, [](const auto& it) {
            return it.second.away && !it.second.mapped.empty();
          });
 }
 
 bool ShardTurns::told(const ShardedPartition& partition) const {
-  return all_read(partition) && std::ranges::all_of(shards_, [&](const auto& it) {
-           if (it.second.mapped.empty()) return true;
-           const auto confirmed = partition.marks.confirmed(it.first);
-           return confirmed && says_missing(*confirmed, partition.marks.missing());
-         });
+  return std::ranges::all_of(shards_, [&](const auto& it) {
+    const auto& [node, shard] = it;
+    if (shard.mapped.empty()) return true;
+    if (!steady(partition, node, shard)) return false;
+    const auto confirmed = partition.marks.confirmed(node);
+    return confirmed && says_missing(*confirmed, partition.marks.missing());
+  });
 }
 
 ShardTurns::Clock::time_point ShardTurns::compared(const ShardedPartition& partition) const {
@@ -285,7 +287,7 @@ ShardTurns::Clock::time_point ShardTurns::compared(const ShardedPartition& parti
   for (const auto& [node, shard] : shards_) {
     if (shard.away || shard.mapped.empty()) continue;
     const auto place = partition.places.find(node);
-    if (place == partition.places.end()) return {};
+    if (place == partition.places.end() || !steady(partition, node, shard)) return {};
     earliest = std::min(earliest.value_or(place->second.compared), place->second.compared);
   }
   return earliest.value_or(Clock::time_point{});
@@ -295,7 +297,8 @@ SlotSet ShardTurns::unknown(const ShardedPartition& partition) const {
   SlotSet slots = SlotSet::all();
   if (!partition.known) return slots;
   for (const auto& [node, shard] : shards_) {
-    if (!shard.away && partition.marks.was_read(node)) slots -= shard.mapped;
+    const bool read = partition.marks.was_read_over(node, shard.epoch);
+    if (!shard.away && read) slots -= shard.mapped;
   }
   return slots;
 }

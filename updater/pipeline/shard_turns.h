@@ -115,12 +115,15 @@ class ShardTurns {
   [[nodiscard]] bool ready(const ShardedPartition& partition) const;
   /// Whether the marks of every shard that has slots were read, so that it is known what it lacks.
   [[nodiscard]] bool all_read(const ShardedPartition& partition) const;
-  /// all_read(), and none of these shards is away: it may have lost something when it is back.
+  /// ready(), and no shard that has slots is away. One whose marks are not confirmed on the present
+  /// connection may have lost something since they were read.
   [[nodiscard]] bool all_known(const ShardedPartition& partition) const;
-  /// Whether the marks of every shard that has slots, away or not, say what is missing.
+  /// Whether the marks of every shard that has slots, away or not, say what is missing, on the
+  /// present connection.
   [[nodiscard]] bool told(const ShardedPartition& partition) const;
   /// The slots for whose users it is not known what is missing: all of them until all_read() once,
-  /// and then those of shards whose marks were not read yet or that are away.
+  /// and then those of shards whose marks were not read over the present connection or that are
+  /// away.
   [[nodiscard]] SlotSet unknown(const ShardedPartition& partition) const;
   /// Whether some shard's marks are to be confirmed yet, and it is not away.
   [[nodiscard]] bool waiting() const;
@@ -138,7 +141,7 @@ class ShardTurns {
   [[nodiscard]] std::string trouble() const;
   [[nodiscard]] std::size_t shards_away() const;
   /// When the last writes began by which every shard that has slots and is not away has confirmed
-  /// its mark: the earliest of them.
+  /// its mark on the present connection: the earliest of them.
   [[nodiscard]] Clock::time_point compared(const ShardedPartition& partition) const;
   /// The slots of shards in which marks are gone that were there, since the last call.
   [[nodiscard]] SlotSet take_marks_gone() { return std::exchange(marks_gone_, {}); }

@@ -43,6 +43,7 @@ TEST_F(ClusterPartitionSetTest, WhatIsMissingIsUnknownWhileAShardIsAway) {
   show_gaps(set_, metrics_);
   EXPECT_EQ(metrics_.gap_offsets.value(), Gauge::kUnknown);
   EXPECT_TRUE(gap_ends().empty()) << "what is stated stays";
+  EXPECT_NE(compared(), PartitionSet::Clock::time_point{}) << "nobody waits for that shard";
   cluster_.set_refusing(1, false);
   turn_until([this] { return metrics_.shards_away.value() == 0 && !set_.checking(); });
   show_gaps(set_, metrics_);
@@ -67,6 +68,92 @@ TEST_F(ClusterPartitionSetTest, AGapConcernsTheUsersOfTheShardThatLacksEvents) {
   cluster_.set_refusing(0, false);
   turn_until([this] { return metrics_.shards_away.value() == 0 && !set_.checking(); });
   EXPECT_EQ(lacking(), ScriptedCluster::all_slots_of(1));
+}
+
+// Whatever is behind the next connection, this one's marks say nothing of it.
+TEST_F(ClusterPartitionSetTest, WhatAShardHadBeforeItsConnectionWasLostSaysNothingOfItsUsers) {
+  begin(100, 100);
+  read(100, 110);
+  wait_for_marks();
+  wait_until_shards_are_waited_for();
+  const std::vector<std::optional<std::int64_t>> nothing_missing{std::nullopt};
+  ASSERT_EQ(gap_ends(), nothing_missing);
+  EXPECT_NE(compared(), PartitionSet::Clock::time_point{});
+  cluster_.set_refusing(1, true);
+  turn_until([this] { return !set_.trouble().empty(); });
+  ASSERT_EQ(metrics_.shards_away.value(), 0);
+  EXPECT_TRUE(gap_ends().empty()) << "what is stated stays";
+  EXPECT_EQ(compared(), PartitionSet::Clock::time_point{});
+  cluster_.empty(1);
+  cluster_.set_refusing(1, false);
+  turn_until([&] {
+    EXPECT_NE(gap_ends(), nothing_missing);
+    return lacking().has_value();
+  });
+  EXPECT_EQ(lacking(), ScriptedCluster::all_slots_of(1));
+}
+
+TEST_F(ClusterPartitionSetTest, AGapConcernsTheUsersOfAShardWhoseConnectionWasLost) {
+  begin(100, 100);
+  read(100, 110);
+  wait_for_marks();
+  cluster_.empty(0);
+  read(110, 120);
+  turn_until([this] { return lacking().has_value() && !set_.checking(); });
+  wait_until_shards_are_waited_for();
+  ASSERT_EQ(lacking(), ScriptedCluster::all_slots_of(0));
+  cluster_.set_refusing(1, true);
+  turn_until([this] { return !set_.trouble().empty(); });
+  ASSERT_EQ(metrics_.shards_away.value(), 0);
+  EXPECT_EQ(lacking(), SlotSet::all());
+  cluster_.set_refusing(1, false);
+  turn_until([this] { return !set_.checking(); });
+  EXPECT_EQ(lacking(), ScriptedCluster::all_slots_of(0));
+}
+
+// An answer may be of before a loss that was seen while the write was under way.
+TEST_F(ClusterPartitionSetTest, MarksAreComparedSinceTheWriteOfTheSlowestShardBegan) {
+  begin(100, 100);
+  wait_for_marks();
+  EXPECT_LT(compared(), now_);
+  cluster_.set_refusing_marks(1, true);
+  step_ = milliseconds{10};
+  turn_for(std::chrono::seconds{2});
+  const auto last = compared();
+  turn_for(std::chrono::seconds{3});
+  EXPECT_EQ(compared(), last);
+  cluster_.set_refusing_marks(1, false);
+  turn_until([&] { return compared() > last; });
+}
+
+TEST_F(ClusterPartitionSetTest, MarksThatAreGoneAreSaidOfTheSlotsOfTheirShards) {
+  begin(100, 0);
+  EXPECT_EQ(set_.take_marks_gone(), SlotSet::all()) << "the group has committed an offset";
+  read(100, 110);
+  fill_all();
+  wait_for_marks();
+  EXPECT_EQ(set_.take_marks_gone(), SlotSet{});
+  cluster_.empty(1);
+  turn_until([this] { return lacking().has_value() && !set_.checking(); });
+  EXPECT_EQ(set_.take_marks_gone(), ScriptedCluster::all_slots_of(1));
+  wait_for_marks();
+  cluster_.empty_all();
+  read(110, 120);
+  turn_until([this] { return metrics_.mark_losses.value() == 3 && !set_.checking(); });
+  EXPECT_EQ(set_.take_marks_gone(), SlotSet::all());
+}
+
+TEST_F(ClusterPartitionSetTest, WhereAGroupBeginsNoMarkIsGone) {
+  log_.start = 0;
+  std::vector<PartitionOffset> at{{part(0), PartitionOffset::kNone}};
+  set_.assign(at);
+  wait_until_read();
+  read(0, 10);
+  wait_for_marks();
+  EXPECT_EQ(set_.take_marks_gone(), SlotSet{});
+  cluster_.empty(1);
+  turn_until([this] { return lacking().has_value() && !set_.checking(); });
+  EXPECT_EQ(set_.take_marks_gone(), ScriptedCluster::all_slots_of(1)) << "by now there were some";
 }
 
 TEST_F(ClusterPartitionSetTest, WhatHasExpiredIsMissingForGoodForTheUsersOfTheShardThatLacksIt) {
@@ -242,9 +329,8 @@ TEST_F(ClusterPartitionSetTest, AShardThatIsAwayStaysSoWhileAllPartitionsWaitFor
   cluster_.set_refusing(1, true);
   step_ = milliseconds{100};
   turn_until([this] { return metrics_.shards_away.value() == 1 && !set_.checking(); });
-  // Until the other one has been well for so long that it is waited for.
-  const auto well = now_ + std::chrono::seconds{20};
-  turn_until([&] { return now_ >= well; });
+  wait_until_shards_are_waited_for();
+  step_ = milliseconds{100};
   cluster_.set_refusing_marks(1, true);
   cluster_.set_refusing(1, false);
   std::vector<PartitionOffset> at{{part(0), PartitionOffset::kNone}};
@@ -328,6 +414,26 @@ TEST_F(ClusterPartitionSetTest, WhatIsDoubtedIsReadAgainAlsoAfterItWasGivenUpMea
   set_.assign(at);
   wait_until_read();
   EXPECT_EQ(set_.offsets_missing(), 0) << "a doubt counts once";
+}
+
+// The mark that said so may be gone with the shard's data.
+TEST_F(ClusterPartitionSetTest, WhatIsDoubtedStaysSoUntilMarksOfThePresentConnectionSayIt) {
+  begin(100, 0);
+  wait_for_marks();
+  wait_until_shards_are_waited_for();
+  cluster_.set_refusing(0, true);
+  turn_until([this] { return !set_.trouble().empty(); });
+  set_.doubt_all();
+  step_ = milliseconds{10};
+  turn_for(std::chrono::seconds{1});
+  cluster_.empty(0);
+  cluster_.put_others_mark(100, {.cluster = "one", .last = looks_.point(99)}, 5);
+  std::vector<PartitionOffset> at{{part(0), PartitionOffset::kNone}};
+  set_.revoke(at);
+  cluster_.set_refusing(0, false);
+  set_.assign(at);
+  wait_until_read();
+  EXPECT_EQ(lacking(), SlotSet::all());
 }
 
 }  // namespace cluster_partition_set_test

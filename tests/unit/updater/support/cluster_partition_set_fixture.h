@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -86,6 +87,16 @@ class ClusterPartitionSetFixture : public ::testing::Test {
   void wait_for_marks() {
     turn_until([this] { return set_.marks_settled() && !set_.checking() && marks_are_safe(); });
   }
+  // Until they have been well for so long that they are not away at once when they are lost.
+  void wait_until_shards_are_waited_for() {
+    const milliseconds step = std::exchange(step_, milliseconds{100});
+    turn_for(std::chrono::seconds{20});
+    step_ = step;
+  }
+  void turn_for(std::chrono::seconds length) {
+    const auto end = now_ + length;
+    turn_until([&] { return now_ >= end; });
+  }
   // Reads a log whose topic is recreated then, without commits, until that is noticed.
   void read_until_the_log_is_another() {
     begin(1'000'000, 1'000'000);
@@ -127,6 +138,11 @@ class ClusterPartitionSetFixture : public ::testing::Test {
     set_.list_gap_ends(listed);
     if (listed.empty() || !listed[0].to) return std::nullopt;
     return listed[0].slots;
+  }
+  [[nodiscard]] PartitionSet::Clock::time_point compared() const {
+    std::map<TopicPartition, PartitionSet::Clock::time_point> all;
+    set_.list_compared(all);
+    return all.at(part(0));
   }
   [[nodiscard]] bool was_said(std::string_view text) const {
     return std::ranges::any_of(
