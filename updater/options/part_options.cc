@@ -41,6 +41,9 @@ TopicWatchOptions watch_options(const Settings& settings) {
   options.dead_letter_topic = settings.kafka.dead_letter_topic;
   options.group_id = settings.kafka.group_id;
   options.retention = settings.ledger.retention;
+  // As the updater itself decodes: no setting names another encoding, and JSON needs nothing of a
+  // message but its value, which is all that a look has. The watch's thread has a decoder of its
+  // own, because none is thread-safe.
   options.newest_event = newest_event_by(events::make_json_event_decoder());
   options.silence_max = settings.kafka.silence_max;
   // So that an answer that is missed once is not taken for silence.
