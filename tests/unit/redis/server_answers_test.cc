@@ -1,5 +1,6 @@
 // What a store says of a server that is too old, or does not answer as Redis does.
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <functional>
@@ -13,6 +14,7 @@
 #include <gtest/gtest.h>
 
 #include "base/clock.h"
+#include "redis/config_record.h"
 #include "redis/direct_reads.h"
 #include "redis/redis_store.h"
 #include "tests/support/scripted_server.h"
@@ -266,6 +268,37 @@ TEST_F(ServerAnswers, AnAccountWithoutTimeIsSaid) {
   EXPECT_TRUE(logs("NOPERM this user has no permissions to run the 'time' command"));
   EXPECT_TRUE(is_logged("+time"));
   EXPECT_NE(store_->health().clock_text.find("+time"), std::string::npos);
+}
+
+// Where there is one, it is looked at every 10 s.
+TEST_F(ServerAnswers, TheConfigurationIsLookedAtMoreOftenWhileThereIsNone) {
+  std::atomic<int> looks{0};
+  ConfigRecord record;
+  record.key_prefix = "fcap";
+  const std::string there = resp_text(encode_config(record));
+  ScriptedServer other([&](std::size_t, const Words& words) -> std::optional<std::string> {
+    if (words[0] != "GET") return as_single_master(words);
+    ++looks;
+    return there;
+  });
+  RedisOptions options;
+  options.addresses = {other.address()};
+  auto beside = make_redis_store(std::move(options));
+  ASSERT_TRUE(beside.ok()) << beside.status().text();
+  beside.value()->expect_config({.key_prefix = "fcap", .retention = {}, .null_user_ids = {}});
+  EXPECT_TRUE(eventually([&] { return looks > 0; }));
+  const int before = looks;
+
+  std::atomic<int> looks_in_vain{0};
+  serve([&](const Words& words) -> std::optional<std::string> {
+    if (words[0] == "GET") ++looks_in_vain;
+    return std::nullopt;
+  });
+  store_->expect_config({.key_prefix = "fcap", .retention = {}, .null_user_ids = {}});
+  EXPECT_TRUE(eventually([&] { return looks_in_vain >= 4; }));
+  EXPECT_LE(looks - before, 1);
+  store_.reset();
+  server_.reset();  // it counts here
 }
 
 }  // namespace server_answers_test

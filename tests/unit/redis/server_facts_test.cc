@@ -212,6 +212,10 @@ TEST(ConfigWatch, WithoutARecordAnyEventMayBeMissing) {
   record.key_prefix = "fcap";
   (void)watch.compare_with(string(encode_config(record)), 0);
   EXPECT_TRUE(watch.missing().empty());
+  EXPECT_GT(watch.terms().reservation_life_max.count(), 0);
+  (void)watch.compare_with({Reply::Kind::kNil, 0, {}, {}}, 0);
+  EXPECT_EQ(watch.missing(), any) << "whoever has emptied Redis took it along";
+  EXPECT_EQ(watch.terms().reservation_life_max.count(), 0);
 }
 
 TEST(Occurrences, TellsTheFirstSecondFourthAndSoOn) {

@@ -135,6 +135,26 @@ TEST_F(PartitionGaps, ALogThatEndsBeforeARestoredMarkIsAnother) {
   partitions_->set_log_looks(nullptr);
 }
 
+TEST_F(PartitionGaps, AMarkThatIsGoneIsSaidOnceAndNotWhereAGroupBegins) {
+  begin();
+  turns();
+  EXPECT_EQ(partitions_->take_marks_gone(), SlotSet{});
+  read(10, 20);
+  turns();
+  store_.records().clear();
+  turns();
+  EXPECT_EQ(partitions_->take_marks_gone(), SlotSet::all());
+  turns();
+  EXPECT_EQ(partitions_->take_marks_gone(), SlotSet{});
+}
+
+TEST_F(PartitionGaps, WithoutAMarkWhereTheGroupHasCommittedOneIsGone) {
+  log_.commits[part(0)] = 120;
+  begin();
+  turns();
+  EXPECT_EQ(partitions_->take_marks_gone(), SlotSet::all());
+}
+
 TEST_F(PartitionGaps, WhereTheyEndIsSaidOfPartitionsWhoseMarkIsKnown) {
   const auto ends = [this] {
     std::vector<GapEnd> all;
@@ -156,7 +176,8 @@ TEST_F(PartitionGaps, WhereTheyEndIsSaidOfPartitionsWhoseMarkIsKnown) {
   EXPECT_EQ(ends()[0].to, 90);
   std::map<TopicPartition, PartitionSet::Clock::time_point> compared;
   partitions_->list_compared(compared);
-  EXPECT_EQ(compared.size(), 1U);
+  ASSERT_EQ(compared.size(), 1U);
+  EXPECT_LT(compared.begin()->second, now_) << "since the write began, not since its answer";
   // Another server may lack what was filled on the former one.
   ++epoch_;
   compared.clear();
