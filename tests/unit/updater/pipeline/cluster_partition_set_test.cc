@@ -80,7 +80,7 @@ TEST_F(ClusterPartitionSetTest, WhatAShardHadBeforeItsConnectionWasLostSaysNothi
   ASSERT_EQ(gap_ends(), nothing_missing);
   EXPECT_NE(compared(), PartitionSet::Clock::time_point{});
   cluster_.set_refusing(1, true);
-  turn_until([this] { return !set_.trouble().empty(); });
+  turn_until([this] { return is_in_trouble(1); });
   ASSERT_EQ(metrics_.shards_away.value(), 0);
   EXPECT_TRUE(gap_ends().empty()) << "what is stated stays";
   EXPECT_EQ(compared(), PartitionSet::Clock::time_point{});
@@ -103,7 +103,7 @@ TEST_F(ClusterPartitionSetTest, AGapConcernsTheUsersOfAShardWhoseConnectionWasLo
   wait_until_shards_are_waited_for();
   ASSERT_EQ(lacking(), ScriptedCluster::all_slots_of(0));
   cluster_.set_refusing(1, true);
-  turn_until([this] { return !set_.trouble().empty(); });
+  turn_until([this] { return is_in_trouble(1); });
   ASSERT_EQ(metrics_.shards_away.value(), 0);
   EXPECT_EQ(lacking(), SlotSet::all());
   cluster_.set_refusing(1, false);
@@ -422,9 +422,8 @@ TEST_F(ClusterPartitionSetTest, WhatIsDoubtedStaysSoUntilMarksOfThePresentConnec
   wait_for_marks();
   wait_until_shards_are_waited_for();
   cluster_.set_refusing(0, true);
-  turn_until([this] { return !set_.trouble().empty(); });
+  turn_until([this] { return is_in_trouble(0); });
   set_.doubt_all();
-  step_ = milliseconds{10};
   turn_for(std::chrono::seconds{1});
   cluster_.empty(0);
   cluster_.put_others_mark(100, {.cluster = "one", .last = looks_.point(99)}, 5);

@@ -139,6 +139,9 @@ class ClusterPartitionSetFixture : public ::testing::Test {
     if (listed.empty() || !listed[0].to) return std::nullopt;
     return listed[0].slots;
   }
+  [[nodiscard]] bool is_in_trouble(int node) const {
+    return set_.trouble().find(cluster_.address(node)) != std::string::npos;
+  }
   [[nodiscard]] PartitionSet::Clock::time_point compared() const {
     std::map<TopicPartition, PartitionSet::Clock::time_point> all;
     set_.list_compared(all);
