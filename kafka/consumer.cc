@@ -134,18 +134,15 @@ Result<std::unique_ptr<Consumer>> Consumer::create(const ConsumerOptions& option
 }
 
 PartitionList Consumer::list_of(std::span<const PartitionOffset> partitions) const {
-  return make_partition_list(options_.topics, partitions);
+  return make_partition_list(options_.topic, partitions);
 }
 
 Status Consumer::subscribe(AssignmentListener& listener) {
   listener_ = &listener;
-  std::vector<PartitionOffset> any;
-  for (std::size_t i = 0; i < options_.topics.size(); ++i) {
-    any.push_back({{static_cast<TopicIndex>(i), RD_KAFKA_PARTITION_UA}});
-  }
-  const auto list = list_of(any);
+  const PartitionOffset any{RD_KAFKA_PARTITION_UA};
+  const auto list = list_of({&any, 1});
   return status_of(rd_kafka_subscribe(client_.get(), list.get()),
-                   fmt::format("subscribing to {}", fmt::join(options_.topics, ", ")));
+                   "subscribing to " + options_.topic);
 }
 
 bool Consumer::cooperative() const {
@@ -154,7 +151,7 @@ bool Consumer::cooperative() const {
 }
 
 Status Consumer::assign(std::span<const PartitionOffset> partitions) {
-  const std::string doing = fmt::format("assigning {}", fmt::join(options_.topics, ", "));
+  const std::string doing = "assigning " + options_.topic;
   const auto list = list_of(partitions);
   rd_kafka_resp_err_t code = RD_KAFKA_RESP_ERR_NO_ERROR;
   if (cooperative()) {
@@ -191,10 +188,7 @@ void Consumer::rebalance(rd_kafka_resp_err_t what, rd_kafka_topic_partition_list
 }
 
 void Consumer::take_over(rd_kafka_topic_partition_list_t* list) {
-  for (int i = 0; i < list->cnt; ++i) {
-    if (!index_of(options_.topics, list->elems[i].topic)) note_unknown_topic(list->elems[i].topic);
-  }
-  std::vector<PartitionOffset> partitions = offsets_of(options_.topics, *list);
+  std::vector<PartitionOffset> partitions = offsets_of(options_.topic, *list);
   for (PartitionOffset& at : partitions) at.offset = PartitionOffset::kNone;
   if (listener_ != nullptr) listener_->on_assigning(partitions);
   // A pause outlives the assignment that it was made in: a partition that was lost while it was
@@ -209,7 +203,7 @@ void Consumer::take_over(rd_kafka_topic_partition_list_t* list) {
 }
 
 void Consumer::give_up(const rd_kafka_topic_partition_list_t* list) {
-  const std::vector<PartitionOffset> partitions = offsets_of(options_.topics, *list);
+  const std::vector<PartitionOffset> partitions = offsets_of(options_.topic, *list);
   // Whoever gets them next says what is wrong with them.
   for (const PartitionOffset& at : partitions) partition_errors_.erase(at.partition);
   const bool lost = rd_kafka_assignment_lost(client_.get()) != 0;
@@ -233,7 +227,6 @@ bool Consumer::poll(MessageBatch& batch, std::chrono::milliseconds first_wait,
   batch.clear();
   batch.filled_ = false;
   ends_reached_.clear();
-  find_topic(nullptr);
   rd_kafka_message_t* first = rd_kafka_consumer_poll(client_.get(), to_int_ms(first_wait));
   if (first == nullptr) return true;
   batch.slots_[0] = first;
@@ -257,20 +250,14 @@ void Consumer::drop_error_messages(MessageBatch& batch) {
   std::size_t kept = 0;
   for (std::size_t i = 0; i < batch.size_; ++i) {
     rd_kafka_message_t* message = batch.slots_[i];
-    if (message->rkt != nullptr && partition_of(*message).topic == kNoPartition.topic) {
-      note_unknown_topic(rd_kafka_topic_name(message->rkt));
-      rd_kafka_message_destroy(message);
-      continue;
-    }
     if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR) {
-      if (!partition_errors_.empty()) note_delivered(partition_of(*message));
+      if (!partition_errors_.empty()) note_delivered(message->partition);
       batch.slots_[kept++] = message;
       continue;
     }
     if (message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF) {
-      const TopicPartition partition = partition_of(*message);
-      ends_reached_[partition] = message->offset;
-      note_delivered(partition);
+      ends_reached_[message->partition] = message->offset;
+      note_delivered(message->partition);
     } else {
       note_error(*message);
     }
@@ -279,56 +266,30 @@ void Consumer::drop_error_messages(MessageBatch& batch) {
   batch.size_ = kept;
 }
 
-void Consumer::find_topic(rd_kafka_topic_t* topic) noexcept {
-  found_topic_ = topic;
-  found_index_ = kNoPartition.topic;
-  if (topic == nullptr) return;
-  found_index_ = index_of(options_.topics, rd_kafka_topic_name(topic)).value_or(found_index_);
-}
-
-void Consumer::note_unknown_topic(std::string_view name) {
-  if (!unknown_topics_.emplace(name).second) return;
-  report(LogLevel::kError,
-         fmt::format("kafka: ignoring topic {}, which Kafka delivers without having been asked to; "
-                     "this consumer reads {}",
-                     name, fmt::join(options_.topics, ", ")));
-}
-
-void Consumer::note_delivered(TopicPartition partition) {
+void Consumer::note_delivered(std::int32_t partition) {
   partition_errors_.erase(partition);
-  partition_errors_.erase({partition.topic, kTopic});
+  partition_errors_.erase(kTopic);
 }
 
 void Consumer::note_error(const rd_kafka_message_t& message) {
   if (message.err == RD_KAFKA_RESP_ERR__FATAL) return look_for_fatal_error();
   ++troubles_;
-  // Only the consumer as a whole is meant by an error that names no partition.
-  TopicPartition partition = partition_of(message);
-  partition.number = std::max(partition.number, kTopic);
+  // Only the consumer as a whole is meant by an error that names no topic.
+  const std::int32_t partition =
+      message.rkt == nullptr ? kTopic : std::max(message.partition, kTopic);
   const char* const said = rd_kafka_message_errstr(&message);
   const PartitionError error{message.err, said, std::chrono::steady_clock::now()};
-  bool known = true;
-  const auto note = [&](TopicPartition at) {
-    known = std::exchange(partition_errors_[at], error).text == said && known;
-  };
-  if (message.rkt != nullptr) {
-    note(partition);
-  } else {
-    for (std::size_t i = 0; i < options_.topics.size(); ++i) {
-      note({static_cast<TopicIndex>(i), partition.number});
-    }
-  }
-  if (known) return;
-  report(LogLevel::kError, partition.number == kTopic
+  if (std::exchange(partition_errors_[partition], error).text == said) return;
+  report(LogLevel::kError, partition == kTopic
                                ? fmt::format("kafka: {}", said)
                                : fmt::format("kafka: partition {}: {}", partition, said));
 }
 
-void Consumer::forget_passed_errors(TopicIndex topic, std::chrono::steady_clock::time_point looked,
-                                    const std::set<TopicPartition>& without_leader) {
+void Consumer::forget_passed_errors(std::chrono::steady_clock::time_point looked,
+                                    const std::set<std::int32_t>& without_leader) {
   std::erase_if(partition_errors_, [&](const auto& error) {
-    return error.first.topic == topic && looked > error.second.since &&
-           is_absence(error.second.code) && !without_leader.contains(error.first);
+    return looked > error.second.since && is_absence(error.second.code) &&
+           !without_leader.contains(error.first);
   });
 }
 
@@ -390,7 +351,7 @@ void Consumer::resume(std::span<const PartitionOffset> partitions) {
 }
 
 void Consumer::seek(std::span<const PartitionOffset> partitions,
-                    std::vector<TopicPartition>& failed) {
+                    std::vector<std::int32_t>& failed) {
   constexpr int kSeekTimeoutMs = 5000;
   // Older versions wait for that many microseconds, which is often too short although the seek is
   // done afterwards (librdkafka's pull request 4230).
@@ -404,23 +365,19 @@ void Consumer::seek(std::span<const PartitionOffset> partitions,
     const rd_kafka_topic_partition_t& at = list->elems[i];
     const auto code = error ? rd_kafka_error_code(error.get()) : at.err;
     if (code == RD_KAFKA_RESP_ERR_NO_ERROR) continue;
-    const auto topic = index_of(options_.topics, at.topic);
-    if (!topic) continue;  // cannot be: it was named from this list
-    const TopicPartition partition{*topic, at.partition};
-    failed.push_back(partition);
+    failed.push_back(at.partition);
     // The caller tries again, and while it does nothing comes of the partition.
     note_unreadable(
-        partition, code,
+        at.partition, code,
         fmt::format("cannot be set to offset {}: {}", at.offset, rd_kafka_err2str(code)));
   }
 }
 
-void Consumer::note_unreadable(TopicPartition partition, std::string text) {
+void Consumer::note_unreadable(std::int32_t partition, std::string text) {
   note_unreadable(partition, RD_KAFKA_RESP_ERR__STATE, std::move(text));
 }
 
-void Consumer::note_unreadable(TopicPartition partition, rd_kafka_resp_err_t code,
-                               std::string text) {
+void Consumer::note_unreadable(std::int32_t partition, rd_kafka_resp_err_t code, std::string text) {
   PartitionError& last = partition_errors_[partition];
   if (last.text != text) {
     report(LogLevel::kWarning, fmt::format("kafka: partition {}: {}", partition, text));
@@ -434,7 +391,7 @@ Status Consumer::committed(std::vector<PartitionOffset>& partitions,
   const auto code = rd_kafka_committed(client_.get(), list.get(), to_int_ms(timeout));
   // An offset that could not be read is not one that was never committed.
   const auto first = code == RD_KAFKA_RESP_ERR_NO_ERROR ? first_error(*list) : code;
-  if (first == RD_KAFKA_RESP_ERR_NO_ERROR) partitions = offsets_of(options_.topics, *list);
+  if (first == RD_KAFKA_RESP_ERR_NO_ERROR) partitions = offsets_of(options_.topic, *list);
   return status_of(first, "reading the group's committed offsets");
 }
 
@@ -443,7 +400,7 @@ Status Consumer::offsets_at(Instant time, std::vector<PartitionOffset>& partitio
   for (PartitionOffset& at : partitions) at.offset = to_ms(time);
   const auto list = list_of(partitions);
   const auto code = rd_kafka_offsets_for_times(client_.get(), list.get(), to_int_ms(timeout));
-  partitions = offsets_of(options_.topics, *list);
+  partitions = offsets_of(options_.topic, *list);
   for (int i = 0; i < list->cnt; ++i) {
     PartitionOffset& at = partitions[static_cast<std::size_t>(i)];
     const bool found = code == RD_KAFKA_RESP_ERR_NO_ERROR &&
@@ -454,19 +411,17 @@ Status Consumer::offsets_at(Instant time, std::vector<PartitionOffset>& partitio
                    "looking offsets up by time");
 }
 
-Result<Watermarks> Consumer::watermarks(TopicPartition partition,
-                                        std::chrono::milliseconds timeout) {
+Result<Watermarks> Consumer::watermarks(std::int32_t partition, std::chrono::milliseconds timeout) {
   Watermarks marks;
-  const auto code = rd_kafka_query_watermark_offsets(
-      client_.get(), name_of(options_.topics, partition.topic).c_str(), partition.number,
-      &marks.low, &marks.high, to_int_ms(timeout));
+  const auto code =
+      rd_kafka_query_watermark_offsets(client_.get(), options_.topic.c_str(), partition, &marks.low,
+                                       &marks.high, to_int_ms(timeout));
   if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return status_of(code, "asking for a partition's ends");
   return marks;
 }
 
-Result<std::int32_t> Consumer::partition_count(TopicIndex index,
-                                               std::chrono::milliseconds timeout) {
-  const std::string& name = name_of(options_.topics, index);
+Result<std::int32_t> Consumer::partition_count(std::chrono::milliseconds timeout) {
+  const std::string& name = options_.topic;
   rd_kafka_topic_t* topic = rd_kafka_topic_new(client_.get(), name.c_str(), nullptr);
   if (topic == nullptr) return status_of(rd_kafka_last_error(), "topic " + name);
   const rd_kafka_metadata_t* metadata = nullptr;

@@ -29,7 +29,7 @@ namespace fcap::kafka {
 
 struct ConsumerOptions {
   Connection connection;
-  TopicNames topics = {"impressions"};  ///< at least one; none twice
+  std::string topic = "impressions";
   std::string group_id = "fcap-updater";
   std::string group_instance_id;  ///< empty: dynamic membership
   std::string assignment_strategy = "range,roundrobin";
@@ -102,7 +102,7 @@ class Consumer {
   /// group rebalances cooperatively.
   Status assign(std::span<const PartitionOffset> partitions);
   /// Whether a partition has been given an offset since the group assigned it.
-  [[nodiscard]] bool begun(TopicPartition partition) const { return begun_.contains(partition); }
+  [[nodiscard]] bool begun(std::int32_t partition) const { return begun_.contains(partition); }
   /// Revokes (with callbacks), leaves the group and ends the client; waits for `patience` at most,
   /// and for what the listener does. Then Client::is_left_behind() may say that librdkafka has not
   /// ended (a dead broker, a topic that was deleted).
@@ -113,13 +113,6 @@ class Consumer {
   /// were gathered, so some may belong to a former assignment: drop them all and seek.
   bool poll(MessageBatch& batch, std::chrono::milliseconds first_wait,
             std::chrono::milliseconds more_wait);
-
-  /// The partition of a message of the last poll(). Topic names are compared only where the topic
-  /// differs from that of the message before.
-  [[nodiscard]] TopicPartition partition_of(const rd_kafka_message_t& message) noexcept {
-    if (message.rkt != found_topic_) find_topic(message.rkt);
-    return {found_index_, message.partition};
-  }
 
   void commit_async(std::span<const PartitionOffset> offsets);
   /// Tries again for a few seconds while the group's coordinator is away (a broker that restarts);
@@ -137,25 +130,25 @@ class Consumer {
   /// Why the consumer will never deliver anything again; none: it may. Only a new one helps.
   [[nodiscard]] const std::optional<std::string>& fatal() const noexcept { return fatal_; }
   /// What Kafka said of partitions that it has not delivered anything of since. The number kTopic
-  /// means all partitions of a topic.
-  static constexpr std::int32_t kTopic = -1;
+  /// means all partitions of the topic.
+  static constexpr std::int32_t kTopic = kNoPartition;
   struct PartitionError {
     rd_kafka_resp_err_t code = RD_KAFKA_RESP_ERR_NO_ERROR;
     std::string text;
     std::chrono::steady_clock::time_point since;
   };
-  [[nodiscard]] const std::map<TopicPartition, PartitionError>& partition_errors() const noexcept {
+  [[nodiscard]] const std::map<std::int32_t, PartitionError>& partition_errors() const noexcept {
     return partition_errors_;
   }
   /// Forgets that the topic or a partition of it did not exist, or had no leader, if a later look
   /// shows that it does and has one. A partition into which nothing is written delivers no message
   /// that would show it.
-  void forget_passed_errors(TopicIndex topic, std::chrono::steady_clock::time_point looked,
-                            const std::set<TopicPartition>& without_leader);
+  void forget_passed_errors(std::chrono::steady_clock::time_point looked,
+                            const std::set<std::int32_t>& without_leader);
 
   /// Records an error of a partition that librdkafka did not report. It counts until the partition
   /// delivers a message.
-  void note_unreadable(TopicPartition partition, std::string text);
+  void note_unreadable(std::int32_t partition, std::string text);
 
   /// The last trouble of Kafka's client with a broker, in its own words, if that was since `then`;
   /// otherwise empty.
@@ -169,7 +162,7 @@ class Consumer {
   void resume(std::span<const PartitionOffset> partitions);
   /// Waits until the fetchers have moved: nothing from before is delivered afterwards. Only
   /// partitions that have begun. One whose seek failed stays where it is and is named in `failed`.
-  void seek(std::span<const PartitionOffset> partitions, std::vector<TopicPartition>& failed);
+  void seek(std::span<const PartitionOffset> partitions, std::vector<std::int32_t>& failed);
 
   /// The group's committed offsets; kNone where nothing was committed.
   Status committed(std::vector<PartitionOffset>& partitions, std::chrono::milliseconds timeout);
@@ -177,17 +170,16 @@ class Consumer {
   /// messages are older.
   Status offsets_at(Instant time, std::vector<PartitionOffset>& partitions,
                     std::chrono::milliseconds timeout);
-  Result<Watermarks> watermarks(TopicPartition partition, std::chrono::milliseconds timeout);
+  Result<Watermarks> watermarks(std::int32_t partition, std::chrono::milliseconds timeout);
   /// The ends at which partitions were found to have no more messages, by the last poll: there is
   /// no message between the one read last and such an end, though there may be offsets without
   /// one (compacted away, aborted, or the broker's marks of transactions).
-  [[nodiscard]] const std::map<TopicPartition, std::int64_t>& ends_reached() const noexcept {
+  [[nodiscard]] const std::map<std::int32_t, std::int64_t>& ends_reached() const noexcept {
     return ends_reached_;
   }
-  /// How many partitions a topic has.
-  Result<std::int32_t> partition_count(TopicIndex index, std::chrono::milliseconds timeout);
+  /// How many partitions the topic has.
+  Result<std::int32_t> partition_count(std::chrono::milliseconds timeout);
 
-  [[nodiscard]] const TopicNames& topics() const noexcept { return options_.topics; }
   [[nodiscard]] const std::string& group_id() const noexcept { return options_.group_id; }
 
  private:
@@ -210,12 +202,10 @@ class Consumer {
   void take_over(rd_kafka_topic_partition_list_t* list);
   void count(ConsumerEvent event) const;
   void report(LogLevel level, std::string_view text) const;
-  void note_unreadable(TopicPartition partition, rd_kafka_resp_err_t code, std::string text);
+  void note_unreadable(std::int32_t partition, rd_kafka_resp_err_t code, std::string text);
   void drop_error_messages(MessageBatch& batch);
-  void note_delivered(TopicPartition partition);
+  void note_delivered(std::int32_t partition);
   void note_error(const rd_kafka_message_t& message);
-  void find_topic(rd_kafka_topic_t* topic) noexcept;
-  void note_unknown_topic(std::string_view name);
   void note_client_error(int code, const char* reason);
   void note_commit(rd_kafka_resp_err_t code);
   void look_for_fatal_error();
@@ -231,14 +221,10 @@ class Consumer {
   std::uint64_t troubles_ = 0;
   std::string words_;
   std::chrono::steady_clock::time_point words_at_{};
-  std::set<TopicPartition> begun_;
+  std::set<std::int32_t> begun_;
   std::optional<std::string> fatal_;
-  std::map<TopicPartition, PartitionError> partition_errors_;
-  std::map<TopicPartition, std::int64_t> ends_reached_;
-  // Of the last message that partition_of() was called for; the message keeps its topic alive.
-  const rd_kafka_topic_t* found_topic_ = nullptr;
-  TopicIndex found_index_ = kNoPartition.topic;
-  std::set<std::string, std::less<>> unknown_topics_;  // that have been reported
+  std::map<std::int32_t, PartitionError> partition_errors_;
+  std::map<std::int32_t, std::int64_t> ends_reached_;
   std::shared_ptr<Context> context_;
   Client client_;
   Ptr<rd_kafka_queue_t> queue_;

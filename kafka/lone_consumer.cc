@@ -1,7 +1,6 @@
 #include "kafka/lone_consumer.h"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 #include <vector>
 
@@ -52,14 +51,14 @@ Result<std::unique_ptr<LoneConsumer>> LoneConsumer::create(Options options) {
   if (!client.ok()) return client.status();
   rd_kafka_poll_set_consumer(client.value().get());
   return std::unique_ptr<LoneConsumer>(
-      new LoneConsumer(std::move(options.topics), std::move(client).value()));
+      new LoneConsumer(std::move(options.topic), std::move(client).value()));
 }
 
 Status LoneConsumer::assign(std::span<const PartitionOffset> partitions) {
   unassign();
   while (const MessagePtr dropped{rd_kafka_consumer_poll(client_.get(), 0)}) {
   }
-  const PartitionList list = make_partition_list(topics_, partitions);
+  const PartitionList list = make_partition_list(topic_, partitions);
   return status_of(rd_kafka_assign(client_.get(), list.get()), "assigning partitions");
 }
 
@@ -72,7 +71,7 @@ LoneConsumer::Polled LoneConsumer::poll(std::chrono::milliseconds wait) {
   Polled polled;
   MessagePtr message(rd_kafka_consumer_poll(client_.get(), to_int_ms(wait)));
   if (!message) return polled;
-  polled.partition = partition_of(topics_, *message);
+  polled.partition = message->rkt == nullptr ? kNoPartition : message->partition;
   polled.offset = message->offset;
   switch (message->err) {
     case RD_KAFKA_RESP_ERR_NO_ERROR:
@@ -95,36 +94,29 @@ LoneConsumer::Polled LoneConsumer::poll(std::chrono::milliseconds wait) {
   return polled;
 }
 
-Result<LoneConsumer::Leaders> LoneConsumer::leaders(std::span<const TopicPartition> partitions,
+Result<LoneConsumer::Leaders> LoneConsumer::leaders(std::span<const std::int32_t> partitions,
                                                     std::chrono::milliseconds timeout) {
-  const auto until = Clock::now() + timeout;
-  const std::set<TopicPartition> wanted(partitions.begin(), partitions.end());
+  const Ptr<rd_kafka_topic_t> topic(rd_kafka_topic_new(client_.get(), topic_.c_str(), nullptr));
+  if (!topic) return refused("topic " + topic_, rd_kafka_last_error());
+  const rd_kafka_metadata_t* found = nullptr;
+  const auto code = rd_kafka_metadata(client_.get(), 0, topic.get(), &found, to_int_ms(timeout));
+  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return refused("asking for leaders", code);
+  const Ptr<const rd_kafka_metadata_t> metadata(found);
+  std::map<std::int32_t, std::int32_t> led;
+  auto error = RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE;
+  if (metadata->topic_cnt > 0) {
+    const auto& about = metadata->topics[0];
+    if (about.err != RD_KAFKA_RESP_ERR_NO_ERROR) error = about.err;
+    for (int i = 0; i < about.partition_cnt; ++i) {
+      if (about.partitions[i].leader >= 0) led[about.partitions[i].id] = about.partitions[i].leader;
+    }
+  }
   Leaders leaders;
-  for (auto at = wanted.begin(); at != wanted.end();) {
-    const TopicIndex index = at->topic;
-    const std::string& name = name_of(topics_, index);
-    const Ptr<rd_kafka_topic_t> topic(rd_kafka_topic_new(client_.get(), name.c_str(), nullptr));
-    if (!topic) return refused("topic " + name, rd_kafka_last_error());
-    const rd_kafka_metadata_t* found = nullptr;
-    const auto code =
-        rd_kafka_metadata(client_.get(), 0, topic.get(), &found, to_int_ms(left(until)));
-    if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return refused("asking for leaders", code);
-    const Ptr<const rd_kafka_metadata_t> metadata(found);
-    std::map<std::int32_t, std::int32_t> led;
-    auto error = RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE;
-    if (metadata->topic_cnt > 0) {
-      const auto& about = metadata->topics[0];
-      if (about.err != RD_KAFKA_RESP_ERR_NO_ERROR) error = about.err;
-      for (int i = 0; i < about.partition_cnt; ++i) {
-        if (about.partitions[i].leader >= 0)
-          led[about.partitions[i].id] = about.partitions[i].leader;
-      }
-    }
-    for (; at != wanted.end() && at->topic == index; ++at) {
-      const auto leader = led.find(at->number);
-      leaders.emplace(*at, leader == led.end() ? Result<std::int32_t>(refused("its leader", error))
-                                               : Result<std::int32_t>(leader->second));
-    }
+  for (const std::int32_t partition : partitions) {
+    const auto leader = led.find(partition);
+    leaders.emplace(partition, leader == led.end()
+                                   ? Result<std::int32_t>(refused("its leader", error))
+                                   : Result<std::int32_t>(leader->second));
   }
   return leaders;
 }
@@ -154,14 +146,14 @@ Status LoneConsumer::look_up(rd_kafka_topic_partition_list_t& list, std::int64_t
 
 // Not by rd_kafka_query_watermark_offsets(): librdkafka 2.0.2 does not keep to its timeout if the
 // leader's broker cannot be reached.
-Result<LoneConsumer::Ends> LoneConsumer::watermarks(std::span<const TopicPartition> partitions,
+Result<LoneConsumer::Ends> LoneConsumer::watermarks(std::span<const std::int32_t> partitions,
                                                     std::chrono::milliseconds timeout) {
   const auto until = Clock::now() + timeout;
   std::vector<PartitionOffset> at;
   at.reserve(partitions.size());
-  for (const TopicPartition partition : partitions) at.push_back({partition});
-  const PartitionList lows = make_partition_list(topics_, at);
-  const PartitionList highs = make_partition_list(topics_, at);
+  for (const std::int32_t partition : partitions) at.push_back({partition});
+  const PartitionList lows = make_partition_list(topic_, at);
+  const PartitionList highs = make_partition_list(topic_, at);
   if (Status status = look_up(*lows, kLogBeginning, until); !status.ok()) return status;
   if (Status status = look_up(*highs, kLogEnd, until); !status.ok()) return status;
   Ends ends;
@@ -177,7 +169,7 @@ Result<LoneConsumer::Ends> LoneConsumer::watermarks(std::span<const TopicPartiti
   return ends;
 }
 
-Result<Watermarks> LoneConsumer::watermarks(TopicPartition partition,
+Result<Watermarks> LoneConsumer::watermarks(std::int32_t partition,
                                             std::chrono::milliseconds timeout) {
   auto ends = watermarks(std::span(&partition, 1), timeout);
   if (!ends.ok()) return ends.status();

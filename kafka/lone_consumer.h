@@ -25,7 +25,7 @@ class LoneConsumer {
  public:
   struct Options {
     Connection connection;
-    TopicNames topics;
+    std::string topic;
     std::string group_id;      ///< not joined; an account may have rights for this group only
     Properties defaults = {};  ///< of librdkafka; the connection's properties override them
   };
@@ -47,7 +47,7 @@ class LoneConsumer {
       kError,
     };
     Is is = Is::kNothing;
-    TopicPartition partition = kNoPartition;
+    std::int32_t partition = kNoPartition;
     std::int64_t offset = 0;
     MessagePtr message = {};  ///< for kMessage; must not outlive the consumer
     Status error = {};        ///< for kOutOfRange and kError
@@ -56,15 +56,15 @@ class LoneConsumer {
 
   /// The broker that leads each of these partitions. A partition's own error: it has none, or the
   /// topic cannot be read. The whole question fails if no broker answers.
-  using Leaders = std::map<TopicPartition, Result<std::int32_t>>;
-  [[nodiscard]] Result<Leaders> leaders(std::span<const TopicPartition> partitions,
+  using Leaders = std::map<std::int32_t, Result<std::int32_t>>;
+  [[nodiscard]] Result<Leaders> leaders(std::span<const std::int32_t> partitions,
                                         std::chrono::milliseconds timeout);
   /// kDeadlineExceeded: a broker that leads one of these partitions does not answer. Then nothing
   /// is known of the partitions of the others either.
-  using Ends = std::map<TopicPartition, Result<Watermarks>>;
-  [[nodiscard]] Result<Ends> watermarks(std::span<const TopicPartition> partitions,
+  using Ends = std::map<std::int32_t, Result<Watermarks>>;
+  [[nodiscard]] Result<Ends> watermarks(std::span<const std::int32_t> partitions,
                                         std::chrono::milliseconds timeout);
-  [[nodiscard]] Result<Watermarks> watermarks(TopicPartition partition,
+  [[nodiscard]] Result<Watermarks> watermarks(std::int32_t partition,
                                               std::chrono::milliseconds timeout);
   /// Empty: unknown.
   [[nodiscard]] std::string cluster_id(std::chrono::milliseconds timeout);
@@ -73,10 +73,10 @@ class LoneConsumer {
   Status look_up(rd_kafka_topic_partition_list_t& list, std::int64_t which,
                  std::chrono::steady_clock::time_point until);
 
-  LoneConsumer(TopicNames topics, Client client)
-      : topics_(std::move(topics)), client_(std::move(client)) {}
+  LoneConsumer(std::string topic, Client client)
+      : topic_(std::move(topic)), client_(std::move(client)) {}
 
-  const TopicNames topics_;
+  const std::string topic_;
   const Client client_;
 };
 

@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -11,23 +10,17 @@
 #include <fcap/status.h>
 
 #include "kafka/handles.h"
-#include "kafka/topic_partition.h"
 
 namespace fcap::kafka {
 
-/// The place of this topic; none: it is not in the list.
-[[nodiscard]] std::optional<TopicIndex> index_of(const TopicNames& topics,
-                                                 std::string_view name) noexcept;
-/// The partition of a message; kNoPartition: the message names no topic, or one that is not in the
-/// list.
-[[nodiscard]] TopicPartition partition_of(const TopicNames& topics,
-                                          const rd_kafka_message_t& message) noexcept;
+/// In place of a partition's number, for what concerns no single one.
+inline constexpr std::int32_t kNoPartition = RD_KAFKA_PARTITION_UA;
 
-/// A place in a partition.
+/// A place in a partition of the topic that is read.
 struct PartitionOffset {
   static constexpr std::int64_t kNone = RD_KAFKA_OFFSET_INVALID;
   static constexpr std::int64_t kBeginning = RD_KAFKA_OFFSET_BEGINNING;  ///< for benches
-  TopicPartition partition = {};
+  std::int32_t partition = 0;
   std::int64_t offset = kNone;
 };
 
@@ -44,10 +37,10 @@ inline constexpr std::int64_t kLogBeginning = -2;
 using PartitionList = Ptr<rd_kafka_topic_partition_list_t>;
 
 /// librdkafka's form of places.
-[[nodiscard]] PartitionList make_partition_list(const TopicNames& topics,
+[[nodiscard]] PartitionList make_partition_list(const std::string& topic,
                                                 std::span<const PartitionOffset> partitions);
-/// Leaves out partitions of topics that are not in `topics`.
-[[nodiscard]] std::vector<PartitionOffset> offsets_of(const TopicNames& topics,
+/// Leaves out partitions of other topics.
+[[nodiscard]] std::vector<PartitionOffset> offsets_of(std::string_view topic,
                                                       const rd_kafka_topic_partition_list_t& list);
 /// What Kafka said of the first partition that it answered with an error.
 [[nodiscard]] rd_kafka_resp_err_t first_error(const rd_kafka_topic_partition_list_t& list) noexcept;

@@ -32,12 +32,12 @@ class TopicReader {
   TopicReader(const Servers& servers, std::size_t batch_messages_max) : batch_(batch_messages_max) {
     kafka::ConsumerOptions options;
     options.connection.brokers = servers.kafka->brokers();
-    options.topics = {kFilledTopic};
+    options.topic = kFilledTopic;
     options.group_id = "bench-reader";
     consumer_ = testing::or_throw(kafka::Consumer::create(options, {}, {}));
-    const std::int32_t partitions = testing::or_throw(consumer_->partition_count({}, kAnswer));
+    const std::int32_t partitions = testing::or_throw(consumer_->partition_count(kAnswer));
     for (std::int32_t p = 0; p < partitions; ++p) {
-      next_.push_back({{{}, p}, kafka::PartitionOffset::kBeginning});
+      next_.push_back({p, kafka::PartitionOffset::kBeginning});
     }
     testing::or_throw(consumer_->assign(next_));
   }

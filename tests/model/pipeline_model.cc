@@ -39,9 +39,9 @@ Model::Model(std::uint64_t seed, const ModelOptions& options)
   }
   for (int i = 0; i < options_.processes; ++i) start_process(i);
   if (options_.other_updater) {
-    other_updater_ =
-        std::make_unique<ConfigPublisher>(store_, model_config(), LogCallback{},
-                                          ConfigPublisher::StoreClock{}, [this] { return epoch_; });
+    other_updater_ = std::make_unique<ConfigPublisher>(
+        store_, model_config(), ConfigPublisher::Reader{"h", "v"}, LogCallback{},
+        ConfigPublisher::StoreClock{}, [this] { return epoch_; });
   }
 }
 
@@ -73,7 +73,7 @@ void Model::step() {
     const auto [process, partition] = *zombies_.begin();
     zombies_.erase(zombies_.begin());
     say(fmt::format("process {} learns that partition {} is another's", process, partition));
-    processes_[static_cast<std::size_t>(process)]->give_up(partition_of(partition));
+    processes_[static_cast<std::size_t>(process)]->give_up(partition);
   }
   if (chance(10)) replica_ = {store_.records(), lost_};
   look_at_statement();
@@ -109,7 +109,7 @@ void Model::heal() {
   kafka_away_ = false;
   down_for_.assign(down_for_.size(), 0);
   for (const auto& [process, partition] : std::exchange(zombies_, {})) {
-    processes_[static_cast<std::size_t>(process)]->give_up(partition_of(partition));
+    processes_[static_cast<std::size_t>(process)]->give_up(partition);
   }
   // Long enough for some looks at the log.
   for (int i = 0; i < 10'000 && (i < 200 || !came_to_rest()); ++i) {
@@ -297,8 +297,7 @@ void Model::start_process(int process) {
   processes_[static_cast<std::size_t>(process)] = std::make_unique<Process>(*this);
   std::vector<PartitionOffset> partitions;
   for (int i = 0; i < log_count(); ++i) {
-    if (logs_[static_cast<std::size_t>(i)].owner == process)
-      partitions.push_back({partition_of(i)});
+    if (logs_[static_cast<std::size_t>(i)].owner == process) partitions.push_back({i});
   }
   take_over(process, std::move(partitions));
 }
@@ -318,14 +317,14 @@ void Model::rebalance() {
   if (zombie) {
     zombies_.emplace(old, partition);
   } else if (old != kNobody) {
-    processes_[static_cast<std::size_t>(old)]->give_up(partition_of(partition));
+    processes_[static_cast<std::size_t>(old)]->give_up(partition);
   }
   if (zombies_.erase({log.owner, partition}) > 0) {
-    processes_[static_cast<std::size_t>(log.owner)]->give_up(partition_of(partition));
+    processes_[static_cast<std::size_t>(log.owner)]->give_up(partition);
   }
   // What its new owner has under way is in front of what it asks now.
   while (store_.waiting() > 0) store_.run(0, some_fault());
-  take_over(log.owner, {{partition_of(partition)}});
+  take_over(log.owner, {{partition}});
 }
 
 void Model::take_over(int process, std::vector<PartitionOffset> partitions) {

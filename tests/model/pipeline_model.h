@@ -6,6 +6,7 @@
 // reading goes on, through crashes, further losses, changes of the log, and of who reads it. And at
 // every step, `!config` says of each event that went with an emptied Redis that it may be missing,
 // until it is back or is about to be read again in line.
+#include <cstdint>
 #include <deque>
 #include <map>
 #include <memory>
@@ -20,7 +21,6 @@
 #include "checker_view.h"
 #include "events/event_decoder.h"
 #include "ledger/ledger.h"
-#include "tests/support/part.h"
 #include "tests/unit/updater/support/fault_store.h"
 #include "updater/pipeline/batch_writer.h"
 #include "updater/pipeline/config_publisher.h"
@@ -122,18 +122,16 @@ class Model {
   [[nodiscard]] int any(int count) {
     return static_cast<int>(random_() % static_cast<unsigned>(count));
   }
-  /// There are topics of two partitions, so partitions of two topics have the same number.
-  [[nodiscard]] static TopicPartition partition_of(int log) { return part(log % 2, log / 2); }
-  [[nodiscard]] Log& log_of(TopicPartition partition) {
-    return logs_[2 * static_cast<std::size_t>(partition.topic) +
-                 static_cast<std::size_t>(partition.number)];
+  [[nodiscard]] Log& log_of(std::int32_t partition) {
+    return logs_[static_cast<std::size_t>(partition)];
   }
   void say(std::string_view what);
   [[nodiscard]] Fingerprints stored() const;
   [[nodiscard]] std::string marks_in(const FaultStore::Records& records) const;
   Fault some_fault();
   [[nodiscard]] int log_count() const { return static_cast<int>(logs_.size()); }
-  [[nodiscard]] std::map<kafka::TopicIndex, std::int32_t> partition_counts() const;
+  /// As MarkNews::partitions.
+  [[nodiscard]] std::int32_t known_partitions() const { return kafka_away_ ? 0 : log_count(); }
   [[nodiscard]] Instant wall_now() const;
   [[nodiscard]] Instant after_all_events() const;
 

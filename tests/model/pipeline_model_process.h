@@ -2,6 +2,7 @@
 
 // Of the pipeline's model: one updater, which is what a crash takes with it.
 #include <algorithm>
+#include <cstdint>
 #include <deque>
 #include <map>
 #include <optional>
@@ -47,7 +48,8 @@ class Model::Process final : private OffsetSource, private LogLooks {
         stretches_(model),
         intake_(*model.decoder_, {}),
         filler_({.records = {"p", kModelRetention}}, filler_parts(), model.metrics_),
-        publisher_(model.store_, model_config(), {}, {}, [&model] { return model.epoch_; }) {
+        publisher_(model.store_, model_config(), {"g", "t"}, {}, {},
+                   [&model] { return model.epoch_; }) {
     partitions_.set_log_looks(this);
     writer_.set_passed([this](const Batch& batch) {
       if (batch.gap_ticket != 0) return !filler_.current(batch);
@@ -62,7 +64,7 @@ class Model::Process final : private OffsetSource, private LogLooks {
     partitions_.assign(partitions);
     for (const PartitionOffset& at : partitions) positions_[at.partition] = at.offset;
   }
-  void give_up(TopicPartition partition) {
+  void give_up(std::int32_t partition) {
     const PartitionOffset at{partition};
     partitions_.revoke({&at, 1});
     positions_.erase(partition);
@@ -133,7 +135,7 @@ class Model::Process final : private OffsetSource, private LogLooks {
     }
   }
 
-  [[nodiscard]] std::optional<std::int64_t> low_water(TopicPartition partition) const {
+  [[nodiscard]] std::optional<std::int64_t> low_water(std::int32_t partition) const {
     return partitions_.low_water(partition);
   }
 
@@ -151,12 +153,12 @@ class Model::Process final : private OffsetSource, private LogLooks {
   class Stretches final : public GapLog {
    public:
     explicit Stretches(Model& model) : model_(&model) {}
-    void read(std::uint64_t ticket, TopicPartition partition, std::int64_t from,
+    void read(std::uint64_t ticket, std::int32_t partition, std::int64_t from,
               std::int64_t to) override {
       EXPECT_FALSE(reading_.contains(partition));
       reading_[partition] = {ticket, std::max(from, Log::kStart), to};
     }
-    void stop(TopicPartition partition) override { reading_.erase(partition); }
+    void stop(std::int32_t partition) override { reading_.erase(partition); }
     std::optional<Chunk> next_chunk(std::size_t messages_max) override {
       if (reading_.empty() || (model_->faults_ && model_->chance(30))) return std::nullopt;
       const Log& log = model_->log_of(reading_.begin()->first);
@@ -185,7 +187,7 @@ class Model::Process final : private OffsetSource, private LogLooks {
       std::int64_t to;
     };
     Model* model_;
-    std::map<TopicPartition, Stretch> reading_;
+    std::map<std::int32_t, Stretch> reading_;
   };
 
   // As the Updater and its Daemon do.
@@ -194,10 +196,8 @@ class Model::Process final : private OffsetSource, private LogLooks {
     std::vector<GapEnd> ends;
     partitions_.list_gap_ends(ends);
     gap_times_.look(ends, latest);
-    kafka::TopicNames topics{"t"};
-    if (model_->log_count() > 2) topics.emplace_back("u");
-    publisher_.set_open_gaps({"g", std::move(topics), gap_times_.missing_before()});
-    MarkNews news{.counts = model_->partition_counts(),
+    publisher_.set_open_gaps({.missing_before = gap_times_.missing_before()});
+    MarkNews news{.partitions = model_->known_partitions(),
                   .gone = partitions_.take_marks_gone(),
                   .latest = latest,
                   .connections = model_->epoch_};
@@ -206,7 +206,7 @@ class Model::Process final : private OffsetSource, private LogLooks {
     publisher_.poll(now, model_->wall_now());
   }
 
-  [[nodiscard]] const Log& log_of(TopicPartition partition) const {
+  [[nodiscard]] const Log& log_of(std::int32_t partition) const {
     return model_->log_of(partition);
   }
 
@@ -215,7 +215,7 @@ class Model::Process final : private OffsetSource, private LogLooks {
     MarkOptions options;
     options.key_prefix = "p";
     options.group_id = "g";
-    options.topics = {"t", "u"};
+    options.topic = "t";
     options.log_interval = milliseconds{1200};
     options.log_interval_min = milliseconds{60};
     options.gap_min = model.gap_min;
@@ -234,7 +234,7 @@ class Model::Process final : private OffsetSource, private LogLooks {
                   return IntakeClocks{kModelNow, kModelNow};
                 },
             .reject =
-                [](TopicPartition, const GapLog::Message&, const events::Rejected&) {
+                [](std::int32_t, const GapLog::Message&, const events::Rejected&) {
                   ADD_FAILURE() << "everything in the log is an event";
                   return false;
                 },
@@ -245,13 +245,13 @@ class Model::Process final : private OffsetSource, private LogLooks {
                 }};
   }
 
-  void ask(std::span<const TopicPartition> partitions) override {
-    for (const TopicPartition id : partitions) {
+  void ask(std::span<const std::int32_t> partitions) override {
+    for (const std::int32_t id : partitions) {
       const std::int64_t committed = log_of(id).committed;
       bounds_[id] = {committed >= 0 ? std::optional(committed) : std::nullopt, Log::kStart};
     }
   }
-  std::optional<Result<LogBounds>> answer(TopicPartition partition) override {
+  std::optional<Result<LogBounds>> answer(std::int32_t partition) override {
     // At an assignment at once, later when it pleases.
     if (!model_->store_.immediate && model_->faults_ && model_->chance(50)) return std::nullopt;
     if (!log_of(partition).is_led) {
@@ -284,7 +284,7 @@ class Model::Process final : private OffsetSource, private LogLooks {
   }
 
   Model* model_;
-  std::map<TopicPartition, LogBounds> bounds_;
+  std::map<std::int32_t, LogBounds> bounds_;
   std::deque<Answer> looks_;
   PartitionSet partitions_;
   BatchWriter writer_;
@@ -294,7 +294,7 @@ class Model::Process final : private OffsetSource, private LogLooks {
   GapFiller filler_;
   GapTimes gap_times_;
   ConfigPublisher publisher_;
-  std::map<TopicPartition, std::int64_t> positions_;  // of the partitions that it takes for its own
+  std::map<std::int32_t, std::int64_t> positions_;  // of the partitions that it takes for its own
 };
 
 }  // namespace fcap::updater::testing

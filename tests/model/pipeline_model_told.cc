@@ -17,12 +17,6 @@ const std::string kConfig = "p:!config";
 
 }  // namespace
 
-std::map<kafka::TopicIndex, std::int32_t> Model::partition_counts() const {
-  std::map<kafka::TopicIndex, std::int32_t> counts;
-  for (int i = 0; i < log_count() && !kafka_away_; ++i) ++counts[partition_of(i).topic];
-  return counts;
-}
-
 Instant Model::wall_now() const {
   return kModelNow + std::chrono::floor<milliseconds>(now_ - began_);
 }
@@ -68,10 +62,10 @@ void Model::give_owners() {
     log.owner = any(options_.processes);
     say(fmt::format("partition {} is given to process {}", i, log.owner));
     if (zombies_.erase({log.owner, i}) > 0) {
-      processes_[static_cast<std::size_t>(log.owner)]->give_up(partition_of(i));
+      processes_[static_cast<std::size_t>(log.owner)]->give_up(i);
     }
     while (store_.waiting() > 0) store_.run(0, some_fault());
-    take_over(log.owner, {{partition_of(i)}});
+    take_over(log.owner, {{i}});
   }
 }
 
@@ -83,7 +77,7 @@ void Model::add_partition() {
   logs_.emplace_back().owner = any(options_.processes);
   lost_.emplace_back();
   while (store_.waiting() > 0) store_.run(0, some_fault());
-  take_over(logs_.back().owner, {{partition_of(added)}});
+  take_over(logs_.back().owner, {{added}});
 }
 
 // --- What is lost, and what is said of it.
@@ -136,7 +130,7 @@ bool Model::is_back(const LoggedEvent& event) {
 void Model::drop_what_is_read_in_line(int log) {
   const int owner = logs_[static_cast<std::size_t>(log)].owner;
   if (owner == kNobody) return;
-  const auto at = processes_[static_cast<std::size_t>(owner)]->low_water(partition_of(log));
+  const auto at = processes_[static_cast<std::size_t>(owner)]->low_water(log);
   auto& offsets = lost_[static_cast<std::size_t>(log)].offsets;
   if (at) offsets.erase(offsets.lower_bound(*at), offsets.end());
 }
@@ -171,10 +165,10 @@ void Model::turn_other_updater() {
   if (!other_updater_) return;
   if (other_updater_->trouble().empty()) other_lacked_ = now_;
   if (now_ - other_lacked_ >= kSession) other_compared_ = now_;
-  OpenGaps gaps{"h", {"v"}, {{part(0), std::nullopt}, {part(1), std::nullopt}}};
+  OpenGaps gaps{.missing_before = {{0, std::nullopt}, {1, std::nullopt}}};
   other_updater_->set_open_gaps(std::move(gaps));
-  other_updater_->set_marks({.compared = {{part(0), other_compared_}, {part(1), other_compared_}},
-                             .counts = {{kafka::TopicIndex{0}, 2}},
+  other_updater_->set_marks({.compared = {{0, other_compared_}, {1, other_compared_}},
+                             .partitions = 2,
                              .latest = after_all_events(),
                              .connections = epoch_});
   other_updater_->poll(now_, wall_now());

@@ -8,7 +8,6 @@
 #include <fcap/store.h>
 
 #include "shard_world.h"
-#include "tests/support/part.h"
 
 namespace fcap::updater::testing {
 

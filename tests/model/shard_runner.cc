@@ -15,7 +15,8 @@ ShardRunner::ShardRunner(ShardWorld& world, std::mt19937_64& random, int partiti
       marks_(0, next, ShardWorld::all()),
       committed_(next > 0),
       config_(world, [this] { return around_.fault(5); }),
-      publisher_(config_, ShardConfig::record(), {}, {}, [this] { return config_.connection(); }) {}
+      publisher_(config_, ShardConfig::record(), {"g", "t"}, {}, {},
+                 [this] { return config_.connection(); }) {}
 
 std::int64_t ShardRunner::position() const {
   std::int64_t lowest = next_;
@@ -91,7 +92,7 @@ void ShardRunner::end_fill() {
   // Otherwise something as new is still missing for the users of other slots.
   const MissingOffsets& missing = marks_.missing();
   if (missing.empty() || missing.of(SlotSet::all()).back().to <= fill_->what.offsets.from) {
-    gap_times_.filled(part(partition_), fill_->what.offsets.from,
+    gap_times_.filled(partition_, fill_->what.offsets.from,
                       ShardConfig::time_of(fill_->what.offsets.to));
   }
   fill_.reset();
@@ -199,14 +200,13 @@ std::optional<GapEnd> ShardRunner::gap_end() const {
   unknown &= ShardWorld::all();
   const MissingOffsets& missing = marks_.missing();
   if (!missing.empty()) {
-    return GapEnd{part(partition_), missing.of(SlotSet::all()).back().to,
-                  missing.slots() | unknown};
+    return GapEnd{partition_, missing.of(SlotSet::all()).back().to, missing.slots() | unknown};
   }
-  return all_known ? std::optional(GapEnd{.partition = part(partition_)}) : std::nullopt;
+  return all_known ? std::optional(GapEnd{.partition = partition_}) : std::nullopt;
 }
 
 void ShardRunner::publish() {
-  MarkNews news{.counts = {{kafka::TopicIndex{0}, around_.partitions}},
+  MarkNews news{.partitions = around_.partitions,
                 .gone = std::exchange(gone_, {}),
                 .latest = ShardConfig::time_of(around_.log_end() + 1)};
   auto compared = Clock::time_point::max();
@@ -221,11 +221,11 @@ void ShardRunner::publish() {
     compared = std::min(compared, confirmed ? at->second : Clock::time_point{});
   }
   known_ = known_ || all_read;
-  if (compared != Clock::time_point::max()) news.compared[part(partition_)] = compared;
+  if (compared != Clock::time_point::max()) news.compared[partition_] = compared;
   std::vector<GapEnd> ends;
   if (const auto end = gap_end()) ends.push_back(*end);
   gap_times_.look(ends, news.latest);
-  publisher_.set_open_gaps({"g", {"t"}, gap_times_.missing_before()});
+  publisher_.set_open_gaps({.missing_before = gap_times_.missing_before()});
   publisher_.set_marks(std::move(news));
   publisher_.poll(now_, ShardConfig::time_of(0));
 }

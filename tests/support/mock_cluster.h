@@ -7,7 +7,6 @@
 #include <librdkafka/rdkafka_mock.h>
 
 #include "kafka/client.h"
-#include "kafka/topic_partition.h"
 
 namespace fcap::kafka {
 
@@ -16,11 +15,11 @@ inline constexpr std::int16_t kListOffsets = 2;
 inline constexpr std::int16_t kOffsetFetch = 9;
 inline constexpr std::chrono::milliseconds kPatience{60'000};
 
-/// librdkafka's own imitation of a cluster: real brokers do not refuse on demand. Each topic begins
+/// librdkafka's own imitation of a cluster: real brokers do not refuse on demand. Its topic begins
 /// with so many messages in its first partition. Brokers are numbered from 1 on.
 class Cluster {
  public:
-  explicit Cluster(int messages, const TopicNames& topics = {"events"}, int partitions = 1,
+  explicit Cluster(int messages, const std::string& topic = "events", int partitions = 1,
                    int brokers = 1) {
     rd_kafka_conf_t* const conf = rd_kafka_conf_new();
     char text[256] = {};
@@ -28,20 +27,13 @@ class Cluster {
                       sizeof text);
     producer_ = Client::create(RD_KAFKA_PRODUCER, Ptr<rd_kafka_conf_t>(conf)).value();
     mock_ = rd_kafka_handle_mock_cluster(producer_.get());
-    for (const std::string& topic : topics) {
-      rd_kafka_mock_topic_create(mock_, topic.c_str(), partitions, 1);
-      for (int i = 0; i < messages; ++i) produce(topic);
-    }
+    rd_kafka_mock_topic_create(mock_, topic.c_str(), partitions, 1);
+    for (int i = 0; i < messages; ++i) produce(topic, 0);
     flush();
   }
   [[nodiscard]] std::string brokers() const { return rd_kafka_mock_cluster_bootstraps(mock_); }
-  void produce(const std::string& topic) {
-    rd_kafka_producev(producer_.get(), RD_KAFKA_V_TOPIC(topic.c_str()), RD_KAFKA_V_PARTITION(0),
-                      RD_KAFKA_V_VALUE(const_cast<char*>(topic.data()), topic.size()),
-                      RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY), RD_KAFKA_V_END);
-  }
-  void produce(const std::string& topic, std::int32_t partition, const std::string& key,
-               const std::string& value) {
+  void produce(const std::string& topic, std::int32_t partition, const std::string& key = {},
+               const std::string& value = "message") {
     rd_kafka_producev(producer_.get(), RD_KAFKA_V_TOPIC(topic.c_str()),
                       RD_KAFKA_V_PARTITION(partition), RD_KAFKA_V_KEY(key.data(), key.size()),
                       RD_KAFKA_V_VALUE(const_cast<char*>(value.data()), value.size()),

@@ -181,7 +181,7 @@ Status Daemon::make_updater() {
   parts.trim_clock = &trim_clock_;
   parts.health = &health_;
   parts.redis_clock = [client = redis_.client] { return client->health().clock_difference; };
-  parts.watches = {watch_.get()};
+  parts.watch = watch_.get();
   parts.log = log_callback("pipeline");
   auto signatures = make_signature_check(settings_.signatures, log_callback("signatures"));
   if (!signatures.ok()) return signatures.status();
@@ -197,7 +197,9 @@ void Daemon::make_publisher() {
   const redis::ConfigRecord record = config_record(settings_);
   const std::uint16_t slot = redis::slot_of(redis::config_key(record.key_prefix));
   config_ = std::make_unique<ConfigPublisher>(
-      *redis_.store, record, log_callback("config"),
+      *redis_.store, record,
+      ConfigPublisher::Reader{settings_.kafka.group_id, settings_.kafka.topic},
+      log_callback("config"),
       [client = redis_.client] { return client->health().clock_difference; },
       [client = redis_.client, slot] { return client->connection_epoch(slot); });
   health_.add_check([this](Health::Clock::time_point) { return config_->trouble(); });
@@ -210,7 +212,7 @@ Status Daemon::start_http() {
     return health_.ready(Health::Clock::now(), why);
   };
   sources.kafka_connected = [this] { return watch_->connected(Health::Clock::now()); };
-  sources.lags = [this] { return std::vector{watch_->lag(Health::Clock::now())}; };
+  sources.lag = [this] { return watch_->lag(Health::Clock::now()); };
   sources.redis_facts = [this] { return redis_watch_->facts(); };
   sources.redis_connected = [client = redis_.client] { return client->connected(); };
   sources.redis_connection_changes = [client = redis_.client] {

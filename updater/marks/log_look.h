@@ -7,7 +7,6 @@
 
 #include <fcap/status.h>
 
-#include "kafka/topic_partition.h"
 #include "updater/marks/mark_value.h"
 
 namespace fcap::updater {
@@ -28,12 +27,12 @@ struct LogLook {
 class LogLooks {
  public:
   struct Question {
-    kafka::TopicPartition partition = {};
+    std::int32_t partition = 0;
     std::uint64_t ticket = 0;
     std::vector<std::int64_t> offsets = {};
   };
   struct Answer {
-    kafka::TopicPartition partition = {};
+    std::int32_t partition = 0;
     std::uint64_t ticket = 0;
     Status status = {};  ///< not ok: the look failed
     LogLook look = {};

@@ -55,15 +55,15 @@ struct LogProber::State {
     std::size_t index;
   };
   // By partition and offset, what is asked for and was not read yet. No partition without any.
-  using Wanted = std::map<kafka::TopicPartition, std::map<std::int64_t, std::vector<Place>>>;
+  using Wanted = std::map<std::int32_t, std::map<std::int64_t, std::vector<Place>>>;
   void read_one_of_each(Wanted& wanted);
   static bool take_message(const kafka::LoneConsumer::Polled& polled, Wanted& wanted);
-  static void give_up(kafka::TopicPartition partition, const Status& status, Wanted& wanted);
+  static void give_up(std::int32_t partition, const Status& status, Wanted& wanted);
 
   std::unique_ptr<kafka::LoneConsumer> consumer;  // the thread's; destroyed at its end
   std::set<std::int32_t> silent;  // the thread's: brokers that did not answer the last time
   // The thread's: the brokers that led when Kafka last said so.
-  std::map<kafka::TopicPartition, std::int32_t> led_last;
+  std::map<std::int32_t, std::int32_t> led_last;
 
   std::mutex mutex;
   std::condition_variable changed;
@@ -178,7 +178,7 @@ void LogProber::State::look(const std::vector<Question>& asked) {
 // answer for what they led before.
 Result<kafka::LoneConsumer::Leaders> LogProber::State::find_leaders(
     const std::vector<Question>& asked) {
-  std::vector<kafka::TopicPartition> partitions;
+  std::vector<std::int32_t> partitions;
   for (const Question& question : asked) partitions.push_back(question.partition);
   auto found = consumer->leaders(partitions, kAnswer);
   if (found.ok()) {
@@ -189,7 +189,7 @@ Result<kafka::LoneConsumer::Leaders> LogProber::State::find_leaders(
   }
   if (found.status().code() != StatusCode::kDeadlineExceeded) return found;
   kafka::LoneConsumer::Leaders leaders;
-  for (const kafka::TopicPartition partition : partitions) {
+  for (const std::int32_t partition : partitions) {
     const auto last = led_last.find(partition);
     leaders.emplace(partition, last != led_last.end() ? Result<std::int32_t>(last->second)
                                                       : Result<std::int32_t>(found.status()));
@@ -221,9 +221,9 @@ Status LogProber::State::look_at_ends(const std::vector<Question>& asked,
                                       std::vector<Answer>& found) {
   const std::string id = consumer->cluster_id(kAnswer);
   const std::string cluster = id.empty() ? "" : cluster_word(id);
-  std::set<kafka::TopicPartition> partitions;
+  std::set<std::int32_t> partitions;
   for (const Question& question : asked) partitions.insert(question.partition);
-  const std::vector<kafka::TopicPartition> listed(partitions.begin(), partitions.end());
+  const std::vector<std::int32_t> listed(partitions.begin(), partitions.end());
   const auto ends = consumer->watermarks(listed, kAnswer);
   if (!ends.ok()) return ends.status();
   for (Answer& answer : found) {
@@ -261,7 +261,7 @@ void LogProber::State::read_messages(const std::vector<Question>& asked,
 
 // The message at the lowest offset that is wanted of each partition.
 void LogProber::State::read_one_of_each(Wanted& wanted) {
-  std::set<kafka::TopicPartition> awaited;
+  std::set<std::int32_t> awaited;
   std::vector<kafka::PartitionOffset> from;
   for (const auto& [partition, offsets] : wanted) {
     awaited.insert(partition);
@@ -275,7 +275,7 @@ void LogProber::State::read_one_of_each(Wanted& wanted) {
     if (take_message(polled, wanted)) awaited.erase(polled.partition);
   }
   consumer->unassign();
-  for (const kafka::TopicPartition partition : awaited) {
+  for (const std::int32_t partition : awaited) {
     give_up(partition,
             look_failed(assigned.ok() ? "Kafka sent no message in time" : assigned.text()), wanted);
   }
@@ -311,8 +311,7 @@ bool LogProber::State::take_message(const kafka::LoneConsumer::Polled& polled, W
   return true;
 }
 
-void LogProber::State::give_up(kafka::TopicPartition partition, const Status& status,
-                               Wanted& wanted) {
+void LogProber::State::give_up(std::int32_t partition, const Status& status, Wanted& wanted) {
   for (const auto& [offset, places] : wanted.at(partition)) {
     for (const Place& place : places) place.answer->status = status;
   }

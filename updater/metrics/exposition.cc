@@ -87,7 +87,8 @@ double of_rules(AtScrape asked, const sources::RefreshState& state) {
   }
 }
 
-void add_lag(AtScrape asked, const Lag& lag, std::vector<ClientMetric>& metrics) {
+std::vector<ClientMetric> of_lag(AtScrape asked, const Lag& lag) {
+  std::vector<ClientMetric> metrics;
   const auto add = [&](double value) {
     metrics.push_back(number(MetricType::Gauge, value));
     metrics.back().label.push_back({.name = "topic", .value = lag.topic});
@@ -100,15 +101,9 @@ void add_lag(AtScrape asked, const Lag& lag, std::vector<ClientMetric>& metrics)
   } else if (asked == AtScrape::kPartitionLag) {
     for (const auto& [partition, behind] : lag.by_partition) {
       add(static_cast<double>(behind));
-      metrics.back().label.push_back(
-          {.name = "partition", .value = std::to_string(partition.number)});
+      metrics.back().label.push_back({.name = "partition", .value = std::to_string(partition)});
     }
   }
-}
-
-std::vector<ClientMetric> of_lags(AtScrape asked, const std::vector<Lag>& lags) {
-  std::vector<ClientMetric> metrics;
-  for (const Lag& lag : lags) add_lag(asked, lag, metrics);
   return metrics;
 }
 
@@ -131,7 +126,7 @@ std::vector<ClientMetric> answer(AtScrape asked, MetricType type, const ScrapeSo
     case AtScrape::kLag:
     case AtScrape::kPartitionLag:
     case AtScrape::kOldestUnacknowledged:
-      return sources.lags ? of_lags(asked, sources.lags()) : std::vector<ClientMetric>{};
+      return sources.lag ? of_lag(asked, sources.lag()) : std::vector<ClientMetric>{};
     case AtScrape::kRedisConnected:
       return flag(type, sources.redis_connected);
     case AtScrape::kRedisEvictedKeys:

@@ -21,7 +21,7 @@ struct ScrapeSources {
   std::function<sources::RefreshState()> rules = {};
   std::function<bool()> ready = {};
   std::function<bool()> kafka_connected = {};
-  std::function<std::vector<Lag>()> lags = {};  ///< of each topic
+  std::function<Lag()> lag = {};
   std::function<std::optional<RedisFacts>()> redis_facts = {};
   std::function<bool()> redis_connected = {};
   std::function<std::uint64_t()> redis_connection_changes = {};

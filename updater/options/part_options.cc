@@ -59,7 +59,7 @@ UpdaterOptions updater_options(const Settings& settings) {
   std::random_device entropy;
   UpdaterOptions options;
   options.consumer.connection = kafka_connection(kafka);
-  options.consumer.topics = {kafka.topic};
+  options.consumer.topic = kafka.topic;
   options.consumer.group_id = kafka.group_id;
   options.consumer.group_instance_id = kafka.group_instance_id;
   if (kafka.assignment == KafkaSettings::Assignment::kCooperativeSticky) {

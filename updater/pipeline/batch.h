@@ -11,7 +11,6 @@
 
 #include <fcap/store.h>
 
-#include "kafka/topic_partition.h"
 #include "updater/pipeline/coalescer.h"
 #include "updater/pipeline/known_records.h"
 #include "updater/pipeline/offset_tracker.h"
@@ -40,7 +39,7 @@ class Batch final : private StoreListCompletion {
   /// Which offsets of a partition the batch holds. If the partition is in a later generation (after
   /// a rewind or a rebalance), they no longer count.
   struct Range {
-    kafka::TopicPartition partition;
+    std::int32_t partition;
     std::uint64_t generation;
     OffsetTracker::Ticket ticket;
     // In a cluster: its offsets, and ShardMarks::stamp() before anything of it was sent.
@@ -52,7 +51,7 @@ class Batch final : private StoreListCompletion {
   /// An erasure, and the message that requested it.
   struct Erasure {
     Instant until;
-    kafka::TopicPartition partition;
+    std::int32_t partition;
     std::int64_t offset;
   };
 
@@ -75,7 +74,7 @@ class Batch final : private StoreListCompletion {
 
   /// For each write, the position of its first message.
   struct Position {
-    kafka::TopicPartition partition;
+    std::int32_t partition;
     std::int64_t offset;
   };
   std::vector<Position> positions;

@@ -20,7 +20,7 @@ Gaps missing_of_all(const ShardMarks& marks) {
 
 }  // namespace
 
-std::uint64_t ClusterPartitionSet::send_stamp(TopicPartition partition) const {
+std::uint64_t ClusterPartitionSet::send_stamp(std::int32_t partition) const {
   const ShardedPartition* const of_shards = sharded(partition);
   return of_shards == nullptr ? 0 : of_shards->marks.stamp();
 }
@@ -118,7 +118,7 @@ void ClusterPartitionSet::expire(const GapSegment& segment, std::int64_t log_sta
 }
 
 // Kafka says what of the log there is now; what it said at the start may be long ago.
-void ClusterPartitionSet::judge_lost(TopicPartition id, Partition& p, Clock::time_point now) {
+void ClusterPartitionSet::judge_lost(std::int32_t id, Partition& p, Clock::time_point now) {
   const auto lost = lost_.find(id);
   if (lost == lost_.end() || now < lost->second.due) return;
   const auto answer = answer_of(id, p);
@@ -157,7 +157,7 @@ void ClusterPartitionSet::list_gap_ends(std::vector<GapEnd>& out) const {
   }
 }
 
-void ClusterPartitionSet::list_compared(std::map<TopicPartition, Clock::time_point>& out) const {
+void ClusterPartitionSet::list_compared(std::map<std::int32_t, Clock::time_point>& out) const {
   for (const auto& [id, p] : partitions_) {
     const ShardedPartition* const of_shards = sharded(id);
     if (of_shards != nullptr) out[id] = turns_.compared(*of_shards);

@@ -30,10 +30,10 @@ ClusterPartitionSet::ClusterPartitionSet(Store& store, std::shared_ptr<redis::Cl
     : PartitionSet(store, std::move(epoch), source, std::move(options), metrics, std::move(log)),
       turns_(
           std::move(client), turn_options(options_),
-          [this](TopicPartition id, const MarkValue& mark) { return ask_log(id, mark); }, metrics,
+          [this](std::int32_t id, const MarkValue& mark) { return ask_log(id, mark); }, metrics,
           log_) {}
 
-const ShardedPartition* ClusterPartitionSet::sharded(TopicPartition id) const {
+const ShardedPartition* ClusterPartitionSet::sharded(std::int32_t id) const {
   return turns_.find(id);
 }
 
@@ -41,7 +41,7 @@ const ShardedPartition* ClusterPartitionSet::sharded(TopicPartition id) const {
 
 void ClusterPartitionSet::assign(std::vector<PartitionOffset>& partitions) {
   last_found_ = partitions_.end();
-  std::vector<TopicPartition> asked;
+  std::vector<std::int32_t> asked;
   for (const PartitionOffset& at : partitions) {
     turns_.remove(at.partition);
     partitions_.erase(at.partition);
@@ -79,7 +79,7 @@ void ClusterPartitionSet::revoke(std::span<const PartitionOffset> partitions) {
 }
 
 // Where reading begins, or begins again in another log.
-void ClusterPartitionSet::find_start(TopicPartition id, Partition& p, Clock::time_point now) {
+void ClusterPartitionSet::find_start(std::int32_t id, Partition& p, Clock::time_point now) {
   const auto bounds = bounds_of(id, p, now);
   if (!bounds) return;
   heard_kafka(p);
@@ -95,8 +95,7 @@ void ClusterPartitionSet::find_start(TopicPartition id, Partition& p, Clock::tim
   turns_.find(id)->marks.raise_oldest(bounds->retention_start);
 }
 
-void ClusterPartitionSet::start_partition(TopicPartition id, Partition& p,
-                                          const LogBounds& bounds) {
+void ClusterPartitionSet::start_partition(std::int32_t id, Partition& p, const LogBounds& bounds) {
   // What no mark claims below it is read again beside what follows.
   const std::int64_t next = bounds.committed.value_or(bounds.retention_start);
   p.bounds = bounds;
@@ -113,20 +112,18 @@ void ClusterPartitionSet::start_partition(TopicPartition id, Partition& p,
                                       describe(bounds.committed), next));
 }
 
-void ClusterPartitionSet::renew_marks(TopicPartition id, Partition& p,
-                                      std::int64_t retention_start) {
+void ClusterPartitionSet::renew_marks(std::int32_t id, Partition& p, std::int64_t retention_start) {
   p.mark_may_fall = false;
   const std::int64_t next = p.tracker.next_offset().value_or(retention_start);
   turns_.add(id, ShardMarks(retention_start, next, SlotSet::all(), ShardTurns::mark_slots()),
-             fmt::format("{}:{}:{}", options_.group_id, kafka::name_of(options_.topics, id.topic),
-                         id.number));
+             fmt::format("{}:{}:{}", options_.group_id, options_.topic, id));
 }
 
 void ClusterPartitionSet::tick(Clock::time_point now, Instant wall_now) {
   take_looks(now);
   for (auto& [id, p] : partitions_) prepare(id, p, now);
   source_->ask(to_ask_);
-  for (const TopicPartition id : to_ask_) partitions_.at(id).asked = PartitionSet::Asked::kYes;
+  for (const std::int32_t id : to_ask_) partitions_.at(id).asked = PartitionSet::Asked::kYes;
   to_ask_.clear();
   if (std::exchange(hurry_, false)) turns_.hurry();
   turns_.tick(now, wall_now);
@@ -143,7 +140,7 @@ void ClusterPartitionSet::tick(Clock::time_point now, Instant wall_now) {
   shards_trouble_ += trouble_;
 }
 
-void ClusterPartitionSet::prepare(TopicPartition id, Partition& p, Clock::time_point now) {
+void ClusterPartitionSet::prepare(std::int32_t id, Partition& p, Clock::time_point now) {
   if (p.phase == Phase::kChecking && now >= p.mark_due) p.phase = Phase::kAsking;
   if (p.phase == Phase::kAsking) find_start(id, p, now);
   if (!p.positioned) return;
@@ -165,7 +162,7 @@ void ClusterPartitionSet::prepare(TopicPartition id, Partition& p, Clock::time_p
   of_shards->log = p.log.identity(of_shards->position);
 }
 
-void ClusterPartitionSet::follow_turns(TopicPartition id, Partition& p) {
+void ClusterPartitionSet::follow_turns(std::int32_t id, Partition& p) {
   const ShardedPartition* const of_shards = sharded(id);
   if (of_shards == nullptr || p.phase < Phase::kConfirming) return;
   if (doubts_.contains(id) && turns_.told(*of_shards)) doubts_.erase(id);
@@ -211,7 +208,7 @@ void ClusterPartitionSet::doubt_all() {
 
 // --- Whether a mark is about the log that is read.
 
-std::uint64_t ClusterPartitionSet::ask_log(TopicPartition id, const MarkValue& mark) {
+std::uint64_t ClusterPartitionSet::ask_log(std::int32_t id, const MarkValue& mark) {
   if (looks_ == nullptr) return logs_matter_ ? ++looks_asked_ : 0;  // never answered
   const auto found = partitions_.find(id);
   const bool committed =

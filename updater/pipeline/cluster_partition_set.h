@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
@@ -44,40 +45,40 @@ class ClusterPartitionSet final : public PartitionSet {
   void expire(const GapSegment& segment, std::int64_t log_start, std::optional<Instant> newest,
               Instant oldest) override;
   void list_gap_ends(std::vector<GapEnd>& out) const override;
-  void list_compared(std::map<TopicPartition, Clock::time_point>& out) const override;
+  void list_compared(std::map<std::int32_t, Clock::time_point>& out) const override;
   [[nodiscard]] bool gaps_known() const noexcept override;
   [[nodiscard]] std::int64_t offsets_missing() const noexcept override;
 
  private:
   struct LogQuestion {
-    TopicPartition partition;
+    std::int32_t partition;
     KnownLog known;
     LogIdentity log;
     bool believe_unknown = false;  // if no message identifies the log any more
   };
 
   bool take_other_look(const LogLooks::Answer& answer) override;
-  std::uint64_t send_stamp(TopicPartition partition) const override;
-  std::uint64_t ask_log(TopicPartition id, const MarkValue& mark);
-  void start_partition(TopicPartition id, Partition& p, const LogBounds& bounds);
-  void renew_marks(TopicPartition id, Partition& p, std::int64_t retention_start);
-  void find_start(TopicPartition id, Partition& p, Clock::time_point now);
-  void prepare(TopicPartition id, Partition& p, Clock::time_point now);
-  void follow_turns(TopicPartition id, Partition& p);
-  void judge_lost(TopicPartition id, Partition& p, Clock::time_point now);
+  std::uint64_t send_stamp(std::int32_t partition) const override;
+  std::uint64_t ask_log(std::int32_t id, const MarkValue& mark);
+  void start_partition(std::int32_t id, Partition& p, const LogBounds& bounds);
+  void renew_marks(std::int32_t id, Partition& p, std::int64_t retention_start);
+  void find_start(std::int32_t id, Partition& p, Clock::time_point now);
+  void prepare(std::int32_t id, Partition& p, Clock::time_point now);
+  void follow_turns(std::int32_t id, Partition& p);
+  void judge_lost(std::int32_t id, Partition& p, Clock::time_point now);
   [[nodiscard]] SlotSet not_counted(const Batch& batch, const ShardMarks& marks,
                                     std::uint64_t stamp) const;
-  [[nodiscard]] const ShardedPartition* sharded(TopicPartition id) const;
+  [[nodiscard]] const ShardedPartition* sharded(std::int32_t id) const;
 
   // Its own are changed by functions that only look at the partitions.
   mutable ShardTurns turns_;
-  std::map<std::uint64_t, LogQuestion> asked_;                // by ticket
-  std::map<TopicPartition, Clock::time_point> segments_due_;  // after one that failed in part
+  std::map<std::uint64_t, LogQuestion> asked_;              // by ticket
+  std::map<std::int32_t, Clock::time_point> segments_due_;  // after one that failed in part
   struct Lost {
     SlotSet slots;               // of shards that have lost their marks
     Clock::time_point due = {};  // when Kafka is asked what it has no more
   };
-  std::map<TopicPartition, Lost> lost_;
+  std::map<std::int32_t, Lost> lost_;
   std::string shards_trouble_;
 };
 

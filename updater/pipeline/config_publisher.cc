@@ -48,10 +48,12 @@ class ConfigPublisher::Call final : public StoreCompletion {
   std::shared_ptr<Call> self_;
 };
 
-ConfigPublisher::ConfigPublisher(Store& store, const redis::ConfigRecord& record, LogCallback log,
-                                 StoreClock store_clock, Connection connection)
+ConfigPublisher::ConfigPublisher(Store& store, const redis::ConfigRecord& record, Reader reader,
+                                 LogCallback log, StoreClock store_clock, Connection connection)
     : store_(&store),
       key_(redis::config_key(record.key_prefix)),
+      topic_(std::move(reader.topic)),
+      name_(redis::missing_before_name(reader.group_id, topic_)),
       text_(redis::encode_config(record)),
       retention_(record.retention),
       log_(std::move(log)),
@@ -120,7 +122,7 @@ void ConfigPublisher::on_answer(const Call& call) {
   if (call.code == StoreCode::kNotFound) {
     // Whoever has emptied Redis took the marks as well, those of partitions that nobody owns
     // included. In a cluster, what was stated of other shards is gone, too.
-    loss_.look({}, own_topics(), now_);
+    loss_.look({}, name_, now_);
     loss_.lost(SlotSet::all());
     return write(nullptr, with_gaps(text_, {}));
   }
@@ -132,7 +134,7 @@ void ConfigPublisher::on_answer(const Call& call) {
   }
   const Missing recorded = found.ok() ? found.value().missing_before : Missing{};
   const bool ours = found.ok() && redis::with_missing_before(call.record, {}) == text_;
-  loss_.look(recorded, own_topics(), now_);
+  loss_.look(recorded, name_, now_);
   note_trouble(recorded);
   if (settled_) {
     if (!found.ok()) return;
@@ -154,45 +156,18 @@ std::chrono::milliseconds ConfigPublisher::store_ahead() const {
   return ahead.value_or(milliseconds{0});
 }
 
-std::map<std::string, kafka::TopicIndex> ConfigPublisher::own_topics() const {
-  std::map<std::string, kafka::TopicIndex> own;
-  for (std::size_t i = 0; i < gaps_.topics.size(); ++i) {
-    const auto index = static_cast<kafka::TopicIndex>(i);
-    own[redis::missing_before_name(gaps_.group_id, kafka::name_of(gaps_.topics, index))] = index;
-  }
-  return own;
-}
-
-void ConfigPublisher::say_lost(Missing& recorded) const {
-  if (!loss_.pending()) return;
-  // Whoever knows the statement about an earlier loss in the same second must not take this for it.
-  const auto in_second = wall_now_.time_since_epoch() % std::chrono::seconds{1};
-  for (const auto& [name, topic] : own_topics()) {
-    loss_.apply(recorded[name], std::max(marks_.latest, wall_now_) + in_second);
-  }
-}
-
-void ConfigPublisher::settle_losses(Missing& recorded) const {
-  for (const auto& [name, topic] : own_topics()) {
-    const auto count = marks_.counts.find(topic);
-    if (count != marks_.counts.end()) LossStatement::settle(recorded[name], count->second);
-  }
-}
-
 void ConfigPublisher::note_trouble(const Missing& recorded) {
   std::string text;
-  for (const auto& [name, topic] : own_topics()) {
-    const auto entries = recorded.find(name);
-    if (entries == recorded.end() || !LossStatement::stands(entries->second)) continue;
+  const auto entries = recorded.find(name_);
+  if (entries != recorded.end() && LossStatement::stands(entries->second)) {
     look_at_ = std::min(look_at_, now_ + kLookSoon);
-    const auto count = marks_.counts.find(topic);
     std::string partitions;
-    for (std::int32_t i = 0; count != marks_.counts.end() && i < count->second; ++i) {
+    for (std::int32_t i = 0; i < marks_.partitions; ++i) {
       const std::string number = std::to_string(i);
       if (!entries->second.contains(number))
         partitions += (partitions.empty() ? "" : ", ") + number;
     }
-    text = "Redis has lost data, and the marks of " + kafka::name_of(gaps_.topics, topic) +
+    text = "Redis has lost data, and the marks of " + topic_ +
            (partitions.empty() ? "" : ", partitions " + partitions) +
            ", have not been compared since: no count is complete, and hard calls are refused";
   }
@@ -205,45 +180,43 @@ void ConfigPublisher::note_trouble(const Missing& recorded) {
 // them at present: the updater that takes one over knows whether its gap is still open.
 ConfigPublisher::Missing ConfigPublisher::missing_now(Missing recorded, bool merged,
                                                       Slots slots) const {
-  say_lost(recorded);
-  for (auto [topic, events] : gaps_.expired) {
-    if (slots != Slots::kAll) events.slots = SlotSet::all();
-    const std::string& topic_name = kafka::name_of(gaps_.topics, topic);
-    LossStatement::expire(recorded[redis::missing_before_name(gaps_.group_id, topic_name)], events);
+  auto& own = recorded[name_];
+  // Whoever knows the statement about an earlier loss in the same second must not take this for it.
+  const auto in_second = wall_now_.time_since_epoch() % std::chrono::seconds{1};
+  loss_.apply(own, std::max(marks_.latest, wall_now_) + in_second);
+  if (auto events = gaps_.expired) {
+    if (slots != Slots::kAll) events->slots = SlotSet::all();
+    LossStatement::expire(own, *events);
   }
-  std::map<kafka::TopicIndex, std::string> latest;
+  std::string kept;  // the entry for all partitions, where `merged`
   for (const auto& [partition, found] : gaps_.missing_before) {
-    const std::string& topic_name = kafka::name_of(gaps_.topics, partition.topic);
-    const std::string recorded_name = redis::missing_before_name(gaps_.group_id, topic_name);
-    auto& topic = recorded[recorded_name];
-    std::string name = std::to_string(partition.number);
+    std::string name = std::to_string(partition);
     const auto compared = marks_.compared.find(partition);
     if (loss_.holds_back(
-            recorded_name, topic,
+            name_, own,
             compared == marks_.compared.end() ? Clock::time_point{} : compared->second)) {
       continue;
     }
-    topic.erase(name);
+    own.erase(name);
     if (!found) {
-      if (LossStatement::stands(topic)) topic[name] = Instant{};
+      if (LossStatement::stands(own)) own[name] = Instant{};
       continue;
     }
     redis::MissingEvents events = *found;
     if (slots != Slots::kAll) events.slots = SlotSet::all();
-    std::string& kept = latest[partition.topic];
     if (merged && !kept.empty()) {
       // One statement for both partitions: neither the instant nor the slots may be fewer.
-      const auto other = topic.extract(kept);
+      const auto other = own.extract(kept);
       events.slots |= other.mapped().slots;
       if (other.mapped().before >= events.before) {
         events.before = other.mapped().before;
         name = kept;
       }
     }
-    topic[name] = std::move(events);
+    own[name] = std::move(events);
     kept = std::move(name);
   }
-  settle_losses(recorded);
+  if (marks_.partitions > 0) LossStatement::settle(own, marks_.partitions);
   // Judged by the earlier of the two clocks, so that no statement is removed too early.
   const Instant reached = wall_now_ + std::min(store_ahead(), milliseconds{0}) - retention_;
   for (auto& [name, partitions] : recorded) {

@@ -37,8 +37,14 @@ class ConfigPublisher {
   /// As Store::CompareAndSet::connection_epoch of the key.
   using Connection = std::function<std::uint64_t()>;
 
+  /// Whose statements these are.
+  struct Reader {
+    std::string group_id;
+    std::string topic;
+  };
+
   /// `store_clock`, `connection`: may be empty.
-  ConfigPublisher(Store& store, const redis::ConfigRecord& record, LogCallback log,
+  ConfigPublisher(Store& store, const redis::ConfigRecord& record, Reader reader, LogCallback log,
                   StoreClock store_clock = {}, Connection connection = {});
   ~ConfigPublisher();
   ConfigPublisher(const ConfigPublisher&) = delete;
@@ -70,19 +76,17 @@ class ConfigPublisher {
   /// Which statements keep their slots. The rest are about all users.
   enum class Slots : std::uint8_t { kAll, kOfOthers, kNone };
   [[nodiscard]] std::chrono::milliseconds store_ahead() const;
-  /// The topics by their names in the record.
-  [[nodiscard]] std::map<std::string, kafka::TopicIndex> own_topics() const;
-  void say_lost(Missing& recorded) const;
-  void settle_losses(Missing& recorded) const;
   void note_trouble(const Missing& recorded);
-  /// `merged`: one statement about all partitions of a topic that are this updater's: their latest
-  /// instant, and the slots of all of them.
+  /// `merged`: one statement about all partitions that are this updater's: their latest instant,
+  /// and the slots of all of them.
   [[nodiscard]] Missing missing_now(Missing recorded, bool merged, Slots slots) const;
   [[nodiscard]] std::string with_gaps(const std::string& config, const Missing& recorded) const;
   void write(const std::string* found, const std::string& text);
 
   Store* store_;
   const std::string key_;
+  const std::string topic_;
+  const std::string name_;  // of this updater's statements in the record
   const std::string text_;  // without gaps
   const std::chrono::milliseconds retention_;
   const LogCallback log_;

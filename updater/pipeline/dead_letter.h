@@ -9,7 +9,6 @@
 
 #include "events/event_decoder.h"
 #include "kafka/producer.h"
-#include "kafka/topic_partition.h"
 
 namespace fcap::updater {
 
@@ -23,7 +22,7 @@ struct DeadLetter {
   bool has_key = true;
   std::vector<std::pair<std::string, std::string>> headers;  ///< the message's own
   std::string topic;
-  kafka::TopicPartition partition = {};
+  std::int32_t partition = 0;
   std::int64_t offset = 0;
   std::int64_t timestamp_ms = -1;  ///< the broker's; below 0: it has none
   events::Rejection reason = events::Rejection::kNotJson;

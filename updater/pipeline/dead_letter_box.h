@@ -39,12 +39,12 @@ class DeadLetterBox {
 
   /// The position of a letter's message, and the generation of its partition.
   struct Place {
-    kafka::TopicPartition partition;
+    std::int32_t partition;
     std::uint64_t generation;
     std::int64_t offset;
   };
   /// Whether a generation of a partition is the present one.
-  using Current = std::function<bool(kafka::TopicPartition partition, std::uint64_t generation)>;
+  using Current = std::function<bool(std::int32_t partition, std::uint64_t generation)>;
 
   /// `sink` null: letters are only counted. It must outlive the box.
   DeadLetterBox(DeadLetterSink* sink, const DeadLetterOptions& options, Metrics& metrics,
@@ -62,7 +62,7 @@ class DeadLetterBox {
   void pump(Clock::time_point now, const Current& current, std::vector<Place>& arrived);
 
   /// The partitions that wait because one of their letters has failed. The others continue.
-  [[nodiscard]] const std::set<kafka::TopicPartition>& waiting_partitions() const noexcept {
+  [[nodiscard]] const std::set<std::int32_t>& waiting_partitions() const noexcept {
     return waiting_;
   }
   /// Whether another letter would be above the bounds.
@@ -110,7 +110,7 @@ class DeadLetterBox {
   std::vector<std::unique_ptr<Slot>> slots_;
   std::vector<Slot*> retries_;  // wait for their next attempt
   std::vector<Slot*> ended_;    // scratch of pump()
-  std::set<kafka::TopicPartition> waiting_;
+  std::set<std::int32_t> waiting_;
   std::string trouble_;
   std::size_t bytes_ = 0;
   std::size_t first_attempts_ = 0;

@@ -14,7 +14,7 @@ Headers headers_of(const DeadLetter& letter) {
   headers.emplace_back("fcap.reason", events::to_string(letter.reason));
   if (!letter.member.empty()) headers.emplace_back("fcap.member", letter.member);
   headers.emplace_back("fcap.topic", letter.topic);
-  headers.emplace_back("fcap.partition", std::to_string(letter.partition.number));
+  headers.emplace_back("fcap.partition", std::to_string(letter.partition));
   headers.emplace_back("fcap.offset", std::to_string(letter.offset));
   if (letter.timestamp_ms >= 0) {
     headers.emplace_back("fcap.timestamp_ms", std::to_string(letter.timestamp_ms));

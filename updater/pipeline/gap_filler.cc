@@ -100,7 +100,7 @@ void GapFiller::await_letter(const Batch& batch, std::int64_t offset) {
   if (segment != segments_.end()) segment->second.letters.insert(offset);
 }
 
-void GapFiller::letter_arrived(TopicPartition partition, std::int64_t offset) {
+void GapFiller::letter_arrived(std::int32_t partition, std::int64_t offset) {
   for (auto& [ticket, segment] : segments_) {
     if (segment.what.partition != partition) continue;
     const auto letter = segment.letters.find(offset);
@@ -133,7 +133,7 @@ void GapFiller::drop_passed() {
   });
 }
 
-bool GapFiller::being_filled(TopicPartition partition) const {
+bool GapFiller::being_filled(std::int32_t partition) const {
   return std::any_of(segments_.begin(), segments_.end(),
                      [partition](const auto& it) { return it.second.what.partition == partition; });
 }
@@ -218,7 +218,7 @@ void GapFiller::tell_expired(Segment& segment, std::optional<Instant> newest) {
 }
 
 void GapFiller::give_up(Segments::iterator segment, Clock::time_point now) {
-  const TopicPartition partition = segment->second.what.partition;
+  const std::int32_t partition = segment->second.what.partition;
   not_before_[partition] = now + options_.again_after;
   parts_.log->stop(partition);
   segments_.erase(segment);
@@ -248,9 +248,7 @@ bool GapFiller::classify(Segment& segment, const GapLog::Chunk& chunk, Lookup& l
 bool GapFiller::classify_message(Segment& segment, const GapLog::Message& message,
                                  const IntakeClocks& clocks, Lookup& lookup) {
   std::optional<MessageView> view;
-  if (message.whole != nullptr) {
-    view.emplace(*message.whole, kafka::name_of(options_.topics, segment.what.partition.topic));
-  }
+  if (message.whole != nullptr) view.emplace(*message.whole, options_.topic);
   if (message.what.timestamp_ms >= 0) {
     note_newest(segment, instant_from_ms(message.what.timestamp_ms));
   }

@@ -28,7 +28,7 @@ namespace fcap::updater {
 
 struct GapFillerOptions {
   Coalescer::Options records;
-  kafka::TopicNames topics = {};  ///< needed where messages are Kafka's
+  std::string topic = {};  ///< needed where messages are Kafka's
   /// How many partitions are filled at a time.
   std::size_t partitions_max = 4;
   std::chrono::milliseconds read_deadline{2000};  ///< of records
@@ -46,7 +46,7 @@ struct GapFillerParts {
   std::function<IntakeClocks()> clocks;
   /// Sends a message that is not an event to the dead-letter topic; it counts as done when
   /// letter_arrived() was called. False: there is nothing to wait for.
-  std::function<bool(TopicPartition partition, const GapLog::Message&, const events::Rejected&)>
+  std::function<bool(std::int32_t partition, const GapLog::Message&, const events::Rejected&)>
       reject;
   LogCallback report = {};
   /// A segment was filled. Neither its events nor the broker's timestamps of its messages are later
@@ -85,7 +85,7 @@ class GapFiller {
   /// A write that Redis refuses because of its key has become a dead letter, and its segment waits
   /// for it.
   void await_letter(const Batch& batch, std::int64_t offset);
-  void letter_arrived(TopicPartition partition, std::int64_t offset);
+  void letter_arrived(std::int32_t partition, std::int64_t offset);
 
  private:
   struct Segment {
@@ -122,14 +122,14 @@ class GapFiller {
   void submit(Lookup& lookup);
   void settle_lookups();
   void finish_segments();
-  [[nodiscard]] bool being_filled(TopicPartition partition) const;
+  [[nodiscard]] bool being_filled(std::int32_t partition) const;
 
   GapFillerOptions options_;
   GapFillerParts parts_;
   Metrics* metrics_;
   Segments segments_;  // by ticket
   std::uint64_t tickets_ = 0;
-  std::map<TopicPartition, Clock::time_point> not_before_;
+  std::map<std::int32_t, Clock::time_point> not_before_;
   redis::Occurrences unreadable_;
   std::vector<std::unique_ptr<Lookup>> lookups_;  // under way
   std::vector<std::unique_ptr<Lookup>> idle_;

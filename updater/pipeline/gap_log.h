@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "kafka/topic_partition.h"
 #include "updater/pipeline/delivered.h"
 
 struct rd_kafka_message_s;
@@ -37,10 +36,10 @@ class GapLog {
   };
 
   /// Begins to read [from, to) of a partition that is not being read. Answers carry the ticket.
-  virtual void read(std::uint64_t ticket, kafka::TopicPartition partition, std::int64_t from,
+  virtual void read(std::uint64_t ticket, std::int32_t partition, std::int64_t from,
                     std::int64_t to) = 0;
   /// Stops reading a partition; chunks that are on their way may still arrive.
-  virtual void stop(kafka::TopicPartition partition) = 0;
+  virtual void stop(std::int32_t partition) = 0;
   /// The next chunk that has been read, if any; at most `messages_max` messages.
   virtual std::optional<Chunk> next_chunk(std::size_t messages_max) = 0;
 

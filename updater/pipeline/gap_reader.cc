@@ -48,7 +48,7 @@ struct GapReader::State {
     std::int64_t next = 0;
     std::int64_t to = 0;
   };
-  using Stretches = std::map<kafka::TopicPartition, Stretch>;
+  using Stretches = std::map<std::int32_t, Stretch>;
 
   void run();
   // False when there can be none now.
@@ -57,8 +57,8 @@ struct GapReader::State {
   void assign();
   void read_some();
   void take_message(Polled polled, Chunk& chunk, std::vector<MessagePtr>& kept);
-  void find_beginning(kafka::TopicPartition partition, Stretch& stretch, Chunk& chunk);
-  void hand_over(std::map<kafka::TopicPartition, Chunk>&& read);
+  void find_beginning(std::int32_t partition, Stretch& stretch, Chunk& chunk);
+  void hand_over(std::map<std::int32_t, Chunk>&& read);
 
   const Options options;
   // The thread's; null until it is needed.
@@ -106,7 +106,7 @@ GapReader::~GapReader() {
   (void)ended_.wait_for(kReaderEndsWithin);
 }
 
-void GapReader::read(std::uint64_t ticket, kafka::TopicPartition partition, std::int64_t from,
+void GapReader::read(std::uint64_t ticket, std::int32_t partition, std::int64_t from,
                      std::int64_t to) {
   {
     const std::lock_guard lock(state_->mutex);
@@ -116,7 +116,7 @@ void GapReader::read(std::uint64_t ticket, kafka::TopicPartition partition, std:
   state_->changed.notify_all();
 }
 
-void GapReader::stop(kafka::TopicPartition partition) {
+void GapReader::stop(std::int32_t partition) {
   const std::lock_guard lock(state_->mutex);
   if (state_->wanted.erase(partition) > 0) state_->renewed = true;
 }
@@ -186,7 +186,7 @@ bool GapReader::State::make_consumer() {
 }
 
 void GapReader::State::fail_all(const std::string& why) {
-  std::map<kafka::TopicPartition, Chunk> failed;
+  std::map<std::int32_t, Chunk> failed;
   for (const auto& [partition, stretch] : reading) {
     failed[partition].ticket = stretch.ticket;
     failed[partition].failure = why;
@@ -202,8 +202,8 @@ void GapReader::State::assign() {
 }
 
 void GapReader::State::read_some() {
-  std::map<kafka::TopicPartition, Chunk> read;
-  std::map<kafka::TopicPartition, std::shared_ptr<std::vector<MessagePtr>>> kept;
+  std::map<std::int32_t, Chunk> read;
+  std::map<std::int32_t, std::shared_ptr<std::vector<MessagePtr>>> kept;
   std::chrono::milliseconds wait = kGapMessage;
   for (std::size_t n = 0; n < kChunkMessages; ++n) {
     Polled polled = consumer->poll(std::exchange(wait, std::chrono::milliseconds::zero()));
@@ -250,8 +250,7 @@ void GapReader::State::take_message(Polled polled, Chunk& chunk, std::vector<Mes
   kept.push_back(std::move(polled.message));
 }
 
-void GapReader::State::find_beginning(kafka::TopicPartition partition, Stretch& stretch,
-                                      Chunk& chunk) {
+void GapReader::State::find_beginning(std::int32_t partition, Stretch& stretch, Chunk& chunk) {
   const auto marks = consumer->watermarks(partition, kGapAnswer);
   if (!marks.ok()) {
     chunk.failure = marks.status().text();
@@ -270,7 +269,7 @@ void GapReader::State::find_beginning(kafka::TopicPartition partition, Stretch& 
   }
 }
 
-void GapReader::State::hand_over(std::map<kafka::TopicPartition, Chunk>&& read) {
+void GapReader::State::hand_over(std::map<std::int32_t, Chunk>&& read) {
   const std::lock_guard lock(mutex);
   for (auto& [partition, chunk] : read) {
     const auto want = wanted.find(partition);

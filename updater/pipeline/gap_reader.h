@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <future>
 #include <memory>
 
@@ -22,9 +23,9 @@ class GapReader final : public GapLog {
   GapReader(const GapReader&) = delete;
   GapReader& operator=(const GapReader&) = delete;
 
-  void read(std::uint64_t ticket, kafka::TopicPartition partition, std::int64_t from,
+  void read(std::uint64_t ticket, std::int32_t partition, std::int64_t from,
             std::int64_t to) override;
-  void stop(kafka::TopicPartition partition) override;
+  void stop(std::int32_t partition) override;
   std::optional<Chunk> next_chunk(std::size_t messages_max) override;
 
  private:

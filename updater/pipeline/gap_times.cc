@@ -6,7 +6,7 @@
 namespace fcap::updater {
 
 void GapTimes::look(std::span<const GapEnd> partitions, Instant latest) {
-  std::map<kafka::TopicPartition, Known> known;
+  std::map<std::int32_t, Known> known;
   for (const GapEnd& gap : partitions) {
     Known& now = known[gap.partition];
     now = {gap.to, latest, gap.slots};
@@ -19,8 +19,7 @@ void GapTimes::look(std::span<const GapEnd> partitions, Instant latest) {
   partitions_ = std::move(known);
 }
 
-void GapTimes::filled(kafka::TopicPartition partition, std::int64_t from,
-                      std::optional<Instant> newest) {
+void GapTimes::filled(std::int32_t partition, std::int64_t from, std::optional<Instant> newest) {
   const auto found = partitions_.find(partition);
   if (found == partitions_.end() || !found->second.to) return;
   Known& known = found->second;
@@ -28,9 +27,8 @@ void GapTimes::filled(kafka::TopicPartition partition, std::int64_t from,
   if (newest) known.before = std::min(known.before, *newest);
 }
 
-std::map<kafka::TopicPartition, std::optional<redis::MissingEvents>> GapTimes::missing_before()
-    const {
-  std::map<kafka::TopicPartition, std::optional<redis::MissingEvents>> all;
+std::map<std::int32_t, std::optional<redis::MissingEvents>> GapTimes::missing_before() const {
+  std::map<std::int32_t, std::optional<redis::MissingEvents>> all;
   for (const auto& [partition, known] : partitions_) {
     auto& events = all[partition];
     if (known.to) events.emplace(known.before, known.slots);

@@ -4,11 +4,9 @@
 #include <map>
 #include <optional>
 #include <span>
-#include <string>
 
 #include <fcap/time.h>
 
-#include "kafka/topic_partition.h"
 #include "redis/config_record.h"
 #include "updater/marks/slot_set.h"
 
@@ -16,21 +14,19 @@ namespace fcap::updater {
 
 /// Where the newest gap of a partition ends.
 struct GapEnd {
-  kafka::TopicPartition partition = {};
+  std::int32_t partition = 0;
   std::optional<std::int64_t> to = {};  ///< nullopt: the partition has no gap
   /// Of all users whose events may be in a gap of the partition.
   SlotSet slots = SlotSet::all();
 };
 
-/// What an updater knows of the open gaps of its topics, for Checkers.
+/// What an updater knows of the open gaps of its topic, for Checkers.
 struct OpenGaps {
-  std::string group_id = {};
-  kafka::TopicNames topics = {};
   /// By partition, which events may be missing; nullopt: none is. This updater knows nothing about
   /// other partitions.
-  std::map<kafka::TopicPartition, std::optional<redis::MissingEvents>> missing_before = {};
-  /// By topic, events that stay missing, because Kafka no longer has the messages that held them.
-  std::map<kafka::TopicIndex, redis::MissingEvents> expired = {};
+  std::map<std::int32_t, std::optional<redis::MissingEvents>> missing_before = {};
+  /// Events that stay missing, because Kafka no longer has the messages that held them.
+  std::optional<redis::MissingEvents> expired = {};
 
   friend bool operator==(const OpenGaps&, const OpenGaps&) = default;
 };
@@ -50,11 +46,10 @@ class GapTimes {
 
   /// The segment that begins at `from`, the newest of its partition, has been filled. Events that
   /// precede it are before `newest`; nullopt: the segment had none.
-  void filled(kafka::TopicPartition partition, std::int64_t from, std::optional<Instant> newest);
+  void filled(std::int32_t partition, std::int64_t from, std::optional<Instant> newest);
 
   /// As of the last look().
-  [[nodiscard]] std::map<kafka::TopicPartition, std::optional<redis::MissingEvents>>
-  missing_before() const;
+  [[nodiscard]] std::map<std::int32_t, std::optional<redis::MissingEvents>> missing_before() const;
 
  private:
   struct Known {
@@ -62,7 +57,7 @@ class GapTimes {
     Instant before{};
     SlotSet slots;
   };
-  std::map<kafka::TopicPartition, Known> partitions_;
+  std::map<std::int32_t, Known> partitions_;
 };
 
 }  // namespace fcap::updater

@@ -20,14 +20,9 @@ void LossStatement::written(std::uint64_t losses) {
   if (losses == losses_) pending_ = {};
 }
 
-void LossStatement::look(const Missing& recorded,
-                         const std::map<std::string, kafka::TopicIndex>& own,
-                         Clock::time_point now) {
-  const auto stands_of_own = [&](const auto& entry) {
-    const auto found = recorded.find(entry.first);
-    return found != recorded.end() && stands(found->second);
-  };
-  const bool stands_here = std::ranges::any_of(own, stands_of_own);
+void LossStatement::look(const Missing& recorded, const std::string& own, Clock::time_point now) {
+  const auto found = recorded.find(own);
+  const bool stands_here = found != recorded.end() && stands(found->second);
   std::map<std::string, Seen> seen;
   for (const auto& [topic, entries] : recorded) {
     const auto all = entries.find(kAll);

@@ -8,7 +8,6 @@
 
 #include <fcap/time.h>
 
-#include "kafka/topic_partition.h"
 #include "redis/config_record.h"
 #include "updater/marks/slot_set.h"
 
@@ -20,9 +19,9 @@ struct MarkNews {
 
   /// When the last write began by which Redis has confirmed that a partition's mark, in a cluster
   /// those of all shards that are not away, is the one that was written before.
-  std::map<kafka::TopicPartition, Clock::time_point> compared = {};
-  /// How many partitions a topic has; absent: Kafka has not said.
-  std::map<kafka::TopicIndex, std::int32_t> counts = {};
+  std::map<std::int32_t, Clock::time_point> compared = {};
+  /// How many partitions the topic has; 0: Kafka has not said.
+  std::int32_t partitions = 0;
   /// Where marks are gone that were there, since the last news.
   SlotSet gone = {};
   /// Every event accepted so far is before it.
@@ -59,10 +58,9 @@ class LossStatement {
   /// So many losses are stated in what was written.
   void written(std::uint64_t losses);
 
-  /// Looks at what is recorded. A statement of others, unless one about `own` stands already, shows
+  /// Looks at what is recorded. A statement of others, unless one named `own` stands already, shows
   /// a loss as well: they share the data.
-  void look(const Missing& recorded, const std::map<std::string, kafka::TopicIndex>& own,
-            Clock::time_point now);
+  void look(const Missing& recorded, const std::string& own, Clock::time_point now);
 
   /// Puts what is pending into the entries of a topic, in place of all but kExpired. `latest`: as
   /// in MarkNews.

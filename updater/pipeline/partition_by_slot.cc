@@ -9,7 +9,7 @@ bool PartitionSet::gives_up(std::uint16_t /*slot*/) const {
   return false;
 }
 
-std::uint64_t PartitionSet::send_stamp(TopicPartition /*id*/) const {
+std::uint64_t PartitionSet::send_stamp(std::int32_t /*id*/) const {
   return 0;
 }
 

@@ -8,7 +8,7 @@
 
 namespace fcap::updater {
 
-void PartitionSet::reached_end(TopicPartition partition, std::int64_t end) {
+void PartitionSet::reached_end(std::int32_t partition, std::int64_t end) {
   Partition* p = find(partition);
   if (p == nullptr || p->phase != Phase::kReading || p->held || p->open) return;
   const auto next = p->tracker.next_offset();
@@ -18,7 +18,7 @@ void PartitionSet::reached_end(TopicPartition partition, std::int64_t end) {
   p->tracker.complete(p->tracker.begin(*next, end));
 }
 
-std::optional<std::int64_t> PartitionSet::awaited(TopicPartition partition) const {
+std::optional<std::int64_t> PartitionSet::awaited(std::int32_t partition) const {
   const auto found = partitions_.find(partition);
   if (found == partitions_.end()) return std::nullopt;
   const Partition& p = found->second;
@@ -27,7 +27,7 @@ std::optional<std::int64_t> PartitionSet::awaited(TopicPartition partition) cons
   return p.open ? std::optional(p.open_end) : p.tracker.next_offset();
 }
 
-void PartitionSet::judge_jump(TopicPartition id, Partition& p, Clock::time_point now) {
+void PartitionSet::judge_jump(std::int32_t id, Partition& p, Clock::time_point now) {
   constexpr std::chrono::milliseconds kAskAgain{1000};
   if (now < p.jump->due) return;
   const auto answer = answer_of(id, p);

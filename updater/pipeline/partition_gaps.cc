@@ -38,7 +38,7 @@ std::optional<Claim> PartitionSet::claim_of(const Mark::Value& mark) const {
   return Claim{mark->position, mark->gaps};
 }
 
-void PartitionSet::recover(TopicPartition id, Partition& p, const Rewind& rewind) {
+void PartitionSet::recover(std::int32_t id, Partition& p, const Rewind& rewind) {
   const std::int64_t next = p.tracker.next_offset().value_or(rewind.certain.position);
   const std::int64_t done = p.done_below().value_or(next);
   const Recovery plan = plan_recovery(rewind.certain, done, next, options_.gap_min);
@@ -80,7 +80,7 @@ void PartitionSet::know_by_found(Partition& p, std::int64_t start) {
   }
 }
 
-void PartitionSet::report_recovery(TopicPartition id, const Partition& p, const Recovery& plan,
+void PartitionSet::report_recovery(std::int32_t id, const Partition& p, const Recovery& plan,
                                    std::int64_t next) const {
   std::string text =
       fmt::format("{}: partition {} is read again from {}, {} messages",
@@ -155,7 +155,7 @@ bool PartitionSet::segment_done(const GapSegment& segment) {
   return true;
 }
 
-void PartitionSet::say_filled(TopicPartition id, Partition& p) const {
+void PartitionSet::say_filled(std::int32_t id, Partition& p) const {
   const bool some_expired = std::exchange(p.some_expired, false);
   report(LogLevel::kInfo, fmt::format("partition {}: its gap is filled, {}", id,
                                       some_expired ? "but for messages that Kafka no longer has"
@@ -173,7 +173,7 @@ void PartitionSet::expire(const GapSegment& segment, std::int64_t log_start,
   note_expired(segment.partition, *p, gone, {segment.partition, newest}, oldest);
 }
 
-void PartitionSet::note_expired(TopicPartition id, Partition& p, const Gaps& gone,
+void PartitionSet::note_expired(std::int32_t id, Partition& p, const Gaps& gone,
                                 ExpiredEvents events, Instant oldest) {
   // Offsets that were missing for some other reason are not there now.
   if (gone.empty() || (events.newest && *events.newest < oldest)) return;
@@ -187,8 +187,7 @@ void PartitionSet::note_expired(TopicPartition id, Partition& p, const Gaps& gon
   expired_.push_back(std::move(events));
 }
 
-void PartitionSet::note_log_start(TopicPartition id, const LogBounds& bounds,
-                                  const SlotSet& slots) {
+void PartitionSet::note_log_start(std::int32_t id, const LogBounds& bounds, const SlotSet& slots) {
   if (!bounds.gone_before) return;
   metrics_->offset_resets.add();
   report(LogLevel::kWarning,
@@ -201,7 +200,7 @@ void PartitionSet::note_log_start(TopicPartition id, const LogBounds& bounds,
   expired_.push_back(std::move(events));
 }
 
-std::uint64_t PartitionSet::generation(TopicPartition partition) const {
+std::uint64_t PartitionSet::generation(std::int32_t partition) const {
   const auto found = partitions_.find(partition);
   return found == partitions_.end() ? 0 : found->second.generation;
 }
@@ -223,7 +222,7 @@ void PartitionSet::list_gap_ends(std::vector<GapEnd>& out) const {
   }
 }
 
-void PartitionSet::list_compared(std::map<TopicPartition, Clock::time_point>& out) const {
+void PartitionSet::list_compared(std::map<std::int32_t, Clock::time_point>& out) const {
   for (const auto& [id, p] : partitions_) {
     if (compared_here(p)) out[id] = p.compared;
   }

@@ -4,7 +4,7 @@
 
 namespace fcap::updater {
 
-std::uint64_t PartitionSet::open_letter(TopicPartition partition, std::int64_t offset) {
+std::uint64_t PartitionSet::open_letter(std::int32_t partition, std::int64_t offset) {
   Partition* p = find(partition);
   if (p == nullptr) return 0;
   must_hold(offset >= p->tracker.low_water().value_or(offset),
@@ -13,7 +13,7 @@ std::uint64_t PartitionSet::open_letter(TopicPartition partition, std::int64_t o
   return p->generation;
 }
 
-void PartitionSet::close_letter(TopicPartition partition, std::uint64_t generation,
+void PartitionSet::close_letter(std::int32_t partition, std::uint64_t generation,
                                 std::int64_t offset) {
   Partition* p = find(partition);
   if (p == nullptr || p->generation != generation) return;
@@ -22,19 +22,19 @@ void PartitionSet::close_letter(TopicPartition partition, std::uint64_t generati
   }
 }
 
-bool PartitionSet::current(TopicPartition partition, std::uint64_t generation) const {
+bool PartitionSet::current(std::int32_t partition, std::uint64_t generation) const {
   const auto found = partitions_.find(partition);
   return found != partitions_.end() && found->second.generation == generation;
 }
 
-void PartitionSet::hold(TopicPartition partition, bool held) {
+void PartitionSet::hold(std::int32_t partition, bool held) {
   Partition* p = find(partition);
   if (p == nullptr || p->held == held) return;
   p->held = held;
   move_again(*p);
 }
 
-bool PartitionSet::held(TopicPartition partition) const {
+bool PartitionSet::held(std::int32_t partition) const {
   const auto found = partitions_.find(partition);
   return found != partitions_.end() && found->second.held;
 }

@@ -13,7 +13,7 @@ void PartitionSet::suspect_logs() {
   for (auto& [id, p] : partitions_) p.log.suspect();
 }
 
-void PartitionSet::settle_start(TopicPartition id, Partition& p, const LogBounds& bounds,
+void PartitionSet::settle_start(std::int32_t id, Partition& p, const LogBounds& bounds,
                                 const LogVerdict& log) {
   using Is = LogVerdict::Is;
   const std::optional<std::int64_t> committed = bounds.committed;
@@ -65,7 +65,7 @@ void PartitionSet::settle_start(TopicPartition id, Partition& p, const LogBounds
   p.phase = Phase::kConfirming;
 }
 
-void PartitionSet::report_start(TopicPartition id, const Partition& p,
+void PartitionSet::report_start(std::int32_t id, const Partition& p,
                                 std::optional<std::int64_t> committed, const Recovery& plan) const {
   std::string text =
       fmt::format("partition {}: mark {}, committed {}; reading from {}", id,
@@ -77,7 +77,7 @@ void PartitionSet::report_start(TopicPartition id, const Partition& p,
   report(LogLevel::kInfo, text);
 }
 
-void PartitionSet::report_retention_start(TopicPartition id, const Partition& p,
+void PartitionSet::report_retention_start(std::int32_t id, const Partition& p,
                                           std::optional<std::int64_t> committed,
                                           const LogVerdict& log, std::int64_t offset) {
   const Mark::Value& mark = p.mark->found();
@@ -117,7 +117,7 @@ void PartitionSet::report_retention_start(TopicPartition id, const Partition& p,
                      id, describe(claim_of(mark)), offset));
 }
 
-bool PartitionSet::mark_look_done(TopicPartition id, Partition& p) {
+bool PartitionSet::mark_look_done(std::int32_t id, Partition& p) {
   if (p.mark_verdict) return true;
   const Mark::Value& found = p.mark->found();
   if (!logs_matter_ || !found) {
@@ -132,14 +132,14 @@ bool PartitionSet::mark_look_done(TopicPartition id, Partition& p) {
   return false;
 }
 
-void PartitionSet::ask_for_look(TopicPartition id, LogWatch::Look& look) {
+void PartitionSet::ask_for_look(std::int32_t id, LogWatch::Look& look) {
   LogLooks::Question question{.partition = id, .ticket = ++looks_asked_};
   for (const LogPoint& point : look.known.points) question.offsets.push_back(point.offset);
   look.ticket = question.ticket;
   looks_->ask(std::move(question));
 }
 
-void PartitionSet::look_if_due(TopicPartition id, Partition& p, Clock::time_point now) {
+void PartitionSet::look_if_due(std::int32_t id, Partition& p, Clock::time_point now) {
   const bool under_way = p.log.look && p.log.look->ticket != 0;
   if (looks_ == nullptr || under_way || now < p.log.due || now < p.log.not_before) return;
   // A look that failed is repeated, for the same messages.
@@ -170,7 +170,7 @@ void PartitionSet::take_looks(Clock::time_point now) {
   }
 }
 
-void PartitionSet::take_mark_look(TopicPartition id, Partition& p, const LogLooks::Answer& answer,
+void PartitionSet::take_mark_look(std::int32_t id, Partition& p, const LogLooks::Answer& answer,
                                   Clock::time_point now) {
   const LogWatch::Look look = *std::exchange(p.mark_look, std::nullopt);
   if (answer.status.ok()) {
@@ -182,7 +182,7 @@ void PartitionSet::take_mark_look(TopicPartition id, Partition& p, const LogLook
   failed(id, p, now, "cannot verify its log: " + answer.status.text());
 }
 
-void PartitionSet::take_look(TopicPartition id, Partition& p, const LogLooks::Answer& answer,
+void PartitionSet::take_look(std::int32_t id, Partition& p, const LogLooks::Answer& answer,
                              Clock::time_point now) {
   if (!answer.status.ok()) {
     p.log.look->ticket = 0;
@@ -199,7 +199,7 @@ void PartitionSet::take_look(TopicPartition id, Partition& p, const LogLooks::An
   if (p.phase != Phase::kChecking) p.phase = Phase::kAsking;
 }
 
-void PartitionSet::follow_other_log(TopicPartition id, Partition& p, std::int64_t start) {
+void PartitionSet::follow_other_log(std::int32_t id, Partition& p, std::int64_t start) {
   metrics_->offset_resets.add();
   report(LogLevel::kError,
          fmt::format("partition {}: this is no longer the log that was read: {}; reading from the "
@@ -217,7 +217,7 @@ void PartitionSet::follow_other_log(TopicPartition id, Partition& p, std::int64_
   p.phase = Phase::kConfirming;
 }
 
-void PartitionSet::say_unverified(TopicPartition id, Partition& p, const LogVerdict& verdict) {
+void PartitionSet::say_unverified(std::int32_t id, Partition& p, const LogVerdict& verdict) {
   if (p.log.said_unverified) return;
   p.log.said_unverified = true;
   metrics_->log_unverified.add();

@@ -45,7 +45,7 @@ void PartitionSet::report(LogLevel level, std::string_view text) const {
   if (log_) log_(level, text);
 }
 
-PartitionSet::Partition* PartitionSet::find(TopicPartition id) {
+PartitionSet::Partition* PartitionSet::find(std::int32_t id) {
   // Messages of a partition come in stretches.
   if (last_found_ == partitions_.end() || last_found_->first != id) {
     last_found_ = partitions_.find(id);
@@ -64,14 +64,13 @@ void PartitionSet::assign(std::vector<PartitionOffset>& partitions) {
       retire(std::move(old->second.mark));
       partitions_.erase(old);
     }
-    const std::string& topic = kafka::name_of(options_.topics, at.partition.topic);
     auto mark = std::make_unique<Mark>(
-        *store_, mark_key(options_.key_prefix, options_.group_id, topic, at.partition.number));
+        *store_, mark_key(options_.key_prefix, options_.group_id, options_.topic, at.partition));
     Partition& p = partitions_.emplace(at.partition, std::move(mark)).first->second;
     p.generation = ++generations_;
     start_check(p);
   }
-  std::vector<TopicPartition> asked;
+  std::vector<std::int32_t> asked;
   for (const PartitionOffset& at : partitions) {
     partitions_.at(at.partition).asked = Asked::kYes;
     asked.push_back(at.partition);
@@ -161,7 +160,7 @@ void PartitionSet::place(Partition& p, std::int64_t offset) {
   p.first_message = true;
 }
 
-std::optional<Result<LogBounds>> PartitionSet::answer_of(TopicPartition id, Partition& p) {
+std::optional<Result<LogBounds>> PartitionSet::answer_of(std::int32_t id, Partition& p) {
   if (p.asked == Asked::kNo) {
     p.asked = Asked::kSoon;
     to_ask_.push_back(id);
@@ -172,7 +171,7 @@ std::optional<Result<LogBounds>> PartitionSet::answer_of(TopicPartition id, Part
   return answer;
 }
 
-std::optional<LogBounds> PartitionSet::bounds_of(TopicPartition id, Partition& p,
+std::optional<LogBounds> PartitionSet::bounds_of(std::int32_t id, Partition& p,
                                                  Clock::time_point now) {
   // The answer about a jump may be about a log that no longer exists.
   if (p.jump && p.phase != Phase::kAsking) p.asked = Asked::kNo;
@@ -186,7 +185,7 @@ std::optional<LogBounds> PartitionSet::bounds_of(TopicPartition id, Partition& p
   return std::nullopt;
 }
 
-void PartitionSet::finish_check(TopicPartition id, Partition& p, Clock::time_point now) {
+void PartitionSet::finish_check(std::int32_t id, Partition& p, Clock::time_point now) {
   if (!p.positioned) {
     if (!p.bounds) p.bounds = bounds_of(id, p, now);
     if (!p.bounds) return;
@@ -235,7 +234,7 @@ void PartitionSet::doubt_all() {
   }
 }
 
-void PartitionSet::failed(TopicPartition id, Partition& p, Clock::time_point now, std::string why) {
+void PartitionSet::failed(std::int32_t id, Partition& p, Clock::time_point now, std::string why) {
   ++p.failures;
   p.mark_due = now + backoff_.after(p.failures);
   metrics_->mark_failures.add();
@@ -258,7 +257,7 @@ void PartitionSet::recovered(Partition& p) {
   trouble_.clear();
 }
 
-void PartitionSet::after_mark(TopicPartition id, Partition& p, Mark::Outcome outcome,
+void PartitionSet::after_mark(std::int32_t id, Partition& p, Mark::Outcome outcome,
                               Clock::time_point now) {
   switch (outcome) {
     case Mark::Outcome::kNothing:
@@ -295,7 +294,7 @@ void PartitionSet::after_mark(TopicPartition id, Partition& p, Mark::Outcome out
   }
 }
 
-void PartitionSet::act(TopicPartition id, Partition& p, Clock::time_point now, Instant wall_now) {
+void PartitionSet::act(std::int32_t id, Partition& p, Clock::time_point now, Instant wall_now) {
   // An answer from before a reconnection says nothing about the present server.
   after_mark(id, p, p.mark->poll(p.operation_epoch == epoch_()), now);
   if (p.phase != Phase::kChecking && p.epoch != epoch_()) start_check(p);
@@ -337,7 +336,7 @@ void PartitionSet::tick(Clock::time_point now, Instant wall_now) {
     act(id, p, now, wall_now);
   }
   source_->ask(to_ask_);
-  for (const TopicPartition id : to_ask_) partitions_.at(id).asked = Asked::kYes;
+  for (const std::int32_t id : to_ask_) partitions_.at(id).asked = Asked::kYes;
   to_ask_.clear();
   hurry_ = false;
   std::erase_if(retired_, [](const auto& mark) {
@@ -362,7 +361,7 @@ void PartitionSet::to_place(std::vector<PartitionOffset>& out) const {
   }
 }
 
-void PartitionSet::placed(TopicPartition partition) {
+void PartitionSet::placed(std::int32_t partition) {
   Partition* p = find(partition);
   if (p == nullptr || p->phase != Phase::kPlacing) return;
   p->must_move = false;
@@ -381,7 +380,7 @@ void PartitionSet::move_again(Partition& p) {
   if (p.phase == Phase::kReading) p.phase = Phase::kPlacing;
 }
 
-bool PartitionSet::take(TopicPartition partition, const Delivered& message) {
+bool PartitionSet::take(std::int32_t partition, const Delivered& message) {
   const std::int64_t offset = message.offset;
   Partition* p = find(partition);
   if (p == nullptr) return false;
@@ -416,7 +415,7 @@ bool PartitionSet::take(TopicPartition partition, const Delivered& message) {
   return true;
 }
 
-void PartitionSet::close_range(TopicPartition id, Partition& p) {
+void PartitionSet::close_range(std::int32_t id, Partition& p) {
   if (!p.open) return;
   // In a cluster the shards have the marks (ShardTurns::ready()).
   must_hold(!p.mark || p.mark->confirmed().has_value(),
@@ -466,7 +465,7 @@ void PartitionSet::list(std::vector<PartitionOffset>& out) const {
   for (const auto& [id, p] : partitions_) out.push_back({id, PartitionOffset::kNone});
 }
 
-std::optional<std::int64_t> PartitionSet::low_water(TopicPartition partition) const {
+std::optional<std::int64_t> PartitionSet::low_water(std::int32_t partition) const {
   const auto found = partitions_.find(partition);
   return found == partitions_.end() || !found->second.positioned ? std::nullopt
                                                                  : found->second.done_below();

@@ -37,16 +37,15 @@
 namespace fcap::updater {
 
 using kafka::PartitionOffset;
-using kafka::TopicPartition;
 
 /// What partitions need to know of Kafka's log.
 class OffsetSource {
  public:
   /// Queries where reading of the partitions may begin, without waiting. Forgets their earlier
   /// answers.
-  virtual void ask(std::span<const TopicPartition> partitions) = 0;
+  virtual void ask(std::span<const std::int32_t> partitions) = 0;
   /// The answer to the last query; nullopt: it has not arrived.
-  virtual std::optional<Result<LogBounds>> answer(TopicPartition partition) = 0;
+  virtual std::optional<Result<LogBounds>> answer(std::int32_t partition) = 0;
 
  protected:
   ~OffsetSource() = default;
@@ -55,7 +54,7 @@ class OffsetSource {
 struct MarkOptions {
   std::string key_prefix = kDefaultKeyPrefix;
   std::string group_id;
-  kafka::TopicNames topics;
+  std::string topic;
   /// A mark expires only a little later than the events it vouches for: if the clock of Redis' host
   /// jumps and all records expire, so do the marks. An older mark may expire: everything before it
   /// has expired, and without a mark reading starts at the start of the retention.
@@ -82,7 +81,7 @@ struct MarkOptions {
 /// A part of a gap, to be read and written. Done only if all of it was acknowledged on the
 /// connections of `epoch`.
 struct GapSegment {
-  TopicPartition partition = {};
+  std::int32_t partition = 0;
   std::uint64_t fill = 0;  ///< differs whenever the gaps were determined again
   std::uint64_t epoch = 0;
   std::int64_t from = 0;
@@ -96,7 +95,7 @@ struct GapSegment {
 
 /// Events that stay missing: Redis lacks them, and Kafka no longer has the messages that held them.
 struct ExpiredEvents {
-  TopicPartition partition = {};
+  std::int32_t partition = 0;
   /// A later message, or its event, has this time; nullopt: it is not known.
   std::optional<Instant> newest = {};
   SlotSet slots = SlotSet::all();  ///< those of the users whose events they may be
@@ -155,32 +154,32 @@ class PartitionSet {
   [[nodiscard]] virtual bool checking() const noexcept;
   /// Fills in the partitions that the consumer must be moved to before it is polled again.
   void to_place(std::vector<PartitionOffset>& out) const;
-  void placed(TopicPartition partition);
+  void placed(std::int32_t partition);
   /// The consumer is no longer where it was (resumed, or polled across a rebalance).
   void seek_all_again();
 
   /// A message of a partition was taken in; its views live until the next seal(). False: it must
   /// be dropped (not being read).
-  bool take(TopicPartition partition, const Delivered& message);
-  bool take(TopicPartition partition, std::int64_t offset) {
+  bool take(std::int32_t partition, const Delivered& message);
+  bool take(std::int32_t partition, std::int64_t offset) {
     return take(partition, Delivered{.offset = offset});
   }
   /// The consumer has found no message between the one delivered last and `end`, so everything
   /// before `end` is done when the messages taken are. Not before everything taken was sealed.
-  void reached_end(TopicPartition partition, std::int64_t end);
+  void reached_end(std::int32_t partition, std::int64_t end);
   /// A dead letter of this message is being sent: until it has arrived, the partition's offsets do
   /// not move beyond it. Returns the generation to close it with.
-  std::uint64_t open_letter(TopicPartition partition, std::int64_t offset);
-  void close_letter(TopicPartition partition, std::uint64_t generation, std::int64_t offset);
+  std::uint64_t open_letter(std::int32_t partition, std::int64_t offset);
+  void close_letter(std::int32_t partition, std::uint64_t generation, std::int64_t offset);
   /// Whether the partition is assigned, and still in this generation.
-  [[nodiscard]] bool current(TopicPartition partition, std::uint64_t generation) const;
+  [[nodiscard]] bool current(std::int32_t partition, std::uint64_t generation) const;
   /// A held partition is not read; when it is released, the consumer must be moved.
-  void hold(TopicPartition partition, bool held);
-  [[nodiscard]] bool held(TopicPartition partition) const;
+  void hold(std::int32_t partition, bool held);
+  [[nodiscard]] bool held(std::int32_t partition) const;
   /// The offset of the message that should come next; nullopt: no message should come now.
-  [[nodiscard]] std::optional<std::int64_t> awaited(TopicPartition partition) const;
+  [[nodiscard]] std::optional<std::int64_t> awaited(std::int32_t partition) const;
   /// What a partition waits for before it can be read; nullopt: nothing, or it is not assigned.
-  [[nodiscard]] std::optional<StallBook::Cause> waits_for(TopicPartition partition) const;
+  [[nodiscard]] std::optional<StallBook::Cause> waits_for(std::int32_t partition) const;
 
   /// The messages taken since the last call, as ranges of a batch.
   void seal(std::vector<Batch::Range>& ranges);
@@ -224,13 +223,13 @@ class PartitionSet {
   /// What was found to be missing for good since the last call.
   [[nodiscard]] std::vector<ExpiredEvents> take_expired() { return std::exchange(expired_, {}); }
   /// The generation that dead letters of a partition's gap carry.
-  [[nodiscard]] std::uint64_t generation(TopicPartition partition) const;
+  [[nodiscard]] std::uint64_t generation(std::int32_t partition) const;
   /// Where gaps end, for the partitions whose gaps are known, and where offsets end that may be
   /// missing, for those that have lost something while Kafka cannot say how much must be read
   /// again.
   virtual void list_gap_ends(std::vector<GapEnd>& out) const;
   /// Fills in MarkNews::compared.
-  virtual void list_compared(std::map<TopicPartition, Clock::time_point>& out) const;
+  virtual void list_compared(std::map<std::int32_t, Clock::time_point>& out) const;
   /// MarkNews::gone since the last call.
   [[nodiscard]] SlotSet take_marks_gone() { return std::exchange(marks_gone_, {}); }
   /// Whether it is known of each partition what is missing.
@@ -245,7 +244,7 @@ class PartitionSet {
   [[nodiscard]] std::size_t size() const noexcept { return partitions_.size(); }
   void list(std::vector<PartitionOffset>& out) const;
   /// Everything below it is done; nullopt: unknown or not assigned.
-  [[nodiscard]] std::optional<std::int64_t> low_water(TopicPartition partition) const;
+  [[nodiscard]] std::optional<std::int64_t> low_water(std::int32_t partition) const;
 
  protected:
   enum class Phase : std::uint8_t { kChecking, kAsking, kConfirming, kPlacing, kReading };
@@ -310,31 +309,30 @@ class PartitionSet {
     std::int64_t open_end = 0;
     Delivered open_last;
   };
-  using Partitions = std::map<TopicPartition, Partition>;
+  using Partitions = std::map<std::int32_t, Partition>;
 
-  void settle_start(TopicPartition id, Partition& p, const LogBounds& bounds,
-                    const LogVerdict& log);
-  void report_start(TopicPartition id, const Partition& p, std::optional<std::int64_t> committed,
+  void settle_start(std::int32_t id, Partition& p, const LogBounds& bounds, const LogVerdict& log);
+  void report_start(std::int32_t id, const Partition& p, std::optional<std::int64_t> committed,
                     const Recovery& plan) const;
-  void report_retention_start(TopicPartition id, const Partition& p,
+  void report_retention_start(std::int32_t id, const Partition& p,
                               std::optional<std::int64_t> committed, const LogVerdict& log,
                               std::int64_t offset);
-  bool mark_look_done(TopicPartition id, Partition& p);
-  void ask_for_look(TopicPartition id, LogWatch::Look& look);
-  void look_if_due(TopicPartition id, Partition& p, Clock::time_point now);
+  bool mark_look_done(std::int32_t id, Partition& p);
+  void ask_for_look(std::int32_t id, LogWatch::Look& look);
+  void look_if_due(std::int32_t id, Partition& p, Clock::time_point now);
   void take_looks(Clock::time_point now);
-  void take_look(TopicPartition id, Partition& p, const LogLooks::Answer& answer,
+  void take_look(std::int32_t id, Partition& p, const LogLooks::Answer& answer,
                  Clock::time_point now);
-  void take_mark_look(TopicPartition id, Partition& p, const LogLooks::Answer& answer,
+  void take_mark_look(std::int32_t id, Partition& p, const LogLooks::Answer& answer,
                       Clock::time_point now);
-  void follow_other_log(TopicPartition id, Partition& p, std::int64_t start);
-  void say_unverified(TopicPartition id, Partition& p, const LogVerdict& verdict);
+  void follow_other_log(std::int32_t id, Partition& p, std::int64_t start);
+  void say_unverified(std::int32_t id, Partition& p, const LogVerdict& verdict);
   static MarkValue value_of_mark(Partition& p, std::int64_t position);
   [[nodiscard]] std::optional<Claim> claim_of(const Mark::Value& mark) const;
-  void recover(TopicPartition id, Partition& p, const Rewind& rewind);
+  void recover(std::int32_t id, Partition& p, const Rewind& rewind);
   /// The mark that was found is about the partition's log.
   static void know_by_found(Partition& p, std::int64_t start);
-  void report_recovery(TopicPartition id, const Partition& p, const Recovery& plan,
+  void report_recovery(std::int32_t id, const Partition& p, const Recovery& plan,
                        std::int64_t next) const;
   static void count_done(Partition& p);
   static Gaps gaps_to_mark(const Partition& p, std::int64_t position);
@@ -343,36 +341,36 @@ class PartitionSet {
   [[nodiscard]] bool compared_here(const Partition& p) const;
   [[nodiscard]] bool mark_moved(const Partition& p, std::int64_t position) const;
   void start_check(Partition& p);
-  void finish_check(TopicPartition id, Partition& p, Clock::time_point now);
-  void judge_jump(TopicPartition id, Partition& p, Clock::time_point now);
+  void finish_check(std::int32_t id, Partition& p, Clock::time_point now);
+  void judge_jump(std::int32_t id, Partition& p, Clock::time_point now);
   /// `gone`: the offsets below the log's start that were in gaps.
-  void note_expired(TopicPartition id, Partition& p, const Gaps& gone, ExpiredEvents events,
+  void note_expired(std::int32_t id, Partition& p, const Gaps& gone, ExpiredEvents events,
                     Instant oldest);
-  void say_filled(TopicPartition id, Partition& p) const;
+  void say_filled(std::int32_t id, Partition& p) const;
   /// Redis has lost events of these users, and the log may begin too late to have them all.
-  void note_log_start(TopicPartition id, const LogBounds& bounds, const SlotSet& slots);
-  void await_kafka(TopicPartition id, Partition& p, Clock::time_point now);
-  void leave_behind(TopicPartition id, Partition& p);
+  void note_log_start(std::int32_t id, const LogBounds& bounds, const SlotSet& slots);
+  void await_kafka(std::int32_t id, Partition& p, Clock::time_point now);
+  void leave_behind(std::int32_t id, Partition& p);
   static void heard_kafka(Partition& p);
-  [[nodiscard]] std::optional<std::int64_t> doubted_below(TopicPartition id,
+  [[nodiscard]] std::optional<std::int64_t> doubted_below(std::int32_t id,
                                                           const Partition& p) const;
-  std::optional<Result<LogBounds>> answer_of(TopicPartition id, Partition& p);
-  std::optional<LogBounds> bounds_of(TopicPartition id, Partition& p, Clock::time_point now);
-  void after_mark(TopicPartition id, Partition& p, Mark::Outcome outcome, Clock::time_point now);
-  void act(TopicPartition id, Partition& p, Clock::time_point now, Instant wall_now);
-  void failed(TopicPartition id, Partition& p, Clock::time_point now, std::string why);
+  std::optional<Result<LogBounds>> answer_of(std::int32_t id, Partition& p);
+  std::optional<LogBounds> bounds_of(std::int32_t id, Partition& p, Clock::time_point now);
+  void after_mark(std::int32_t id, Partition& p, Mark::Outcome outcome, Clock::time_point now);
+  void act(std::int32_t id, Partition& p, Clock::time_point now, Instant wall_now);
+  void failed(std::int32_t id, Partition& p, Clock::time_point now, std::string why);
   void recovered(Partition& p);
   void write_mark(Partition& p, std::int64_t offset, Clock::time_point now, Instant wall_now);
   void place(Partition& p, std::int64_t offset);
   static void move_again(Partition& p);
-  void close_range(TopicPartition id, Partition& p);
+  void close_range(std::int32_t id, Partition& p);
   /// What a range of the partition that is about to be sent is stamped with.
-  [[nodiscard]] virtual std::uint64_t send_stamp(TopicPartition id) const;
+  [[nodiscard]] virtual std::uint64_t send_stamp(std::int32_t id) const;
   /// An answer of the LogLooks that may be to a question of a derived class.
   virtual bool take_other_look(const LogLooks::Answer& answer);
   void await_answers(std::span<const PartitionOffset> partitions);
   void await_looks(std::span<const PartitionOffset> partitions);
-  Partition* find(TopicPartition id);
+  Partition* find(std::int32_t id);
   void retire(std::unique_ptr<Mark> mark);
   void report(LogLevel level, std::string_view text) const;
 
@@ -391,9 +389,9 @@ class PartitionSet {
   /// Of these, everything since the start of the retention may be missing, whatever their marks
   /// say. A doubt ends when marks say so, and not with the assignment: they may be given up and
   /// taken over again before that.
-  std::set<TopicPartition> doubts_;
+  std::set<std::int32_t> doubts_;
   std::vector<Batch::Range> sealed_;            // ranges closed before seal() is called
-  std::vector<TopicPartition> to_ask_;          // asked together at the end of tick()
+  std::vector<std::int32_t> to_ask_;            // asked together at the end of tick()
   std::vector<std::unique_ptr<Mark>> retired_;  // of revoked partitions, until their operation ends
   std::uint64_t generations_ = 0;
   bool hurry_ = false;

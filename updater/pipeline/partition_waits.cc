@@ -27,7 +27,7 @@ bool PartitionSet::failing() const noexcept {
   });
 }
 
-std::optional<StallBook::Cause> PartitionSet::waits_for(TopicPartition partition) const {
+std::optional<StallBook::Cause> PartitionSet::waits_for(std::int32_t partition) const {
   using Wait = StallBook::Wait;
   const auto found = partitions_.find(partition);
   if (found == partitions_.end()) return std::nullopt;
@@ -59,12 +59,12 @@ std::optional<StallBook::Cause> PartitionSet::waits_for(TopicPartition partition
 }
 
 // Its check needs something that Kafka has not said.
-void PartitionSet::await_kafka(TopicPartition id, Partition& p, Clock::time_point now) {
+void PartitionSet::await_kafka(std::int32_t id, Partition& p, Clock::time_point now) {
   if (!p.asking_since) p.asking_since = now;
   if (now - *p.asking_since >= options_.deadline) leave_behind(id, p);
 }
 
-void PartitionSet::leave_behind(TopicPartition id, Partition& p) {
+void PartitionSet::leave_behind(std::int32_t id, Partition& p) {
   const std::string text = fmt::format(
       "partition {}: Kafka cannot say yet where its reading begins; partitions of which it can are "
       "read meanwhile",
@@ -87,8 +87,7 @@ void PartitionSet::heard_kafka(Partition& p) {
 
 // Of a partition that is left behind: where offsets end that may be missing, if there is a sign
 // that some are. How many they are is not known before Kafka answers.
-std::optional<std::int64_t> PartitionSet::doubted_below(TopicPartition id,
-                                                        const Partition& p) const {
+std::optional<std::int64_t> PartitionSet::doubted_below(std::int32_t id, const Partition& p) const {
   constexpr auto kAll = std::numeric_limits<std::int64_t>::max();
   if (!p.left_behind) return std::nullopt;
   if (p.positioned) return p.tracker.next_offset().value_or(kAll);

@@ -11,7 +11,6 @@
 #include <fcap/log.h>
 
 #include "events/event_decoder.h"
-#include "kafka/topic_partition.h"
 
 namespace fcap::updater {
 
@@ -35,7 +34,7 @@ class RejectionWatch {
       : options_(options), log_(std::move(log)) {}
 
   struct Place {
-    kafka::TopicPartition partition = {};
+    std::int32_t partition = 0;
     std::int64_t offset = 0;
   };
   void rejected(const Place& at, const events::Rejected& why, Clock::time_point now);

@@ -65,7 +65,7 @@ void ShardTurns::report(LogLevel level, const std::string& text) const {
   if (log_) log_(level, text);
 }
 
-ShardedPartition& ShardTurns::add(TopicPartition id, ShardMarks marks, std::string key_behind) {
+ShardedPartition& ShardTurns::add(std::int32_t id, ShardMarks marks, std::string key_behind) {
   remove(id);
   ShardedPartition& added =
       partitions_.emplace(id, ShardedPartition(std::move(marks), std::move(key_behind)))
@@ -78,7 +78,7 @@ ShardedPartition& ShardTurns::add(TopicPartition id, ShardMarks marks, std::stri
   return added;
 }
 
-void ShardTurns::remove(TopicPartition id) {
+void ShardTurns::remove(std::int32_t id) {
   if (partitions_.erase(id) == 0) return;
   // What is under way may be about it, and the partition may be added again at once.
   for (auto& [node, shard] : shards_) {
@@ -90,7 +90,7 @@ void ShardTurns::remove(TopicPartition id) {
   }
 }
 
-ShardedPartition* ShardTurns::find(TopicPartition id) {
+ShardedPartition* ShardTurns::find(std::int32_t id) {
   const auto found = partitions_.find(id);
   return found == partitions_.end() ? nullptr : &found->second;
 }

@@ -14,7 +14,6 @@
 #include <fcap/log.h>
 #include <fcap/time.h>
 
-#include "kafka/topic_partition.h"
 #include "redis/client.h"
 #include "updater/metrics/metrics.h"
 #include "updater/pipeline/node_call.h"
@@ -72,7 +71,6 @@ struct ShardedPartition {
 class ShardTurns {
  public:
   using Clock = std::chrono::steady_clock;
-  using TopicPartition = kafka::TopicPartition;
   static constexpr int kPlaceEvery = 16;
 
   struct Options {
@@ -89,15 +87,15 @@ class ShardTurns {
   };
   /// Asks whether the log of a mark is the one that is being read; judged() has the answer. Returns
   /// the question's number, or 0 where the answer is not needed.
-  using AskLog = std::function<std::uint64_t(TopicPartition, const MarkValue&)>;
+  using AskLog = std::function<std::uint64_t(std::int32_t, const MarkValue&)>;
 
   ShardTurns(std::shared_ptr<redis::Client> client, Options options, AskLog ask_log,
              Metrics& metrics, LogCallback log);
 
   /// `marks` are in slots of mark_slots().
-  ShardedPartition& add(TopicPartition id, ShardMarks marks, std::string key_behind);
-  void remove(TopicPartition id);
-  [[nodiscard]] ShardedPartition* find(TopicPartition id);
+  ShardedPartition& add(std::int32_t id, ShardMarks marks, std::string key_behind);
+  void remove(std::int32_t id);
+  [[nodiscard]] ShardedPartition* find(std::int32_t id);
 
   [[nodiscard]] static const SlotSet& mark_slots();
 
@@ -107,7 +105,7 @@ class ShardTurns {
   /// `usable`: the marks found may be believed. False: they are about another log, or prove
   /// nothing. nullopt: this could not be found out, and is asked again. `shown_by`:
   /// LogVerdict::shown_by. Returns false if nobody waits for this answer any more.
-  [[nodiscard]] bool judged(TopicPartition id, std::uint64_t ticket, std::optional<bool> usable,
+  [[nodiscard]] bool judged(std::int32_t id, std::uint64_t ticket, std::optional<bool> usable,
                             std::vector<LogPoint> shown_by = {});
 
   /// Every shard's mark of the partition is confirmed on the present connection, or the shard is
@@ -150,7 +148,7 @@ class ShardTurns {
   enum class Phase : std::uint8_t { kIdle, kConnecting, kLooking, kReading, kWriting };
   /// What one command of a call is about.
   struct Job {
-    std::vector<TopicPartition> partitions = {};
+    std::vector<std::int32_t> partitions = {};
     int slot = -1;
     std::string text = {};   // to be written; empty: what is there is deleted
     bool is_last = false;    // of a write: the last copy of its mark
@@ -200,16 +198,16 @@ class ShardTurns {
                  Instant wall_now);
   void begin_read(const std::string& node, Shard& shard, Clock::time_point now, Instant wall_now);
   bool take_read(const std::string& node, Shard& shard, const NodeCall& call);
-  void settle_read(TopicPartition id, ShardedPartition& p, const std::string& node,
+  void settle_read(std::int32_t id, ShardedPartition& p, const std::string& node,
                    const Shard& shard);
-  void accept(TopicPartition id, ShardedPartition& p, const std::string& node, const Shard& shard,
+  void accept(std::int32_t id, ShardedPartition& p, const std::string& node, const Shard& shard,
               const std::vector<MarkValue>& found);
   void begin_write(const std::string& node, Shard& shard, Clock::time_point now, Instant wall_now);
   void send_writes(Shard& shard);
   void add_write(Shard& shard, const ShardedPartition& p, const Job& job);
   static bool take_copy(Shard& shard, ShardedPartition::Place& place, const Job& job,
                         const NodeCall::Answer& answer, bool answered);
-  static void remove_obsolete(TopicPartition id, const ShardedPartition& p, const std::string& node,
+  static void remove_obsolete(std::int32_t id, const ShardedPartition& p, const std::string& node,
                               Shard& shard);
   void take_written(const std::string& node, Shard& shard, const NodeCall& call);
   [[nodiscard]] bool is_due(const ShardedPartition& p, const std::string& node, const Shard& shard,
@@ -223,7 +221,7 @@ class ShardTurns {
   Metrics* metrics_;
   const LogCallback log_;
   Shards shards_;
-  std::map<TopicPartition, ShardedPartition> partitions_;
+  std::map<std::int32_t, ShardedPartition> partitions_;
   std::bitset<SlotSet::kSlots> away_;
   Clock::time_point nodes_due_{};
   bool hurry_ = false;

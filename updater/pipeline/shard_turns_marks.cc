@@ -82,7 +82,7 @@ std::string ShardTurns::key(int slot, const ShardedPartition& p) const {
 void ShardTurns::begin_read(const std::string& node, Shard& shard, Clock::time_point now,
                             Instant wall_now) {
   shard.jobs.clear();
-  std::vector<TopicPartition> whose;
+  std::vector<std::int32_t> whose;
   for (auto& [id, p] : partitions_) {
     if (p.marks.must_read(node) && p.places[node].ticket == 0) whose.push_back(id);
   }
@@ -90,8 +90,7 @@ void ShardTurns::begin_read(const std::string& node, Shard& shard, Clock::time_p
   const ShardLook& look = shard.look.self;
   const auto add = [&](Job job) {
     std::vector<std::string> keys;
-    for (const TopicPartition id : job.partitions)
-      keys.push_back(key(job.slot, partitions_.at(id)));
+    for (const std::int32_t id : job.partitions) keys.push_back(key(job.slot, partitions_.at(id)));
     std::vector<std::string_view> words = {"MGET"};
     words.insert(words.end(), keys.begin(), keys.end());
     call->add(words);
@@ -104,17 +103,17 @@ void ShardTurns::begin_read(const std::string& node, Shard& shard, Clock::time_p
       continue;
     }
     // Some of the keys may be here and others not.
-    for (const TopicPartition id : whose) {
+    for (const std::int32_t id : whose) {
       add({.partitions = {id}, .slot = slot, .migrating = true});
     }
   }
-  for (const TopicPartition id : whose) {
+  for (const std::int32_t id : whose) {
     ShardedPartition& p = partitions_.at(id);
     p.places[node].texts.clear();
     p.places[node].look = p.marks.look_of(node);
   }
   if (call->size() == 0) {
-    for (const TopicPartition id : whose) settle_read(id, partitions_.at(id), node, shard);
+    for (const std::int32_t id : whose) settle_read(id, partitions_.at(id), node, shard);
     return begin_write(node, shard, now, wall_now);
   }
   add_second(*call);
@@ -126,11 +125,11 @@ void ShardTurns::begin_read(const std::string& node, Shard& shard, Clock::time_p
 
 // False: some mark could not be read, and none counts as read.
 bool ShardTurns::take_read(const std::string& node, Shard& shard, const NodeCall& call) {
-  std::map<TopicPartition, bool> whose;
+  std::map<std::int32_t, bool> whose;
   for (std::size_t i = 0; i < shard.jobs.size(); ++i) {
     const Job& job = shard.jobs[i];
     const NodeCall::Answer& answer = call.answers()[i];
-    for (const TopicPartition id : job.partitions) whose[id] = true;
+    for (const std::int32_t id : job.partitions) whose[id] = true;
     if (answer.is_error() && job.migrating && answer.text.starts_with("ASK ")) continue;
     if (answer.elements.size() != job.partitions.size()) {
       shard.why = "a mark cannot be read: " + answer.text;
@@ -149,7 +148,7 @@ bool ShardTurns::take_read(const std::string& node, Shard& shard, const NodeCall
   return true;
 }
 
-void ShardTurns::settle_read(TopicPartition id, ShardedPartition& p, const std::string& node,
+void ShardTurns::settle_read(std::int32_t id, ShardedPartition& p, const std::string& node,
                              const Shard& shard) {
   ShardedPartition::Place& place = p.places[node];
   std::vector<MarkValue> found;
@@ -184,7 +183,7 @@ void ShardTurns::settle_read(TopicPartition id, ShardedPartition& p, const std::
   if (!p.marks.must_read(node)) place.usable.reset();
 }
 
-bool ShardTurns::judged(TopicPartition id, std::uint64_t ticket, std::optional<bool> usable,
+bool ShardTurns::judged(std::int32_t id, std::uint64_t ticket, std::optional<bool> usable,
                         std::vector<LogPoint> shown_by) {
   ShardedPartition* const p = find(id);
   if (p == nullptr) return false;
@@ -201,7 +200,7 @@ bool ShardTurns::judged(TopicPartition id, std::uint64_t ticket, std::optional<b
   return false;
 }
 
-void ShardTurns::accept(TopicPartition id, ShardedPartition& p, const std::string& node,
+void ShardTurns::accept(std::int32_t id, ShardedPartition& p, const std::string& node,
                         const Shard& shard, const std::vector<MarkValue>& found) {
   const std::int64_t before = sum_missing(p.marks);
   const bool known = p.marks.confirmed(node).has_value();
@@ -301,7 +300,7 @@ bool ShardTurns::take_copy(Shard& shard, ShardedPartition::Place& place, const J
 }
 
 // Copies of older marks, once there is a newer one, so that none comes back with its slot.
-void ShardTurns::remove_obsolete(TopicPartition id, const ShardedPartition& p,
+void ShardTurns::remove_obsolete(std::int32_t id, const ShardedPartition& p,
                                  const std::string& node, Shard& shard) {
   const auto own = p.marks.confirmed(node);
   for (const auto& [slot, text] : p.places.at(node).texts) {
@@ -315,7 +314,7 @@ void ShardTurns::remove_obsolete(TopicPartition id, const ShardedPartition& p,
 void ShardTurns::take_written(const std::string& node, Shard& shard, const NodeCall& call) {
   for (std::size_t i = 0; i < shard.jobs.size(); ++i) {
     const Job& job = shard.jobs[i];
-    const TopicPartition id = job.partitions.front();
+    const std::int32_t id = job.partitions.front();
     ShardedPartition* const p = find(id);
     if (p == nullptr) continue;
     ShardedPartition::Place& place = p->places[node];

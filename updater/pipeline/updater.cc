@@ -36,7 +36,7 @@ MarkOptions mark_options(const UpdaterOptions& options) {
   MarkOptions marks = options.mark;
   marks.key_prefix = options.key_prefix;
   marks.group_id = options.consumer.group_id;
-  marks.topics = options.consumer.topics;
+  marks.topic = options.consumer.topic;
   marks.retention = options.intake.retention;
   return marks;
 }
@@ -87,7 +87,7 @@ Result<std::unique_ptr<Updater>> Updater::create(UpdaterOptions options, Updater
   if (!consumer.ok()) return consumer.status();
   self->consumer_ = std::move(consumer).value();
   auto prober = LogProber::create({.connection = self->options_.consumer.connection,
-                                   .topics = self->options_.consumer.topics,
+                                   .topic = self->options_.consumer.topic,
                                    .group_id = self->options_.consumer.group_id});
   if (!prober.ok()) return prober.status();
   self->prober_ = std::move(prober).value();
@@ -139,7 +139,7 @@ void Updater::tell_watch() {
   for (const PartitionOffset& at : offsets_) {
     done.push_back({at.partition, partitions_->low_water(at.partition)});
   }
-  for (TopicWatch* watch : parts_.watches) watch->set_done(done, joined_);
+  parts_.watch->set_done(done, joined_);
 }
 
 void Updater::settle(Clock::time_point now) {
@@ -189,7 +189,7 @@ void Updater::send_refused(const Batch& batch, const Batch::Refused& refused) {
   DeadLetter letter;
   letter.key = batch.writes.key(refused.write);
   letter.payload = batch.writes.bytes(refused.write);
-  letter.topic = topic_of(at.partition);
+  letter.topic = options_.consumer.topic;
   letter.partition = at.partition;
   letter.offset = at.offset;
   letter.reason = events::Rejection::kRefused;
@@ -201,7 +201,7 @@ void Updater::settle_letters(Clock::time_point now) {
   arrived_.clear();
   letters_.pump(
       now,
-      [this](TopicPartition partition, std::uint64_t generation) {
+      [this](std::int32_t partition, std::uint64_t generation) {
         return partitions_->current(partition, generation);
       },
       arrived_);
@@ -269,9 +269,8 @@ void Updater::take_messages() {
   Batch& batch = writer_.take();
   std::uint64_t bytes = 0;
   for (const rd_kafka_message_t* message : messages) {
-    const TopicPartition partition = consumer_->partition_of(*message);
-    if (!undecoded_.empty() && undecoded_.contains(partition)) continue;
-    if (take_message(partition, *message, judged_by, batch)) bytes += message->len;
+    if (!undecoded_.empty() && undecoded_.contains(message->partition)) continue;
+    if (take_message(*message, judged_by, batch)) bytes += message->len;
   }
   batch.first_message_ms = kafka::timestamp_ms(*messages.front());
   rejections_.taken(batch.messages, Clock::now());
@@ -282,9 +281,10 @@ void Updater::take_messages() {
   writer_.submit(batch);
 }
 
-bool Updater::take_message(TopicPartition partition, const rd_kafka_message_t& message,
-                           const IntakeClocks& judged_by, Batch& batch) {
-  const MessageView view(message, topic_of(partition));
+bool Updater::take_message(const rd_kafka_message_t& message, const IntakeClocks& judged_by,
+                           Batch& batch) {
+  const std::int32_t partition = message.partition;
+  const MessageView view(message, options_.consumer.topic);
   Intake::Fate fate = intake_.classify(view.message(), judged_by);
   if (fate == Intake::Fate::kNotYet) {
     let_wait(partition);
@@ -308,8 +308,7 @@ bool Updater::take_message(TopicPartition partition, const rd_kafka_message_t& m
         break;
       case Intake::Fate::kReject:
         rejections_.rejected({partition, message.offset}, intake_.rejected(), Clock::now());
-        reject(partition, message, intake_.rejected(),
-               partitions_->open_letter(partition, message.offset));
+        reject(message, intake_.rejected(), partitions_->open_letter(partition, message.offset));
         break;
       case Intake::Fate::kNotYet:
         break;  // only of a message as a whole
@@ -320,7 +319,7 @@ bool Updater::take_message(TopicPartition partition, const rd_kafka_message_t& m
 }
 
 // Later messages wait with this one: hold_waiting() sets the partition back to it.
-void Updater::let_wait(TopicPartition partition) {
+void Updater::let_wait(std::int32_t partition) {
   undecoded_[partition] = Clock::now() + kAskDecoderAgain;
 }
 
@@ -333,8 +332,8 @@ void Updater::count_accepted(Batch& batch, const Batch::Position& at) {
   }
 }
 
-void Updater::reject(TopicPartition partition, const rd_kafka_message_t& message,
-                     const events::Rejected& why, std::uint64_t generation) {
+void Updater::reject(const rd_kafka_message_t& message, const events::Rejected& why,
+                     std::uint64_t generation) {
   DeadLetter letter;
   if (message.len > 0)
     letter.payload.assign(static_cast<const char*>(message.payload), message.len);
@@ -343,8 +342,8 @@ void Updater::reject(TopicPartition partition, const rd_kafka_message_t& message
   letter.has_payload = message.payload != nullptr;
   letter.has_key = message.key != nullptr;
   letter.headers = kafka::headers_of(message);
-  letter.topic = topic_of(partition);
-  letter.partition = partition;
+  letter.topic = options_.consumer.topic;
+  letter.partition = message.partition;
   letter.offset = message.offset;
   letter.timestamp_ms = kafka::timestamp_ms(message);
   letter.reason = why.reason;
@@ -408,18 +407,12 @@ void Updater::on_revoking(std::span<const PartitionOffset> partitions, bool lost
   tell_watch();
 }
 
-void Updater::ask(std::span<const TopicPartition> partitions) {
-  for (std::size_t i = 0; i < parts_.watches.size(); ++i) {
-    std::vector<TopicPartition> own(partitions.begin(), partitions.end());
-    std::erase_if(own, [i](TopicPartition partition) {
-      return partition.topic != static_cast<kafka::TopicIndex>(i);
-    });
-    parts_.watches[i]->ask(own);
-  }
+void Updater::ask(std::span<const std::int32_t> partitions) {
+  parts_.watch->ask(partitions);
 }
 
-std::optional<Result<LogBounds>> Updater::answer(TopicPartition partition) {
-  return watch_of(partition).answer(partition);
+std::optional<Result<LogBounds>> Updater::answer(std::int32_t partition) {
+  return parts_.watch->answer(partition);
 }
 
 }  // namespace fcap::updater

@@ -48,7 +48,7 @@ struct UpdaterOptions {
   WriteOptions write;
   DeadLetterOptions dead_letters;
   RejectionWatchOptions rejections;
-  MarkOptions mark;  ///< group_id, topics and retention are taken from the others
+  MarkOptions mark;  ///< group_id, topic and retention are taken from the others
   std::string key_prefix = kDefaultKeyPrefix;
   std::size_t batch_messages_max = 80'000;
   /// How long a batch that is not full waits for more.
@@ -79,8 +79,8 @@ struct UpdaterParts {
   Health* health = nullptr;  ///< may be null
   /// Redis' clock minus this machine's, as last compared; may be empty.
   std::function<std::optional<std::chrono::milliseconds>()> redis_clock;
-  std::vector<TopicWatch*> watches;  ///< one of each topic, by its place, and of the same group
-  LogCallback log;                   ///< any thread
+  TopicWatch* watch = nullptr;  ///< of the same topic and group
+  LogCallback log;              ///< any thread
 };
 
 /// The write path: reads the topic, writes users' records, marks and commits, until it is told to
@@ -112,8 +112,8 @@ class Updater final : private kafka::AssignmentListener, private OffsetSource {
 
   void on_assigning(std::vector<PartitionOffset>& partitions) override;
   void on_revoking(std::span<const PartitionOffset> partitions, bool lost) override;
-  void ask(std::span<const TopicPartition> partitions) override;
-  std::optional<Result<LogBounds>> answer(TopicPartition partition) override;
+  void ask(std::span<const std::int32_t> partitions) override;
+  std::optional<Result<LogBounds>> answer(std::int32_t partition) override;
 
   std::unique_ptr<PartitionSet> make_partitions(MarkOptions marks);
   void run_once();
@@ -133,12 +133,11 @@ class Updater final : private kafka::AssignmentListener, private OffsetSource {
   void read_batch();
   [[nodiscard]] std::chrono::milliseconds first_wait() const noexcept;
   void take_messages();
-  bool take_message(TopicPartition partition, const rd_kafka_message_t& message,
-                    const IntakeClocks& judged_by, Batch& batch);
-  void let_wait(TopicPartition partition);
+  bool take_message(const rd_kafka_message_t& message, const IntakeClocks& judged_by, Batch& batch);
+  void let_wait(std::int32_t partition);
   void count_accepted(Batch& batch, const Batch::Position& at);
-  void reject(TopicPartition partition, const rd_kafka_message_t& message,
-              const events::Rejected& why, std::uint64_t generation);
+  void reject(const rd_kafka_message_t& message, const events::Rejected& why,
+              std::uint64_t generation);
   void settle_batch(Batch& batch);
   Status start_filling();
   void fill_gaps(Clock::time_point now, bool read);
@@ -146,14 +145,11 @@ class Updater final : private kafka::AssignmentListener, private OffsetSource {
   void settle_letters(Clock::time_point now);
   void hold_waiting();
   void report_partitions(Clock::time_point now);
-  std::size_t report_topic(kafka::TopicIndex index, const TopicWatch::Look& topic,
-                           std::string& lines);
   void report_stalls(Clock::time_point now);
   [[nodiscard]] StallBook::Cause cause_of(const StallBook::Stall& stall,
                                           Clock::time_point now) const;
   [[nodiscard]] std::string why_unassigned(Clock::time_point now) const;
-  [[nodiscard]] StallBook::Cause why_standing(TopicPartition partition,
-                                              Clock::time_point now) const;
+  [[nodiscard]] StallBook::Cause why_standing(std::int32_t partition, Clock::time_point now) const;
   [[nodiscard]] std::string last_words(Clock::time_point now) const;
   void compare_clocks();
   void commit_if_due(Clock::time_point now);
@@ -163,12 +159,6 @@ class Updater final : private kafka::AssignmentListener, private OffsetSource {
   [[nodiscard]] IntakeClocks clocks() const noexcept;
   [[nodiscard]] Instant after_all_events() const;
   void note_expired();
-  [[nodiscard]] TopicWatch& watch_of(TopicPartition partition) const {
-    return *parts_.watches.at(static_cast<std::size_t>(partition.topic));
-  }
-  [[nodiscard]] const std::string& topic_of(TopicPartition partition) const {
-    return kafka::name_of(options_.consumer.topics, partition.topic);
-  }
 
   UpdaterOptions options_;
   UpdaterParts parts_;
@@ -181,7 +171,7 @@ class Updater final : private kafka::AssignmentListener, private OffsetSource {
   std::unique_ptr<PartitionSet> partitions_;
   BatchWriter writer_;
   GapTimes gap_times_;
-  std::map<kafka::TopicIndex, redis::MissingEvents> expired_;  // as OpenGaps::expired
+  std::optional<redis::MissingEvents> expired_;  // as OpenGaps::expired
   FillPace pace_;
   std::unique_ptr<GapFiller> filler_;  // null: gaps are read in line
   DeadLetterBox letters_;
@@ -205,13 +195,13 @@ class Updater final : private kafka::AssignmentListener, private OffsetSource {
   StallBook stalls_;
   Clock::time_point lag_due_{};
   Clock::time_point look_due_{};
-  std::set<TopicPartition> held_;  // partitions that wait for a dead letter, or for their decoder
+  std::set<std::int32_t> held_;  // partitions that wait for a dead letter, or for their decoder
   /// Partitions whose next message cannot be decoded yet, and when to try again.
-  std::map<TopicPartition, Clock::time_point> undecoded_;
+  std::map<std::int32_t, Clock::time_point> undecoded_;
   // Scratch.
   std::vector<Batch*> done_;
   std::vector<PartitionOffset> offsets_;
-  std::vector<TopicPartition> failed_;
+  std::vector<std::int32_t> failed_;
   std::vector<DeadLetterBox::Place> arrived_;
 };
 

@@ -13,7 +13,7 @@ Status Updater::start_filling() {
   // cluster nothing is read in line.
   if (!options_.mark.gap_min && !partitions_->by_slot()) return {};
   auto reader = GapReader::create({.connection = options_.consumer.connection,
-                                   .topics = options_.consumer.topics,
+                                   .topic = options_.consumer.topic,
                                    .group_id = options_.consumer.group_id});
   if (!reader.ok()) return reader.status();
   gap_reader_ = std::move(reader).value();
@@ -27,9 +27,9 @@ Status Updater::start_filling() {
     if (!clock_known_) compare_clocks();
     return clocks();
   };
-  parts.reject = [this](TopicPartition partition, const GapLog::Message& message,
+  parts.reject = [this](std::int32_t partition, const GapLog::Message& message,
                         const events::Rejected& why) {
-    reject(partition, *message.whole, why, partitions_->generation(partition));
+    reject(*message.whole, why, partitions_->generation(partition));
     return true;
   };
   parts.report = parts_.log;
@@ -39,7 +39,7 @@ Status Updater::start_filling() {
   };
   filler_ = std::make_unique<GapFiller>(
       GapFillerOptions{.records = {options_.key_prefix, options_.intake.retention},
-                       .topics = options_.consumer.topics,
+                       .topic = options_.consumer.topic,
                        .read_deadline = options_.write.deadline},
       std::move(parts), *metrics_);
   return {};
@@ -63,10 +63,9 @@ void Updater::note_expired() {
       // Gaps are filled the newest first.
       before = gap->second->before;
     }
-    redis::MissingEvents& all =
-        expired_.try_emplace(events.partition.topic, before, events.slots).first->second;
-    all.before = std::max(all.before, before);
-    all.slots |= events.slots;
+    if (!expired_) expired_.emplace(before, SlotSet{});
+    expired_->before = std::max(expired_->before, before);
+    expired_->slots |= events.slots;
   }
 }
 
@@ -76,18 +75,13 @@ OpenGaps Updater::open_gaps() {
   std::vector<GapEnd> ends;
   partitions_->list_gap_ends(ends);
   gap_times_.look(ends, after_all_events());
-  return {options_.consumer.group_id, options_.consumer.topics, gap_times_.missing_before(),
-          expired_};
+  return {gap_times_.missing_before(), expired_};
 }
 
 MarkNews Updater::mark_news() {
   MarkNews news;
   partitions_->list_compared(news.compared);
-  for (const TopicWatch* watch : parts_.watches) {
-    const auto index = static_cast<kafka::TopicIndex>(news.counts.size());
-    news.counts[index] = watch->topic(Clock::now()).partitions;
-  }
-  std::erase_if(news.counts, [](const auto& count) { return count.second == 0; });
+  news.partitions = parts_.watch->topic(Clock::now()).partitions;
   news.gone = partitions_->take_marks_gone();
   news.latest = after_all_events();
   news.connections = parts_.epoch();

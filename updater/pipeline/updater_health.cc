@@ -68,41 +68,28 @@ void Updater::compare_clocks() {
 }
 
 void Updater::report_partitions(Clock::time_point now) {
-  partitions_->list(offsets_);
-  std::size_t unreadable = 0;
-  std::string lines;
-  for (std::size_t i = 0; i < parts_.watches.size(); ++i) {
-    unreadable +=
-        report_topic(static_cast<kafka::TopicIndex>(i), parts_.watches[i]->topic(now), lines);
-  }
-  metrics_->unreadable_partitions.set(static_cast<std::int64_t>(unreadable));
-  parts_.health->set_problem(Health::Problem::kPartitions, lines);
-}
-
-// Returns how many of the topic's partitions cannot be read.
-std::size_t Updater::report_topic(kafka::TopicIndex index, const TopicWatch::Look& topic,
-                                  std::string& lines) {
+  const TopicWatch::Look topic = parts_.watch->topic(now);
   // The watch reports what it has found out about the topic; this adds the consumer's other errors.
-  if (!topic.unreadable) consumer_->forget_passed_errors(index, topic.at, topic.without_leader);
-  std::set<TopicPartition> unreadable;
-  std::size_t assigned = 0;
+  if (!topic.unreadable) consumer_->forget_passed_errors(topic.at, topic.without_leader);
+  partitions_->list(offsets_);
+  std::set<std::int32_t> unreadable;
   for (const PartitionOffset& at : offsets_) {
-    if (at.partition.topic != index) continue;
-    ++assigned;
     if (topic.without_leader.contains(at.partition)) unreadable.insert(at.partition);
   }
   bool all = topic.unreadable;
+  std::string lines;
   for (const auto& [partition, error] : consumer_->partition_errors()) {
-    if (partition.topic != index) continue;
     if (topic.unreadable || topic.without_leader.contains(partition)) continue;
-    all = all || partition.number == kafka::Consumer::kTopic;
+    const bool of_topic = partition == kafka::Consumer::kTopic;
+    all = all || of_topic;
     unreadable.insert(partition);
     if (!lines.empty()) lines += '\n';
-    lines += partition.number == kafka::Consumer::kTopic
-                 ? fmt::format("topic {}: {}", topic_of(partition), error.text)
-                 : fmt::format("partition {}: {}", partition, error.text);
+    lines += of_topic ? fmt::format("topic {}: {}", options_.consumer.topic, error.text)
+                      : fmt::format("partition {}: {}", partition, error.text);
   }
-  return all ? assigned : unreadable.size();
+  const std::size_t count = all ? offsets_.size() : unreadable.size();
+  metrics_->unreadable_partitions.set(static_cast<std::int64_t>(count));
+  parts_.health->set_problem(Health::Problem::kPartitions, lines);
 }
 
 }  // namespace fcap::updater

@@ -16,7 +16,7 @@ constexpr milliseconds kPlaceAgain{200};
 }  // namespace
 
 void Updater::hold_waiting() {
-  std::set<TopicPartition> waiting = letters_.waiting_partitions();
+  std::set<std::int32_t> waiting = letters_.waiting_partitions();
   const Clock::time_point now = Clock::now();
   // Each is held at least once, because that sets it back to the message.
   std::erase_if(undecoded_,
@@ -24,14 +24,14 @@ void Updater::hold_waiting() {
   for (const auto& [partition, again] : undecoded_) waiting.insert(partition);
   if (waiting == held_) return;
   offsets_.clear();
-  for (const TopicPartition partition : waiting) {
+  for (const std::int32_t partition : waiting) {
     if (held_.contains(partition)) continue;
     partitions_->hold(partition, true);
     offsets_.push_back({partition, PartitionOffset::kNone});
   }
   consumer_->pause(offsets_);
   offsets_.clear();
-  for (const TopicPartition partition : held_) {
+  for (const std::int32_t partition : held_) {
     if (waiting.contains(partition)) continue;
     partitions_->hold(partition, false);
     if (!paused_) offsets_.push_back({partition, PartitionOffset::kNone});
@@ -115,8 +115,7 @@ void Updater::look_for_silence(Clock::time_point now) {
   std::vector<SilenceBook::Reading> reading;
   if (!paused_) {
     partitions_->list(offsets_);
-    LagBook::Offsets ends;
-    for (const TopicWatch* watch : parts_.watches) ends.merge(watch->ends(now));
+    const LagBook::Offsets ends = parts_.watch->ends(now);
     for (const PartitionOffset& at : offsets_) {
       const auto next = partitions_->awaited(at.partition);
       const auto end = ends.find(at.partition);
@@ -125,10 +124,9 @@ void Updater::look_for_silence(Clock::time_point now) {
   }
   silence_.set_reading(reading, now);
   const auto& errors = consumer_->partition_errors();
-  for (const TopicPartition partition : silence_.silent(now)) {
+  for (const std::int32_t partition : silence_.silent(now)) {
     // Kafka's own words say more.
-    if (errors.contains(partition) || errors.contains({partition.topic, kafka::Consumer::kTopic}))
-      continue;
+    if (errors.contains(partition) || errors.contains(kafka::Consumer::kTopic)) continue;
     consumer_->note_unreadable(partition,
                                "has delivered no message for several seconds although its log has "
                                "some; the updater assigns it again");

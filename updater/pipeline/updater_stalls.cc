@@ -23,8 +23,7 @@ std::string first_line(const std::string& lines) {
 }  // namespace
 
 void Updater::report_stalls(Clock::time_point now) {
-  std::map<TopicPartition, std::int64_t> messages;
-  for (const TopicWatch* watch : parts_.watches) messages.merge(watch->lag(now).by_partition);
+  const std::map<std::int32_t, std::int64_t> messages = parts_.watch->lag(now).by_partition;
   partitions_->list(offsets_);
   std::vector<StallBook::Position> positions;
   positions.reserve(offsets_.size());
@@ -39,11 +38,10 @@ void Updater::report_stalls(Clock::time_point now) {
   }
   stalls_.look(joined_, positions, consumer_->commits_wait_since(), now);
   // Of a topic that cannot be read, the watch says why, in the log as well.
-  const bool said = std::ranges::any_of(
-      parts_.watches, [now](const TopicWatch* watch) { return watch->topic(now).unreadable; });
+  const bool said = parts_.watch->topic(now).unreadable;
   std::vector<StallBook::Reason> reasons;
   for (const StallBook::Stall& stall : stalls_.stalls(now)) {
-    if (said && stall.partition == kafka::kNoPartition) continue;
+    if (said && !stall.partition) continue;
     reasons.push_back({stall, cause_of(stall, now)});
   }
   parts_.health->set_problem(Health::Problem::kProgress, stalls_.tell(reasons, now, parts_.log));
@@ -53,19 +51,20 @@ StallBook::Cause Updater::cause_of(const StallBook::Stall& stall, Clock::time_po
   if (stall.commits) {
     return {Wait::kCommit, "the group's coordinator is silent" + last_words(now)};
   }
-  if (stall.partition == kafka::kNoPartition) return {Wait::kAssignment, why_unassigned(now)};
-  if (undecoded_.contains(stall.partition)) {
+  if (!stall.partition) return {Wait::kAssignment, why_unassigned(now)};
+  const std::int32_t partition = *stall.partition;
+  if (undecoded_.contains(partition)) {
     return {Wait::kDecoder, "its next message cannot be decoded yet"};
   }
-  if (letters_.waiting_partitions().contains(stall.partition)) {
+  if (letters_.waiting_partitions().contains(partition)) {
     return {Wait::kDeadLetters, first_line(letters_.trouble())};
   }
-  if (auto own = partitions_->waits_for(stall.partition)) return *std::move(own);
-  return why_standing(stall.partition, now);
+  if (auto own = partitions_->waits_for(partition)) return *std::move(own);
+  return why_standing(partition, now);
 }
 
 // Of a partition that could be read. What is in flight comes before what is not read because of it.
-StallBook::Cause Updater::why_standing(TopicPartition partition, Clock::time_point now) const {
+StallBook::Cause Updater::why_standing(std::int32_t partition, Clock::time_point now) const {
   if (writer_.failing()) {
     return {Wait::kRedis, "Redis does not accept events: " + first_line(writer_.trouble())};
   }
@@ -79,20 +78,20 @@ StallBook::Cause Updater::why_standing(TopicPartition partition, Clock::time_poi
     return {Wait::kMark, "it waits until other partitions' marks are confirmed"};
   }
   const auto& errors = consumer_->partition_errors();
-  for (const TopicPartition at : {partition, {partition.topic, kafka::Consumer::kTopic}}) {
+  for (const std::int32_t at : {partition, kafka::Consumer::kTopic}) {
     const auto error = errors.find(at);
     if (error != errors.end()) return {Wait::kMessages, error->second.text};
   }
-  const std::string kafka = first_line(watch_of(partition).trouble(now));
+  const std::string kafka = first_line(parts_.watch->trouble(now));
   if (!kafka.empty()) return {Wait::kMessages, kafka};
   return {Wait::kMessages, "Kafka delivers nothing of it" + last_words(now)};
 }
 
 std::string Updater::why_unassigned(Clock::time_point now) const {
-  for (const auto& [partition, error] : consumer_->partition_errors()) {
-    if (partition.number == kafka::Consumer::kTopic) return error.text;
-  }
-  const std::string group = parts_.watches.empty() ? "" : parts_.watches.front()->group();
+  const auto& errors = consumer_->partition_errors();
+  const auto error = errors.find(kafka::Consumer::kTopic);
+  if (error != errors.end()) return error->second.text;
+  const std::string group = parts_.watch->group();
   return (group.empty() ? "the group's coordinator has not been asked yet" : group) +
          last_words(now);
 }

@@ -22,7 +22,7 @@ constexpr std::string_view kCanaryLifeMs = "2764800000";  // 32 days: longer tha
 Canary::Canary(std::shared_ptr<redis::Client> client, const ReplayOptions& replay)
     : client_(std::move(client)),
       key_prefix_(replay.key_prefix),
-      whose_(replay.consumer.group_id + ":" + replay.consumer.topics.front() + ":replay"),
+      whose_(replay.consumer.group_id + ":" + replay.consumer.topic + ":replay"),
       value_(std::to_string(std::random_device{}())),
       deadline_(replay.write.deadline) {}
 

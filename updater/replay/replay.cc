@@ -14,7 +14,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr kafka::TopicIndex kTopic{};  // a replay is of one
 constexpr milliseconds kKafkaAsks{15'000};
 constexpr milliseconds kLeaving{10'000};
 constexpr milliseconds kFirstWait{100};
@@ -59,7 +58,7 @@ Result<std::unique_ptr<Replay>> Replay::create(ReplayOptions options, ReplayPart
 }
 
 Status Replay::find_partitions() {
-  const auto count = consumer_->partition_count(kTopic, kKafkaAsks);
+  const auto count = consumer_->partition_count(kKafkaAsks);
   if (!count.ok()) return count.status();
   reading_ = options_.partitions;
   if (reading_.empty()) {
@@ -91,10 +90,10 @@ Status Replay::find_partitions() {
 }
 
 Result<Replay::Span> Replay::span_of(std::int32_t partition) {
-  const auto ends = consumer_->watermarks({kTopic, partition}, kKafkaAsks);
+  const auto ends = consumer_->watermarks(partition, kKafkaAsks);
   if (!ends.ok()) return ends.status();
   Span span{ends.value().low, ends.value().high};
-  std::vector<kafka::PartitionOffset> at{{{kTopic, partition}}};
+  std::vector<kafka::PartitionOffset> at{{partition}};
   if (options_.from_time) {
     if (Status status = consumer_->offsets_at(*options_.from_time, at, kKafkaAsks); !status.ok()) {
       return status;
@@ -128,19 +127,19 @@ Status Replay::find_spans() {
   total_ = 0;
   std::vector<kafka::PartitionOffset> committed;
   for (const std::int32_t partition : reading_) {
-    committed.push_back({{kTopic, partition}});
+    committed.push_back({partition});
   }
   if (options_.resume) {
     if (Status status = consumer_->committed(committed, kKafkaAsks); !status.ok()) return status;
   }
   for (const kafka::PartitionOffset& at : committed) {
-    auto span = span_of(at.partition.number);
+    auto span = span_of(at.partition);
     if (!span.ok()) return span.status();
-    whole_spans_[at.partition.number] = span.value();
+    whole_spans_[at.partition] = span.value();
     if (at.offset >= 0) span.value().next = std::max(span.value().next, at.offset);
     total_ +=
         static_cast<std::uint64_t>(std::max<std::int64_t>(span.value().end - span.value().next, 0));
-    spans_[at.partition.number] = span.value();
+    spans_[at.partition] = span.value();
   }
   return {};
 }
@@ -170,7 +169,7 @@ Status Replay::start_reading() {
   for (const auto& [partition, span] : spans_) {
     if (span.done()) continue;
     reading_.push_back(partition);
-    from.push_back({{kTopic, partition}, span.next});
+    from.push_back({partition, span.next});
   }
   if (from.empty()) return {};
   // First: a resumption would go on where the partition was paused, not where it is assigned.
@@ -186,19 +185,18 @@ void Replay::look_for_silence(Clock::time_point now) {
   std::vector<SilenceBook::Reading> reading;
   for (const std::int32_t partition : reading_) {
     const Span& span = spans_.at(partition);
-    reading.push_back({{kTopic, partition}, span.next, span.end});
+    reading.push_back({partition, span.next, span.end});
   }
   silence_.set_reading(reading, now);
   if (!silence_.take_remedy(now)) return;
-  for (const kafka::TopicPartition partition : silence_.silent(now)) {
-    const Span& span = spans_.at(partition.number);
+  for (const std::int32_t partition : silence_.silent(now)) {
+    const Span& span = spans_.at(partition);
     if (!parts_.log) continue;
     const std::string words = consumer_->words_since(now - kSilenceWords);
-    parts_.log(
-        LogLevel::kWarning,
-        fmt::format("partition {}: Kafka delivers nothing from offset {} on, although the "
-                    "range ends at {}{}{}; asking for it again",
-                    partition.number, span.next, span.end, words.empty() ? "" : ": ", words));
+    parts_.log(LogLevel::kWarning,
+               fmt::format("partition {}: Kafka delivers nothing from offset {} on, although the "
+                           "range ends at {}{}{}; asking for it again",
+                           partition, span.next, span.end, words.empty() ? "" : ": ", words));
   }
   if (const Status status = start_reading(); !status.ok() && parts_.log) {
     parts_.log(LogLevel::kWarning, status.text());
@@ -289,8 +287,8 @@ bool Replay::collect(const std::stop_token& stop) {
   // The last offsets of a range may not exist (compaction, transaction markers): then the end of
   // the partition tells that there is nothing more to come. It is told once.
   for (const auto& [partition, end] : consumer_->ends_reached()) {
-    const Span& span = spans_.at(partition.number);
-    if (end >= span.end) collected_to_[partition.number] = span.end;
+    const Span& span = spans_.at(partition);
+    if (end >= span.end) collected_to_[partition] = span.end;
   }
   return true;
 }
@@ -339,7 +337,7 @@ void Replay::finish_partitions() {
   std::vector<kafka::PartitionOffset> finished;
   std::erase_if(reading_, [&](std::int32_t partition) {
     if (!spans_.at(partition).done()) return false;
-    finished.push_back({{kTopic, partition}});
+    finished.push_back({partition});
     return true;
   });
   if (!finished.empty()) consumer_->pause(finished);
@@ -372,7 +370,7 @@ bool Replay::too_much_memory(Clock::time_point now) {
 
 std::vector<kafka::PartitionOffset> Replay::positions() const {
   std::vector<kafka::PartitionOffset> at;
-  for (const auto& [partition, span] : spans_) at.push_back({{kTopic, partition}, span.next});
+  for (const auto& [partition, span] : spans_) at.push_back({partition, span.next});
   return at;
 }
 

@@ -27,7 +27,7 @@ namespace fcap::updater {
 
 /// Which part of the topic is replayed, and how gently.
 struct ReplayOptions {
-  kafka::ConsumerOptions consumer;  ///< of one topic; group_id: the replay's own, not the updater's
+  kafka::ConsumerOptions consumer;  ///< group_id: the replay's own, not the updater's
   IntakeOptions intake;
   ReplayWriteOptions write;
   std::string key_prefix = kDefaultKeyPrefix;
@@ -122,7 +122,7 @@ class Replay {
 
   Replay(ReplayOptions options, ReplayParts parts);
 
-  [[nodiscard]] const std::string& topic() const { return options_.consumer.topics.front(); }
+  [[nodiscard]] const std::string& topic() const { return options_.consumer.topic; }
   Status find_partitions();
   Status find_spans();
   Result<Span> span_of(std::int32_t partition);

@@ -71,6 +71,9 @@ ValueMistake set_flag(const Field& field, const FlagKind& kind, std::string_view
 ValueMistake set_words(const Field& field, const TextKind& kind, std::string_view text,
                        Settings& settings) {
   if (kind.required && text.empty()) return expected(field);
+  if (!kind.when_several.empty() && text.find(',') != std::string_view::npos) {
+    return std::string(kind.when_several);
+  }
   kind.at(settings) = text;
   return std::nullopt;
 }
@@ -205,6 +208,8 @@ ValueMistake set_from_json(const Field& field, const nlohmann::json& value, Sett
             return set_flag(field, kind, value.dump(), settings);
           },
           [&](const TextKind& kind) -> ValueMistake {
+            const bool several = value.is_array() && value.size() > 1;
+            if (several && !kind.when_several.empty()) return std::string(kind.when_several);
             if (!value.is_string()) return expected(field);
             return set_words(field, kind, text_of(), settings);
           },

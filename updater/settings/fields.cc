@@ -82,7 +82,10 @@ constexpr std::array kSections = {
 constexpr std::array kFields = {
     Field{"kafka.brokers", ListKind{at<&S::kafka, &K::brokers>, 1},
           "Bootstrap brokers, each \"host:port\"; the default port is 9092."},
-    Field{"kafka.topic", TextKind{at<&S::kafka, &K::topic>, true}, "The topic of events."},
+    Field{
+        "kafka.topic",
+        TextKind{at<&S::kafka, &K::topic>, true, "names several topics: run one updater per topic"},
+        "The topic of events. An updater reads one."},
     Field{
         "kafka.dead_letter_topic", TextKind{at<&S::kafka, &K::dead_letter_topic>, false},
         "Receives messages that are not valid events, with their bytes and the reason. Empty: they "

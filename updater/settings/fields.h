@@ -36,6 +36,7 @@ struct FlagKind {
 struct TextKind {
   std::string& (*at)(Settings&);
   bool required;
+  std::string_view when_several = {};  ///< said where a list is given; empty: as of any other
 };
 /// Never in the configuration file or on the command line; "<name>_file" names a file with it.
 struct SecretKind {

@@ -32,8 +32,8 @@ void LagBook::set_starts(const Offsets& starts) {
   }
 }
 
-void LagBook::set_oldest(const Offsets& asked,
-                         const std::map<kafka::TopicPartition, Instant>& found, TimePoint now) {
+void LagBook::set_oldest(const Offsets& asked, const std::map<std::int32_t, Instant>& found,
+                         TimePoint now) {
   for (const auto& [partition, offset] : asked) {
     const auto timestamp = found.find(partition);
     if (timestamp == found.end() || !done_.contains(partition)) continue;
@@ -41,21 +41,21 @@ void LagBook::set_oldest(const Offsets& asked,
   }
 }
 
-std::set<kafka::TopicPartition> LagBook::assigned() const {
-  std::set<kafka::TopicPartition> partitions;
+std::set<std::int32_t> LagBook::assigned() const {
+  std::set<std::int32_t> partitions;
   for (const auto& [partition, done] : done_) partitions.insert(partition);
   return partitions;
 }
 
-std::set<kafka::TopicPartition> LagBook::without_start() const {
-  std::set<kafka::TopicPartition> partitions;
+std::set<std::int32_t> LagBook::without_start() const {
+  std::set<std::int32_t> partitions;
   for (const auto& [partition, done] : done_) {
     if (!done && !starts_.contains(partition)) partitions.insert(partition);
   }
   return partitions;
 }
 
-std::optional<std::int64_t> LagBook::done_below(kafka::TopicPartition partition) const {
+std::optional<std::int64_t> LagBook::done_below(std::int32_t partition) const {
   const auto at = done_.find(partition);
   if (at == done_.end()) return std::nullopt;
   if (at->second) return at->second;
@@ -64,14 +64,14 @@ std::optional<std::int64_t> LagBook::done_below(kafka::TopicPartition partition)
 }
 
 // What is read again begins with older messages than one whose timestamp was asked for before.
-const LagBook::Oldest* LagBook::oldest_of(kafka::TopicPartition partition) const {
+const LagBook::Oldest* LagBook::oldest_of(std::int32_t partition) const {
   const auto oldest = oldest_.find(partition);
   const auto done = done_below(partition);
   return oldest != oldest_.end() && done && oldest->second.offset <= *done ? &oldest->second
                                                                            : nullptr;
 }
 
-std::optional<std::int64_t> LagBook::lag_of(kafka::TopicPartition partition, TimePoint now) const {
+std::optional<std::int64_t> LagBook::lag_of(std::int32_t partition, TimePoint now) const {
   const auto end = ends_.find(partition);
   if (end == ends_.end() || now - end->second.at >= known_for_) return std::nullopt;
   const auto done = done_below(partition);
@@ -80,7 +80,7 @@ std::optional<std::int64_t> LagBook::lag_of(kafka::TopicPartition partition, Tim
 }
 
 LagBook::Offsets LagBook::behind(std::size_t partitions_max, TimePoint now) const {
-  std::vector<std::pair<TimePoint, kafka::TopicPartition>> waiting;
+  std::vector<std::pair<TimePoint, std::int32_t>> waiting;
   for (const auto& [partition, done] : done_) {
     if (lag_of(partition, now).value_or(0) == 0) continue;
     const Oldest* const known = oldest_of(partition);

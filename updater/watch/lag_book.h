@@ -11,13 +11,11 @@
 
 #include <fcap/time.h>
 
-#include "kafka/topic_partition.h"
-
 namespace fcap::updater {
 
 /// How far a member has processed a partition: everything below is done; nullopt: unknown.
 struct PartitionDone {
-  kafka::TopicPartition partition = {};
+  std::int32_t partition = 0;
   std::optional<std::int64_t> below;
 };
 
@@ -25,7 +23,7 @@ struct PartitionDone {
 struct Lag {
   std::string topic;
   std::optional<std::int64_t> messages;  ///< of all assigned partitions together
-  std::map<kafka::TopicPartition, std::int64_t> by_partition;
+  std::map<std::int32_t, std::int64_t> by_partition;
   /// The timestamp of the oldest message that is not done. Empty if all are done, or if it is
   /// unknown for some partition.
   std::optional<Instant> oldest;
@@ -38,7 +36,7 @@ struct Lag {
 class LagBook {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
-  using Offsets = std::map<kafka::TopicPartition, std::int64_t>;
+  using Offsets = std::map<std::int32_t, std::int64_t>;
 
   explicit LagBook(std::chrono::milliseconds known_for) : known_for_(known_for) {}
 
@@ -48,12 +46,12 @@ class LagBook {
   /// Where processing will begin in the partitions whose progress is unknown.
   void set_starts(const Offsets& starts);
   /// The timestamps of the messages at the offsets that behind() gave, as far as they were found.
-  void set_oldest(const Offsets& asked, const std::map<kafka::TopicPartition, Instant>& found,
+  void set_oldest(const Offsets& asked, const std::map<std::int32_t, Instant>& found,
                   TimePoint now);
 
-  [[nodiscard]] std::set<kafka::TopicPartition> assigned() const;
+  [[nodiscard]] std::set<std::int32_t> assigned() const;
   /// The partitions for which neither the progress nor the start is known.
-  [[nodiscard]] std::set<kafka::TopicPartition> without_start() const;
+  [[nodiscard]] std::set<std::int32_t> without_start() const;
   /// The first offsets that are not done, for at most `partitions_max` of the partitions that lag
   /// behind: those first whose timestamp was queried longest ago.
   [[nodiscard]] Offsets behind(std::size_t partitions_max, TimePoint now) const;
@@ -75,17 +73,16 @@ class LagBook {
     TimePoint at;
   };
 
-  [[nodiscard]] std::optional<std::int64_t> done_below(kafka::TopicPartition partition) const;
-  [[nodiscard]] const Oldest* oldest_of(kafka::TopicPartition partition) const;
-  [[nodiscard]] std::optional<std::int64_t> lag_of(kafka::TopicPartition partition,
-                                                   TimePoint now) const;
+  [[nodiscard]] std::optional<std::int64_t> done_below(std::int32_t partition) const;
+  [[nodiscard]] const Oldest* oldest_of(std::int32_t partition) const;
+  [[nodiscard]] std::optional<std::int64_t> lag_of(std::int32_t partition, TimePoint now) const;
 
   const std::chrono::milliseconds known_for_;
   bool joined_ = false;
-  std::map<kafka::TopicPartition, std::optional<std::int64_t>> done_;
-  std::map<kafka::TopicPartition, End> ends_;
+  std::map<std::int32_t, std::optional<std::int64_t>> done_;
+  std::map<std::int32_t, End> ends_;
   Offsets starts_;
-  std::map<kafka::TopicPartition, Oldest> oldest_;
+  std::map<std::int32_t, Oldest> oldest_;
 };
 
 }  // namespace fcap::updater

@@ -21,15 +21,13 @@ constexpr std::int64_t kLookedAt = 100;
 // what producers did wrong.
 constexpr int kLooksMax = 3;
 
-using BoundsByPartition = std::map<std::int32_t, Result<LogBounds>>;
-
 class BoundsSearch {
  public:
   BoundsSearch(kafka::TopicQuestions& questions, const std::string& topic,
                std::set<std::int32_t> partitions, MissedLooks& missed)
       : questions_(questions), topic_(topic), open_(std::move(partitions)), missed_(missed) {}
 
-  BoundsByPartition run(milliseconds retention, Instant now, const NewestEvent& newest_event) {
+  LogBoundsAnswers run(milliseconds retention, Instant now, const NewestEvent& newest_event) {
     for (const auto& [partition, offset] : settle(questions_.committed(topic_, open_))) {
       found_[partition].committed = offset;
     }
@@ -151,21 +149,21 @@ class BoundsSearch {
   kafka::Offsets ends_;
   std::map<std::int32_t, Instant> retention_since_;  // by the log's own clock
   std::map<std::int32_t, LogBounds> found_;
-  BoundsByPartition answers_;
+  LogBoundsAnswers answers_;
 };
 
 }  // namespace
 
-BoundsByPartition find_log_bounds(kafka::TopicQuestions& questions, const std::string& topic,
-                                  std::set<std::int32_t> partitions, milliseconds retention,
-                                  Instant now, const NewestEvent& newest_event,
-                                  MissedLooks& missed) {
+LogBoundsAnswers find_log_bounds(kafka::TopicQuestions& questions, const std::string& topic,
+                                 std::set<std::int32_t> partitions, milliseconds retention,
+                                 Instant now, const NewestEvent& newest_event,
+                                 MissedLooks& missed) {
   return BoundsSearch(questions, topic, std::move(partitions), missed)
       .run(retention, now, newest_event);
 }
 
-void BoundsBook::ask(std::span<const kafka::TopicPartition> partitions) {
-  for (const kafka::TopicPartition partition : partitions) {
+void BoundsBook::ask(std::span<const std::int32_t> partitions) {
+  for (const std::int32_t partition : partitions) {
     Question& question = questions_[partition];
     question.number = ++asked_;
     question.answer.reset();
@@ -186,7 +184,7 @@ void BoundsBook::settle(const Waiting& taken, LogBoundsAnswers answers) {
   }
 }
 
-std::optional<Result<LogBounds>> BoundsBook::answer(kafka::TopicPartition partition) const {
+std::optional<Result<LogBounds>> BoundsBook::answer(std::int32_t partition) const {
   const auto question = questions_.find(partition);
   return question == questions_.end() ? std::nullopt : question->second.answer;
 }

@@ -13,8 +13,6 @@
 #include <fcap/status.h>
 #include <fcap/time.h>
 
-#include "kafka/topic_partition.h"
-
 namespace fcap::kafka {
 class TopicQuestions;
 }  // namespace fcap::kafka
@@ -40,7 +38,7 @@ using NewestEvent = std::function<std::optional<Instant>(std::string_view payloa
 /// How often in a row a partition's messages did not come in time for a look at them.
 using MissedLooks = std::map<std::int32_t, int>;
 
-using LogBoundsAnswers = std::map<kafka::TopicPartition, Result<LogBounds>>;
+using LogBoundsAnswers = std::map<std::int32_t, Result<LogBounds>>;
 
 /// Asks Kafka for the bounds of all these partitions of a topic together; blocks for as long as it
 /// takes. The retention is counted back from the earlier of two clocks: `now`, and the log's own,
@@ -48,10 +46,12 @@ using LogBoundsAnswers = std::map<kafka::TopicPartition, Result<LogBounds>>;
 /// still count. Nor must a message's time that is far behind its events': the last messages that
 /// would be skipped are looked at. `newest_event` may be empty: then they are not. Where they do
 /// not come in time, the answer is an error, and the third time it does without them.
-[[nodiscard]] std::map<std::int32_t, Result<LogBounds>> find_log_bounds(
-    kafka::TopicQuestions& questions, const std::string& topic, std::set<std::int32_t> partitions,
-    std::chrono::milliseconds retention, Instant now, const NewestEvent& newest_event,
-    MissedLooks& missed);
+[[nodiscard]] LogBoundsAnswers find_log_bounds(kafka::TopicQuestions& questions,
+                                               const std::string& topic,
+                                               std::set<std::int32_t> partitions,
+                                               std::chrono::milliseconds retention, Instant now,
+                                               const NewestEvent& newest_event,
+                                               MissedLooks& missed);
 
 /// The queries for bounds, and their answers. An answer that arrives after its partition was
 /// queried again is dropped.
@@ -60,16 +60,16 @@ using LogBoundsAnswers = std::map<kafka::TopicPartition, Result<LogBounds>>;
 class BoundsBook {
  public:
   /// Partition to the number of its question.
-  using Waiting = std::map<kafka::TopicPartition, std::uint64_t>;
+  using Waiting = std::map<std::int32_t, std::uint64_t>;
 
   /// Forgets the partitions' earlier answers.
-  void ask(std::span<const kafka::TopicPartition> partitions);
+  void ask(std::span<const std::int32_t> partitions);
   [[nodiscard]] bool waiting() const noexcept { return !waiting_.empty(); }
   /// The partitions that wait for an answer; settle() gives it.
   [[nodiscard]] Waiting take_waiting();
   void settle(const Waiting& taken, LogBoundsAnswers answers);
   /// The answer to the last query; nullopt: it has not arrived.
-  [[nodiscard]] std::optional<Result<LogBounds>> answer(kafka::TopicPartition partition) const;
+  [[nodiscard]] std::optional<Result<LogBounds>> answer(std::int32_t partition) const;
 
  private:
   struct Question {
@@ -78,7 +78,7 @@ class BoundsBook {
   };
 
   std::uint64_t asked_ = 0;
-  std::map<kafka::TopicPartition, Question> questions_;
+  std::map<std::int32_t, Question> questions_;
   Waiting waiting_;
 };
 

@@ -18,7 +18,7 @@ constexpr milliseconds kRemedyWaitMax{600'000};
 }  // namespace
 
 void SilenceBook::set_reading(std::span<const Reading> reading, TimePoint now) {
-  std::map<kafka::TopicPartition, Silence> silences;
+  std::map<std::int32_t, Silence> silences;
   for (const Reading& at : reading) {
     if (at.next >= at.end) continue;
     const auto known = silences_.find(at.partition);
@@ -33,8 +33,8 @@ bool SilenceBook::is_silent(const Silence& silence, TimePoint now) const {
   return now - silence.since >= (drained_ > silence.since ? kSilentAfter : kSilentInFlow);
 }
 
-std::set<kafka::TopicPartition> SilenceBook::silent(TimePoint now) const {
-  std::set<kafka::TopicPartition> partitions;
+std::set<std::int32_t> SilenceBook::silent(TimePoint now) const {
+  std::set<std::int32_t> partitions;
   for (const auto& [partition, silence] : silences_) {
     if (is_silent(silence, now)) partitions.insert(partition);
   }

@@ -6,8 +6,6 @@
 #include <set>
 #include <span>
 
-#include "kafka/topic_partition.h"
-
 namespace fcap::updater {
 
 /// Finds partitions that deliver no messages although their logs have some, and says when to assign
@@ -23,7 +21,7 @@ class SilenceBook {
   using TimePoint = std::chrono::steady_clock::time_point;
 
   struct Reading {
-    kafka::TopicPartition partition = {};
+    std::int32_t partition = 0;
     std::int64_t next = 0;  ///< the next offset to be read
     std::int64_t end = 0;   ///< where its log ends
   };
@@ -33,7 +31,7 @@ class SilenceBook {
   /// Everything that was fetched has been delivered.
   void set_drained(TimePoint now) noexcept { drained_ = now; }
 
-  [[nodiscard]] std::set<kafka::TopicPartition> silent(TimePoint now) const;
+  [[nodiscard]] std::set<std::int32_t> silent(TimePoint now) const;
   /// Whether it is time to assign the silent partitions again. The wait doubles each time, so that
   /// a slow broker gets time to deliver.
   [[nodiscard]] bool take_remedy(TimePoint now);
@@ -48,7 +46,7 @@ class SilenceBook {
   [[nodiscard]] bool is_silent(const Silence& silence, TimePoint now) const;
 
   TimePoint drained_{};
-  std::map<kafka::TopicPartition, Silence> silences_;
+  std::map<std::int32_t, Silence> silences_;
 };
 
 }  // namespace fcap::updater

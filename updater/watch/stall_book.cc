@@ -39,10 +39,10 @@ std::string line_of(const WaitGroup& group, StallBook::TimePoint now) {
   if (stall.commits) {
     return fmt::format("Kafka has answered no commit for {} s: {}", waited, why);
   }
-  if (stall.partition == kafka::kNoPartition) {
+  if (!stall.partition) {
     return fmt::format("no partition has been assigned for {} s: {}", waited, why);
   }
-  std::string partitions = fmt::format("partition {}", stall.partition);
+  std::string partitions = fmt::format("partition {}", *stall.partition);
   if (group.partitions > 1) partitions += fmt::format(" and {} more", group.partitions - 1);
   const std::string messages = group.all_known
                                    ? fmt::format("although {} messages wait", group.messages)
@@ -60,7 +60,7 @@ void StallBook::look(bool joined, std::span<const Position> positions,
     unassigned_since_ = now;
   }
   commits_since_ = commits_wait;
-  std::map<kafka::TopicPartition, Known> partitions;
+  std::map<std::int32_t, Known> partitions;
   for (const Position& at : positions) {
     Known known{at.done, at.done ? at.messages : std::nullopt, now};
     if (const auto found = partitions_.find(at.partition); found != partitions_.end()) {

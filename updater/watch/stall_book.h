@@ -11,8 +11,6 @@
 
 #include <fcap/log.h>
 
-#include "kafka/topic_partition.h"
-
 namespace fcap::updater {
 
 /// Finds out that an updater makes no progress although there are messages for it, and says so:
@@ -43,16 +41,16 @@ class StallBook {
 
   /// How far an assigned partition is.
   struct Position {
-    kafka::TopicPartition partition = {};
+    std::int32_t partition = 0;
     /// Everything below it is done; nullopt: unknown, or there may be more that is not done.
     std::optional<std::int64_t> done;
     std::optional<std::int64_t> messages;  ///< how many are not done; nullopt: unknown now
   };
 
-  /// What has made no progress: a partition, or, for kNoPartition, this member as a whole.
+  /// What has made no progress.
   struct Stall {
-    kafka::TopicPartition partition = kafka::kNoPartition;
-    bool commits = false;  ///< of the member: its commits, not its assignment
+    std::optional<std::int32_t> partition = {};  ///< nullopt: this member as a whole
+    bool commits = false;                        ///< of the member: its commits, not its assignment
     TimePoint since;
     std::optional<std::int64_t> messages;  ///< that wait in the partition, as last known
   };
@@ -89,7 +87,7 @@ class StallBook {
   const std::chrono::milliseconds after_;
   std::optional<TimePoint> unassigned_since_;
   std::optional<TimePoint> commits_since_;
-  std::map<kafka::TopicPartition, Known> partitions_;
+  std::map<std::int32_t, Known> partitions_;
   std::set<Wait> said_;                // of the stall that lasts
   std::optional<TimePoint> began_at_;  // the stall that the log knows of
 };

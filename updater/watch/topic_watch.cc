@@ -24,23 +24,6 @@ std::string missing_topic(const std::string& setting, const std::string& topic,
   return fmt::format("{}: the topic {} does not exist: {}", setting, topic, what_to_do);
 }
 
-std::set<std::int32_t> numbers_of(const std::set<kafka::TopicPartition>& partitions) {
-  std::set<std::int32_t> numbers;
-  for (const kafka::TopicPartition partition : partitions) numbers.insert(partition.number);
-  return numbers;
-}
-
-// Kafka's answers about partitions of a topic, by partition instead of by number.
-template <typename Answer>
-std::map<kafka::TopicPartition, Answer> of_topic(kafka::TopicIndex topic,
-                                                 std::map<std::int32_t, Answer> answers) {
-  std::map<kafka::TopicPartition, Answer> all;
-  for (auto& [number, answer] : answers) {
-    all.emplace(kafka::TopicPartition{topic, number}, std::move(answer));
-  }
-  return all;
-}
-
 }  // namespace
 
 Result<std::unique_ptr<TopicWatch>> TopicWatch::create(TopicWatchOptions options, LogCallback log) {
@@ -99,7 +82,7 @@ void TopicWatch::look(const std::stop_token& stop) {
   if (!stop.stop_requested()) look_at_dead_letters();
 }
 
-void TopicWatch::ask(std::span<const kafka::TopicPartition> partitions) {
+void TopicWatch::ask(std::span<const std::int32_t> partitions) {
   if (partitions.empty()) return;
   {
     const std::lock_guard lock(mutex_);
@@ -108,7 +91,7 @@ void TopicWatch::ask(std::span<const kafka::TopicPartition> partitions) {
   wake_.notify_all();
 }
 
-std::optional<Result<LogBounds>> TopicWatch::answer(kafka::TopicPartition partition) const {
+std::optional<Result<LogBounds>> TopicWatch::answer(std::int32_t partition) const {
   const std::lock_guard lock(mutex_);
   return bounds_.answer(partition);
 }
@@ -120,7 +103,7 @@ bool TopicWatch::bounds_wanted() const {
 
 void TopicWatch::answer_bounds(const Status& unanswered) {
   BoundsBook::Waiting waiting;
-  std::set<kafka::TopicPartition> without_leader;
+  std::set<std::int32_t> without_leader;
   {
     const std::lock_guard lock(mutex_);
     waiting = bounds_.take_waiting();
@@ -136,18 +119,18 @@ void TopicWatch::answer_bounds(const Status& unanswered) {
     } else if (without_leader.contains(partition)) {
       answers.emplace(partition, Status::error(StatusCode::kUnavailable, "it has no leader", true));
     } else {
-      asked.insert(partition.number);
+      asked.insert(partition);
     }
   }
   auto found = find_log_bounds(*questions_, options_.topic, asked, options_.retention,
                                base::wall_now(), options_.newest_event, missed_looks_);
   say_misdated(found);
-  answers.merge(of_topic(options_.index, std::move(found)));
+  answers.merge(found);
   const std::lock_guard lock(mutex_);
   bounds_.settle(waiting, std::move(answers));
 }
 
-void TopicWatch::say_misdated(const std::map<std::int32_t, Result<LogBounds>>& found) {
+void TopicWatch::say_misdated(const LogBoundsAnswers& found) {
   std::string partitions;
   for (const auto& [partition, bounds] : found) {
     if (!bounds.ok() || !bounds.value().misdated) continue;
@@ -185,9 +168,7 @@ void TopicWatch::look_at_topic(const kafka::TopicState& state) {
     if (!words_.empty() && log_) log_(LogLevel::kInfo, "a broker answers again");
     words_.clear();
     seen_ = {Clock::now(), !state.ok(), state.ok() ? state.partitions : 0};
-    for (const std::int32_t number : state.without_leader) {
-      seen_.without_leader.insert({options_.index, number});
-    }
+    seen_.without_leader = state.without_leader;
   }
   if (state.missing()) {
     return say(topic_trouble_,
@@ -268,14 +249,14 @@ void TopicWatch::look_at_ends(const kafka::TopicState& state) {
   std::set<std::int32_t> readable;
   {
     const std::lock_guard lock(mutex_);
-    readable = numbers_of(book_.assigned());
+    readable = book_.assigned();
   }
   for (const std::int32_t partition : state.without_leader) readable.erase(partition);
   const auto ends = questions_->ends(options_.topic, readable);
   if (!ends.ok()) return;
   {
     const std::lock_guard lock(mutex_);
-    book_.set_ends(of_topic(options_.index, ends.value().offsets), Clock::now());
+    book_.set_ends(ends.value().offsets, Clock::now());
   }
   look_at_starts(readable);
 }
@@ -286,7 +267,7 @@ void TopicWatch::look_at_starts(const std::set<std::int32_t>& readable) {
   std::set<std::int32_t> unknown;
   {
     const std::lock_guard lock(mutex_);
-    unknown = numbers_of(book_.without_start());
+    unknown = book_.without_start();
   }
   std::erase_if(unknown, [&](std::int32_t partition) { return !readable.contains(partition); });
   if (unknown.empty()) return;
@@ -301,7 +282,7 @@ void TopicWatch::look_at_starts(const std::set<std::int32_t>& readable) {
     if (at != committed.value().offsets.end()) offset = std::max(offset, at->second);
   }
   const std::lock_guard lock(mutex_);
-  book_.set_starts(of_topic(options_.index, std::move(starts)));
+  book_.set_starts(std::move(starts));
 }
 
 void TopicWatch::look_at_oldest() {
@@ -310,18 +291,15 @@ void TopicWatch::look_at_oldest() {
     const std::lock_guard lock(mutex_);
     behind = book_.behind(kOldestAtATime, Clock::now());
   }
-  kafka::Offsets wanted;
-  for (const auto& [partition, offset] : behind) wanted[partition.number] = offset;
-  auto found = questions_->timestamps(options_.topic, wanted, [this] { return bounds_wanted(); });
+  const auto found =
+      questions_->timestamps(options_.topic, behind, [this] { return bounds_wanted(); });
   const std::lock_guard lock(mutex_);
-  book_.set_oldest(behind, of_topic(options_.index, std::move(found)), Clock::now());
+  book_.set_oldest(behind, found, Clock::now());
 }
 
 void TopicWatch::set_done(std::span<const PartitionDone> done, bool joined) {
-  std::vector<PartitionDone> own(done.begin(), done.end());
-  std::erase_if(own, [this](const auto& at) { return at.partition.topic != options_.index; });
   const std::lock_guard lock(mutex_);
-  book_.set_done(own, joined);
+  book_.set_done(done, joined);
   joined_ = joined;
   if (joined) group_.clear();
 }

@@ -31,7 +31,6 @@ namespace fcap::updater {
 struct TopicWatchOptions {
   kafka::Connection connection;
   std::string topic;
-  kafka::TopicIndex index = {};   ///< the topic's
   std::string dead_letter_topic;  ///< empty: no dead letters are sent
   std::string group_id;
   std::chrono::milliseconds retention = kDefaultRetention;
@@ -45,7 +44,7 @@ struct TopicWatchOptions {
 
 /// Queries Kafka about the topic, on a thread and a connection of its own, so that a slow, frozen
 /// or dead broker blocks nothing else. Every few seconds it queries whether a broker answers,
-/// whether the topics exist and have leaders, where the assigned partitions end, and how old the
+/// whether the topic exists and has leaders, where the assigned partitions end, and how old the
 /// first message is that is not done. So the answers are right even while nothing is read because
 /// Redis is unavailable or partitions are paused. On request it queries where reading of partitions
 /// may begin, for all of them together.
@@ -65,14 +64,14 @@ class TopicWatch {
   /// Starts no more queries, so that the destructor waits less.
   void request_stop() noexcept { thread_.request_stop(); }
 
-  /// Sets which partitions are assigned and how far each is done; ignores other topics. `joined`:
-  /// the group has assigned partitions to this member, even if none.
+  /// Sets which partitions are assigned and how far each is done. `joined`: the group has assigned
+  /// partitions to this member, even if none.
   void set_done(std::span<const PartitionDone> done, bool joined);
 
   /// Queries the partitions' bounds, and forgets their earlier answers.
-  void ask(std::span<const kafka::TopicPartition> partitions);
+  void ask(std::span<const std::int32_t> partitions);
   /// The answer to the last query; nullopt: it has not arrived.
-  [[nodiscard]] std::optional<Result<LogBounds>> answer(kafka::TopicPartition partition) const;
+  [[nodiscard]] std::optional<Result<LogBounds>> answer(std::int32_t partition) const;
 
   [[nodiscard]] Lag lag(Clock::time_point now) const;
   /// Where the assigned partitions end, as far as Kafka has said so within `silence_max`.
@@ -84,7 +83,7 @@ class TopicWatch {
     Clock::time_point at;         ///< when it was answered; at first: the start
     bool unreadable = false;      ///< the whole topic: no broker answers or serves it
     std::int32_t partitions = 0;  ///< how many it has; 0: not known
-    std::set<kafka::TopicPartition> without_leader = {};
+    std::set<std::int32_t> without_leader = {};
   };
   [[nodiscard]] Look topic(Clock::time_point now) const;
   /// What the group's coordinator says of the group, or why it says nothing, in one line. Asked for
@@ -101,7 +100,7 @@ class TopicWatch {
   void look_at_topic(const kafka::TopicState& state);
   void answer_bounds(const Status& unanswered);
   [[nodiscard]] bool bounds_wanted() const;
-  void say_misdated(const std::map<std::int32_t, Result<LogBounds>>& found);
+  void say_misdated(const LogBoundsAnswers& found);
   void look_at_dead_letters();
   void look_at_settings();
   void look_at_ends(const kafka::TopicState& state);

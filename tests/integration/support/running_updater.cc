@@ -35,8 +35,7 @@ RunningUpdater::RunningUpdater(const Options& options) : log_(std::make_shared<L
 
   updater::UpdaterOptions wanted = options.updater;
   wanted.consumer.connection.brokers = options.brokers;
-  wanted.consumer.topics = options.more_topics;
-  wanted.consumer.topics.insert(wanted.consumer.topics.begin(), options.topic);
+  wanted.consumer.topic = options.topic;
   wanted.consumer.group_id = options.group_id;
   wanted.consumer.group_instance_id = options.group_instance_id;
   if (!options.dead_letter_topic.empty()) {
@@ -45,22 +44,18 @@ RunningUpdater::RunningUpdater(const Options& options) : log_(std::make_shared<L
   }
   updater::TopicWatchOptions watched = options.watch;
   watched.connection = wanted.consumer.connection;
+  watched.topic = options.topic;
   watched.dead_letter_topic = options.dead_letter_topic;
   watched.group_id = options.group_id;
   watched.newest_event = updater::newest_event_by(events::make_json_event_decoder());
   health_.add_check([client = client_](updater::Health::Clock::time_point) {
     return updater::redis_trouble(*client);
   });
+  watch_ = or_throw(updater::TopicWatch::create(watched, log));
+  health_.add_check(
+      [this](updater::Health::Clock::time_point now) { return watch_->trouble(now); });
   updater::UpdaterParts parts;
-  for (const std::string& topic : wanted.consumer.topics) {
-    watched.topic = topic;
-    watched.index = static_cast<kafka::TopicIndex>(watches_.size());
-    auto* const watch =
-        watches_.emplace_back(or_throw(updater::TopicWatch::create(watched, log))).get();
-    health_.add_check(
-        [watch](updater::Health::Clock::time_point now) { return watch->trouble(now); });
-    parts.watches.push_back(watch);
-  }
+  parts.watch = watch_.get();
   parts.store = store_.get();
   parts.epoch = [client = client_] { return client->connection_epoch(); };
   if (client_->is_cluster()) parts.cluster = client_;
@@ -96,12 +91,12 @@ std::string RunningUpdater::not_ready() const {
   return why;
 }
 
-updater::Lag RunningUpdater::lag(std::size_t topic) const {
-  return watches_[topic]->lag(updater::TopicWatch::Clock::now());
+updater::Lag RunningUpdater::lag() const {
+  return watch_->lag(updater::TopicWatch::Clock::now());
 }
 
 bool RunningUpdater::kafka_connected() const {
-  return watches_.front()->connected(updater::TopicWatch::Clock::now());
+  return watch_->connected(updater::TopicWatch::Clock::now());
 }
 
 std::string RunningUpdater::log() const {

@@ -29,7 +29,6 @@ class RunningUpdater {
     std::string redis_user;     ///< empty: the default user
     std::string redis_password;
     std::string topic;
-    std::vector<std::string> more_topics = {};
     std::string dead_letter_topic;  ///< empty: rejected messages are only counted
     std::string group_id = "fcap-test";
     std::string group_instance_id;
@@ -60,7 +59,7 @@ class RunningUpdater {
   /// the updater to have noticed something, or nothing. While nothing is known of Redis' clock,
   /// batches count as well.
   [[nodiscard]] std::uint64_t looks() const noexcept { return looks_.load(); }
-  [[nodiscard]] updater::Lag lag(std::size_t topic = 0) const;
+  [[nodiscard]] updater::Lag lag() const;
   [[nodiscard]] bool kafka_connected() const;
   /// Everything that the updater has logged at warning or above.
   [[nodiscard]] std::string log() const;
@@ -74,7 +73,7 @@ class RunningUpdater {
   std::unique_ptr<Store> store_;
   std::unique_ptr<events::EventDecoder> decoder_;
   std::unique_ptr<updater::DeadLetterProducer> dead_letters_;
-  std::vector<std::unique_ptr<updater::TopicWatch>> watches_;  // by topic
+  std::unique_ptr<updater::TopicWatch> watch_;
   std::unique_ptr<updater::Updater> updater_;
   std::atomic<std::uint64_t> looks_{0};
   std::atomic<bool> ended_{false};

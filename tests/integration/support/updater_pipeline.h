@@ -36,7 +36,6 @@ class UpdaterPipeline : public KafkaTest {
     all.redis_user = redis_user_;
     all.redis_password = redis_user_;
     all.topic = topic_;
-    all.more_topics = more_topics_;
     all.dead_letter_topic = dead_topic_.empty() ? topic_ + ".dead" : dead_topic_;
     all.group_instance_id = group_instance_id_;
     all.group_id = topic_;
@@ -100,10 +99,9 @@ class UpdaterPipeline : public KafkaTest {
     return kafka->committed_sum(topic_, topic_, kPartitions);
   }
 
-  std::string redis_address_;             ///< where the updater looks for Redis; empty: at redis_
-  std::string redis_user_;                ///< the updater's account, its password being its name
-  std::string dead_topic_;                ///< empty: topic_.dead
-  std::vector<std::string> more_topics_;  ///< that the updater reads besides
+  std::string redis_address_;  ///< where the updater looks for Redis; empty: at redis_
+  std::string redis_user_;     ///< the updater's account, its password being its name
+  std::string dead_topic_;     ///< empty: topic_.dead
   std::string group_instance_id_;
   events::EventDecoder* decoder_ = nullptr;  ///< null: of JSON
   EventMaker maker_{test_seed(kSeed), 2000};

@@ -78,7 +78,7 @@ class ReplayTest : public testing::KafkaTest {
   ReplayOptions options() const {
     ReplayOptions made;
     made.consumer.connection.brokers = kafka->brokers();
-    made.consumer.topics = {topic_};
+    made.consumer.topic = topic_;
     made.consumer.group_id = topic_ + "-replay";
     return made;
   }

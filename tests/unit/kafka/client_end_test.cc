@@ -135,7 +135,7 @@ std::vector<Kind> all_kinds() {
        }},
       {"LoneConsumer",
        [] {
-         const auto consumer = LoneConsumer::create({nowhere(), {"events"}, "group"}).value();
+         const auto consumer = LoneConsumer::create({nowhere(), "events", "group"}).value();
          SlowResolver::wait_until_asked();
        }},
       {"Producer",

@@ -16,7 +16,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tests/support/part.h"
 #include "updater/commands/command_line.h"
 #include "updater/commands/replay_command.h"
 #include "updater/http/http_server.h"
@@ -181,12 +180,12 @@ TEST(MetricsText, IsAsPromtoolWantsIt) {
   metrics.event_delay.observe(1000us, 2);
   Lag lag;
   lag.messages = 1;
-  lag.by_partition[part(0)] = 1;
+  lag.by_partition[0] = 1;
   lag.oldest = Instant{5s};
   const MetricsExposition exposition(metrics, {.rules = [] { return sources::RefreshState(); },
                                                .ready = [] { return true; },
                                                .kafka_connected = [] { return true; },
-                                               .lags = [&] { return std::vector{lag}; },
+                                               .lag = [&] { return lag; },
                                                .redis_connected = [] { return true; },
                                                .redis_connection_changes = [] { return 5; }});
   FILE* const promtool = popen("promtool check metrics 2>&1 >&2", "w");
@@ -244,10 +243,10 @@ TEST(MetricsText, LagIsAskedAtTheScrapeAndWhatIsUnknownHasNoSample) {
   const Metrics metrics;
   Lag lag;
   lag.topic = "t";
-  const MetricsExposition exposition(metrics, {.lags = [&] { return std::vector{lag}; }});
+  const MetricsExposition exposition(metrics, {.lag = [&] { return lag; }});
   EXPECT_THAT(exposition.text(), Not(HasSubstr("lag_messages")));
   EXPECT_THAT(exposition.text(), Not(HasSubstr("oldest_unacknowledged")));
-  lag.by_partition = {{part(0), 0}, {part(12), 345}};
+  lag.by_partition = {{0, 0}, {12, 345}};
   EXPECT_THAT(exposition.text(),
               HasSubstr("# TYPE fcap_updater_partition_lag_messages gauge\n"
                         "fcap_updater_partition_lag_messages{topic=\"t\",partition=\"0\"} 0\n"

@@ -13,7 +13,6 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/mock_cluster.h"
-#include "tests/support/part.h"
 
 namespace fcap::updater {
 namespace log_prober_test {
@@ -34,13 +33,13 @@ class LogProberTest : public ::testing::Test {
     }
     cluster_.flush();
     auto made = LogProber::create(
-        {.connection = {.brokers = cluster_.brokers()}, .topics = {kTopic}, .group_id = "group"});
+        {.connection = {.brokers = cluster_.brokers()}, .topic = kTopic, .group_id = "group"});
     ASSERT_TRUE(made.ok()) << made.status().text();
     prober_ = std::move(made).value();
   }
   // About the first message of the partition.
   void ask(std::int32_t partition) {
-    prober_->ask({.partition = part(partition), .ticket = ++asked_, .offsets = {0}});
+    prober_->ask({.partition = partition, .ticket = ++asked_, .offsets = {0}});
   }
   // In the order in which they are known, by partition.
   std::vector<std::pair<std::int32_t, bool>> answers(std::size_t count) {
@@ -52,8 +51,8 @@ class LogProberTest : public ::testing::Test {
         std::this_thread::sleep_for(milliseconds{1});
         continue;
       }
-      found.emplace_back(answer->partition.number, answer->status.ok());
-      last_.insert_or_assign(answer->partition.number, std::move(*answer));
+      found.emplace_back(answer->partition, answer->status.ok());
+      last_.insert_or_assign(answer->partition, std::move(*answer));
     }
     return found;
   }
@@ -71,7 +70,7 @@ class LogProberTest : public ::testing::Test {
     EXPECT_EQ(answer.look.found.at(0)->offset, 0);
   }
 
-  kafka::Cluster cluster_{0, {kTopic}, kPartitions, kBrokers};
+  kafka::Cluster cluster_{0, kTopic, kPartitions, kBrokers};
   std::unique_ptr<LogProber> prober_;
   std::uint64_t asked_ = 0;
   std::map<std::int32_t, LogLooks::Answer> last_;
@@ -134,7 +133,7 @@ TEST_F(LogProberTest, QuestionsAboutOnePartitionAreAllAnswered) {
   keep_busy_with(0);
   const std::vector<std::vector<std::int64_t>> asked = {{0, 3}, {2}, {3}, {3, 1}, {9}};
   for (const auto& offsets : asked) {
-    prober_->ask({.partition = part(3), .ticket = ++asked_, .offsets = offsets});
+    prober_->ask({.partition = 3, .ticket = ++asked_, .offsets = offsets});
   }
   (void)answers(1);
   std::map<std::uint64_t, LogLooks::Answer> by_ticket;

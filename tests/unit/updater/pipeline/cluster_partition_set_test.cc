@@ -212,11 +212,11 @@ TEST_F(ClusterPartitionSetTest, AnEventThatDoesNotCountIsMissingAsSoonAsThePosit
   event.event_id = "e";
   coalescer.add(event);
   coalescer.finish(batch.writes);
-  ASSERT_TRUE(set_.take(part(0), 100));
+  ASSERT_TRUE(set_.take(0, 100));
   set_.seal(batch.ranges);
   batch.start_round(store_, {.deadline = now_ + std::chrono::hours{1}});
   set_.complete_batch(batch);
-  EXPECT_EQ(set_.low_water(part(0)), 101);
+  EXPECT_EQ(set_.low_water(0), 101);
   EXPECT_EQ(set_.offsets_missing(), 1);
   const SlotSet first = ScriptedCluster::all_slots_of(0);
   const bool in_first = first.contains(redis::slot_of(batch.writes.key(0)));
@@ -250,7 +250,7 @@ TEST_F(ClusterPartitionSetTest, WhileAMarkCannotBeComparedEverybodyMayLackEvents
   cluster_.empty(1);
   read(110, 120);
   turn_until([this] { return lacking().has_value() && !set_.checking(); });
-  looks_.silent = {part(0)};
+  looks_.silent = {0};
   cluster_.empty(0);
   cluster_.put_others_mark(80, {.cluster = "one", .last = looks_.point(79)}, 5);
   read(120, 130);
@@ -277,19 +277,19 @@ TEST_F(ClusterPartitionSetTest, AMarkThatCannotBeComparedForWantOfALeaderStopsOn
   log_.start = looks_.low = 100;
   std::vector<PartitionOffset> both;
   for (const std::int32_t partition : {0, 1}) {
-    log_.commits[part(partition)] = 100;
-    both.push_back({part(partition), PartitionOffset::kNone});
+    log_.commits[partition] = 100;
+    both.push_back({partition, PartitionOffset::kNone});
   }
   set_.assign(both);
   wait_until_read();
   wait_for_marks();
   set_.revoke(both);
-  looks_.silent = {part(1)};
+  looks_.silent = {1};
   set_.assign(both);
   step_ = milliseconds{10};
   turn_until([this] { return !set_.checking(); });
-  EXPECT_TRUE(set_.take(part(0), 100));
-  EXPECT_FALSE(set_.take(part(1), 100));
+  EXPECT_TRUE(set_.take(0, 100));
+  EXPECT_FALSE(set_.take(1, 100));
   EXPECT_TRUE(set_.failing());
   EXPECT_NE(set_.trouble().find("partition 1: Kafka cannot say yet"), std::string::npos)
       << set_.trouble();
@@ -300,16 +300,16 @@ TEST_F(ClusterPartitionSetTest, AMarkThatCannotBeComparedForWantOfALeaderStopsOn
   std::vector<PartitionOffset> to_place;
   set_.to_place(to_place);
   ASSERT_EQ(to_place.size(), 1U);
-  EXPECT_EQ(to_place[0].partition, part(1));
+  EXPECT_EQ(to_place[0].partition, 1);
   EXPECT_EQ(metrics_.mark_losses.value(), 0U);
 }
 
 TEST_F(ClusterPartitionSetTest, AShardThatTakesNoMarksIsStillAwayAfterAllPartitionsWaitedForKafka) {
   begin(100, 100);
   wait_for_marks();
-  std::vector<PartitionOffset> at{{part(0), PartitionOffset::kNone}};
+  std::vector<PartitionOffset> at{{0, PartitionOffset::kNone}};
   set_.revoke(at);
-  looks_.silent = {part(0)};
+  looks_.silent = {0};
   cluster_.set_refusing_marks(1, true);
   set_.assign(at);
   step_ = milliseconds{10};
@@ -333,9 +333,9 @@ TEST_F(ClusterPartitionSetTest, AShardThatIsAwayStaysSoWhileAllPartitionsWaitFor
   step_ = milliseconds{100};
   cluster_.set_refusing_marks(1, true);
   cluster_.set_refusing(1, false);
-  std::vector<PartitionOffset> at{{part(0), PartitionOffset::kNone}};
+  std::vector<PartitionOffset> at{{0, PartitionOffset::kNone}};
   set_.revoke(at);
-  looks_.silent = {part(0)};
+  looks_.silent = {0};
   step_ = milliseconds{10};
   set_.assign(at);
   said_.clear();
@@ -371,10 +371,10 @@ TEST_F(ClusterPartitionSetTest, APartitionThatIsDoubtedBeforeKafkaSaysWhereItBeg
   read(100, 110);
   wait_for_marks();
   EXPECT_EQ(set_.offsets_missing(), 100);
-  const std::vector<PartitionOffset> own{{part(0), PartitionOffset::kNone}};
+  const std::vector<PartitionOffset> own{{0, PartitionOffset::kNone}};
   set_.revoke(own);
-  log_.commits[part(0)] = 110;
-  log_.without_leader = {part(0)};
+  log_.commits[0] = 110;
+  log_.without_leader = {0};
   std::vector<PartitionOffset> at = own;
   set_.assign(at);
   set_.doubt_all();
@@ -391,8 +391,8 @@ TEST_F(ClusterPartitionSetTest, WhatIsDoubtedIsReadAgainAlsoAfterItWasGivenUpMea
   wait_for_marks();
   fill_all();
   wait_for_marks();
-  log_.commits[part(0)] = 110;
-  const std::vector<PartitionOffset> own{{part(0), PartitionOffset::kNone}};
+  log_.commits[0] = 110;
+  const std::vector<PartitionOffset> own{{0, PartitionOffset::kNone}};
   std::vector<PartitionOffset> at = own;
   // Not until all shards' marks say so.
   cluster_.set_refusing(1, true);

@@ -6,11 +6,12 @@
 
 #include "base/clock.h"
 #include "tests/integration/support/store_calls.h"
-#include "tests/support/part.h"
 #include "tests/unit/updater/support/fault_store.h"
 
 namespace fcap::updater {
 namespace config_publisher_test {
+
+const ConfigPublisher::Reader kReader{"g", "t"};
 
 redis::ConfigRecord record_of(std::chrono::days retention) {
   redis::ConfigRecord record;
@@ -36,6 +37,7 @@ class ConfigPublisherTest : public ::testing::Test {
     EXPECT_EQ(done.wait().code, StoreCode::kOk);
   }
   void erase() { replace(""); }
+  std::string stored_settings() { return redis::with_missing_before(stored(), {}); }
 
   redis::ConfigRecord::MissingBefore missing() {
     const auto parsed = redis::parse_config(stored());
@@ -51,39 +53,40 @@ class ConfigPublisherTest : public ::testing::Test {
 
 TEST_F(ConfigPublisherTest, WritesAtTheStartAndAgainWhenItHasGoneMissing) {
   const redis::ConfigRecord record = record_of(std::chrono::days{32});
-  ConfigPublisher publisher(*store_, record, {});
+  ConfigPublisher publisher(*store_, record, kReader, {});
   poll(publisher);
-  EXPECT_EQ(stored(), redis::encode_config(record));
+  EXPECT_EQ(stored_settings(), redis::encode_config(record));
   erase();
   EXPECT_EQ(stored(), "");
   poll(publisher);
-  EXPECT_EQ(stored(), redis::encode_config(record));
+  EXPECT_EQ(stored_settings(), redis::encode_config(record));
 }
 
 TEST_F(ConfigPublisherTest, TheLatestToStartWinsAndTheOthersLeaveItAlone) {
-  ConfigPublisher first(*store_, record_of(std::chrono::days{32}), {});
+  ConfigPublisher first(*store_, record_of(std::chrono::days{32}), kReader, {});
   poll(first);
   std::string logged;
   const redis::ConfigRecord changed = record_of(std::chrono::days{20});
-  ConfigPublisher second(*store_, changed, [&](LogLevel, std::string_view text) { logged = text; });
+  ConfigPublisher second(*store_, changed, kReader,
+                         [&](LogLevel, std::string_view text) { logged = text; });
   poll(second);
-  EXPECT_EQ(stored(), redis::encode_config(changed));
+  EXPECT_EQ(stored_settings(), redis::encode_config(changed));
   EXPECT_NE(logged.find("fcap:!config"), std::string::npos);
   poll(first);
   poll(second);
-  EXPECT_EQ(stored(), redis::encode_config(changed));
+  EXPECT_EQ(stored_settings(), redis::encode_config(changed));
 }
 
 TEST_F(ConfigPublisherTest, AFormatThatIsNotKnownIsRefusedAndLeftAlone) {
   const std::string later = R"({"write_format":4})";
-  ConfigPublisher publisher(*store_, record_of(std::chrono::days{32}), {});
+  ConfigPublisher publisher(*store_, record_of(std::chrono::days{32}), kReader, {});
   poll(publisher);
   EXPECT_TRUE(publisher.refused().ok());
   replace(later);
   poll(publisher);
   EXPECT_EQ(publisher.refused().code(), StatusCode::kRefused);
   EXPECT_NE(publisher.refused().text().find("fcap:!config: "), std::string::npos);
-  ConfigPublisher another(*store_, record_of(std::chrono::days{32}), {});
+  ConfigPublisher another(*store_, record_of(std::chrono::days{32}), kReader, {});
   poll(another);
   EXPECT_FALSE(another.refused().ok());
   EXPECT_EQ(stored(), later);
@@ -96,14 +99,14 @@ class ConfigPublisherGaps : public ConfigPublisherTest {
 };
 
 OpenGaps gaps_of(const std::map<std::int32_t, std::optional<Instant>>& partitions) {
-  OpenGaps gaps{.group_id = "g", .topics = {"t"}};
-  for (const auto& [number, before] : partitions) gaps.missing_before[part(number)] = before;
+  OpenGaps gaps;
+  for (const auto& [number, before] : partitions) gaps.missing_before[number] = before;
   return gaps;
 }
 
 TEST_F(ConfigPublisherGaps, OpenGapsAreSaidAtOnceAndTakenBackWhenTheyAreClosed) {
   const redis::ConfigRecord record = record_of(std::chrono::days{32});
-  ConfigPublisher publisher(*store_, record, {});
+  ConfigPublisher publisher(*store_, record, kReader, {});
   poll(publisher);
   now_ -= std::chrono::seconds{9};  // a look is not due yet
   publisher.set_open_gaps(gaps_of({{0, at_}, {1, std::nullopt}}));
@@ -112,6 +115,20 @@ TEST_F(ConfigPublisherGaps, OpenGapsAreSaidAtOnceAndTakenBackWhenTheyAreClosed) 
   publisher.set_open_gaps(gaps_of({{0, std::nullopt}, {1, std::nullopt}}));
   poll(publisher);
   EXPECT_EQ(stored(), redis::encode_config(record));
+}
+
+TEST_F(ConfigPublisherGaps, UpdatersOfTwoTopicsSpeakEachOfItsOwn) {
+  ConfigPublisher first(*store_, record_of(std::chrono::days{32}), kReader, {});
+  ConfigPublisher second(*store_, record_of(std::chrono::days{32}), {"g", "u"}, {});
+  first.set_open_gaps(gaps_of({{3, at_}}));
+  second.set_open_gaps(gaps_of({{3, at_}}));
+  poll(first);
+  poll(second);
+  EXPECT_EQ(missing(),
+            (redis::ConfigRecord::MissingBefore{{"g:t", {{"3", at_}}}, {"g:u", {{"3", at_}}}}));
+  first.set_open_gaps(gaps_of({{3, std::nullopt}}));
+  poll(first);
+  EXPECT_EQ(missing(), (redis::ConfigRecord::MissingBefore{{"g:u", {{"3", at_}}}}));
 }
 
 // Another server may hold the same value and less data.
@@ -124,7 +141,7 @@ TEST_F(ConfigPublisherGaps, WhatWasKnownOverAnotherConnectionIsNotWritten) {
   std::string& value = store.records()["fcap:!config"].bytes;
   value = redis::with_missing_before(config, {{"g:t", {{"0", at_}}}});
   const std::string stated = value;
-  ConfigPublisher publisher(store, record, {}, {}, [&] { return epoch; });
+  ConfigPublisher publisher(store, record, kReader, {}, {}, [&] { return epoch; });
   const auto poll_and_run = [&] {
     publisher.poll(now_, wall_);
     store.run_all();
@@ -146,28 +163,28 @@ TEST_F(ConfigPublisherGaps, WhatIsMissingForGoodIsSaidUntilNoWindowReachesIt) {
   const redis::ConfigRecord record = record_of(std::chrono::days{32});
   const Instant gone = at_ - std::chrono::days{31};
   {
-    ConfigPublisher first(*store_, record, {});
+    ConfigPublisher first(*store_, record, kReader, {});
     OpenGaps gaps = gaps_of({{0, at_}});
-    gaps.expired[kafka::TopicIndex{0}] = {gone, SlotSet::all()};
+    gaps.expired = redis::MissingEvents(gone);
     first.set_open_gaps(gaps);
     poll(first);
     EXPECT_EQ(missing(),
               (redis::ConfigRecord::MissingBefore{{"g:t", {{"0", at_}, {"expired", gone}}}}));
   }
   // It has ended, and another updater has filled what there is.
-  ConfigPublisher second(*store_, record, {});
+  ConfigPublisher second(*store_, record, kReader, {});
   second.set_open_gaps(gaps_of({{0, std::nullopt}, {1, std::nullopt}}));
   poll(second);
   EXPECT_EQ(missing(), (redis::ConfigRecord::MissingBefore{{"g:t", {{"expired", gone}}}}));
-  ConfigPublisher third(*store_, record_of(std::chrono::days{30}), {});
+  ConfigPublisher third(*store_, record_of(std::chrono::days{30}), kReader, {});
   third.set_open_gaps(gaps_of({{0, std::nullopt}}));
   poll(third);
   EXPECT_TRUE(missing().empty());
 }
 
 TEST_F(ConfigPublisherGaps, NoUpdaterTakesBackWhatAnotherSaysOfItsPartitions) {
-  ConfigPublisher first(*store_, record_of(std::chrono::days{32}), {});
-  ConfigPublisher second(*store_, record_of(std::chrono::days{20}), {});
+  ConfigPublisher first(*store_, record_of(std::chrono::days{32}), kReader, {});
+  ConfigPublisher second(*store_, record_of(std::chrono::days{20}), kReader, {});
   first.set_open_gaps(gaps_of({{0, at_}}));
   poll(first);
   // It is set otherwise, and begins later: its settings win, and the gap stays.
@@ -186,8 +203,8 @@ TEST_F(ConfigPublisherGaps, NoUpdaterTakesBackWhatAnotherSaysOfItsPartitions) {
 }
 
 TEST_F(ConfigPublisherGaps, TwoThatWriteAtTheSameTimeBothGetTheirWord) {
-  ConfigPublisher first(*store_, record_of(std::chrono::days{32}), {});
-  ConfigPublisher second(*store_, record_of(std::chrono::days{32}), {});
+  ConfigPublisher first(*store_, record_of(std::chrono::days{32}), kReader, {});
+  ConfigPublisher second(*store_, record_of(std::chrono::days{32}), kReader, {});
   poll(first);
   poll(second);
   first.set_open_gaps(gaps_of({{0, at_}}));
@@ -201,18 +218,18 @@ TEST_F(ConfigPublisherGaps, TwoThatWriteAtTheSameTimeBothGetTheirWord) {
 }
 
 TEST_F(ConfigPublisherGaps, WhatNoWindowReachesAnyMoreGoes) {
-  ConfigPublisher gone(*store_, record_of(std::chrono::days{32}), {});
+  ConfigPublisher gone(*store_, record_of(std::chrono::days{32}), kReader, {});
   gone.set_open_gaps(gaps_of({{7, at_ - std::chrono::days{30}}, {8, at_ - std::chrono::days{31}}}));
   poll(gone);
   EXPECT_EQ(missing().at("g:t").size(), 2U);
   // Its retention is shorter: it stands for a later time.
-  ConfigPublisher publisher(*store_, record_of(std::chrono::days{29}), {});
+  ConfigPublisher publisher(*store_, record_of(std::chrono::days{29}), kReader, {});
   poll(publisher);
   EXPECT_TRUE(missing().empty()) << stored();
 }
 
 TEST_F(ConfigPublisherGaps, OfMoreGapsThanThereIsRoomForTheLatestIsSaid) {
-  ConfigPublisher publisher(*store_, record_of(std::chrono::days{32}), {});
+  ConfigPublisher publisher(*store_, record_of(std::chrono::days{32}), kReader, {});
   std::map<std::int32_t, std::optional<Instant>> many;
   for (std::int32_t i = 0; i < 5000; ++i) many[i] = at_ + std::chrono::seconds{i % 4000};
   publisher.set_open_gaps(gaps_of(many));
@@ -223,14 +240,14 @@ TEST_F(ConfigPublisherGaps, OfMoreGapsThanThereIsRoomForTheLatestIsSaid) {
 }
 
 OpenGaps gaps_in(const std::map<std::int32_t, redis::MissingEvents>& partitions) {
-  OpenGaps gaps{.group_id = "g", .topics = {"t"}};
-  for (const auto& [number, events] : partitions) gaps.missing_before[part(number)] = events;
+  OpenGaps gaps;
+  for (const auto& [number, events] : partitions) gaps.missing_before[number] = events;
   return gaps;
 }
 
 TEST_F(ConfigPublisherGaps, ASlotMoreIsSaidAtOnceAndOthersSlotsStay) {
-  ConfigPublisher first(*store_, record_of(std::chrono::days{32}), {});
-  ConfigPublisher second(*store_, record_of(std::chrono::days{32}), {});
+  ConfigPublisher first(*store_, record_of(std::chrono::days{32}), kReader, {});
+  ConfigPublisher second(*store_, record_of(std::chrono::days{32}), kReader, {});
   first.set_open_gaps(gaps_in({{0, {at_, {0, 5460}}}}));
   poll(first);
   second.set_open_gaps(gaps_in({{1, {at_, {5461, 10'922}}}}));
@@ -250,7 +267,7 @@ TEST_F(ConfigPublisherGaps, ASlotMoreIsSaidAtOnceAndOthersSlotsStay) {
 }
 
 TEST_F(ConfigPublisherGaps, OfMoreGapsThanThereIsRoomForAllSlotsAreSaid) {
-  ConfigPublisher publisher(*store_, record_of(std::chrono::days{32}), {});
+  ConfigPublisher publisher(*store_, record_of(std::chrono::days{32}), kReader, {});
   std::map<std::int32_t, redis::MissingEvents> many;
   for (std::int32_t i = 0; i < 5000; ++i) {
     many[i] = {at_ + std::chrono::seconds{i % 4000}, {i, i + 10}};
@@ -270,14 +287,14 @@ SlotSet even_slots() {
 
 TEST_F(ConfigPublisherGaps, WhereThereIsNoRoomForSlotsEachPartitionIsSaidForAllUsers) {
   const SlotSet even = even_slots();
-  ConfigPublisher crashing(*store_, record_of(std::chrono::days{32}), {});
+  ConfigPublisher crashing(*store_, record_of(std::chrono::days{32}), kReader, {});
   crashing.set_open_gaps(gaps_in({{5, {at_, even}}, {6, {at_, even}}, {7, {at_, even}}}));
   poll(crashing);
   EXPECT_EQ(missing(),
             (redis::ConfigRecord::MissingBefore{{"g:t", {{"5", at_}, {"6", at_}, {"7", at_}}}}));
   // Its partitions are shared out. Whoever gets 6 and 7 says nothing before it has read their
   // marks: what is said of them must outlast what the others say of theirs.
-  ConfigPublisher heir(*store_, record_of(std::chrono::days{32}), {});
+  ConfigPublisher heir(*store_, record_of(std::chrono::days{32}), kReader, {});
   heir.set_open_gaps(gaps_of({{5, std::nullopt}}));
   poll(heir);
   EXPECT_EQ(missing(), (redis::ConfigRecord::MissingBefore{{"g:t", {{"6", at_}, {"7", at_}}}}));
@@ -285,8 +302,8 @@ TEST_F(ConfigPublisherGaps, WhereThereIsNoRoomForSlotsEachPartitionIsSaidForAllU
 
 TEST_F(ConfigPublisherGaps, AnUpdaterLeavesOutItsOwnSlotsFirst) {
   const SlotSet even = even_slots();
-  ConfigPublisher first(*store_, record_of(std::chrono::days{32}), {});
-  ConfigPublisher second(*store_, record_of(std::chrono::days{32}), {});
+  ConfigPublisher first(*store_, record_of(std::chrono::days{32}), kReader, {});
+  ConfigPublisher second(*store_, record_of(std::chrono::days{32}), kReader, {});
   first.set_open_gaps(gaps_in({{0, {at_, even}}}));
   second.set_open_gaps(gaps_in({{1, {at_, even}}}));
   for (int i = 0; i < 2; ++i) {
@@ -297,8 +314,8 @@ TEST_F(ConfigPublisherGaps, AnUpdaterLeavesOutItsOwnSlotsFirst) {
 }
 
 TEST_F(ConfigPublisherGaps, WhereThatIsNotEnoughItLeavesOutTheSlotsOfOthersToo) {
-  ConfigPublisher first(*store_, record_of(std::chrono::days{32}), {});
-  ConfigPublisher second(*store_, record_of(std::chrono::days{32}), {});
+  ConfigPublisher first(*store_, record_of(std::chrono::days{32}), kReader, {});
+  ConfigPublisher second(*store_, record_of(std::chrono::days{32}), kReader, {});
   first.set_open_gaps(gaps_in({{0, {at_, even_slots()}}}));
   poll(first);
   EXPECT_EQ(missing().at("g:t").at("0").slots, even_slots());
@@ -314,7 +331,7 @@ TEST_F(ConfigPublisherGaps, WhereThatIsNotEnoughItLeavesOutTheSlotsOfOthersToo) 
 
 TEST_F(ConfigPublisherGaps, AValueThatIsTooLongIsMadeShorter) {
   redis::ConfigRecord record = record_of(std::chrono::days{32});
-  ConfigPublisher publisher(*store_, record, {});
+  ConfigPublisher publisher(*store_, record, kReader, {});
   publisher.set_open_gaps(gaps_of({{3, at_}}));
   poll(publisher);
   record.missing_before = {{"g:t", {{"3", at_}, {"5", {at_, even_slots()}}}}};
@@ -331,7 +348,7 @@ TEST_F(ConfigPublisherGaps, AValueThatIsTooLongAtTheStartKeepsWhatOthersSay) {
   redis::ConfigRecord record = record_of(std::chrono::days{32});
   record.missing_before = {{"g:t", {{"5", {at_, even_slots()}}, {"6", {at_, even_slots()}}}}};
   replace(redis::encode_config(record));
-  ConfigPublisher publisher(*store_, record_of(std::chrono::days{32}), {});
+  ConfigPublisher publisher(*store_, record_of(std::chrono::days{32}), kReader, {});
   poll(publisher);
   EXPECT_EQ(missing(), (redis::ConfigRecord::MissingBefore{{"g:t", {{"5", at_}, {"6", at_}}}}));
 }
@@ -343,9 +360,10 @@ class ConfigPublisherLoss : public ConfigPublisherTest {
   static constexpr auto kLongAgo = ConfigPublisher::Clock::time_point{};
 
   struct Member {
-    explicit Member(Store& store) : publisher(store, record_of(std::chrono::days{32}), {}) {}
+    explicit Member(Store& store, const ConfigPublisher::Reader& reader = kReader)
+        : publisher(store, record_of(std::chrono::days{32}), reader, {}) {}
     ConfigPublisher publisher;
-    MarkNews marks{.counts = {{kafka::TopicIndex{0}, 2}}, .latest = instant_from_ms(0)};
+    MarkNews marks{.partitions = 2, .latest = instant_from_ms(0)};
   };
 
   // One turn of an updater that owns these partitions; `compared`: all of their marks just were.
@@ -353,7 +371,7 @@ class ConfigPublisherLoss : public ConfigPublisherTest {
             bool compared = true) {
     member.marks.latest = later_;
     for (const auto& [number, missing] : owned) {
-      member.marks.compared[part(number)] = compared ? now_ : kLongAgo;
+      member.marks.compared[number] = compared ? now_ : kLongAgo;
     }
     member.publisher.set_open_gaps(gaps_of(owned));
     member.publisher.set_marks(member.marks);
@@ -400,7 +418,7 @@ TEST_F(ConfigPublisherLoss, WhatWasComparedBeforeTheLossWasSeenSaysNothing) {
 }
 
 TEST_F(ConfigPublisherLoss, ItStaysWhileKafkaDoesNotSayHowManyPartitionsThereAre) {
-  first_.marks.counts.clear();
+  first_.marks.partitions = 0;
   for (int i = 0; i < 3; ++i) turn(first_, {{0, std::nullopt}, {1, std::nullopt}});
   EXPECT_EQ(missing().at("g:t").at("*").before, later_);
 }
@@ -443,7 +461,7 @@ TEST_F(ConfigPublisherLoss, AnotherLossIsNotTakenForTheOneInTheSameSecond) {
   turn(first_, {});
   turn(second_, {{1, std::nullopt}});  // sees it
   for (Member* const member : {&first_, &second_}) {
-    member->marks.compared[part(0)] = member->marks.compared[part(1)] = now_;
+    member->marks.compared[0] = member->marks.compared[1] = now_;
     member->publisher.set_marks(member->marks);
   }
   erase();
@@ -461,33 +479,19 @@ TEST_F(ConfigPublisherLoss, AnotherLossIsNotTakenForTheOneInTheSameSecond) {
 
 TEST_F(ConfigPublisherLoss, AnotherTopicsUpdaterSaysTheSameOfItsOwnOnce) {
   turn(first_, {});
-  Member other(*store_);
-  const auto other_turn = [&](std::map<std::int32_t, std::optional<Instant>> owned) {
-    OpenGaps gaps = gaps_of(owned);
-    gaps.group_id = "h";
-    other.marks.latest = later_;
-    for (const auto& [number, gap] : owned) {
-      other.marks.compared[part(number)] = now_;
-    }
-    other.publisher.set_open_gaps(std::move(gaps));
-    other.publisher.set_marks(other.marks);
-    poll(other.publisher);
-  };
-  other_turn({});
-  EXPECT_EQ(missing(), (Missing{{"g:t", {{"*", later_}}}, {"h:t", {{"*", later_}}}}));
+  Member other(*store_, {"g", "u"});
+  turn(other, {});
+  EXPECT_EQ(missing(), (Missing{{"g:t", {{"*", later_}}}, {"g:u", {{"*", later_}}}}));
   turn(first_, {});
-  for (int i = 0; i < 3; ++i) other_turn({{0, std::nullopt}, {1, std::nullopt}});
+  for (int i = 0; i < 3; ++i) turn(other, {{0, std::nullopt}, {1, std::nullopt}});
   EXPECT_EQ(missing(), all());
-  other_turn({{0, std::nullopt}, {1, std::nullopt}});
+  turn(other, {{0, std::nullopt}, {1, std::nullopt}});
   EXPECT_EQ(missing(), all());
 }
 
 TEST_F(ConfigPublisherLoss, ANewGroupSaysNothingWhereRedisIsInUse) {
   for (int i = 0; i < 3; ++i) turn(first_, {{0, std::nullopt}, {1, std::nullopt}});
-  ConfigPublisher other(*store_, record_of(std::chrono::days{32}), {});
-  OpenGaps gaps = gaps_of({});
-  gaps.group_id = "h";
-  other.set_open_gaps(gaps);
+  ConfigPublisher other(*store_, record_of(std::chrono::days{32}), {"h", "t"}, {});
   poll(other);
   EXPECT_EQ(missing(), Missing{});
 }

@@ -5,8 +5,6 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/support/part.h"
-
 namespace fcap::updater {
 namespace dead_letter_box_test {
 
@@ -34,14 +32,14 @@ class DeadLetterBoxTest : public ::testing::Test {
     letter.payload = std::string(bytes, 'x');
     letter.key = "key";
     letter.headers = {{"trace", "1"}};
-    letter.partition = part(partition);
+    letter.partition = partition;
     letter.offset = offset;
     box_.put(std::move(letter), kGeneration);
   }
   void pump(int times = 10) {
     for (int i = 0; i < times; ++i) {
       box_.pump(
-          now_, [this](kafka::TopicPartition, std::uint64_t) { return current_; }, arrived_);
+          now_, [this](std::int32_t, std::uint64_t) { return current_; }, arrived_);
       now_ += milliseconds{10'000};
     }
   }
@@ -57,7 +55,7 @@ TEST_F(DeadLetterBoxTest, ALetterThatArrivesGivesItsPlace) {
   put(2, 55);
   pump(1);
   ASSERT_EQ(arrived_.size(), 1U);
-  EXPECT_EQ(arrived_[0].partition, part(2));
+  EXPECT_EQ(arrived_[0].partition, 2);
   EXPECT_EQ(arrived_[0].generation, kGeneration);
   EXPECT_EQ(arrived_[0].offset, 55);
   EXPECT_EQ(metrics_.dead_letters.value(), 1U);
@@ -70,7 +68,7 @@ TEST_F(DeadLetterBoxTest, AMissingTopicHoldsUpThePartitionOfTheLetterAndSaysWhy)
   pump();
   EXPECT_TRUE(arrived_.empty());
   EXPECT_TRUE(box_.failing());
-  EXPECT_EQ(box_.waiting_partitions(), (std::set<kafka::TopicPartition>{part(1)}));
+  EXPECT_EQ(box_.waiting_partitions(), (std::set<std::int32_t>{1}));
   EXPECT_NE(box_.trouble().find("Unknown topic"), std::string::npos) << box_.trouble();
   topic_.missing = false;
   pump();
@@ -83,7 +81,7 @@ TEST_F(DeadLetterBoxTest, TheFirstFailureIsSaid) {
   put(1, 9);
   pump(1);
   EXPECT_TRUE(box_.failing());
-  EXPECT_EQ(box_.waiting_partitions(), (std::set<kafka::TopicPartition>{part(1)}));
+  EXPECT_EQ(box_.waiting_partitions(), (std::set<std::int32_t>{1}));
 }
 
 TEST_F(DeadLetterBoxTest, WhatIsTooLargeForTheTopicGoesAsAStub) {

@@ -20,11 +20,11 @@ constexpr Instant kNewest = instant_from_ms(1'700'000'000'000);
 // A log that gives what it is told to.
 class ToldLog final : public GapLog {
  public:
-  void read(std::uint64_t ticket, TopicPartition, std::int64_t from, std::int64_t to) override {
+  void read(std::uint64_t ticket, std::int32_t, std::int64_t from, std::int64_t to) override {
     asked.push_back({from, to});
     ticket_ = ticket;
   }
-  void stop(TopicPartition) override {}
+  void stop(std::int32_t) override {}
   std::optional<Chunk> next_chunk(std::size_t messages_max) override {
     if (chunks.empty()) return std::nullopt;
     std::optional<Chunk> chunk = take_part(chunks.front(), messages_max);
@@ -60,8 +60,8 @@ class GapFillerTest : public testing::PartitionSetFixture {
 
   void SetUp() override {
     store_.records()[key(0)].bytes = "4 500 gaps=10-20";
-    log_.commits[part(0)] = 500;
-    std::vector<PartitionOffset> at{{part(0), PartitionOffset::kNone}};
+    log_.commits[0] = 500;
+    std::vector<PartitionOffset> at{{0, PartitionOffset::kNone}};
     partitions_.assign(at);
     turn();
     turn();
@@ -167,7 +167,7 @@ class GapFillerTest : public testing::PartitionSetFixture {
              return IntakeClocks{kNewest, kNewest};
            },
        .reject =
-           [this](TopicPartition, const GapLog::Message& message, const events::Rejected&) {
+           [this](std::int32_t, const GapLog::Message& message, const events::Rejected&) {
              rejected_.push_back(message.what.offset);
              return true;
            },
@@ -200,8 +200,8 @@ TEST_F(GapFillerTest, WhatIsMissingIsUnknownUntilTheMarkHasBeenCompared) {
   turns();
   EXPECT_EQ(metrics_.gap_offsets.value(), 0);
   store_.records()[key(1)].bytes = "4 500";
-  log_.commits[part(1)] = 500;
-  std::vector<PartitionOffset> at{{part(1), PartitionOffset::kNone}};
+  log_.commits[1] = 500;
+  std::vector<PartitionOffset> at{{1, PartitionOffset::kNone}};
   partitions_.assign(at);
   filler_.turn(now_, true);
   EXPECT_EQ(metrics_.gap_offsets.value(), Gauge::kUnknown);
@@ -213,7 +213,7 @@ TEST_F(GapFillerTest, SaysOfAFilledSegmentWhatItsNewestIs) {
   told_.tell({event("a", "1"), "rubbish"});
   turns();
   EXPECT_TRUE(filled_.empty()) << "a letter is under way";
-  filler_.letter_arrived(part(0), 11);
+  filler_.letter_arrived(0, 11);
   turns();
   EXPECT_EQ(filled_, (std::vector<Gap>{{10, 20}}));
   EXPECT_EQ(newest_, kNewest);
@@ -223,7 +223,7 @@ TEST_F(GapFillerTest, TheBrokersTimestampsAreAmongTheNewest) {
   told_.tell({"rubbish"});
   told_.chunks.back().messages[0].what.timestamp_ms = 1'800'000'000'000;
   turns();
-  filler_.letter_arrived(part(0), 10);
+  filler_.letter_arrived(0, 10);
   turns();
   EXPECT_EQ(newest_, instant_from_ms(1'800'000'000'000));
 }
@@ -262,7 +262,7 @@ TEST_F(GapFillerTest, AMessageThatIsNoEventIsWaitedForUntilItHasArrived) {
   turns();
   EXPECT_EQ(rejected_, (std::vector<std::int64_t>{11}));
   EXPECT_EQ(missing(), 10);
-  filler_.letter_arrived(part(0), 11);
+  filler_.letter_arrived(0, 11);
   turns();
   EXPECT_EQ(missing(), 0);
 }
@@ -274,7 +274,7 @@ TEST_F(GapFillerTest, AKeyThatRedisRefusesIsWaitedForToo) {
   turns();
   EXPECT_EQ(missing(), 10);
   EXPECT_EQ(entries("b"), 1U);
-  filler_.letter_arrived(part(0), 10);
+  filler_.letter_arrived(0, 10);
   turns();
   EXPECT_EQ(missing(), 0);
 }
@@ -343,7 +343,7 @@ TEST_F(GapFillerTest, MessagesThatHaveExpiredAreSaidAndMissingForGood) {
   EXPECT_FALSE(was_said("nothing is missing"));
   const auto expired = partitions_.take_expired();
   ASSERT_EQ(expired.size(), 1U);
-  EXPECT_EQ(expired[0].partition, part(0));
+  EXPECT_EQ(expired[0].partition, 0);
   EXPECT_EQ(expired[0].newest, kNewest) << "a later message's";
   EXPECT_TRUE(partitions_.take_expired().empty());
 }
@@ -365,7 +365,7 @@ TEST_F(GapFillerTest, MessagesThatExpireWithTheRetentionAreNotMissed) {
   told_.tell({"rubbish"});
   told_.chunks.back().messages[0].what.timestamp_ms = to_ms(kNewest - std::chrono::days{33});
   turns();
-  filler_.letter_arrived(part(0), 10);
+  filler_.letter_arrived(0, 10);
   turns();
   EXPECT_EQ(missing(), 0);
   EXPECT_EQ(metrics_.offset_resets.value(), 0U);

@@ -2,13 +2,11 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/support/part.h"
-
 namespace fcap::updater {
 namespace gap_times_test {
 
 using std::chrono::hours;
-using Missing = std::map<kafka::TopicPartition, std::optional<redis::MissingEvents>>;
+using Missing = std::map<std::int32_t, std::optional<redis::MissingEvents>>;
 
 constexpr Instant kThen = instant_from_ms(1'700'000'000'000);
 
@@ -18,69 +16,68 @@ void look(GapTimes& times, std::initializer_list<GapEnd> gaps, Instant latest) {
 
 TEST(GapTimes, AGapIsFoundLackingWhatWasAcceptedUntilThen) {
   GapTimes times;
-  look(times, {{part(0), 100}, {part(1), std::nullopt}}, kThen);
-  EXPECT_EQ(times.missing_before(), (Missing{{part(0), kThen}, {part(1), std::nullopt}}));
-  look(times, {{part(0), 100}, {part(1), std::nullopt}}, kThen + hours{1});
-  EXPECT_EQ(times.missing_before(), (Missing{{part(0), kThen}, {part(1), std::nullopt}}));
-  look(times, {{part(0), std::nullopt}, {part(1), std::nullopt}}, kThen + hours{2});
-  EXPECT_EQ(times.missing_before(), (Missing{{part(0), std::nullopt}, {part(1), std::nullopt}}));
+  look(times, {{0, 100}, {1, std::nullopt}}, kThen);
+  EXPECT_EQ(times.missing_before(), (Missing{{0, kThen}, {1, std::nullopt}}));
+  look(times, {{0, 100}, {1, std::nullopt}}, kThen + hours{1});
+  EXPECT_EQ(times.missing_before(), (Missing{{0, kThen}, {1, std::nullopt}}));
+  look(times, {{0, std::nullopt}, {1, std::nullopt}}, kThen + hours{2});
+  EXPECT_EQ(times.missing_before(), (Missing{{0, std::nullopt}, {1, std::nullopt}}));
 }
 
 TEST(GapTimes, AFilledSegmentLeavesWhatIsOlderThanItsNewest) {
   GapTimes times;
-  look(times, {{part(0), 100}}, kThen);
-  times.filled(part(0), 70, kThen - hours{3});
-  look(times, {{part(0), 70}}, kThen + hours{1});
-  EXPECT_EQ(times.missing_before(), (Missing{{part(0), kThen - hours{3}}}));
+  look(times, {{0, 100}}, kThen);
+  times.filled(0, 70, kThen - hours{3});
+  look(times, {{0, 70}}, kThen + hours{1});
+  EXPECT_EQ(times.missing_before(), (Missing{{0, kThen - hours{3}}}));
   // One producer's clock is ahead; and nothing at all says nothing.
-  times.filled(part(0), 40, kThen + hours{9});
-  times.filled(part(0), 10, std::nullopt);
-  look(times, {{part(0), 10}}, kThen + hours{1});
-  EXPECT_EQ(times.missing_before(), (Missing{{part(0), kThen - hours{3}}}));
+  times.filled(0, 40, kThen + hours{9});
+  times.filled(0, 10, std::nullopt);
+  look(times, {{0, 10}}, kThen + hours{1});
+  EXPECT_EQ(times.missing_before(), (Missing{{0, kThen - hours{3}}}));
 }
 
 TEST(GapTimes, ASecondLossBeginsAgainFromThen) {
   GapTimes times;
-  look(times, {{part(0), 100}}, kThen);
-  times.filled(part(0), 70, kThen - hours{3});
+  look(times, {{0, 100}}, kThen);
+  times.filled(0, 70, kThen - hours{3});
   // Lost again before anybody looked, and to the same offset.
-  look(times, {{part(0), 100}}, kThen + hours{1});
-  EXPECT_EQ(times.missing_before(), (Missing{{part(0), kThen + hours{1}}}));
+  look(times, {{0, 100}}, kThen + hours{1});
+  EXPECT_EQ(times.missing_before(), (Missing{{0, kThen + hours{1}}}));
 }
 
 TEST(GapTimes, AGapThatProvedSmallerAndThenGrowsBeginsAgainFromThen) {
   GapTimes times;
-  look(times, {{part(0), 1000}}, kThen);
-  look(times, {{part(0), 100}}, kThen + hours{1});
-  EXPECT_EQ(times.missing_before(), (Missing{{part(0), kThen}}));
-  look(times, {{part(0), 200}}, kThen + hours{2});
-  EXPECT_EQ(times.missing_before(), (Missing{{part(0), kThen + hours{2}}}));
+  look(times, {{0, 1000}}, kThen);
+  look(times, {{0, 100}}, kThen + hours{1});
+  EXPECT_EQ(times.missing_before(), (Missing{{0, kThen}}));
+  look(times, {{0, 200}}, kThen + hours{2});
+  EXPECT_EQ(times.missing_before(), (Missing{{0, kThen + hours{2}}}));
 }
 
 TEST(GapTimes, OfAPartitionThatIsNotItsOwnItSaysNothing) {
   GapTimes times;
-  look(times, {{part(0), 100}, {part(1), 100}}, kThen);
-  look(times, {{part(1), 100}}, kThen + hours{1});
-  EXPECT_EQ(times.missing_before(), (Missing{{part(1), kThen}}));
-  times.filled(part(0), 50, kThen - hours{1});
-  look(times, {{part(0), 50}, {part(1), 100}}, kThen + hours{2});
-  EXPECT_EQ(times.missing_before(), (Missing{{part(0), kThen + hours{2}}, {part(1), kThen}}));
+  look(times, {{0, 100}, {1, 100}}, kThen);
+  look(times, {{1, 100}}, kThen + hours{1});
+  EXPECT_EQ(times.missing_before(), (Missing{{1, kThen}}));
+  times.filled(0, 50, kThen - hours{1});
+  look(times, {{0, 50}, {1, 100}}, kThen + hours{2});
+  EXPECT_EQ(times.missing_before(), (Missing{{0, kThen + hours{2}}, {1, kThen}}));
 }
 
 TEST(GapTimes, SaysOfWhichUsersEventsMayBeMissingNow) {
   GapTimes times;
   using redis::MissingEvents;
-  look(times, {{part(0), 100, {0, 9}}}, kThen);
-  EXPECT_EQ(times.missing_before(), (Missing{{part(0), MissingEvents{kThen, {0, 9}}}}));
+  look(times, {{0, 100, {0, 9}}}, kThen);
+  EXPECT_EQ(times.missing_before(), (Missing{{0, MissingEvents{kThen, {0, 9}}}}));
   // Others lack events of the same messages.
-  look(times, {{part(0), 100, {0, 19}}}, kThen + hours{1});
-  EXPECT_EQ(times.missing_before(), (Missing{{part(0), MissingEvents{kThen, {0, 19}}}}));
-  times.filled(part(0), 70, kThen - hours{3});
-  look(times, {{part(0), 70, {10, 19}}}, kThen + hours{1});
-  EXPECT_EQ(times.missing_before(),
-            (Missing{{part(0), MissingEvents{kThen - hours{3}, {10, 19}}}}));
-  look(times, {{part(0), 71}}, kThen + hours{2});
-  EXPECT_EQ(times.missing_before(), (Missing{{part(0), kThen + hours{2}}}));
+  look(times, {{0, 100, {0, 19}}}, kThen + hours{1});
+  EXPECT_EQ(times.missing_before(), (Missing{{0, MissingEvents{kThen, {0, 19}}}}));
+  times.filled(0, 70, kThen - hours{3});
+  look(times, {{0, 70, {10, 19}}}, kThen + hours{1});
+  EXPECT_EQ(times.missing_before(), (Missing{{0, MissingEvents{kThen - hours{3}, {10, 19}}}}));
+  look(times, {{0, 71}}, kThen + hours{2});
+  EXPECT_EQ(times.missing_before(), (Missing{{0, kThen + hours{2}}}));
 }
 
 }  // namespace gap_times_test

@@ -22,7 +22,7 @@ class PartitionGaps : public testing::PartitionSetFixture {
 
   std::string mark_text() { return store_.records()[key(0)].bytes; }
   std::int64_t begin() {
-    std::vector<PartitionOffset> at{{part(0), PartitionOffset::kNone}};
+    std::vector<PartitionOffset> at{{0, PartitionOffset::kNone}};
     partitions_->assign(at);
     turn();
     turn();
@@ -46,7 +46,7 @@ class PartitionGaps : public testing::PartitionSetFixture {
   }
   void read(std::int64_t first, std::int64_t end) {
     for (std::int64_t offset = first; offset < end; ++offset) {
-      ASSERT_TRUE(partitions_->take(part(0), offset));
+      ASSERT_TRUE(partitions_->take(0, offset));
     }
     std::vector<Batch::Range> ranges;
     partitions_->seal(ranges);
@@ -95,7 +95,7 @@ TEST_F(PartitionGaps, AnEmptiedServerHoldsUpNothingAndIsFilledTheNewestFirst) {
 }
 
 TEST_F(PartitionGaps, TheFirstMessageThatWasReadInAGapIdentifiesTheLog) {
-  log_.commits[part(0)] = 120;
+  log_.commits[0] = 120;
   EXPECT_EQ(begin(), 120);
   turns();
   EXPECT_EQ(mark_text(), "4 120 gaps=10-120");
@@ -174,7 +174,7 @@ TEST_F(PartitionGaps, WhereTheyEndIsSaidOfPartitionsWhoseMarkIsKnown) {
   EXPECT_EQ(ends()[0].to, 120);
   fill(90, 120);
   EXPECT_EQ(ends()[0].to, 90);
-  std::map<TopicPartition, PartitionSet::Clock::time_point> compared;
+  std::map<std::int32_t, PartitionSet::Clock::time_point> compared;
   partitions_->list_compared(compared);
   ASSERT_EQ(compared.size(), 1U);
   EXPECT_LT(compared.begin()->second, now_) << "since the write began, not since its answer";
@@ -186,7 +186,7 @@ TEST_F(PartitionGaps, WhereTheyEndIsSaidOfPartitionsWhoseMarkIsKnown) {
   EXPECT_TRUE(ends().empty());
   turns();
   EXPECT_EQ(ends().size(), 1U);
-  const PartitionOffset own{part(0), PartitionOffset::kNone};
+  const PartitionOffset own{0, PartitionOffset::kNone};
   partitions_->revoke({&own, 1});
   EXPECT_TRUE(ends().empty());
   // Taken over while the server does not answer: nothing is known of its gaps.
@@ -209,7 +209,7 @@ TEST_F(PartitionGaps, ALittleIsReadInLine) {
 
 TEST_F(PartitionGaps, ANewOwnerGoesOnWithTheGapsOfTheMark) {
   store_.records()[key(0)].bytes = "4 500 gaps=40-90,100-120";
-  log_.commits[part(0)] = 500;
+  log_.commits[0] = 500;
   EXPECT_EQ(begin(), 500);
   EXPECT_EQ(partitions_->offsets_missing(), 70);
   fill(100, 120);
@@ -217,7 +217,7 @@ TEST_F(PartitionGaps, ANewOwnerGoesOnWithTheGapsOfTheMark) {
 }
 
 TEST_F(PartitionGaps, WithoutAMarkReadingBeginsAtTheCommittedOffset) {
-  log_.commits[part(0)] = 500;
+  log_.commits[0] = 500;
   EXPECT_EQ(begin(), 500);
   EXPECT_EQ(mark_text(), "4 500 gaps=10-500");
 }
@@ -228,7 +228,7 @@ TEST_F(PartitionGaps, WithoutACommittedOffsetReadingBeginsAtTheStartOfRetention)
 }
 
 TEST_F(PartitionGaps, ASegmentAcrossAReconnectionCountsForNothing) {
-  log_.commits[part(0)] = 500;
+  log_.commits[0] = 500;
   begin();
   const GapSegment segment = segments().front();
   ++epoch_;
@@ -240,7 +240,7 @@ TEST_F(PartitionGaps, ASegmentAcrossAReconnectionCountsForNothing) {
 }
 
 TEST_F(PartitionGaps, ASegmentAcrossALossCountsForNothing) {
-  log_.commits[part(0)] = 500;
+  log_.commits[0] = 500;
   begin();
   const GapSegment segment = segments().front();
   store_.records().clear();
@@ -250,7 +250,7 @@ TEST_F(PartitionGaps, ASegmentAcrossALossCountsForNothing) {
 }
 
 TEST_F(PartitionGaps, ASecondLossJoinsTheGapOfTheFirst) {
-  log_.commits[part(0)] = 500;
+  log_.commits[0] = 500;
   begin();
   fill(470, 500);
   place();
@@ -274,7 +274,7 @@ class PartitionGapsOfAShortLog : public PartitionGaps {
   void expect_said_once() {
     const auto expired = partitions_->take_expired();
     ASSERT_EQ(expired.size(), 1U);
-    EXPECT_EQ(expired[0].partition, part(0));
+    EXPECT_EQ(expired[0].partition, 0);
     EXPECT_EQ(expired[0].newest, kGone);
     EXPECT_EQ(expired[0].slots, SlotSet::all());
     EXPECT_EQ(metrics_.offset_resets.value(), 1U);
@@ -283,7 +283,7 @@ class PartitionGapsOfAShortLog : public PartitionGaps {
 };
 
 TEST_F(PartitionGapsOfAShortLog, ALossBeforeTheStartIsSaid) {
-  log_.commits[part(0)] = 500;
+  log_.commits[0] = 500;
   EXPECT_EQ(begin(), 500);
   turns();
   expect_said_once();
@@ -305,9 +305,9 @@ TEST_F(PartitionGapsOfAShortLog, AFirstStartAndARestartHaveLostNothing) {
   place();
   read(10, 100);
   turns();
-  const PartitionOffset at{part(0)};
+  const PartitionOffset at{0};
   partitions_->revoke({&at, 1});
-  log_.commits[part(0)] = 100;
+  log_.commits[0] = 100;
   EXPECT_EQ(begin(), 100);
   turns();
   EXPECT_TRUE(partitions_->take_expired().empty());
@@ -316,7 +316,7 @@ TEST_F(PartitionGapsOfAShortLog, AFirstStartAndARestartHaveLostNothing) {
 
 TEST_F(PartitionGapsOfAShortLog, HowLateTheyWereMayNotBeKnown) {
   log_.gone_before = Instant::max();
-  log_.commits[part(0)] = 500;
+  log_.commits[0] = 500;
   begin();
   const auto expired = partitions_->take_expired();
   ASSERT_EQ(expired.size(), 1U);
@@ -328,8 +328,7 @@ TEST_F(PartitionGaps, OffsetsThatExpiredBeforeTheyWereReadAreSaid) {
   EXPECT_EQ(begin(), 50);
   place();
   log_.log_start = 80;
-  ASSERT_TRUE(
-      partitions_->take(part(0), Delivered{.offset = 80, .timestamp_ms = 1'699'000'000'000}));
+  ASSERT_TRUE(partitions_->take(0, Delivered{.offset = 80, .timestamp_ms = 1'699'000'000'000}));
   turns();
   const auto expired = partitions_->take_expired();
   ASSERT_EQ(expired.size(), 1U);
@@ -342,8 +341,7 @@ TEST_F(PartitionGaps, OffsetsWithoutAMessageHaveNotExpiredBecauseKafkaDoesNotAns
   EXPECT_EQ(begin(), 50);
   place();
   log_.silent = true;
-  ASSERT_TRUE(
-      partitions_->take(part(0), Delivered{.offset = 51, .timestamp_ms = 1'699'000'000'000}));
+  ASSERT_TRUE(partitions_->take(0, Delivered{.offset = 51, .timestamp_ms = 1'699'000'000'000}));
   turns();
   EXPECT_TRUE(partitions_->take_expired().empty());
   log_.silent = false;
@@ -354,7 +352,7 @@ TEST_F(PartitionGaps, OffsetsWithoutAMessageHaveNotExpiredBecauseKafkaDoesNotAns
 }
 
 TEST_F(PartitionGaps, WhatExpiresInAGapLeavesIt) {
-  log_.commits[part(0)] = 500;
+  log_.commits[0] = 500;
   begin();
   const GapSegment newest = segments().front();
   EXPECT_EQ(newest.from, 470);
@@ -370,10 +368,10 @@ TEST_F(PartitionGaps, WhatExpiresInAGapLeavesIt) {
 }
 
 TEST_F(PartitionGaps, AnotherLogHasNoGaps) {
-  log_.commits[part(0)] = 500;
+  log_.commits[0] = 500;
   begin();
   turns();
-  EXPECT_TRUE(partitions_->take(part(0), 5));  // the topic was recreated
+  EXPECT_TRUE(partitions_->take(0, 5));  // the topic was recreated
   EXPECT_EQ(partitions_->offsets_missing(), 0);
 }
 

@@ -17,13 +17,13 @@ class PartitionLogs : public testing::PartitionSetFixture {
     mark.log.last = looks_.point(position - 1);
     if (checked) mark.log.checked = looks_.point(*checked);
     store_.records()[key(0)].bytes = encode_mark(mark);
-    log_.commits[part(0)] = position;
+    log_.commits[0] = position;
   }
   // One that does not say which messages it has seen.
   void set_nameless_mark(std::int64_t position) {
     store_.records()[key(0)].bytes =
         encode_mark({.position = position, .log = {.cluster = looks_.cluster}});
-    log_.commits[part(0)] = position;
+    log_.commits[0] = position;
   }
   std::optional<MarkValue> mark_value() { return decode_mark(store_.records()[key(0)].bytes); }
 
@@ -39,7 +39,7 @@ class PartitionLogs : public testing::PartitionSetFixture {
   void read(std::int64_t first, std::int64_t end) {
     for (std::int64_t offset = first; offset < end; ++offset) {
       const std::string payload = looks_.payload(offset);
-      EXPECT_TRUE(set_.take(part(0), Delivered{offset, 1000 + offset, {}, payload}));
+      EXPECT_TRUE(set_.take(0, Delivered{offset, 1000 + offset, {}, payload}));
       if (offset + 1 < end) continue;
       std::vector<Batch::Range> ranges;
       set_.seal(ranges);
@@ -63,7 +63,7 @@ class PartitionLogs : public testing::PartitionSetFixture {
 TEST_F(PartitionLogs, AMarkNamesTheLastMessageBelowItAndWhatWasFoundAgain) {
   set_known_mark(100);
   EXPECT_EQ(begin(), (Places{{0, 100}}));
-  set_.placed(part(0));
+  set_.placed(0);
   read(100, 110);
   EXPECT_EQ(mark_value()->position, 110);
   EXPECT_EQ(mark_value()->log.cluster, "one");
@@ -77,7 +77,7 @@ TEST_F(PartitionLogs, AMarkNamesTheLastMessageBelowItAndWhatWasFoundAgain) {
 
 TEST_F(PartitionLogs, AMarkBeyondTheLogsEndIsNotOfThisLogWhateverElseItKnows) {
   store_.records()[key(0)].bytes = encode_mark({.position = 276, .gaps = {{5, 276}}});
-  log_.commits[part(0)] = 276;
+  log_.commits[0] = 276;
   looks_.high = 43;
   EXPECT_EQ(begin(), (Places{{0, 10}}));
   EXPECT_TRUE(was_said("it ends at offset 43; the log read before reached 276"));
@@ -98,8 +98,8 @@ TEST_F(PartitionLogs, ARecreationAndACrashBeforeTheFirstLookHideNothing) {
   looks_.name = "new";
   read(20, 40);
   EXPECT_EQ(mark_value()->log.checked, (LogPoint{19, 1019, hash_message("", "old19")}));
-  set_.revoke(std::vector<PartitionOffset>{{part(0), PartitionOffset::kNone}});
-  log_.commits[part(0)] = 40;
+  set_.revoke(std::vector<PartitionOffset>{{0, PartitionOffset::kNone}});
+  log_.commits[0] = 40;
   EXPECT_EQ(begin(), (Places{{0, 10}}));
 }
 
@@ -139,7 +139,7 @@ TEST_F(PartitionLogs, AMarkThatNamesNoMessageIsBelievedWhereNoneIsOlder) {
 TEST_F(PartitionLogs, AMarkThatNamesNoMessageIsNotBelievedUnderARunningUpdaterEither) {
   set_known_mark(100);
   EXPECT_EQ(begin(), (Places{{0, 100}}));
-  set_.placed(part(0));
+  set_.placed(0);
   read(100, 110);
   set_nameless_mark(90);  // Redis was restored
   tick(std::chrono::minutes{1});
@@ -154,7 +154,7 @@ TEST_F(PartitionLogs, AMarkWhoseMessageIsGoneGoesOnNamingIt) {
   for (int start = 0; start < 2; ++start) {
     EXPECT_EQ(begin(), (Places{{0, 100}})) << start;
     EXPECT_EQ(mark_value()->log.last, looks_.point(99));
-    set_.revoke(std::vector<PartitionOffset>{{part(0), PartitionOffset::kNone}});
+    set_.revoke(std::vector<PartitionOffset>{{0, PartitionOffset::kNone}});
   }
   EXPECT_EQ(metrics_.log_unverified.value(), 2U);
 }
@@ -194,13 +194,13 @@ TEST_F(PartitionLogs, NothingIsReadBeforeTheLogWasLookedAt) {
   looks_.unanswered = true;
   EXPECT_EQ(begin(), Places{});
   EXPECT_TRUE(set_.checking());
-  EXPECT_FALSE(set_.take(part(0), 100));
+  EXPECT_FALSE(set_.take(0, 100));
   EXPECT_TRUE(set_.failing()) << "the question is under way, but not answered for seconds";
   ++epoch_;  // and is asked again with the mark of the server that there is now
   looks_.unanswered = false;
-  looks_.silent = {part(0)};
+  looks_.silent = {0};
   settle();
-  set_.revoke(std::vector<PartitionOffset>{{part(0), PartitionOffset::kNone}});
+  set_.revoke(std::vector<PartitionOffset>{{0, PartitionOffset::kNone}});
   assign_only();
   settle();
   EXPECT_TRUE(set_.failing());
@@ -213,7 +213,7 @@ TEST_F(PartitionLogs, NothingIsReadBeforeTheLogWasLookedAt) {
 TEST_F(PartitionLogs, ATopicRecreatedUnderAReaderIsNoticedAlthoughReadingGoesOn) {
   set_known_mark(100);
   begin();
-  set_.placed(part(0));
+  set_.placed(0);
   read(100, 150);
   looks_.name = "new";  // longer than what was read
   read(150, 200);
@@ -223,7 +223,7 @@ TEST_F(PartitionLogs, ATopicRecreatedUnderAReaderIsNoticedAlthoughReadingGoesOn)
   EXPECT_EQ(to_place(), (Places{{0, 10}}));
   EXPECT_EQ(metrics_.offset_resets.value(), 1U);
   EXPECT_TRUE(was_said("no longer the log"));
-  set_.placed(part(0));
+  set_.placed(0);
   read(10, 30);
   look();
   EXPECT_EQ(metrics_.offset_resets.value(), 1U) << "the new log is known now";
@@ -232,11 +232,11 @@ TEST_F(PartitionLogs, ATopicRecreatedUnderAReaderIsNoticedAlthoughReadingGoesOn)
 TEST_F(PartitionLogs, ACrashAfterATopicWasRecreatedUnderAReaderHidesNothing) {
   set_known_mark(100);
   begin();
-  set_.placed(part(0));
+  set_.placed(0);
   look();
   looks_.name = "new";
   read(100, 150);  // and the mark says so
-  set_.revoke(std::vector<PartitionOffset>{{part(0), PartitionOffset::kNone}});
+  set_.revoke(std::vector<PartitionOffset>{{0, PartitionOffset::kNone}});
   EXPECT_EQ(begin(), (Places{{0, 10}})) << "what was found again last is another message now";
 }
 
@@ -244,7 +244,7 @@ TEST_F(PartitionLogs, ACrashAfterATopicWasRecreatedUnderAReaderHidesNothing) {
 TEST_F(PartitionLogs, ATopicRecreatedAfterItsMessagesHadExpiredIsNoticed) {
   set_known_mark(100);
   begin();
-  set_.placed(part(0));
+  set_.placed(0);
   looks_.low = 100;
   look();
   looks_.name = "new";
@@ -259,7 +259,7 @@ TEST_F(PartitionLogs, OfAMarksMessagesTheOneThatWasFoundIsNamedOn) {
   set_known_mark(100, 50);
   looks_.gone = {99};
   begin();
-  set_.placed(part(0));
+  set_.placed(0);
   read(100, 110);
   EXPECT_EQ(mark_value()->log.checked, looks_.point(50));
 }
@@ -267,13 +267,13 @@ TEST_F(PartitionLogs, OfAMarksMessagesTheOneThatWasFoundIsNamedOn) {
 TEST_F(PartitionLogs, OfARestoredMarksMessagesTheOneThatWasFoundIsNamedOn) {
   set_known_mark(100);
   begin();
-  set_.placed(part(0));
+  set_.placed(0);
   read(100, 150);
   set_known_mark(40, 20);
   looks_.gone = {39};
   settle();
   EXPECT_EQ(to_place(), (Places{{0, 40}}));
-  set_.placed(part(0));
+  set_.placed(0);
   read(40, 50);
   EXPECT_EQ(mark_value()->log.checked, looks_.point(20));
 }
@@ -281,7 +281,7 @@ TEST_F(PartitionLogs, OfARestoredMarksMessagesTheOneThatWasFoundIsNamedOn) {
 TEST_F(PartitionLogs, AfterTroubleWithABrokerTheNewestMessageFromBeforeIsLookedFor) {
   set_known_mark(100);
   begin();
-  set_.placed(part(0));
+  set_.placed(0);
   read(100, 150);
   set_.suspect_logs();
   looks_.name = "new";
@@ -297,7 +297,7 @@ TEST_F(PartitionLogs, ARestoredMarkOfAnotherLogCountsAsMissing) {
     const auto old_mark = store_.records()[key(0)];
     looks_.name = "new";
     EXPECT_EQ(begin(), (Places{{0, 10}}));
-    set_.placed(part(0));
+    set_.placed(0);
     read(10, 60);
     EXPECT_EQ(mark(), "60");
     store_.records()[key(0)] = old_mark;
@@ -305,14 +305,14 @@ TEST_F(PartitionLogs, ARestoredMarkOfAnotherLogCountsAsMissing) {
     settle();
     EXPECT_EQ(to_place(), (Places{{0, 10}})) << position;
     EXPECT_EQ(mark(), "10");
-    set_.revoke(std::vector<PartitionOffset>{{part(0), PartitionOffset::kNone}});
+    set_.revoke(std::vector<PartitionOffset>{{0, PartitionOffset::kNone}});
   }
 }
 
 TEST_F(PartitionLogs, ARestoredMarkOfThisLogIsGoneBackTo) {
   set_known_mark(100);
   begin();
-  set_.placed(part(0));
+  set_.placed(0);
   read(100, 150);
   set_known_mark(40);
   settle();
@@ -323,7 +323,7 @@ TEST_F(PartitionLogs, ARestoredMarkOfThisLogIsGoneBackTo) {
 TEST_F(PartitionLogs, WhileNobodyCanLookAtTheLogNoForeignMarkIsBelieved) {
   set_known_mark(100);
   begin();
-  set_.placed(part(0));
+  set_.placed(0);
   read(100, 150);
   set_.set_log_looks(nullptr);
   looks_.name = "former";
@@ -338,8 +338,8 @@ TEST_F(PartitionLogs, WhileNobodyCanLookAtTheLogNoForeignMarkIsBelieved) {
 TEST_F(PartitionLogs, ALookThatFailedIsMadeAgain) {
   set_known_mark(100);
   begin();
-  set_.placed(part(0));
-  looks_.silent = {part(0)};
+  set_.placed(0);
+  looks_.silent = {0};
   looks_.name = "new";
   look();
   EXPECT_EQ(metrics_.offset_resets.value(), 0U);
@@ -353,12 +353,12 @@ TEST_F(PartitionLogs, ALookThatFailedIsMadeAgain) {
 TEST_F(PartitionLogs, ARewindKeepsWhatTheLogIsKnownBy) {
   set_known_mark(100);
   begin();
-  set_.placed(part(0));
+  set_.placed(0);
   read(100, 150);
   store_.records().clear();  // Redis was emptied
   settle();
   EXPECT_EQ(to_place(), (Places{{0, 10}}));
-  set_.placed(part(0));
+  set_.placed(0);
   read(10, 40);
   EXPECT_EQ(mark_value()->log.last, looks_.point(39));
   look();

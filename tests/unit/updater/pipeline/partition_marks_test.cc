@@ -24,7 +24,7 @@ TEST_F(PartitionMarks, AMarkIsNotWrittenToAServerReachedSince) {
 
 TEST_F(PartitionMarks, WhatLiesBehindTheFirstGapOfAMarkIsReadAgain) {
   store_.records()[key(0)].bytes = "4 100 gaps=40-50,60-70";
-  log_.commits[part(0)] = 100;
+  log_.commits[0] = 100;
   EXPECT_EQ(assign(), 40);
   EXPECT_EQ(store_.records()[key(0)].bytes, "4 40");
 }
@@ -40,7 +40,7 @@ TEST_F(PartitionMarks, AMarkThatIsNoNumberCountsAsMissing) {
 
 TEST_F(PartitionMarks, AMarkOfAClustersShardCountsAsMissing) {
   store_.records()[key(0)].bytes = "4 100 node=n replication=r arrivals=safe serial=1 slots=0-99";
-  log_.commits[part(0)] = 100;
+  log_.commits[0] = 100;
   EXPECT_EQ(assign(), 10);
   EXPECT_EQ(mark(), "10") << "it is replaced";
 }
@@ -51,7 +51,7 @@ TEST_F(PartitionMarks, AMarkOfATopicThatWasRecreatedFallsBeforeAnythingIsRead) {
   EXPECT_EQ(assign(), 10);
   EXPECT_EQ(mark(), "10");
   EXPECT_EQ(metrics_.offset_resets.value(), 1U);
-  EXPECT_TRUE(set_.take(part(0), 10));
+  EXPECT_TRUE(set_.take(0, 10));
 }
 
 }  // namespace partition_marks_test

@@ -18,40 +18,40 @@ TEST_F(PartitionSetDeathTest, ADeadLetterIsOpenedBeforeItsOffsetsAreDone) {
   set_mark(100);
   assign();
   const Batch::Range range = take(100, 110);
-  set_.open_letter(part(0), 105);
+  set_.open_letter(0, 105);
   set_.complete(range);
-  EXPECT_EXIT(set_.open_letter(part(0), 105), ::testing::KilledBySignal(SIGABRT), "");
+  EXPECT_EXIT(set_.open_letter(0, 105), ::testing::KilledBySignal(SIGABRT), "");
 }
 
 TEST_F(PartitionSetTest, BeginsAtTheLowerOfMarkAndCommittedOffset) {
   set_mark(70);
-  log_.commits[part(0)] = 100;
+  log_.commits[0] = 100;
   EXPECT_EQ(assign(), 70);
   EXPECT_FALSE(set_.checking());
   EXPECT_EQ(to_place(), Places{});
 }
 
 TEST_F(PartitionSetTest, WithoutAMarkBeginsAtTheStartOfRetentionAndWritesOneAtOnce) {
-  log_.commits[part(0)] = 100;
+  log_.commits[0] = 100;
   EXPECT_EQ(assign(), 10);
   tick();
   EXPECT_EQ(mark(), "10");
 }
 
 TEST_F(PartitionSetTest, NothingIsTakenInBeforeItsMarkIsConfirmed) {
-  log_.commits[part(0)] = 100;
+  log_.commits[0] = 100;
   EXPECT_EQ(assign_only(), 10);
   EXPECT_TRUE(set_.checking());
-  EXPECT_FALSE(set_.take(part(0), 10));
+  EXPECT_FALSE(set_.take(0, 10));
   store_.immediate = false;
   tick();
-  EXPECT_FALSE(set_.take(part(0), 10)) << "written, not acknowledged";
+  EXPECT_FALSE(set_.take(0, 10)) << "written, not acknowledged";
   store_.run_all();
   tick();
   EXPECT_FALSE(set_.checking());
   EXPECT_EQ(to_place(), (Places{{0, 10}})) << "what was dropped is read again";
-  set_.placed(part(0));
-  EXPECT_TRUE(set_.take(part(0), 10));
+  set_.placed(0);
+  EXPECT_TRUE(set_.take(0, 10));
   store_.run_all();
 }
 
@@ -63,7 +63,7 @@ TEST_F(PartitionSetTest, RefusedMarksStopReadingAndTheServersWordsAreSaid) {
   settle();
   EXPECT_TRUE(set_.checking()) << "although the mark can be read";
   EXPECT_TRUE(set_.failing());
-  EXPECT_FALSE(set_.take(part(0), 110));
+  EXPECT_FALSE(set_.take(0, 110));
   EXPECT_NE(set_.trouble().find("NOPERM"), std::string::npos) << set_.trouble();
   for (int i = 0; i < 20; ++i) tick();
   EXPECT_TRUE(set_.failing());
@@ -82,7 +82,7 @@ TEST_F(PartitionSetTest, AfterAReconnectionNothingIsTakenInBeforeTheNewServerHas
   ++epoch_;
   store_.refuse_exchanges = true;
   settle();
-  EXPECT_FALSE(set_.take(part(0), 100));
+  EXPECT_FALSE(set_.take(0, 100));
   store_.refuse_exchanges = false;
   settle();
   EXPECT_EQ(to_place(), (Places{{0, 100}}));
@@ -122,15 +122,15 @@ TEST_F(PartitionSetTest, ALetterUnderWayHoldsTheMarkAndTheCommitButNotTheReading
   set_mark(100);
   assign();
   const auto range = take(100, 110);
-  const std::uint64_t generation = set_.open_letter(part(0), 104);
+  const std::uint64_t generation = set_.open_letter(0, 104);
   set_.complete(range);
   settle();
-  EXPECT_EQ(set_.low_water(part(0)), 104);
+  EXPECT_EQ(set_.low_water(0), 104);
   EXPECT_EQ(mark(), "104");
-  EXPECT_TRUE(set_.take(part(0), 110));
-  set_.close_letter(part(0), generation, 104);
+  EXPECT_TRUE(set_.take(0, 110));
+  set_.close_letter(0, generation, 104);
   settle();
-  EXPECT_EQ(set_.low_water(part(0)), 110);
+  EXPECT_EQ(set_.low_water(0), 110);
   EXPECT_EQ(mark(), "110");
 }
 
@@ -138,10 +138,10 @@ TEST_F(PartitionSetTest, APartitionThatIsHeldIsReadOnFromWhereItWasWhenItIsLetGo
   set_mark(100);
   assign();
   take(100, 110);
-  set_.hold(part(0), true);
-  EXPECT_FALSE(set_.take(part(0), 110));
+  set_.hold(0, true);
+  EXPECT_FALSE(set_.take(0, 110));
   EXPECT_EQ(to_place(), Places{});
-  set_.hold(part(0), false);
+  set_.hold(0, false);
   EXPECT_EQ(to_place(), (Places{{0, 110}}));
 }
 
@@ -169,12 +169,12 @@ TEST_F(PartitionSetTest, AMarkThatFellBackRewindsToItAndOldWorkCountsNoMore) {
   set_mark(50);  // an old snapshot came back
   settle();
   EXPECT_EQ(to_place(), (Places{{0, 50}}));
-  EXPECT_FALSE(set_.take(part(0), 120)) << "nothing is read before the consumer was moved";
-  set_.placed(part(0));
+  EXPECT_FALSE(set_.take(0, 120)) << "nothing is read before the consumer was moved";
+  set_.placed(0);
   set_.complete(before);
-  EXPECT_EQ(set_.low_water(part(0)), 50);
+  EXPECT_EQ(set_.low_water(0), 50);
   set_.complete(take(50, 60));
-  EXPECT_EQ(set_.low_water(part(0)), 60);
+  EXPECT_EQ(set_.low_water(0), 60);
   tick();
   EXPECT_EQ(mark(), "60");
   EXPECT_EQ(metrics_.rewinds.value(), 1U);
@@ -213,7 +213,7 @@ TEST_F(PartitionSetTest, AReconnectionWithEverythingMarkedMovesNothing) {
   settle();
   EXPECT_FALSE(set_.checking());
   EXPECT_EQ(to_place(), Places{});
-  EXPECT_TRUE(set_.take(part(0), 150));
+  EXPECT_TRUE(set_.take(0, 150));
 }
 
 TEST_F(PartitionSetTest, AMarkAcknowledgedAcrossAReconnectionIsNotBelieved) {
@@ -251,11 +251,11 @@ TEST_F(PartitionSetTest, AMarkWhoseAnswerWasLostIsFoundAgain) {
 
 TEST_F(PartitionSetTest, WithoutAnAnswerFromRedisNothingIsReadUntilThereIsOne) {
   set_mark(70);
-  log_.commits[part(0)] = 100;
+  log_.commits[0] = 100;
   store_.next_fault = [] { return Fault::kLost; };
   EXPECT_EQ(assign(), PartitionOffset::kNone);
   EXPECT_TRUE(set_.checking());
-  EXPECT_FALSE(set_.take(part(0), 100));
+  EXPECT_FALSE(set_.take(0, 100));
   settle();
   EXPECT_TRUE(set_.checking());
   EXPECT_TRUE(set_.failing());
@@ -264,8 +264,8 @@ TEST_F(PartitionSetTest, WithoutAnAnswerFromRedisNothingIsReadUntilThereIsOne) {
   EXPECT_FALSE(set_.checking());
   EXPECT_FALSE(set_.failing());
   EXPECT_EQ(to_place(), (Places{{0, 70}}));
-  set_.placed(part(0));
-  EXPECT_TRUE(set_.take(part(0), 70));
+  set_.placed(0);
+  EXPECT_TRUE(set_.take(0, 70));
 }
 
 TEST_F(PartitionSetTest, WithoutAnAnswerFromKafkaNothingIsReadUntilThereIsOne) {
@@ -280,16 +280,15 @@ TEST_F(PartitionSetTest, WithoutAnAnswerFromKafkaNothingIsReadUntilThereIsOne) {
 
 TEST_F(PartitionSetTest, WhileKafkaHasNotAnsweredEverythingElseGoesOn) {
   for (const std::int32_t partition : {0, 1}) set_mark(100, partition);
-  std::vector<PartitionOffset> both{{part(0), PartitionOffset::kNone},
-                                    {part(1), PartitionOffset::kNone}};
+  std::vector<PartitionOffset> both{{0, PartitionOffset::kNone}, {1, PartitionOffset::kNone}};
   set_.assign(both);
   confirm();
-  for (const std::int32_t partition : {0, 1}) set_.placed(part(partition));
+  for (const std::int32_t partition : {0, 1}) set_.placed(partition);
   log_.unanswered = true;
   store_.records().erase(key(0));
   settle();
   EXPECT_FALSE(set_.checking());
-  EXPECT_FALSE(set_.take(part(0), 100));
+  EXPECT_FALSE(set_.take(0, 100));
   set_.complete(take(100, 110, 1));
   settle();
   EXPECT_EQ(mark(1), "110");
@@ -325,7 +324,7 @@ TEST_F(PartitionSetTest, KafkaIsAskedForAllPartitionsTogether) {
   std::vector<PartitionOffset> many;
   for (std::int32_t partition = 0; partition < kMany; ++partition) {
     set_mark(100, partition);
-    many.push_back({part(partition), PartitionOffset::kNone});
+    many.push_back({partition, PartitionOffset::kNone});
   }
   set_.assign(many);
   EXPECT_EQ(log_.questions, 1U);
@@ -339,12 +338,12 @@ TEST_F(PartitionSetTest, KafkaIsAskedForAllPartitionsTogether) {
 
 TEST_F(PartitionSetTest, ALogThatWasRecreatedIsFollowedAndTheMarkFalls) {
   set_mark(100);
-  log_.commits[part(0)] = 100;
+  log_.commits[0] = 100;
   assign();
   tick();
   set_.complete(take(0, 5));
   settle();
-  EXPECT_EQ(set_.low_water(part(0)), 5);
+  EXPECT_EQ(set_.low_water(0), 5);
   EXPECT_EQ(mark(), "5");
   EXPECT_EQ(metrics_.offset_resets.value(), 1U);
 }
@@ -353,12 +352,12 @@ TEST_F(PartitionSetTest, WorkOfAnEarlierAssignmentCountsNoMore) {
   set_mark(100);
   assign();
   const auto before = take(100, 200);
-  const std::vector<PartitionOffset> all{{part(0), PartitionOffset::kNone}};
+  const std::vector<PartitionOffset> all{{0, PartitionOffset::kNone}};
   set_.revoke(all);
-  EXPECT_FALSE(set_.take(part(0), 200));
+  EXPECT_FALSE(set_.take(0, 200));
   assign();
   set_.complete(before);
-  EXPECT_EQ(set_.low_water(part(0)), 100);
+  EXPECT_EQ(set_.low_water(0), 100);
 }
 
 TEST_F(PartitionSetTest, AfterAPauseReadingGoesOnBehindWhatWasTaken) {
@@ -367,9 +366,9 @@ TEST_F(PartitionSetTest, AfterAPauseReadingGoesOnBehindWhatWasTaken) {
   take(100, 110);
   set_.seek_all_again();
   EXPECT_EQ(to_place(), (Places{{0, 110}}));
-  EXPECT_FALSE(set_.take(part(0), 115));
-  set_.placed(part(0));
-  EXPECT_TRUE(set_.take(part(0), 110));
+  EXPECT_FALSE(set_.take(0, 115));
+  set_.placed(0);
+  EXPECT_TRUE(set_.take(0, 110));
   EXPECT_EQ(metrics_.offset_resets.value(), 0U);
 }
 
@@ -378,12 +377,12 @@ TEST_F(PartitionSetTest, WhatExpiredDuringAPauseIsCountedAsAReset) {
   assign();
   take(100, 110);
   set_.seek_all_again();
-  set_.placed(part(0));
+  set_.placed(0);
   log_.log_start = 500;
-  EXPECT_TRUE(set_.take(part(0), 500));
+  EXPECT_TRUE(set_.take(0, 500));
   settle();
   EXPECT_EQ(metrics_.offset_resets.value(), 1U);
-  EXPECT_TRUE(set_.take(part(0), 502)) << "within a stretch, offsets may be left out";
+  EXPECT_TRUE(set_.take(0, 502)) << "within a stretch, offsets may be left out";
   settle();
   EXPECT_EQ(metrics_.offset_resets.value(), 1U);
 }
@@ -392,7 +391,7 @@ TEST_F(PartitionSetTest, OffsetsThatNoMessageHasAreNoReset) {
   set_mark(100);
   assign();
   log_.log_start = 100;
-  EXPECT_TRUE(set_.take(part(0), 101)) << "100 was the mark of a transaction's end";
+  EXPECT_TRUE(set_.take(0, 101)) << "100 was the mark of a transaction's end";
   settle();
   EXPECT_EQ(metrics_.offset_resets.value(), 0U);
 }
@@ -401,15 +400,15 @@ TEST_F(PartitionSetTest, BehindTheLastMessageTheEndIsReachedOnceThatMessageIsDon
   set_mark(100);
   assign();
   const auto range = take(100, 110);
-  set_.reached_end(part(0), 112);
-  EXPECT_EQ(set_.low_water(part(0)), 100);
+  set_.reached_end(0, 112);
+  EXPECT_EQ(set_.low_water(0), 100);
   set_.complete(range);
-  EXPECT_EQ(set_.low_water(part(0)), 112);
+  EXPECT_EQ(set_.low_water(0), 112);
   settle();
   EXPECT_EQ(mark(), "112");
-  set_.reached_end(part(0), 105);
-  EXPECT_EQ(set_.low_water(part(0)), 112) << "of an end from before";
-  EXPECT_TRUE(set_.take(part(0), 112));
+  set_.reached_end(0, 105);
+  EXPECT_EQ(set_.low_water(0), 112) << "of an end from before";
+  EXPECT_TRUE(set_.take(0, 112));
   EXPECT_EQ(metrics_.offset_resets.value(), 0U);
 }
 
@@ -418,8 +417,8 @@ TEST_F(PartitionSetTest, AnEndThatWasReachedBeforeThePartitionIsMovedSaysNothing
   assign();
   set_.complete(take(100, 110));
   set_.seek_all_again();
-  set_.reached_end(part(0), 112);
-  EXPECT_EQ(set_.low_water(part(0)), 110);
+  set_.reached_end(0, 112);
+  EXPECT_EQ(set_.low_water(0), 110);
 }
 
 }  // namespace partition_set_test

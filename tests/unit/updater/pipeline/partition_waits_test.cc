@@ -15,8 +15,7 @@ class PartitionWaits : public testing::PartitionSetFixture {
   using Ends = std::vector<std::pair<std::int32_t, std::optional<std::int64_t>>>;
 
   std::vector<PartitionOffset> assign_both() {
-    std::vector<PartitionOffset> both{{part(0), PartitionOffset::kNone},
-                                      {part(1), PartitionOffset::kNone}};
+    std::vector<PartitionOffset> both{{0, PartitionOffset::kNone}, {1, PartitionOffset::kNone}};
     set_.assign(both);
     return both;
   }
@@ -31,14 +30,14 @@ class PartitionWaits : public testing::PartitionSetFixture {
     for (int i = 0; i < 3; ++i) settle();
   }
   void place_all() {
-    for (const auto& [partition, offset] : to_place()) set_.placed(part(partition));
+    for (const auto& [partition, offset] : to_place()) set_.placed(partition);
   }
   Ends gap_ends() {
     std::vector<GapEnd> listed;
     set_.list_gap_ends(listed);
     Ends ends;
     ends.reserve(listed.size());
-    for (const GapEnd& end : listed) ends.emplace_back(end.partition.number, end.to);
+    for (const GapEnd& end : listed) ends.emplace_back(end.partition, end.to);
     return ends;
   }
   void fill_all() {
@@ -63,7 +62,7 @@ class PartitionWaitsWithGaps : public PartitionWaits {
 
 TEST_F(PartitionWaits, OneWithoutALeaderStopsNoOtherOne) {
   for (const std::int32_t partition : {0, 1}) set_mark(100, partition);
-  log_.without_leader = {part(1)};
+  log_.without_leader = {1};
   const auto both = assign_both();
   EXPECT_EQ(both[0].offset, 100);
   EXPECT_EQ(both[1].offset, PartitionOffset::kNone);
@@ -72,7 +71,7 @@ TEST_F(PartitionWaits, OneWithoutALeaderStopsNoOtherOne) {
   EXPECT_TRUE(set_.failing());
   EXPECT_NE(set_.trouble().find("partition 1: cannot find where to begin"), std::string::npos)
       << set_.trouble();
-  EXPECT_FALSE(set_.take(part(1), 100));
+  EXPECT_FALSE(set_.take(1, 100));
   set_.complete(take(100, 110));
   settle();
   EXPECT_EQ(mark(), "110");
@@ -93,7 +92,7 @@ TEST_F(PartitionWaits, OneWhoseLogCannotBeLookedAtStopsNoOtherOne) {
   looks.low = 100;
   set_.set_log_looks(&looks);
   for (const std::int32_t partition : {0, 1}) set_mark(100, partition);
-  looks.silent = {part(1)};
+  looks.silent = {1};
   assign_both();
   settle();
   // Kafka says again and again where it begins, but not whether it is the same log.
@@ -143,7 +142,7 @@ TEST_F(PartitionWaits, AllWaitWhereKafkaCanSayNothingOfAny) {
 
 TEST_F(PartitionWaits, OneThatWaitsForRedisAfterKafkaStopsTheOthersAgain) {
   begin_both();
-  log_.without_leader = {part(1)};
+  log_.without_leader = {1};
   store_.records().erase(key(1));
   settle();
   EXPECT_FALSE(set_.checking());
@@ -159,10 +158,10 @@ TEST_F(PartitionWaits, OneThatWaitsForRedisAfterKafkaStopsTheOthersAgain) {
 
 TEST_F(PartitionWaits, OneThatIsGivenUpAndTakenOverAgainIsReadOnceItHasALeader) {
   begin_both();
-  log_.without_leader = {part(1)};
+  log_.without_leader = {1};
   store_.records().erase(key(1));
   settle();
-  const std::vector<PartitionOffset> waiting{{part(1), PartitionOffset::kNone}};
+  const std::vector<PartitionOffset> waiting{{1, PartitionOffset::kNone}};
   set_.revoke(waiting);
   EXPECT_FALSE(set_.failing());
   std::vector<PartitionOffset> again = waiting;
@@ -173,7 +172,7 @@ TEST_F(PartitionWaits, OneThatIsGivenUpAndTakenOverAgainIsReadOnceItHasALeader) 
   log_.without_leader.clear();
   settle_long();
   EXPECT_EQ(to_place(), (Places{{1, 10}}));
-  set_.placed(part(1));
+  set_.placed(1);
   set_.complete(take(10, 20, 1));
   settle();
   EXPECT_EQ(mark(1), "20");
@@ -181,7 +180,7 @@ TEST_F(PartitionWaits, OneThatIsGivenUpAndTakenOverAgainIsReadOnceItHasALeader) 
 
 TEST_F(PartitionWaits, WhatIsDoubtedMeanwhileIsReadAgainWhateverItsMarkSays) {
   for (const std::int32_t partition : {0, 1}) set_mark(100, partition);
-  log_.without_leader = {part(1)};
+  log_.without_leader = {1};
   assign_both();
   settle();
   set_.doubt_all();
@@ -195,20 +194,19 @@ TEST_F(PartitionWaits, WhatIsDoubtedMeanwhileIsReadAgainWhateverItsMarkSays) {
 
 TEST_F(PartitionWaits, WhatIsDoubtedOfOneIsReadAgainAlsoAfterItWasGivenUpMeanwhile) {
   begin_both();
-  log_.without_leader = {part(1)};
+  log_.without_leader = {1};
   set_.doubt_all();
   settle();
   EXPECT_EQ(to_place(), (Places{{0, 10}}));
   place_all();
-  std::vector<PartitionOffset> both{{part(0), PartitionOffset::kNone},
-                                    {part(1), PartitionOffset::kNone}};
+  std::vector<PartitionOffset> both{{0, PartitionOffset::kNone}, {1, PartitionOffset::kNone}};
   set_.complete(take(10, 110));
   settle();
   set_.revoke(both);
   EXPECT_EQ(mark(0), "110");
   EXPECT_EQ(mark(1), "100");
   log_.without_leader.clear();
-  log_.commits[part(0)] = 110;
+  log_.commits[0] = 110;
   both = assign_both();
   EXPECT_EQ(both[0].offset, 110) << "its mark has said that everything was in doubt";
   EXPECT_EQ(both[1].offset, 10);
@@ -237,7 +235,7 @@ TEST_F(PartitionWaitsWithGaps, WhatIsDoubtedStaysSoUntilAMarkSaysIt) {
 TEST_F(PartitionWaitsWithGaps, OneThatIsDoubtedAtItsAssignmentIsSaidToLackDataAlsoWithAMark) {
   constexpr auto kAll = std::numeric_limits<std::int64_t>::max();
   for (const std::int32_t partition : {0, 1}) set_mark(100, partition);
-  log_.without_leader = {part(1)};
+  log_.without_leader = {1};
   assign_both();
   settle();
   EXPECT_EQ(gap_ends(), (Ends{{0, std::nullopt}}));
@@ -256,7 +254,7 @@ TEST_F(PartitionWaitsWithGaps, OneThatHasLostDataIsSaidToLackItAlthoughNobodyKno
   settle();
   EXPECT_EQ(gap_ends(), (Ends{{0, std::nullopt}, {1, std::nullopt}}));
   EXPECT_TRUE(set_.gaps_known());
-  log_.without_leader = {part(1)};
+  log_.without_leader = {1};
   store_.records().clear();
   settle();
   place_all();
@@ -278,7 +276,7 @@ TEST_F(PartitionWaitsWithGaps, OneThatHasLostDataIsSaidToLackItAlthoughNobodyKno
 TEST_F(PartitionWaitsWithGaps, OneThatIsTakenOverIsSaidToLackDataOnlyWithoutAMark) {
   constexpr auto kAll = std::numeric_limits<std::int64_t>::max();
   for (const std::int32_t partition : {0, 1}) set_mark(100, partition);
-  log_.without_leader = {part(1)};
+  log_.without_leader = {1};
   assign_both();
   settle();
   EXPECT_EQ(gap_ends(), (Ends{{0, std::nullopt}}));

@@ -6,8 +6,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/support/part.h"
-
 namespace fcap::updater {
 namespace rejection_watch_test {
 
@@ -20,7 +18,7 @@ class RejectionWatchTest : public ::testing::Test {
   void read(std::uint64_t messages, std::uint64_t rejected,
             events::Rejection reason = events::Rejection::kNotJson) {
     for (std::uint64_t i = 0; i < rejected; ++i) {
-      watch_.rejected({part(3), offset_++}, {reason, {}}, now_);
+      watch_.rejected({3, offset_++}, {reason, {}}, now_);
     }
     watch_.taken(messages, now_);
   }

@@ -9,7 +9,6 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/support/part.h"
 #include "tests/unit/updater/support/scripted_cluster.h"
 #include "updater/marks/log_look.h"
 
@@ -30,8 +29,8 @@ class ShardTurnsTest : public ::testing::Test {
         .key_prefix = "p", .marks_live = std::chrono::hours{1}, .patience = std::chrono::hours{1}};
   }
   ShardedPartition& add_partition() {
-    ShardedPartition& added = turns_.add(
-        part(0), ShardMarks(0, kPosition, SlotSet::all(), ShardTurns::mark_slots()), "g:t:0");
+    ShardedPartition& added =
+        turns_.add(0, ShardMarks(0, kPosition, SlotSet::all(), ShardTurns::mark_slots()), "g:t:0");
     added.position = kPosition;
     return added;
   }
@@ -57,7 +56,7 @@ class ShardTurnsTest : public ::testing::Test {
   // Kafka answers after some turns: what its log has of the mark is what was asked about.
   void answer() {
     if (answer_in_ == 0 || --answer_in_ != 0) return;
-    EXPECT_TRUE(turns_.judged(part(0), asked_.size(), true, points_of(asked_.back().log)));
+    EXPECT_TRUE(turns_.judged(0, asked_.size(), true, points_of(asked_.back().log)));
   }
 
   template <typename Holds>
@@ -71,7 +70,7 @@ class ShardTurnsTest : public ::testing::Test {
   }
   // Until nothing is missing, and every mark says so.
   void come_to_rest() {
-    ShardedPartition& partition = *turns_.find(part(0));
+    ShardedPartition& partition = *turns_.find(0);
     turn_until([&] { return turns_.ready(partition); });
     partition.marks.filled(SlotSet::all(), {0, kPosition}, partition.marks.stamp());
     turn_until([&] { return partition.marks.settled(kPosition); });
@@ -88,8 +87,7 @@ class ShardTurnsTest : public ::testing::Test {
   std::vector<MarkValue> asked_;
   int answer_in_ = 0;
   ShardTurns turns_{cluster_.connect(), options(),
-                    [this](kafka::TopicPartition, const MarkValue& mark) { return ask(mark); },
-                    metrics_,
+                    [this](std::int32_t, const MarkValue& mark) { return ask(mark); }, metrics_,
                     [this](LogLevel, std::string_view text) { said_.emplace_back(text); }};
   ShardTurns::Clock::time_point now_ = ShardTurns::Clock::now();
 };

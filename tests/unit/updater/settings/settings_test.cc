@@ -24,6 +24,7 @@ namespace settings_test {
 
 using namespace std::chrono_literals;
 using ::testing::AllOf;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -287,6 +288,19 @@ TEST_F(SettingsFile, BrokersAndTopicsAreOnesThatKafkaTakes) {
   EXPECT_THAT(with("kafka.topic", std::string(250, 't')), HasSubstr("kafka.topic: "));
   EXPECT_EQ(with("kafka.topic", std::string(249, 't')), "none");
   EXPECT_EQ(with("kafka.dead_letter_topic", ""), "none");
+}
+
+TEST_F(SettingsFile, AnUpdaterReadsOneTopic) {
+  const std::string sentence = "names several topics: run one updater per topic";
+  EXPECT_THAT(mistakes_of(R"({"kafka": {"topic": ["a", "b"]}})"),
+              EndsWith("updater.json: kafka.topic: " + sentence));
+  EXPECT_THAT(mistakes_of(R"({"kafka": {"topic": ["a"]}})"),
+              HasSubstr("kafka.topic: expected text"));
+  sources_.environment = {{"FCAP_UPDATER_KAFKA_TOPIC", "a,b"}};
+  EXPECT_EQ(mistakes_of("{}"), "FCAP_UPDATER_KAFKA_TOPIC: " + sentence);
+  sources_.environment.clear();
+  sources_.flags = {{"kafka.topic", "a,b"}};
+  EXPECT_EQ(mistakes_of("{}"), "--kafka.topic: " + sentence);
 }
 
 TEST_F(SettingsFile, TheHttpAddressIsOneToListenOn) {

@@ -12,7 +12,6 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/support/part.h"
 #include "tests/unit/updater/support/fake_log.h"
 #include "tests/unit/updater/support/fake_looks.h"
 #include "tests/unit/updater/support/fault_store.h"
@@ -36,7 +35,7 @@ class ClusterPartitionSetFixture : public ::testing::Test {
     MarkOptions marks;
     marks.key_prefix = "p";
     marks.group_id = "g";
-    marks.topics = {"t"};
+    marks.topic = "t";
     marks.log_interval_min = milliseconds{1};
     return marks;
   }
@@ -53,8 +52,8 @@ class ClusterPartitionSetFixture : public ::testing::Test {
   // Takes partition 0 over, which is then read from the committed offset on.
   void begin(std::int64_t committed, std::int64_t retention_start) {
     log_.start = retention_start;
-    log_.commits[part(0)] = committed;
-    std::vector<PartitionOffset> at{{part(0), PartitionOffset::kNone}};
+    log_.commits[0] = committed;
+    std::vector<PartitionOffset> at{{0, PartitionOffset::kNone}};
     set_.assign(at);
     EXPECT_EQ(at[0].offset, committed);
     wait_until_read();
@@ -69,7 +68,7 @@ class ClusterPartitionSetFixture : public ::testing::Test {
   void read(std::int64_t first, std::int64_t end) {
     for (std::int64_t offset = first; offset < end; ++offset) {
       const std::string payload = looks_.payload(offset);
-      ASSERT_TRUE(set_.take(part(0), Delivered{offset, 1000 + offset, {}, payload}));
+      ASSERT_TRUE(set_.take(0, Delivered{offset, 1000 + offset, {}, payload}));
       if (offset + 1 < end) continue;
       std::vector<Batch::Range> ranges;
       set_.seal(ranges);

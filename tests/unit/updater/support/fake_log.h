@@ -14,11 +14,11 @@ namespace fcap::updater::testing {
 /// Kafka's log as a PartitionSet asks about it.
 class FakeLog final : public OffsetSource {
  public:
-  void ask(std::span<const TopicPartition> partitions) override {
+  void ask(std::span<const std::int32_t> partitions) override {
     asked += partitions.size();
     if (!partitions.empty()) ++questions;
   }
-  std::optional<Result<LogBounds>> answer(TopicPartition partition) override {
+  std::optional<Result<LogBounds>> answer(std::int32_t partition) override {
     if (unanswered) return std::nullopt;
     if (silent || without_leader.contains(partition))
       return Result<LogBounds>(Status::error(StatusCode::kUnavailable, "no broker", true));
@@ -27,13 +27,13 @@ class FakeLog final : public OffsetSource {
     if (found != commits.end() && found->second >= 0) bounds.committed = found->second;
     return Result<LogBounds>(bounds);
   }
-  std::map<TopicPartition, std::int64_t> commits;
+  std::map<std::int32_t, std::int64_t> commits;
   std::int64_t start = 10;
   std::int64_t log_start = 0;
   std::optional<Instant> gone_before = {};
-  bool silent = false;                      // Kafka answers with an error
-  std::set<TopicPartition> without_leader;  // and about these
-  bool unanswered = false;                  // Kafka has not answered yet
+  bool silent = false;                    // Kafka answers with an error
+  std::set<std::int32_t> without_leader;  // and about these
+  bool unanswered = false;                // Kafka has not answered yet
   std::size_t asked = 0;
   std::size_t questions = 0;
 };

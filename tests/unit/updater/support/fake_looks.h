@@ -46,10 +46,10 @@ class FakeLooks final : public LogLooks {
   std::string name = "old";
   std::int64_t low = 0;
   std::int64_t high = 1000;
-  bool compacted = false;                  ///< none of the messages asked for is there any more
-  std::set<std::int64_t> gone;             ///< these are not there any more
-  std::set<kafka::TopicPartition> silent;  ///< an error is answered
-  bool unanswered = false;                 ///< nothing is answered
+  bool compacted = false;         ///< none of the messages asked for is there any more
+  std::set<std::int64_t> gone;    ///< these are not there any more
+  std::set<std::int32_t> silent;  ///< an error is answered
+  bool unanswered = false;        ///< nothing is answered
   int asked = 0;
   std::deque<Answer> answers;
 };

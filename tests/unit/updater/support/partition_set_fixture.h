@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <string>
 #include <utility>
@@ -8,7 +9,6 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/support/part.h"
 #include "tests/unit/updater/support/fake_log.h"
 #include "tests/unit/updater/support/fault_store.h"
 #include "updater/pipeline/partition_set.h"
@@ -30,13 +30,13 @@ class PartitionSetFixture : public ::testing::Test {
     MarkOptions marks;
     marks.key_prefix = "p";
     marks.group_id = "g";
-    marks.topics = {"t"};
+    marks.topic = "t";
     return marks;
   }
 
   void set_mark(std::int64_t offset, std::int32_t partition = 0) {
     store_.records()[key(partition)].bytes = encode_mark({.position = offset});
-    log_.commits.try_emplace(part(partition), offset);
+    log_.commits.try_emplace(partition, offset);
   }
   std::string mark(std::int32_t partition = 0) {
     const auto found = store_.records().find(key(partition));
@@ -47,7 +47,7 @@ class PartitionSetFixture : public ::testing::Test {
 
   // Assigns partition 0 and gives where it begins.
   std::int64_t assign_only() {
-    std::vector<PartitionOffset> partitions{{part(0), PartitionOffset::kNone}};
+    std::vector<PartitionOffset> partitions{{0, PartitionOffset::kNone}};
     set_.assign(partitions);
     return partitions[0].offset;
   }
@@ -75,7 +75,7 @@ class PartitionSetFixture : public ::testing::Test {
 
   Batch::Range take(std::int64_t first, std::int64_t end, std::int32_t partition = 0) {
     for (std::int64_t offset = first; offset < end; ++offset) {
-      EXPECT_TRUE(set_.take(part(partition), offset));
+      EXPECT_TRUE(set_.take(partition, offset));
     }
     std::vector<Batch::Range> ranges;
     set_.seal(ranges);
@@ -88,7 +88,7 @@ class PartitionSetFixture : public ::testing::Test {
     set_.to_place(offsets);
     std::vector<std::pair<std::int32_t, std::int64_t>> all;
     all.reserve(offsets.size());
-    for (const PartitionOffset& at : offsets) all.emplace_back(at.partition.number, at.offset);
+    for (const PartitionOffset& at : offsets) all.emplace_back(at.partition, at.offset);
     return all;
   }
   using Places = std::vector<std::pair<std::int32_t, std::int64_t>>;

@@ -2,14 +2,12 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/support/part.h"
-
 namespace fcap::updater {
 namespace silence_book_test {
 
 using std::chrono::seconds;
 using Reading = SilenceBook::Reading;
-using Partitions = std::set<kafka::TopicPartition>;
+using Partitions = std::set<std::int32_t>;
 
 class ASilenceBook : public ::testing::Test {
  protected:
@@ -24,38 +22,38 @@ class ASilenceBook : public ::testing::Test {
 };
 
 TEST_F(ASilenceBook, APartitionWhoseMessagesDoNotComeIsSilentAfterSeconds) {
-  pass(seconds{0}, {{part(0), 10, 20}, {part(1), 10, 10}});
-  pass(seconds{1}, {{part(0), 10, 20}, {part(1), 10, 10}});
+  pass(seconds{0}, {{0, 10, 20}, {1, 10, 10}});
+  pass(seconds{1}, {{0, 10, 20}, {1, 10, 10}});
   book_.set_drained(now_);
-  pass(seconds{4}, {{part(0), 10, 20}, {part(1), 10, 10}});
+  pass(seconds{4}, {{0, 10, 20}, {1, 10, 10}});
   EXPECT_EQ(silent(), Partitions{});
-  pass(seconds{1}, {{part(0), 10, 30}, {part(1), 10, 10}});
-  EXPECT_EQ(silent(), Partitions{part(0)});
-  pass(seconds{1}, {{part(0), 11, 30}, {part(1), 10, 10}});
+  pass(seconds{1}, {{0, 10, 30}, {1, 10, 10}});
+  EXPECT_EQ(silent(), Partitions{0});
+  pass(seconds{1}, {{0, 11, 30}, {1, 10, 10}});
   EXPECT_EQ(silent(), Partitions{});
 }
 
 TEST_F(ASilenceBook, WhatWasFetchedOfOthersMayStandInFrontOfIt) {
   book_.set_drained(now_);
-  pass(seconds{1}, {{part(0), 10, 20}});
-  pass(seconds{50}, {{part(0), 10, 20}});
+  pass(seconds{1}, {{0, 10, 20}});
+  pass(seconds{50}, {{0, 10, 20}});
   EXPECT_EQ(silent(), Partitions{});
-  pass(seconds{20}, {{part(0), 10, 20}});
-  EXPECT_EQ(silent(), Partitions{part(0)});
+  pass(seconds{20}, {{0, 10, 20}});
+  EXPECT_EQ(silent(), Partitions{0});
 }
 
 TEST_F(ASilenceBook, APartitionThatIsNotReadMayBeSilent) {
-  pass(seconds{0}, {{part(0), 10, 20}});
+  pass(seconds{0}, {{0, 10, 20}});
   pass(seconds{100}, {});
-  pass(seconds{1}, {{part(0), 10, 20}});
+  pass(seconds{1}, {{0, 10, 20}});
   EXPECT_EQ(silent(), Partitions{});
 }
 
 TEST_F(ASilenceBook, TheWaitForARemedyDoublesUpToTenMinutes) {
   std::vector<int> at;
-  pass(seconds{0}, {{part(0), 10, 20}});
+  pass(seconds{0}, {{0, 10, 20}});
   for (int second = 1; second <= 2'000; ++second) {
-    pass(seconds{1}, {{part(0), 10, 20}});
+    pass(seconds{1}, {{0, 10, 20}});
     book_.set_drained(now_);
     if (book_.take_remedy(now_)) at.push_back(second);
   }
@@ -64,9 +62,9 @@ TEST_F(ASilenceBook, TheWaitForARemedyDoublesUpToTenMinutes) {
 
 TEST_F(ASilenceBook, WhileOthersKeepComingTheWaitDoublesToo) {
   std::vector<int> at;
-  pass(seconds{0}, {{part(0), 10, 20}});
+  pass(seconds{0}, {{0, 10, 20}});
   for (int second = 1; second <= 120; ++second) {
-    pass(seconds{1}, {{part(0), 10, 20}});
+    pass(seconds{1}, {{0, 10, 20}});
     if (book_.take_remedy(now_)) at.push_back(second);
   }
   EXPECT_EQ(at, (std::vector<int>{60, 70, 90}));

@@ -5,8 +5,6 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/support/part.h"
-
 namespace fcap::updater {
 namespace stall_book_test {
 
@@ -38,51 +36,51 @@ class AStallBook : public ::testing::Test {
 };
 
 TEST_F(AStallBook, APartitionWithMessagesThatDoesNotMoveForTenSecondsIsStalled) {
-  pass(seconds{0}, {{part(0), 5, 3}, {part(1), 5, 0}, {part(2), 5, 3}});
-  pass(seconds{9}, {{part(0), 5, 3}, {part(1), 5, 0}, {part(2), 6, 2}});
+  pass(seconds{0}, {{0, 5, 3}, {1, 5, 0}, {2, 5, 3}});
+  pass(seconds{9}, {{0, 5, 3}, {1, 5, 0}, {2, 6, 2}});
   EXPECT_EQ(stalls(), 0U);
-  pass(seconds{1}, {{part(0), 5, 4}, {part(1), 5, 0}, {part(2), 6, 2}});
+  pass(seconds{1}, {{0, 5, 4}, {1, 5, 0}, {2, 6, 2}});
   ASSERT_EQ(stalls(), 1U);
-  EXPECT_EQ(book_.stalls(now_).front().partition, part(0));
+  EXPECT_EQ(book_.stalls(now_).front().partition, 0);
   EXPECT_EQ(tell(Wait::kMessages, "Kafka delivers nothing"),
             "partition 0: no progress for 10 s although 4 messages wait: Kafka delivers nothing");
-  pass(seconds{1}, {{part(0), 9, 0}, {part(1), 5, 0}, {part(2), 7, 1}});
+  pass(seconds{1}, {{0, 9, 0}, {1, 5, 0}, {2, 7, 1}});
   EXPECT_EQ(stalls(), 0U);
 }
 
 TEST_F(AStallBook, MessagesThatComeAfterAQuietTimeMayWaitForTenSeconds) {
-  pass(seconds{0}, {{part(0), 5, 0}});
-  pass(seconds{100}, {{part(0), 5, 0}});
-  pass(seconds{1}, {{part(0), 5, 1}});
+  pass(seconds{0}, {{0, 5, 0}});
+  pass(seconds{100}, {{0, 5, 0}});
+  pass(seconds{1}, {{0, 5, 1}});
   EXPECT_EQ(stalls(), 0U);
-  pass(seconds{10}, {{part(0), 5, 1}});
+  pass(seconds{10}, {{0, 5, 1}});
   EXPECT_EQ(stalls(), 1U);
 }
 
 TEST_F(AStallBook, WhatKafkaDoesNotAnswerIsAsItWas) {
-  pass(seconds{0}, {{part(0), 5, 7}, {part(1), 5, 0}});
-  pass(seconds{10}, {{part(0), 5, {}}, {part(1), 5, {}}});
+  pass(seconds{0}, {{0, 5, 7}, {1, 5, 0}});
+  pass(seconds{10}, {{0, 5, {}}, {1, 5, {}}});
   ASSERT_EQ(stalls(), 1U);
   EXPECT_EQ(book_.stalls(now_).front().messages, 7);
 }
 
 TEST_F(AStallBook, APartitionWithoutAPositionWaitsWhateverItHolds) {
-  pass(seconds{0}, {{part(0), {}, {}}, {part(1), {}, 0}});
-  pass(seconds{12}, {{part(0), {}, {}}, {part(1), {}, 0}});
+  pass(seconds{0}, {{0, {}, {}}, {1, {}, 0}});
+  pass(seconds{12}, {{0, {}, {}}, {1, {}, 0}});
   EXPECT_EQ(tell(Wait::kMark, "Redis does not answer"),
             "partition 0 and 1 more: no progress for 12 s and it is not known how many messages "
             "wait: Redis does not answer");
 }
 
 TEST_F(AStallBook, AnUnknownPositionIsNoProgress) {
-  pass(seconds{0}, {{part(0), 5, 3}, {part(1), 5, 0}});
-  pass(seconds{6}, {{part(0), {}, {}}, {part(1), {}, {}}});
-  pass(seconds{4}, {{part(0), 5, 3}, {part(1), {}, 0}});
+  pass(seconds{0}, {{0, 5, 3}, {1, 5, 0}});
+  pass(seconds{6}, {{0, {}, {}}, {1, {}, {}}});
+  pass(seconds{4}, {{0, 5, 3}, {1, {}, 0}});
   ASSERT_EQ(stalls(), 1U);
-  EXPECT_EQ(book_.stalls(now_).front().partition, part(0));
-  pass(seconds{6}, {{part(0), 6, 2}, {part(1), {}, 0}});
+  EXPECT_EQ(book_.stalls(now_).front().partition, 0);
+  pass(seconds{6}, {{0, 6, 2}, {1, {}, 0}});
   ASSERT_EQ(stalls(), 1U);
-  EXPECT_EQ(book_.stalls(now_).front().partition, part(1));
+  EXPECT_EQ(book_.stalls(now_).front().partition, 1);
 }
 
 TEST_F(AStallBook, AMemberWithoutAnAssignmentIsStalled) {
@@ -99,17 +97,17 @@ TEST_F(AStallBook, AMemberWithoutAnAssignmentIsStalled) {
 
 TEST_F(AStallBook, CommitsThatAreNotAnsweredAreAStall) {
   commits_wait_ = now_;
-  pass(seconds{9}, {{part(0), 5, 0}});
+  pass(seconds{9}, {{0, 5, 0}});
   EXPECT_EQ(stalls(), 0U);
-  pass(seconds{1}, {{part(0), 5, 0}});
+  pass(seconds{1}, {{0, 5, 0}});
   EXPECT_EQ(tell(Wait::kCommit, "the coordinator is loading"),
             "Kafka has answered no commit for 10 s: the coordinator is loading");
 }
 
 TEST_F(AStallBook, TheLogSaysOnceWhatIsWaitedForAndWhenItIsOver) {
-  pass(seconds{0}, {{part(0), 5, 3}});
+  pass(seconds{0}, {{0, 5, 3}});
   for (int i = 0; i < 20; ++i) {
-    pass(seconds{1}, {{part(0), 5, 3}});
+    pass(seconds{1}, {{0, 5, 3}});
     tell(Wait::kRedis, "Redis does not accept events");
   }
   EXPECT_EQ(log_,
@@ -123,7 +121,7 @@ TEST_F(AStallBook, TheLogSaysOnceWhatIsWaitedForAndWhenItIsOver) {
             "nothing\n");
   log_.clear();
   for (int i = 0; i < 2; ++i) {
-    pass(seconds{1}, {{part(0), 8, 0}});
+    pass(seconds{1}, {{0, 8, 0}});
     tell(Wait::kRedis, "");
   }
   EXPECT_EQ(log_, "  progress again, after 21 s\n");
