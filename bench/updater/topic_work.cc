@@ -63,12 +63,17 @@ class TopicReader {
     consumer_->commit_async(known);
   }
 
-  // Whether it is an event; then intake() has it.
-  bool decode(const rd_kafka_message_t& message, Instant now) {
+  // The event that it is, until the next; null: it is none.
+  const events::Event* decode(const rd_kafka_message_t& message, Instant now) {
     const std::string_view text(static_cast<const char*>(message.payload), message.len);
-    return intake_.classify(text, {now, now}) == Intake::Fate::kWrite;
+    if (!intake_.decode(text)) return nullptr;
+    updater::LeftOut left_out;
+    const events::Event* found = nullptr;
+    intake_.sort_events(
+        {now, now}, left_out, [&](const events::Event& event) { found = &event; },
+        [](const events::Rejected&) {});
+    return found;
   }
-  Intake& intake() noexcept { return intake_; }
 
  private:
   std::unique_ptr<kafka::Consumer> consumer_;
@@ -103,8 +108,8 @@ Numbers measure_reading(const Servers& servers, std::uint64_t events, Stage stag
     read += messages.size();
     if (stage == Stage::kRead) continue;
     for (const rd_kafka_message_t* message : messages) {
-      const bool is_event = reader.decode(*message, now);
-      if (stage == Stage::kGroup && is_event) coalescer.add(reader.intake().event());
+      const events::Event* const event = reader.decode(*message, now);
+      if (stage == Stage::kGroup && event != nullptr) coalescer.add(*event);
     }
     if (stage == Stage::kGroup) coalescer.finish(writes);
   }
@@ -132,8 +137,9 @@ Numbers measure_zset_writer(const Servers& servers, std::uint64_t events, std::s
     const Instant now = base::wall_now();
     const auto messages = reader.read();
     for (const rd_kafka_message_t* message : messages) {
-      if (!reader.decode(*message, now)) throw std::runtime_error("a message is not an event");
-      append_event(reader.intake().event(), key, batch);
+      const events::Event* const event = reader.decode(*message, now);
+      if (event == nullptr) throw std::runtime_error("a message is not an event");
+      append_event(*event, key, batch);
     }
     read += messages.size();
     batch.send(console.client());

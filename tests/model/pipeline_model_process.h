@@ -95,9 +95,15 @@ class Model::Process final : private OffsetSource, private LogLooks {
           partitions_.take(partition, Delivered{.offset = position, .payload = logged.payload});
       ASSERT_EQ(taken, !waits);
       if (!taken) continue;
-      ASSERT_EQ(intake_.classify(logged.payload, {kModelNow, kModelNow}), Intake::Fate::kWrite);
-      coalescer_.add(intake_.event());
-      ++batch.events;
+      ASSERT_TRUE(intake_.decode(logged.payload));
+      LeftOut left_out;
+      intake_.sort_events(
+          {kModelNow, kModelNow}, left_out,
+          [&](const events::Event& event) {
+            coalescer_.add(event);
+            ++batch.events;
+          },
+          [](const events::Rejected&) { ADD_FAILURE() << "everything in the log is an event"; });
     }
     if (batch.events > 0 && std::ranges::any_of(positions_, [this](const auto& at) {
           return !partitions_.awaited(at.first);

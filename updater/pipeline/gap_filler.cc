@@ -186,7 +186,7 @@ bool GapFiller::take_chunk(Clock::time_point now) {
   }
   std::unique_ptr<Lookup> lookup = std::move(idle_.back());
   idle_.pop_back();
-  if (!classify(segment, *chunk, *lookup)) {
+  if (!take_messages(segment, *chunk, *lookup)) {
     idle_.push_back(std::move(lookup));
     give_up(found, now);
     return true;
@@ -224,17 +224,18 @@ void GapFiller::give_up(Segments::iterator segment, Clock::time_point now) {
   segments_.erase(segment);
 }
 
-bool GapFiller::classify(Segment& segment, const GapLog::Chunk& chunk, Lookup& lookup) {
+bool GapFiller::take_messages(Segment& segment, const GapLog::Chunk& chunk, Lookup& lookup) {
   lookup.ticket = chunk.ticket;
   lookup.positions.clear();
   lookup.erasures.clear();
   lookup.seen = 0;
   lookup.messages = chunk.messages.size();
   const IntakeClocks clocks = parts_.clocks();
+  LeftOut left_out;
   std::uint64_t bytes = 0;
   for (const GapLog::Message& message : chunk.messages) {
     bytes += message.what.payload.size();
-    if (!classify_message(segment, message, clocks, lookup)) {
+    if (!take_message(segment, message, clocks, lookup, left_out)) {
       lookup.events.clear();
       return false;
     }
@@ -242,44 +243,32 @@ bool GapFiller::classify(Segment& segment, const GapLog::Chunk& chunk, Lookup& l
   metrics_->messages.add(chunk.messages.size());
   metrics_->message_bytes.add(bytes);
   metrics_->gap_messages.add(chunk.messages.size());
+  metrics_->events_too_old.add(left_out.too_old);
+  metrics_->events_null_user.add(left_out.null_user);
   return true;
 }
 
-bool GapFiller::classify_message(Segment& segment, const GapLog::Message& message,
-                                 const IntakeClocks& clocks, Lookup& lookup) {
+bool GapFiller::take_message(Segment& segment, const GapLog::Message& message,
+                             const IntakeClocks& clocks, Lookup& lookup, LeftOut& left_out) {
+  const Batch::Position at{segment.what.partition, message.what.offset};
   std::optional<MessageView> view;
   if (message.whole != nullptr) view.emplace(*message.whole, options_.topic);
   if (message.what.timestamp_ms >= 0) {
     note_newest(segment, instant_from_ms(message.what.timestamp_ms));
   }
   Intake& intake = *parts_.intake;
-  Intake::Fate fate = view ? intake.classify(view->message(), clocks)
-                           : intake.classify(message.what.payload, clocks);
-  while (true) {
-    switch (fate) {
-      case Intake::Fate::kWrite:
-        note_newest(segment, intake.event().time);
-        if (!is_in(segment, intake.event(), lookup)) break;
-        take_event(intake.event(), {segment.what.partition, message.what.offset}, lookup);
-        break;
-      case Intake::Fate::kTooOld:
-        metrics_->events_too_old.add();
-        break;
-      case Intake::Fate::kNullUser:
-        metrics_->events_null_user.add();
-        break;
-      case Intake::Fate::kReject:
+  if (!(view ? intake.decode(view->message()) : intake.decode(message.what.payload))) return false;
+  intake.sort_events(
+      clocks, left_out,
+      [&](const events::Event& event) {
+        note_newest(segment, event.time);
+        if (is_in(segment, event, lookup)) take_event(event, at, lookup);
+      },
+      [&](const events::Rejected& why) {
         // It may have been rejected before, perhaps with other settings or clocks.
-        if (parts_.reject(segment.what.partition, message, intake.rejected())) {
-          segment.letters.insert(message.what.offset);
-        }
-        break;
-      case Intake::Fate::kNotYet:
-        return false;
-    }
-    if (!intake.more()) return true;
-    fate = intake.classify_next(clocks);
-  }
+        if (parts_.reject(at.partition, message, why)) segment.letters.insert(at.offset);
+      });
+  return true;
 }
 
 // In a cluster, only the events of some users are missing.

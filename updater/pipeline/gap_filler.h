@@ -112,9 +112,9 @@ class GapFiller {
   /// Its segment is read again from its beginning, in a while.
   void give_up(Segments::iterator segment, Clock::time_point now);
   /// False: some message cannot be decoded yet.
-  bool classify(Segment& segment, const GapLog::Chunk& chunk, Lookup& lookup);
-  bool classify_message(Segment& segment, const GapLog::Message& message,
-                        const IntakeClocks& clocks, Lookup& lookup);
+  bool take_messages(Segment& segment, const GapLog::Chunk& chunk, Lookup& lookup);
+  bool take_message(Segment& segment, const GapLog::Message& message, const IntakeClocks& clocks,
+                    Lookup& lookup, LeftOut& left_out);
   [[nodiscard]] bool is_in(const Segment& segment, const events::Event& event,
                            Lookup& lookup) const;
   static void note_newest(Segment& segment, Instant at);

@@ -13,28 +13,19 @@ bool Intake::is_null_user(std::string_view user_id) const noexcept {
                                       user_id) != options_.null_user_ids.end();
 }
 
-Intake::Fate Intake::classify(const events::Message& message, const IntakeClocks& clocks) {
+bool Intake::decode(const events::Message& message) {
   events_.clear();
-  next_ = 0;
-  if (message.value.size() > options_.message_bytes_max) {
+  refused_ = message.value.size() > options_.message_bytes_max;
+  if (refused_) {
     rejected_ = {events::Rejection::kTooLarge, {}};
-    return Fate::kReject;
+    return true;
   }
-  switch (decoder_->decode(message, events_, rejected_)) {
-    case events::Decoded::kRejected:
-      events_.clear();
-      return Fate::kReject;
-    case events::Decoded::kNotYet:
-      events_.clear();
-      return Fate::kNotYet;
-    case events::Decoded::kEvents:
-      break;
-  }
-  return events_.empty() ? Fate::kNullUser : classify_next(clocks);
+  const events::Decoded decoded = decoder_->decode(message, events_, rejected_);
+  refused_ = decoded == events::Decoded::kRejected;
+  return decoded != events::Decoded::kNotYet;
 }
 
-Intake::Fate Intake::classify_next(const IntakeClocks& clocks) {
-  const events::Event& event = events_[next_++];
+Intake::Fate Intake::fate_of(const events::Event& event, const IntakeClocks& clocks) {
   // Before the clocks: events of null users need no dead letter, whatever their time.
   if (is_null_user(event.user_id)) return Fate::kNullUser;
   if (event.time > clocks.latest + options_.future_allowed) {

@@ -34,41 +34,65 @@ struct IntakeClocks {
   Instant earliest;  ///< an event that the retention has passed by this clock is too old
 };
 
-/// Decodes messages and says what becomes of each.
+/// The events that are not written.
+struct LeftOut {
+  std::uint64_t too_old = 0;    ///< before the retention: irrelevant
+  std::uint64_t null_user = 0;  ///< no usable user id: irrelevant
+  std::uint64_t rejected = 0;
+};
+
+/// Decodes messages and says what becomes of each of their events.
 ///
 /// Not thread-safe; neither is the decoder it uses.
 class Intake {
  public:
-  enum class Fate : std::uint8_t {
-    kWrite,     ///< `event` is to be written
-    kTooOld,    ///< before the retention: irrelevant
-    kNullUser,  ///< no usable user id: irrelevant
-    kReject,    ///< `rejected` says why
-    kNotYet,    ///< the message must be classified again later, before the ones after it
-  };
-
   Intake(events::EventDecoder& decoder, IntakeOptions options);
 
-  /// What becomes of a message, or of the first of its events; a message without events counts as
-  /// kNullUser.
-  Fate classify(const events::Message& message, const IntakeClocks& clocks);
-  /// Whether the message has more events: classify_next() says what becomes of the next.
-  [[nodiscard]] bool more() const noexcept { return next_ < events_.size(); }
-  Fate classify_next(const IntakeClocks& clocks);
+  /// False: the message must be decoded again later, before the ones after it.
+  [[nodiscard]] bool decode(const events::Message& message);
 
-  /// Of the last kWrite; valid until the next message, and while this one lives.
-  [[nodiscard]] const events::Event& event() const noexcept { return events_[next_ - 1]; }
-  /// Of the last kReject.
-  [[nodiscard]] const events::Rejected& rejected() const noexcept { return rejected_; }
+  /// What becomes of the events of the message decoded last, in their order: calls
+  /// `write(const events::Event&)` for each that is to be written, and
+  /// `reject(const events::Rejected&)` for each that is refused, or for the message as a whole.
+  /// Those that are irrelevant are only counted. A message without events counts as null_user.
+  template <typename Write, typename Reject>
+  void sort_events(const IntakeClocks& clocks, LeftOut& left_out, const Write& write,
+                   const Reject& reject) {
+    if (refused_) {
+      ++left_out.rejected;
+      return reject(rejected_);
+    }
+    if (events_.empty()) ++left_out.null_user;
+    for (const events::Event& event : events_) {
+      switch (fate_of(event, clocks)) {
+        case Fate::kWrite:
+          write(event);
+          break;
+        case Fate::kTooOld:
+          ++left_out.too_old;
+          break;
+        case Fate::kNullUser:
+          ++left_out.null_user;
+          break;
+        case Fate::kReject:
+          ++left_out.rejected;
+          reject(rejected_);
+          break;
+      }
+    }
+  }
 
  private:
+  enum class Fate : std::uint8_t { kWrite, kTooOld, kNullUser, kReject };
+
+  Fate fate_of(const events::Event& event, const IntakeClocks& clocks);
   [[nodiscard]] bool is_null_user(std::string_view user_id) const noexcept;
 
   events::EventDecoder* decoder_;
   IntakeOptions options_;
+  bool refused_ = false;  // the message as a whole
   std::vector<events::Event> events_;
-  std::size_t next_ = 0;  // of events_, the first that was not classified
-  events::Rejected rejected_;
+  events::Rejected rejected_;  // why the message was, or the event judged last
 };
 
 }  // namespace fcap::updater

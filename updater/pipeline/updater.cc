@@ -267,55 +267,40 @@ void Updater::take_messages() {
   const IntakeClocks judged_by = clocks();
   if (parts_.trim_clock != nullptr) parts_.trim_clock->set(judged_by.earliest);
   Batch& batch = writer_.take();
+  LeftOut left_out;
   std::uint64_t bytes = 0;
   for (const rd_kafka_message_t* message : messages) {
     if (!undecoded_.empty() && undecoded_.contains(message->partition)) continue;
-    if (take_message(*message, judged_by, batch)) bytes += message->len;
+    if (take_message(*message, judged_by, batch, left_out)) bytes += message->len;
   }
   batch.first_message_ms = kafka::timestamp_ms(*messages.front());
   rejections_.taken(batch.messages, Clock::now());
   metrics_->messages.add(batch.messages);
   metrics_->message_bytes.add(bytes);
+  metrics_->events_too_old.add(left_out.too_old);
+  metrics_->events_null_user.add(left_out.null_user);
   coalescer_.finish(batch.writes);
   partitions_->seal(batch.ranges);
   writer_.submit(batch);
 }
 
 bool Updater::take_message(const rd_kafka_message_t& message, const IntakeClocks& judged_by,
-                           Batch& batch) {
-  const std::int32_t partition = message.partition;
+                           Batch& batch, LeftOut& left_out) {
+  const Batch::Position at{message.partition, message.offset};
   const MessageView view(message, options_.consumer.topic);
-  Intake::Fate fate = intake_.classify(view.message(), judged_by);
-  if (fate == Intake::Fate::kNotYet) {
-    let_wait(partition);
+  if (!intake_.decode(view.message())) {
+    let_wait(at.partition);
     return false;
   }
-  if (!partitions_->take(partition, delivered_from(message))) return false;
+  if (!partitions_->take(at.partition, delivered_from(message))) return false;
   ++batch.messages;
-  while (true) {
-    switch (fate) {
-      case Intake::Fate::kWrite:
-        if (coalescer_.add(intake_.event()) == batch.positions.size()) {
-          batch.positions.push_back({partition, message.offset});
-        }
-        count_accepted(batch, {partition, message.offset});
-        break;
-      case Intake::Fate::kTooOld:
-        metrics_->events_too_old.add();
-        break;
-      case Intake::Fate::kNullUser:
-        metrics_->events_null_user.add();
-        break;
-      case Intake::Fate::kReject:
-        rejections_.rejected({partition, message.offset}, intake_.rejected(), Clock::now());
-        reject(message, intake_.rejected(), partitions_->open_letter(partition, message.offset));
-        break;
-      case Intake::Fate::kNotYet:
-        break;  // only of a message as a whole
-    }
-    if (!intake_.more()) return true;
-    fate = intake_.classify_next(judged_by);
-  }
+  intake_.sort_events(
+      judged_by, left_out, [&](const events::Event& event) { take_event(event, at, batch); },
+      [&](const events::Rejected& why) {
+        rejections_.rejected({at.partition, at.offset}, why, Clock::now());
+        reject(message, why, partitions_->open_letter(at.partition, at.offset));
+      });
+  return true;
 }
 
 // Later messages wait with this one: hold_waiting() sets the partition back to it.
@@ -323,8 +308,8 @@ void Updater::let_wait(std::int32_t partition) {
   undecoded_[partition] = Clock::now() + kAskDecoderAgain;
 }
 
-void Updater::count_accepted(Batch& batch, const Batch::Position& at) {
-  const events::Event& event = intake_.event();
+void Updater::take_event(const events::Event& event, const Batch::Position& at, Batch& batch) {
+  if (coalescer_.add(event) == batch.positions.size()) batch.positions.push_back(at);
   if (event.kind == events::Event::Kind::kSeen) {
     ++batch.events;
   } else {

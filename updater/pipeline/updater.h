@@ -133,9 +133,10 @@ class Updater final : private kafka::AssignmentListener, private OffsetSource {
   void read_batch();
   [[nodiscard]] std::chrono::milliseconds first_wait() const noexcept;
   void take_messages();
-  bool take_message(const rd_kafka_message_t& message, const IntakeClocks& judged_by, Batch& batch);
+  bool take_message(const rd_kafka_message_t& message, const IntakeClocks& judged_by, Batch& batch,
+                    LeftOut& left_out);
   void let_wait(std::int32_t partition);
-  void count_accepted(Batch& batch, const Batch::Position& at);
+  void take_event(const events::Event& event, const Batch::Position& at, Batch& batch);
   void reject(const rd_kafka_message_t& message, const events::Rejected& why,
               std::uint64_t generation);
   void settle_batch(Batch& batch);

@@ -304,33 +304,15 @@ bool Replay::write_collected(const std::stop_token& stop) {
 bool Replay::collect_message(const rd_kafka_message_t& message, const IntakeClocks& clocks,
                              const std::stop_token& stop) {
   const MessageView view(message, topic());
-  Intake::Fate fate = intake_.classify(view.message(), clocks);
-  while (fate == Intake::Fate::kNotYet) {
+  while (!intake_.decode(view.message())) {
     if (stop.stop_requested()) return false;
     std::this_thread::sleep_for(kAskDecoderAgain);
-    fate = intake_.classify(view.message(), clocks);
   }
   ++summary_.messages_read;
-  while (true) {
-    switch (fate) {
-      case Intake::Fate::kWrite:
-        coalescer_.add(intake_.event());
-        break;
-      case Intake::Fate::kTooOld:
-        ++summary_.too_old;
-        break;
-      case Intake::Fate::kNullUser:
-        ++summary_.null_user;
-        break;
-      case Intake::Fate::kReject:
-        ++summary_.rejected;
-        break;
-      case Intake::Fate::kNotYet:
-        return false;
-    }
-    if (!intake_.more()) return true;
-    fate = intake_.classify_next(clocks);
-  }
+  intake_.sort_events(
+      clocks, summary_.left_out, [this](const events::Event& event) { coalescer_.add(event); },
+      [](const events::Rejected&) {});  // the updater set it aside when it met it
+  return true;
 }
 
 void Replay::finish_partitions() {

@@ -75,9 +75,7 @@ struct ReplaySummary {
   };
   End end = End::kComplete;
   std::uint64_t messages_read = 0;
-  std::uint64_t rejected = 0;  ///< no events; the updater has set them aside when it met them
-  std::uint64_t too_old = 0;
-  std::uint64_t null_user = 0;
+  LeftOut left_out;
   ReplayCounts counts;
   std::chrono::milliseconds elapsed{0};
   /// The first offset of each partition that was not replayed.

@@ -82,8 +82,8 @@ std::string summary_text(const ReplaySummary& summary) {
   text += fmt::format(
       "  left out         {} too old, {} without a user id, {} not events, {} erased, {} trimmed "
       "for size\n",
-      grouped(summary.too_old), grouped(summary.null_user), grouped(summary.rejected),
-      grouped(counts.erased), grouped(counts.trimmed));
+      grouped(summary.left_out.too_old), grouped(summary.left_out.null_user),
+      grouped(summary.left_out.rejected), grouped(counts.erased), grouped(counts.trimmed));
   if (counts.erasures_added + counts.erasures_already_there > 0) {
     text += fmt::format("  erasures         {} added, {} already there\n",
                         grouped(counts.erasures_added), grouped(counts.erasures_already_there));
@@ -103,9 +103,9 @@ std::string summary_json(const ReplaySummary& summary) {
   json["messages_read"] = summary.messages_read;
   json["added"] = counts.added;
   json["already_there"] = counts.already_there;
-  json["rejected"] = summary.rejected;
-  json["too_old"] = summary.too_old;
-  json["null_user"] = summary.null_user;
+  json["rejected"] = summary.left_out.rejected;
+  json["too_old"] = summary.left_out.too_old;
+  json["null_user"] = summary.left_out.null_user;
   json["erased"] = counts.erased;
   json["trimmed"] = counts.trimmed;
   json["erasures_added"] = counts.erasures_added;

@@ -195,8 +195,8 @@ TEST_F(ReplayTest, FillsAnEmptyRedisAndChangesNothingTheSecondTime) {
   EXPECT_EQ(first.end, ReplaySummary::End::kComplete);
   EXPECT_EQ(first.messages_read, 20'002U);
   EXPECT_EQ(first.counts.added, 20'000U) << "seed " << test_seed(kSeed);
-  EXPECT_EQ(first.rejected, 1U);
-  EXPECT_EQ(first.too_old, 1U);
+  EXPECT_EQ(first.left_out.rejected, 1U);
+  EXPECT_EQ(first.left_out.too_old, 1U);
   EXPECT_TRUE(expected_.compare(*store_).none());
   EXPECT_FALSE(progress_.empty());
   const auto before = contents();

@@ -126,8 +126,12 @@ class GapFillerTest : public testing::PartitionSetFixture {
   void write_live(const char* id, FaultStore::Fault fault) {
     Coalescer events({"p", std::chrono::days{32}});
     const std::string payload = event("live", id);
-    ASSERT_EQ(intake_.classify(payload, {kNewest, kNewest}), Intake::Fate::kWrite);
-    events.add(intake_.event());
+    ASSERT_TRUE(intake_.decode(payload));
+    LeftOut left_out;
+    intake_.sort_events(
+        {kNewest, kNewest}, left_out, [&](const events::Event& live) { events.add(live); },
+        [](const events::Rejected&) {});
+    ASSERT_EQ(events.events(), 1U);
     Batch& batch = writer_.take();
     events.finish(batch.writes);
     writer_.submit(batch);
