@@ -145,7 +145,7 @@ TEST_F(ClusterPartitionSetTest, MarksThatAreGoneAreSaidOfTheSlotsOfTheirShards) 
 
 TEST_F(ClusterPartitionSetTest, WhereAGroupBeginsNoMarkIsGone) {
   log_.start = 0;
-  std::vector<PartitionOffset> at{{part(0), PartitionOffset::kNone}};
+  std::vector<PartitionOffset> at{{0, PartitionOffset::kNone}};
   set_.assign(at);
   wait_until_read();
   read(0, 10);
@@ -427,7 +427,7 @@ TEST_F(ClusterPartitionSetTest, WhatIsDoubtedStaysSoUntilMarksOfThePresentConnec
   turn_for(std::chrono::seconds{1});
   cluster_.empty(0);
   cluster_.put_others_mark(100, {.cluster = "one", .last = looks_.point(99)}, 5);
-  std::vector<PartitionOffset> at{{part(0), PartitionOffset::kNone}};
+  std::vector<PartitionOffset> at{{0, PartitionOffset::kNone}};
   set_.revoke(at);
   cluster_.set_refusing(0, false);
   set_.assign(at);

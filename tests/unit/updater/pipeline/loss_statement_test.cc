@@ -11,7 +11,6 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/support/part.h"
 #include "tests/unit/updater/support/fault_store.h"
 #include "updater/pipeline/config_publisher.h"
 
@@ -39,7 +38,7 @@ class LossStatementTest : public ::testing::Test {
   [[nodiscard]] Clock::time_point at(int second) const { return began_ + seconds{second}; }
 
   LossStatement loss_;
-  const std::map<std::string, kafka::TopicIndex> own_{{kTopic, kafka::TopicIndex{0}}};
+  const std::string own_ = kTopic;
   const Clock::time_point began_ = Clock::now();
 };
 
@@ -132,11 +131,7 @@ TEST_F(LossStatementTest, WhatHasExpiredIsSaidOfAllItsUsersUntilTheLastOfIt) {
 // When it is written, by a publisher whose store is looked at after each step.
 class LossIsWritten : public ::testing::Test {
  protected:
-  LossIsWritten() {
-    gaps_.group_id = "g";
-    gaps_.topics = {"t"};
-    publisher_.set_open_gaps(gaps_);
-  }
+  LossIsWritten() { publisher_.set_open_gaps(gaps_); }
   static redis::ConfigRecord record() {
     redis::ConfigRecord record;
     record.key_prefix = "fcap";
@@ -162,19 +157,19 @@ class LossIsWritten : public ::testing::Test {
   }
   void owns(const std::map<std::int32_t, std::optional<redis::MissingEvents>>& partitions) {
     gaps_.missing_before.clear();
-    for (const auto& [number, missing] : partitions) gaps_.missing_before[part(number)] = missing;
+    for (const auto& [number, missing] : partitions) gaps_.missing_before[number] = missing;
     publisher_.set_open_gaps(gaps_);
   }
   // The marks of these partitions are as they were written, as of now.
   void compare(std::initializer_list<std::int32_t> partitions) {
-    for (const std::int32_t number : partitions) marks_.compared[part(number)] = now_;
+    for (const std::int32_t number : partitions) marks_.compared[number] = now_;
     publisher_.set_marks(marks_);
   }
 
   testing::FaultStore store_;
   OpenGaps gaps_;
-  MarkNews marks_{.counts = {{kafka::TopicIndex{0}, 2}}, .latest = kNow};
-  ConfigPublisher publisher_{store_, record(), {}};
+  MarkNews marks_{.partitions = 2, .latest = kNow};
+  ConfigPublisher publisher_{store_, record(), {"g", "t"}, {}};
   Clock::time_point now_ = Clock::now();
 };
 
@@ -288,7 +283,7 @@ TEST_F(LossIsWritten, AndWhoHasNotComparedIsNamed) {
   EXPECT_NE(publisher_.trouble().find("the marks of t, partitions 0, have not been compared"),
             std::string::npos)
       << publisher_.trouble();
-  marks_.counts.clear();
+  marks_.partitions = 0;
   publisher_.set_marks(marks_);
   now_ += seconds{2};
   poll();

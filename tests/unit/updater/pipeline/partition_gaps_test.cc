@@ -149,7 +149,7 @@ TEST_F(PartitionGaps, AMarkThatIsGoneIsSaidOnceAndNotWhereAGroupBegins) {
 }
 
 TEST_F(PartitionGaps, WithoutAMarkWhereTheGroupHasCommittedOneIsGone) {
-  log_.commits[part(0)] = 120;
+  log_.commits[0] = 120;
   begin();
   turns();
   EXPECT_EQ(partitions_->take_marks_gone(), SlotSet::all());

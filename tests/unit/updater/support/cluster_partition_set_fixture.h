@@ -142,9 +142,9 @@ class ClusterPartitionSetFixture : public ::testing::Test {
     return set_.trouble().find(cluster_.address(node)) != std::string::npos;
   }
   [[nodiscard]] PartitionSet::Clock::time_point compared() const {
-    std::map<TopicPartition, PartitionSet::Clock::time_point> all;
+    std::map<std::int32_t, PartitionSet::Clock::time_point> all;
     set_.list_compared(all);
-    return all.at(part(0));
+    return all.at(0);
   }
   [[nodiscard]] bool was_said(std::string_view text) const {
     return std::ranges::any_of(
