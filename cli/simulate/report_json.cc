@@ -1,9 +1,13 @@
-// What a simulation found, for programs.
+// What a simulation found, as JSON: for programs, and for the page, whose script draws it.
 #include <algorithm>
+#include <filesystem>
 #include <ostream>
 
 #include <nlohmann/json.hpp>
 
+#include <fcap/version.h>
+
+#include "cli/simulate/page.h"
 #include "cli/simulate/simulation.h"
 #include "cli/simulate/wording.h"
 
@@ -52,15 +56,19 @@ ordered_json log_json(const Simulation& simulation) {
   for (const Rejections::Told& told : simulation.rejections.first) {
     rejections.push_back({{"source", told.source}, {"line", told.line}, {"reason", told.reason}});
   }
-  return {{"sources", simulation.sources},
+  return {{"summary", log_sentence(simulation)},
+          {"sources", simulation.sources},
           {"impressions", simulation.impressions},
           {"other_events", simulation.other_events},
           {"users", simulation.reach},
+          {"pairs", simulation.pairs},
           {"campaigns", simulation.campaigns},
           {"first_at", to_ms(simulation.first_at)},
           {"last_at", to_ms(simulation.last_at)},
           {"time_zone", simulation.time_zone},
           {"made_at", to_ms(simulation.made_at)},
+          {"fcap_version", FCAP_VERSION},
+          {"cpm", simulation.cpm ? ordered_json(*simulation.cpm) : ordered_json(nullptr)},
           {"repeated", simulation.repeated},
           {"without_user", simulation.without_user},
           {"rejected", simulation.rejections.count},
@@ -122,6 +130,7 @@ ordered_json outcome_json(const Simulation& simulation, const Outcome& outcome) 
           {"reach", outcome.reach},
           {"average_per_user_before", share_of(simulation.impressions, simulation.reach)},
           {"average_per_user", share_of(outcome.shown, outcome.reach)},
+          {"pairs", outcome.pairs},
           {"per_user", frequencies(simulation.per_user, outcome.per_user, "users")},
           {"per_user_and_campaign", frequencies(simulation.per_pair, outcome.per_pair, "pairs")},
           {"reach_at_least", reach_at_least(simulation.per_user, outcome.per_user)},
@@ -132,16 +141,66 @@ ordered_json outcome_json(const Simulation& simulation, const Outcome& outcome) 
           {"warnings", outcome.warnings}};
 }
 
-}  // namespace
-
-void print_json(const Simulation& simulation, std::ostream& out) {
+ordered_json report(const Simulation& simulation) {
   ordered_json json;
   json["log"] = log_json(simulation);
   json["rule_sets"] = ordered_json::array();
   for (const Outcome& outcome : simulation.outcomes) {
     json["rule_sets"].push_back(outcome_json(simulation, outcome));
   }
-  out << json.dump(2, ' ', false, ordered_json::error_handler_t::replace) << "\n";
+  return json;
+}
+
+// Ids and names may be any bytes; JSON that is not UTF-8 could not be read.
+std::string text_of(const ordered_json& json, int indent) {
+  return json.dump(indent, ' ', false, ordered_json::error_handler_t::replace);
+}
+
+// The report as the page needs it: as much of it as a browser shows with ease, and how much that
+// leaves out. Directories, and lines that could not be read, are no business of those who are shown
+// the page.
+ordered_json page_report(const Simulation& simulation) {
+  ordered_json json = report(simulation);
+  json["log"].erase("rejections");
+  for (ordered_json& source : json["log"]["sources"]) {
+    source = std::filesystem::path(source.get<std::string>()).filename().string();
+  }
+  for (std::size_t i = 0; i < simulation.outcomes.size(); ++i) {
+    const Outcome& outcome = simulation.outcomes[i];
+    ordered_json& set = json["rule_sets"][i];
+    if (ordered_json& rules = set["rules"]; rules.size() > kBusiestMax) {
+      rules.erase(rules.begin() + kBusiestMax, rules.end());
+    }
+    set["rule_count"] = outcome.rules.size();
+    set["blocking_rule_count"] =
+        std::count_if(outcome.rules.begin(), outcome.rules.end(),
+                      [](const RuleCost& rule) { return rule.blocked > 0; });
+    set["campaign_count"] = outcome.campaigns.size();
+    set["advertiser_count"] = outcome.advertisers.size();
+  }
+  return json;
+}
+
+}  // namespace
+
+void print_json(const Simulation& simulation, std::ostream& out) {
+  out << text_of(report(simulation), 2) << "\n";
+}
+
+std::string to_html(const Simulation& simulation) {
+  constexpr std::string_view kPlace = "\"the report\"";
+  std::string html(kPage);
+  std::string text;
+  // Strangers choose ids and names. Only in strings does JSON have a "<"; without one, nothing in
+  // it can end the element that it stands in ("</script") or begin a comment ("<!--").
+  for (const char byte : text_of(page_report(simulation), -1)) {
+    if (byte == '<') {
+      text += "\\u003c";
+    } else {
+      text += byte;
+    }
+  }
+  return html.replace(html.find(kPlace), kPlace.size(), text);
 }
 
 }  // namespace fcap::cli

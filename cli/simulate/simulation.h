@@ -99,7 +99,8 @@ struct NamedRules {
   std::optional<std::uint32_t> sweep_limit = std::nullopt;
 };
 
-/// How many campaigns the page and the JSON tell of; the CSV has all.
+/// How many campaigns the page and the JSON tell of, and how many rules the page; the CSV has all
+/// campaigns.
 inline constexpr std::size_t kBusiestMax = 1000;
 
 /// Everything about the log itself.
@@ -117,7 +118,7 @@ void print_text(const Simulation& simulation, std::ostream& out);
 void print_json(const Simulation& simulation, std::ostream& out);
 /// Every campaign under every rule set, one per line.
 [[nodiscard]] std::string to_csv(const Simulation& simulation);
-/// One page that needs nothing but itself.
+/// page.html with the report in it: one page that needs nothing but itself.
 [[nodiscard]] std::string to_html(const Simulation& simulation);
 
 }  // namespace fcap::cli

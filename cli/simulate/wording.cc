@@ -77,15 +77,15 @@ std::string grouped(std::uint64_t number) {
   return text;
 }
 
-// Rounded half up, in whole numbers: 27.395 has no exact binary fraction.
+// Rounded half up, in whole numbers, as the page does: 27.395 has no exact binary fraction.
 std::string percent(std::uint64_t part, std::uint64_t whole) {
   const std::uint64_t hundredths = whole == 0 ? 0 : (part * 20'000 + whole) / (2 * whole);
   return fmt::format("{}.{:02} %", hundredths / 100, hundredths % 100);
 }
 
 std::string average(std::uint64_t sum, std::uint64_t count) {
-  return fmt::format("{:.1f}",
-                     count == 0 ? 0.0 : static_cast<double>(sum) / static_cast<double>(count));
+  const std::uint64_t tenths = count == 0 ? 0 : (sum * 20 + count) / (2 * count);
+  return fmt::format("{}.{}", tenths / 10, tenths % 10);
 }
 
 std::string worth(std::uint64_t impressions, const std::optional<double>& cpm) {

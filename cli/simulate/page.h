@@ -1,0 +1,10 @@
+#pragma once
+
+#include <string_view>
+
+namespace fcap::cli {
+
+/// page.html, as the build embeds it.
+extern const std::string_view kPage;
+
+}  // namespace fcap::cli
