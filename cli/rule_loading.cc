@@ -134,7 +134,7 @@ Result<LoadedRules> read_rules(const AccessSettings& access) {
                          .source = "PostgreSQL",
                          .age = std::nullopt,
                          .quarantined = std::move(tables.quarantined),
-                         .accepted_version = postgres::accepted_version(tables.version.changed_at)};
+                         .accepted_version = tables.version.accepted_version};
     }
     const Status failed = with_setting(read.status(), "--postgres");
     if (access.snapshot_file.empty()) return failed;

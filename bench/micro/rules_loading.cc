@@ -59,7 +59,7 @@ RuleSetSpec spec_of(int rules) {
 Json make(const std::string& file, int rules) {
   const auto set = RuleSet::build(spec_of(rules), {}).value();
   const auto begin = Clock::now();
-  or_throw(rule_text::write_snapshot(file, rule_text::view_of(*set, {})));
+  or_throw(rule_text::write_snapshot(file, rule_text::view_of(*set, {.version = set->version()})));
   return {{"write_s", seconds_since(begin)}};
 }
 

@@ -11,18 +11,12 @@ using std::chrono::steady_clock;
 
 namespace {
 
-constexpr std::string_view kAcceptedWords = " shrink accepted to ";
+bool read_number(std::string_view text, std::uint64_t& into) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), into);
+  return error == std::errc{} && end == text.data() + text.size();
+}
 
 }  // namespace
-
-std::uint64_t accepted_version(std::string_view changed_at) noexcept {
-  const auto at = changed_at.find(kAcceptedWords);
-  if (at == std::string_view::npos) return 0;
-  const std::string_view number = changed_at.substr(at + kAcceptedWords.size());
-  std::uint64_t version = 0;
-  (void)std::from_chars(number.data(), number.data() + number.size(), version);
-  return version;
-}
 
 Status begin_reading(PgConnection& connection, const PgWait& wait) {
   const auto left = std::chrono::ceil<milliseconds>(wait.deadline - steady_clock::now());
@@ -38,25 +32,27 @@ Status begin_reading(PgConnection& connection, const PgWait& wait) {
       .status();
 }
 
-Result<TableVersion> read_version(PgConnection& connection, std::string_view table,
-                                  const PgWait& wait) {
+Result<base::TableVersion> read_version(PgConnection& connection, std::string_view table,
+                                        const PgWait& wait) {
   const std::string name(table);
   // A view of the host's own may lack the column accepted_version.
   Result<PgRows> rows = connection.query(
-      "SELECT version::text, changed_at::text || coalesce('" + std::string(kAcceptedWords) +
-          "' || (to_jsonb(v) ->> 'accepted_version'), '') FROM " + name + " v LIMIT 2",
+      "SELECT version::text, changed_at::text, coalesce(to_jsonb(v) ->> 'accepted_version', '0')"
+      " FROM " +
+          name + " v LIMIT 2",
       wait);
   if (!rows.ok()) return rows.status();
   if (rows.value().count() != 1) {
     return Status::error(StatusCode::kCorrupt, name + ": must have exactly one row");
   }
-  const std::string_view version = rows.value().cell(0, 0).value_or("");
-  TableVersion read;
-  read.changed_at = rows.value().cell(0, 1).value_or("");
-  const auto [end, error] =
-      std::from_chars(version.data(), version.data() + version.size(), read.version);
-  if (error != std::errc{} || end != version.data() + version.size()) {
+  const auto cell = [&rows](int column) { return rows.value().cell(0, column).value_or(""); };
+  base::TableVersion read;
+  read.changed_at = cell(1);
+  if (!read_number(cell(0), read.version)) {
     return Status::error(StatusCode::kCorrupt, name + ", version: must be a number");
+  }
+  if (!read_number(cell(2), read.accepted_version)) {
+    return Status::error(StatusCode::kCorrupt, name + ", accepted_version: must be a number");
   }
   return read;
 }

@@ -22,8 +22,10 @@
 namespace fcap::rule_text {
 namespace {
 
-// The formats 1 and 2 are from before the first release.
-constexpr std::string_view kMagic = "fcap-rules 3 ";
+constexpr std::string_view kMagic = "fcap-rules 4 ";
+// From before the first release.
+constexpr std::array<std::string_view, 3> kOlderMagics{"fcap-rules 1 ", "fcap-rules 2 ",
+                                                       "fcap-rules 3 "};
 // The header always has the same length, so that it can be filled in last.
 constexpr std::size_t kHeaderBytesMax = 64;
 // Far above a million rules; keeps a wrong path from filling the memory.
@@ -97,8 +99,8 @@ Status not_whole() {
 }
 
 // Header and payload, of which `give_piece` gives one piece after the other.
-Result<SnapshotHead> parse(std::uint64_t bytes, const SnapshotInput::GivePiece& give_piece,
-                           rules::SpecSink& sink) {
+Result<base::TableVersion> parse(std::uint64_t bytes, const SnapshotInput::GivePiece& give_piece,
+                                 rules::SpecSink& sink) {
   if (bytes == 0) return corrupt("is empty");
   std::string header(header_line(0, 0).size(), '\0');
   std::size_t length = 0;
@@ -109,18 +111,19 @@ Result<SnapshotHead> parse(std::uint64_t bytes, const SnapshotInput::GivePiece& 
   }
   if (!header.starts_with(kMagic) || length != header.size()) {
     const bool is_older =
-        header.starts_with("fcap-rules 1 ") || header.starts_with("fcap-rules 2 ");
+        std::any_of(kOlderMagics.begin(), kOlderMagics.end(),
+                    [&](std::string_view magic) { return header.starts_with(magic); });
     return corrupt(is_older ? "is from before the first release: delete it"
-                            : "does not begin with the header of a snapshot of format 3");
+                            : "does not begin with the header of a snapshot of format 4");
   }
   const std::uint64_t payload_bytes = bytes - header.size();
   SnapshotInput input(payload_bytes, give_piece);
-  SnapshotHead head;
-  const bool read = read_rules(input, head, sink);
+  base::TableVersion version;
+  const bool read = read_rules(input, version, sink);
   // What was read counts only once every byte is known to be right.
   if (header_line(payload_bytes, input.drain_and_hash()) != header) return not_whole();
   if (!read) return corrupt("has the right checksum, but does not hold a rule set");
-  return head;
+  return version;
 }
 
 // A plain spec, to be written.
@@ -131,7 +134,7 @@ class SpecView {
     for (const Campaign& campaign : spec.campaigns) campaigns_.push_back(&campaign);
   }
   [[nodiscard]] SnapshotView view() const {
-    return {.version = version_, .rules = rules_, .campaigns = campaigns_};
+    return {.version = {.version = version_}, .rules = rules_, .campaigns = campaigns_};
   }
 
  private:
@@ -147,9 +150,8 @@ RuleSetSpec with_version(RuleSetSpec spec, std::uint64_t version) {
 
 }  // namespace
 
-SnapshotView view_of(const RuleSet& set, std::string_view changed_at) {
-  return {.version = set.version(),
-          .changed_at = changed_at,
+SnapshotView view_of(const RuleSet& set, base::TableVersion version) {
+  return {.version = std::move(version),
           .rules = {set.rules().data(), set.rules().size()},
           .campaigns = {set.campaigns().data(), set.campaigns().size()}};
 }
@@ -231,22 +233,23 @@ bool SnapshotFile::is_whole() {
   return header_line(payload_bytes, input.drain_and_hash()) == header_ + "\n";
 }
 
-Result<SnapshotHead> SnapshotFile::read(rules::SpecSink& sink) {
+Result<base::TableVersion> SnapshotFile::read(rules::SpecSink& sink) {
   at_ = 0;
-  Result<SnapshotHead> head = parse(
+  Result<base::TableVersion> version = parse(
       bytes_, [this](char* to, std::size_t room) { return give(to, room); }, sink);
-  if (head.ok()) return head;
-  return Status::error(head.status().code(), "snapshot " + path_ + ": " + head.status().text());
+  if (version.ok()) return version;
+  const Status& why = version.status();
+  return Status::error(why.code(), "snapshot " + path_ + ": " + why.text());
 }
 
 Result<Snapshot> load_snapshot(const std::string& path) {
   Result<SnapshotFile> file = SnapshotFile::open(path);
   if (!file.ok()) return file.status();
   rules::PlainSpecSink sink;
-  Result<SnapshotHead> head = file.value().read(sink);
-  if (!head.ok()) return head.status();
-  return Snapshot{.spec = with_version(std::move(sink.spec), head.value().version),
-                  .changed_at = std::move(head.value().changed_at)};
+  Result<base::TableVersion> version = file.value().read(sink);
+  if (!version.ok()) return version.status();
+  return Snapshot{.spec = with_version(std::move(sink.spec), version.value().version),
+                  .version = std::move(version).value()};
 }
 
 Result<RuleSetSpec> read_snapshot(const std::string& path) {
@@ -263,9 +266,9 @@ Result<RuleSetSpec> parse_snapshot(std::string_view bytes) {
     return given;
   };
   rules::PlainSpecSink sink;
-  const Result<SnapshotHead> head = parse(bytes.size(), give_piece, sink);
-  if (!head.ok()) return head.status();
-  return with_version(std::move(sink.spec), head.value().version);
+  const Result<base::TableVersion> version = parse(bytes.size(), give_piece, sink);
+  if (!version.ok()) return version.status();
+  return with_version(std::move(sink.spec), version.value().version);
 }
 
 }  // namespace fcap::rule_text

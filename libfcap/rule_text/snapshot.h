@@ -9,37 +9,29 @@
 #include <fcap/status.h>
 
 #include "base/file_handle.h"
+#include "base/table_version.h"
 #include "rules/shared_spec.h"
 
 /// The last good rule set in a file: one header line with a format number, the payload's length and
 /// its XXH3-64, then the payload. Written to a temporary file, synced and renamed, so a reader
-/// never sees half of one. Format 2, a binary one, is written; format 1, JSON, is read as well.
-/// docs/rules-json.md describes both.
+/// never sees half of one. docs/rules-json.md describes its bytes.
 namespace fcap::rule_text {
-
-/// What a snapshot says of its rules. Together they name the state of the tables that the rules
-/// were read from (TableVersion).
-struct SnapshotHead {
-  std::uint64_t version = 0;
-  /// Empty: not known.
-  std::string changed_at = {};
-};
 
 /// What a snapshot holds.
 struct Snapshot {
   RuleSetSpec spec;
-  std::string changed_at = {};  ///< as in SnapshotHead
+  base::TableVersion version = {};
 };
 
-/// What is written into one. Nothing is copied.
+/// What is written into one. Rules and campaigns are not copied.
 struct SnapshotView {
-  std::uint64_t version = 0;
-  std::string_view changed_at = {};
+  base::TableVersion version = {};
   std::span<const Rule* const> rules = {};
   std::span<const Campaign* const> campaigns = {};
 };
 
-[[nodiscard]] SnapshotView view_of(const RuleSet& set, std::string_view changed_at);
+/// `version` is what the set was read from, and has its number.
+[[nodiscard]] SnapshotView view_of(const RuleSet& set, base::TableVersion version);
 
 /// Writes piece by piece, so that it takes a few hundred kilobytes of memory.
 Status write_snapshot(const std::string& path, const SnapshotView& rules);
@@ -65,7 +57,7 @@ class SnapshotFile {
   [[nodiscard]] bool is_whole();
   /// Gives the rules and campaigns to `sink`. kCorrupt when the bytes are not a whole snapshot;
   /// what the sink has got by then must not be used.
-  Result<SnapshotHead> read(rules::SpecSink& sink);
+  Result<base::TableVersion> read(rules::SpecSink& sink);
 
  private:
   SnapshotFile(std::string path, base::FileHandle file, std::uint64_t bytes);

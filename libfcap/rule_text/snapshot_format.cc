@@ -246,8 +246,11 @@ std::uint64_t SnapshotInput::drain_and_hash() {
 }
 
 void write_rules(const SnapshotView& rules, SnapshotOutput& output) {
-  output.number(rules.version, sizeof rules.version);
-  output.text(rules.changed_at);
+  const base::TableVersion& version = rules.version;
+  output.number(version.version, sizeof version.version);
+  output.text(version.changed_at);
+  output.number(version.accepted_version, sizeof version.accepted_version);
+  output.number(version.rows_left_out, sizeof version.rows_left_out);
   output.number(rules.rules.size(), kCountBytes);
   for (const Rule* rule : rules.rules) write_rule(*rule, output);
   output.number(rules.campaigns.size(), kCountBytes);
@@ -255,9 +258,11 @@ void write_rules(const SnapshotView& rules, SnapshotOutput& output) {
   output.flush();
 }
 
-bool read_rules(SnapshotInput& input, SnapshotHead& head, rules::SpecSink& sink) {
-  head.version = input.number(sizeof head.version);
-  head.changed_at = input.text();
+bool read_rules(SnapshotInput& input, base::TableVersion& version, rules::SpecSink& sink) {
+  version.version = input.number(sizeof version.version);
+  version.changed_at = input.text();
+  version.accepted_version = input.number(sizeof version.accepted_version);
+  version.rows_left_out = input.number(sizeof version.rows_left_out);
   const std::size_t rules = read_count(input, kRuleBytesMin);
   sink.expect_rules(rules);
   read_items<Rule>(input, rules, sink, read_rule);

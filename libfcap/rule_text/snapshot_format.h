@@ -105,6 +105,6 @@ void write_rules(const SnapshotView& rules, SnapshotOutput& output);
 
 /// Any bytes are safe, and cost no more memory than a small multiple of their number. False: they
 /// are not the bytes of a snapshot.
-bool read_rules(SnapshotInput& input, SnapshotHead& head, rules::SpecSink& sink);
+bool read_rules(SnapshotInput& input, base::TableVersion& version, rules::SpecSink& sink);
 
 }  // namespace fcap::rule_text

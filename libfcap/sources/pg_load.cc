@@ -10,6 +10,7 @@
 
 #include "base/mistakes.h"
 #include "postgres/pg_copy.h"
+#include "postgres/pg_version.h"
 #include "rule_text/pg_rows.h"
 #include "sources/rule_refresher.h"
 
@@ -205,14 +206,15 @@ class TableReader {
 
 }  // namespace
 
-Result<std::optional<LoadedTables>> load_if_changed(
-    const std::string& conninfo, const std::optional<postgres::TableVersion>& known,
-    const postgres::PgWait& wait, rules::SpecSink& sink) {
+Result<std::optional<LoadedTables>> load_if_changed(const std::string& conninfo,
+                                                    const std::optional<base::TableVersion>& known,
+                                                    const postgres::PgWait& wait,
+                                                    rules::SpecSink& sink) {
   Result<postgres::PgConnection> connection = postgres::PgConnection::connect(conninfo, wait);
   if (!connection.ok()) return connection.status();
   if (Status status = postgres::begin_reading(connection.value(), wait); !status.ok())
     return status;
-  Result<postgres::TableVersion> version =
+  Result<base::TableVersion> version =
       postgres::read_version(connection.value(), "rule_set_version", wait);
   if (!version.ok()) return version.status();
   std::optional<LoadedTables> loaded;

@@ -6,15 +6,15 @@
 
 #include <fcap/status.h>
 
+#include "base/table_version.h"
 #include "postgres/pg_connection.h"
-#include "postgres/pg_version.h"
 #include "rules/shared_spec.h"
 
 namespace fcap::sources {
 
 /// What was read, apart from what the sink has got.
 struct LoadedTables {
-  postgres::TableVersion version;
+  base::TableVersion version;
   /// Rows that cannot be rules, and why: left out, one each.
   std::vector<std::string> quarantined = {};
 };
@@ -23,8 +23,9 @@ struct LoadedTables {
 /// one moment. None: it is still `known`. A connection of its own and one transaction, so that it
 /// works through a transaction pooler. Where more rows are bad than good, the whole is refused; the
 /// status names each bad row.
-Result<std::optional<LoadedTables>> load_if_changed(
-    const std::string& conninfo, const std::optional<postgres::TableVersion>& known,
-    const postgres::PgWait& wait, rules::SpecSink& sink);
+Result<std::optional<LoadedTables>> load_if_changed(const std::string& conninfo,
+                                                    const std::optional<base::TableVersion>& known,
+                                                    const postgres::PgWait& wait,
+                                                    rules::SpecSink& sink);
 
 }  // namespace fcap::sources

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "postgres/pg_copy.h"
+#include "postgres/pg_version.h"
 #include "sources/segment_source.h"
 
 namespace fcap::sources {
@@ -63,15 +64,14 @@ Result<std::optional<LoadedSegments>> PostgresSegments::look(const postgres::PgW
   if (!connection.ok()) return connection.status();
   if (Status status = postgres::begin_reading(connection.value(), wait); !status.ok())
     return status;
-  Result<postgres::TableVersion> version =
+  Result<base::TableVersion> version =
       postgres::read_version(connection.value(), "segment_set_version", wait);
   if (!version.ok()) return version.status();
   std::optional<LoadedSegments> loaded;
   if (version.value() != given_) {
     auto set = SegmentReader(connection.value(), wait).read(version.value().version);
     if (!set.ok()) return set.status();
-    loaded.emplace(LoadedSegments{
-        std::move(set).value(), {}, postgres::accepted_version(version.value().changed_at)});
+    loaded.emplace(LoadedSegments{std::move(set).value(), {}, version.value().accepted_version});
     given_ = std::move(version).value();
   }
   // Nothing was written; a connection that breaks here has still given its answer.

@@ -136,9 +136,9 @@ void RefreshLoop::build_fallback() {
       auto built = rules::RuleSetAccess::build(std::move(offered.value()->spec), build_options_);
       if (built.ok()) {
         fallback_ = built.value();
-        changed_at_ = std::move(offered.value()->changed_at);
+        version_ = std::move(offered.value()->version);
         // Tables that are still in this state need not be read.
-        if (!changed_at_.empty()) postgres_.assume_taken({fallback_->version(), changed_at_});
+        if (version_.from_tables()) postgres_.assume_taken(version_);
       }
       status = built.status();
     }
@@ -189,7 +189,7 @@ Status RefreshLoop::hand_out_if_accepted(OfferedRules offered) {
   const ReloadDecision judgement =
       decide_reload(last ? std::optional(size_of(*last)) : std::nullopt, size_of(*built.value()),
                     {options_.shrink_refused_below, options_.accept_any_shrink,
-                     postgres::accepted_version(offered.changed_at)});
+                     offered.version.accepted_version});
   const std::string version = "version " + std::to_string(built.value()->version());
   if (!judgement.accepted) {
     return Status::error(StatusCode::kRefused,
@@ -203,7 +203,7 @@ Status RefreshLoop::hand_out_if_accepted(OfferedRules offered) {
   } else {
     file_.taken();
   }
-  changed_at_ = std::move(offered.changed_at);
+  version_ = std::move(offered.version);
   note_quarantined(std::move(offered.quarantined), built.value()->quarantined());
   hand_out(std::move(built).value(), offered.current_at, from_postgres() ? "postgres" : "snapshot");
   if (from_postgres()) publish();
@@ -222,9 +222,7 @@ void RefreshLoop::note_quarantined(std::vector<std::string> all,
     log(LogLevel::kError,
         "rules: and " + std::to_string(count - all.size()) + " more are quarantined");
   }
-  // What a snapshot says of the tables must not be taken for all that is in them: a start has to
-  // read them to know what is wrong there.
-  if (count > 0) changed_at_ += " quarantined " + std::to_string(count);
+  version_.rows_left_out = count;
   const std::lock_guard lock(mutex_);
   state_.quarantined_count = count;
   state_.quarantined = std::move(all);
@@ -276,8 +274,8 @@ void RefreshLoop::still_current() {
 
 void RefreshLoop::publish() {
   if (options_.snapshot_file.empty()) return;
-  const Status status = rule_text::publish_snapshot(options_.snapshot_file,
-                                                    rule_text::view_of(*current_, changed_at_));
+  const Status status =
+      rule_text::publish_snapshot(options_.snapshot_file, rule_text::view_of(*current_, version_));
   if (!status.ok() && published_) log(LogLevel::kWarning, "rules: " + status.text());
   published_ = status.ok();
 }

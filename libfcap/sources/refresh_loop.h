@@ -82,7 +82,7 @@ class RefreshLoop {
   }
   std::shared_ptr<const RuleSet> fallback_;
   std::shared_ptr<const RuleSet> current_;
-  std::string changed_at_;  ///< of the tables that current_, or before it fallback_, comes from
+  base::TableVersion version_;  ///< what current_, or before it fallback_, was read from
 
   mutable std::mutex mutex_;
   std::condition_variable first_round_over_;

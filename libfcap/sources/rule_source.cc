@@ -24,7 +24,7 @@ Result<std::optional<OfferedRules>> PostgresSource::look(const postgres::PgWait&
   if (!loaded.ok()) return loaded.status();
   if (!loaded.value()) return std::optional<OfferedRules>();
   offered_ = std::move(loaded.value()->version);
-  return std::optional(OfferedRules{sink.finish(offered_->version), offered_->changed_at,
+  return std::optional(OfferedRules{sink.finish(offered_->version), *offered_,
                                     std::move(loaded.value()->quarantined), asked_at});
 }
 
@@ -55,10 +55,10 @@ Result<std::optional<OfferedRules>> FileSource::look(const RuleSet* last) {
     return std::optional<OfferedRules>();
   }
   rules::SharedSpecSink sink(last);
-  Result<rule_text::SnapshotHead> head = file.value().read(sink);
-  if (!head.ok()) return head.status();
+  Result<base::TableVersion> version = file.value().read(sink);
+  if (!version.ok()) return version.status();
   return std::optional(OfferedRules{
-      sink.finish(head.value().version), std::move(head.value().changed_at), {}, current_at_});
+      sink.finish(version.value().version), std::move(version).value(), {}, current_at_});
 }
 
 void FileSource::taken() {

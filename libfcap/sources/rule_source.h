@@ -10,6 +10,7 @@
 #include <fcap/rule_set.h>
 #include <fcap/status.h>
 
+#include "base/table_version.h"
 #include "rules/shared_spec.h"
 #include "sources/pg_load.h"
 
@@ -19,8 +20,7 @@ namespace fcap::sources {
 /// to look() is shared with it.
 struct OfferedRules {
   rules::SharedSpec spec;
-  /// TableVersion::changed_at of the tables that they come from; empty: not known.
-  std::string changed_at;
+  base::TableVersion version;
   /// Rows that were left out, and why.
   std::vector<std::string> quarantined = {};
   /// The last moment at which it is known to have been the current one.
@@ -37,12 +37,12 @@ class PostgresSource {
   /// The offer of the last look() is now in use.
   void taken() { taken_ = offered_; }
   /// What was read from that state of the tables, by whomever, is at hand.
-  void assume_taken(postgres::TableVersion version) { taken_ = std::move(version); }
+  void assume_taken(base::TableVersion version) { taken_ = std::move(version); }
 
  private:
   std::string conninfo_;
-  std::optional<postgres::TableVersion> offered_;
-  std::optional<postgres::TableVersion> taken_;
+  std::optional<base::TableVersion> offered_;
+  std::optional<base::TableVersion> taken_;
 };
 
 /// A snapshot file that somebody else publishes.

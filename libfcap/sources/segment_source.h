@@ -6,8 +6,8 @@
 
 #include <fcap/status.h>
 
+#include "base/table_version.h"
 #include "postgres/pg_connection.h"
-#include "postgres/pg_version.h"
 #include "sources/segment_loading.h"
 
 namespace fcap::sources {
@@ -37,7 +37,7 @@ class PostgresSegments final : public SegmentSource {
 
  private:
   std::string conninfo_;
-  std::optional<postgres::TableVersion> given_;
+  std::optional<base::TableVersion> given_;
 };
 
 /// The files of a directory: NAME.ids holds one user id per line, NAME.roaring64 a portable 64-bit

@@ -38,6 +38,6 @@ void check(const std::string& bytes) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string bytes(reinterpret_cast<const char*>(data), size);
   check(bytes);
-  check(with_header("fcap-rules 3 %020zu %016llx\n", bytes));
+  check(with_header("fcap-rules 4 %020zu %016llx\n", bytes));
   return 0;
 }

@@ -166,7 +166,7 @@ TEST_F(RulesLoading, AnUnchangedVersionIsNotReadAgain) {
   rules::PlainSpecSink sink;
   auto first = sources::load_if_changed(database_, std::nullopt, wait, sink);
   ASSERT_TRUE(first.ok() && first.value());
-  const postgres::TableVersion version = first.value()->version;
+  const base::TableVersion version = first.value()->version;
   const auto second = sources::load_if_changed(database_, version, wait, sink);
   ASSERT_TRUE(second.ok());
   EXPECT_FALSE(second.value());

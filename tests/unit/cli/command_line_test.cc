@@ -126,7 +126,7 @@ TEST(CommandLine, DatabaseNumbersAreTheUpdaters) {
 TEST(CommandLine, RulesThatCannotBeReadNameTheirPlace) {
   const File empty("\n");
   const File list("[[[");
-  const File torn("fcap-rules 3 00000000000000000005 0011223344556677\n{}");
+  const File torn("fcap-rules 4 00000000000000000005 0011223344556677\n{}");
   const auto err = [](const std::string& path) { return run({"rules", "--rules", path}).err; };
   EXPECT_THAT(err("/tmp"), HasSubstr("--rules: cannot read /tmp: Is a directory"));
   EXPECT_THAT(err(empty.path()), HasSubstr("--rules: " + empty.path() + " is empty"));

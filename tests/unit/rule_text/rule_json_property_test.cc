@@ -46,7 +46,7 @@ TEST(SnapshotProperty, AnyBytesUnderARightChecksumAreSafe) {
       payload[specs.below(payload.size())] = static_cast<char>(specs.below(256));
     }
     std::array<char, 64> header{};
-    std::snprintf(header.data(), header.size(), "fcap-rules 3 %020zu %016llx\n", payload.size(),
+    std::snprintf(header.data(), header.size(), "fcap-rules 4 %020zu %016llx\n", payload.size(),
                   static_cast<unsigned long long>(XXH3_64bits(payload.data(), payload.size())));
     const auto parsed = parse_snapshot(std::string(header.data()).append(payload));
     if (!parsed.ok()) {

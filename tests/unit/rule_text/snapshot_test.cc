@@ -52,6 +52,8 @@ TEST(Snapshot, TheBytesAreTheDocumentedOnes) {
   const std::string_view payload(
       "\3\0\0\0\0\0\0\0"
       "\0\0"
+      "\0\0\0\0\0\0\0\0"
+      "\0\0\0\0\0\0\0\0"
       "\1\0\0\0"
       "\x24"
       "\x1b"
@@ -67,14 +69,14 @@ TEST(Snapshot, TheBytesAreTheDocumentedOnes) {
       "\2\0a1"
       "\0"
       "\0\0\0\0",
-      59);
+      75);
   const std::string bytes = snapshot_bytes(spec);
   EXPECT_EQ(bytes.substr(bytes.find('\n') + 1), payload);
 }
 
 TEST(Snapshot, TheHeaderHasTheLengthAndTheHashOfTheRest) {
   EXPECT_EQ(snapshot_header(snapshot_bytes(RuleSetSpec{})),
-            "fcap-rules 3 00000000000000000018 ff7821ddf836d020");
+            "fcap-rules 4 00000000000000000034 de25847822ca64cf");
 }
 
 TEST(Snapshot, OneFromBeforeTheFirstReleaseIsRefusedWithWhatToDo) {
@@ -85,9 +87,11 @@ TEST(Snapshot, OneFromBeforeTheFirstReleaseIsRefusedWithWhatToDo) {
   "campaigns": []
 }
 )";
-  std::string binary = snapshot_bytes(small_spec());
-  binary.replace(binary.find(" 3 "), 3, " 2 ");
-  for (const std::string& old : {json, binary}) {
+  std::string second = snapshot_bytes(small_spec());
+  second.replace(second.find(" 4 "), 3, " 2 ");
+  std::string third = second;
+  third.replace(third.find(" 2 "), 3, " 3 ");
+  for (const std::string& old : {json, second, third}) {
     const TemporaryDirectory directory;
     put(directory.file("s"), old);
     const Status status = read_snapshot(directory.file("s")).status();
@@ -101,12 +105,15 @@ TEST(Snapshot, KnowsWhichStateOfTheTablesItHolds) {
   const TemporaryDirectory directory;
   const std::string path = directory.file("rules.snapshot");
   SnapshotView view;
-  view.version = 3;
-  view.changed_at = "2026-03-01 12:00:00.000001+00";
+  view.version = {.version = 3,
+                  .changed_at = "2026-03-01 12:00:00.000001+00",
+                  .accepted_version = 2,
+                  .rows_left_out = 258};
   ASSERT_TRUE(write_snapshot(path, view).ok());
   const auto read = load_snapshot(path);
   ASSERT_TRUE(read.ok()) << read.status().text();
-  EXPECT_EQ(read.value().changed_at, view.changed_at);
+  EXPECT_EQ(read.value().version, view.version);
+  EXPECT_EQ(read.value().spec.version, 3U);
 }
 
 // More than one piece of the file, and records that lie across the pieces.
@@ -138,7 +145,8 @@ TEST(Snapshot, APublishedOneIsWrittenOnlyWhenTheFileHoldsAnother) {
   RuleSetSpec spec = small_spec();
   const auto publish = [&] {
     const auto set = RuleSet::build(spec, {});
-    return set.ok() && publish_snapshot(path, view_of(*set.value(), {})).ok();
+    return set.ok() &&
+           publish_snapshot(path, view_of(*set.value(), {.version = spec.version})).ok();
   };
   ASSERT_TRUE(publish());
   // Held open, so that a new file cannot get the old one's number.
@@ -235,8 +243,8 @@ TEST(Snapshot, ATruncatedFileIsCorrupt) {
 
 TEST(Snapshot, AnotherFormatIsRefused) {
   std::string bytes = snapshot_bytes(small_spec());
-  bytes.replace(bytes.find(" 3 "), 3, " 4 ");
-  EXPECT_THAT(parse_snapshot(bytes).status().text(), HasSubstr("format 3"));
+  bytes.replace(bytes.find(" 4 "), 3, " 5 ");
+  EXPECT_THAT(parse_snapshot(bytes).status().text(), HasSubstr("format 4"));
 }
 
 TEST(Snapshot, ADirectoryOrDeviceIsNoSnapshot) {

@@ -8,8 +8,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "postgres/pg_version.h"
-
 namespace fcap::sources {
 namespace reload_policy_test {
 
@@ -72,14 +70,6 @@ TEST(ReloadPolicy, AShrinkThatWasAcceptedAtTheSourceIsTaken) {
   EXPECT_FALSE(judged(13, 9).accepted);
   EXPECT_TRUE(judged(9, 9).accepted) << "a restored backup, accepted there";
   EXPECT_THAT(judged(11, 0).remark, HasSubstr("SELECT fcap_accept_rules()"));
-}
-
-TEST(TableVersions, SayUpToWhereAShrinkIsMeant) {
-  EXPECT_EQ(postgres::accepted_version("2026-03-01 10:00:00+00"), 0U);
-  EXPECT_EQ(postgres::accepted_version("2026-03-01 10:00:00+00 shrink accepted to 12"), 12U);
-  EXPECT_EQ(
-      postgres::accepted_version("2026-03-01 10:00:00+00 shrink accepted to 12 quarantined 3"),
-      12U);
 }
 
 TEST(ReloadPolicy, TheOverrideTakesAnythingAndSaysSo) {
