@@ -36,17 +36,21 @@ TEST_F(Migrations, AnotherToolsTableOfMigrationsIsLeftAlone) {
 
 TEST_F(Migrations, ASchemaFromBeforeTheBaselineIsRefusedAndLeftAsItIs) {
   ASSERT_EQ(migrate(database_).exit_code, 0);
-  server->sql(database_, "UPDATE fcap_schema_migrations SET name = '0007_rule_operations'");
+  server->sql(database_,
+              "UPDATE fcap_schema_migrations SET name = '0006_status';"
+              "INSERT INTO fcap_schema_migrations VALUES ('0007_rule_operations', '')");
   using Arguments = std::vector<std::string>;
   for (const Arguments& arguments : {Arguments{}, Arguments{"--status"}}) {
     const auto refused = migrate(database_, arguments);
     EXPECT_EQ(refused.exit_code, 1);
     EXPECT_EQ(refused.output, "");
-    EXPECT_THAT(refused.errors, HasSubstr("this schema has migrations from before 0008_baseline: "
-                                          "drop the database and create it again"));
+    EXPECT_THAT(refused.errors,
+                HasSubstr("this schema is 0007_rule_operations, from before the first release, and "
+                          "the oldest that can be brought up to date is 0008_baseline: drop the "
+                          "database and create it again"));
   }
-  EXPECT_EQ(value("SELECT string_agg(name, ',') FROM fcap_schema_migrations"),
-            "0007_rule_operations");
+  EXPECT_EQ(value("SELECT string_agg(name, ',' ORDER BY name) FROM fcap_schema_migrations"),
+            "0006_status,0007_rule_operations");
 }
 
 TEST_F(Migrations, StatusOfAnEmptyDatabaseLeavesItEmpty) {
