@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
+#include "base/time_text.h"
 #include "cli/audit.h"
 #include "cli/commands.h"
 #include "cli/failure.h"
@@ -191,8 +192,8 @@ void print_text(const AuditReport& report, const AuditOptions& options, std::uin
   out << fmt::format(
       "left out  {} older than the retention ({}), {} more than {} in the future, {} erased, {} "
       "trimmed for size, {} in flight\n",
-      report.expired, spoken(options.retention), report.in_future, spoken(options.allowed_future),
-      report.erased, report.trimmed, report.in_flight);
+      report.expired, base::spoken_length(options.retention), report.in_future,
+      base::spoken_length(options.allowed_future), report.erased, report.trimmed, report.in_flight);
   out << fmt::format("lost      {}\n", report.lost);
   out << fmt::format("double    {}\n", report.extra);
   if (report.erasures_lost > 0) {
@@ -205,7 +206,7 @@ void print_text(const AuditReport& report, const AuditOptions& options, std::uin
   out << fmt::format(
       "over cap  {}: {} shown within {} of an impression that capped them, {} shown fail-open, {} "
       "for another reason; by the rules of today (version {}), without segments\n",
-      report.over_cap, report.over_cap_in_flight, spoken(options.propagation),
+      report.over_cap, report.over_cap_in_flight, base::spoken_length(options.propagation),
       report.over_cap_fail_open, over_cap_other(report), rules_version);
 }
 

@@ -1,6 +1,5 @@
 #include "cli/instants.h"
 
-#include <array>
 #include <charconv>
 #include <optional>
 
@@ -52,29 +51,6 @@ Result<std::chrono::milliseconds> parse_duration(std::string_view text, std::str
 
 std::string counted(std::uint64_t count, std::string_view one, std::string_view several) {
   return std::to_string(count).append(" ").append(count == 1 ? one : several);
-}
-
-std::string spoken(std::chrono::milliseconds length) {
-  struct Unit {
-    std::int64_t ms;
-    std::string_view word;
-  };
-  static constexpr std::array<Unit, 5> kUnits{
-      {{86'400'000, " d"}, {3'600'000, " h"}, {60'000, " min"}, {1000, " s"}, {1, " ms"}}};
-  std::int64_t left = length.count();
-  if (left <= 0) return "0 s";
-  for (std::size_t i = 0; i < kUnits.size(); ++i) {
-    const std::int64_t whole = left / kUnits[i].ms;
-    if (whole == 0) continue;
-    std::string text = std::to_string(whole) + std::string(kUnits[i].word);
-    left -= whole * kUnits[i].ms;
-    // A finer unit only where it changes the picture.
-    if (i + 1 < kUnits.size() && whole < 10 && left >= kUnits[i + 1].ms) {
-      text += " " + std::to_string(left / kUnits[i + 1].ms) + std::string(kUnits[i + 1].word);
-    }
-    return text;
-  }
-  return "0 s";
 }
 
 }  // namespace fcap::cli

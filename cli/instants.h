@@ -23,7 +23,4 @@ Result<std::chrono::milliseconds> parse_duration(std::string_view text, std::str
 [[nodiscard]] std::string counted(std::uint64_t count, std::string_view one,
                                   std::string_view several);
 
-/// How far away, in the two largest units that matter: "3 h 12 min", "2 d", "450 ms".
-[[nodiscard]] std::string spoken(std::chrono::milliseconds length);
-
 }  // namespace fcap::cli

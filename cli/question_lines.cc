@@ -5,8 +5,8 @@
 #include <ostream>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
-#include "cli/answer.h"
 #include "cli/failure.h"
 
 namespace fcap::cli {
@@ -28,6 +28,18 @@ class FirstWarning {
   bool said_ = false;
 };
 
+// The line for a question that got no answer; `question` is null where it could not even be read.
+std::string failure_line(const Status& failure, std::size_t line_number, const Question* question) {
+  nlohmann::ordered_json json;
+  if (question != nullptr && !question->id_json.empty()) {
+    json["id"] = nlohmann::ordered_json::parse(question->id_json, nullptr, false);
+  }
+  if (question != nullptr) json["user"] = question->user;
+  json["line"] = line_number;
+  json["error"] = failure.text();
+  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
 int answer_each(std::istream& lines, Asks asks, const AnswerLine& answer, Streams streams) {
   FirstWarning warning(streams.err);
   bool all_answered = true;
@@ -39,14 +51,14 @@ int answer_each(std::istream& lines, Asks asks, const AnswerLine& answer, Stream
     const Result<Question> question = parse_question(line, asks);
     if (!question.ok()) {
       all_answered = false;
-      streams.out << to_json_line(question.status(), line_number, nullptr);
+      streams.out << failure_line(question.status(), line_number, nullptr);
     } else {
       warning.add(line_number, question.value().warning);
       const Result<std::string> answered = answer(question.value());
       all_answered = all_answered && answered.ok();
       streams.out << (answered.ok()
                           ? answered.value()
-                          : to_json_line(answered.status(), line_number, &question.value()));
+                          : failure_line(answered.status(), line_number, &question.value()));
     }
     // A program that asks line by line gets its answer before it must ask again.
     if (lines.rdbuf()->in_avail() <= 0) streams.out.flush();

@@ -28,10 +28,11 @@ namespace {
 using nlohmann::ordered_json;
 
 std::string source_text(const LoadedRules& loaded) {
-  return fmt::format("rule set version {} from {}{}: {}, {}", loaded.spec.version, loaded.source,
-                     loaded.age ? ", written " + spoken(*loaded.age) + " ago" : std::string(),
-                     counted(loaded.rules->rules().size(), "rule", "rules"),
-                     counted(loaded.spec.campaigns.size(), "campaign", "campaigns"));
+  return fmt::format(
+      "rule set version {} from {}{}: {}, {}", loaded.spec.version, loaded.source,
+      loaded.age ? ", written " + base::spoken_length(*loaded.age) + " ago" : std::string(),
+      counted(loaded.rules->rules().size(), "rule", "rules"),
+      counted(loaded.spec.campaigns.size(), "campaign", "campaigns"));
 }
 
 std::string window_text(const Window& window) {

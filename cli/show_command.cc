@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/outside_text.h"
+#include "base/time_text.h"
 #include "cli/commands.h"
 #include "cli/failure.h"
 #include "cli/instants.h"
@@ -227,7 +228,7 @@ void print_text(const Shown& shown, const Names& names, const LocalTime& local, 
   out << fmt::format("  {} in {}, {} of them compacted{}\n",
                      counted(ledger.size(), "entry", "entries"),
                      counted(shown.record_bytes, "byte", "bytes"), shown.compacted_bytes,
-                     shown.ttl ? ", expires in " + spoken(*shown.ttl) : std::string());
+                     shown.ttl ? ", expires in " + base::spoken_length(*shown.ttl) : std::string());
   print_markers(shown, local, out);
   for (const ledger::Run& run : ledger.runs()) {
     out << fmt::format("  {} {}: {}\n", base::printable(names.campaign(run.campaign)),

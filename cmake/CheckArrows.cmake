@@ -51,6 +51,7 @@ room(libfcap/rules KNOWS base ledger USES date)
 room(libfcap/segments SYSTEM KNOWS ledger USES roaring xxhash)
 room(libfcap/events KNOWS ledger USES simdjson)
 room(libfcap/rule_text SYSTEM KNOWS base ledger rules USES nlohmann xxhash)
+room(libfcap/explanation KNOWS base ledger rule_text rules USES nlohmann)
 # OpenSSL, in two rooms: TLS over a socket, and the HMAC of signed ids.
 room(libfcap/tls SYSTEM USES openssl)
 room(libfcap/signing SYSTEM KNOWS base USES nlohmann openssl)
@@ -61,7 +62,7 @@ room(kafka KNOWS base USES fmt librdkafka)
 # Where rules and segments come from.
 room(libfcap/sources SYSTEM KNOWS base ledger postgres rule_text rules)
 # The Checker.
-room(libfcap/checker SYSTEM KNOWS base ledger redis rules sources USES xxhash)
+room(libfcap/checker SYSTEM KNOWS base explanation ledger redis rules sources USES xxhash)
 # The command and the daemon.
 room(command_line USES CLI)
 room(updater/settings SYSTEM KNOWS base command_line kafka postgres redis USES fmt nlohmann)
@@ -89,6 +90,7 @@ room(updater/commands SYSTEM
      USES CLI fmt nlohmann spdlog)
 room(updater SYSTEM KNOWS base kafka updater/commands updater/metrics updater/process updater/settings USES fmt)
 room(cli/simulate SYSTEM KNOWS base cli events kafka ledger rule_text rules sources USES fmt nlohmann xxhash zlib)
+room(cli/explain KNOWS base cli explanation ledger rules USES fmt nlohmann)
 room(cli SYSTEM
      KNOWS base command_line events kafka ledger postgres redis rule_text rules sources updater/options
            updater/settings

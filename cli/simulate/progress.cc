@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "cli/instants.h"
+#include "base/time_text.h"
 
 namespace fcap::cli {
 
@@ -30,7 +30,7 @@ void Progress::report(std::uint64_t done, std::uint64_t total) {
     const double share = std::min(1.0, static_cast<double>(done) / static_cast<double>(total));
     const auto left =
         std::chrono::ceil<std::chrono::seconds>((now - begun_) * ((1 - share) / share));
-    err_ << fmt::format(": {:.0f} %, {} left", share * 100, spoken(left));
+    err_ << fmt::format(": {:.0f} %, {} left", share * 100, base::spoken_length(left));
   }
   err_ << std::flush;
 }

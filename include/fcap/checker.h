@@ -2,19 +2,17 @@
 
 #include <chrono>
 #include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
-#include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include <fcap/check_handle.h>
 #include <fcap/check_options.h>
 #include <fcap/checker_options.h>
 #include <fcap/checker_stats.h>
+#include <fcap/explain.h>
 #include <fcap/export.h>
 #include <fcap/reserve.h>
 #include <fcap/rule_set.h>
@@ -41,7 +39,7 @@ namespace fcap {
 /// requests): use a signed id (signed_id.h), or the host's own request id with imp.id.
 ///
 /// Thread safety: all functions may be called from any thread at once, as long as the destructor
-/// has not returned. Blocking: check(), check_batch(), first_allowed(), pick_and_share(), the hard
+/// has not returned. Blocking: check(), explain(), first_allowed(), pick_and_share(), the hard
 /// calls and all batches block until the answer or the deadline; everything else but create(),
 /// wait_ready() and the destructor returns at once. Callers share a few connections. Failure: no
 /// function but shadow_counts() throws. Where Redis is slow, gone or unreadable, verdicts are
@@ -85,6 +83,10 @@ class FCAP_EXPORT Checker {
   /// when the later ones are judged. Fewer than `k` when no more pass.
   PickResult first_allowed(std::string_view user, std::span<const Candidate> ranked, std::size_t k,
                            const CheckOptions& options = {}) noexcept;
+
+  /// Why check() answers as it does: explain.h. For support cases, not for the path of a request.
+  Explanation explain(std::string_view user, std::span<const Candidate> candidates,
+                      const CheckOptions& options = {}) noexcept;
 
   /// check() for event-loop hosts: returns at once and calls `callback` later, on an I/O thread or
   /// through the executor. The user and candidates are copied. The callback runs inside this call
@@ -222,8 +224,7 @@ class FCAP_EXPORT Checker {
   /// The rule set in use; null before the first.
   [[nodiscard]] std::shared_ptr<const RuleSet> rules() const noexcept;
 
-  /// Replaces the stored segments; null removes them. Checks that are running keep those they have.
-  /// Replaced segments are destroyed where replaced rule sets are.
+  /// The same for the stored segments; null removes them.
   void set_segments(std::shared_ptr<const SegmentSet> segments) noexcept;
   /// The stored segments in use; null before the first.
   [[nodiscard]] std::shared_ptr<const SegmentSet> segments() const noexcept;

@@ -143,6 +143,29 @@ std::string format_length(milliseconds length) {
   return std::to_string(length.count()).append("ms");
 }
 
+std::string spoken_length(std::chrono::milliseconds length) {
+  struct Unit {
+    std::int64_t ms;
+    std::string_view word;
+  };
+  static constexpr std::array<Unit, 5> kUnits{
+      {{86'400'000, " d"}, {3'600'000, " h"}, {60'000, " min"}, {1000, " s"}, {1, " ms"}}};
+  std::int64_t left = length.count();
+  if (left <= 0) return "0 s";
+  for (std::size_t i = 0; i < kUnits.size(); ++i) {
+    const std::int64_t whole = left / kUnits[i].ms;
+    if (whole == 0) continue;
+    std::string text = std::to_string(whole) + std::string(kUnits[i].word);
+    left -= whole * kUnits[i].ms;
+    // A finer unit only where it changes the picture.
+    if (i + 1 < kUnits.size() && whole < 10 && left >= kUnits[i + 1].ms) {
+      text += " " + std::to_string(left / kUnits[i + 1].ms) + std::string(kUnits[i + 1].word);
+    }
+    return text;
+  }
+  return "0 s";
+}
+
 std::optional<Instant> parse_instant(std::string_view text) {
   Reader reader(text);
   const auto date = read_date(reader);

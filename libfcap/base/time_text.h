@@ -20,6 +20,9 @@ namespace fcap::base {
 /// "0ms".
 [[nodiscard]] std::string format_length(std::chrono::milliseconds length);
 
+/// For people, in the two largest units that matter: "3 h 12 min", "2 d", "450 ms".
+[[nodiscard]] std::string spoken_length(std::chrono::milliseconds length);
+
 /// An instant in RFC 3339: "2026-03-01T00:00:00Z", with an optional fraction (finer than
 /// milliseconds is cut off) and "Z" or an offset such as "+01:00". Years 0000 to 9999.
 [[nodiscard]] std::optional<Instant> parse_instant(std::string_view text);

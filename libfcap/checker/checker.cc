@@ -11,6 +11,7 @@
 #include "checker/async_reserving.h"
 #include "checker/blocking.h"
 #include "checker/checker_options_check.h"
+#include "checker/explaining.h"
 #include "checker/health.h"
 #include "checker/pick_and_share.h"
 #include "checker/reserving.h"
@@ -48,6 +49,7 @@ class Checker::Impl {
         owns_store_(owns_store),
         direct_(store_->direct_reads()),
         blocking(parts()),
+        explaining(parts()),
         async(parts()),
         reserving(parts()),
         sharing(parts()),
@@ -102,6 +104,7 @@ class Checker::Impl {
 
  public:
   checker::Blocking blocking;
+  checker::Explaining explaining;
   checker::Async async;
   checker::Reserving reserving;
   checker::Sharing sharing;
@@ -214,6 +217,11 @@ std::vector<CheckResult> Checker::check_batch(std::span<const UserCandidates> us
 PickResult Checker::first_allowed(std::string_view user, std::span<const Candidate> ranked,
                                   std::size_t k, const CheckOptions& options) noexcept {
   return impl_->blocking.first_allowed(user, ranked, k, options);
+}
+
+Explanation Checker::explain(std::string_view user, std::span<const Candidate> candidates,
+                             const CheckOptions& options) noexcept {
+  return impl_->explaining.explain(user, candidates, options);
 }
 
 CheckHandle Checker::check_async(std::string_view user, std::span<const Candidate> candidates,

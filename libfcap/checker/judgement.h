@@ -69,6 +69,13 @@ class Judgement {
   bool take_back_shown(std::string_view user, const Candidate& shown, std::string_view event_id,
                        std::optional<ledger::Entry>& released) noexcept;
 
+  /// For those who explain, the two halves of answer(). Puts the history into scratch.ledger; the
+  /// reason says why there is none.
+  [[nodiscard]] Reason load(Scratch& scratch, const Question& question, const ReadOutcome& outcome);
+  /// Judges without the history, for that reason.
+  void answer_without(Scratch& scratch, const Question& question, Reason reason,
+                      CheckResult& result);
+
   /// For those who decide by a record and write: puts it into scratch.ledger. kUndecodable, or
   /// kPassed. Throws std::bad_alloc.
   [[nodiscard]] Reason decode(Scratch& scratch, std::string_view record);
@@ -95,13 +102,10 @@ class Judgement {
   /// Asks the store. A user whom the Gate does not refuse.
   [[nodiscard]] std::optional<Instant> missing_before(std::string_view user) const noexcept;
   [[nodiscard]] bool all_kept(const Question& question, CheckResult& result) const;
-  [[nodiscard]] Reason load(Scratch& scratch, const Question& question, const ReadOutcome& outcome);
   static void keep_record(const Question& question, const ReadOutcome& outcome,
                           CheckResult& result);
   void keep_caps(const Scratch& scratch, const Question& question,
                  const CheckResult& result) noexcept;
-  void answer_without(Scratch& scratch, const Question& question, Reason reason,
-                      CheckResult& result);
   void put_kept_caps(const Question& question, CheckResult& result);
   void finish_stale(const Question& question, CheckResult& result);
   void note_undecodable() noexcept;

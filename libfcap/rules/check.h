@@ -167,7 +167,7 @@ class Check {
 };
 
 /// The verdict with every rule behind it, for the one candidate that a check was begun with.
-Explanation explain_check(Check& check, const Candidate& candidate);
+CandidateExplanation explain_check(Check& check, const Candidate& candidate);
 
 inline bool Check::in_force(const CompiledRule& rule, std::int64_t at_ms) const noexcept {
   if (rule.life == kNone) return true;

@@ -44,7 +44,7 @@ const Rule* Evaluator::shadow_rule(std::size_t candidate) const noexcept {
   return shadow == nullptr ? nullptr : &check.source(*shadow);
 }
 
-Explanation Evaluator::explain(const Question& question, const Candidate& candidate) {
+CandidateExplanation Evaluator::explain(const Question& question, const Candidate& candidate) {
   const CandidateKey key = candidate_key(candidate);
   scratch_->check.begin(question, {&key, 1});
   return explain_check(scratch_->check, candidate);

@@ -4,10 +4,10 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <string>
 #include <string_view>
 #include <vector>
 
+#include <fcap/explain.h>
 #include <fcap/rule_set.h>
 #include <fcap/segment_set.h>
 #include <fcap/verdict.h>
@@ -24,45 +24,12 @@ struct CandidateKey {
 
 [[nodiscard]] CandidateKey candidate_key(const Candidate& candidate) noexcept;
 
-/// One applicable rule's part in an answer, for explain.
-struct RuleAccount {
-  const Rule* rule = nullptr;
-  /// The id that the rule counts for: the target, or what "*" stands for here.
-  std::string target;
-  std::uint32_t count = 0;
-  /// How many of `count` are reservations: expected, not confirmed.
-  std::uint32_t reserved = 0;
-  /// Whether the rule stands in the way now (also for shadow rules, which never cap). A replaced
-  /// rule does not.
-  bool stands_in_way = false;
-  /// The window's bounds at `now`: events in [counted_from, counted_until) count; until is none
-  /// where the window has no end of its own (sliding, lifetime) or is not open (fixed; from is then
-  /// `now`).
-  Instant counted_from;
-  std::optional<Instant> counted_until;
-  /// When it no longer stands in the way; `now` when it does not; none when never. With
-  /// reservations, if none of them is confirmed.
-  std::optional<Instant> eligible_at;
-  bool complete = true;
-  /// Set for a rule that another replaces for this user: that rule's id.
-  std::string replaced_by;
-};
-
 /// A rule that caps a candidate whatever else is recorded, short of a change of rules or segments
 /// or an erasure: events do that, reservations cannot, since they may expire or be released.
 struct CappedUntil {
   const Rule* rule = nullptr;
   std::uint32_t count = 0;
   std::optional<Instant> until = {};  ///< none: permanently
-};
-
-/// Everything about one candidate.
-struct Explanation {
-  Verdict verdict;
-  std::vector<RuleAccount> applicable;
-  std::vector<RuleAccount> replaced;
-  /// The version of the time-zone data that calendars were made from, such as "2024a".
-  std::string zone_data_version;
 };
 
 /// Judges candidates against a ledger, whose live reservations count like events: the one place
@@ -112,7 +79,7 @@ class Evaluator {
   [[nodiscard]] const Rule* shadow_rule(std::size_t candidate) const noexcept;
 
   /// The verdict with every rule behind it.
-  Explanation explain(const Question& question, const Candidate& candidate);
+  CandidateExplanation explain(const Question& question, const Candidate& candidate);
 
  private:
   struct Scratch;

@@ -14,15 +14,15 @@ class Explainer {
  public:
   Explainer(Check& check, const Candidate& candidate) : check_(check), candidate_(candidate) {}
 
-  void explain(const Check::Resolved& resolved, Explanation& out) {
+  void explain(const Check::Resolved& resolved, CandidateExplanation& out) {
     check_.for_each_target(resolved, [&](const Target& target) { explain_target(target, out); });
   }
 
  private:
   using Rules = std::span<const CompiledRule>;
 
-  void explain_target(const Target& target, Explanation& out);
-  void explain_keys(const Target& target, Rules rules, bool defaults, Explanation& out);
+  void explain_target(const Target& target, CandidateExplanation& out);
+  void explain_keys(const Target& target, Rules rules, bool defaults, CandidateExplanation& out);
   RuleAccount account(const Target& target, const Applying& applying, bool replaced);
   void add_bounds(const CompiledRule& rule, const Timeline& timeline, RuleAccount& account);
   [[nodiscard]] std::string target_name(const Target& target) const;
@@ -77,13 +77,14 @@ const CompiledRule* Explainer::naming_rule(const Target& target, const CompiledR
   return smallest;
 }
 
-void Explainer::explain_target(const Target& target, Explanation& out) {
+void Explainer::explain_target(const Target& target, CandidateExplanation& out) {
   const CompiledRules& rules = check_.rules();
   if (target.rules != nullptr) explain_keys(target, rules.rules_of(*target.rules), false, out);
   explain_keys(target, rules.rules_of(rules.defaults_of(target.scope)), true, out);
 }
 
-void Explainer::explain_keys(const Target& target, Rules rules, bool defaults, Explanation& out) {
+void Explainer::explain_keys(const Target& target, Rules rules, bool defaults,
+                             CandidateExplanation& out) {
   for (std::size_t begin = 0; begin < rules.size();) {
     const std::size_t length = check_.key_length(rules, begin);
     const Rules key = rules.subspan(begin, length);
@@ -125,6 +126,8 @@ RuleAccount Explainer::account(const Target& target, const Applying& applying, b
   account.rule = &check_.source(rule);
   account.target = target_name(target);
   account.count = check_.count(rule, timeline, now_ms);
+  if (const auto limit = account.rule->limit)
+    account.left = *limit - std::min(*limit, account.count);
   if (!timeline.reserved.empty()) {
     account.reserved = account.count - check_.count(rule, timeline.confirmed(), now_ms);
   }
@@ -142,11 +145,11 @@ RuleAccount Explainer::account(const Target& target, const Applying& applying, b
 
 }  // namespace
 
-Explanation explain_check(Check& check, const Candidate& candidate) {
-  Explanation explanation;
+CandidateExplanation explain_check(Check& check, const Candidate& candidate) {
+  CandidateExplanation explanation{.campaign = std::string(candidate.campaign),
+                                   .creative = std::string(candidate.creative)};
   check.judge(0, explanation.verdict);
   Explainer(check, candidate).explain(check.candidate(0), explanation);
-  explanation.zone_data_version = check.rules().zone_data_version;
   const auto by_id = [](const RuleAccount& a, const RuleAccount& b) {
     return a.rule->id != b.rule->id ? a.rule->id < b.rule->id : a.target < b.target;
   };

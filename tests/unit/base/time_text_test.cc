@@ -105,5 +105,14 @@ TEST(InstantText, WritesTheNearestInstantThatItCanRead) {
   EXPECT_TRUE(parse_instant(format_instant(Instant::max())).has_value());
 }
 
+TEST(SpokenLength, NamesTheUnitsThatMatter) {
+  using namespace std::chrono_literals;
+  EXPECT_EQ(spoken_length(0ms), "0 s");
+  EXPECT_EQ(spoken_length(450ms), "450 ms");
+  EXPECT_EQ(spoken_length(61s), "1 min 1 s");
+  EXPECT_EQ(spoken_length(3h + 12min), "3 h 12 min");
+  EXPECT_EQ(spoken_length(24h * 20 + 3h), "20 d");
+}
+
 }  // namespace time_text_test
 }  // namespace fcap::base

@@ -120,15 +120,6 @@ INSTANTIATE_TEST_SUITE_P(
                       WrongLine{R"({"user":"u","candidates":["c"],"segments":"s"})", "segments"},
                       WrongLine{R"({"user":"u","candidates":["c"],"segments":[1]})", "segments"}));
 
-TEST(Spoken, NamesTheUnitsThatMatter) {
-  using namespace std::chrono_literals;
-  EXPECT_EQ(spoken(0ms), "0 s");
-  EXPECT_EQ(spoken(450ms), "450 ms");
-  EXPECT_EQ(spoken(61s), "1 min 1 s");
-  EXPECT_EQ(spoken(3h + 12min), "3 h 12 min");
-  EXPECT_EQ(spoken(24h * 20 + 3h), "20 d");
-}
-
 TEST(ParseAt, TakesMillisecondsAndRfc3339) {
   EXPECT_EQ(parse_at("1700000000000", "--at").value(), instant_from_ms(1'700'000'000'000));
   EXPECT_EQ(parse_at("2023-11-14T22:13:20Z", "--at").value(), instant_from_ms(1'700'000'000'000));

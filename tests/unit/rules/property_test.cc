@@ -76,7 +76,7 @@ void compare_one(std::uint64_t seed) {
     const reference::Answer expected = reference::judge(world, candidates[i], now_ms);
     expected_shadow += expected.shadow ? 1 : 0;
     expect_same(verdicts[i], expected);
-    const Explanation explanation =
+    const CandidateExplanation explanation =
         evaluator.explain(question, {candidates[i].campaign, candidates[i].creative});
     expect_same(explanation.verdict, expected);
     expect_same(explanation, expected);

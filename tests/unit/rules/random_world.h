@@ -227,7 +227,8 @@ inline void expect_same(const Verdict& verdict, const reference::Answer& expecte
   EXPECT_TRUE(verdict.complete);
 }
 
-inline void expect_same(const Explanation& explanation, const reference::Answer& expected) {
+inline void expect_same(const CandidateExplanation& explanation,
+                        const reference::Answer& expected) {
   EXPECT_EQ(explanation.applicable.size(), expected.accounts.size());
   for (const RuleAccount& account : explanation.applicable) {
     const auto found = expected.accounts.find({account.rule->id, account.target});

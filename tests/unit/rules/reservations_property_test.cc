@@ -76,7 +76,7 @@ TEST(ReservationsProperty, EveryAnswerEqualsTheReference) {
     const Verdict verdict = asked.verdict(ledger);
     expect_same(verdict, expected);
     provisional += verdict.provisional ? 1 : 0;
-    const Explanation explanation = asked.evaluator.explain(
+    const CandidateExplanation explanation = asked.evaluator.explain(
         asked.question(ledger), {asked.candidate.campaign, asked.candidate.creative});
     expect_same(explanation, expected);
     for (const RuleAccount& account : explanation.applicable) {

@@ -87,7 +87,7 @@ TEST(Reservations, HoweverManyThereAreEachIsConfirmedByItsOwnEntryAlone) {
     }
     scene.event("c1", kNowMs - kHourMs);
     scene.reserve("c2", kNowMs - kMinuteMs, kNowMs + kMinuteMs);
-    const Explanation told = scene.explain(Candidate{"c1"}, kNowMs);
+    const CandidateExplanation told = scene.explain(Candidate{"c1"}, kNowMs);
     ASSERT_EQ(told.applicable.size(), 1U);
     EXPECT_EQ(told.applicable[0].reserved, live) << reserved;
     EXPECT_EQ(told.applicable[0].count, live + 1) << reserved;
@@ -169,7 +169,7 @@ TEST(Reservations, ExplainTellsThemFromEvents) {
   scene.event("c1", kNowMs - kHourMs);
   scene.reserve("c1", kNowMs - 1, kNowMs + kMinuteMs);
   scene.reserve("c1", kNowMs - 1, kNowMs + kMinuteMs);
-  const Explanation explanation = scene.explain({"c1"}, kNowMs);
+  const CandidateExplanation explanation = scene.explain({"c1"}, kNowMs);
   ASSERT_EQ(explanation.applicable.size(), 1U);
   EXPECT_EQ(explanation.applicable[0].count, 3U);
   EXPECT_EQ(explanation.applicable[0].reserved, 2U);

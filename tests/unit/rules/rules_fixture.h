@@ -95,7 +95,7 @@ class Scene {
   Verdict check(std::string_view campaign, std::int64_t now_ms) {
     return check(Candidate{campaign}, now_ms);
   }
-  Explanation explain(Candidate candidate, std::int64_t now_ms) {
+  CandidateExplanation explain(Candidate candidate, std::int64_t now_ms) {
     return evaluator_.explain(question(now_ms), candidate);
   }
   /// Of the last check.

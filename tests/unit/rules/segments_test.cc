@@ -102,7 +102,7 @@ TEST(StoredSegments, ExplainNamesTheReplacedRule) {
   TwoShown scene;
   scene.stored(stored({{"vip", "u1"}}));
   scene.user("u1");
-  const Explanation explanation = scene.explain(Candidate{"c1"}, 3000);
+  const CandidateExplanation explanation = scene.explain(Candidate{"c1"}, 3000);
   ASSERT_EQ(explanation.applicable.size(), 1U);
   EXPECT_EQ(explanation.applicable[0].rule->id, "vip");
   ASSERT_EQ(explanation.replaced.size(), 1U);

@@ -8,13 +8,14 @@
 #include <fcap/segment_set.h>
 #include <fcap/status.h>
 
-#include "cli/answer.h"
 #include "cli/check_question.h"
 #include "cli/cli_settings.h"
 #include "cli/event_log.h"
+#include "cli/explain/answer.h"
 #include "cli/record_reader.h"
 #include "cli/rule_loading.h"
 #include "ledger/ledger.h"
+#include "rules/evaluate.h"
 
 namespace fcap::cli {
 
@@ -35,7 +36,7 @@ class Judge {
  private:
   explicit Judge(const AccessSettings& access);
   Status load(const AccessSettings& access);
-  Status decode(const std::string& user, bool& stale);
+  Status decode(const std::string& user, RecordAccount& record);
 
   std::set<std::string, std::less<>> null_user_ids_;
   std::shared_ptr<const RuleSet> rules_;
@@ -44,6 +45,7 @@ class Judge {
   std::unique_ptr<RecordReader> reader_;  // null: from events_
   EventLog events_;
   ledger::Ledger ledger_;
+  rules::Evaluator evaluator_;
 };
 
 }  // namespace fcap::cli

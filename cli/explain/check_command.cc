@@ -2,9 +2,10 @@
 #include <ostream>
 
 #include "cli/commands.h"
+#include "cli/explain/answer.h"
+#include "cli/explain/judge.h"
 #include "cli/failure.h"
 #include "cli/instants.h"
-#include "cli/judge.h"
 #include "cli/local_time.h"
 #include "cli/question_lines.h"
 
@@ -51,10 +52,10 @@ Result<Answer> ask(const QuestionSettings& asked, const Settings& settings, Stre
   return judge.value()->answer(question.value());
 }
 
-using Print = void (*)(const Answer&, const LocalTime&, std::ostream&);
+using Text = std::string (*)(const Explanation&, const LocalTime&);
 
 int answer_questions(const QuestionSettings& asked, const Settings& settings, Streams streams,
-                     Print print) {
+                     Text text) {
   const Result<LocalTime> local = LocalTime::of(settings.time_zone);
   if (!local.ok()) return fail(streams, local.status());
   if (asked.from_lines()) {
@@ -72,8 +73,7 @@ int answer_questions(const QuestionSettings& asked, const Settings& settings, St
   if (settings.json) {
     streams.out << to_json_line(answer.value());
   } else {
-    print(answer.value(), local.value(), streams.out);
-    print_left_out(answer.value(), local.value(), streams.out);
+    streams.out << text(answer.value().explanation, local.value());
   }
   return kExitOk;
 }
@@ -81,11 +81,11 @@ int answer_questions(const QuestionSettings& asked, const Settings& settings, St
 }  // namespace
 
 int run_check(const Settings& settings, Streams streams) {
-  return answer_questions(settings.check, settings, streams, print_verdicts);
+  return answer_questions(settings.check, settings, streams, verdicts_text);
 }
 
 int run_explain(const Settings& settings, Streams streams) {
-  return answer_questions(settings.explain, settings, streams, print_explanations);
+  return answer_questions(settings.explain, settings, streams, rules_text);
 }
 
 }  // namespace fcap::cli

@@ -1,13 +1,16 @@
-#include "cli/judge.h"
+#include "cli/explain/judge.h"
 
 #include <fstream>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "base/clock.h"
 #include "cli/instants.h"
 #include "cli/stored_segments.h"
+#include "explanation/explain_history.h"
 #include "ledger/ids.h"
 
 namespace fcap::cli {
@@ -63,31 +66,48 @@ Result<std::unique_ptr<Judge>> Judge::over_events(const AccessSettings& access,
 }
 
 Result<Answer> Judge::answer(const Question& question) {
-  const Instant now = base::wall_now();
+  Answer answer{.question = question,
+                .explanation = {.user = question.user,
+                                .at = question.at.value_or(base::wall_now()),
+                                .rules = rules_,
+                                .segments = segments_}};
+  Explanation& explained = answer.explanation;
   if (question.user.empty() || null_user_ids_.contains(question.user)) {
-    return answer_no_user(question, {rules_, segments_, {}}, now);
+    explained.reason = Reason::kNoUser;
+    for (const CandidateText& candidate : question.candidates) {
+      explained.candidates.push_back({.campaign = candidate.campaign,
+                                      .creative = candidate.creative,
+                                      .verdict = {.reason = Reason::kNoUser}});
+    }
+    return answer;
   }
   if (question.user.size() > ledger::kIdBytesMax) {
     return Status::error(StatusCode::kInvalidArgument, "the user id has more than 256 bytes");
   }
-  JudgedBy by{rules_, segments_, {}};
-  if (Status status = decode(question.user, by.stale); !status.ok()) return status;
-  if (reader_ != nullptr) by.missing_before = reader_->missing_before(question.user);
-  return cli::answer(question, ledger_, by, now);
+  if (Status status = decode(question.user, explained.record); !status.ok()) return status;
+  std::vector<Candidate> candidates;
+  for (const CandidateText& candidate : question.candidates) candidates.push_back(candidate.view());
+  const std::vector<std::string_view> segments(question.segments.begin(), question.segments.end());
+  explanation::explain_history(evaluator_, ledger_, candidates, segments, question.at.has_value(),
+                               explained);
+  return answer;
 }
 
-Status Judge::decode(const std::string& user, bool& stale) {
-  ledger::DecodeCode code = ledger::DecodeCode::kOk;
+// Puts the user's record into ledger_.
+Status Judge::decode(const std::string& user, RecordAccount& record) {
+  std::string bytes;
   if (reader_ == nullptr) {
-    code = ledger_.decode(events_.record(user));
+    bytes = events_.record(user);
   } else {
-    const Result<CheckedRecord> record = reader_->read_for_check(user);
-    if (!record.ok()) return record.status();
-    const std::optional<std::string>& bytes = record.value().bytes;
-    code = ledger_.decode(bytes ? std::string_view(*bytes) : std::string_view());
-    stale = record.value().stale;
+    Result<CheckedRecord> read = reader_->read_for_check(user);
+    if (!read.ok()) return read.status();
+    record.key = reader_->key_of(user);
+    record.stale = read.value().stale;
+    bytes = std::move(read.value().bytes).value_or("");
+    record.missing_before = reader_->missing_before(user);
   }
-  if (code == ledger::DecodeCode::kOk) return {};
+  record.bytes = bytes.size();
+  if (ledger_.decode(bytes) == ledger::DecodeCode::kOk) return {};
   return Status::error(StatusCode::kCorrupt, "the record of user " + user + " cannot be decoded");
 }
 
