@@ -50,31 +50,35 @@ class FormsPart final : public RedisPart {
     add("local", "check, local note", [](const Call& to) {
       const CheckResult check = to.checker.check(to.user, to.all);
       const Candidate* shown = first_allowed(check, to.all);
-      return shown != nullptr && to.checker.note_shown(to.user, *shown, to.id);
+      return shown != nullptr && to.checker.note_shown({to.user, *shown, to.id});
     });
-    add("shared", "check with a shared note (pick_and_share)", [](const Call& to) {
-      return to.checker.pick_and_share(to.user, to.all, {&to.id, 1}).picked.size() == 1;
+    add("shared", "check with a shared note (a shared page)", [](const Call& to) {
+      return to.checker.pick({Promise::kShared, to.user, to.all, {&to.id, 1}}).reason ==
+             Reason::kDone;
     });
     add("reserve_after_check", "check, reserve from its record", [](const Call& to) {
       const CheckResult check = to.checker.check(to.user, to.all, {.keep_record = true});
       const Candidate* shown = first_allowed(check, to.all);
       return shown != nullptr &&
-             to.checker.reserve(to.user, *shown, to.id, {.after = &check}).allowed;
+             to.checker.hard({HardCall::kReserve, {to.user, *shown, to.id, {}, check.token}})
+                 .allowed;
     });
-    add("reserve", "reserve alone",
-        [](const Call& to) { return is_decided(to.checker.reserve(to.user, to.one, to.id)); });
-    add("record", "record",
-        [](const Call& to) { return is_decided(to.checker.record(to.user, to.one, to.id)); });
+    add("reserve", "reserve alone", [](const Call& to) {
+      return is_decided(to.checker.hard({HardCall::kReserve, {to.user, to.one, to.id}}));
+    });
+    add("record", "record", [](const Call& to) {
+      return is_decided(to.checker.hard({HardCall::kRecord, {to.user, to.one, to.id}}));
+    });
     add("pick_and_reserve", "pick_and_reserve", [](const Call& to) {
-      const auto picked = to.checker.pick_and_reserve(to.user, to.all, {&to.id, 1});
-      return picked.reason == ReserveReason::kDone;
+      const auto picked = to.checker.pick({Promise::kReserved, to.user, to.all, {&to.id, 1}});
+      return picked.reason == Reason::kDone;
     });
     take_turns();
   }
 
   // One user in 27,000 has seen a campaign three times within the last day.
-  static bool is_decided(const ReserveResult& result) {
-    return result.allowed || result.reason == ReserveReason::kCapped;
+  static bool is_decided(const HardResult& result) {
+    return result.allowed || result.reason == Reason::kCapped;
   }
 
   static const Candidate* first_allowed(const CheckResult& check, Candidates all) {
@@ -88,7 +92,9 @@ class FormsPart final : public RedisPart {
     const auto checker = make_checker(console_.options(), workload_, base::wall_now);
     // A Checker reads on connecting whether it may reserve.
     const Candidate candidate{"campaign-0", {}};
-    if (!testing::wait_until([&] { return checker->reserve("nobody", candidate, "x").allowed; })) {
+    if (!testing::wait_until([&] {
+          return checker->hard({HardCall::kReserve, {"nobody", candidate, "x"}}).allowed;
+        })) {
       throw std::runtime_error("the Checker may not reserve");
     }
     const Ask ask = [&, all = workload_.candidates()](const std::string& user) {

@@ -2,7 +2,7 @@
 //
 // Workloads, each one call of a Checker over a store in memory, the record's decoding included:
 //
-//   Capped         check(), first_allowed(1) and pick_and_reserve() of one slot; all candidates are
+//   Capped         check(), first_allowed(1) and a reserved page of one slot; all candidates are
 //                  capped, by rules of their own and one of the user; 16 KB of compacted record
 //   CraftedRecord  check() of one candidate on a record of so many KB, which nobody but a writer to
 //                  Redis can make: as many live reservations as entries, of one campaign
@@ -85,7 +85,7 @@ void capped(benchmark::State& state, Form form) {
         benchmark::DoNotOptimize(checker->first_allowed("u", ranked, 1));
         break;
       case Form::kPickAndReserve:
-        benchmark::DoNotOptimize(checker->pick_and_reserve("u", ranked, slot));
+        benchmark::DoNotOptimize(checker->pick({Promise::kReserved, "u", ranked, slot}));
         break;
     }
   }

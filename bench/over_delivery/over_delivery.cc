@@ -20,7 +20,7 @@
 //   four_servers_sticky  the same, a session stays on its server
 //   shared               and other servers' notes too, once they are in Redis, for 5 min; any
 //                        server
-//   page                 the same, all slots of a page in one call (pick_and_share)
+//   page                 the same, all slots of a page in one call (a shared page)
 //   reserve              every impression is reserved before it is shown, for 15 min; any server
 // Needs no server.
 #include <random>

@@ -143,12 +143,12 @@ class Stalls {
     const auto checker = memory_checker(1'000'000);
     checker->set_rules(rules(1000));
     for (int i = 0; i < 20'000; ++i) {
-      checker->note_shown("hot", candidates_[0], "i" + std::to_string(i));
+      checker->note_shown({"hot", candidates_[0], "i" + std::to_string(i)});
     }
     Felt usual;
     Felt hot;
     for (int round = 0; round < rounds; ++round) {
-      checker->note_shown("quiet", candidates_[0], "i");
+      checker->note_shown({"quiet", candidates_[0], "i"});
       measure_beside(*checker, "quiet" + std::to_string(round), usual);
       measure_beside(*checker, "hot", hot);
     }
@@ -164,7 +164,7 @@ class Stalls {
     std::jthread busy([&](const std::stop_token& stop) {
       for (std::uint64_t i = 0; !stop.stop_requested(); ++i) {
         (void)checker.check(user, candidates_);
-        checker.note_shown(user, candidates_[i % 10], "again" + std::to_string(i % 20'000));
+        checker.note_shown({user, candidates_[i % 10], "again" + std::to_string(i % 20'000)});
       }
     });
     std::uint64_t i = 0;

@@ -75,8 +75,8 @@ void Server::answer_page(const AdRequest& request, const std::string& plain_id) 
     const AdOffer& offer = request.offers[page.picked[slot] / slots];
     const auto id = make_id(request, offer, at, plain_id + "-" + std::to_string(slot));
     if (!id) return;
-    parts_.checker.note_shown(request.user, {offer.campaign, offer.creative}, *id,
-                              fcap::SharedNote(page.seen, at));
+    parts_.checker.note_shown({request.user, {offer.campaign, offer.creative}, *id, at, page.token},
+                              fcap::Note::kEverywhere);
     show({request.user, offer, *id, at, page.reason}, request.beacons[slot]);
   }
 }
@@ -106,17 +106,19 @@ bool Server::claim(const AdRequest& request, const AdOffer& offer, const std::st
     case Tier::kNothing:
       break;
     case Tier::kLocal:
-      parts_.checker.note_shown(request.user, candidate, id, at);
+      parts_.checker.note_shown({request.user, candidate, id, at});
       break;
     case Tier::kShared:
     case Tier::kPage:
-      parts_.checker.note_shown(request.user, candidate, id, fcap::SharedNote(check.seen, at));
+      parts_.checker.note_shown({request.user, candidate, id, at, check.token},
+                                fcap::Note::kEverywhere);
       break;
     case Tier::kReserve: {
-      const fcap::ReserveResult place =
-          parts_.checker.reserve(request.user, candidate, id, {.now = at, .after = &check});
+      const fcap::HardResult place = parts_.checker.hard(
+          {fcap::HardCall::kReserve, {request.user, candidate, id, at, check.token}});
       // Whatever became of a call without an answer, nobody shows this id.
-      if (place.unknown) parts_.checker.release(request.user, candidate, id);
+      if (place.unknown)
+        parts_.checker.hard({fcap::HardCall::kRelease, {request.user, candidate, id}});
       if (place.allowed) at = place.time;
       return place.allowed;
     }
@@ -150,9 +152,9 @@ void Server::publish(const Shown& shown) {
 void Server::give_back(const Shown& shown) {
   const fcap::Candidate candidate{shown.offer.campaign, shown.offer.creative};
   if (parts_.tier == Tier::kReserve) {
-    parts_.checker.release(shown.user, candidate, shown.id);
+    parts_.checker.hard({fcap::HardCall::kRelease, {shown.user, candidate, shown.id}});
   } else if (parts_.tier != Tier::kNothing) {
-    parts_.checker.take_back_shown(shown.user, candidate, shown.id);
+    parts_.checker.take_back_shown({shown.user, candidate, shown.id});
   }
 }
 

@@ -47,69 +47,32 @@ class AsioChecker {
   /// Checker::check() without blocking. Completes with a CheckResult and never with an error: a
   /// store that does not answer is a reason in the result.
   template <typename CompletionToken>
-  auto check(std::string_view user, std::span<const Candidate> candidates,
+  auto check(Subject subject, std::span<const Candidate> candidates, CompletionToken&& token) {
+    return check(subject, candidates, CheckOptions{}, std::forward<CompletionToken>(token));
+  }
+
+  template <typename CompletionToken>
+  auto check(Subject subject, std::span<const Candidate> candidates, const CheckOptions& options,
              CompletionToken&& token) {
-    return check(user, candidates, CheckOptions{}, std::forward<CompletionToken>(token));
-  }
-
-  template <typename CompletionToken>
-  auto check(std::string_view user, std::span<const Candidate> candidates,
-             const CheckOptions& options, CompletionToken&& token) {
     return asio::async_initiate<CompletionToken, void(CheckResult)>(
-        Initiation{executor_, checker_}, token, user, candidates, options);
+        Initiation{executor_, checker_}, token, subject, candidates, options);
   }
 
-  /// Checker::reserve() without blocking; completes with a ReserveResult. The user, the candidate
-  /// and the event id must live until it is started, as above; so must ReserveOptions::after.
+  /// Checker::hard() without blocking; completes with a HardResult. What the request and the
+  /// options refer to must live until it is started, as above.
   template <typename CompletionToken>
-  auto reserve(std::string_view user, Candidate candidate, std::string_view event_id,
-               const ReserveOptions& options, CompletionToken&& token) {
-    return writing<ReserveResult>(
+  auto hard(const HardRequest& request, const HardOptions& options, CompletionToken&& token) {
+    return writing<HardResult>(
         [=, checker = checker_](auto done) {
-          checker->reserve_async(user, candidate, event_id, options, std::move(done));
+          checker->hard_async(request, options, std::move(done));
         },
         token);
   }
-  /// Checker::release() likewise.
+  /// Checker::pick() likewise; completes with PagePicks.
   template <typename CompletionToken>
-  auto release(std::string_view user, Candidate candidate, std::string_view event_id,
-               const ReserveOptions& options, CompletionToken&& token) {
-    return writing<ReserveResult>(
-        [=, checker = checker_](auto done) {
-          checker->release_async(user, candidate, event_id, options, std::move(done));
-        },
-        token);
-  }
-  /// Checker::record() likewise.
-  template <typename CompletionToken>
-  auto record(std::string_view user, Candidate candidate, std::string_view event_id,
-              const ReserveOptions& options, CompletionToken&& token) {
-    return writing<ReserveResult>(
-        [=, checker = checker_](auto done) {
-          checker->record_async(user, candidate, event_id, options, std::move(done));
-        },
-        token);
-  }
-  /// Checker::pick_and_share() likewise; completes with a PickResult.
-  template <typename CompletionToken>
-  auto pick_and_share(std::string_view user, std::span<const Candidate> ranked,
-                      std::span<const std::string_view> event_ids, const CheckOptions& options,
-                      CompletionToken&& token) {
-    return writing<PickResult>(
-        [=, checker = checker_](auto done) {
-          checker->pick_and_share_async(user, ranked, event_ids, options, std::move(done));
-        },
-        token);
-  }
-  /// Checker::pick_and_reserve() likewise; completes with ReservedPicks.
-  template <typename CompletionToken>
-  auto pick_and_reserve(std::string_view user, std::span<const Candidate> ranked,
-                        std::span<const std::string_view> event_ids, const ReserveOptions& options,
-                        CompletionToken&& token) {
-    return writing<ReservedPicks>(
-        [=, checker = checker_](auto done) {
-          checker->pick_and_reserve_async(user, ranked, event_ids, options, std::move(done));
-        },
+  auto pick(const PageRequest& page, const PageOptions& options, CompletionToken&& token) {
+    return writing<PagePicks>(
+        [=, checker = checker_](auto done) { checker->pick_async(page, options, std::move(done)); },
         token);
   }
 
@@ -181,9 +144,11 @@ class AsioChecker {
     [[nodiscard]] executor_type get_executor() const noexcept { return executor; }
 
     template <typename Handler>
-    void operator()(Handler&& handler, std::string_view user, std::span<const Candidate> candidates,
+    void operator()(Handler&& handler, Subject subject, std::span<const Candidate> candidates,
                     const CheckOptions& options) const {
-      checker->check_async(user, candidates, options,
+      CheckOptions called_back = options;
+      called_back.return_known = false;
+      checker->check_async(subject, candidates, called_back,
                            completing<CheckResult>(executor, std::forward<Handler>(handler)));
     }
 

@@ -13,8 +13,8 @@ class Async;
 class AsyncRead;
 }  // namespace checker
 
-/// A check that was started by check_async() or check_or_async(); it can be canceled through this.
-/// May outlive the Checker. Destroying the handle does not cancel the check.
+/// A check that was started by check_async(); it can be canceled through this. May outlive the
+/// Checker. Destroying the handle does not cancel the check.
 class FCAP_EXPORT CheckHandle {
  public:
   CheckHandle() noexcept = default;
@@ -36,9 +36,10 @@ class FCAP_EXPORT CheckHandle {
   checker::AsyncRead* read_ = nullptr;
 };
 
-/// What check_or_async() gives.
+/// What check_async() gives.
 struct AsyncStart {
-  /// The answer, where it was known at once; then there is no callback.
+  /// With CheckOptions::return_known: the answer, if it was known at once. Then there is no
+  /// callback.
   std::optional<CheckResult> answer = {};
   CheckHandle handle = {};
 };

@@ -5,6 +5,7 @@
 #include <span>
 #include <string_view>
 
+#include <fcap/subject.h>
 #include <fcap/time.h>
 #include <fcap/verdict.h>
 
@@ -19,14 +20,16 @@ struct CheckOptions {
   std::optional<Instant> now = {};
   /// Segments that the caller knows the user to be in, besides the stored ones.
   std::span<const std::string_view> segments = {};
-  /// Whether check() and check_async() keep the record that they read in the result, so that a
-  /// reserve() that follows need not read it again (ReserveOptions::after).
+  /// Whether check() and check_async() keep the record that they read in the result's token, so
+  /// that a hard call that follows need not read it again.
   bool keep_record = false;
+  /// Of check_async(): an answer that is known at once is returned, and not called back.
+  bool return_known = false;
 };
 
-/// One user's part of a batch.
-struct UserCandidates {
-  std::string_view user;
+/// One check of a batch. The views must outlive the call.
+struct CheckRequest {
+  Subject subject;
   std::span<const Candidate> candidates;
 };
 

@@ -14,10 +14,13 @@
 #include <fcap/checker_stats.h>
 #include <fcap/explain.h>
 #include <fcap/export.h>
-#include <fcap/reserve.h>
+#include <fcap/hard.h>
+#include <fcap/impression.h>
+#include <fcap/page.h>
 #include <fcap/rule_set.h>
 #include <fcap/segment_set.h>
 #include <fcap/status.h>
+#include <fcap/subject.h>
 #include <fcap/unique_function.h>
 #include <fcap/verdict.h>
 
@@ -39,8 +42,8 @@ namespace fcap {
 /// requests): use a signed id (signed_id.h), or the host's own request id with imp.id.
 ///
 /// Thread safety: all functions may be called from any thread at once, as long as the destructor
-/// has not returned. Blocking: check(), explain(), first_allowed(), pick_and_share(), the hard
-/// calls and all batches block until the answer or the deadline; everything else but create(),
+/// has not returned. Blocking: check(), explain(), first_allowed(), hard(), pick()
+/// and all batches block until the answer or the deadline; everything else but create(),
 /// wait_ready() and the destructor returns at once. Callers share a few connections. Failure: no
 /// function but shadow_counts() throws. Where Redis is slow, gone or unreadable, verdicts are
 /// "allowed" with the reason (unless fail_open is false). In a forked child, checks answer kForked.
@@ -70,152 +73,106 @@ class FCAP_EXPORT Checker {
 
   /// Judges each candidate by itself. One read from the store, however many candidates and rules;
   /// none where no rule with a limit above 0 could apply to any of them.
-  CheckResult check(std::string_view user, std::span<const Candidate> candidates,
+  CheckResult check(const Subject& subject, std::span<const Candidate> candidates,
                     const CheckOptions& options = {}) noexcept;
 
   /// check() for many users at once, under one deadline; the reads travel together. Results are in
-  /// the order of `users`; what is not judged by the deadline answers kTimeout. At most an eighth
-  /// of the store's queue is under way at a time. Out of memory, the list may be empty.
-  std::vector<CheckResult> check_batch(std::span<const UserCandidates> users,
+  /// the order of `requests`; what is not judged by the deadline answers kTimeout. At most an
+  /// eighth of the store's queue is under way at a time. Out of memory, the list may be empty.
+  std::vector<CheckResult> check_batch(std::span<const CheckRequest> requests,
                                        const CheckOptions& options = {}) noexcept;
 
   /// The first `k` of the ranked candidates that may be shown together: each pick counts as shown
   /// when the later ones are judged. Fewer than `k` when no more pass.
-  PickResult first_allowed(std::string_view user, std::span<const Candidate> ranked, std::size_t k,
+  PickResult first_allowed(const Subject& subject, std::span<const Candidate> ranked, std::size_t k,
                            const CheckOptions& options = {}) noexcept;
 
   /// Why check() answers as it does: explain.h. For support cases, not for the path of a request.
-  Explanation explain(std::string_view user, std::span<const Candidate> candidates,
+  Explanation explain(const Subject& subject, std::span<const Candidate> candidates,
                       const CheckOptions& options = {}) noexcept;
 
   /// check() for event-loop hosts: returns at once and calls `callback` later, on an I/O thread or
   /// through the executor. The user and candidates are copied. The callback runs inside this call
   /// only where no other thread can run it: in a forked child, and when memory has run out. Answers
-  /// that are known at once (no user, breaker open) have threads of their own and an unbounded
-  /// queue: a host that starts checks faster than its callbacks end should use check_or_async().
-  CheckHandle check_async(std::string_view user, std::span<const Candidate> candidates,
-                          const CheckOptions& options, Callback callback) noexcept;
+  /// that are known at once (no user, no rules, nothing to read, breaker open, link down, queue
+  /// full) have threads of their own and an unbounded queue: a host that starts checks faster than
+  /// its callbacks end, or can go on by itself, should set CheckOptions::return_known. Then they
+  /// are returned, and `callback` is destroyed without being called.
+  AsyncStart check_async(const Subject& subject, std::span<const Candidate> candidates,
+                         const CheckOptions& options, Callback callback) noexcept;
 
-  /// check_async() for hosts that go on by themselves where the answer is known at once: no user,
-  /// no rules, nothing to read, breaker open, link down, queue full. Then it is returned, and
-  /// `callback` is destroyed without being called.
-  [[nodiscard]] AsyncStart check_or_async(std::string_view user,
-                                          std::span<const Candidate> candidates,
-                                          const CheckOptions& options, Callback callback) noexcept;
-
-  /// Says that this process has just shown an impression, so that its own checks count it at once
-  /// rather than when it has come back through Kafka: until the ledger has an event of this id, for
-  /// at most LocalOptions::shown_for. `event_id` is the one that is published (event_id, or else
-  /// imp_id), `at` its timestamp; absent: the Checker's clock. Calling again with the same id
-  /// changes nothing. Never blocks on the store. False where it is not remembered: no user, an id
-  /// over 256 bytes, an empty event id, switched off, a forked child, or no memory.
-  bool note_shown(std::string_view user, const Candidate& shown, std::string_view event_id,
-                  std::optional<Instant> at = {}) noexcept;
-
-  /// note_shown() that also tells all other servers, whose next read of this user counts the
-  /// impression: for five minutes, until the ledger has its event, or until it is taken back. Takes
-  /// one write, for which nobody waits. Not shared, but counted (CheckerStats::shares) and noted in
-  /// this process all the same: where the check has not read the record, or has seen 64 live
-  /// reservations or three quarters of the longest record in it; where the updater's configuration
-  /// is not in Redis; and where this machine's clock is over 10 s away from Redis'. Two servers
-  /// that ask at the same instant do not see each other's notes; reserve() has no gap.
-  bool note_shown(std::string_view user, const Candidate& shown, std::string_view event_id,
-                  const SharedNote& share) noexcept;
-
-  /// first_allowed() for a page with one event id per slot, at most 64, all different: the i-th
-  /// pick is noted and shared under the i-th id as by note_shown(), all of them in one write.
-  PickResult pick_and_share(std::string_view user, std::span<const Candidate> ranked,
-                            std::span<const std::string_view> event_ids,
-                            const CheckOptions& options = {}) noexcept;
-
-  /// pick_and_share() for many users at once, as reserve_batch() is. Pages for which the store's
-  /// queue has no room answer kOverloaded, without the history. Pages of one user may miss each
-  /// other's picks.
-  std::vector<PickResult> pick_and_share_batch(std::span<const PageRequest> pages,
-                                               const CheckOptions& options = {}) noexcept;
-
-  using PickCallback = UniqueFunction<void(PickResult)>;
-  /// pick_and_share() for event-loop hosts: returns at once and calls `callback` later, as
-  /// check_async() does. All arguments are copied. It cannot be canceled; picks can be taken back.
-  void pick_and_share_async(std::string_view user, std::span<const Candidate> ranked,
-                            std::span<const std::string_view> event_ids,
-                            const CheckOptions& options, PickCallback callback) noexcept;
+  /// Tells of an impression that has just been shown, so that checks count it at once rather than
+  /// when it has come back through Kafka. Calling again with the same event id changes nothing.
+  /// Never blocks on the store. False where it is not remembered: no user, an id over 256 bytes, an
+  /// empty event id, switched off, a forked child, or no memory.
+  ///
+  /// Note::kHere: the checks of this process count it until the ledger has an event of this id, for
+  /// at most LocalOptions::shown_for.
+  ///
+  /// Note::kEverywhere: and all other servers, whose next read of this user counts it: for five
+  /// minutes, until the ledger has its event, or until it is taken back. Needs the token of its
+  /// check, and takes one write, for which nobody waits. Not shared, but counted
+  /// (CheckerStats::shares) and noted in this process all the same: where the check has not read
+  /// the record, or has seen 64 live reservations or three quarters of the longest record in it;
+  /// where the updater's configuration is not in Redis; and where this machine's clock is over 10 s
+  /// away from Redis'. Two servers that ask at the same instant do not see each other's notes; a
+  /// reservation has no gap.
+  bool note_shown(const Impression& shown, Note note = Note::kHere) noexcept;
 
   /// Takes back what note_shown() has said, where the impression could not be published after all;
   /// a shared note everywhere, by a write for which nobody waits. False: it is not remembered (any
-  /// more); of a shared note release() gets rid in any case.
-  bool take_back_shown(std::string_view user, const Candidate& shown,
-                       std::string_view event_id) noexcept;
+  /// more); of a shared note HardCall::kRelease gets rid in any case.
+  bool take_back_shown(const Impression& shown) noexcept;
 
   // --- Hard caps. Each call says what it decides to Redis before it answers, by an exchange that
   // succeeds only if nobody else has written the user's record meanwhile; so a limit is never
   // exceeded, whoever races for it (docs/guarantees.md says under which conditions). All of them
-  // block as check() does, fail closed (ReserveOptions::allow_undecided), never read a replica, and
+  // block as check() does, fail closed (HardOptions::allow_undecided), never read a replica, and
   // need an account that may write users' records. They count impressions.
 
-  /// Takes a place under every rule for an impression that is about to be shown: until it is
-  /// confirmed by the event of this id, or released, or its life is over. `event_id` is the one
-  /// that will be published (event_id, or else imp_id), with ReserveResult::time as its timestamp.
-  /// Calling again with the same id gives the same answer, and the first expiry; with another
-  /// creative it answers kInvalid, as the first one may have been shown.
-  ReserveResult reserve(std::string_view user, const Candidate& candidate,
-                        std::string_view event_id, const ReserveOptions& options = {}) noexcept;
+  /// Reserves, releases or records the place of one impression: HardCall says what each does. The
+  /// impression must be published with HardResult::time as its timestamp.
+  HardResult hard(const HardRequest& request, const HardOptions& options = {}) noexcept;
 
-  /// Gives up a reservation or shared note whose impression will not be shown, whatever its
-  /// creative. The event id cannot be reserved again within a day. An event of this id that arrives
-  /// all the same counts. Takes one exchange, without a read; of the options, `deadline` and `now`
-  /// are used. Allowed: it is released, or there was nothing to release.
-  ReserveResult release(std::string_view user, const Candidate& candidate,
-                        std::string_view event_id, const ReserveOptions& options = {}) noexcept;
-
-  /// reserve() for an impression that will be shown for certain: the record gets its event at once,
-  /// with the reservation's time if there is one. What is refused is not recorded; what has been
-  /// shown is, with ReserveOptions::shown. Unless also published, it is lost with Redis' data.
-  ReserveResult record(std::string_view user, const Candidate& candidate, std::string_view event_id,
-                       const ReserveOptions& options = {}) noexcept;
-
-  /// Chooses and reserves for several slots of one page: one event id per slot, at most 64, all
-  /// different. What the record holds under a slot's event id is its pick, a candidate or not
-  /// (Pick::held_by_other); the other slots get the first ranked candidates that pass, each once,
-  /// all picks counted. All are written in one exchange, or none. A repetition gives the first
-  /// answer. PageRequest says what a page costs.
-  ReservedPicks pick_and_reserve(std::string_view user, std::span<const Candidate> ranked,
-                                 std::span<const std::string_view> event_ids,
-                                 const ReserveOptions& options = {}) noexcept;
-
-  /// The calls above for many users at once, under one deadline: they travel together, and none
-  /// waits for another. The results are in the order of the requests. Those undecided at the
-  /// deadline answer kTimeout. A batch is started as a whole, so it should be well below
+  /// hard() for many impressions at once, under one deadline: they travel together, and none waits
+  /// for another. The results are in the order of the requests. Those undecided at the deadline
+  /// answer kTimeout. A batch is started as a whole, so it should be well below
   /// RedisOptions::queue_operations_max (in a cluster, below one node's share of it): requests
   /// without room there answer kOverloaded, and have written nothing unless they say `unknown`.
-  /// Those of one user race for its record as several servers do; a page's slots belong in one
-  /// PageRequest. A request's `after` replaces `options.after`. Out of memory, the list may be
+  /// Those of one user race for its record as several servers do. Out of memory, the list may be
   /// empty.
-  std::vector<ReserveResult> reserve_batch(std::span<const ReserveRequest> requests,
-                                           const ReserveOptions& options = {}) noexcept;
-  std::vector<ReserveResult> release_batch(std::span<const ReserveRequest> requests,
-                                           const ReserveOptions& options = {}) noexcept;
-  std::vector<ReserveResult> record_batch(std::span<const ReserveRequest> requests,
-                                          const ReserveOptions& options = {}) noexcept;
-  std::vector<ReservedPicks> pick_and_reserve_batch(std::span<const PageRequest> pages,
-                                                    const ReserveOptions& options = {}) noexcept;
+  std::vector<HardResult> hard_batch(std::span<const HardRequest> requests,
+                                     const HardOptions& options = {}) noexcept;
 
-  /// Receives the answer of reserve_async() and its like, exactly once; as Callback.
-  using ReserveCallback = UniqueFunction<void(ReserveResult)>;
-  using PicksCallback = UniqueFunction<void(ReservedPicks)>;
+  /// Receives the answer of hard_async(), exactly once; as Callback.
+  using HardCallback = UniqueFunction<void(HardResult)>;
+  /// hard() for event-loop hosts: returns at once and calls `callback` later, where check_async()
+  /// does. All arguments are copied. What has been started cannot be canceled; a reservation can be
+  /// released.
+  void hard_async(const HardRequest& request, const HardOptions& options,
+                  HardCallback callback) noexcept;
 
-  /// The hard calls for event-loop hosts: they return at once and call `callback` later, where
-  /// check_async() does. All arguments are copied. What has been started cannot be canceled; a
-  /// reservation can be released.
-  void reserve_async(std::string_view user, const Candidate& candidate, std::string_view event_id,
-                     const ReserveOptions& options, ReserveCallback callback) noexcept;
-  void release_async(std::string_view user, const Candidate& candidate, std::string_view event_id,
-                     const ReserveOptions& options, ReserveCallback callback) noexcept;
-  void record_async(std::string_view user, const Candidate& candidate, std::string_view event_id,
-                    const ReserveOptions& options, ReserveCallback callback) noexcept;
-  void pick_and_reserve_async(std::string_view user, std::span<const Candidate> ranked,
-                              std::span<const std::string_view> event_ids,
-                              const ReserveOptions& options, PicksCallback callback) noexcept;
+  // --- Pages: several slots at once.
+
+  /// Chooses for the slots of one page, and shares or reserves the picks: Promise says what that
+  /// means. Each slot gets the first ranked candidate that passes, each candidate once, all picks
+  /// counted. What the record holds under a slot's event id when a page is reserved is its pick, a
+  /// candidate or not (Pick::held_by_other); so a repetition gives the first answer. PageRequest
+  /// says what a page costs.
+  PagePicks pick(const PageRequest& page, const PageOptions& options = {}) noexcept;
+
+  /// pick() for many users at once, as hard_batch() is. Shared pages for which the store's queue
+  /// has no room are picked without the history. Pages of one user may miss each other's picks if
+  /// they are shared, and race for its record if they are reserved: a page's slots belong in one
+  /// PageRequest.
+  std::vector<PagePicks> pick_batch(std::span<const PageRequest> pages,
+                                    const PageOptions& options = {}) noexcept;
+
+  /// Receives the answer of pick_async(), exactly once; as Callback.
+  using PageCallback = UniqueFunction<void(PagePicks)>;
+  /// pick() for event-loop hosts, as hard_async(). Shared picks can be taken back.
+  void pick_async(const PageRequest& page, const PageOptions& options,
+                  PageCallback callback) noexcept;
 
   /// Replaces the current rule set. Checks that are running keep the one they have. A set that has
   /// been replaced and that nobody uses any more is destroyed on a thread of the Checker's own,

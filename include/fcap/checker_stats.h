@@ -8,7 +8,7 @@
 #include <vector>
 
 #include <fcap/health.h>
-#include <fcap/reserve.h>
+#include <fcap/reason.h>
 
 namespace fcap {
 
@@ -25,6 +25,20 @@ struct LatencyHistogram {
   std::chrono::nanoseconds sum{0};
 };
 
+/// A count for each Reason: `stats.unjudged[Reason::kTimeout]`.
+class ReasonCounts {
+ public:
+  std::uint64_t& operator[](Reason reason) noexcept {
+    return counts_[static_cast<std::size_t>(reason)];
+  }
+  std::uint64_t operator[](Reason reason) const noexcept {
+    return counts_[static_cast<std::size_t>(reason)];
+  }
+
+ private:
+  std::array<std::uint64_t, kReasonCount> counts_{};
+};
+
 /// Counters since the Checker was made; each is monotonic unless said otherwise.
 struct CheckerStats {
   std::uint64_t checks = 0;            ///< users asked about
@@ -35,20 +49,7 @@ struct CheckerStats {
   std::uint64_t certain_verdicts = 0;  ///< capped without the history, by what is certain anyway
   std::uint64_t pending = 0;           ///< gauge: checks begun and not answered
 
-  /// Checks answered without the history, by Reason.
-  struct Reasons {
-    std::uint64_t no_user = 0;
-    std::uint64_t no_rules = 0;
-    std::uint64_t timeouts = 0;
-    std::uint64_t unavailable = 0;
-    std::uint64_t breaker_open = 0;
-    std::uint64_t overloaded = 0;
-    std::uint64_t undecodable = 0;
-    std::uint64_t forked = 0;
-    std::uint64_t invalid = 0;
-    std::uint64_t shutdown = 0;
-    std::uint64_t reentrant = 0;
-  } reasons = {};
+  ReasonCounts unjudged = {};  ///< checks answered without the history: why
 
   struct Reads {
     std::uint64_t found = 0;           ///< users with a record
@@ -77,21 +78,20 @@ struct CheckerStats {
     std::uint64_t kept = 0;  ///< gauge: impressions remembered
   } shown = {};
 
-  /// Hard calls: reserve(), record(), pick_and_reserve(), release().
-  struct Reserves {
+  /// Hard calls, and reserved pages.
+  struct Hard {
     std::uint64_t calls = 0;
-    /// By ReserveReason: how they ended.
-    std::array<std::uint64_t, kReserveReasonCount> ended{};
+    ReasonCounts ended = {};      ///< how they ended
     std::uint64_t unknown = 0;    ///< of those: whether they have written is not known
     std::uint64_t conflicts = 0;  ///< exchanges that found another writer's record
-  } reserves = {};
+  } hard = {};
 
-  /// Shared notes: note_shown() with a SharedNote, and pick_and_share().
+  /// Shared notes: note_shown() with Note::kEverywhere, and shared pages.
   struct Shares {
     std::uint64_t shared = 0;     ///< sent to the store
     std::uint64_t unread = 0;     ///< not shared: the check had not read the record
     std::uint64_t no_room = 0;    ///< not shared: 64 live reservations, or a long record
-    std::uint64_t no_config = 0;  ///< not shared: as ReserveReason::kNoConfig and kUnavailable say
+    std::uint64_t no_config = 0;  ///< not shared: as Reason::kNoConfig and kUnavailable say
     std::uint64_t clock = 0;      ///< not shared: the clocks differ by more than 10 s
     std::uint64_t failed = 0;     ///< of those sent: the store did not take them, or did not say so
     std::uint64_t taken_back = 0;  ///< sent, and then taken back

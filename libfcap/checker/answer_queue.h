@@ -27,7 +27,7 @@ class QueuedAnswer {
 ///
 /// It takes all that is given: what waits is memory that the check has already taken, and neither
 /// the caller's stack nor its time is fcap's to use. Hosts that want answers without a queue in
-/// between use check_or_async().
+/// between set CheckOptions::return_known.
 ///
 /// Thread safety: push() and waiting() from any thread.
 class AnswerQueue {

@@ -61,18 +61,27 @@ Async::Async(Parts parts) : parts_(parts), reads_(Pool<AsyncRead>::make()) {
 
 Async::~Async() = default;
 
-CheckHandle Async::check_async(std::string_view user, std::span<const Candidate> candidates,
-                               const CheckOptions& options, Checker::Callback callback) noexcept {
+AsyncStart Async::check_async(std::string_view user, std::span<const Candidate> candidates,
+                              const CheckOptions& options, Checker::Callback callback) noexcept {
   CallInside inside(parts_.counters);
   AsyncRead* const read = prepared_read(user, candidates, options);
   if (read == nullptr) {
     // Answered here and now, because there is no memory to answer later, or no thread.
     const Reason reason = parts_.gate.in_child() ? Reason::kForked : Reason::kOverloaded;
-    run_callback(callback, answer_here(reason, candidates.size()));
+    CheckResult answer = answer_here(reason, candidates.size());
+    if (options.return_known) return answered_now(std::move(answer));
+    run_callback(callback, std::move(answer));
     return {};
   }
+  const Store::Deadline deadline = deadline_of(*read, options);
+  if (options.return_known) return start_or_answer(*read, deadline, std::move(callback));
   read->callback = std::move(callback);
-  return CheckHandle(start(*read, deadline_of(*read, options)).release());
+  return {.answer = std::nullopt, .handle = CheckHandle(start(*read, deadline).release())};
+}
+
+AsyncStart Async::answered_now(CheckResult answer) noexcept {
+  count_answer(answer);
+  return {.answer = std::move(answer), .handle = {}};
 }
 
 Async::HeldRead Async::pick_async(std::unique_ptr<AsyncPick> pick, const ReserveAsk& ask,
@@ -118,31 +127,20 @@ Store::Deadline Async::deadline_of(const AsyncRead& read,
   return read.begun + parts_.judgement.deadline_of(options);
 }
 
-AsyncStart Async::check_or_async(std::string_view user, std::span<const Candidate> candidates,
-                                 const CheckOptions& options, Checker::Callback callback) noexcept {
-  CallInside inside(parts_.counters);
-  AsyncRead* const read = prepared_read(user, candidates, options);
-  if (read == nullptr) {
-    const Reason reason = parts_.gate.in_child() ? Reason::kForked : Reason::kOverloaded;
-    AsyncStart start{.answer = answer_here(reason, candidates.size()), .handle = {}};
-    count_answer(*start.answer);
-    return start;
+AsyncStart Async::start_or_answer(AsyncRead& read, Store::Deadline deadline,
+                                  Checker::Callback callback) noexcept {
+  if (read.answered) {
+    CheckResult answer = std::move(read.result);
+    read.drop_reference();
+    return answered_now(std::move(answer));
   }
-  if (read->answered) {
-    AsyncStart start{.answer = std::move(read->result), .handle = {}};
-    read->drop_reference();
-    count_answer(*start.answer);
-    return start;
-  }
-  read->callback = std::move(callback);
-  read->share(kListHandleAndStore);
-  AsyncStart start{.answer = std::nullopt, .handle = CheckHandle(read)};
-  remember(*read);
-  if (submit(*read, deadline_of(*read, options)) && read->claim()) {
-    judge(*read, read->kept_outcome());
-    start.answer = take_answer(*read);
-    start.handle = {};
-    count_answer(*start.answer);
+  read.callback = std::move(callback);
+  read.share(kListHandleAndStore);
+  AsyncStart start{.answer = std::nullopt, .handle = CheckHandle(&read)};
+  remember(read);
+  if (submit(read, deadline) && read.claim()) {
+    judge(read, read.kept_outcome());
+    return answered_now(take_answer(read));
   }
   return start;
 }
@@ -227,7 +225,7 @@ void Async::hand_over(AsyncRead& read) noexcept {
     } catch (...) {
       // An executor that refuses must not lose an answer. If it took the task all the same, the
       // first of the two to run gives it.
-      parts_.counters.add(Counter::overloaded);
+      parts_.counters.add_unjudged(Reason::kOverloaded);
     }
   }
   read.add_reference();
@@ -292,19 +290,19 @@ void Async::count_answer(const CheckResult& result) noexcept {
 
 void Async::finish(AsyncPick& pick) noexcept {
   parts_.counters.add(Counter::candidates, pick.judged());
-  PickResult result = pick.take_result();
-  parts_.counters.add(Counter::allowed, result.picked.size());
-  count_reason(parts_.counters, result.reason);
+  parts_.counters.add(Counter::allowed, pick.picked());
+  parts_.counters.add_unjudged(pick.reason());
+  PagePicks page = pick.take_result();
   parts_.counters.add(Counter::checks_answered);
-  give(pick.callback(), std::move(result));
+  give(pick.callback(), std::move(page));
 }
 
-void Async::give(AsyncPick::Callback& callback, PickResult result) noexcept {
-  if (const auto* const slot = std::get_if<BatchSlot<PickResult>>(&callback)) {
-    return slot->answers->put(slot->index, std::move(result));
+void Async::give(AsyncPick::Callback& callback, PagePicks page) noexcept {
+  if (const auto* const slot = std::get_if<BatchSlot<PagePicks>>(&callback)) {
+    return slot->answers->put(slot->index, std::move(page));
   }
-  auto& host = std::get<Checker::PickCallback>(callback);
-  if (host) call_back([&] { host(std::move(result)); });
+  auto& host = std::get<Checker::PageCallback>(callback);
+  if (host) call_back([&] { host(std::move(page)); });
 }
 
 void Async::run_callback(Checker::Callback& callback, CheckResult result) noexcept {

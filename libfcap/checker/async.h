@@ -32,20 +32,17 @@ class Async {
   Async(const Async&) = delete;
   Async& operator=(const Async&) = delete;
 
-  AsyncStart check_or_async(std::string_view user, std::span<const Candidate> candidates,
-                            const CheckOptions& options, Checker::Callback callback) noexcept;
-  CheckHandle check_async(std::string_view user, std::span<const Candidate> candidates,
-                          const CheckOptions& options, Checker::Callback callback) noexcept;
+  AsyncStart check_async(std::string_view user, std::span<const Candidate> candidates,
+                         const CheckOptions& options, Checker::Callback callback) noexcept;
   struct DropReference {
     void operator()(AsyncRead* read) const noexcept { read->drop_reference(); }
   };
   using HeldRead = std::unique_ptr<AsyncRead, DropReference>;
-  /// pick_and_share_async(), or a page of a batch; `ask` is what the pick has copied. Null: it is
-  /// answered.
+  /// A shared page; `ask` is what the pick has copied. Null: it is answered.
   HeldRead pick_async(std::unique_ptr<AsyncPick> pick, const ReserveAsk& ask,
                       const CheckOptions& options) noexcept;
   /// Gives a page's answer to whoever has asked for it.
-  void give(AsyncPick::Callback& callback, PickResult result) noexcept;
+  void give(AsyncPick::Callback& callback, PagePicks page) noexcept;
   /// Answers kTimeout to what pick_async() has started, unless another thread answers it.
   void cut_off(AsyncRead& read) noexcept;
 
@@ -98,6 +95,10 @@ class Async {
                                          const CheckOptions& options,
                                          std::unique_ptr<AsyncPick>* pick = nullptr) noexcept;
   [[nodiscard]] HeldRead start(AsyncRead& read, Store::Deadline deadline) noexcept;
+  /// start() of a check whose answer is returned where it is known at once.
+  [[nodiscard]] AsyncStart start_or_answer(AsyncRead& read, Store::Deadline deadline,
+                                           Checker::Callback callback) noexcept;
+  [[nodiscard]] AsyncStart answered_now(CheckResult answer) noexcept;
   [[nodiscard]] bool knows_answer(AsyncRead& read, std::size_t user_bytes,
                                   std::span<const Candidate> candidates,
                                   const CheckOptions& options);

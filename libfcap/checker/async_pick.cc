@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "checker/pick_and_share.h"
 #include "ledger/ids.h"
 
 namespace fcap::checker {
@@ -19,13 +18,13 @@ std::vector<std::string> starts_of(std::span<const std::string_view> ids) {
 }  // namespace
 
 AsyncPick::AsyncPick(Judgement& judgement, Sharing& sharing, const ReserveAsk& ask,
-                     std::optional<Instant> at, Callback&& callback)
+                     Callback&& callback)
     : judgement_(judgement),
-      sharing_(sharing),
       user_(ledger::start_of(ask.user)),
-      at_(at),
+      at_(ask.now),
       event_ids_(starts_of(ask.event_ids)),
-      event_id_views_(event_ids_.begin(), event_ids_.end()) {
+      event_id_views_(event_ids_.begin(), event_ids_.end()),
+      page_(judgement, sharing, ask.event_ids.size()) {
   names_.reserve(ask.ranked.size());
   ranked_.reserve(ask.ranked.size());
   for (const Candidate& candidate : ask.ranked) {
@@ -34,7 +33,6 @@ AsyncPick::AsyncPick(Judgement& judgement, Sharing& sharing, const ReserveAsk& a
     const Names& names = names_.back();
     ranked_.push_back({names.campaign, names.creative});
   }
-  shown_.reserve(event_ids_.size());
   picks_.picked.reserve(std::min(event_ids_.size(), ranked_.size()));
   callback_ = std::move(callback);
 }
@@ -59,13 +57,12 @@ void AsyncPick::refuse(Reason reason) noexcept {
   judgement_.pick_refused(ranked_.size(), asked ? event_ids_.size() : 0, reason, picks_);
 }
 
-PickResult AsyncPick::take_result() noexcept {
-  PickResult result{.picked = std::move(picks_.picked),
-                    .reason = reason_,
-                    .stale = picks_.stale,
-                    .seen = picks_.seen};
-  share_picks(judgement_, sharing_, ask(), at_, result, shown_);
-  return result;
+PagePicks AsyncPick::take_result() noexcept {
+  return page_.share(ask(), at_,
+                     {.picked = std::move(picks_.picked),
+                      .reason = reason_,
+                      .stale = picks_.stale,
+                      .token = std::move(picks_.token)});
 }
 
 }  // namespace fcap::checker

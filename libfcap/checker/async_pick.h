@@ -12,22 +12,22 @@
 #include "checker/batch_answers.h"
 #include "checker/judgement.h"
 #include "checker/reserve_run.h"
+#include "checker/shared_page.h"
 #include "checker/sharing.h"
 
 namespace fcap::checker {
 
-/// What a pick_and_share_async(), or a page of a batch, has in place of a check's verdicts and
-/// callback, while an AsyncRead brings it the user's record.
+/// What a shared page that nobody waits for, or one of a batch, has in place of a check's verdicts
+/// and callback, while an AsyncRead brings it the user's record.
 ///
 /// Thread safety: none; it is used by whoever holds the AsyncRead.
 class AsyncPick {
  public:
-  using Callback = std::variant<Checker::PickCallback, BatchSlot<PickResult>>;
+  using Callback = std::variant<Checker::PageCallback, BatchSlot<PagePicks>>;
 
-  /// Copies what the ask refers to, and takes the callback last. `at`: when the picks are shown;
-  /// none: when they are judged. Throws std::bad_alloc; then the callback is left alone.
-  AsyncPick(Judgement& judgement, Sharing& sharing, const ReserveAsk& ask,
-            std::optional<Instant> at, Callback&& callback);
+  /// Copies what the ask refers to, and takes the callback last. Throws std::bad_alloc; then the
+  /// callback is left alone.
+  AsyncPick(Judgement& judgement, Sharing& sharing, const ReserveAsk& ask, Callback&& callback);
 
   /// kInvalid: the event ids are outside their range. Otherwise kPassed.
   [[nodiscard]] Reason refuse_ids() const noexcept;
@@ -36,13 +36,16 @@ class AsyncPick {
   void answer(const Question& question, const ReadOutcome& outcome);
   void refuse(Reason reason) noexcept;
 
+  /// How many were picked, and the check's reason.
+  [[nodiscard]] std::size_t picked() const noexcept { return picks_.picked.size(); }
+  [[nodiscard]] Reason reason() const noexcept { return reason_; }
   /// Once it is answered: notes and shares the picks.
-  [[nodiscard]] PickResult take_result() noexcept;
+  [[nodiscard]] PagePicks take_result() noexcept;
   [[nodiscard]] std::size_t judged() const noexcept { return picks_.judged; }
   [[nodiscard]] Callback& callback() noexcept { return callback_; }
   /// Null: it is no batch's.
   [[nodiscard]] const BatchTime* batch() const noexcept {
-    const auto* const slot = std::get_if<BatchSlot<PickResult>>(&callback_);
+    const auto* const slot = std::get_if<BatchSlot<PagePicks>>(&callback_);
     return slot == nullptr ? nullptr : slot->answers.get();
   }
 
@@ -57,14 +60,13 @@ class AsyncPick {
   }
 
   Judgement& judgement_;
-  Sharing& sharing_;
   const std::string user_;
-  std::optional<Instant> at_;
+  std::optional<Instant> at_;  // when the picks are shown; none: when they are judged
   std::vector<Names> names_;
   std::vector<Candidate> ranked_;  // of names_
   const std::vector<std::string> event_ids_;
   const std::vector<std::string_view> event_id_views_;
-  std::vector<ledger::Entry> shown_;
+  SharedPage page_;
   Picks picks_;
   Reason reason_ = Reason::kPassed;
   Callback callback_;

@@ -16,23 +16,20 @@ namespace fcap::checker {
 class AsyncReserving::Call final : public StoreCompletion, public QueuedAnswer {
  public:
   Call(AsyncReserving& owner, const ReserveAsk& ask)
-      : owner_(owner),
-        run_(owner.parts_, ask),
-        kind_(ask.kind),
-        user_(ledger::start_of(ask.user)),
-        options_(ask.options) {
+      : owner_(owner), run_(owner.parts_, ask), ask_(ask), user_(ledger::start_of(ask.user)) {
     for (const Candidate& candidate : ask.ranked) {
       ranked_.push_back({std::string(ledger::start_of(candidate.campaign)),
                          std::string(ledger::start_of(candidate.creative))});
     }
     for (const std::string_view id : ask.event_ids) event_ids_.emplace_back(ledger::start_of(id));
-    segments_.assign(ask.options.segments.begin(), ask.options.segments.end());
+    segments_.assign(ask.segments.begin(), ask.segments.end());
     segment_views_.assign(segments_.begin(), segments_.end());
-    options_.segments = segment_views_;
-    if (ask.options.after != nullptr) {
-      after_.record = ask.options.after->record;
-      options_.after = &after_;
-    }
+    if (ask.after != nullptr) after_ = *ask.after;
+    ask_.user = user_;
+    ask_.ranked = {};
+    ask_.event_ids = {};
+    ask_.segments = segment_views_;
+    ask_.after = &after_;
   }
 
   // The caller's thread. `self` is this.
@@ -41,7 +38,7 @@ class AsyncReserving::Call final : public StoreCompletion, public QueuedAnswer {
   void give() noexcept override;
   // Answers it without waiting for the store any longer. If a thread is driving it, that thread
   // ends it before it asks the store again.
-  void end_early(ReserveReason reason) noexcept;
+  void end_early(Reason reason) noexcept;
 
   Calls::iterator place;  // in the owner's list, under its mutex
 
@@ -53,7 +50,7 @@ class AsyncReserving::Call final : public StoreCompletion, public QueuedAnswer {
 
   [[nodiscard]] ReserveRun::Step first_step() noexcept;
   [[nodiscard]] ReserveRun::Step next_step() noexcept;
-  [[nodiscard]] std::optional<ReserveReason> ask_store() noexcept;
+  [[nodiscard]] std::optional<Reason> ask_store() noexcept;
   void drive(bool is_caller) noexcept;
   void hand_over(bool is_caller) noexcept;
   [[nodiscard]] bool pass_on(const std::shared_ptr<Call>& self, bool is_caller) noexcept;
@@ -62,14 +59,13 @@ class AsyncReserving::Call final : public StoreCompletion, public QueuedAnswer {
 
   AsyncReserving& owner_;
   ReserveRun run_;
-  ReserveAsk::Kind kind_;
+  ReserveAsk ask_;  // its views are of the copies below; first_step() adds candidates and ids
   std::string user_;
   std::vector<Shown> ranked_;
   std::vector<std::string> event_ids_;
   std::vector<std::string> segments_;
   std::vector<std::string_view> segment_views_;
-  CheckResult after_;
-  ReserveOptions options_;
+  CheckToken after_;
   Callback callback_;
   Store::Deadline deadline_;
   const BatchTime* batch_ = nullptr;  // the callback's; null: it is no batch's
@@ -81,7 +77,7 @@ class AsyncReserving::Call final : public StoreCompletion, public QueuedAnswer {
   bool known_ = false;     // the answer is known, and waits for its thread
   bool answered_ = false;  // somebody gives it, or has given it
   // Set by end_early() while a thread drives the call: why that thread ends it.
-  std::optional<ReserveReason> ended_by_;
+  std::optional<Reason> ended_by_;
   StoreCode code_ = StoreCode::kUnavailable;
   std::string record_;
   std::size_t length_bytes_ = 0;
@@ -100,7 +96,7 @@ void AsyncReserving::Call::begin(const std::shared_ptr<Call>& self, Callback cal
 
 ReserveRun::Step AsyncReserving::Call::first_step() noexcept {
   if (batch_ != nullptr && batch_->is_late()) {
-    run_.fail(ReserveReason::kTimeout);
+    run_.fail(Reason::kTimeout);
     return ReserveRun::Step::kDone;
   }
   try {
@@ -110,12 +106,13 @@ ReserveRun::Step AsyncReserving::Call::first_step() noexcept {
     deadline_ = batch_ != nullptr
                     ? batch_->deadline()
                     : std::chrono::steady_clock::now() +
-                          owner_.parts_.judgement.deadline_of({.deadline = options_.deadline});
-    return run_.begin(
-        {.kind = kind_, .user = user_, .ranked = ranked, .event_ids = ids, .options = options_},
-        deadline_);
+                          owner_.parts_.judgement.deadline_of({.deadline = ask_.deadline});
+    ReserveAsk ask = ask_;
+    ask.ranked = ranked;
+    ask.event_ids = ids;
+    return run_.begin(ask, deadline_);
   } catch (...) {  // no memory, or the host's clock threw
-    run_.fail(ReserveReason::kOverloaded);
+    run_.fail(Reason::kOverloaded);
     return ReserveRun::Step::kDone;
   }
 }
@@ -124,15 +121,15 @@ ReserveRun::Step AsyncReserving::Call::next_step() noexcept {
   try {
     return run_.next(step_, {.code = code_, .record = record_, .length_bytes = length_bytes_});
   } catch (...) {  // no memory
-    run_.fail(ReserveReason::kOverloaded);
+    run_.fail(Reason::kOverloaded);
     return ReserveRun::Step::kDone;
   }
 }
 
 // Why the store must not be asked any more; nullopt: it has been asked.
-std::optional<ReserveReason> AsyncReserving::Call::ask_store() noexcept {
+std::optional<Reason> AsyncReserving::Call::ask_store() noexcept {
   const CallInside inside(owner_.parts_.counters);
-  if (owner_.parts_.gate.closing()) return ReserveReason::kShutdown;
+  if (owner_.parts_.gate.closing()) return Reason::kShutdown;
   {
     const std::lock_guard lock(mutex_);
     if (ended_by_) return ended_by_;
@@ -145,7 +142,7 @@ std::optional<ReserveReason> AsyncReserving::Call::ask_store() noexcept {
 void AsyncReserving::Call::drive(bool is_caller) noexcept {
   while (step_ != ReserveRun::Step::kDone) {
     if (batch_ != nullptr && batch_->is_late()) {
-      run_.fail(ReserveReason::kTimeout);
+      run_.fail(Reason::kTimeout);
       break;
     }
     if (const auto refused = ask_store()) {
@@ -251,7 +248,7 @@ void AsyncReserving::Call::answer() noexcept {
   call_back();
 }
 
-void AsyncReserving::Call::end_early(ReserveReason reason) noexcept {
+void AsyncReserving::Call::end_early(Reason reason) noexcept {
   std::shared_ptr<Call> self;
   {
     const std::lock_guard lock(mutex_);
@@ -275,19 +272,18 @@ void AsyncReserving::Call::call_back() noexcept {
 }
 
 const BatchTime* AsyncReserving::batch_of(const Callback& callback) noexcept {
-  if (const auto* const slot = std::get_if<BatchSlot<ReserveResult>>(&callback)) {
+  if (const auto* const slot = std::get_if<BatchSlot<HardResult>>(&callback)) {
     return slot->answers.get();
   }
-  if (const auto* const slot = std::get_if<BatchSlot<ReservedPicks>>(&callback)) {
+  if (const auto* const slot = std::get_if<BatchSlot<PagePicks>>(&callback)) {
     return slot->answers.get();
   }
   return nullptr;
 }
 
-std::weak_ptr<AsyncReserving::Call> AsyncReserving::begin(const ReserveAsk& ask,
-                                                          Callback callback) noexcept {
+AsyncReserving::Begun AsyncReserving::begin(const ReserveAsk& ask, Callback callback) noexcept {
   const CallInside inside(parts_.counters);  // so that the store stays
-  parts_.counters.add(Counter::reserves);
+  parts_.counters.add(Counter::hard_calls);
   // Before anything that takes a lock: in a child, its holder may be a thread that is not there.
   Reason refused =
       batch_of(callback) != nullptr ? parts_.gate.refuse_blocking() : parts_.gate.refuse_process();
@@ -306,72 +302,46 @@ std::weak_ptr<AsyncReserving::Call> AsyncReserving::begin(const ReserveAsk& ask,
     }
   }
   ReserveRun run(parts_, ask);
-  run.refuse(refused);
+  run.fail(refused);
   call_back(callback, run);
   return {};
 }
 
-template <typename Result, typename AskOf>
-std::vector<Result> AsyncReserving::answer_batch(std::size_t count, const ReserveOptions& options,
-                                                 const AskOf& ask_of) noexcept {
+void AsyncReserving::cut_off(const Begun& begun) noexcept {
+  if (const auto call = begun.lock()) call->end_early(Reason::kTimeout);
+}
+
+std::vector<HardResult> AsyncReserving::batch(std::span<const HardRequest> requests,
+                                              const HardOptions& options) noexcept {
   // Between two requests too, and while what is missing is cut off.
   CallInside inside(parts_.counters);
   inside.submitted();
-  const auto start = [&](std::size_t i, const BatchSlot<Result>& slot) {
-    return begin(ask_of(i), slot);
+  const auto start = [&](std::size_t i, const BatchSlot<HardResult>& slot) {
+    return begin(ReserveAsk::of(requests[i], options), slot);
   };
-  const auto cut_off = [](const std::weak_ptr<Call>& begun) {
-    if (const auto call = begun.lock()) call->end_early(ReserveReason::kTimeout);
-  };
-  auto results = answer_all<Result>(
-      count, parts_.judgement.deadline_of({.deadline = options.deadline}), start, cut_off);
-  if (results.size() < count) count_overloaded(count);
+  auto results = answer_all<HardResult>(
+      requests.size(), parts_.judgement.deadline_of({.deadline = options.deadline}), start,
+      cut_off);
+  if (results.size() < requests.size()) count_overloaded(requests.size());
   return results;
 }
 
-std::vector<ReserveResult> AsyncReserving::batch(ReserveAsk::Kind kind,
-                                                 std::span<const ReserveRequest> requests,
-                                                 const ReserveOptions& options) noexcept {
-  return answer_batch<ReserveResult>(requests.size(), options, [&](std::size_t i) {
-    const ReserveRequest& request = requests[i];
-    ReserveAsk ask{.kind = kind,
-                   .user = request.user,
-                   .ranked = {&request.candidate, 1},
-                   .event_ids = {&request.event_id, 1},
-                   .options = options};
-    ask.options.after = request.after;
-    return ask;
-  });
-}
-
-std::vector<ReservedPicks> AsyncReserving::batch(std::span<const PageRequest> pages,
-                                                 const ReserveOptions& options) noexcept {
-  return answer_batch<ReservedPicks>(pages.size(), options, [&](std::size_t i) {
-    const PageRequest& page = pages[i];
-    ReserveAsk ask{
-        .user = page.user, .ranked = page.ranked, .event_ids = page.event_ids, .options = options};
-    ask.options.after = page.after;
-    return ask;
-  });
-}
-
-// Those for which not even an answer could be made.
 void AsyncReserving::count_overloaded(std::size_t count) noexcept {
-  parts_.counters.add(Counter::reserves, count);
-  parts_.counters.add_ended(ReserveReason::kOverloaded, false, count);
+  parts_.counters.add(Counter::hard_calls, count);
+  parts_.counters.add_ended(Reason::kOverloaded, false, count);
 }
 
 void AsyncReserving::call_back(Callback& callback, const ReserveRun& run) noexcept {
-  if (const auto* const slot = std::get_if<BatchSlot<ReserveResult>>(&callback)) {
+  if (const auto* const slot = std::get_if<BatchSlot<HardResult>>(&callback)) {
     return slot->answers->put(slot->index, run.result());
   }
-  if (const auto* const slot = std::get_if<BatchSlot<ReservedPicks>>(&callback)) {
+  if (const auto* const slot = std::get_if<BatchSlot<PagePicks>>(&callback)) {
     return slot->answers->put(slot->index, run.picks());
   }
   async_.call_back([&] {
-    if (auto* const one = std::get_if<Checker::ReserveCallback>(&callback)) {
+    if (auto* const one = std::get_if<Checker::HardCallback>(&callback)) {
       if (*one) (*one)(run.result());
-    } else if (auto& picks = std::get<Checker::PicksCallback>(callback)) {
+    } else if (auto& picks = std::get<Checker::PageCallback>(callback)) {
       picks(run.picks());
     }
   });
@@ -391,7 +361,7 @@ bool AsyncReserving::stop() noexcept {
     std::shared_ptr<Call> call = calls_.front();
     calls_.splice(calls_.end(), calls_, calls_.begin());
     lock.unlock();
-    call->end_early(ReserveReason::kShutdown);
+    call->end_early(Reason::kShutdown);
     call = nullptr;
     lock.lock();
   }

@@ -22,41 +22,35 @@ namespace fcap::checker {
 /// Thread safety: all functions from any thread.
 class AsyncReserving {
  public:
-  using Callback = std::variant<Checker::ReserveCallback, Checker::PicksCallback,
-                                BatchSlot<ReserveResult>, BatchSlot<ReservedPicks>>;
+  class Call;
+  using Begun = std::weak_ptr<Call>;
+  using Callback = std::variant<Checker::HardCallback, Checker::PageCallback, BatchSlot<HardResult>,
+                                BatchSlot<PagePicks>>;
 
   AsyncReserving(Parts parts, Async& async) : parts_(parts), async_(async) {}
   AsyncReserving(const AsyncReserving&) = delete;
   AsyncReserving& operator=(const AsyncReserving&) = delete;
 
-  /// Copies what the ask refers to.
-  void start(const ReserveAsk& ask, Callback callback) noexcept {
-    static_cast<void>(begin(ask, std::move(callback)));
-  }
-  /// Checker::reserve_batch(), release_batch() and record_batch().
-  std::vector<ReserveResult> batch(ReserveAsk::Kind kind, std::span<const ReserveRequest> requests,
-                                   const ReserveOptions& options) noexcept;
-  /// Checker::pick_and_reserve_batch().
-  std::vector<ReservedPicks> batch(std::span<const PageRequest> pages,
-                                   const ReserveOptions& options) noexcept;
+  /// Begins a call; copies what the ask refers to. What it gives is for cut_off(): it expires once
+  /// the call is answered and the store has let go of it.
+  Begun begin(const ReserveAsk& ask, Callback callback) noexcept;
+  /// Answers kTimeout to one that a batch has begun, unless another thread answers it.
+  static void cut_off(const Begun& begun) noexcept;
+  /// Checker::hard_batch().
+  std::vector<HardResult> batch(std::span<const HardRequest> requests,
+                                const HardOptions& options) noexcept;
+  /// Calls for which not even an answer could be made.
+  void count_overloaded(std::size_t count) noexcept;
 
   /// At the Checker's end: answers what does not run on another thread just now. False: some does,
   /// and this must be called again.
   [[nodiscard]] bool stop() noexcept;
 
  private:
-  class Call;
   using Calls = std::list<std::shared_ptr<Call>>;
 
   /// Null: the callback is no batch's.
   [[nodiscard]] static const BatchTime* batch_of(const Callback& callback) noexcept;
-  /// For a batch: what is begun; expires once it is answered and the store has let go of it.
-  std::weak_ptr<Call> begin(const ReserveAsk& ask, Callback callback) noexcept;
-  /// Has all calls of a batch answered; `ask_of(i)` is what the i-th one asks for.
-  template <typename Result, typename AskOf>
-  std::vector<Result> answer_batch(std::size_t count, const ReserveOptions& options,
-                                   const AskOf& ask_of) noexcept;
-  void count_overloaded(std::size_t count) noexcept;
   void call_back(Callback& callback, const ReserveRun& run) noexcept;
   void forget(Call& call) noexcept;
 

@@ -136,13 +136,13 @@ PickResult Blocking::first_allowed(std::string_view user, std::span<const Candid
   Counters& counters = parts_.counters;
   counters.add(Counter::candidates, picks.judged);
   counters.add(Counter::allowed, picks.picked.size());
-  count_reason(counters, reason);
+  counters.add_unjudged(reason);
   if (call.timed) parts_.check_latency.add(Clock::now() - call.begun);
   counters.add(Counter::checks_answered);
   return {.picked = std::move(picks.picked),
           .reason = reason,
           .stale = picks.stale,
-          .seen = picks.seen};
+          .token = std::move(picks.token)};
 }
 
 Reason Blocking::pick(Call& call, std::string_view user, std::span<const Candidate> ranked,
@@ -164,21 +164,21 @@ Reason Blocking::pick(Call& call, std::string_view user, std::span<const Candida
   return parts_.judgement.pick_by_record(question, k, outcome, picks);
 }
 
-std::vector<CheckResult> Blocking::check_batch(std::span<const UserCandidates> users,
+std::vector<CheckResult> Blocking::check_batch(std::span<const CheckRequest> requests,
                                                const CheckOptions& options) noexcept {
-  Call call(parts_, users.size(), options);
+  Call call(parts_, requests.size(), options);
   std::vector<CheckResult> results;
   try {
-    results.resize(users.size());
+    results.resize(requests.size());
   } catch (...) {
-    parts_.counters.add(Counter::overloaded, users.size());
-    parts_.counters.add(Counter::checks_answered, users.size());
+    parts_.counters.add_unjudged(Reason::kOverloaded, requests.size());
+    parts_.counters.add(Counter::checks_answered, requests.size());
     return results;
   }
-  for (std::size_t i = 0; i < users.size(); ++i) {
+  for (std::size_t i = 0; i < requests.size(); ++i) {
     // Overwritten by whoever answers.
     results[i].reason = Reason::kOverloaded;
-    (void)parts_.room.make(users[i].candidates.size(), results[i].verdicts);
+    (void)parts_.room.make(requests[i].candidates.size(), results[i].verdicts);
   }
   try {
     if (!parts_.gate.in_child() && !call.options.now) {
@@ -186,22 +186,22 @@ std::vector<CheckResult> Blocking::check_batch(std::span<const UserCandidates> u
     }
     const std::size_t most =
         std::max(parts_.options.redis.queue_operations_max / kBatchShare, kBatchReadsMin);
-    for (std::size_t begin = 0; begin < users.size(); begin += most) {
-      const std::size_t count = std::min(most, users.size() - begin);
-      check_some(call, users.subspan(begin, count), std::span(results).subspan(begin, count),
-                 begin + count == users.size());
+    for (std::size_t begin = 0; begin < requests.size(); begin += most) {
+      const std::size_t count = std::min(most, requests.size() - begin);
+      check_some(call, requests.subspan(begin, count), std::span(results).subspan(begin, count),
+                 begin + count == requests.size());
     }
   } catch (...) {  // no memory, or the host's clock threw; answered below
   }
-  for (std::size_t i = 0; i < users.size(); ++i) {
-    const std::size_t count = users[i].candidates.size();
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    const std::size_t count = requests[i].candidates.size();
     if (results[i].verdicts.size() != count && results[i].verdicts.capacity() >= count) {
       parts_.judgement.refuse(count, Reason::kOverloaded, results[i]);
     }
     count_result(parts_.counters, results[i]);
   }
   if (call.timed) parts_.check_latency.add(Clock::now() - call.begun);
-  parts_.counters.add(Counter::checks_answered, users.size());
+  parts_.counters.add(Counter::checks_answered, requests.size());
   return results;
 }
 
@@ -217,28 +217,29 @@ bool Blocking::guarded(std::size_t candidate_count, CheckResult& result, const J
 }
 
 // As many users as a batch may have under way. `last`: no more follow.
-void Blocking::check_some(Call& call, std::span<const UserCandidates> users,
+void Blocking::check_some(Call& call, std::span<const CheckRequest> requests,
                           std::span<CheckResult> results, bool last) {
   // Before anything that takes a lock: in a child, its holder may be a thread that is not there.
   const Reason refused = parts_.gate.refuse_blocking();
   if (refused != Reason::kPassed) {
-    for (std::size_t i = 0; i < users.size(); ++i) {
-      if (results[i].verdicts.capacity() < users[i].candidates.size()) continue;  // no memory
-      parts_.judgement.refuse(users[i].candidates.size(), refused, results[i]);
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      if (results[i].verdicts.capacity() < requests[i].candidates.size()) continue;  // no memory
+      parts_.judgement.refuse(requests[i].candidates.size(), refused, results[i]);
     }
     return;
   }
-  const HeldGroup group = acquire_group(users.size());
+  const HeldGroup group = acquire_group(requests.size());
   group->asked.clear();
-  group->asked.reserve(users.size());
+  group->asked.reserve(requests.size());
   const bool late = call.deadline > call.begun && Clock::now() >= call.deadline;
-  for (std::size_t i = 0; i < users.size(); ++i) {
-    if (results[i].verdicts.capacity() < users[i].candidates.size()) continue;  // no memory
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    if (results[i].verdicts.capacity() < requests[i].candidates.size()) continue;  // no memory
     Question& question = group->questions[i];
-    const bool answered = guarded(users[i].candidates.size(), results[i], [&] {
-      const Reason reason = prepare(call, users[i].user, users[i].candidates, question);
+    const bool answered = guarded(requests[i].candidates.size(), results[i], [&] {
+      const Reason reason =
+          prepare(call, requests[i].subject.user, requests[i].candidates, question);
       if (reason != Reason::kPassed) {
-        parts_.judgement.refuse(users[i].candidates.size(), reason, results[i]);
+        parts_.judgement.refuse(requests[i].candidates.size(), reason, results[i]);
         return true;
       }
       if (parts_.judgement.answer_unread(question, results[i])) return true;
@@ -251,7 +252,8 @@ void Blocking::check_some(Call& call, std::span<const UserCandidates> users,
   group->prepare(group->asked.size());
   const bool alone = group->asked.size() == 1;
   for (std::size_t read = 0; read < group->asked.size(); ++read) {
-    ledger::user_key(parts_.options.key_prefix, users[group->asked[read]].user, group->key);
+    ledger::user_key(parts_.options.key_prefix, requests[group->asked[read]].subject.user,
+                     group->key);
     if (alone && group->read_directly(parts_.direct, read, group->key, call.deadline)) continue;
     group->start(parts_.store, read, group->key, call.deadline);
   }

@@ -24,7 +24,7 @@ class Blocking {
 
   CheckResult check(std::string_view user, std::span<const Candidate> candidates,
                     const CheckOptions& options) noexcept;
-  std::vector<CheckResult> check_batch(std::span<const UserCandidates> users,
+  std::vector<CheckResult> check_batch(std::span<const CheckRequest> requests,
                                        const CheckOptions& options) noexcept;
   PickResult first_allowed(std::string_view user, std::span<const Candidate> ranked, std::size_t k,
                            const CheckOptions& options) noexcept;
@@ -51,8 +51,8 @@ class Blocking {
                             std::size_t k, Picks& picks);
   template <typename Judge>
   bool guarded(std::size_t candidate_count, CheckResult& result, const Judge& judge);
-  void check_some(Call& call, std::span<const UserCandidates> users, std::span<CheckResult> results,
-                  bool last);
+  void check_some(Call& call, std::span<const CheckRequest> requests,
+                  std::span<CheckResult> results, bool last);
   void judge_arriving(const Call& call, ReadGroup& group, std::span<CheckResult> results);
 
   Parts parts_;

@@ -13,7 +13,7 @@
 #include "checker/checker_options_check.h"
 #include "checker/explaining.h"
 #include "checker/health.h"
-#include "checker/pick_and_share.h"
+#include "checker/pages.h"
 #include "checker/reserving.h"
 #include "checker/scrape.h"
 #include "checker/sharing.h"
@@ -53,8 +53,8 @@ class Checker::Impl {
         async(parts()),
         reserving(parts()),
         sharing(parts()),
-        pick_and_share(parts(), blocking, async, sharing),
-        async_reserving(parts(), async) {}
+        async_reserving(parts(), async),
+        pages(parts(), blocking, async, reserving, async_reserving, sharing) {}
 
   ~Impl();
   Impl(const Impl&) = delete;
@@ -67,16 +67,6 @@ class Checker::Impl {
   }
   /// The destructor waits for whoever holds a CallInside. Throws std::bad_alloc.
   void add_health(CheckerHealth& health) const;
-  void reserve_async(checker::ReserveAsk::Kind kind, std::string_view user,
-                     const Candidate& candidate, std::string_view event_id,
-                     const ReserveOptions& asked, ReserveCallback callback) noexcept {
-    async_reserving.start({.kind = kind,
-                           .user = user,
-                           .ranked = {&candidate, 1},
-                           .event_ids = {&event_id, 1},
-                           .options = asked},
-                          std::move(callback));
-  }
 
   const CheckerOptions options;
   checker::Counters counters;
@@ -108,8 +98,8 @@ class Checker::Impl {
   checker::Async async;
   checker::Reserving reserving;
   checker::Sharing sharing;
-  checker::PickAndShare pick_and_share;
   checker::AsyncReserving async_reserving;
+  checker::Pages pages;
 };
 
 Checker::Impl::~Impl() {
@@ -204,153 +194,78 @@ Result<std::unique_ptr<Checker>> Checker::create(CheckerOptions options) {
   }
 }
 
-CheckResult Checker::check(std::string_view user, std::span<const Candidate> candidates,
+CheckResult Checker::check(const Subject& subject, std::span<const Candidate> candidates,
                            const CheckOptions& options) noexcept {
-  return impl_->blocking.check(user, candidates, options);
+  return impl_->blocking.check(subject.user, candidates, options);
 }
 
-std::vector<CheckResult> Checker::check_batch(std::span<const UserCandidates> users,
+std::vector<CheckResult> Checker::check_batch(std::span<const CheckRequest> requests,
                                               const CheckOptions& options) noexcept {
-  return impl_->blocking.check_batch(users, options);
+  return impl_->blocking.check_batch(requests, options);
 }
 
-PickResult Checker::first_allowed(std::string_view user, std::span<const Candidate> ranked,
+PickResult Checker::first_allowed(const Subject& subject, std::span<const Candidate> ranked,
                                   std::size_t k, const CheckOptions& options) noexcept {
-  return impl_->blocking.first_allowed(user, ranked, k, options);
+  return impl_->blocking.first_allowed(subject.user, ranked, k, options);
 }
 
-Explanation Checker::explain(std::string_view user, std::span<const Candidate> candidates,
+Explanation Checker::explain(const Subject& subject, std::span<const Candidate> candidates,
                              const CheckOptions& options) noexcept {
-  return impl_->explaining.explain(user, candidates, options);
+  return impl_->explaining.explain(subject.user, candidates, options);
 }
 
-CheckHandle Checker::check_async(std::string_view user, std::span<const Candidate> candidates,
-                                 const CheckOptions& options, Callback callback) noexcept {
-  return impl_->async.check_async(user, candidates, options, std::move(callback));
+AsyncStart Checker::check_async(const Subject& subject, std::span<const Candidate> candidates,
+                                const CheckOptions& options, Callback callback) noexcept {
+  return impl_->async.check_async(subject.user, candidates, options, std::move(callback));
 }
 
-AsyncStart Checker::check_or_async(std::string_view user, std::span<const Candidate> candidates,
-                                   const CheckOptions& options, Callback callback) noexcept {
-  return impl_->async.check_or_async(user, candidates, options, std::move(callback));
-}
-
-bool Checker::note_shown(std::string_view user, const Candidate& shown, std::string_view event_id,
-                         std::optional<Instant> at) noexcept {
+bool Checker::note_shown(const Impression& shown, Note note) noexcept {
   const checker::CallInside inside(impl_->counters);
-  return impl_->judgement.note_shown(user, shown, event_id, at).has_value();
-}
-
-bool Checker::note_shown(std::string_view user, const Candidate& shown, std::string_view event_id,
-                         const SharedNote& share) noexcept {
-  const checker::CallInside inside(impl_->counters);
-  const auto noted = impl_->judgement.note_shown(user, shown, event_id, share.at);
+  const auto noted = impl_->judgement.note_shown(shown);
   if (!noted) return false;
-  if (impl_->sharing.share(user, {&*noted, 1}, share.seen)) {
+  if (note == Note::kHere) return true;
+  const std::string_view user = shown.subject.user;
+  if (impl_->sharing.share(user, {&*noted, 1}, checker::SeenRecord::of(shown.after))) {
     impl_->judgement.mark_shared(user, *noted);
   }
   return true;
 }
 
-PickResult Checker::pick_and_share(std::string_view user, std::span<const Candidate> ranked,
-                                   std::span<const std::string_view> event_ids,
-                                   const CheckOptions& options) noexcept {
-  return impl_->pick_and_share.pick({.user = user, .ranked = ranked, .event_ids = event_ids},
-                                    options);
-}
-
-std::vector<PickResult> Checker::pick_and_share_batch(std::span<const PageRequest> pages,
-                                                      const CheckOptions& options) noexcept {
-  return impl_->pick_and_share.batch(pages, options);
-}
-
-void Checker::pick_and_share_async(std::string_view user, std::span<const Candidate> ranked,
-                                   std::span<const std::string_view> event_ids,
-                                   const CheckOptions& options, PickCallback callback) noexcept {
-  impl_->pick_and_share.start({.user = user, .ranked = ranked, .event_ids = event_ids}, options,
-                              std::move(callback));
-}
-
-bool Checker::take_back_shown(std::string_view user, const Candidate& shown,
-                              std::string_view event_id) noexcept {
+bool Checker::take_back_shown(const Impression& shown) noexcept {
   const checker::CallInside inside(impl_->counters);
   std::optional<ledger::Entry> released;
-  const bool taken_back = impl_->judgement.take_back_shown(user, shown, event_id, released);
-  if (released) impl_->sharing.take_back(user, *released);
+  const bool taken_back = impl_->judgement.take_back_shown(shown, released);
+  if (released) impl_->sharing.take_back(shown.subject.user, *released);
   return taken_back;
 }
 
-ReserveResult Checker::reserve(std::string_view user, const Candidate& candidate,
-                               std::string_view event_id, const ReserveOptions& options) noexcept {
-  return impl_->reserving.reserve(checker::ReserveAsk::Kind::kReserve, user, candidate, event_id,
-                                  options);
+HardResult Checker::hard(const HardRequest& request, const HardOptions& options) noexcept {
+  return impl_->reserving.call(request, options);
 }
 
-ReserveResult Checker::record(std::string_view user, const Candidate& candidate,
-                              std::string_view event_id, const ReserveOptions& options) noexcept {
-  return impl_->reserving.reserve(checker::ReserveAsk::Kind::kRecord, user, candidate, event_id,
-                                  options);
+std::vector<HardResult> Checker::hard_batch(std::span<const HardRequest> requests,
+                                            const HardOptions& options) noexcept {
+  return impl_->async_reserving.batch(requests, options);
 }
 
-ReserveResult Checker::release(std::string_view user, const Candidate& candidate,
-                               std::string_view event_id, const ReserveOptions& options) noexcept {
-  return impl_->reserving.reserve(checker::ReserveAsk::Kind::kRelease, user, candidate, event_id,
-                                  options);
+void Checker::hard_async(const HardRequest& request, const HardOptions& options,
+                         HardCallback callback) noexcept {
+  static_cast<void>(
+      impl_->async_reserving.begin(checker::ReserveAsk::of(request, options), std::move(callback)));
 }
 
-ReservedPicks Checker::pick_and_reserve(std::string_view user, std::span<const Candidate> ranked,
-                                        std::span<const std::string_view> event_ids,
-                                        const ReserveOptions& options) noexcept {
-  return impl_->reserving.pick(user, ranked, event_ids, options);
+PagePicks Checker::pick(const PageRequest& page, const PageOptions& options) noexcept {
+  return impl_->pages.pick(page, options);
 }
 
-std::vector<ReserveResult> Checker::reserve_batch(std::span<const ReserveRequest> requests,
-                                                  const ReserveOptions& options) noexcept {
-  return impl_->async_reserving.batch(checker::ReserveAsk::Kind::kReserve, requests, options);
+std::vector<PagePicks> Checker::pick_batch(std::span<const PageRequest> pages,
+                                           const PageOptions& options) noexcept {
+  return impl_->pages.batch(pages, options);
 }
 
-std::vector<ReserveResult> Checker::release_batch(std::span<const ReserveRequest> requests,
-                                                  const ReserveOptions& options) noexcept {
-  return impl_->async_reserving.batch(checker::ReserveAsk::Kind::kRelease, requests, options);
-}
-
-std::vector<ReserveResult> Checker::record_batch(std::span<const ReserveRequest> requests,
-                                                 const ReserveOptions& options) noexcept {
-  return impl_->async_reserving.batch(checker::ReserveAsk::Kind::kRecord, requests, options);
-}
-
-std::vector<ReservedPicks> Checker::pick_and_reserve_batch(std::span<const PageRequest> pages,
-                                                           const ReserveOptions& options) noexcept {
-  return impl_->async_reserving.batch(pages, options);
-}
-
-void Checker::reserve_async(std::string_view user, const Candidate& candidate,
-                            std::string_view event_id, const ReserveOptions& options,
-                            ReserveCallback callback) noexcept {
-  impl_->reserve_async(checker::ReserveAsk::Kind::kReserve, user, candidate, event_id, options,
-                       std::move(callback));
-}
-
-void Checker::release_async(std::string_view user, const Candidate& candidate,
-                            std::string_view event_id, const ReserveOptions& options,
-                            ReserveCallback callback) noexcept {
-  impl_->reserve_async(checker::ReserveAsk::Kind::kRelease, user, candidate, event_id, options,
-                       std::move(callback));
-}
-
-void Checker::record_async(std::string_view user, const Candidate& candidate,
-                           std::string_view event_id, const ReserveOptions& options,
-                           ReserveCallback callback) noexcept {
-  impl_->reserve_async(checker::ReserveAsk::Kind::kRecord, user, candidate, event_id, options,
-                       std::move(callback));
-}
-
-void Checker::pick_and_reserve_async(std::string_view user, std::span<const Candidate> ranked,
-                                     std::span<const std::string_view> event_ids,
-                                     const ReserveOptions& options,
-                                     PicksCallback callback) noexcept {
-  impl_->async_reserving.start(
-      {.user = user, .ranked = ranked, .event_ids = event_ids, .options = options},
-      std::move(callback));
+void Checker::pick_async(const PageRequest& page, const PageOptions& options,
+                         PageCallback callback) noexcept {
+  impl_->pages.start(page, options, std::move(callback));
 }
 
 void Checker::set_rules(std::shared_ptr<const RuleSet> rules) noexcept {

@@ -8,47 +8,6 @@ std::uint64_t Counters::add_shared(Counter counter, std::uint64_t amount) noexce
   return cell(stripe, counter).fetch_add(amount, std::memory_order_seq_cst);
 }
 
-void count_reason(Counters& counters, Reason reason) noexcept {
-  switch (reason) {
-    case Reason::kPassed:
-    case Reason::kCapped:
-      return;
-    case Reason::kShutdown:
-      counters.add(Counter::shutdown);
-      return;
-    case Reason::kReentrant:
-      counters.add(Counter::reentrant);
-      return;
-    case Reason::kNoUser:
-      counters.add(Counter::no_user);
-      return;
-    case Reason::kNoRules:
-      counters.add(Counter::no_rules);
-      return;
-    case Reason::kTimeout:
-      counters.add(Counter::timeouts);
-      return;
-    case Reason::kUnavailable:
-      counters.add(Counter::unavailable);
-      return;
-    case Reason::kBreakerOpen:
-      counters.add(Counter::breaker_open);
-      return;
-    case Reason::kOverloaded:
-      counters.add(Counter::overloaded);
-      return;
-    case Reason::kUndecodable:
-      counters.add(Counter::undecodable);
-      return;
-    case Reason::kForked:
-      counters.add(Counter::forked);
-      return;
-    case Reason::kInvalid:
-      counters.add(Counter::invalid);
-      return;
-  }
-}
-
 void count_result(Counters& counters, const CheckResult& result) noexcept {
   std::uint64_t allowed = 0;
   bool invalid = false;
@@ -58,8 +17,8 @@ void count_result(Counters& counters, const CheckResult& result) noexcept {
   }
   counters.add(Counter::candidates, result.verdicts.size());
   counters.add(Counter::allowed, allowed);
-  count_reason(counters, result.reason);
-  if (invalid && result.reason != Reason::kInvalid) counters.add(Counter::invalid);
+  counters.add_unjudged(result.reason);
+  if (invalid && result.reason != Reason::kInvalid) counters.add_unjudged(Reason::kInvalid);
 }
 
 void count_read(Counters& counters, StoreCode code, bool stale) noexcept {

@@ -14,64 +14,108 @@
 
 namespace fcap::checker {
 
-// The one list of counters: each name, and its field of CheckerStats.
-#define FCAP_CHECKER_COUNTERS(COUNTER)                \
-  COUNTER(checks, checks)                             \
-  COUNTER(candidates, candidates)                     \
-  COUNTER(allowed, allowed)                           \
-  COUNTER(shadow_capped, shadow_capped)               \
-  COUNTER(no_user, reasons.no_user)                   \
-  COUNTER(no_rules, reasons.no_rules)                 \
-  COUNTER(timeouts, reasons.timeouts)                 \
-  COUNTER(unavailable, reasons.unavailable)           \
-  COUNTER(breaker_open, reasons.breaker_open)         \
-  COUNTER(overloaded, reasons.overloaded)             \
-  COUNTER(undecodable, reasons.undecodable)           \
-  COUNTER(forked, reasons.forked)                     \
-  COUNTER(invalid, reasons.invalid)                   \
-  COUNTER(shutdown, reasons.shutdown)                 \
-  COUNTER(reentrant, reasons.reentrant)               \
-  COUNTER(records_found, reads.found)                 \
-  COUNTER(records_missing, reads.missing)             \
-  COUNTER(server_errors, reads.server_errors)         \
-  COUNTER(stale_reads, reads.stale)                   \
-  COUNTER(unread_checks, reads.unneeded)              \
-  COUNTER(canceled, async.canceled)                   \
-  COUNTER(unknown_frames, reads.unknown_frames)       \
-  COUNTER(shown_noted, shown.noted)                   \
-  COUNTER(shown_confirmed, shown.confirmed)           \
-  COUNTER(shown_displaced, shown.displaced)           \
-  COUNTER(shown_taken_back, shown.taken_back)         \
-  COUNTER(cached_checks, cache.checks)                \
-  COUNTER(cached_verdicts, cache.verdicts)            \
-  COUNTER(certain_verdicts, certain_verdicts)         \
-  COUNTER(callbacks, async.callbacks)                 \
-  COUNTER(callback_ns_total, async.callback_ns_total) \
-  COUNTER(reserves, reserves.calls)                   \
-  COUNTER(reserves_unknown, reserves.unknown)         \
-  COUNTER(reserve_conflicts, reserves.conflicts)      \
-  COUNTER(shared, shares.shared)                      \
-  COUNTER(shares_unread, shares.unread)               \
-  COUNTER(shares_no_room, shares.no_room)             \
-  COUNTER(shares_no_config, shares.no_config)         \
-  COUNTER(shares_clock, shares.clock)                 \
-  COUNTER(shares_taken_back, shares.taken_back)
+// The one table of what a Checker counts: fields of CheckerStats, and their metrics, in the order
+// of docs/metrics.md.
+//   COUNTER(name, field, metric, label, help)           has a cell; without `metric` it has none
+//   BY_REASON(name, field, first, metric, label, help)  a cell for each Reason; a sample for those
+//                                                       from `first` on
+//   FIGURE(kind, field, metric, label, help)            has no cell: somebody else knows it
+// Metrics of one name that differ in the label follow each other; the first has the help.
+#define FCAP_CHECKER_STATS(COUNTER, BY_REASON, FIGURE)                                             \
+  COUNTER(checks, checks, "checks_total", "", "Users that were asked about.")                      \
+  COUNTER(candidates, candidates, "candidates_total", "", "Candidates that were judged.")          \
+  COUNTER(allowed, allowed, "verdicts_total", "verdict=\"allowed\"",                               \
+          "Verdicts, by whether the candidate may be shown.")                                      \
+  FIGURE(kCounter, capped, "verdicts_total", "verdict=\"capped\"", "")                             \
+  COUNTER(shadow_capped, shadow_capped, "shadow_capped_total", "",                                 \
+          "Verdicts that a shadow rule would have capped.")                                        \
+  BY_REASON(unjudged, unjudged, Reason::kNoUser, "unjudged_total", "reason",                       \
+            "Checks that were answered without the history, by reason.")                           \
+  COUNTER(records_found, reads.found, "reads_total", "result=\"found\"",                           \
+          "Reads that the store answered, by what they found.")                                    \
+  COUNTER(records_missing, reads.missing, "reads_total", "result=\"missing\"", "")                 \
+  COUNTER(server_errors, reads.server_errors, "reads_total", "result=\"server_error\"", "")        \
+  COUNTER(stale_reads, reads.stale, "stale_reads_total", "",                                       \
+          "Reads that a replica answered; they may lack the latest events.")                       \
+  COUNTER(unread_checks, reads.unneeded, "unread_checks_total", "",                                \
+          "Checks that needed no read, because no rule counts anything for their candidates.")     \
+  COUNTER(canceled, async.canceled, "canceled_total", "",                                          \
+          "Asynchronous checks that were canceled.")                                               \
+  COUNTER(callbacks, async.callbacks, "callbacks_total", "", "Callbacks that have run.")           \
+  COUNTER(callback_ns_total, async.callback_ns_total, "", "", "")                                  \
+  FIGURE(kGauge, async.answers_waiting, "answers_waiting", "",                                     \
+         "Known answers whose callbacks wait for a thread.")                                       \
+  FIGURE(kGauge, pending, "pending", "", "Checks that have begun and are not answered.")           \
+  COUNTER(shown_noted, shown.noted, "shown_noted_total", "",                                       \
+          "Impressions that note_shown() has noted.")                                              \
+  COUNTER(shown_confirmed, shown.confirmed, "shown_confirmed_total", "",                           \
+          "Noted impressions that were since read from the ledger.")                               \
+  COUNTER(shown_displaced, shown.displaced, "shown_displaced_total", "",                           \
+          "Noted impressions that newer ones have displaced; raise local.shown_max.")              \
+  COUNTER(shown_taken_back, shown.taken_back, "shown_taken_back_total", "",                        \
+          "Noted impressions that were taken back.")                                               \
+  FIGURE(kGauge, shown.kept, "shown_kept", "", "Noted impressions that are remembered.")           \
+  COUNTER(hard_calls, hard.calls, "", "", "")                                                      \
+  BY_REASON(hard_ended, hard.ended, Reason::kCapped, "hard_calls_total", "outcome",                \
+            "Hard calls and reserved pages, by how they ended. "                                   \
+            "More that are repeated than there are retries mean that event ids are not unique.")   \
+  COUNTER(hard_unknown, hard.unknown, "hard_unknown_total", "",                                    \
+          "Hard calls of which it is not known whether they have written.")                        \
+  COUNTER(hard_conflicts, hard.conflicts, "hard_conflicts_total", "",                              \
+          "Exchanges of hard calls that found a record which another writer had changed.")         \
+  COUNTER(shared, shares.shared, "shared_notes_total", "outcome=\"sent\"",                         \
+          "Shown impressions that were to be shared with other servers, by what became of it.")    \
+  COUNTER(shares_unread, shares.unread, "shared_notes_total", "outcome=\"unread\"", "")            \
+  COUNTER(shares_no_room, shares.no_room, "shared_notes_total", "outcome=\"no_room\"", "")         \
+  COUNTER(shares_no_config, shares.no_config, "shared_notes_total", "outcome=\"no_config\"", "")   \
+  COUNTER(shares_clock, shares.clock, "shared_notes_total", "outcome=\"clock\"", "")               \
+  FIGURE(kCounter, shares.failed, "shared_notes_failed_total", "",                                 \
+         "Writes of shared notes that the store did not take, or did not acknowledge.")            \
+  COUNTER(shares_taken_back, shares.taken_back, "shared_notes_taken_back_total", "",               \
+          "Shared notes that were taken back.")                                                    \
+  COUNTER(cached_checks, cache.checks, "cached_checks_total", "",                                  \
+          "Checks answered from cached caps, without a read.")                                     \
+  COUNTER(cached_verdicts, cache.verdicts, "cached_verdicts_total", "",                            \
+          "Verdicts given from cached caps.")                                                      \
+  COUNTER(certain_verdicts, certain_verdicts, "certain_verdicts_total", "",                        \
+          "Verdicts that capped without the history, because they are certain without it.")        \
+  FIGURE(kGauge, cache.caps, "cached_caps", "", "Cached caps.")                                    \
+  COUNTER(unknown_frames, reads.unknown_frames, "unknown_frames_total", "",                        \
+          "Frames of a newer format that were skipped in records.")                                \
+  FIGURE(kGauge, rules.version, "rule_set_version", "", "Version of the rule set in use.")         \
+  FIGURE(kGauge, rules.count, "rules", "", "Rules in use.")                                        \
+  FIGURE(kCounter, rules.reloads, "rule_reloads_total", "", "Rule sets that were put into use.")   \
+  FIGURE(kCounter, rules.reloads_refused, "rule_reloads_refused_total", "",                        \
+         "Rule sets that were refused; the last good one stayed.")                                 \
+  FIGURE(kGauge, rules.quarantined, "rules_quarantined", "",                                       \
+         "Rules of the version in use that are wrong and not in force.")                           \
+  FIGURE(kGauge, segments.version, "segment_set_version", "", "Version of the segments in use.")   \
+  FIGURE(kGauge, segments.members, "segment_members", "", "Memberships over all stored segments.") \
+  FIGURE(kGauge, segments.bytes, "segment_bytes", "", "Memory that stored segments take.")         \
+  FIGURE(kCounter, segments.reloads, "segment_reloads_total", "",                                  \
+         "Sets of segments that were put into use.")                                               \
+  FIGURE(kCounter, segments.reloads_failed, "segment_reloads_failed_total", "",                    \
+         "Loads of segments that failed; the last good set stayed.")
 
 enum class Counter : std::uint8_t {
-#define FCAP_COUNTER_NAME(name, field) name,
-  FCAP_CHECKER_COUNTERS(FCAP_COUNTER_NAME)
-#undef FCAP_COUNTER_NAME
+#define FCAP_SKIP(...)
+#define FCAP_NAME(name, ...) name,
+#define FCAP_NAMES(name, ...) name, name##_last = name + kReasonCount - 1,
+  FCAP_CHECKER_STATS(FCAP_NAME, FCAP_SKIP, FCAP_SKIP)
   // Not shown as they are. NOLINTBEGIN(readability-identifier-naming): named like those above
   checks_answered,
   calls_begun,
   calls_ended,
   calls_submitted,        ///< those that said so before they ended
   calls_submitted_ended,  ///< those of them that have ended, which calls_ended does not count
-  reserves_ended,         ///< by ReserveReason: this one and those that follow
-  // NOLINTEND(readability-identifier-naming)
+  FCAP_CHECKER_STATS(FCAP_SKIP, FCAP_NAMES, FCAP_SKIP)  // a cell for each reason
+  end,
+// NOLINTEND(readability-identifier-naming)
+#undef FCAP_NAMES
+#undef FCAP_NAME
+#undef FCAP_SKIP
 };
-inline constexpr std::size_t kCounterCount =
-    static_cast<std::size_t>(Counter::reserves_ended) + kReserveReasonCount;
+inline constexpr std::size_t kCounterCount = static_cast<std::size_t>(Counter::end);
 
 /// Counters that many threads add to without meeting. Sums are not a snapshot of one instant.
 ///
@@ -83,10 +127,17 @@ class Counters {
     return amount == 0 ? 0 : add(counter, amount, std::memory_order_relaxed);
   }
 
+  /// So many checks have ended alike: counted where that was without the history.
+  void add_unjudged(Reason reason, std::uint64_t amount = 1) noexcept {
+    if (reason != Reason::kPassed && reason != Reason::kCapped) {
+      add(of(Counter::unjudged, reason), amount);
+    }
+  }
+
   /// So many hard calls have ended alike.
-  void add_ended(ReserveReason reason, bool unknown, std::uint64_t amount = 1) noexcept {
-    add(counter_of(reason), amount);
-    if (unknown) add(Counter::reserves_unknown, amount);
+  void add_ended(Reason reason, bool unknown, std::uint64_t amount = 1) noexcept {
+    add(of(Counter::hard_ended, reason), amount);
+    if (unknown) add(Counter::hard_unknown, amount);
   }
 
   /// add() with a place in the single total order: whoever sees the sum without it has stored what
@@ -125,20 +176,28 @@ class Counters {
 
   /// Sets their fields.
   void copy_to(CheckerStats& stats) const noexcept {
-#define FCAP_COPY_COUNTER(name, field) stats.field = sum(Counter::name);
-    FCAP_CHECKER_COUNTERS(FCAP_COPY_COUNTER)
-#undef FCAP_COPY_COUNTER
-    for (std::size_t i = 0; i < kReserveReasonCount; ++i) {
-      stats.reserves.ended[i] = sum(counter_of(static_cast<ReserveReason>(i)));
-    }
+#define FCAP_SKIP(...)
+#define FCAP_COPY(name, field, ...) stats.field = sum(Counter::name);
+#define FCAP_COPY_ALL(name, field, ...) copy_to(stats.field, Counter::name);
+    FCAP_CHECKER_STATS(FCAP_COPY, FCAP_COPY_ALL, FCAP_SKIP)
+#undef FCAP_COPY_ALL
+#undef FCAP_COPY
+#undef FCAP_SKIP
     // Worked out, since each counter costs a check an atomic addition.
     stats.capped = stats.candidates > stats.allowed ? stats.candidates - stats.allowed : 0;
   }
 
  private:
-  static constexpr Counter counter_of(ReserveReason reason) noexcept {
-    return static_cast<Counter>(static_cast<std::size_t>(Counter::reserves_ended) +
-                                static_cast<std::size_t>(reason));
+  /// That of a reason, where `first` is that of the first one.
+  static constexpr Counter of(Counter first, Reason reason) noexcept {
+    return static_cast<Counter>(static_cast<std::size_t>(first) + static_cast<std::size_t>(reason));
+  }
+
+  void copy_to(ReasonCounts& counts, Counter first) const noexcept {
+    for (std::size_t i = 0; i < kReasonCount; ++i) {
+      const auto reason = static_cast<Reason>(i);
+      counts[reason] = sum(of(first, reason));
+    }
   }
 
   struct alignas(kCacheLineBytes) Stripe {
@@ -191,8 +250,6 @@ class CallInside {
   bool submitted_ = false;
 };
 
-/// Why a check was answered without the history, if it was.
-void count_reason(Counters& counters, Reason reason) noexcept;
 /// A check's verdicts and its reason.
 void count_result(Counters& counters, const CheckResult& result) noexcept;
 /// How a read ended.

@@ -57,7 +57,7 @@ void Explaining::explain_one(CallInside& inside, std::string_view user,
   if (reason != Reason::kPassed) return answer_alike(reason, candidates, explanation);
   explanation.rules = question.held.rules;
   explanation.segments = question.held.segments;
-  explanation.record.missing_before = question.missing_before;
+  explanation.record.missing_before = question.completeness.missing_before();
   const HeldGroup group(read_groups_->acquire());
   group->prepare(0);
   ledger::user_key(parts_.options.key_prefix, user, group->key);

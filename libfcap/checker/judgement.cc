@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "base/clock.h"
-#include "checker/kept_record.h"
 #include "checker/parts.h"
+#include "checker/seen_record.h"
 #include "ledger/ids.h"
 #include "ledger/user_key.h"
 #include "rules/reservation_state.h"
@@ -21,18 +21,25 @@ constexpr Instant kCacheFrom = instant_from_ms(0);
 constexpr Instant kCacheUntil = instant_from_ms(std::int64_t{1} << 59);
 constexpr std::chrono::seconds kDeadlineMax{60};
 
-// A cached verdict does not record how far back its count reaches, so while events are missing it
-// is never called complete.
+// A cached verdict does not record how far back its count reaches.
 void doubt_kept(const Question& question, Verdict& verdict) noexcept {
-  if (question.missing_before && verdict.limit > 0) verdict.complete = false;
+  if (!question.completeness.covers_unknown(verdict.limit)) verdict.complete = false;
 }
 
-RecordSeen seen_of(const ledger::Ledger& ledger, std::size_t record_bytes, Instant now) noexcept {
-  RecordSeen seen{.known = true, .bytes = static_cast<std::uint32_t>(record_bytes)};
+SeenRecord seen_of(const ledger::Ledger& ledger, std::size_t record_bytes, Instant now) noexcept {
+  SeenRecord seen{.known = true, .bytes = static_cast<std::uint32_t>(record_bytes)};
   if (!ledger.reservations().empty()) {
     seen.reservations = static_cast<std::uint32_t>(rules::live_reservations(ledger, now));
   }
   return seen;
+}
+
+std::shared_ptr<const KeptRecord> kept_record(const Question& question,
+                                              const ReadOutcome& outcome) {
+  auto kept = std::make_shared<KeptRecord>();
+  kept->user = question.user;
+  if (outcome.found) kept->bytes.emplace(outcome.record);
+  return kept;
 }
 
 }  // namespace
@@ -66,11 +73,11 @@ std::chrono::microseconds Judgement::deadline_of(const CheckOptions& options) co
                                                std::chrono::microseconds::zero(), kDeadlineMax);
 }
 
-std::optional<Instant> Judgement::missing_before(std::string_view user) const noexcept {
-  const std::optional<Instant> of_some = store_.missing_before();
-  if (!of_some) return of_some;
+rules::Completeness Judgement::completeness_of(std::string_view user) const noexcept {
+  if (!store_.missing_before()) return {};
   std::array<char, kKeyBytesMax> room{};
-  return store_.record_missing_before(ledger::user_key(options_.key_prefix, user, room));
+  return rules::Completeness(
+      store_.record_missing_before(ledger::user_key(options_.key_prefix, user, room)));
 }
 
 Reason Judgement::prepare(std::string_view user, std::span<const Candidate> candidates,
@@ -78,7 +85,7 @@ Reason Judgement::prepare(std::string_view user, std::span<const Candidate> cand
   question.user = user;
   question.segments = options.segments;
   question.now = instant_of(options);
-  question.missing_before = missing_before(user);
+  question.completeness = completeness_of(user);
   question.keeps_record = options.keep_record;
   current_rules_.refresh(question.held);
   if (question.held.rules == nullptr) return Reason::kNoRules;
@@ -110,8 +117,7 @@ bool Judgement::all_kept(const Question& question, CheckResult& result) const {
   if (cache_ == nullptr || question.candidates.empty()) return false;
   const Clock::time_point clock_now = Clock::now();
   result.verdicts.clear();
-  result.seen = {};
-  result.record = nullptr;
+  result.token = {};
   for (const rules::CandidateKey& candidate : question.candidates) {
     const auto verdict = cache_->find(*question.subject, candidate, question.now, clock_now);
     if (!verdict) return false;
@@ -126,12 +132,12 @@ void Judgement::answer(const Question& question, const ReadOutcome& outcome, Che
   const Scratches::Held scratch(scratches_);
   const Reason reason = load(*scratch, question, outcome);
   if (reason != Reason::kPassed) return answer_without(*scratch, question, reason, result);
-  const RecordSeen seen = seen_of(scratch->ledger, outcome.record.size(), question.now);
+  const SeenRecord seen = seen_of(scratch->ledger, outcome.record.size(), question.now);
   counters_.add(Counter::shadow_capped,
                 judge(*scratch, question, options_.fail_open, shadows_, result));
-  result.seen = seen;
+  result.token = seen.token();
   if (outcome.stale) return finish_stale(question, result);
-  if (question.keeps_record) keep_record(question, outcome, result);
+  if (question.keeps_record) result.token = seen.token(kept_record(question, outcome));
   keep_caps(*scratch, question, result);
 }
 
@@ -176,14 +182,6 @@ void Judgement::add_shown(Scratch& scratch, std::string_view user,
   const ShownEvents::Merged merged = shown_->merge_into(user, Clock::now(), scratch.ledger, except);
   scratch.unconfirmed = merged.unconfirmed;
   counters_.add(Counter::shown_confirmed, merged.confirmed);
-}
-
-void Judgement::keep_record(const Question& question, const ReadOutcome& outcome,
-                            CheckResult& result) {
-  auto kept = std::make_shared<KeptRecord>();
-  kept->user = question.user;
-  if (outcome.found) kept->bytes.emplace(outcome.record);
-  result.record = std::move(kept);
 }
 
 // After judging by a record: only what it confirms, not what this process believes.
@@ -273,7 +271,7 @@ Reason Judgement::pick_by_record(const Question& question, std::size_t k,
   const Scratches::Held scratch(scratches_);
   const Reason reason = load(*scratch, question, outcome);
   if (reason == Reason::kPassed) {
-    picks.seen = seen_of(scratch->ledger, outcome.record.size(), question.now);
+    picks.token = seen_of(scratch->ledger, outcome.record.size(), question.now).token();
     CheckResult kept;
     if (outcome.stale) {
       kept.verdicts.resize(question.candidates.size());
@@ -299,10 +297,11 @@ void Judgement::pick_refused(std::size_t candidate_count, std::size_t k, Reason 
   for (std::size_t i = 0; allowed && i < picks.judged; ++i) picks.picked.push_back(i);
 }
 
-std::optional<ledger::Entry> Judgement::shown_entry(std::string_view user, const Candidate& shown,
-                                                    std::string_view event_id) const noexcept {
-  if (shown_ == nullptr || gate_.in_child() || !gate_.is_user(user)) return std::nullopt;
-  return event_of(shown, event_id);
+std::optional<ledger::Entry> Judgement::shown_entry(const Impression& shown) const noexcept {
+  if (shown_ == nullptr || gate_.in_child() || !gate_.is_user(shown.subject.user)) {
+    return std::nullopt;
+  }
+  return event_of(shown.candidate, shown.event_id);
 }
 
 void Judgement::forget_shown(std::string_view user, const ledger::Entry& event) noexcept {
@@ -324,14 +323,12 @@ std::optional<ledger::Entry> Judgement::event_of(const Candidate& shown,
                        .fingerprint = ledger::fingerprint(event_id)};
 }
 
-std::optional<ledger::Entry> Judgement::note_shown(std::string_view user, const Candidate& shown,
-                                                   std::string_view event_id,
-                                                   std::optional<Instant> at) noexcept {
-  auto entry = shown_entry(user, shown, event_id);
+std::optional<ledger::Entry> Judgement::note_shown(const Impression& shown) noexcept {
+  auto entry = shown_entry(shown);
   if (!entry) return std::nullopt;
   try {
-    entry->time = at ? *at : instant_of({});
-    counters_.add(Counter::shown_displaced, shown_->note(user, *entry, Clock::now()));
+    entry->time = shown.at ? *shown.at : instant_of({});
+    counters_.add(Counter::shown_displaced, shown_->note(shown.subject.user, *entry, Clock::now()));
     counters_.add(Counter::shown_noted);
     return entry;
   } catch (...) {
@@ -343,12 +340,11 @@ void Judgement::mark_shared(std::string_view user, const ledger::Entry& shown) n
   if (shown_ != nullptr) shown_->mark_shared(user, shown);
 }
 
-bool Judgement::take_back_shown(std::string_view user, const Candidate& shown,
-                                std::string_view event_id,
+bool Judgement::take_back_shown(const Impression& shown,
                                 std::optional<ledger::Entry>& released) noexcept {
-  auto entry = shown_entry(user, shown, event_id);
+  auto entry = shown_entry(shown);
   if (!entry) return false;
-  const ShownEvents::Taken taken = shown_->take_back(user, *entry);
+  const ShownEvents::Taken taken = shown_->take_back(shown.subject.user, *entry);
   if (taken == ShownEvents::Taken::kNothing) return false;
   counters_.add(Counter::shown_taken_back);
   if (taken != ShownEvents::Taken::kShared) return true;

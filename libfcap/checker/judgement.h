@@ -60,14 +60,11 @@ class Judgement {
   void pick_refused(std::size_t candidate_count, std::size_t k, Reason reason, Picks& picks) const;
 
   /// The impression as it is remembered; nullopt: it is not.
-  std::optional<ledger::Entry> note_shown(std::string_view user, const Candidate& shown,
-                                          std::string_view event_id,
-                                          std::optional<Instant> at) noexcept;
+  std::optional<ledger::Entry> note_shown(const Impression& shown) noexcept;
   /// That other servers have been told of one that is remembered.
   void mark_shared(std::string_view user, const ledger::Entry& shown) noexcept;
   /// Of an impression that was shared, `released` becomes that impression, now.
-  bool take_back_shown(std::string_view user, const Candidate& shown, std::string_view event_id,
-                       std::optional<ledger::Entry>& released) noexcept;
+  bool take_back_shown(const Impression& shown, std::optional<ledger::Entry>& released) noexcept;
 
   /// For those who explain, the two halves of answer(). Puts the history into scratch.ledger; the
   /// reason says why there is none.
@@ -96,14 +93,10 @@ class Judgement {
   [[nodiscard]] const ShadowCounts& shadows() const noexcept { return shadows_; }
 
  private:
-  [[nodiscard]] std::optional<ledger::Entry> shown_entry(std::string_view user,
-                                                         const Candidate& shown,
-                                                         std::string_view event_id) const noexcept;
+  [[nodiscard]] std::optional<ledger::Entry> shown_entry(const Impression& shown) const noexcept;
   /// Asks the store. A user whom the Gate does not refuse.
-  [[nodiscard]] std::optional<Instant> missing_before(std::string_view user) const noexcept;
+  [[nodiscard]] rules::Completeness completeness_of(std::string_view user) const noexcept;
   [[nodiscard]] bool all_kept(const Question& question, CheckResult& result) const;
-  static void keep_record(const Question& question, const ReadOutcome& outcome,
-                          CheckResult& result);
   void keep_caps(const Scratch& scratch, const Question& question,
                  const CheckResult& result) noexcept;
   void put_kept_caps(const Question& question, CheckResult& result);

@@ -5,6 +5,7 @@
 
 #include <fcap/prometheus.h>
 
+#include "checker/counters.h"
 #include "checker/scrape.h"
 
 namespace fcap {
@@ -14,178 +15,40 @@ constexpr std::string_view kPrefix = "fcap_checker_";
 
 enum class MetricKind : std::uint8_t { kCounter, kGauge, kHistogram };
 
-// A counter of CheckerStats. `label` is `reason="timeout"` and so on; metrics of one name that
-// differ in it follow each other.
+// A row of the table in counters.h. Of those by reason, `label` is the label's name.
 struct CountedMetric {
-  std::string_view name;
-  std::string_view help;
   MetricKind kind;
+  std::string_view name;
+  std::string_view label;
+  std::string_view help;
   std::uint64_t (*value)(const CheckerStats&) noexcept;
-  std::string_view label = {};
+  const ReasonCounts& (*by_reason)(const CheckerStats&) noexcept = nullptr;
+  Reason first = Reason::kPassed;  // by_reason: that and those after it
 };
 
-constexpr std::string_view kUnjudgedHelp =
-    "Checks that were answered without the history, by reason.";
-constexpr std::string_view kVerdictsHelp = "Verdicts, by whether the candidate may be shown.";
-constexpr std::string_view kReadsHelp = "Reads that the store answered, by what they found.";
-constexpr std::string_view kReservesHelp =
-    "Calls of reserve(), record(), pick_and_reserve() and release(), by how they ended. More that "
-    "are repeated than there are retries mean that event ids are not unique.";
-constexpr std::string_view kSharesHelp =
-    "Shown impressions that were to be shared with other servers, by what became of it.";
+#define FCAP_VALUE(field) [](const CheckerStats& stats) noexcept { return stats.field; }
+#define FCAP_COUNTER(name, field, metric, label, help) \
+  CountedMetric{MetricKind::kCounter, metric, label, help, FCAP_VALUE(field)},
+#define FCAP_BY_REASON(name, field, first, metric, label, help)                              \
+  CountedMetric{                                                                             \
+      MetricKind::kCounter,                                                                  \
+      metric,                                                                                \
+      label,                                                                                 \
+      help,                                                                                  \
+      nullptr,                                                                               \
+      [](const CheckerStats& stats) noexcept -> const ReasonCounts& { return stats.field; }, \
+      first},
+#define FCAP_FIGURE(kind, field, metric, label, help) \
+  CountedMetric{MetricKind::kind, metric, label, help, FCAP_VALUE(field)},
+constexpr CountedMetric kCountedMetrics[] = {
+    FCAP_CHECKER_STATS(FCAP_COUNTER, FCAP_BY_REASON, FCAP_FIGURE)};
+#undef FCAP_FIGURE
+#undef FCAP_BY_REASON
+#undef FCAP_COUNTER
+#undef FCAP_VALUE
+
 constexpr auto kCount = MetricKind::kCounter;
 constexpr auto kLevel = MetricKind::kGauge;
-
-#define FCAP_FIELD(field) [](const CheckerStats& stats) noexcept { return stats.field; }
-#define FCAP_RESERVED(reason, label)                                                    \
-  CountedMetric {                                                                       \
-    "reserves_total", kReservesHelp, kCount,                                            \
-        [](const CheckerStats& stats) noexcept {                                        \
-          return stats.reserves.ended[static_cast<std::size_t>(ReserveReason::reason)]; \
-        },                                                                              \
-        label                                                                           \
-  }
-constexpr std::array kCountedMetrics = {
-    CountedMetric{"checks_total", "Users that were asked about.", kCount, FCAP_FIELD(checks)},
-    CountedMetric{"candidates_total", "Candidates that were judged.", kCount,
-                  FCAP_FIELD(candidates)},
-    CountedMetric{"verdicts_total", kVerdictsHelp, kCount, FCAP_FIELD(allowed),
-                  "verdict=\"allowed\""},
-    CountedMetric{"verdicts_total", kVerdictsHelp, kCount, FCAP_FIELD(capped),
-                  "verdict=\"capped\""},
-    CountedMetric{"shadow_capped_total", "Verdicts that a shadow rule would have capped.", kCount,
-                  FCAP_FIELD(shadow_capped)},
-    CountedMetric{"unjudged_total", kUnjudgedHelp, kCount, FCAP_FIELD(reasons.no_user),
-                  "reason=\"no_user\""},
-    CountedMetric{"unjudged_total", kUnjudgedHelp, kCount, FCAP_FIELD(reasons.no_rules),
-                  "reason=\"no_rules\""},
-    CountedMetric{"unjudged_total", kUnjudgedHelp, kCount, FCAP_FIELD(reasons.timeouts),
-                  "reason=\"timeout\""},
-    CountedMetric{"unjudged_total", kUnjudgedHelp, kCount, FCAP_FIELD(reasons.unavailable),
-                  "reason=\"unavailable\""},
-    CountedMetric{"unjudged_total", kUnjudgedHelp, kCount, FCAP_FIELD(reasons.breaker_open),
-                  "reason=\"breaker_open\""},
-    CountedMetric{"unjudged_total", kUnjudgedHelp, kCount, FCAP_FIELD(reasons.overloaded),
-                  "reason=\"overloaded\""},
-    CountedMetric{"unjudged_total", kUnjudgedHelp, kCount, FCAP_FIELD(reasons.undecodable),
-                  "reason=\"undecodable\""},
-    CountedMetric{"unjudged_total", kUnjudgedHelp, kCount, FCAP_FIELD(reasons.forked),
-                  "reason=\"forked\""},
-    CountedMetric{"unjudged_total", kUnjudgedHelp, kCount, FCAP_FIELD(reasons.invalid),
-                  "reason=\"invalid\""},
-    CountedMetric{"unjudged_total", kUnjudgedHelp, kCount, FCAP_FIELD(reasons.shutdown),
-                  "reason=\"shutdown\""},
-    CountedMetric{"unjudged_total", kUnjudgedHelp, kCount, FCAP_FIELD(reasons.reentrant),
-                  "reason=\"reentrant\""},
-    CountedMetric{"reads_total", kReadsHelp, kCount, FCAP_FIELD(reads.found), "result=\"found\""},
-    CountedMetric{"reads_total", kReadsHelp, kCount, FCAP_FIELD(reads.missing),
-                  "result=\"missing\""},
-    CountedMetric{"reads_total", kReadsHelp, kCount, FCAP_FIELD(reads.server_errors),
-                  "result=\"server_error\""},
-    CountedMetric{"stale_reads_total",
-                  "Reads that a replica answered; they may lack the latest events.", kCount,
-                  FCAP_FIELD(reads.stale)},
-    CountedMetric{
-        "unread_checks_total",
-        "Checks that needed no read, because no rule counts anything for their candidates.", kCount,
-        FCAP_FIELD(reads.unneeded)},
-    CountedMetric{"canceled_total", "Asynchronous checks that were canceled.", kCount,
-                  FCAP_FIELD(async.canceled)},
-    CountedMetric{"callbacks_total", "Callbacks that have run.", kCount,
-                  FCAP_FIELD(async.callbacks)},
-    CountedMetric{"answers_waiting", "Known answers whose callbacks wait for a thread.", kLevel,
-                  FCAP_FIELD(async.answers_waiting)},
-    CountedMetric{"pending", "Checks that have begun and are not answered.", kLevel,
-                  FCAP_FIELD(pending)},
-    CountedMetric{"shown_noted_total", "Impressions that note_shown() has noted.", kCount,
-                  FCAP_FIELD(shown.noted)},
-    CountedMetric{"shown_confirmed_total",
-                  "Noted impressions that were since read from the ledger.", kCount,
-                  FCAP_FIELD(shown.confirmed)},
-    CountedMetric{"shown_displaced_total",
-                  "Noted impressions that newer ones have displaced; raise local.shown_max.",
-                  kCount, FCAP_FIELD(shown.displaced)},
-    CountedMetric{"shown_taken_back_total", "Noted impressions that were taken back.", kCount,
-                  FCAP_FIELD(shown.taken_back)},
-    CountedMetric{"shown_kept", "Noted impressions that are remembered.", kLevel,
-                  FCAP_FIELD(shown.kept)},
-    FCAP_RESERVED(kDone, "outcome=\"done\""),
-    FCAP_RESERVED(kRepeated, "outcome=\"repeated\""),
-    FCAP_RESERVED(kCapped, "outcome=\"capped\""),
-    FCAP_RESERVED(kReleased, "outcome=\"released\""),
-    FCAP_RESERVED(kIncomplete, "outcome=\"incomplete\""),
-    FCAP_RESERVED(kTooMany, "outcome=\"too_many\""),
-    FCAP_RESERVED(kTooLong, "outcome=\"too_long\""),
-    FCAP_RESERVED(kNoConfig, "outcome=\"no_config\""),
-    FCAP_RESERVED(kClock, "outcome=\"clock\""),
-    FCAP_RESERVED(kConflict, "outcome=\"conflict\""),
-    FCAP_RESERVED(kNoUser, "outcome=\"no_user\""),
-    FCAP_RESERVED(kNoRules, "outcome=\"no_rules\""),
-    FCAP_RESERVED(kTimeout, "outcome=\"timeout\""),
-    FCAP_RESERVED(kUnavailable, "outcome=\"unavailable\""),
-    FCAP_RESERVED(kBreakerOpen, "outcome=\"breaker_open\""),
-    FCAP_RESERVED(kOverloaded, "outcome=\"overloaded\""),
-    FCAP_RESERVED(kUndecodable, "outcome=\"undecodable\""),
-    FCAP_RESERVED(kForked, "outcome=\"forked\""),
-    FCAP_RESERVED(kShutdown, "outcome=\"shutdown\""),
-    FCAP_RESERVED(kReentrant, "outcome=\"reentrant\""),
-    FCAP_RESERVED(kInvalid, "outcome=\"invalid\""),
-    CountedMetric{"reserves_unknown_total",
-                  "Hard calls of which it is not known whether they have written.", kCount,
-                  FCAP_FIELD(reserves.unknown)},
-    CountedMetric{"reserve_conflicts_total",
-                  "Exchanges of hard calls that found a record which another writer had changed.",
-                  kCount, FCAP_FIELD(reserves.conflicts)},
-    CountedMetric{"shared_notes_total", kSharesHelp, kCount, FCAP_FIELD(shares.shared),
-                  "outcome=\"sent\""},
-    CountedMetric{"shared_notes_total", kSharesHelp, kCount, FCAP_FIELD(shares.unread),
-                  "outcome=\"unread\""},
-    CountedMetric{"shared_notes_total", kSharesHelp, kCount, FCAP_FIELD(shares.no_room),
-                  "outcome=\"no_room\""},
-    CountedMetric{"shared_notes_total", kSharesHelp, kCount, FCAP_FIELD(shares.no_config),
-                  "outcome=\"no_config\""},
-    CountedMetric{"shared_notes_total", kSharesHelp, kCount, FCAP_FIELD(shares.clock),
-                  "outcome=\"clock\""},
-    CountedMetric{"shared_notes_failed_total",
-                  "Writes of shared notes that the store did not take, or did not acknowledge.",
-                  kCount, FCAP_FIELD(shares.failed)},
-    CountedMetric{"shared_notes_taken_back_total", "Shared notes that were taken back.", kCount,
-                  FCAP_FIELD(shares.taken_back)},
-    CountedMetric{"cached_checks_total", "Checks answered from cached caps, without a read.",
-                  kCount, FCAP_FIELD(cache.checks)},
-    CountedMetric{"cached_verdicts_total", "Verdicts given from cached caps.", kCount,
-                  FCAP_FIELD(cache.verdicts)},
-    CountedMetric{"certain_verdicts_total",
-                  "Verdicts that capped without the history, because they are certain without it.",
-                  kCount, FCAP_FIELD(certain_verdicts)},
-    CountedMetric{"cached_caps", "Cached caps.", kLevel, FCAP_FIELD(cache.caps)},
-    CountedMetric{"unknown_frames_total", "Frames of a newer format that were skipped in records.",
-                  kCount, FCAP_FIELD(reads.unknown_frames)},
-    CountedMetric{"rule_set_version", "Version of the rule set in use.", kLevel,
-                  FCAP_FIELD(rules.version)},
-    CountedMetric{"rules", "Rules in use.", kLevel, FCAP_FIELD(rules.count)},
-    CountedMetric{"rule_reloads_total", "Rule sets that were put into use.", kCount,
-                  FCAP_FIELD(rules.reloads)},
-    CountedMetric{"rule_reloads_refused_total",
-                  "Rule sets that were refused; the last good one stayed.", kCount,
-                  FCAP_FIELD(rules.reloads_refused)},
-    CountedMetric{"rules_quarantined",
-                  "Rules of the version in use that are wrong and not in force.", kLevel,
-                  FCAP_FIELD(rules.quarantined)},
-    CountedMetric{"segment_set_version", "Version of the segments in use.", kLevel,
-                  FCAP_FIELD(segments.version)},
-    CountedMetric{"segment_members", "Memberships over all stored segments.", kLevel,
-                  FCAP_FIELD(segments.members)},
-    CountedMetric{"segment_bytes", "Memory that stored segments take.", kLevel,
-                  FCAP_FIELD(segments.bytes)},
-    CountedMetric{"segment_reloads_total", "Sets of segments that were put into use.", kCount,
-                  FCAP_FIELD(segments.reloads)},
-    CountedMetric{"segment_reloads_failed_total",
-                  "Loads of segments that failed; the last good set stayed.", kCount,
-                  FCAP_FIELD(segments.reloads_failed)},
-};
-#undef FCAP_FIELD
-#undef FCAP_RESERVED
 
 // A value that is worked out; nullopt: unknown, and so without a sample.
 struct WorkedOutMetric {
@@ -355,6 +218,20 @@ class MetricsWriter {
   std::string_view last_;
 };
 
+void write_counted(MetricsWriter& writer, const CountedMetric& metric, const CheckerStats& stats) {
+  if (metric.name.empty()) return;
+  writer.head(metric.name, metric.help, metric.kind);
+  if (metric.by_reason == nullptr) {
+    return writer.sample(metric.name, "", metric.label, metric.value(stats));
+  }
+  for (auto i = static_cast<std::size_t>(metric.first); i < kReasonCount; ++i) {
+    const auto reason = static_cast<Reason>(i);
+    std::string label;
+    MetricsWriter::add_label(label, metric.label, to_string(reason));
+    writer.sample(metric.name, "", label, metric.by_reason(stats)[reason]);
+  }
+}
+
 void write_histogram(MetricsWriter& writer, const HistogramMetric& metric,
                      const LatencyHistogram& histogram) {
   writer.head(metric.name, metric.help, MetricKind::kHistogram);
@@ -375,10 +252,7 @@ void write_histogram(MetricsWriter& writer, const HistogramMetric& metric,
 std::string prometheus_text(const Checker& checker, const PrometheusLabels& labels) {
   const Scrape scrape(checker);
   MetricsWriter writer(labels);
-  for (const CountedMetric& metric : kCountedMetrics) {
-    writer.head(metric.name, metric.help, metric.kind);
-    writer.sample(metric.name, "", metric.label, metric.value(scrape.stats));
-  }
+  for (const CountedMetric& metric : kCountedMetrics) write_counted(writer, metric, scrape.stats);
   for (const WorkedOutMetric& metric : kWorkedOutMetrics) {
     const auto value = metric.value(scrape);
     if (!value) continue;
@@ -401,7 +275,7 @@ std::string prometheus_reference() {
   std::string rows;
   std::string_view last;
   const auto row = [&](std::string_view name, MetricKind kind, std::string_view help) {
-    if (name == last) return;
+    if (name.empty() || name == last) return;
     last = name;
     rows.append("| `").append(kPrefix).append(name).append("` | ").append(kind_name(kind));
     rows.append(" | ").append(help).append(" |\n");

@@ -23,8 +23,8 @@ struct Question {
   std::span<const std::string_view> segments;
   std::vector<rules::CandidateKey> candidates;
   HeldRules held;
-  /// Events before it may be missing in the user's record; nullopt: none is known to be missing.
-  std::optional<Instant> missing_before;
+  /// Of the user's record as its writer keeps it.
+  rules::Completeness completeness;
   /// Its part of the keys in the negative cache; none where that is switched off.
   std::optional<NegativeCache::Subject> subject;
   /// CheckOptions::keep_record.

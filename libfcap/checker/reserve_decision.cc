@@ -17,18 +17,18 @@ namespace {
 using rules::ReserveAnswer;
 
 // Why a slot stays empty.
-ReserveReason reason_of_refusal(ReserveAnswer answer) noexcept {
+Reason reason_of_refusal(ReserveAnswer answer) noexcept {
   switch (answer) {
     case ReserveAnswer::kReleased:
-      return ReserveReason::kReleased;
+      return Reason::kReleased;
     case ReserveAnswer::kOtherCreative:
-      return ReserveReason::kInvalid;
+      return Reason::kInvalid;
     case ReserveAnswer::kIncomplete:
-      return ReserveReason::kIncomplete;
+      return Reason::kIncomplete;
     case ReserveAnswer::kLate:
-      return ReserveReason::kTimeout;
+      return Reason::kTimeout;
     default:
-      return ReserveReason::kCapped;
+      return Reason::kCapped;
   }
 }
 
@@ -92,7 +92,7 @@ void ReserveRun::fill(Slot& slot, const rules::SlotPick& pick) {
     return;
   }
   if (pick.answer == ReserveAnswer::kGranted) {
-    if (const ReserveReason refused = refuse_one_more(); refused != ReserveReason::kDone) {
+    if (const Reason refused = refuse_one_more(); refused != Reason::kPassed) {
       stopped_by_ = refused;
       return;
     }
@@ -111,12 +111,12 @@ void ReserveRun::fill(Slot& slot, const rules::SlotPick& pick) {
 }
 
 // Whether the record has no room for what is to be written.
-ReserveReason ReserveRun::refuse_one_more() const noexcept {
+Reason ReserveRun::refuse_one_more() const noexcept {
   const std::size_t record_bytes = record_ ? record_->size() : 0;
   if (kind_ != ReserveAsk::Kind::kRecord) {
     return refuse_record(terms_, record_bytes, reservations_);
   }
-  return record_bytes > terms_.record_bytes_max ? ReserveReason::kTooLong : ReserveReason::kDone;
+  return record_bytes > terms_.record_bytes_max ? Reason::kTooLong : Reason::kPassed;
 }
 
 void ReserveRun::write(const rules::CandidateKey& candidate, const Slot& slot) {

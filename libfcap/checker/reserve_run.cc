@@ -2,8 +2,7 @@
 
 #include <algorithm>
 
-#include "checker/kept_record.h"
-#include "checker/reserve_reason.h"
+#include "checker/seen_record.h"
 #include "checker/verdicts.h"
 #include "checker/write_terms.h"
 #include "ledger/encode.h"
@@ -18,16 +17,59 @@ namespace {
 constexpr int kTriesMax = 32;
 
 // Whether the record or the call itself says no; otherwise nothing was decided.
-bool is_decided(ReserveReason reason) noexcept {
-  return reason == ReserveReason::kCapped || reason == ReserveReason::kReleased ||
-         reason == ReserveReason::kInvalid;
+bool is_decided(Reason reason) noexcept {
+  return reason == Reason::kCapped || reason == Reason::kReleased || reason == Reason::kInvalid;
 }
 
-bool is_success(ReserveReason reason) noexcept {
-  return reason == ReserveReason::kDone || reason == ReserveReason::kRepeated;
+// Of a write: how it has ended.
+Reason done_unless(Reason refused) noexcept {
+  return refused == Reason::kPassed ? Reason::kDone : refused;
+}
+
+bool is_success(Reason reason) noexcept {
+  return reason == Reason::kDone || reason == Reason::kRepeated;
+}
+
+ReserveAsk::Kind kind_of(HardCall call) noexcept {
+  switch (call) {
+    case HardCall::kReserve:
+      return ReserveAsk::Kind::kReserve;
+    case HardCall::kRelease:
+      return ReserveAsk::Kind::kRelease;
+    case HardCall::kRecord:
+      break;
+  }
+  return ReserveAsk::Kind::kRecord;
 }
 
 }  // namespace
+
+ReserveAsk ReserveAsk::of(const HardRequest& request, const HardOptions& options) noexcept {
+  const Impression& impression = request.impression;
+  return {.kind = kind_of(request.call),
+          .user = impression.subject.user,
+          .ranked = {&impression.candidate, 1},
+          .event_ids = {&impression.event_id, 1},
+          .after = &impression.after,
+          .now = impression.at,
+          .deadline = options.deadline,
+          .segments = options.segments,
+          .life = options.life,
+          .allow_undecided = options.allow_undecided,
+          .is_shown = options.shown};
+}
+
+ReserveAsk ReserveAsk::of(const PageRequest& page, const PageOptions& options) noexcept {
+  return {.kind = Kind::kPick,
+          .user = page.subject.user,
+          .ranked = page.ranked,
+          .event_ids = page.event_ids,
+          .after = &page.after,
+          .now = options.now,
+          .deadline = options.deadline,
+          .segments = options.segments,
+          .life = options.life};
+}
 
 bool ReserveAsk::has_valid_ids() const noexcept {
   if (event_ids.size() > kSlotsMax) return false;
@@ -43,37 +85,36 @@ void append_release(const ledger::Entry& event, std::string& out) {
   ledger::append_reservation({.event = event, .expires = event.time, .released = true}, out);
 }
 
-// kDone: go on.
-ReserveReason ReserveRun::prepare(const ReserveAsk& ask) {
+// kPassed: go on.
+Reason ReserveRun::prepare(const ReserveAsk& ask) {
   for (const std::string_view id : ask.event_ids) {
     fingerprints_.push_back(ledger::fingerprint(id));
     slots_.push_back({.fingerprint = fingerprints_.back()});
   }
   Reason reason = parts_.gate.refuse_user(ask.user);
-  if (reason != Reason::kPassed) return reserve_reason(reason);
-  if (!ask.has_valid_ids()) return ReserveReason::kInvalid;
-  reason = parts_.judgement.prepare(
-      ask.user, ask.ranked, {.now = ask.options.now, .segments = ask.options.segments}, question_);
-  if (reason != Reason::kPassed) return reserve_reason(reason);
+  if (reason != Reason::kPassed) return reason;
+  if (!ask.has_valid_ids()) return Reason::kInvalid;
+  reason = parts_.judgement.prepare(ask.user, ask.ranked,
+                                    {.now = ask.now, .segments = ask.segments}, question_);
+  if (reason != Reason::kPassed) return reason;
   if (ask.ranked.size() == 1 && is_invalid(question_.candidates.front())) {
-    return ReserveReason::kInvalid;
+    return Reason::kInvalid;
   }
   terms_ = parts_.store.write_terms();
-  life_ =
-      std::min(ask.options.life.value_or(terms_.reservation_life_max), terms_.reservation_life_max);
-  if (ask.options.life && ask.options.life->count() <= 0) return ReserveReason::kInvalid;
+  life_ = std::min(ask.life.value_or(terms_.reservation_life_max), terms_.reservation_life_max);
+  if (ask.life && ask.life->count() <= 0) return Reason::kInvalid;
   return refuse_writing(terms_, question_.now);
 }
 
 // A frame behind whatever the record holds, so that nothing needs to be read.
 ReserveRun::Step ReserveRun::begin_release(const ReserveAsk& ask) {
   const Reason reason = parts_.gate.refuse_user(ask.user);
-  if (reason != Reason::kPassed) return finish(reserve_reason(reason));
+  if (reason != Reason::kPassed) return finish(reason);
   auto event = Judgement::event_of(ask.ranked.front(), ask.event_ids.front());
-  if (!event) return finish(ReserveReason::kInvalid);
-  question_.now = parts_.judgement.instant_of({.now = ask.options.now});
-  const ReserveReason refused = refuse_writing(parts_.store.write_terms(), question_.now);
-  if (refused != ReserveReason::kDone) return finish(refused);
+  if (!event) return finish(Reason::kInvalid);
+  question_.now = parts_.judgement.instant_of({.now = ask.now});
+  const Reason refused = refuse_writing(parts_.store.write_terms(), question_.now);
+  if (refused != Reason::kPassed) return finish(refused);
   parts_.judgement.forget_shown(ask.user, *event);
   event->time = question_.now;
   append_release(*event, desired_);
@@ -84,29 +125,27 @@ ReserveRun::Step ReserveRun::begin_release(const ReserveAsk& ask) {
 ReserveRun::Step ReserveRun::begin(const ReserveAsk& ask, Store::Deadline deadline) {
   deadline_ = deadline;
   if (ask.kind == ReserveAsk::Kind::kRelease) return begin_release(ask);
-  if (const ReserveReason refused = prepare(ask); refused != ReserveReason::kDone) {
-    return finish(refused);
-  }
-  if (slots_.empty()) return finish(ReserveReason::kRepeated);
-  if (question_.candidates.empty()) return finish(ReserveReason::kCapped);
+  if (const Reason refused = prepare(ask); refused != Reason::kPassed) return finish(refused);
+  if (slots_.empty()) return finish(Reason::kRepeated);
+  if (question_.candidates.empty()) return finish(Reason::kCapped);
   ledger::user_key(parts_.options.key_prefix, ask.user, key_);
   const KeptRecord* const kept =
-      ask.options.after == nullptr ? nullptr : ask.options.after->record.get();
-  if (kept == nullptr || kept->user != ask.user) return Step::kRead;
+      ask.after == nullptr ? nullptr : SeenRecord::kept_in(*ask.after, ask.user);
+  if (kept == nullptr) return Step::kRead;
   record_ = kept->bytes;
   return decide(false, false);
 }
 
 // The Checker's own store ends before it, with kUnavailable for whatever it still has.
-ReserveReason ReserveRun::reason_after(StoreCode code) const noexcept {
-  if (code == StoreCode::kUnavailable && parts_.gate.closing()) return ReserveReason::kShutdown;
-  return reserve_reason(reason_of(code));
+Reason ReserveRun::reason_after(StoreCode code) const noexcept {
+  if (code == StoreCode::kUnavailable && parts_.gate.closing()) return Reason::kShutdown;
+  return reason_of(code);
 }
 
 ReserveRun::Step ReserveRun::on_read(StoreCode code, std::string_view record) {
   ++tries_;
-  const ReserveReason reason = reason_after(code);
-  if (reason != ReserveReason::kDone) return finish(reason);
+  const Reason reason = reason_after(code);
+  if (reason != Reason::kPassed) return finish(reason);
   const bool found = code == StoreCode::kOk;
   const bool changed = found != record_.has_value() || (found && *record_ != record);
   record_.reset();
@@ -117,19 +156,19 @@ ReserveRun::Step ReserveRun::on_read(StoreCode code, std::string_view record) {
 ReserveRun::Step ReserveRun::on_exchange(StoreCode code) noexcept {
   switch (code) {
     case StoreCode::kOk:
-      return finish(ReserveReason::kDone);
+      return finish(Reason::kDone);
     case StoreCode::kConflict:
-      parts_.counters.add(Counter::reserve_conflicts);
-      return tries_ < kTriesMax ? Step::kRead : finish(ReserveReason::kConflict);
+      parts_.counters.add(Counter::hard_conflicts);
+      return tries_ < kTriesMax ? Step::kRead : finish(Reason::kConflict);
     case StoreCode::kUnavailable:
       // The connection was lost; the record tells what has happened, if it can be read in time.
       maybe_written_ = true;
       return tries_ < kTriesMax ? Step::kRead : finish(reason_after(code));
     case StoreCode::kTimeout:
       maybe_written_ = true;
-      return finish(ReserveReason::kTimeout);
+      return finish(Reason::kTimeout);
     default:
-      return finish(reason_after(code));
+      return finish(done_unless(reason_after(code)));
   }
 }
 
@@ -137,19 +176,15 @@ ReserveRun::Step ReserveRun::on_append(const StoreOutcome& outcome) noexcept {
   // Of one that was refused, the bytes may be there, and only their expiry not.
   maybe_written_ = outcome.code == StoreCode::kTimeout || outcome.code == StoreCode::kUnavailable ||
                    outcome.length_bytes != 0;
-  return finish(reason_after(outcome.code));
+  return finish(done_unless(reason_after(outcome.code)));
 }
 
-void ReserveRun::refuse(Reason reason) noexcept {
-  fail(reserve_reason(reason));
-}
-
-void ReserveRun::cut_off(Step step, ReserveReason reason) noexcept {
+void ReserveRun::cut_off(Step step, Reason reason) noexcept {
   maybe_written_ = maybe_written_ || step == Step::kExchange || step == Step::kAppend;
   fail(reason);
 }
 
-void ReserveRun::fail(ReserveReason reason) noexcept {
+void ReserveRun::fail(Reason reason) noexcept {
   static_cast<void>(finish(reason));
 }
 
@@ -184,31 +219,31 @@ ReserveRun::Step ReserveRun::decide(bool is_fresh, bool changed) {
   for (Slot& slot : slots_) slot = {.fingerprint = slot.fingerprint};
   desired_ = record_.value_or(std::string{});
   wrote_ = false;
-  stopped_by_ = ReserveReason::kDone;
+  stopped_by_ = Reason::kPassed;
   refusal_ = {};
   const Scratches::Held scratch(parts_.judgement.scratches());
-  if (!decide_on(*scratch)) return finish(ReserveReason::kUndecodable);
+  if (!decide_on(*scratch)) return finish(Reason::kUndecodable);
   // If the record has changed, an exchange that was cut off either shows in it or can no longer
   // succeed. If it is unchanged, that exchange may still be executed.
   if (changed) maybe_written_ = false;
   if (wrote_) return Step::kExchange;
-  if (!is_fresh && stopped_by_ != ReserveReason::kTimeout) return Step::kRead;
+  if (!is_fresh && stopped_by_ != Reason::kTimeout) return Step::kRead;
   const bool all_held = std::all_of(slots_.begin(), slots_.end(), [](const Slot& slot) {
     return slot.candidate.has_value() || slot.held_by_other;
   });
-  if (all_held) return finish(ReserveReason::kRepeated);
+  if (all_held) return finish(Reason::kRepeated);
   return finish(stopped_by_);
 }
 
-ReserveRun::Step ReserveRun::finish(ReserveReason reason) noexcept {
+ReserveRun::Step ReserveRun::finish(Reason reason) noexcept {
   unknown_ = maybe_written_ && !is_success(reason);
   reason_ = reason;
   parts_.counters.add_ended(reason, unknown_);
   return Step::kDone;
 }
 
-ReserveResult ReserveRun::result() const {
-  ReserveResult result;
+HardResult ReserveRun::result() const {
+  HardResult result;
   result.reason = reason_;
   result.unknown = unknown_;
   result.time = question_.now;
@@ -226,14 +261,14 @@ ReserveResult ReserveRun::result() const {
   return result;
 }
 
-ReservedPicks ReserveRun::picks() const noexcept {
-  ReservedPicks picks;
+PagePicks ReserveRun::picks() const noexcept {
+  PagePicks picks;
   picks.reason = reason_;
   picks.unknown = unknown_;
   try {
     picks.picks.resize(slot_count_);
   } catch (...) {  // no memory
-    picks.reason = ReserveReason::kOverloaded;
+    picks.reason = Reason::kOverloaded;
     picks.unknown = true;
     return picks;
   }

@@ -9,7 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include <fcap/reserve.h>
+#include <fcap/hard.h>
+#include <fcap/page.h>
 #include <fcap/store.h>
 
 #include "checker/parts.h"
@@ -31,8 +32,18 @@ struct ReserveAsk {
   Kind kind = Kind::kPick;
   std::string_view user;
   std::span<const Candidate> ranked;
-  std::span<const std::string_view> event_ids;  ///< one per slot
-  ReserveOptions options = {};
+  std::span<const std::string_view> event_ids = {};  ///< one per slot
+  const CheckToken* after = nullptr;                 ///< null: none
+  std::optional<Instant> now = {};
+  std::optional<std::chrono::microseconds> deadline = {};
+  std::span<const std::string_view> segments = {};
+  std::optional<std::chrono::milliseconds> life = {};
+  bool allow_undecided = false;
+  bool is_shown = false;  ///< HardOptions::shown
+
+  [[nodiscard]] static ReserveAsk of(const HardRequest& request,
+                                     const HardOptions& options) noexcept;
+  [[nodiscard]] static ReserveAsk of(const PageRequest& page, const PageOptions& options) noexcept;
 
   /// More slots are invalid.
   static constexpr std::size_t kSlotsMax = 64;
@@ -40,8 +51,8 @@ struct ReserveAsk {
   [[nodiscard]] bool has_valid_ids() const noexcept;
 };
 
-/// One reserve(), release(), record() or pick_and_reserve() from its question to its result: says
-/// what to ask the store next, and is told what it answers. Does no I/O, so that the blocking and
+/// One hard call or reserved page from its question to its result: says what to ask the store
+/// next, and is told what it answers. Does no I/O, so that the blocking and
 /// the asynchronous form share it.
 ///
 /// A decision to write may rest on an old record, because the exchange compares the whole record. A
@@ -62,8 +73,8 @@ class ReserveRun {
   ReserveRun(const Parts& parts, const ReserveAsk& ask) noexcept
       : parts_(parts),
         kind_(ask.kind),
-        allow_undecided_(ask.options.allow_undecided),
-        is_shown_(ask.kind == ReserveAsk::Kind::kRecord && ask.options.shown),
+        allow_undecided_(ask.allow_undecided),
+        is_shown_(ask.kind == ReserveAsk::Kind::kRecord && ask.is_shown),
         slot_count_(ask.event_ids.size()) {}
 
   /// Begins with the ask that it was made for, whose views may be others; asks the store what may
@@ -74,12 +85,10 @@ class ReserveRun {
   /// What to do after a step, by how it ended. Throws std::bad_alloc; then only fail() may be
   /// called.
   [[nodiscard]] Step next(Step done, const StoreOutcome& outcome);
-  /// Instead of begin(): for a call that cannot be answered from the history at all.
-  void refuse(Reason reason) noexcept;
   /// Ends it while a step that was started has not been answered.
-  void cut_off(Step step, ReserveReason reason) noexcept;
-  /// Ends it, whatever it waits for.
-  void fail(ReserveReason reason) noexcept;
+  void cut_off(Step step, Reason reason) noexcept;
+  /// Ends it, whatever it waits for; also instead of begin().
+  void fail(Reason reason) noexcept;
 
   /// Starts a step other than kDone.
   void start(Step step, Store& store, Store::Deadline deadline,
@@ -87,13 +96,13 @@ class ReserveRun {
   [[nodiscard]] const std::string& key() const noexcept { return key_; }
 
   /// Of one candidate and event id.
-  [[nodiscard]] ReserveResult result() const;
+  [[nodiscard]] HardResult result() const;
   /// Without memory for the list: kOverloaded and `unknown`, and no picks. A repetition names them.
-  [[nodiscard]] ReservedPicks picks() const noexcept;
+  [[nodiscard]] PagePicks picks() const noexcept;
 
  private:
-  /// kDone: go on.
-  [[nodiscard]] ReserveReason reason_after(StoreCode code) const noexcept;
+  /// kPassed: go on.
+  [[nodiscard]] Reason reason_after(StoreCode code) const noexcept;
   [[nodiscard]] Step on_read(StoreCode code, std::string_view record);
   [[nodiscard]] Step on_exchange(StoreCode code) noexcept;
   [[nodiscard]] Step on_append(const StoreOutcome& outcome) noexcept;
@@ -103,11 +112,11 @@ class ReserveRun {
     std::optional<std::size_t> candidate = {};
     Instant time = {};
     std::optional<Instant> expires = {};
-    bool held_by_other = false;  ///< as ReservedPicks::Pick::held_by_other
+    bool held_by_other = false;  ///< as PagePicks::Pick::held_by_other
     bool is_new = false;         ///< this call writes it
   };
 
-  [[nodiscard]] ReserveReason prepare(const ReserveAsk& ask);
+  [[nodiscard]] Reason prepare(const ReserveAsk& ask);
   [[nodiscard]] Step begin_release(const ReserveAsk& ask);
   /// `changed`: the record is not the one that the latest decision was made on.
   [[nodiscard]] Step decide(bool is_fresh, bool changed);
@@ -115,9 +124,9 @@ class ReserveRun {
   void decide_one(Scratch& scratch);
   void decide_picks(Scratch& scratch);
   void fill(Slot& slot, const rules::SlotPick& pick);
-  [[nodiscard]] ReserveReason refuse_one_more() const noexcept;
+  [[nodiscard]] Reason refuse_one_more() const noexcept;
   void write(const rules::CandidateKey& candidate, const Slot& slot);
-  [[nodiscard]] Step finish(ReserveReason reason) noexcept;
+  [[nodiscard]] Step finish(Reason reason) noexcept;
 
   Parts parts_;
   const ReserveAsk::Kind kind_;
@@ -135,14 +144,14 @@ class ReserveRun {
   std::optional<std::string> record_;  // nullopt: the user has none
   std::string desired_;
   std::size_t reservations_ = 0;
-  bool wrote_ = false;  // the decision at hand
-  ReserveReason stopped_by_ = ReserveReason::kDone;
+  bool wrote_ = false;                   // the decision at hand
+  Reason stopped_by_ = Reason::kPassed;  // why slots are empty, if any is
   Verdict refusal_;
 
   int tries_ = 0;
   bool maybe_written_ = false;
   bool unknown_ = false;
-  ReserveReason reason_ = ReserveReason::kUnavailable;
+  Reason reason_ = Reason::kUnavailable;
 };
 
 /// The frame that releases the reservation of an event id.

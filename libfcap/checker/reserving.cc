@@ -11,23 +11,14 @@ namespace fcap::checker {
 
 Reserving::Reserving(Parts parts) : parts_(parts), read_groups_(Pool<ReadGroup>::make()) {}
 
-ReserveResult Reserving::reserve(ReserveAsk::Kind kind, std::string_view user,
-                                 const Candidate& candidate, std::string_view event_id,
-                                 const ReserveOptions& options) noexcept {
-  const ReserveAsk ask{.kind = kind,
-                       .user = user,
-                       .ranked = {&candidate, 1},
-                       .event_ids = {&event_id, 1},
-                       .options = options};
+HardResult Reserving::call(const HardRequest& request, const HardOptions& options) noexcept {
+  const ReserveAsk ask = ReserveAsk::of(request, options);
   ReserveRun run(parts_, ask);
   perform(run, ask);
   return run.result();
 }
 
-ReservedPicks Reserving::pick(std::string_view user, std::span<const Candidate> ranked,
-                              std::span<const std::string_view> event_ids,
-                              const ReserveOptions& options) noexcept {
-  const ReserveAsk ask{.user = user, .ranked = ranked, .event_ids = event_ids, .options = options};
+PagePicks Reserving::pick(const ReserveAsk& ask) noexcept {
   ReserveRun run(parts_, ask);
   perform(run, ask);
   return run.picks();
@@ -37,26 +28,26 @@ ReservedPicks Reserving::pick(std::string_view user, std::span<const Candidate> 
 void Reserving::perform(ReserveRun& run, const ReserveAsk& ask) noexcept {
   const base::CallerState caller;
   CallInside inside(parts_.counters);
-  parts_.counters.add(Counter::reserves);
+  parts_.counters.add(Counter::hard_calls);
   if (const Reason refused = parts_.gate.refuse_blocking(); refused != Reason::kPassed) {
-    return run.refuse(refused);
+    return run.fail(refused);
   }
   try {
     drive(run, ask, inside);
   } catch (...) {  // no memory, or the host's clock threw
-    run.fail(ReserveReason::kOverloaded);
+    run.fail(Reason::kOverloaded);
   }
 }
 
 void Reserving::drive(ReserveRun& run, const ReserveAsk& ask, CallInside& inside) {
   const Clock::time_point deadline =
-      Clock::now() + parts_.judgement.deadline_of({.deadline = ask.options.deadline});
+      Clock::now() + parts_.judgement.deadline_of({.deadline = ask.deadline});
   ReserveRun::Step step = run.begin(ask, deadline);  // asks the store what may be written
   inside.submitted();                                // from here on, each step counts itself in
   while (step != ReserveRun::Step::kDone) {
     const HeldGroup group =
-        call(deadline, [&](ReadGroup& calls) { start(run, step, deadline, calls); });
-    if (!group) return run.fail(ReserveReason::kShutdown);
+        ask_store(deadline, [&](ReadGroup& calls) { start(run, step, deadline, calls); });
+    if (!group) return run.fail(Reason::kShutdown);
     const ReadGroup::Read& read = group->read(0);
     step = run.next(step,
                     read.answered() ? read.outcome() : StoreOutcome{.code = StoreCode::kTimeout});
@@ -73,7 +64,7 @@ void Reserving::start(const ReserveRun& run, ReserveRun::Step step, Clock::time_
 // Starts one operation and waits for it. Null: the Checker is being destroyed. Each operation has a
 // group of its own, as the last one's may still be held by its completion.
 template <typename Start>
-Reserving::HeldGroup Reserving::call(Clock::time_point deadline, const Start& start) {
+Reserving::HeldGroup Reserving::ask_store(Clock::time_point deadline, const Start& start) {
   HeldGroup group(read_groups_->acquire());
   group->prepare(0);
   {

@@ -5,7 +5,6 @@
 #include <string_view>
 
 #include <fcap/checker.h>
-#include <fcap/reserve.h>
 
 #include "checker/parts.h"
 #include "checker/pool.h"
@@ -22,11 +21,8 @@ class Reserving {
   /// Throws std::bad_alloc.
   explicit Reserving(Parts parts);
 
-  ReserveResult reserve(ReserveAsk::Kind kind, std::string_view user, const Candidate& candidate,
-                        std::string_view event_id, const ReserveOptions& options) noexcept;
-  ReservedPicks pick(std::string_view user, std::span<const Candidate> ranked,
-                     std::span<const std::string_view> event_ids,
-                     const ReserveOptions& options) noexcept;
+  HardResult call(const HardRequest& request, const HardOptions& options) noexcept;
+  PagePicks pick(const ReserveAsk& ask) noexcept;
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -40,7 +36,7 @@ class Reserving {
   void start(const ReserveRun& run, ReserveRun::Step step, Clock::time_point deadline,
              ReadGroup& calls);
   template <typename Start>
-  [[nodiscard]] HeldGroup call(Clock::time_point deadline, const Start& start);
+  [[nodiscard]] HeldGroup ask_store(Clock::time_point deadline, const Start& start);
 
   Parts parts_;
   Pool<ReadGroup>::Owner read_groups_;

@@ -35,19 +35,19 @@ Sharing::Sharing(Parts parts)
     : parts_(parts), failures_(std::make_shared<std::atomic<std::uint64_t>>(0)) {}
 
 // Which counter says why it is not shared; Counter::shared: it is.
-Counter Sharing::refused(const RecordSeen& seen, const WriteTerms& terms, Instant now,
+Counter Sharing::refused(const SeenRecord& seen, const WriteTerms& terms, Instant now,
                          std::size_t count) const noexcept {
-  const ReserveReason refused = refuse_writing(terms, now);
-  if (refused == ReserveReason::kClock) return Counter::shares_clock;
-  if (refused != ReserveReason::kDone) return Counter::shares_no_config;
+  const Reason refused = refuse_writing(terms, now);
+  if (refused == Reason::kClock) return Counter::shares_clock;
+  if (refused != Reason::kPassed) return Counter::shares_no_config;
   if (!seen.known) return Counter::shares_unread;
   const bool has_room =
-      refuse_record(terms, seen.bytes, seen.reservations + count - 1) == ReserveReason::kDone;
+      refuse_record(terms, seen.bytes, seen.reservations + count - 1) == Reason::kPassed;
   return has_room ? Counter::shared : Counter::shares_no_room;
 }
 
 bool Sharing::share(std::string_view user, std::span<const ledger::Entry> shown,
-                    const RecordSeen& seen) noexcept {
+                    const SeenRecord& seen) noexcept {
   if (shown.empty()) return false;
   const CallInside inside(parts_.counters);
   if (parts_.gate.closing()) return false;

@@ -9,6 +9,7 @@
 #include <fcap/verdict.h>
 
 #include "checker/parts.h"
+#include "checker/seen_record.h"
 #include "ledger/ledger.h"
 
 namespace fcap::checker {
@@ -26,7 +27,7 @@ class Sharing {
   /// but count where that is not allowed, or where the record that the check has seen has no room.
   /// True: sent.
   bool share(std::string_view user, std::span<const ledger::Entry> shown,
-             const RecordSeen& seen) noexcept;
+             const SeenRecord& seen) noexcept;
   /// Takes one back.
   void take_back(std::string_view user, const ledger::Entry& shown) noexcept;
 
@@ -35,7 +36,7 @@ class Sharing {
  private:
   class Write;
 
-  [[nodiscard]] Counter refused(const RecordSeen& seen, const WriteTerms& terms, Instant now,
+  [[nodiscard]] Counter refused(const SeenRecord& seen, const WriteTerms& terms, Instant now,
                                 std::size_t count) const noexcept;
   void send(std::string_view user, const std::string& frames, Instant now);
 

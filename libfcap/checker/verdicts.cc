@@ -47,8 +47,8 @@ rules::Evaluator::Question to_evaluate(const Scratch& scratch, const Question& q
           .segments = question.segments,
           .stored = question.held.segments.get(),
           .user = question.user,
-          // What a replica lacks are the latest events, so that no window is complete.
-          .missing_before = scratch.stale ? question.now : question.missing_before};
+          .completeness = scratch.stale ? rules::Completeness::of_replica(question.now)
+                                        : question.completeness};
 }
 
 Reason reason_of(StoreCode code) noexcept {
@@ -77,8 +77,7 @@ void answer_alike(std::size_t candidate_count, Reason reason, bool allowed, Chec
   verdict.allowed = allowed;
   verdict.reason = reason;
   result.reason = reason;
-  result.seen = {};
-  result.record = nullptr;
+  result.token = {};
   result.verdicts.assign(candidate_count, verdict);
 }
 
@@ -93,8 +92,7 @@ std::uint32_t judge(Scratch& scratch, const Question& question, bool fail_open,
                     ShadowCounts& shadows, CheckResult& result) {
   result.reason = Reason::kPassed;
   result.rules = question.held.rules;
-  result.seen = {};
-  result.record = nullptr;
+  result.token = {};
   result.verdicts.resize(question.candidates.size());
   const std::uint32_t shadow_capped = scratch.evaluator.evaluate(
       to_evaluate(scratch, question), question.candidates, result.verdicts);
@@ -112,7 +110,7 @@ std::uint32_t cap_certain(Scratch& scratch, const Question& question, CheckResul
   std::vector<Verdict> verdicts(question.candidates.size());
   // This history is partial anyway. A cap that it already reaches holds whatever else is missing.
   rules::Evaluator::Question certainly = to_evaluate(scratch, question);
-  certainly.missing_before.reset();
+  certainly.completeness = {};
   scratch.evaluator.evaluate(certainly, question.candidates, verdicts);
   std::uint32_t capped_count = 0;
   for (std::size_t i = 0; i < verdicts.size(); ++i) {

@@ -57,7 +57,7 @@ struct Picks {
   std::vector<std::size_t> picked;  ///< indices, ascending
   std::size_t judged = 0;           ///< how many candidates were looked at
   bool stale = false;               ///< by a replica's record
-  RecordSeen seen = {};
+  CheckToken token = {};
   std::uint64_t shadow_capped = 0;  ///< of those, how many a shadow rule would have capped
 };
 

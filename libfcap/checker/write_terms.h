@@ -2,7 +2,7 @@
 
 #include <cstddef>
 
-#include <fcap/reserve.h>
+#include <fcap/reason.h>
 #include <fcap/store.h>
 #include <fcap/time.h>
 
@@ -14,12 +14,12 @@ inline constexpr std::size_t kReservationsMax = 64;
 inline constexpr std::chrono::minutes kSharedNoteLife{5};
 
 /// Why nobody who takes `now` for the time may write reservations: kUnavailable, kNoConfig, kClock,
-/// or kDone where they may.
-[[nodiscard]] ReserveReason refuse_writing(const WriteTerms& terms, Instant now) noexcept;
+/// or kPassed where they may.
+[[nodiscard]] Reason refuse_writing(const WriteTerms& terms, Instant now) noexcept;
 
-/// Whether a record has no room for one more reservation: kTooMany, kTooLong, or kDone where it
+/// Whether a record has no room for one more reservation: kTooMany, kTooLong, or kPassed where it
 /// has.
-[[nodiscard]] ReserveReason refuse_record(const WriteTerms& terms, std::size_t record_bytes,
-                                          std::size_t reservations) noexcept;
+[[nodiscard]] Reason refuse_record(const WriteTerms& terms, std::size_t record_bytes,
+                                   std::size_t reservations) noexcept;
 
 }  // namespace fcap::checker

@@ -25,8 +25,8 @@ void explain_history(rules::Evaluator& evaluator, ledger::Ledger& history,
       .segments = segments,
       .stored = explanation.segments.get(),
       .user = explanation.user,
-      // What a replica lacks are the latest events, so that no window is complete.
-      .missing_before = record.stale ? explanation.at : record.missing_before};
+      .completeness = record.stale ? rules::Completeness::of_replica(explanation.at)
+                                   : rules::Completeness(record.missing_before)};
   for (const Candidate& candidate : candidates) {
     explanation.candidates.push_back(evaluator.explain(question, candidate));
   }

@@ -17,10 +17,8 @@ void Check::begin(const Evaluator::Question& question, std::span<const Candidate
     serial_ = rules_->serial;
   }
   now_ms_ = bounded_ms(question.now);
-  // An empty std::optional compares less than any instant.
-  const auto since = std::max(question.ledger.complete_since(), question.missing_before);
-  trimmed_ = since && bounded_ms(*since) > now_ms_ - rules_->retention_ms + 1;
-  complete_since_ms_ = trimmed_ ? bounded_ms(*since) : 0;
+  completeness_ = question.completeness.trimmed(question.ledger.complete_since());
+  is_whole_ = completeness_.covers(instant_from_ms(now_ms_ - rules_->retention_ms + 1));
   whatever_is_confirmed_ = question.whatever_is_confirmed;
 
   membership_.begin(question);
@@ -98,8 +96,8 @@ std::int64_t Check::counts_since(const CompiledRule& rule, const Timeline& timel
 }
 
 bool Check::is_complete(const CompiledRule& rule) noexcept {
-  if (!trimmed_ || rule.unlimited || rule.limit == 0) return true;
-  return counted_from(rules_->windows[rule.window], now_ms_) >= complete_since_ms_;
+  if (is_whole_ || rule.unlimited || rule.limit == 0) return true;
+  return completeness_.covers(instant_from_ms(counted_from(rules_->windows[rule.window], now_ms_)));
 }
 
 std::int64_t Check::count_clears_at(const CompiledRule& rule, const Timeline& timeline,

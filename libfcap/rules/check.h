@@ -150,8 +150,8 @@ class Check {
   const Rule* const* sources_ = nullptr;
   std::uint64_t serial_ = 0;
   std::int64_t now_ms_ = 0;
-  std::int64_t complete_since_ms_ = 0;  ///< only where trimmed_
-  bool trimmed_ = false;                ///< entries within reach may be missing
+  Completeness completeness_;
+  bool is_whole_ = true;                ///< no entry within reach is missing
   bool whatever_is_confirmed_ = false;  ///< Question::whatever_is_confirmed
   std::uint32_t user_ = kNone;
   mutable Membership membership_;  ///< remembers what it has been asked

@@ -13,6 +13,7 @@
 #include <fcap/verdict.h>
 
 #include "ledger/ledger.h"
+#include "rules/completeness.h"
 
 namespace fcap::rules {
 
@@ -55,8 +56,8 @@ class Evaluator {
     /// Segments that are stored; the user is in those that have `user` as well. Null: none are.
     const SegmentSet* stored = nullptr;
     std::string_view user = {};
-    /// Events before it may be missing in the ledger; nullopt: no event is known to be missing.
-    std::optional<Instant> missing_before = {};
+    /// Of the ledger, but for what was trimmed: that it says itself.
+    Completeness completeness = {};
     /// For those who reserve: fixed windows are counted so that their limits hold in whatever order
     /// reservations are confirmed (FixedWindow).
     bool whatever_is_confirmed = false;

@@ -63,7 +63,7 @@ void Check::judge_rule(const Target& target, const Applying& applying, std::int6
   const CompiledRule& rule = applying.rule;
   if (rule.unlimited) return;
   const Timeline times = timeline(target, rule.type);
-  if (!rule.shadow && trimmed_ && !is_complete(rule)) judgement.complete = false;
+  if (!rule.shadow && !is_whole_ && !is_complete(rule)) judgement.complete = false;
   if (!blocks(rule, times, at_ms)) return;
   if (rule.shadow) {
     add_shadow(rule, judgement);
@@ -74,7 +74,7 @@ void Check::judge_rule(const Target& target, const Applying& applying, std::int6
   obstacle.clears_ms = clears_at(target, applying, times, at_ms);
   obstacle.count = count(rule, times, at_ms);
   obstacle.since_ms = counts_since(rule, times, at_ms);
-  if (!trimmed_ && only_grows(rule)) {
+  if (is_whole_ && only_grows(rule)) {
     obstacle.certain = times.reserved.empty()
                            ? CertainObstacle{&rule, obstacle.clears_ms, obstacle.count}
                            : certain_obstacle(target, applying, times, at_ms);
@@ -186,7 +186,7 @@ bool Check::is_plainly_clear(const Target& target) {
 
 // Most candidates pass, and most of them by plain rules: they need no account of obstacles.
 bool Check::passes_plainly(const Resolved& candidate) {
-  if (trimmed_) return false;
+  if (!is_whole_) return false;
   bool clear = true;
   for_each_target(candidate, [&](const Target& target) {
     if (!clear) return;

@@ -14,8 +14,8 @@
 #include "rules/evaluate.h"
 #include "rules/reserve_decision.h"
 
-/// What `pick_and_reserve` decides on a record, before it is replaced. Pure but for the question
-/// whether time is left.
+/// What is decided on a record for a reserved page, before it is replaced. Pure but for the
+/// question whether time is left.
 namespace fcap::rules {
 
 /// Impressions of a page: one event id per slot, and candidates in order of rank. A candidate whose

@@ -68,7 +68,7 @@ std::string check(const Call& call) {
   return line;
 }
 
-std::string hard_line(const Call& call, const ReserveResult& result) {
+std::string hard_line(const Call& call, const HardResult& result) {
   const char* const outcome = result.unknown ? "unknown" : result.allowed ? "allowed" : "refused";
   return call.line(to_string(result.reason)) + " " + outcome + " " + in_ms(result.time) + " " +
          in_ms(result.expires);
@@ -77,40 +77,40 @@ std::string hard_line(const Call& call, const ReserveResult& result) {
 // Every third reserve() starts from the record that a check has read.
 std::string reserve(Call call) {
   const milliseconds life{std::atoi(call.word(2).c_str())};
-  ReserveOptions options;
+  HardOptions options;
   if (life.count() > 0) options.life = life;
-  CheckResult seen;
+  CheckToken after;
   if ((call.question.number.back() - '0') % 3 == 0) {
     const Candidate candidate = call.candidate();
-    seen = ask(call, std::span(&candidate, 1), {.keep_record = true});
-    options.after = &seen;
+    after = ask(call, std::span(&candidate, 1), {.keep_record = true}).token;
     call.due = steady_clock::now() + call.deadline;
   }
-  const std::string& user = call.question.user;
-  if (!call.odd()) {
-    return hard_line(call, call.checker.reserve(user, call.candidate(), call.word(1), options));
-  }
-  std::promise<ReserveResult> result;
-  call.checker.reserve_async(user, call.candidate(), call.word(1), options,
-                             [&](ReserveResult found) { result.set_value(std::move(found)); });
+  const HardRequest request{HardCall::kReserve,
+                            {call.question.user, call.candidate(), call.word(1), {}, after}};
+  if (!call.odd()) return hard_line(call, call.checker.hard(request, options));
+  std::promise<HardResult> result;
+  call.checker.hard_async(request, options,
+                          [&](HardResult found) { result.set_value(std::move(found)); });
   return hard_line(call, result.get_future().get());
 }
 
 std::string release(const Call& call) {
-  return hard_line(call, call.checker.release(call.question.user, call.candidate(), call.word(1)));
+  return hard_line(call, call.checker.hard({HardCall::kRelease,
+                                            {call.question.user, call.candidate(), call.word(1)}}));
 }
 
 std::string record(const Call& call) {
-  return hard_line(call, call.checker.record(call.question.user, call.candidate(), call.word(1)));
+  return hard_line(call, call.checker.hard({HardCall::kRecord,
+                                            {call.question.user, call.candidate(), call.word(1)}}));
 }
 
 // EVENT EVENT CAMPAIGN…: two slots.
 std::string page(const Call& call) {
   const std::vector<Candidate> ranked = candidates_from(call.question, 2);
   const std::string_view ids[] = {call.word(0), call.word(1)};
-  const ReservedPicks picks = call.checker.pick_and_reserve(call.question.user, ranked, ids);
+  const PagePicks picks = call.checker.pick({Promise::kReserved, call.question.user, ranked, ids});
   std::string line = call.line(to_string(picks.reason)) + (picks.unknown ? " unknown" : " known");
-  for (const ReservedPicks::Pick& pick : picks.picks) {
+  for (const PagePicks::Pick& pick : picks.picks) {
     line += " ";
     line += pick.candidate ? std::string(ranked[*pick.candidate].campaign) : "-";
     line += " " + in_ms(pick.time) + " " + in_ms(pick.expires);
@@ -125,14 +125,14 @@ std::string note(const Call& call) {
   const std::string line = call.line(to_string(result.reason));
   if (result.verdicts.empty() || !result.verdicts[0].allowed) return line + " refused 0 0";
   const auto at = std::chrono::floor<milliseconds>(std::chrono::system_clock::now());
-  const bool noted = call.checker.note_shown(call.question.user, candidate, call.word(1),
-                                             SharedNote(result.seen, at));
+  const bool noted = call.checker.note_shown(
+      {call.question.user, candidate, call.word(1), at, result.token}, Note::kEverywhere);
   return line + (noted ? " allowed " : " refused ") + in_ms(at) + " 0";
 }
 
 std::string take_back(const Call& call) {
   const bool taken =
-      call.checker.take_back_shown(call.question.user, call.candidate(), call.word(1));
+      call.checker.take_back_shown({call.question.user, call.candidate(), call.word(1)});
   return call.line(taken ? "taken_back" : "forgotten") + " refused 0 0";
 }
 

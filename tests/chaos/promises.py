@@ -1,4 +1,4 @@
-"""What reserve(), record(), pick_and_reserve() and release() have promised, judged by what they answered. Redis may have lost what
+"""What hard calls and reserved pages have promised, judged by what they answered. Redis may have lost what
 a call has written: only a fault that can take it explains that, and only until the event is back from Kafka.
 
 All times are ms since 1970, of this machine's one clock."""

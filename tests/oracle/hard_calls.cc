@@ -53,21 +53,24 @@ std::vector<std::string> words_of(const std::string& line, char separator = '\t'
   return words;
 }
 
-fcap::ReserveResult call(fcap::Checker& checker, const std::vector<std::string>& words) {
+fcap::HardResult call(fcap::Checker& checker, const std::vector<std::string>& words) {
   const std::vector<std::string_view> segments(words.begin() + 7, words.end());
   const fcap::Candidate candidate{.campaign = words[3], .creative = words[4]};
-  const fcap::ReserveOptions options{.now = fcap::Instant(milliseconds(std::stoll(words[0]))),
-                                     .segments = segments,
-                                     .life = milliseconds(std::stoll(words[6])),
-                                     .shown = words[1] == "shown"};
-  if (words[1] == "reserve") return checker.reserve(words[2], candidate, words[5], options);
+  const fcap::Impression impression{.subject = words[2],
+                                    .candidate = candidate,
+                                    .event_id = words[5],
+                                    .at = fcap::Instant(milliseconds(std::stoll(words[0])))};
+  const fcap::HardOptions options{.segments = segments,
+                                  .life = milliseconds(std::stoll(words[6])),
+                                  .shown = words[1] == "shown"};
+  if (words[1] == "reserve") return checker.hard({fcap::HardCall::kReserve, impression}, options);
   if (words[1] == "record" || options.shown)
-    return checker.record(words[2], candidate, words[5], options);
-  if (words[1] == "release") return checker.release(words[2], candidate, words[5], options);
+    return checker.hard({fcap::HardCall::kRecord, impression}, options);
+  if (words[1] == "release") return checker.hard({fcap::HardCall::kRelease, impression}, options);
   give_up("no such call: " + words[1]);
 }
 
-fcap::ReservedPicks page(fcap::Checker& checker, const std::vector<std::string>& words) {
+fcap::PagePicks page(fcap::Checker& checker, const std::vector<std::string>& words) {
   const std::vector<std::string> events = words_of(words[3], ',');
   const std::vector<std::string> segments = words_of(words[5], ',');
   const std::vector<std::string_view> event_views(events.begin(), events.end());
@@ -76,18 +79,18 @@ fcap::ReservedPicks page(fcap::Checker& checker, const std::vector<std::string>&
   for (std::size_t i = 6; i + 1 < words.size(); i += 2) {
     ranked.push_back({.campaign = words[i], .creative = words[i + 1]});
   }
-  const fcap::ReserveOptions options{.now = fcap::Instant(milliseconds(std::stoll(words[0]))),
-                                     .segments = segment_views,
-                                     .life = milliseconds(std::stoll(words[4]))};
-  return checker.pick_and_reserve(words[2], ranked, event_views, options);
+  const fcap::PageOptions options{.now = fcap::Instant(milliseconds(std::stoll(words[0]))),
+                                  .segments = segment_views,
+                                  .life = milliseconds(std::stoll(words[4]))};
+  return checker.pick({fcap::Promise::kReserved, words[2], ranked, event_views}, options);
 }
 
 // Soon after the start, the Checker does not know yet what the updater allows.
 template <typename Call>
 auto once_allowed(Call make) {
   auto result = make();
-  for (int tries = 0; tries < 1000 && (result.reason == fcap::ReserveReason::kUnavailable ||
-                                       result.reason == fcap::ReserveReason::kClock);
+  for (int tries = 0; tries < 1000 && (result.reason == fcap::Reason::kUnavailable ||
+                                       result.reason == fcap::Reason::kClock);
        ++tries) {
     std::this_thread::sleep_for(milliseconds(5));
     result = make();
@@ -104,7 +107,7 @@ void answer(fcap::Checker& checker, const std::vector<std::string>& words) {
     const auto picks = once_allowed([&] { return page(checker, words); });
     std::string line(to_string(picks.reason));
     line += picks.unknown ? "\tunknown" : "\tknown";
-    for (const fcap::ReservedPicks::Pick& pick : picks.picks) {
+    for (const fcap::PagePicks::Pick& pick : picks.picks) {
       const std::string none = pick.held_by_other ? "other" : "-";
       line += "\t" + (pick.candidate ? std::to_string(*pick.candidate) : none);
       line += "\t" + in_ms(pick.time) + "\t" + in_ms(pick.expires);

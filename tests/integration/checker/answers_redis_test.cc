@@ -103,7 +103,7 @@ TEST_P(CheckerAnswers, BatchReadsEveryUser) {
   world_->record("c", 1);
   const auto checker = CheckerWorld::connected(world_->options());
   const Candidate candidates[] = {{"c1"}};
-  const UserCandidates users[] = {{"a", candidates}, {"b", candidates}, {"c", candidates}};
+  const CheckRequest users[] = {{"a", candidates}, {"b", candidates}, {"c", candidates}};
   const auto results = checker->check_batch(users);
   ASSERT_EQ(results.size(), 3U);
   EXPECT_FALSE(results[0].verdicts[0].allowed);

@@ -58,7 +58,7 @@ TEST_F(CheckerDirect, EveryFormOfALoneReadIsDirect) {
   EXPECT_FALSE(capped(*checker, "another"));
   const Candidate candidates[] = {{"c1"}};
   EXPECT_TRUE(checker->first_allowed("u", candidates, 1).picked.empty());
-  const UserCandidates users[] = {{.user = "u", .candidates = candidates}};
+  const CheckRequest users[] = {{.subject = "u", .candidates = candidates}};
   EXPECT_FALSE(checker->check_batch(users).front().verdicts.front().allowed);
   EXPECT_EQ(CheckerWorld::direct_reads(*checker), before + 4);
   EXPECT_EQ(checker->stats().reads.found, 3U);
@@ -96,7 +96,7 @@ TEST_F(CheckerDirect, ALateReplyReachesNobodyAndItsConnectionStays) {
     EXPECT_TRUE(capped(*checker, "u"));
   }
   EXPECT_EQ(proxy.accepted(), 3U);
-  EXPECT_EQ(checker->stats().reasons.timeouts, 10U);
+  EXPECT_EQ(checker->stats().unjudged[Reason::kTimeout], 10U);
   EXPECT_EQ(checker->health().store.timeouts, 10U);
 }
 

@@ -32,8 +32,8 @@ TEST_P(CheckerFaults, FrozenRedisFailsOpenThenTheBreakerOpensThenItRecovers) {
   EXPECT_TRUE(comes_to(*checker, Reason::kBreakerOpen));
   const Candidate candidates[] = {{"c1"}};
   EXPECT_TRUE(checker->check("u", candidates).verdicts[0].allowed);
-  EXPECT_GT(checker->stats().reasons.timeouts, 0U);
-  EXPECT_GT(checker->stats().reasons.breaker_open, 0U);
+  EXPECT_GT(checker->stats().unjudged[Reason::kTimeout], 0U);
+  EXPECT_GT(checker->stats().unjudged[Reason::kBreakerOpen], 0U);
   world_->redis.thaw();
   EXPECT_TRUE(wait_until([&] { return CheckerWorld::reason(*checker, "u") == Reason::kPassed; }));
   EXPECT_FALSE(checker->check("u", candidates).verdicts[0].allowed);
@@ -115,7 +115,7 @@ TEST_P(CheckerFaults, UndecodableRecordFailsOpenAndIsCounted) {
   const CheckResult result = checker->check("u", candidates);
   EXPECT_EQ(result.reason, Reason::kUndecodable);
   EXPECT_TRUE(result.verdicts[0].allowed);
-  EXPECT_EQ(checker->stats().reasons.undecodable, 1U);
+  EXPECT_EQ(checker->stats().unjudged[Reason::kUndecodable], 1U);
   EXPECT_EQ(checker->check("other", candidates).reason, Reason::kPassed);
 }
 
@@ -147,7 +147,7 @@ TEST_P(CheckerFaults, AnOversizedRecordHurtsOnlyItsOwnUser) {
   EXPECT_EQ(wrong, 0);
   const CheckerHealth health = checker->health();
   EXPECT_EQ(health.store.reconnects, 0U);
-  EXPECT_EQ(checker->stats().reasons.undecodable, 2U);
+  EXPECT_EQ(checker->stats().unjudged[Reason::kUndecodable], 2U);
 }
 
 // Checks from many threads with deadlines that some replies miss. Every user's record holds as
@@ -192,11 +192,11 @@ TEST_P(CheckerFaults, LateRepliesOfAFrozenRedisAreNeverTakenForAnotherUsers) {
     std::this_thread::sleep_for(20ms);
     world_->redis.thaw();
     std::this_thread::sleep_for(10ms);
-    return ++rounds >= 15 && users.judged > 100 && checker->stats().reasons.timeouts > 0;
+    return ++rounds >= 15 && users.judged > 100 && checker->stats().unjudged[Reason::kTimeout] > 0;
   }));
   load.stop();
   EXPECT_EQ(users.wrong, 0);
-  EXPECT_GT(checker->stats().reasons.timeouts, 0U);
+  EXPECT_GT(checker->stats().unjudged[Reason::kTimeout], 0U);
 }
 
 TEST_P(CheckerFaults, RepliesDelayedOnTheWayAreNeverTakenForAnotherUsers) {
@@ -220,7 +220,7 @@ TEST_P(CheckerFaults, RepliesDelayedOnTheWayAreNeverTakenForAnotherUsers) {
   }
   load.stop();
   EXPECT_EQ(users.wrong, 0);
-  EXPECT_GT(checker->stats().reasons.timeouts, 0U);
+  EXPECT_GT(checker->stats().unjudged[Reason::kTimeout], 0U);
 }
 
 FCAP_BOTH_WAYS(CheckerFaults);

@@ -87,7 +87,7 @@ class CheckerHeldUp : public testing::CheckerBothWaysTest {
   }
   void expect_no_blame(Checker& checker) {
     EXPECT_NE(own_stalls(checker), "0");
-    EXPECT_GT(checker.stats().reasons.timeouts, 0U);
+    EXPECT_GT(checker.stats().unjudged[Reason::kTimeout], 0U);
     EXPECT_EQ(checker.health().store.breaker_openings, 0U);
     EXPECT_THAT(logged(), HasSubstr("a callback that takes long"));
     EXPECT_EQ(CheckerWorld::reason(checker, "u"), Reason::kPassed);

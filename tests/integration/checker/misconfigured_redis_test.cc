@@ -123,7 +123,9 @@ class MisconfiguredChecker : public ::testing::Test {
     EXPECT_TRUE(watched.has_problem(named)) << watched.problems();
     EXPECT_TRUE(wait_until([&] {
       watched.ask();
-      return watched.stats().reasons.unavailable + watched.stats().reasons.breaker_open > 0;
+      return watched.stats().unjudged[Reason::kUnavailable] +
+                 watched.stats().unjudged[Reason::kBreakerOpen] >
+             0;
     }));
     EXPECT_EQ(watched.health().connections, 0U);
     EXPECT_FALSE(watched.logged(": connected")) << watched.log();

@@ -58,7 +58,9 @@ class ReserveConfirmed : public testing::UpdaterPipeline {
               ledger::DecodeCode::kOk);
     return ledger;
   }
-  ReserveResult reserve(std::string_view id) { return checker_->reserve("u", {"c"}, id); }
+  HardResult reserve(std::string_view id) {
+    return checker_->hard({HardCall::kReserve, {"u", {"c"}, id}});
+  }
 
   testing::TemporaryDirectory files_;
   std::string config_;
@@ -67,18 +69,18 @@ class ReserveConfirmed : public testing::UpdaterPipeline {
 };
 
 TEST_F(ReserveConfirmed, TheImpressionFromKafkaIsNotCountedBesideItsReservation) {
-  const ReserveResult first = reserve("a");
+  const HardResult first = reserve("a");
   ASSERT_TRUE(first.allowed) << describe(first.reason);
   publish("a", first.time);
   ASSERT_TRUE(wait_until([&] { return record().size() == 1; }, kPatience)) << daemon_->errors();
   EXPECT_TRUE(reserve("b").allowed);
-  EXPECT_EQ(reserve("c").reason, ReserveReason::kCapped);
-  EXPECT_EQ(reserve("a").reason, ReserveReason::kRepeated);
+  EXPECT_EQ(reserve("c").reason, Reason::kCapped);
+  EXPECT_EQ(reserve("a").reason, Reason::kRepeated);
   // A second delivery changes nothing.
   publish("a", first.time);
   publish("b", reserve("b").time);
   ASSERT_TRUE(wait_until([&] { return record().size() == 2; }, kPatience)) << daemon_->errors();
-  EXPECT_EQ(reserve("c").reason, ReserveReason::kCapped);
+  EXPECT_EQ(reserve("c").reason, Reason::kCapped);
 }
 
 TEST_F(ReserveConfirmed, CompactionKeepsWhatIsReservedAndLosesNoEvent) {
@@ -89,8 +91,8 @@ TEST_F(ReserveConfirmed, CompactionKeepsWhatIsReservedAndLosesNoEvent) {
   ASSERT_EQ(swept.exit_code, 0) << swept.errors;
   EXPECT_EQ(record().size(), 1U);
   EXPECT_EQ(record().reservations().size(), 1U);
-  EXPECT_EQ(reserve("a").reason, ReserveReason::kRepeated);
-  EXPECT_EQ(reserve("c").reason, ReserveReason::kCapped);
+  EXPECT_EQ(reserve("a").reason, Reason::kRepeated);
+  EXPECT_EQ(reserve("c").reason, Reason::kCapped);
 }
 
 }  // namespace reserve_confirmed_path_test

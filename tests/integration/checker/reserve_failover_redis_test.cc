@@ -42,19 +42,19 @@ class Reservers {
  public:
   Reservers(Checker& checker, const std::string& prefix) {
     for (int i = 0; i < kThreads; ++i) {
-      threads_.emplace_back(
-          [this, &checker, prefix = prefix + std::to_string(i) + "-"](const std::stop_token& stop) {
-            for (int n = 0; !stop.stop_requested(); ++n) {
-              const std::string user = prefix + std::to_string(n);
-              const ReserveResult result = checker.reserve(user, kCandidate, "first");
-              if (!result.allowed) {
-                std::this_thread::sleep_for(1ms);
-                continue;
-              }
-              const std::lock_guard lock(mutex_);
-              users_.push_back(user);
-            }
-          });
+      threads_.emplace_back([this, &checker, prefix = prefix + std::to_string(i) + "-"](
+                                const std::stop_token& stop) {
+        for (int n = 0; !stop.stop_requested(); ++n) {
+          const std::string user = prefix + std::to_string(n);
+          const HardResult result = checker.hard({HardCall::kReserve, {user, kCandidate, "first"}});
+          if (!result.allowed) {
+            std::this_thread::sleep_for(1ms);
+            continue;
+          }
+          const std::lock_guard lock(mutex_);
+          users_.push_back(user);
+        }
+      });
     }
   }
   [[nodiscard]] std::size_t count() {
@@ -112,10 +112,10 @@ class ReserveFailover : public ::testing::Test {
   std::size_t reserved_again(const std::vector<std::string>& users) {
     std::size_t again = 0;
     for (const std::string& user : users) {
-      ReserveResult result;
+      HardResult result;
       EXPECT_TRUE(wait_until([&] {
-        result = checker_->reserve(user, kCandidate, "second");
-        return result.allowed || result.reason == ReserveReason::kCapped;
+        result = checker_->hard({HardCall::kReserve, {user, kCandidate, "second"}});
+        return result.allowed || result.reason == Reason::kCapped;
       })) << user;
       if (result.allowed) ++again;
     }

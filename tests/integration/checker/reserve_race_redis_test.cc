@@ -75,17 +75,16 @@ bool wins(Checker& checker, int race, int racer, std::mt19937& random, Board& bo
   const auto give_up_at = std::chrono::steady_clock::now() + 60s;
   for (int tried = 0; std::chrono::steady_clock::now() < give_up_at; ++tried) {
     const bool hurried = tried == 0 && random() % 4 == 0;
-    ReserveOptions options;
+    HardOptions options;
     options.deadline = hurried ? std::chrono::microseconds(random() % 400) : 30s;
-    CheckResult check;
+    Impression shown{user, {"c"}, id};
     if (random() % 2 == 0) {
       const Candidate candidates[] = {{"c"}};
-      check = checker.check(user, candidates, {.keep_record = true});
-      options.after = &check;
+      shown.after = checker.check(user, candidates, {.keep_record = true}).token;
     }
-    const ReserveResult result = checker.reserve(user, {"c"}, id, options);
+    const HardResult result = checker.hard({HardCall::kReserve, shown}, options);
     if (result.unknown) board.unknown.fetch_add(1);
-    const bool is_certain = result.allowed || result.reason == ReserveReason::kCapped;
+    const bool is_certain = result.allowed || result.reason == Reason::kCapped;
     if (!is_certain) {
       std::this_thread::sleep_for(std::chrono::microseconds(random() % 1000));
       continue;

@@ -12,6 +12,7 @@
 #include "support/redis_sentinels.h"
 #include "support/redis_test.h"
 #include "support/reserving.h"
+#include "tests/support/asking.h"
 
 namespace fcap {
 namespace reserve_topologies_redis_test {
@@ -25,15 +26,15 @@ constexpr Candidate kCandidates[] = {{"c"}, {"d"}};
 void use_all_forms(Checker& checker, Checker& other, const std::string& user) {
   const CheckResult check = checker.check(user, kCandidates, {.keep_record = true});
   ASSERT_EQ(check.reason, Reason::kPassed);
-  const ReserveResult first = checker.reserve(user, {"c"}, "a", {.after = &check});
+  const HardResult first = checker.hard({HardCall::kReserve, {user, {"c"}, "a", {}, check.token}});
   EXPECT_TRUE(first.allowed) << describe(first.reason);
-  EXPECT_EQ(other.reserve(user, {"c"}, "b").reason, ReserveReason::kCapped);
-  EXPECT_TRUE(other.release(user, {"c"}, "a").allowed);
-  EXPECT_EQ(checker.reserve(user, {"c"}, "a").reason, ReserveReason::kReleased);
-  EXPECT_TRUE(checker.record(user, {"c"}, "r").allowed);
-  EXPECT_EQ(other.record(user, {"c"}, "s").reason, ReserveReason::kCapped);
+  EXPECT_EQ(other.hard({HardCall::kReserve, {user, {"c"}, "b"}}).reason, Reason::kCapped);
+  EXPECT_TRUE(other.hard({HardCall::kRelease, {user, {"c"}, "a"}}).allowed);
+  EXPECT_EQ(checker.hard({HardCall::kReserve, {user, {"c"}, "a"}}).reason, Reason::kReleased);
+  EXPECT_TRUE(checker.hard({HardCall::kRecord, {user, {"c"}, "r"}}).allowed);
+  EXPECT_EQ(other.hard({HardCall::kRecord, {user, {"c"}, "s"}}).reason, Reason::kCapped);
   const std::string_view ids[] = {"p", "q"};
-  const ReservedPicks picks = other.pick_and_reserve(user, kCandidates, ids);
+  const PagePicks picks = other.pick({Promise::kReserved, user, kCandidates, ids});
   ASSERT_EQ(picks.picks.size(), 2U);
   EXPECT_EQ(picks.picks[0].candidate, 1U);
   EXPECT_FALSE(picks.picks[1].candidate.has_value());
@@ -71,13 +72,13 @@ TEST_F(OneServer, ASharedNoteIsOneWriteAndGivesTheRecordAnExpiry) {
   const auto other = testing::reserving_checker(options(), 1);
   ASSERT_TRUE(checker && other);
   const CheckResult check = checker->check("n", kCandidates);
-  EXPECT_TRUE(checker->note_shown("n", {"c"}, "note", SharedNote(check.seen)));
+  EXPECT_TRUE(checker->note_shown({"n", {"c"}, "note", {}, check.token}, Note::kEverywhere));
   EXPECT_TRUE(wait_until([&] { return redis_->number({"STRLEN", "fcap:{n}"}) == 23; }));
   EXPECT_TRUE(wait_until([&] { return redis_->number({"PTTL", "fcap:{n}"}) > 0; }));
-  EXPECT_EQ(other->reserve("n", {"c"}, "x").reason, ReserveReason::kCapped);
-  EXPECT_TRUE(checker->take_back_shown("n", {"c"}, "note"));
+  EXPECT_EQ(other->hard({HardCall::kReserve, {"n", {"c"}, "x"}}).reason, Reason::kCapped);
+  EXPECT_TRUE(checker->take_back_shown({"n", {"c"}, "note"}));
   EXPECT_TRUE(wait_until([&] { return redis_->number({"STRLEN", "fcap:{n}"}) == 46; }));
-  EXPECT_TRUE(other->reserve("n", {"c"}, "x").allowed);
+  EXPECT_TRUE(other->hard({HardCall::kReserve, {"n", {"c"}, "x"}}).allowed);
   EXPECT_EQ(checker->stats().shares.failed, 0U);
 }
 
@@ -86,10 +87,10 @@ TEST_F(OneServer, WithoutTheRightsItSaysThatTheStoreRefuses) {
   const auto checker = testing::reserving_checker(options(), 1);
   ASSERT_TRUE(checker);
   redis_->command({"ACL", "SETUSER", "reserver", "-eval", "-evalsha", "-set", "-append"});
-  const ReserveResult result = checker->reserve("u", {"c"}, "a");
+  const HardResult result = checker->hard({HardCall::kReserve, {"u", {"c"}, "a"}});
   EXPECT_FALSE(result.allowed);
   EXPECT_FALSE(result.unknown);
-  EXPECT_EQ(result.reason, ReserveReason::kUnavailable);
+  EXPECT_EQ(result.reason, Reason::kUnavailable);
 }
 
 class BehindSentinels : public ::testing::Test {
@@ -121,11 +122,13 @@ TEST_F(BehindSentinels, AllFormsGoToTheMasterAndToItsSuccessor) {
   ASSERT_GE(servers_->wait_for_other_master(0), 0);
   // What the replica had is still refused; a call that fails meanwhile fails closed.
   EXPECT_TRUE(wait_until([&] {
-    const ReserveResult result = checker->reserve("u1", {"c"}, "late");
+    const HardResult result = checker->hard({HardCall::kReserve, {"u1", {"c"}, "late"}});
     EXPECT_FALSE(result.allowed);
-    return result.reason == ReserveReason::kCapped;
+    return result.reason == Reason::kCapped;
   }));
-  EXPECT_TRUE(wait_until([&] { return other->reserve("u2", {"c"}, "x").allowed; }));
+  EXPECT_TRUE(wait_until([&] {
+    return other->hard({HardCall::kReserve, {"u2", {"c"}, "x"}}).allowed;
+  }));
   use_all_forms(*checker, *other, "u3");
 }
 
@@ -171,25 +174,25 @@ TEST_F(InACluster, ABatchReachesAllShardsAndAFrozenOneCostsOnlyItsOwnUsers) {
     }
   }
   const auto reserve_all = [&](Checker& checker, const char* id, std::chrono::seconds deadline) {
-    std::vector<ReserveRequest> requests;
+    std::vector<Impression> requests;
     for (const std::string& user : users) requests.push_back({user, {"c"}, id});
-    return checker.reserve_batch(requests, {.deadline = deadline});
+    return checker.hard_batch(asking(HardCall::kReserve, requests), {.deadline = deadline});
   };
-  for (const ReserveResult& result : reserve_all(*one, "a", 30s)) EXPECT_TRUE(result.allowed);
+  for (const HardResult& result : reserve_all(*one, "a", 30s)) EXPECT_TRUE(result.allowed);
   cluster_->set_node_timeout(60s);
   const auto frozen = cluster_->freeze(0);
-  std::vector<ReserveResult> results;
+  std::vector<HardResult> results;
   // However much time there is, the frozen shard's users take all of it; the others take what the
   // machine needs.
   for (auto time = 2s; time <= 64s; time *= 2) {
     results = reserve_all(*other, "b", time);
     ASSERT_EQ(results.size(), users.size());
-    const auto late = [](const auto& result) { return result.reason == ReserveReason::kTimeout; };
+    const auto late = [](const auto& result) { return result.reason == Reason::kTimeout; };
     if (std::none_of(results.begin() + kOfEach, results.end(), late)) break;
   }
   for (std::size_t i = 0; i < users.size(); ++i) {
     EXPECT_FALSE(results[i].allowed);
-    EXPECT_EQ(results[i].reason == ReserveReason::kCapped, i >= kOfEach) << users[i];
+    EXPECT_EQ(results[i].reason == Reason::kCapped, i >= kOfEach) << users[i];
   }
 }
 
@@ -201,19 +204,21 @@ TEST_F(InACluster, WhileSlotsMoveNobodyExceedsAndNotesArrive) {
   const std::vector<std::string> users = testing::RedisCluster::users_in(kMoved, 200);
   std::jthread mover([&] { cluster_->move_slots(0, 1, kMoved); });
   for (const std::string& user : users) {
-    EXPECT_TRUE(wait_until([&] { return one->reserve(user, {"c"}, "a").allowed; })) << user;
     EXPECT_TRUE(wait_until([&] {
-      return other->reserve(user, {"c"}, "b").reason == ReserveReason::kCapped;
+      return one->hard({HardCall::kReserve, {user, {"c"}, "a"}}).allowed;
+    })) << user;
+    EXPECT_TRUE(wait_until([&] {
+      return other->hard({HardCall::kReserve, {user, {"c"}, "b"}}).reason == Reason::kCapped;
     })) << user;
     const CheckResult check = one->check(user, kCandidates);
-    one->note_shown(user, {"d"}, "note", SharedNote(check.seen));
+    one->note_shown({user, {"d"}, "note", {}, check.token}, Note::kEverywhere);
   }
   mover.join();
   const std::uint64_t unsent = users.size() - one->stats().shares.shared;
   EXPECT_EQ(unsent, 0U);
   std::size_t missing = 0;
   for (const std::string& user : users) {
-    if (other->reserve(user, {"d"}, "x").reason != ReserveReason::kCapped) ++missing;
+    if (other->hard({HardCall::kReserve, {user, {"d"}, "x"}}).reason != Reason::kCapped) ++missing;
   }
   EXPECT_LE(missing, one->stats().shares.failed);
 }

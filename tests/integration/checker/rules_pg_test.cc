@@ -86,7 +86,7 @@ TEST_F(CheckerRules, PostgresDeadBeforeTheStartFailsOpenUntilItIsThere) {
   expect_no_rules(*made(strict), false);
   server->start();
   EXPECT_TRUE(comes_to_cap(*checker));
-  EXPECT_GT(checker->stats().reasons.no_rules, 0U);
+  EXPECT_GT(checker->stats().unjudged[Reason::kNoRules], 0U);
 }
 
 TEST_F(CheckerRules, PostgresFrozenBeforeTheStartFailsOpenUntilItAnswers) {
@@ -108,7 +108,7 @@ TEST_F(CheckerRules, PostgresDeadBeforeTheStartTheSnapshotCaps) {
   server->kill();
   const auto checker = made(with_snapshot());
   EXPECT_TRUE(comes_to_cap(*checker));
-  EXPECT_EQ(checker->stats().reasons.no_rules, 0U);
+  EXPECT_EQ(checker->stats().unjudged[Reason::kNoRules], 0U);
 }
 
 TEST_F(CheckerRules, PostgresFrozenOrKilledMeanwhileTouchesNoCheck) {

@@ -71,11 +71,11 @@ class CheckedCluster : public testing::ClusterTest {
       const std::size_t user = following();
       take(user, check(user));
     }
-    std::vector<UserCandidates> batch;
+    std::vector<CheckRequest> batch;
     std::vector<std::size_t> places;
     for (int i = 0; i < 50; ++i) {
       places.push_back(following());
-      batch.push_back({.user = users_[places.back()], .candidates = candidates_});
+      batch.push_back({.subject = users_[places.back()], .candidates = candidates_});
     }
     const auto results = checker_->check_batch(batch);
     for (std::size_t i = 0; i < results.size(); ++i) take(places[i], results[i]);

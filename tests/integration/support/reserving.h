@@ -70,7 +70,8 @@ inline std::unique_ptr<Checker> reserving_checker(const CheckerOptions& options,
   made.value()->set_rules(daily_limit(limit));
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   while (std::chrono::steady_clock::now() < until) {
-    const ReserveResult tried = made.value()->reserve("nobody-else", {"c"}, "probe");
+    const HardResult tried =
+        made.value()->hard({HardCall::kReserve, {"nobody-else", {"c"}, "probe"}});
     if (tried.allowed) return std::move(made).value();
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }

@@ -129,10 +129,10 @@ class ClusterGaps : public testing::UpdaterOnCluster {
         << config();
   }
 
-  ReserveReason hard_call(int shard) {
-    return checker_
-        ->reserve(RedisCluster::user_of(shard), {"quiet"}, fmt::format("slot-{}", ++hard_calls_))
-        .reason;
+  Reason hard_call(int shard) {
+    const std::string id = fmt::format("slot-{}", ++hard_calls_);
+    const std::string user = RedisCluster::user_of(shard);
+    return checker_->hard({HardCall::kReserve, {user, {"quiet"}, id}}).reason;
   }
   // Nothing: it was not answered from Redis.
   std::optional<bool> says_complete(int shard) {
@@ -152,7 +152,7 @@ class ClusterGaps : public testing::UpdaterOnCluster {
     return complete;
   }
   void expect_decided(int shard) {
-    EXPECT_EQ(hard_call(shard), ReserveReason::kDone) << "shard " << shard << ": " << config();
+    EXPECT_EQ(hard_call(shard), Reason::kDone) << "shard " << shard << ": " << config();
     EXPECT_EQ(says_complete(shard), true) << "shard " << shard << ": " << config();
   }
   void expect_all_decided() {
@@ -165,7 +165,7 @@ class ClusterGaps : public testing::UpdaterOnCluster {
         << config();
     EXPECT_TRUE(wait_until([&] { return says_complete(lacking_) == false; }, kPatience))
         << config();
-    EXPECT_EQ(hard_call(lacking_), ReserveReason::kIncomplete) << config();
+    EXPECT_EQ(hard_call(lacking_), Reason::kIncomplete) << config();
     EXPECT_FALSE(explained_complete(lacking_));
     for (const int shard : well()) {
       // The Checker may still know an earlier statement, about all users.
@@ -262,8 +262,8 @@ TEST_F(ClusterGaps, AnEmptiedClusterWithoutOwnersHasNothingCompleteBeforeAllEven
   ASSERT_TRUE(wait_until([&] { return all_say(false); }, kPatience)) << config();
   EXPECT_TRUE(wait_until(
       [&] {
-        const ReserveReason reason = hard_call(lacking_);
-        if (reason != ReserveReason::kDone) return says_complete(lacking_) == true;
+        const Reason reason = hard_call(lacking_);
+        if (reason != Reason::kDone) return says_complete(lacking_) == true;
         EXPECT_TRUE(expected_.compare(*store_).none()) << config() << updater->errors();
         return true;
       },

@@ -132,8 +132,9 @@ class GapAnswers : public testing::UpdaterPipeline {
     int granted = 0;
     for (int partition = 0; partition < kPartitions; ++partition) {
       const std::string id = fmt::format("reserved-{}", ++reserved_);
-      const ReserveResult result = checker_->reserve(buyer_of(partition), {"c"}, id);
-      if (result.reason == ReserveReason::kDone) ++granted;
+      const HardResult result =
+          checker_->hard({HardCall::kReserve, {buyer_of(partition), {"c"}, id}});
+      if (result.reason == Reason::kDone) ++granted;
     }
     return granted;
   }
@@ -204,8 +205,10 @@ class GapAnswers : public testing::UpdaterPipeline {
     };
     EXPECT_TRUE(wait_until(only_expired, kPatience)) << redis_->command({"GET", "fcap:!config"});
     EXPECT_TRUE(wait_until([&] { return checker_says_complete() == false; }, kPatience));
-    EXPECT_EQ(checker_->reserve("viewer", {"c"}, fmt::format("last-{}", ++reserved_)).reason,
-              ReserveReason::kIncomplete);
+    EXPECT_EQ(
+        checker_->hard({HardCall::kReserve, {"viewer", {"c"}, fmt::format("last-{}", ++reserved_)}})
+            .reason,
+        Reason::kIncomplete);
   }
   [[nodiscard]] json explained(std::string* text = nullptr) const {
     std::vector<std::string> command{FCAP_CLI_BINARY, "explain",   "nobody",  "c",
@@ -329,7 +332,8 @@ TEST_F(GapAnswers, NothingIsCompleteWhileKafkaCannotBeReached) {
   EXPECT_TRUE(wait_until(says_all, kPatience)) << daemon->errors();
   EXPECT_TRUE(wait_until([&] { return checker_says_complete() == false; }, kPatience));
   const auto refused = [&] {
-    return checker_->reserve("viewer", {"c"}, "id").reason == ReserveReason::kIncomplete;
+    return checker_->hard({HardCall::kReserve, {"viewer", {"c"}, "id"}}).reason ==
+           Reason::kIncomplete;
   };
   EXPECT_TRUE(wait_until(refused, kPatience));
 }

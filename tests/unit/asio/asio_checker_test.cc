@@ -108,44 +108,47 @@ TEST_F(AsioCheckerTest, AFutureGetsItsAnswerFromTheThreadThatRunsTheLoop) {
   running.join();
 }
 
-asio::awaitable<void> reserve_and_release(LoopChecker& checker, std::vector<ReserveReason>& ended) {
-  const ReserveOptions options{.deadline = 30s};
+asio::awaitable<void> reserve_and_release(LoopChecker& checker, std::vector<Reason>& ended) {
+  const HardOptions options{.deadline = 30s};
   const auto reserve = [&](std::string_view id) {
-    return checker.reserve("u1", {"other"}, id, options, asio::use_awaitable);
+    return checker.hard(HardRequest{HardCall::kReserve, {"u1", {"other"}, id}}, options,
+                        asio::use_awaitable);
   };
   ended.push_back((co_await reserve("a")).reason);
   ended.push_back((co_await reserve("a")).reason);
-  ended.push_back(
-      (co_await checker.release("u1", {"other"}, "a", options, asio::use_awaitable)).reason);
+  ended.push_back((co_await checker.hard(HardRequest{HardCall::kRelease, {"u1", {"other"}, "a"}},
+                                         options, asio::use_awaitable))
+                      .reason);
   ended.push_back((co_await reserve("a")).reason);
-  ended.push_back(
-      (co_await checker.record("u1", {"other"}, "b", options, asio::use_awaitable)).reason);
+  ended.push_back((co_await checker.hard(HardRequest{HardCall::kRecord, {"u1", {"other"}, "b"}},
+                                         options, asio::use_awaitable))
+                      .reason);
   const std::string_view ids[] = {"c"};
-  const ReservedPicks picks =
-      co_await checker.pick_and_reserve("u1", kNever, ids, options, asio::use_awaitable);
-  ended.push_back(picks.picks.at(0).candidate == 1U ? picks.reason : ReserveReason::kInvalid);
+  const PagePicks picks = co_await checker.pick({Promise::kReserved, "u1", kNever, ids},
+                                                {.deadline = 30s}, asio::use_awaitable);
+  ended.push_back(picks.picks.at(0).candidate == 1U ? picks.reason : Reason::kInvalid);
 }
 
 TEST_F(AsioCheckerTest, ACoroutineReservesReleasesAndRecords) {
-  std::vector<ReserveReason> ended;
+  std::vector<Reason> ended;
   asio::co_spawn(loop_, reserve_and_release(on_loop_, ended), asio::detached);
   loop_.run();
-  EXPECT_EQ(ended,
-            (std::vector{ReserveReason::kDone, ReserveReason::kRepeated, ReserveReason::kDone,
-                         ReserveReason::kReleased, ReserveReason::kDone, ReserveReason::kDone}));
+  EXPECT_EQ(ended, (std::vector{Reason::kDone, Reason::kRepeated, Reason::kDone, Reason::kReleased,
+                                Reason::kDone, Reason::kDone}));
 }
 
-asio::awaitable<void> pick_page(LoopChecker& checker, PickResult& ended) {
+asio::awaitable<void> pick_page(LoopChecker& checker, PagePicks& ended) {
   const std::string_view ids[] = {"s1", "s2"};
-  ended = co_await checker.pick_and_share("u2", kNever, ids, {}, asio::use_awaitable);
+  ended = co_await checker.pick({Promise::kShared, "u2", kNever, ids}, {}, asio::use_awaitable);
 }
 
 TEST_F(AsioCheckerTest, ACoroutinePicksAPage) {
-  PickResult ended;
+  PagePicks ended;
   asio::co_spawn(loop_, pick_page(on_loop_, ended), asio::detached);
   loop_.run();
-  EXPECT_EQ(ended.reason, Reason::kPassed);
-  EXPECT_EQ(ended.picked, (std::vector<std::size_t>{1}));
+  EXPECT_EQ(ended.reason, Reason::kDone);
+  EXPECT_EQ(ended.picks.at(0).candidate, 1U);
+  EXPECT_FALSE(ended.picks.at(1).candidate.has_value());
 }
 
 // A loop that ends while checks are under way, as after stop(): what waits for them is destroyed
@@ -185,11 +188,11 @@ TEST_F(EndingLoopTest, TakesWhatWaitsForAnswersWithIt) {
     Loop loop;
     AsioChecker on_loop(loop.get_executor(), *checker_);
     on_loop.check("u1", kNever, handler());
-    on_loop.reserve("u1", {"other"}, "a", {}, handler());
-    on_loop.release("u1", {"other"}, "a", {}, handler());
-    on_loop.record("u1", {"other"}, "a", {}, handler());
-    on_loop.pick_and_share("u1", kNever, ids, {}, handler());
-    on_loop.pick_and_reserve("u1", kNever, ids, {}, handler());
+    on_loop.hard(HardRequest{HardCall::kReserve, {"u1", {"other"}, "a"}}, {}, handler());
+    on_loop.hard(HardRequest{HardCall::kRelease, {"u1", {"other"}, "a"}}, {}, handler());
+    on_loop.hard(HardRequest{HardCall::kRecord, {"u1", {"other"}, "a"}}, {}, handler());
+    on_loop.pick({Promise::kShared, "u1", kNever, ids}, {}, handler());
+    on_loop.pick({Promise::kReserved, "u1", kNever, ids}, {}, handler());
     // On a strand, and through an executor whose type is not known.
     const auto strand = asio::make_strand(loop);
     on_loop.check("u2", kNever, asio::bind_executor(strand, handler()));

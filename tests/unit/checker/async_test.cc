@@ -93,7 +93,7 @@ TEST(CheckAsync, BlockingCheckInsideACallbackIsRefused) {
   Checker& checker = *world.checker;
   std::promise<std::vector<Reason>> answer;
   world.checker->check_async("u", kCandidates, {}, [&](const CheckResult&) {
-    const UserCandidates users[] = {{"u", kCandidates}};
+    const CheckRequest users[] = {{"u", kCandidates}};
     EXPECT_THAT(checker.first_allowed("u", kCandidates, 2).picked, SizeIs(2));
     answer.set_value({checker.check("u", kCandidates).reason, checker.check_batch(users)[0].reason,
                       other.checker->check("u", kCandidates).reason});
@@ -154,9 +154,12 @@ TEST(CheckAsync, CanceledCallbackNeverRunsAndWhatItHoldsIsLetGo) {
   world.checker->set_rules(rule_set({sliding_rule("r9", "c1", 9)}));
   auto held = std::make_shared<int>(7);
   const std::weak_ptr<int> watched = held;
-  CheckHandle handle = world.checker->check_async(
-      "u", kCandidates, kPatient,
-      [held = std::move(held)](const CheckResult&) { ADD_FAILURE() << "canceled"; });
+  CheckHandle handle = world.checker
+                           ->check_async("u", kCandidates, kPatient,
+                                         [held = std::move(held)](const CheckResult&) {
+                                           ADD_FAILURE() << "canceled";
+                                         })
+                           .handle;
   EXPECT_TRUE(handle.cancel());
   EXPECT_TRUE(watched.expired());
   EXPECT_FALSE(handle.cancel());
@@ -172,8 +175,10 @@ TEST(CheckAsync, CancelSaysWhetherTheCallbackRuns) {
     ScriptedChecker world;
     world.checker->set_rules(rule_set({sliding_rule("r9", "c1", 9)}));
     std::atomic<int> answers{0};
-    CheckHandle handle = world.checker->check_async("u", kCandidates, kPatient,
-                                                    [&](const CheckResult&) { ++answers; });
+    CheckHandle handle =
+        world.checker
+            ->check_async("u", kCandidates, kPatient, [&](const CheckResult&) { ++answers; })
+            .handle;
     const auto held = world.store->wait_for_held(1);
     std::thread io([&] { world.store->answer(held[0], StoreCode::kNotFound); });
     const bool canceled = handle.cancel();
@@ -183,11 +188,12 @@ TEST(CheckAsync, CancelSaysWhetherTheCallbackRuns) {
   }
 }
 
-TEST(CheckOrAsync, ReturnsWhatIsKnownAtOnce) {
+TEST(CheckAsync, ReturnsWhatIsKnownAtOnceWhereAsked) {
   ScriptedChecker world;
   const auto known = [&](std::string_view user) {
-    AsyncStart start = world.checker->check_or_async(
-        user, kCandidates, kPatient, [](const CheckResult&) { ADD_FAILURE() << "not needed"; });
+    AsyncStart start =
+        world.checker->check_async(user, kCandidates, kReturnsKnown,
+                                   [](const CheckResult&) { ADD_FAILURE() << "not needed"; });
     EXPECT_TRUE(start.answer);
     EXPECT_FALSE(start.handle.cancel());
     return start.answer ? start.answer->reason : Reason::kTimeout;
@@ -201,19 +207,20 @@ TEST(CheckOrAsync, ReturnsWhatIsKnownAtOnce) {
   EXPECT_EQ(known("u"), Reason::kBreakerOpen);
   world.store->answer_at_once = StoreCode::kOk;
   world.store->records["fcap:{u}"] = record_of("c1", 9);
-  AsyncStart start = world.checker->check_or_async("u", kCandidates, kPatient, {});
+  AsyncStart start = world.checker->check_async("u", kCandidates, kReturnsKnown, {});
   ASSERT_TRUE(start.answer);
   EXPECT_FALSE(start.answer->verdicts[0].allowed);
   EXPECT_EQ(world.checker->stats().pending, 0U);
   EXPECT_EQ(world.checker->stats().async.callbacks, 0U);
 }
 
-TEST(CheckOrAsync, CallsBackWhereTheStoreHasToBeWaitedFor) {
+TEST(CheckAsync, CallsBackWhereTheStoreHasToBeWaitedFor) {
   ScriptedChecker world;
   world.checker->set_rules(rule_set({sliding_rule("r9", "c1", 9)}));
   std::promise<CheckResult> answer;
-  AsyncStart start = world.checker->check_or_async(
-      "u", kCandidates, kPatient, [&](CheckResult result) { answer.set_value(std::move(result)); });
+  AsyncStart start =
+      world.checker->check_async("u", kCandidates, kReturnsKnown,
+                                 [&](CheckResult result) { answer.set_value(std::move(result)); });
   EXPECT_FALSE(start.answer);
   world.store->answer(world.store->wait_for_held(1)[0], StoreCode::kNotFound);
   EXPECT_EQ(answer.get_future().get().reason, Reason::kPassed);

@@ -54,7 +54,7 @@ TEST(Check, WithoutRulesAnswersNoRulesAndReadsNothing) {
   EXPECT_EQ(result.reason, Reason::kNoRules);
   EXPECT_TRUE(result.verdicts[0].allowed);
   EXPECT_EQ(world.store->get_count, 0U);
-  EXPECT_EQ(world.checker->stats().reasons.no_rules, 1U);
+  EXPECT_EQ(world.checker->stats().unjudged[Reason::kNoRules], 1U);
 }
 
 TEST(Check, AsksAStoreOfAHostThatHasNoTypeInformation) {
@@ -79,7 +79,7 @@ TEST(Check, NullUserIdsAreNeverRead) {
     EXPECT_TRUE(result.verdicts[0].allowed) << user;
   }
   EXPECT_EQ(world.store->get_count, 0U);
-  EXPECT_EQ(world.checker->stats().reasons.no_user, 3U);
+  EXPECT_EQ(world.checker->stats().unjudged[Reason::kNoUser], 3U);
 }
 
 TEST(Check, NoUserPolicyCapCaps) {
@@ -115,7 +115,7 @@ TEST(Check, CandidateIdOver256BytesIsInvalidAndTheOthersAreJudged) {
   EXPECT_TRUE(result.verdicts[0].allowed);
   EXPECT_EQ(result.verdicts[1].reason, Reason::kCapped);
   EXPECT_EQ(result.verdicts[2].reason, Reason::kInvalid);
-  EXPECT_EQ(world.checker->stats().reasons.invalid, 1U);
+  EXPECT_EQ(world.checker->stats().unjudged[Reason::kInvalid], 1U);
 }
 
 struct CodeAndReason {
@@ -178,7 +178,7 @@ TEST(Check, UndecodableRecordFailsOpenAndIsCounted) {
     EXPECT_EQ(result.reason, Reason::kUndecodable);
     EXPECT_TRUE(result.verdicts[0].allowed);
   }
-  EXPECT_EQ(world.checker->stats().reasons.undecodable, 3U);
+  EXPECT_EQ(world.checker->stats().unjudged[Reason::kUndecodable], 3U);
   EXPECT_EQ(lines.size(), 2U);  // at the first and the second, not at each
 }
 
@@ -247,7 +247,7 @@ TEST(Check, ClaimsCompletenessForUsersWhoLackNothingWhileOthersDo) {
     world.store->only_missing_in = "fcap:{" + user + "}";
     EXPECT_FALSE(world.checker->check(user, candidates).verdicts.at(0).complete);
     EXPECT_TRUE(world.checker->check("w", candidates).verdicts.at(0).complete);
-    const UserCandidates users[] = {{"w", candidates}, {user, candidates}};
+    const CheckRequest users[] = {{"w", candidates}, {user, candidates}};
     const std::vector<CheckResult> results = world.checker->check_batch(users);
     EXPECT_TRUE(results.at(0).verdicts.at(0).complete);
     EXPECT_FALSE(results.at(1).verdicts.at(0).complete);
@@ -290,7 +290,7 @@ TEST(Check, WhatThisProcessHasShownCapsAlsoWhileEventsAreMissing) {
   world.checker->set_rules(rule_set({sliding_rule("day", "c1", 1)}));
   world.store->answer_at_once = StoreCode::kUnavailable;
   world.store->missing = kNow;
-  ASSERT_TRUE(world.checker->note_shown("u", {"c1"}, "i1"));
+  ASSERT_TRUE(world.checker->note_shown({"u", {"c1"}, "i1"}));
   const Candidate candidates[] = {{"c1"}};
   EXPECT_FALSE(world.checker->check("u", candidates).verdicts.at(0).allowed);
 }
@@ -304,7 +304,7 @@ TEST(CheckBatch, AnswersInTheOrderOfItsUsers) {
   world.store->records["fcap:{full}"] = record_of("c1", 2);
   const Candidate one[] = {{"c1"}};
   const Candidate two[] = {{"c2"}, {"c1"}};
-  const UserCandidates users[] = {{"full", two}, {"0", one}, {"new", one}, {"full", {}}};
+  const CheckRequest users[] = {{"full", two}, {"0", one}, {"new", one}, {"full", {}}};
   const std::vector<CheckResult> results = world.checker->check_batch(users);
   ASSERT_EQ(results.size(), 4U);
   EXPECT_TRUE(results[0].verdicts[0].allowed);

@@ -35,7 +35,7 @@ TEST(CheckDeadline, PassedAnswersTimeoutAndTheLateReplyReachesNobody) {
   server.join();
   EXPECT_EQ(result.reason, Reason::kPassed);
   EXPECT_TRUE(result.verdicts[0].allowed);
-  EXPECT_EQ(world.checker->stats().reasons.timeouts, 1U);
+  EXPECT_EQ(world.checker->stats().unjudged[Reason::kTimeout], 1U);
 }
 
 TEST(CheckDeadline, ZeroIsTakenAndAnswersAtOnce) {
@@ -60,7 +60,7 @@ bool two_answers_come_in_time() {
     world.store->records["fcap:{" + std::string(user) + "}"] = record_of("c1", 1);
   }
   const Candidate candidates[] = {{"c1"}};
-  const UserCandidates users[] = {{"a", candidates}, {"b", candidates}, {"c", candidates}};
+  const CheckRequest users[] = {{"a", candidates}, {"b", candidates}, {"c", candidates}};
   std::vector<ScriptedStore::Held> held;
   std::atomic<bool> over{false};
   bool in_time = false;
@@ -107,7 +107,7 @@ TEST(CheckDeadline, BatchHasAtMostItsShareOfTheQueueUnderWay) {
   const Candidate candidates[] = {{"c1"}};
   std::vector<std::string> names;
   for (int i = 0; i < 1'000; ++i) names.push_back(std::to_string(i));
-  std::vector<UserCandidates> users;
+  std::vector<CheckRequest> users;
   users.reserve(names.size());
   for (const std::string& name : names) users.push_back({name, candidates});
   for (int i = 0; i < 1'000; i += 2) {
@@ -141,7 +141,7 @@ TEST(CheckDeadline, BatchBeginsNoReadsWhenItIsOver) {
   ScriptedChecker world(options);
   world.checker->set_rules(rule_set({sliding_rule("r1", "c1", 1), sliding_rule("r0", "c2", 0)}));
   const Candidate candidates[] = {{"c1"}, {"c2"}};
-  std::vector<UserCandidates> users(1'000, {"u", candidates});
+  std::vector<CheckRequest> users(1'000, {"u", candidates});
   const auto results =
       world.checker->check_batch(users, {.deadline = 1ms, .now = {}, .segments = {}});
   ASSERT_EQ(results.size(), 1'000U);

@@ -11,6 +11,7 @@
 #include <optional>
 #include <ostream>
 #include <regex>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -24,10 +25,12 @@
 
 #include <fcap/prometheus.h>
 
+#include "checker/seen_record.h"
 #include "fixtures.h"
 #include "host_store.h"
 #include "support/temporary_directory.h"
 #include "test_paths.h"
+#include "tests/support/asking.h"
 #include "tests/support/thread_state.h"
 
 namespace fcap::checker_test {
@@ -35,7 +38,8 @@ namespace destructor_calls_test {
 
 constexpr Candidate kCandidate{"c1"};
 constexpr std::string_view kIds[] = {"a"};
-constexpr ReserveOptions kPatientReserve{.deadline = 30s};
+constexpr HardOptions kPatientHard{.deadline = 30s};
+constexpr PageOptions kPatientPage{.deadline = 30s};
 
 // Where a call can be held.
 enum class Place : std::uint8_t {
@@ -136,47 +140,82 @@ std::ostream& operator<<(std::ostream& out, const Call& call) {
 }
 
 std::vector<Call> all_calls() {
-  static constexpr UserCandidates kUsers[] = {{"u", {&kCandidate, 1}}};
-  static constexpr PageRequest kPages[] = {{"u", {&kCandidate, 1}, kIds}};
-  static constexpr ReserveRequest kRequests[] = {{"u", kCandidate, "a"}};
+  static constexpr CheckRequest kUsers[] = {{"u", {&kCandidate, 1}}};
+  static const PageRequest kShared(Promise::kShared, "u", {&kCandidate, 1}, kIds);
+  static const PageRequest kReserved(Promise::kReserved, "u", {&kCandidate, 1}, kIds);
+  static const Impression kImpressions[] = {{"u", kCandidate, "a"}};
   static constexpr std::span<const Candidate> kCandidates{&kCandidate, 1};
   const auto ignore = [](const auto&) {};
   std::vector<Call> calls = {
       {"check", [](Checker& c) { (void)c.check("u", kCandidates, kPatient); }},
       {"check_batch", [](Checker& c) { (void)c.check_batch(kUsers, kPatient); }},
+      {"explain", [](Checker& c) { (void)c.explain("u", kCandidates, kPatient); }},
       {"first_allowed", [](Checker& c) { (void)c.first_allowed("u", kCandidates, 1, kPatient); }},
       {"check_async", [=](Checker& c) { (void)c.check_async("u", kCandidates, kPatient, ignore); }},
-      {"check_or_async",
-       [=](Checker& c) { (void)c.check_or_async("u", kCandidates, kPatient, ignore); }},
-      {"note_shown", [](Checker& c) { (void)c.note_shown("u", kCandidate, "a"); }, Place::kClock},
+      {"check_async",
+       [=](Checker& c) { (void)c.check_async("u", kCandidates, kReturnsKnown, ignore); }},
       {"note_shown",
-       [](Checker& c) { (void)c.note_shown("u", kCandidate, "a", SharedNote({.known = true})); }},
-      {"pick_and_share",
-       [](Checker& c) { (void)c.pick_and_share("u", kCandidates, kIds, kPatient); }},
-      {"pick_and_share_batch", [](Checker& c) { (void)c.pick_and_share_batch(kPages, kPatient); }},
-      {"pick_and_share_async",
-       [=](Checker& c) { c.pick_and_share_async("u", kCandidates, kIds, kPatient, ignore); }},
-      {"take_back_shown", [](Checker& c) { (void)c.take_back_shown("u", kCandidate, "a"); },
+       [](Checker& c) {
+         (void)c.note_shown({"u", kCandidate, "a"});
+       },
+       Place::kClock},
+      {"note_shown",
+       [](Checker& c) {
+         (void)c.note_shown({"u", kCandidate, "a", {}, checker::SeenRecord{.known = true}.token()},
+                            Note::kEverywhere);
+       }},
+      {"pick", [](Checker& c) { (void)c.pick(kShared, kPatientPage); }},
+      {"pick_batch",
+       [](Checker& c) {
+         (void)c.pick_batch({&kShared, 1}, kPatientPage);
+       }},
+      {"pick_async", [=](Checker& c) { c.pick_async(kShared, kPatientPage, ignore); }},
+      {"pick", [](Checker& c) { (void)c.pick(kReserved, kPatientPage); }},
+      {"pick_batch",
+       [](Checker& c) {
+         (void)c.pick_batch({&kReserved, 1}, kPatientPage);
+       }},
+      {"pick_async", [=](Checker& c) { c.pick_async(kReserved, kPatientPage, ignore); }},
+      {"take_back_shown",
+       [](Checker& c) {
+         (void)c.take_back_shown({"u", kCandidate, "a"});
+       },
        Place::kNowhere},
-      {"reserve", [](Checker& c) { (void)c.reserve("u", kCandidate, "a", kPatientReserve); }},
-      {"release", [](Checker& c) { (void)c.release("u", kCandidate, "a", kPatientReserve); }},
-      {"record", [](Checker& c) { (void)c.record("u", kCandidate, "a", kPatientReserve); }},
-      {"pick_and_reserve",
-       [](Checker& c) { (void)c.pick_and_reserve("u", kCandidates, kIds, kPatientReserve); }},
-      {"reserve_batch", [](Checker& c) { (void)c.reserve_batch(kRequests, kPatientReserve); }},
-      {"release_batch", [](Checker& c) { (void)c.release_batch(kRequests, kPatientReserve); }},
-      {"record_batch", [](Checker& c) { (void)c.record_batch(kRequests, kPatientReserve); }},
-      {"pick_and_reserve_batch",
-       [](Checker& c) { (void)c.pick_and_reserve_batch(kPages, kPatientReserve); }},
-      {"reserve_async",
-       [=](Checker& c) { c.reserve_async("u", kCandidate, "a", kPatientReserve, ignore); }},
-      {"release_async",
-       [=](Checker& c) { c.release_async("u", kCandidate, "a", kPatientReserve, ignore); }},
-      {"record_async",
-       [=](Checker& c) { c.record_async("u", kCandidate, "a", kPatientReserve, ignore); }},
-      {"pick_and_reserve_async",
+      {"hard",
+       [](Checker& c) {
+         (void)c.hard({HardCall::kReserve, {"u", kCandidate, "a"}}, kPatientHard);
+       }},
+      {"hard",
+       [](Checker& c) {
+         (void)c.hard({HardCall::kRelease, {"u", kCandidate, "a"}}, kPatientHard);
+       }},
+      {"hard",
+       [](Checker& c) {
+         (void)c.hard({HardCall::kRecord, {"u", kCandidate, "a"}}, kPatientHard);
+       }},
+      {"hard_batch",
+       [](Checker& c) {
+         (void)c.hard_batch(asking(HardCall::kReserve, kImpressions), kPatientHard);
+       }},
+      {"hard_batch",
+       [](Checker& c) {
+         (void)c.hard_batch(asking(HardCall::kRelease, kImpressions), kPatientHard);
+       }},
+      {"hard_batch",
+       [](Checker& c) {
+         (void)c.hard_batch(asking(HardCall::kRecord, kImpressions), kPatientHard);
+       }},
+      {"hard_async",
        [=](Checker& c) {
-         c.pick_and_reserve_async("u", kCandidates, kIds, kPatientReserve, ignore);
+         c.hard_async({HardCall::kReserve, {"u", kCandidate, "a"}}, kPatientHard, ignore);
+       }},
+      {"hard_async",
+       [=](Checker& c) {
+         c.hard_async({HardCall::kRelease, {"u", kCandidate, "a"}}, kPatientHard, ignore);
+       }},
+      {"hard_async",
+       [=](Checker& c) {
+         c.hard_async({HardCall::kRecord, {"u", kCandidate, "a"}}, kPatientHard, ignore);
        }},
       {"set_rules", [](Checker& c) { c.set_rules(rules_for_a_segment_that_is_missing()); },
        Place::kLog},
@@ -202,16 +241,16 @@ std::string text_of(const std::filesystem::path& path) {
 
 // The member functions that the header declares, without what makes and ends a Checker, and the
 // functions of all headers that take one.
-std::vector<std::string> public_functions() {
+std::set<std::string> public_functions() {
   const std::filesystem::path headers = std::string(FCAP_SOURCE_DIR) + "/include/fcap";
   std::string members = text_of(headers / "checker.h");
   members = members.substr(members.find("class FCAP_EXPORT Checker {"));
   members = members.substr(0, members.find(" private:"));
-  std::vector<std::string> names;
+  std::set<std::string> names;
   const std::regex declared(R"(([~\w]+)\([^;]*;)");
   for (std::sregex_iterator found(members.begin(), members.end(), declared), end; found != end;
        ++found) {
-    names.push_back((*found)[1]);
+    names.insert((*found)[1]);
   }
   std::erase_if(names, [](const std::string& name) {
     return name == "Checker" || name == "~Checker" || name == "create" || name == "void";
@@ -221,16 +260,16 @@ std::vector<std::string> public_functions() {
     const std::string text = text_of(header.path());
     for (std::sregex_iterator found(text.begin(), text.end(), takes_one), end; found != end;
          ++found) {
-      names.push_back((*found)[1]);
+      names.insert((*found)[1]);
     }
   }
   return names;
 }
 
 TEST(CallsBesideTheDestructor, EveryPublicFunctionIsAmongThem) {
-  std::vector<std::string> names;
-  for (const Call& call : all_calls()) names.push_back(call.name);
-  EXPECT_THAT(names, ::testing::UnorderedElementsAreArray(public_functions()));
+  std::set<std::string> names;
+  for (const Call& call : all_calls()) names.insert(call.name);
+  EXPECT_EQ(names, public_functions());
 }
 
 class CallBesideTheDestructor : public ::testing::TestWithParam<Call> {

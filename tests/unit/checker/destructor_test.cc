@@ -13,6 +13,8 @@
 
 #include "fixtures.h"
 #include "holding_store.h"
+#include "tests/support/asking.h"
+#include "tests/support/picked.h"
 
 namespace fcap::checker_test {
 namespace destructor_test {
@@ -107,18 +109,18 @@ TEST(CheckerDestructor, WaitsForABatchThatIsBetweenTwoRequests) {
   for (int round = 0; round < kTries; ++round) {
     std::atomic<bool> begun{false};
     std::unique_ptr<Checker> checker = checker_that_tells(begun);
-    std::vector<ReserveRequest> requests(1'000);
+    std::vector<Impression> requests(1'000);
     requests.front() = {"u", {"c1"}, "a"};
-    std::vector<ReserveResult> results;
-    std::thread asking(
-        [&, &asked = *checker] { results = asked.reserve_batch(requests, {.deadline = 30s}); });
+    std::vector<HardResult> results;
+    std::thread host([&, &asked = *checker] {
+      results = asked.hard_batch(asking(HardCall::kReserve, requests), {.deadline = 30s});
+    });
     wait_for(begun);
     checker.reset();
-    asking.join();
+    host.join();
     ASSERT_EQ(results.size(), requests.size());
     for (std::size_t i = 1; i < results.size(); ++i) {
-      ASSERT_TRUE(results[i].reason == ReserveReason::kNoUser ||
-                  results[i].reason == ReserveReason::kShutdown);
+      ASSERT_TRUE(results[i].reason == Reason::kNoUser || results[i].reason == Reason::kShutdown);
     }
   }
 }
@@ -129,13 +131,12 @@ TEST(CheckerDestructor, WaitsForABatchThatIsBetweenTwoPages) {
   for (int round = 0; round < kTries; ++round) {
     std::atomic<bool> begun{false};
     std::unique_ptr<Checker> checker = checker_that_tells(begun);
-    std::vector<PageRequest> pages(500);
-    pages.front() = {"u", {&c1, 1}, ids};
+    const Promise promise = round % 2 == 0 ? Promise::kShared : Promise::kReserved;
+    std::vector<PageRequest> pages(500, PageRequest(promise, "", {}, {}));
+    pages.front() = {promise, "u", {&c1, 1}, ids};
     std::size_t answers = 0;
-    std::thread asking([&, shares = round % 2 == 0, &asked = *checker] {
-      answers = shares ? asked.pick_and_share_batch(pages, kPatient).size()
-                       : asked.pick_and_reserve_batch(pages, {.deadline = 30s}).size();
-    });
+    std::thread asking(
+        [&, &asked = *checker] { answers = asked.pick_batch(pages, {.deadline = 30s}).size(); });
     wait_for(begun);
     checker.reset();
     asking.join();
@@ -155,14 +156,15 @@ TEST(CheckerDestructor, WaitsForAPageThatIsBeingShared) {
     CheckerOptions options = patient_options();
     options.store = store;
     std::unique_ptr<Checker> checker = make_checker(std::move(options));
-    PickResult picks;
-    std::thread asking(
-        [&, &asked = *checker] { picks = asked.pick_and_share("u", ranked, ids, kPatient); });
+    PagePicks page;
+    std::thread host([&, &asked = *checker] {
+      page = asked.pick({Promise::kShared, "u", ranked, ids}, {.deadline = 30s});
+    });
     const auto held = store->wait_for_held(1);
     store->answer(held.front(), StoreCode::kNotFound);
     checker.reset();
-    asking.join();
-    ASSERT_EQ(picks.picked.size(), ids.size());
+    host.join();
+    ASSERT_EQ(picked(page).size(), ids.size());
   }
 }
 
@@ -174,12 +176,14 @@ TEST(CheckerDestructor, AHardCallWhoseStoreEndsAnswersShutdown) {
   options.store = store;
   std::unique_ptr<Checker> checker = make_checker(std::move(options));
   Checker& asked = *checker;
-  const ReserveOptions patient{.deadline = 30s};
-  auto reserved =
-      std::async(std::launch::async, [&] { return asked.reserve("u", c1, "a", patient); });
+  const HardOptions patient{.deadline = 30s};
+  auto reserved = std::async(std::launch::async, [&] {
+    return asked.hard({HardCall::kReserve, {"u", c1, "a"}}, patient);
+  });
   StoreCompletion& read = store->take();
-  auto released =
-      std::async(std::launch::async, [&] { return asked.release("u", c1, "b", patient); });
+  auto released = std::async(std::launch::async, [&] {
+    return asked.hard({HardCall::kRelease, {"u", c1, "b"}}, patient);
+  });
   StoreCompletion& append = store->take();
   std::thread ending([&] {
     while (asked.check("", {&c1, 1}).reason != Reason::kShutdown) std::this_thread::yield();
@@ -188,9 +192,9 @@ TEST(CheckerDestructor, AHardCallWhoseStoreEndsAnswersShutdown) {
   });
   checker.reset();
   ending.join();
-  EXPECT_EQ(reserved.get().reason, ReserveReason::kShutdown);
-  const ReserveResult release = released.get();
-  EXPECT_EQ(release.reason, ReserveReason::kShutdown);
+  EXPECT_EQ(reserved.get().reason, Reason::kShutdown);
+  const HardResult release = released.get();
+  EXPECT_EQ(release.reason, Reason::kShutdown);
   EXPECT_TRUE(release.unknown) << "it may have been written";
 }
 

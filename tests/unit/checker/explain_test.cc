@@ -102,7 +102,7 @@ TEST_F(Explained, HasTheVerdictsOfACheck) {
 }
 
 TEST_F(Explained, CountsWhatThisProcessHasJustShown) {
-  ASSERT_TRUE(world_.checker->note_shown("u", {"c2"}, "e1"));
+  ASSERT_TRUE(world_.checker->note_shown({.subject = "u", .candidate = {"c2"}, .event_id = "e1"}));
   const Explanation explanation = explain();
   EXPECT_EQ(explanation.record.noted, 1U);
   EXPECT_EQ(explanation.record.entries, 3U);

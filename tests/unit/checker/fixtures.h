@@ -88,5 +88,7 @@ class ScriptedChecker {
 };
 
 inline constexpr CheckOptions kPatient{.deadline = 30s, .now = {}, .segments = {}};
+inline constexpr CheckOptions kReturnsKnown{
+    .deadline = 30s, .now = {}, .segments = {}, .keep_record = false, .return_known = true};
 
 }  // namespace fcap::checker_test

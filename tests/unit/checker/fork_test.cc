@@ -23,7 +23,7 @@ constexpr Candidate kCandidates[] = {{"c1"}};
 int child_steps(ScriptedChecker& world) {
   const CheckResult result = world.checker->check("u", kCandidates);
   if (result.reason != Reason::kForked || !result.verdicts.at(0).allowed) return 1;
-  const UserCandidates users[] = {{"u", kCandidates}};
+  const CheckRequest users[] = {{"u", kCandidates}};
   if (world.checker->check_batch(users).at(0).reason != Reason::kForked) return 2;
   if (world.checker->first_allowed("u", kCandidates, 1).picked.size() != 1) return 3;
   Reason async_reason = Reason::kPassed;
@@ -32,7 +32,7 @@ int child_steps(ScriptedChecker& world) {
   if (async_reason != Reason::kForked) return 4;
   world.checker->set_rules(nullptr);
   if (world.checker->rules() != nullptr) return 5;
-  if (world.checker->stats().reasons.forked != 4) return 6;
+  if (world.checker->stats().unjudged[Reason::kForked] != 4) return 6;
   world.checker.reset();
   return 0;
 }
@@ -79,14 +79,14 @@ TEST(Fork, ChildAnswersForkedWhateverTheParentsThreadsAreInside) {
   busy.reserve(3);
   for (int thread = 0; thread < 3; ++thread) {
     busy.emplace_back([&, thread] {
-      const UserCandidates users[] = {{"a", kCandidates}, {"b", kCandidates}};
+      const CheckRequest users[] = {{"a", kCandidates}, {"b", kCandidates}};
       for (std::uint64_t i = 0; !done; ++i) {
         const std::string user = "u" + std::to_string(i % 50);
         checker->check_async(user, kCandidates, {}, {});
         (void)checker->check(user, kCandidates);
         (void)checker->check_batch(users);
         (void)checker->first_allowed(user, kCandidates, 1);
-        (void)checker->note_shown(user, kCandidates[0], std::to_string(i));
+        (void)checker->note_shown({user, kCandidates[0], std::to_string(i)});
         if (thread == 0) checker->set_rules(rules);
         (void)checker->stats();
       }
@@ -103,13 +103,13 @@ TEST(Fork, ChildAnswersForkedWhateverTheParentsThreadsAreInside) {
           if (answer.reason == Reason::kForked && answer.verdicts.size() == 1) ++answers;
         });
       }
-      const UserCandidates users[] = {{"u", kCandidates}};
-      const bool right = answers == 70 &&
-                         checker->check("u", kCandidates).reason == Reason::kForked &&
-                         checker->check_batch(users).at(0).reason == Reason::kForked &&
-                         checker->first_allowed("u", kCandidates, 1).reason == Reason::kForked &&
-                         !checker->note_shown("u", kCandidates[0], "e") &&
-                         checker->stats().reasons.forked >= 73 && checker->segments() == nullptr;
+      const CheckRequest users[] = {{"u", kCandidates}};
+      const bool right =
+          answers == 70 && checker->check("u", kCandidates).reason == Reason::kForked &&
+          checker->check_batch(users).at(0).reason == Reason::kForked &&
+          checker->first_allowed("u", kCandidates, 1).reason == Reason::kForked &&
+          !checker->note_shown({"u", kCandidates[0], "e"}) &&
+          checker->stats().unjudged[Reason::kForked] >= 73 && checker->segments() == nullptr;
       ::_exit(right ? 0 : 1);
     }
     int status = 0;

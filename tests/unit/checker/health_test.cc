@@ -178,7 +178,7 @@ TEST(CheckerStats, CountHowReadsEndAndHowLongTheyTake) {
                              [&](const CheckResult&) { answered.set_value(); });
   answered.get_future().wait();
   world.store->answer_at_once = StoreCode::kServerError;
-  const UserCandidates users[] = {{"u", candidates}};
+  const CheckRequest users[] = {{"u", candidates}};
   (void)world.checker->check_batch(users);
   const CheckerStats stats = world.checker->stats();
   EXPECT_EQ(stats.reads.found, 3U);
@@ -204,7 +204,7 @@ TEST(CheckerStats, CountShutdownAndReentrantAnswers) {
     answered.set_value();
   });
   answered.get_future().wait();
-  EXPECT_EQ(world.checker->stats().reasons.reentrant, 1U);
+  EXPECT_EQ(world.checker->stats().unjudged[Reason::kReentrant], 1U);
 }
 
 }  // namespace health_test

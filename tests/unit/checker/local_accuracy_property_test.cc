@@ -124,7 +124,7 @@ class World {
     const std::string_view user = any(kUsers);
     const std::string id = "e" + std::to_string(++events_);
     const Candidate candidate{any(kCampaigns), any(kCreatives)};
-    ASSERT_TRUE(local_.checker->note_shown(user, candidate, id, now_));
+    ASSERT_TRUE(local_.checker->note_shown({user, candidate, id, now_}));
     const auto key = rules::candidate_key(candidate);
     shown_[std::string(user)].push_back({.id = id,
                                          .entry = {.time = now_,
@@ -223,7 +223,7 @@ class World {
       case 0:
         return local_.checker->check(user, candidates, options);
       case 1: {
-        const UserCandidates one{user, candidates};
+        const CheckRequest one{user, candidates};
         return local_.checker->check_batch({&one, 1}, options).front();
       }
       default: {

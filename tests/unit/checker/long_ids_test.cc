@@ -48,7 +48,7 @@ TEST_F(LongIds, AreNotCopiedForACheck) {
             }),
             Reason::kInvalid);
   take_largest_allocation();
-  const AsyncStart start = checker_.check_or_async(long_, kCandidates, kPatient, {});
+  const AsyncStart start = checker_.check_async(long_, kCandidates, kReturnsKnown, {});
   EXPECT_LT(take_largest_allocation(), kMuch);
   ASSERT_TRUE(start.answer.has_value());
   EXPECT_EQ(start.answer->reason, Reason::kInvalid);
@@ -56,30 +56,33 @@ TEST_F(LongIds, AreNotCopiedForACheck) {
 
 TEST_F(LongIds, AreNotCopiedForAPage) {
   const auto share = [&](std::string_view user, std::string_view campaign, std::string_view id) {
-    return reason_of<PickResult>([&](auto done) {
+    return reason_of<PagePicks>([&](auto done) {
       const Candidate candidate{campaign};
-      checker_.pick_and_share_async(user, {&candidate, 1}, {&id, 1}, kPatient, std::move(done));
+      checker_.pick_async({Promise::kShared, user, {&candidate, 1}, {&id, 1}}, {.deadline = 30s},
+                          std::move(done));
     });
   };
   EXPECT_EQ(share(long_, "c1", "a"), Reason::kInvalid);
   EXPECT_EQ(share("u", "c1", long_), Reason::kInvalid);
-  EXPECT_EQ(share("u", long_, "a"), Reason::kPassed) << "a candidate that is passed over";
+  EXPECT_EQ(share("u", long_, "a"), Reason::kDone) << "it passes where the Checker fails open";
 }
 
 TEST_F(LongIds, AreNotCopiedForAHardCall) {
-  const ReserveOptions patient{.deadline = 30s};
+  const HardOptions patient{.deadline = 30s};
   const auto reserve = [&](std::string_view user, Candidate candidate, std::string_view id) {
-    return reason_of<ReserveResult>(
-        [&](auto done) { checker_.reserve_async(user, candidate, id, patient, std::move(done)); });
+    return reason_of<HardResult>([&](auto done) {
+      checker_.hard_async({HardCall::kReserve, {user, candidate, id}}, patient, std::move(done));
+    });
   };
-  EXPECT_EQ(reserve(long_, {"c1"}, "a"), ReserveReason::kInvalid);
-  EXPECT_EQ(reserve("u", {long_}, "a"), ReserveReason::kInvalid);
-  EXPECT_EQ(reserve("u", {"c1", long_}, "a"), ReserveReason::kInvalid);
-  EXPECT_EQ(reserve("u", {"c1"}, long_), ReserveReason::kInvalid);
-  EXPECT_EQ(reason_of<ReservedPicks>([&](auto done) {
-              checker_.pick_and_reserve_async(long_, kCandidates, kIds, patient, std::move(done));
+  EXPECT_EQ(reserve(long_, {"c1"}, "a"), Reason::kInvalid);
+  EXPECT_EQ(reserve("u", {long_}, "a"), Reason::kInvalid);
+  EXPECT_EQ(reserve("u", {"c1", long_}, "a"), Reason::kInvalid);
+  EXPECT_EQ(reserve("u", {"c1"}, long_), Reason::kInvalid);
+  EXPECT_EQ(reason_of<PagePicks>([&](auto done) {
+              checker_.pick_async({Promise::kReserved, long_, kCandidates, kIds}, {.deadline = 30s},
+                                  std::move(done));
             }),
-            ReserveReason::kInvalid);
+            Reason::kInvalid);
 }
 
 // A segment's name may be long, and there may be many; the next check does not need their memory.

@@ -15,6 +15,7 @@
 
 #include "failing_new.h"
 #include "fixtures.h"
+#include "tests/support/picked.h"
 
 namespace fcap::checker_test {
 namespace memory_test {
@@ -106,7 +107,7 @@ TEST_P(OutOfMemory, CheckAsyncHasAllVerdicts) {
 
 TEST_P(OutOfMemory, BatchHasAllVerdictsOfAllUsersItHasRoomFor) {
   with_each_allocation_failing([&](Checker& checker, std::ptrdiff_t left, bool fail_open) {
-    const UserCandidates users[] = {{"u", candidates_}, {"u", candidates_}, {"u", candidates_}};
+    const CheckRequest users[] = {{"u", candidates_}, {"u", candidates_}, {"u", candidates_}};
     fail_allocations_of_this_thread(left, GetParam());
     const std::vector<CheckResult> results = checker.check_batch(users);
     const bool failed = end_of_failing_allocations();
@@ -132,43 +133,43 @@ TEST_P(OutOfMemory, FirstAllowedPicksWhereItFailsOpen) {
   });
 }
 
-TEST_P(OutOfMemory, PickAndSharePicksWhereItFailsOpen) {
+// The memory for all slots is taken first. Without it nothing is picked.
+TEST_P(OutOfMemory, ASharedPageIsPickedWhereItFailsOpen) {
+  constexpr std::ptrdiff_t kForSlots = 2;
   with_each_allocation_failing([&](Checker& checker, std::ptrdiff_t left, bool fail_open) {
     fail_allocations_of_this_thread(left, GetParam());
-    const PickResult result = checker.pick_and_share("u", candidates_, kTwoSlots);
+    const PagePicks page = checker.pick({Promise::kShared, "u", candidates_, kTwoSlots});
     const bool failed = end_of_failing_allocations();
-    if (result.reason == Reason::kPassed) {
-      EXPECT_THAT(result.picked, ::testing::ElementsAre(1, 2));
-    } else if (left > 1) {  // there was room for the picks
-      EXPECT_EQ(result.picked.size(), fail_open ? 2U : 0U);
+    if (page.reason == Reason::kDone) {
+      EXPECT_THAT(picked(page), ::testing::ElementsAre(1, 2));
+    } else {
+      EXPECT_EQ(page.reason, Reason::kOverloaded);
+      // The next one is for the picks of the check.
+      if (left != kForSlots) {
+        EXPECT_EQ(picked(page).size(), fail_open && left > kForSlots ? 2U : 0U);
+      }
     }
-    if (left == 0 && GetParam() == 1) {
-      EXPECT_EQ(result.reason, Reason::kPassed) << "only sharing has no memory";
-      EXPECT_EQ(checker.stats().shown.noted, result.picked.size());
-    }
-    EXPECT_EQ(checker.stats().allowed, result.picked.size());
+    EXPECT_EQ(checker.stats().allowed, picked(page).size());
     EXPECT_EQ(checker.stats().pending, 0U);
     return failed;
   });
 }
 
-TEST_P(OutOfMemory, PickAndShareAsyncPicksWhereItFailsOpen) {
+TEST_P(OutOfMemory, ASharedPageIsPickedByACallbackWhereItFailsOpen) {
   with_each_allocation_failing([&](Checker& checker, std::ptrdiff_t left, bool fail_open) {
-    std::promise<PickResult> answer;
-    Checker::PickCallback callback = [&](PickResult result) {
-      answer.set_value(std::move(result));
-    };
+    std::promise<PagePicks> answer;
+    Checker::PageCallback callback = [&](PagePicks page) { answer.set_value(std::move(page)); };
     fail_allocations_of_this_thread(left, GetParam());
-    checker.pick_and_share_async("u", candidates_, kTwoSlots, {}, std::move(callback));
+    checker.pick_async({Promise::kShared, "u", candidates_, kTwoSlots}, {}, std::move(callback));
     const bool failed = end_of_failing_allocations();
-    const PickResult result = answer.get_future().get();
-    if (result.reason == Reason::kPassed) {
-      EXPECT_THAT(result.picked, ::testing::ElementsAre(1, 2));
-    } else if (GetParam() == 1) {  // there was room for the picks
-      EXPECT_EQ(result.picked.size(), fail_open ? 2U : 0U);
-      EXPECT_EQ(checker.stats().shown.noted, result.picked.size());
+    const PagePicks page = answer.get_future().get();
+    if (page.reason == Reason::kDone) {
+      EXPECT_THAT(picked(page), ::testing::ElementsAre(1, 2));
+    } else {
+      EXPECT_EQ(page.reason, Reason::kOverloaded);
+      EXPECT_THAT(picked(page).size(), ::testing::AnyOf(0U, fail_open ? 2U : 0U));
     }
-    EXPECT_EQ(checker.stats().allowed, result.picked.size());
+    EXPECT_EQ(checker.stats().allowed, picked(page).size());
     EXPECT_EQ(checker.stats().pending, 0U);
     return failed;
   });
@@ -177,31 +178,30 @@ TEST_P(OutOfMemory, PickAndShareAsyncPicksWhereItFailsOpen) {
 // The store's users have no right to write, so that no hard call is decided.
 TEST_P(OutOfMemory, ReserveAsyncAllowsWhatIsUndecidedWhereItIsTold) {
   with_each_allocation_failing([&](Checker& checker, std::ptrdiff_t left, bool /*fail_open*/) {
-    std::promise<ReserveResult> answer;
-    Checker::ReserveCallback callback = [&](ReserveResult result) {
+    std::promise<HardResult> answer;
+    Checker::HardCallback callback = [&](HardResult result) {
       answer.set_value(std::move(result));
     };
     fail_allocations_of_this_thread(left, GetParam());
-    checker.reserve_async("u", candidates_[1], "a", {.allow_undecided = true}, std::move(callback));
+    checker.hard_async({HardCall::kReserve, {"u", candidates_[1], "a"}}, {.allow_undecided = true},
+                       std::move(callback));
     const bool failed = end_of_failing_allocations();
-    const ReserveResult result = answer.get_future().get();
-    EXPECT_EQ(result.reason, failed ? ReserveReason::kOverloaded : ReserveReason::kNoConfig);
+    const HardResult result = answer.get_future().get();
+    EXPECT_EQ(result.reason, failed ? Reason::kOverloaded : Reason::kNoConfig);
     EXPECT_TRUE(result.allowed);
     return failed;
   });
 }
 
-TEST_P(OutOfMemory, PickAndReserveAsyncHasAPickPerSlot) {
+TEST_P(OutOfMemory, AReservedPageHasAPickPerSlot) {
   with_each_allocation_failing([&](Checker& checker, std::ptrdiff_t left, bool /*fail_open*/) {
-    std::promise<ReservedPicks> answer;
-    Checker::PicksCallback callback = [&](ReservedPicks picks) {
-      answer.set_value(std::move(picks));
-    };
+    std::promise<PagePicks> answer;
+    Checker::PageCallback callback = [&](PagePicks picks) { answer.set_value(std::move(picks)); };
     fail_allocations_of_this_thread(left, GetParam());
-    checker.pick_and_reserve_async("u", candidates_, kTwoSlots, {}, std::move(callback));
+    checker.pick_async({Promise::kReserved, "u", candidates_, kTwoSlots}, {}, std::move(callback));
     const bool failed = end_of_failing_allocations();
-    const ReservedPicks result = answer.get_future().get();
-    EXPECT_EQ(result.reason, failed ? ReserveReason::kOverloaded : ReserveReason::kNoConfig);
+    const PagePicks result = answer.get_future().get();
+    EXPECT_EQ(result.reason, failed ? Reason::kOverloaded : Reason::kNoConfig);
     if (!result.unknown) {
       EXPECT_EQ(result.picks.size(), std::size(kTwoSlots));
     }
@@ -225,7 +225,7 @@ TEST(ThrowingClock, IsAnAnswerForEveryCandidate) {
   const CheckResult result = checker.check("u", candidates);
   EXPECT_EQ(result.reason, Reason::kOverloaded);
   EXPECT_EQ(result.verdicts.size(), 2U);
-  const UserCandidates users[] = {{"u", candidates}};
+  const CheckRequest users[] = {{"u", candidates}};
   const auto results = checker.check_batch(users);
   ASSERT_EQ(results.size(), 1U);
   EXPECT_EQ(results[0].verdicts.size(), 2U);

@@ -151,7 +151,7 @@ TEST_F(CachingChecker, ANewRuleSetIsANewStartEvenWithTheSameVersion) {
 TEST_F(CachingChecker, WhatIsOnlyBelievedIsNotKept) {
   const Candidate candidate[] = {{"c1", {}}};
   world_.store->records["fcap:{u1}"] = record_of("c1", 2);
-  ASSERT_TRUE(world_.checker->note_shown("u1", candidate[0], "e1"));
+  ASSERT_TRUE(world_.checker->note_shown({"u1", candidate[0], "e1"}));
   EXPECT_FALSE(world_.checker->check("u1", candidate).verdicts[0].allowed);
   EXPECT_EQ(world_.checker->stats().cache.caps, 0U);
 }
@@ -161,7 +161,7 @@ TEST(NoteShown, CountsUntilTheLedgerHasIt) {
   world.checker->set_rules(rule_set({sliding_rule("r1", "c1", 1)}));
   world.store->answer_at_once = StoreCode::kOk;
   const Candidate candidate[] = {{"c1", {}}};
-  ASSERT_TRUE(world.checker->note_shown("u1", candidate[0], "e1"));
+  ASSERT_TRUE(world.checker->note_shown({"u1", candidate[0], "e1"}));
   EXPECT_EQ(world.checker->stats().shown.kept, 1U);
   EXPECT_FALSE(world.checker->check("u1", candidate).verdicts[0].allowed);
   EXPECT_TRUE(world.checker->check("u2", candidate).verdicts[0].allowed);
@@ -184,15 +184,16 @@ TEST(NoteShown, CountsUntilTheLedgerHasIt) {
 TEST(NoteShown, TakesOnlyWhatAnEventCouldBe) {
   ScriptedChecker world;
   const std::string long_id(257, 'x');
-  EXPECT_FALSE(world.checker->note_shown("", {"c1", {}}, "e1"));
-  EXPECT_FALSE(world.checker->note_shown("00000000-0000-0000-0000-000000000000", {"c1", {}}, "e1"));
-  EXPECT_FALSE(world.checker->note_shown(long_id, {"c1", {}}, "e1"));
-  EXPECT_FALSE(world.checker->note_shown("u1", {"", {}}, "e1"));
-  EXPECT_FALSE(world.checker->note_shown("u1", {long_id, {}}, "e1"));
-  EXPECT_FALSE(world.checker->note_shown("u1", {"c1", long_id}, "e1"));
-  EXPECT_FALSE(world.checker->note_shown("u1", {"c1", {}}, ""));
-  EXPECT_FALSE(world.checker->note_shown("u1", {"c1", {}}, long_id));
-  EXPECT_TRUE(world.checker->note_shown("u1", {"c1", "cr1"}, "e1"));
+  EXPECT_FALSE(world.checker->note_shown({"", {"c1", {}}, "e1"}));
+  EXPECT_FALSE(
+      world.checker->note_shown({"00000000-0000-0000-0000-000000000000", {"c1", {}}, "e1"}));
+  EXPECT_FALSE(world.checker->note_shown({long_id, {"c1", {}}, "e1"}));
+  EXPECT_FALSE(world.checker->note_shown({"u1", {"", {}}, "e1"}));
+  EXPECT_FALSE(world.checker->note_shown({"u1", {long_id, {}}, "e1"}));
+  EXPECT_FALSE(world.checker->note_shown({"u1", {"c1", long_id}, "e1"}));
+  EXPECT_FALSE(world.checker->note_shown({"u1", {"c1", {}}, ""}));
+  EXPECT_FALSE(world.checker->note_shown({"u1", {"c1", {}}, long_id}));
+  EXPECT_TRUE(world.checker->note_shown({"u1", {"c1", "cr1"}, "e1"}));
   EXPECT_EQ(world.checker->stats().shown.noted, 1U);
 }
 
@@ -200,7 +201,7 @@ TEST(NoteShown, CanBeSwitchedOff) {
   CheckerOptions options = patient_options();
   options.local.shown_max = 0;
   ScriptedChecker world(std::move(options));
-  EXPECT_FALSE(world.checker->note_shown("u1", {"c1", {}}, "e1"));
+  EXPECT_FALSE(world.checker->note_shown({"u1", {"c1", {}}, "e1"}));
 }
 
 }  // namespace negative_cache_test

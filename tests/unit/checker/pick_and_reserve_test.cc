@@ -28,13 +28,13 @@ class PickAndReserve : public ::testing::Test {
   }
   void rules(std::vector<Rule> rules) { checker_->set_rules(rule_set(std::move(rules))); }
 
-  ReservedPicks pick(const std::vector<std::string_view>& ids,
-                     const std::vector<Candidate>& ranked = {{"c1"}, {"c2"}, {"c3"}},
-                     const ReserveOptions& options = {}) {
-    return checker_->pick_and_reserve("u", ranked, ids, options);
+  PagePicks pick(const std::vector<std::string_view>& ids,
+                 const std::vector<Candidate>& ranked = {{"c1"}, {"c2"}, {"c3"}},
+                 const PageOptions& options = {}, const CheckToken& after = {}) {
+    return checker_->pick({Promise::kReserved, "u", ranked, ids, after}, options);
   }
   // The picks' indices; -1: none.
-  static std::vector<int> indices(const ReservedPicks& picks) {
+  static std::vector<int> indices(const PagePicks& picks) {
     std::vector<int> found;
     for (const auto& pick : picks.picks) {
       found.push_back(pick.candidate ? static_cast<int>(*pick.candidate) : -1);
@@ -49,9 +49,9 @@ class PickAndReserve : public ::testing::Test {
 };
 
 TEST_F(PickAndReserve, FillsTheSlotsInRankOrderWithOneExchange) {
-  const ReservedPicks picks = pick({"s1", "s2"});
+  const PagePicks picks = pick({"s1", "s2"});
   EXPECT_EQ(indices(picks), (Indices{0, 1}));
-  EXPECT_EQ(picks.reason, ReserveReason::kDone);
+  EXPECT_EQ(picks.reason, Reason::kDone);
   EXPECT_EQ(picks.picks[0].time, now_);
   EXPECT_EQ(picks.picks[0].expires, now_ + 15min);
   EXPECT_EQ(store_->exchanges, 1);
@@ -69,9 +69,9 @@ TEST_F(PickAndReserve, ARepetitionGivesTheFirstAnswer) {
   pick({"s1", "s2"});
   now_ += 1min;
   // Even if the ranking is another one by now.
-  const ReservedPicks again = pick({"s1", "s2"}, {{"c3"}, {"c2"}, {"c1"}});
+  const PagePicks again = pick({"s1", "s2"}, {{"c3"}, {"c2"}, {"c1"}});
   EXPECT_EQ(indices(again), (Indices{2, 1}));
-  EXPECT_EQ(again.reason, ReserveReason::kRepeated);
+  EXPECT_EQ(again.reason, Reason::kRepeated);
   EXPECT_EQ(again.picks[0].time, now_ - 1min);
   EXPECT_EQ(again.picks[0].expires, now_ + 14min);
 }
@@ -81,23 +81,23 @@ TEST_F(PickAndReserve, AskedAgainWithOtherCandidatesItKeepsItsPicks) {
   pick({"s1", "s2"});
   const std::string before = store_->record("u");
   now_ += 1min;
-  const ReservedPicks again = pick({"s1", "s2"}, others);
+  const PagePicks again = pick({"s1", "s2"}, others);
   EXPECT_EQ(indices(again), (Indices{-1, -1}));
-  EXPECT_EQ(again.reason, ReserveReason::kRepeated);
+  EXPECT_EQ(again.reason, Reason::kRepeated);
   EXPECT_TRUE(again.picks[0].held_by_other);
   EXPECT_EQ(again.picks[0].time, now_ - 1min);
   EXPECT_EQ(again.picks[0].expires, now_ + 14min);
   EXPECT_EQ(store_->record("u"), before);
-  const ReservedPicks further = pick({"s1", "s3"}, others);
+  const PagePicks further = pick({"s1", "s3"}, others);
   EXPECT_EQ(indices(further), (Indices{-1, 0}));
-  EXPECT_EQ(further.reason, ReserveReason::kDone);
+  EXPECT_EQ(further.reason, Reason::kDone);
   EXPECT_FALSE(further.picks[1].held_by_other);
   EXPECT_EQ(indices(pick({"s2"}, {{"c4"}})), (Indices{-1})) << "one slot and one candidate, too";
 }
 
 TEST_F(PickAndReserve, AnImpressionUnderASlotsIdStaysItsPickToo) {
-  ASSERT_TRUE(checker_->record("u", {"c9"}, "s1").allowed);
-  const ReservedPicks picks = pick({"s1"});
+  ASSERT_TRUE(checker_->hard({HardCall::kRecord, {"u", {"c9"}, "s1"}}).allowed);
+  const PagePicks picks = pick({"s1"});
   EXPECT_EQ(indices(picks), (Indices{-1}));
   EXPECT_TRUE(picks.picks[0].held_by_other);
   EXPECT_EQ(picks.picks[0].time, now_);
@@ -106,7 +106,7 @@ TEST_F(PickAndReserve, AnImpressionUnderASlotsIdStaysItsPickToo) {
 
 TEST_F(PickAndReserve, AnotherCreativeOfTheCampaignIsNotTheSlotsPick) {
   pick({"s1"}, {{"c1", "red"}});
-  const ReservedPicks picks = pick({"s1"}, {{"c1", "blue"}, {"c1"}});
+  const PagePicks picks = pick({"s1"}, {{"c1", "blue"}, {"c1"}});
   EXPECT_EQ(indices(picks), (Indices{-1}));
   EXPECT_TRUE(picks.picks[0].held_by_other);
   EXPECT_EQ(indices(pick({"s1"}, {{"c1", "blue"}, {"c1", "red"}})), (Indices{1}));
@@ -124,8 +124,8 @@ TEST_F(PickAndReserve, OnlySlotsWithoutAPickAreEvaluated) {
 }
 
 TEST_F(PickAndReserve, AnEventUnderASlotsIdIsItsPick) {
-  ASSERT_TRUE(checker_->record("u", {"c2"}, "s1").allowed);
-  const ReservedPicks picks = pick({"s1", "s2"});
+  ASSERT_TRUE(checker_->hard({HardCall::kRecord, {"u", {"c2"}, "s1"}}).allowed);
+  const PagePicks picks = pick({"s1", "s2"});
   EXPECT_EQ(indices(picks), (Indices{1, 0}));
   EXPECT_EQ(picks.picks[0].expires, std::nullopt);
 }
@@ -139,41 +139,41 @@ TEST_F(PickAndReserve, TheSameCampaignTwiceIsTwoCandidates) {
 
 TEST_F(PickAndReserve, AReleasedIdIsNotPickedAgainForItsCandidate) {
   pick({"s1"});
-  checker_->release("u", {"c1"}, "s1");
+  checker_->hard({HardCall::kRelease, {"u", {"c1"}, "s1"}});
   EXPECT_EQ(indices(pick({"s1"})), (Indices{1}));
   EXPECT_EQ(indices(pick({"s1", "s9"}, {{"c1"}, {"c2"}})), (Indices{1, 0}));
 }
 
 TEST_F(PickAndReserve, AllOrNothingIsWritten) {
   store_->lose_answer = ReservingStore::LostAnswer{.is_executed = false};
-  const ReservedPicks first = pick({"s1", "s2"});
+  const PagePicks first = pick({"s1", "s2"});
   EXPECT_TRUE(first.unknown);
   EXPECT_EQ(indices(first), (Indices{-1, -1}));
   EXPECT_EQ(store_->record("u"), "");
   store_->lose_answer = ReservingStore::LostAnswer{};
   EXPECT_TRUE(pick({"s1", "s2"}).unknown);
-  const ReservedPicks third = pick({"s1", "s2"});
+  const PagePicks third = pick({"s1", "s2"});
   EXPECT_EQ(indices(third), (Indices{0, 1}));
-  EXPECT_EQ(third.reason, ReserveReason::kRepeated);
+  EXPECT_EQ(third.reason, Reason::kRepeated);
 }
 
 TEST_F(PickAndReserve, WhenTheRecordChangedItChoosesAgain) {
-  store_->before_exchange = [this] { checker_->record("u", {"c1"}, "other"); };
+  store_->before_exchange = [this] { checker_->hard({HardCall::kRecord, {"u", {"c1"}, "other"}}); };
   EXPECT_EQ(indices(pick({"s1", "s2"})), (Indices{1, 2}));
 }
 
 TEST_F(PickAndReserve, WhatIsThereIsNamedThoughTheRestCannotBeFilled) {
   pick({"s1"});
   store_->missing = now_;
-  const ReservedPicks picks = pick({"s1", "s2"});
+  const PagePicks picks = pick({"s1", "s2"});
   EXPECT_EQ(indices(picks), (Indices{0, -1}));
-  EXPECT_EQ(picks.reason, ReserveReason::kIncomplete);
+  EXPECT_EQ(picks.reason, Reason::kIncomplete);
 }
 
 TEST_F(PickAndReserve, AfterACheckItTakesOneExchange) {
   const std::vector<Candidate> ranked = {{"c1"}, {"c2"}};
   const CheckResult check = checker_->check("u", ranked, {.keep_record = true});
-  EXPECT_EQ(indices(pick({"s1", "s2"}, ranked, {.after = &check})), (Indices{0, 1}));
+  EXPECT_EQ(indices(pick({"s1", "s2"}, ranked, {}, check.token)), (Indices{0, 1}));
   EXPECT_EQ(store_->reads, 0);
 }
 
@@ -182,41 +182,40 @@ TEST_F(PickAndReserve, ACandidateThatCannotBeOneIsPassedOver) {
 }
 
 TEST_F(PickAndReserve, TheDeadlineIsLookedAtBetweenPicks) {
-  const ReserveOptions no_time{.deadline = 0us};
+  const PageOptions no_time{.deadline = 0us};
   EXPECT_EQ(indices(pick({"s1"}, {{"c1"}}, no_time)), (Indices{0})) << "one look at the history";
   const std::string before = store_->record("u");
   const std::vector<std::string_view> ids = {"s1", "s2", "s3"};
   const std::vector<Candidate> ranked = {{"c1"}, {"c2"}, {"c3"}};
-  std::vector<ReservedPicks> answers = {pick(ids, ranked, no_time)};
-  std::promise<ReservedPicks> answer;
-  checker_->pick_and_reserve_async("u", ranked, ids, no_time, [&answer](ReservedPicks picks) {
-    answer.set_value(std::move(picks));
-  });
+  std::vector<PagePicks> answers = {pick(ids, ranked, no_time)};
+  std::promise<PagePicks> answer;
+  checker_->pick_async({Promise::kReserved, "u", ranked, ids}, no_time,
+                       [&answer](PagePicks picks) { answer.set_value(std::move(picks)); });
   answers.push_back(answer.get_future().get());
-  for (const ReservedPicks& picks : answers) {
+  for (const PagePicks& picks : answers) {
     EXPECT_EQ(indices(picks), (Indices{0, -1, -1})) << "all that is new, or nothing";
-    EXPECT_EQ(picks.reason, ReserveReason::kTimeout);
+    EXPECT_EQ(picks.reason, Reason::kTimeout);
     EXPECT_FALSE(picks.unknown);
   }
   EXPECT_EQ(store_->record("u"), before);
 }
 
 TEST_F(PickAndReserve, NoSlotsOrNoCandidatesNeedNoStore) {
-  const ReservedPicks no_slots = pick({});
+  const PagePicks no_slots = pick({});
   EXPECT_TRUE(no_slots.picks.empty());
-  EXPECT_EQ(no_slots.reason, ReserveReason::kRepeated) << "nothing was left to be written";
-  const ReservedPicks no_candidates = pick({"s1"}, {});
+  EXPECT_EQ(no_slots.reason, Reason::kRepeated) << "nothing was left to be written";
+  const PagePicks no_candidates = pick({"s1"}, {});
   EXPECT_EQ(indices(no_candidates), (Indices{-1}));
-  EXPECT_EQ(no_candidates.reason, ReserveReason::kCapped) << "no candidate passes";
+  EXPECT_EQ(no_candidates.reason, Reason::kCapped) << "no candidate passes";
   EXPECT_EQ(store_->reads + store_->exchanges, 0);
 }
 
 TEST_F(PickAndReserve, EqualIdsAndTooManyAreInvalid) {
-  EXPECT_EQ(pick({"s1", "s1"}).reason, ReserveReason::kInvalid);
+  EXPECT_EQ(pick({"s1", "s1"}).reason, Reason::kInvalid);
   std::vector<std::string> names;
   for (int i = 0; i < 65; ++i) names.push_back("s" + std::to_string(i));
   const std::vector<std::string_view> ids(names.begin(), names.end());
-  EXPECT_EQ(pick(ids).reason, ReserveReason::kInvalid);
+  EXPECT_EQ(pick(ids).reason, Reason::kInvalid);
 }
 
 TEST_F(PickAndReserve, StopsAt64LiveReservations) {

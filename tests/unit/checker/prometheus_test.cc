@@ -16,7 +16,8 @@ using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// A Checker that has answered: one user under the cap, one over it, one without an id.
+// A Checker that has answered: one user under the cap, one over it, one without an id, who could
+// not have a place reserved either.
 struct Scene {
   ScriptedChecker world;
 
@@ -28,6 +29,7 @@ struct Scene {
     world.store->records["fcap:{over}"] = record_of("c1", 1);
     const Candidate candidates[] = {{"c1"}, {"c2"}};
     for (const char* user : {"over", "under", ""}) (void)world.checker->check(user, candidates);
+    (void)world.checker->hard({HardCall::kReserve, {"", candidates[0], "e1"}});
   }
 };
 
@@ -37,6 +39,9 @@ TEST(PrometheusText, HasEveryStatistic) {
   EXPECT_THAT(text, HasSubstr("\nfcap_checker_checks_total 3\n"));
   EXPECT_THAT(text, HasSubstr("\nfcap_checker_verdicts_total{verdict=\"capped\"} 1\n"));
   EXPECT_THAT(text, HasSubstr("\nfcap_checker_unjudged_total{reason=\"no_user\"} 1\n"));
+  EXPECT_THAT(text, Not(HasSubstr("unjudged_total{reason=\"done\"}")));
+  EXPECT_THAT(text, HasSubstr("\nfcap_checker_hard_calls_total{outcome=\"no_user\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("\nfcap_checker_hard_calls_total{outcome=\"done\"} 0\n"));
   EXPECT_THAT(text, HasSubstr("\nfcap_checker_shadow_capped_by_rule_total{"
                               "rule=\"shadow \\\"quoted\\\"\"} 2\n"));
   EXPECT_THAT(text, HasSubstr("\nfcap_checker_rules 2\n"));

@@ -229,7 +229,7 @@ void expect_whole(const CheckResult& result, bool failed) {
 
 TEST_P(RedisOutOfMemory, ChecksHaveAllVerdicts) {
   const Candidate candidates[] = {{"c1"}, {"c2"}};
-  const UserCandidates users[] = {{"u", candidates}, {"u", candidates}};
+  const CheckRequest users[] = {{"u", candidates}, {"u", candidates}};
   with_each_allocation_failing(options(Server::kAnswers),
                                [&](Checker& checker, std::ptrdiff_t left) {
                                  fail_allocations_of_this_thread(left, GetParam());
@@ -266,18 +266,18 @@ TEST_P(RedisOutOfMemory, HardCallsAreOverloaded) {
     ASSERT_LT(left, 500);
     const std::unique_ptr<Checker> checker = ready_checker(options(Server::kAnswers));
     fail_allocations_of_this_thread(left, GetParam());
-    const ReserveResult reserved = checker->reserve("h", {"c1"}, "event");
+    const HardResult reserved = checker->hard({HardCall::kReserve, {"h", {"c1"}, "event"}});
     failed = end_of_failing_allocations();
-    const bool done = reserved.reason == ReserveReason::kDone;
-    EXPECT_TRUE(done || (failed && reserved.reason == ReserveReason::kOverloaded));
+    const bool done = reserved.reason == Reason::kDone;
+    EXPECT_TRUE(done || (failed && reserved.reason == Reason::kOverloaded));
     EXPECT_EQ(reserved.allowed, done);
     EXPECT_FALSE(reserved.unknown);
     fail_allocations_of_this_thread(left, GetParam());
-    const ReserveResult released = checker->release("h", {"c1"}, "event");
+    const HardResult released = checker->hard({HardCall::kRelease, {"h", {"c1"}, "event"}});
     failed = end_of_failing_allocations() || failed;
-    EXPECT_TRUE(released.reason == ReserveReason::kDone ||
-                (failed && released.reason == ReserveReason::kOverloaded));
-    EXPECT_EQ(checker->reserve("h", {"c1"}, "event").reason, ReserveReason::kDone);
+    EXPECT_TRUE(released.reason == Reason::kDone ||
+                (failed && released.reason == Reason::kOverloaded));
+    EXPECT_EQ(checker->hard({HardCall::kReserve, {"h", {"c1"}, "event"}}).reason, Reason::kDone);
   }
 }
 

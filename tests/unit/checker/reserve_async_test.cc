@@ -35,17 +35,17 @@ class ReserveAsync : public ::testing::Test {
     make(std::move(options));
   }
   // A callback and what it will be given.
-  static std::pair<Checker::ReserveCallback, std::future<ReserveResult>> expected() {
-    std::promise<ReserveResult> promise;
+  static std::pair<Checker::HardCallback, std::future<HardResult>> expected() {
+    std::promise<HardResult> promise;
     auto answer = promise.get_future();
-    return {[promise = std::move(promise)](ReserveResult result) mutable {
+    return {[promise = std::move(promise)](HardResult result) mutable {
               promise.set_value(std::move(result));
             },
             std::move(answer)};
   }
-  std::future<ReserveResult> start(std::string_view id) {
+  std::future<HardResult> start(std::string_view id) {
     auto [callback, answer] = expected();
-    checker_->reserve_async("u", {"c1"}, id, {}, std::move(callback));
+    checker_->hard_async({HardCall::kReserve, {"u", {"c1"}, id}}, {}, std::move(callback));
     return std::move(answer);
   }
 
@@ -55,28 +55,27 @@ class ReserveAsync : public ::testing::Test {
 TEST_F(ReserveAsync, EachFormAnswersAsItsBlockingOne) {
   make(std::make_shared<ReservingStore>());
   EXPECT_TRUE(start("a").get().allowed);
-  EXPECT_EQ(start("a").get().reason, ReserveReason::kRepeated);
-  EXPECT_EQ(start("b").get().reason, ReserveReason::kCapped);
+  EXPECT_EQ(start("a").get().reason, Reason::kRepeated);
+  EXPECT_EQ(start("b").get().reason, Reason::kCapped);
   auto [released, release] = expected();
-  checker_->release_async("u", {"c1"}, "a", {}, std::move(released));
+  checker_->hard_async({HardCall::kRelease, {"u", {"c1"}, "a"}}, {}, std::move(released));
   EXPECT_TRUE(release.get().allowed);
   auto [recorded, record] = expected();
-  checker_->record_async("u", {"c1"}, "c", {}, std::move(recorded));
+  checker_->hard_async({HardCall::kRecord, {"u", {"c1"}, "c"}}, {}, std::move(recorded));
   EXPECT_TRUE(record.get().allowed);
-  std::promise<ReservedPicks> promise;
+  std::promise<PagePicks> promise;
   const Candidate ranked[] = {{"c1"}, {"c2"}};
   const std::string_view ids[] = {"s1"};
-  checker_->pick_and_reserve_async("u", ranked, ids, {.deadline = 30s}, [&](ReservedPicks picks) {
-    promise.set_value(std::move(picks));
-  });
+  checker_->pick_async({Promise::kReserved, "u", ranked, ids}, {.deadline = 30s},
+                       [&](PagePicks picks) { promise.set_value(std::move(picks)); });
   EXPECT_EQ(promise.get_future().get().picks[0].candidate, 1U);
 }
 
 TEST_F(ReserveAsync, NeverCallsBackInsideTheCall) {
   make(std::make_shared<ReservingStore>());
   std::promise<std::thread::id> promise;
-  checker_->reserve_async("", {"c1"}, "a", {}, [&](const ReserveResult& result) {
-    EXPECT_EQ(result.reason, ReserveReason::kNoUser);
+  checker_->hard_async({HardCall::kReserve, {"", {"c1"}, "a"}}, {}, [&](const HardResult& result) {
+    EXPECT_EQ(result.reason, Reason::kNoUser);
     promise.set_value(std::this_thread::get_id());
   });
   EXPECT_NE(promise.get_future().get(), std::this_thread::get_id());
@@ -92,7 +91,8 @@ TEST_F(ReserveAsync, TheArgumentsMayGoAsSoonAsItHasReturned) {
     std::string id = "an-id-that-is-long-enough-to-be-on-the-heap";
     std::string segment = "segment";
     const std::string_view segments[] = {segment};
-    checker_->reserve_async(user, {campaign}, id, {.segments = segments}, std::move(callback));
+    checker_->hard_async({HardCall::kReserve, {user, {campaign}, id}}, {.segments = segments},
+                         std::move(callback));
     for (std::string* text : {&user, &campaign, &id, &segment}) text->assign(text->size(), '?');
   }
   store->take().complete({.code = StoreCode::kNotFound});
@@ -125,9 +125,9 @@ TEST_F(ReserveAsync, TheEndOfTheCheckerAnswersWhatTheStoreStillHolds) {
   store->take().complete({.code = StoreCode::kNotFound});
   StoreCompletion& exchange = store->take();
   checker_.reset();
-  EXPECT_EQ(reading.get().reason, ReserveReason::kShutdown);
-  const ReserveResult result = exchanging.get();
-  EXPECT_EQ(result.reason, ReserveReason::kShutdown);
+  EXPECT_EQ(reading.get().reason, Reason::kShutdown);
+  const HardResult result = exchanging.get();
+  EXPECT_EQ(result.reason, Reason::kShutdown);
   EXPECT_TRUE(result.unknown) << "it may have been written";
   read.complete({.code = StoreCode::kNotFound});
   exchange.complete({.code = StoreCode::kOk});
@@ -159,7 +159,7 @@ TEST_F(ReserveAsync, AnExecutorMayTakeATaskAndThrow) {
   make(std::move(options));
   std::promise<void> begun;
   std::promise<void> go_on;
-  checker_->reserve_async("v", {"c1"}, "a", {}, [&](const ReserveResult&) {
+  checker_->hard_async({HardCall::kReserve, {"v", {"c1"}, "a"}}, {}, [&](const HardResult&) {
     begun.set_value();
     go_on.get_future().wait();
   });
@@ -176,12 +176,12 @@ TEST_F(ReserveAsync, AnExecutorMayTakeATaskAndThrow) {
 
 TEST_F(ReserveAsync, ACallbackMayStartTheNextOne) {
   make(std::make_shared<ReservingStore>());
-  std::promise<ReserveResult> promise;
-  checker_->reserve_async("u", {"c1"}, "a", {}, [&](const ReserveResult&) {
-    checker_->reserve_async("u", {"c1"}, "b", {},
-                            [&](ReserveResult result) { promise.set_value(std::move(result)); });
+  std::promise<HardResult> promise;
+  checker_->hard_async({HardCall::kReserve, {"u", {"c1"}, "a"}}, {}, [&](const HardResult&) {
+    checker_->hard_async({HardCall::kReserve, {"u", {"c1"}, "b"}}, {},
+                         [&](HardResult result) { promise.set_value(std::move(result)); });
   });
-  EXPECT_EQ(promise.get_future().get().reason, ReserveReason::kCapped);
+  EXPECT_EQ(promise.get_future().get().reason, Reason::kCapped);
 }
 
 }  // namespace reserve_async_test

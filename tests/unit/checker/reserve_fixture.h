@@ -35,12 +35,16 @@ class Reserve : public ::testing::Test {
   void limit(const std::string& campaign, std::uint32_t count) {
     checker_->set_rules(rule_set({sliding_rule(campaign + "-daily", campaign, count)}));
   }
-  ReserveResult reserve(std::string_view id, std::string_view campaign = "c1",
-                        ReserveOptions options = {}) {
-    return checker_->reserve("u", {campaign}, id, options);
+  HardResult reserve(std::string_view id, std::string_view campaign = "c1",
+                     HardOptions options = {}, const CheckToken& after = {}) {
+    return checker_->hard({HardCall::kReserve, {"u", {campaign}, id, {}, after}}, options);
   }
-  ReserveResult record(std::string_view id) { return checker_->record("u", {"c1"}, id); }
-  ReserveResult release(std::string_view id) { return checker_->release("u", {"c1"}, id); }
+  HardResult record(std::string_view id) {
+    return checker_->hard({HardCall::kRecord, {"u", {"c1"}, id}});
+  }
+  HardResult release(std::string_view id) {
+    return checker_->hard({HardCall::kRelease, {"u", {"c1"}, id}});
+  }
 
   ledger::Ledger ledger() {
     ledger::Ledger ledger;

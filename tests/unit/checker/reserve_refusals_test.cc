@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "checker/seen_record.h"
 #include "reserve_fixture.h"
 
 namespace fcap::checker_test {
@@ -18,24 +19,24 @@ TEST_F(Reserve, ATimeoutAfterSendingIsAnOutcomeOfItsOwnAndMayBeRepeated) {
     store_->lose_answer = ReservingStore::LostAnswer{.is_executed = is_executed};
     const std::string id = is_executed ? "a" : "b";
     const std::string user = "u" + id;
-    const ReserveResult first = checker_->reserve(user, {"c1"}, id);
+    const HardResult first = checker_->hard({HardCall::kReserve, {user, {"c1"}, id}});
     EXPECT_FALSE(first.allowed);
     EXPECT_TRUE(first.unknown);
-    EXPECT_EQ(first.reason, ReserveReason::kTimeout);
-    const ReserveResult again = checker_->reserve(user, {"c1"}, id);
+    EXPECT_EQ(first.reason, Reason::kTimeout);
+    const HardResult again = checker_->hard({HardCall::kReserve, {user, {"c1"}, id}});
     EXPECT_TRUE(again.allowed);
-    EXPECT_EQ(again.reason, is_executed ? ReserveReason::kRepeated : ReserveReason::kDone);
-    EXPECT_FALSE(checker_->reserve(user, {"c1"}, "other").allowed);
-    EXPECT_EQ(checker_->stats().reserves.unknown, 1U);
+    EXPECT_EQ(again.reason, is_executed ? Reason::kRepeated : Reason::kDone);
+    EXPECT_FALSE(checker_->hard({HardCall::kReserve, {user, {"c1"}, "other"}}).allowed);
+    EXPECT_EQ(checker_->stats().hard.unknown, 1U);
   }
 }
 
 TEST_F(Reserve, AfterALostConnectionTheRecordTells) {
   store_->lose_answer = ReservingStore::LostAnswer{.code = StoreCode::kUnavailable};
-  const ReserveResult result = reserve("a");
+  const HardResult result = reserve("a");
   EXPECT_TRUE(result.allowed);
   EXPECT_FALSE(result.unknown);
-  EXPECT_EQ(result.reason, ReserveReason::kRepeated);
+  EXPECT_EQ(result.reason, Reason::kRepeated);
 }
 
 TEST_F(Reserve, AfterALostConnectionWithoutARecordItIsUnknown) {
@@ -43,9 +44,9 @@ TEST_F(Reserve, AfterALostConnectionWithoutARecordItIsUnknown) {
   const CheckResult check = checker_->check("u", candidates, {.keep_record = true});
   store_->lose_answer = ReservingStore::LostAnswer{.code = StoreCode::kUnavailable};
   store_->read_fails = StoreCode::kUnavailable;
-  const ReserveResult result = reserve("a", "c1", {.after = &check});
+  const HardResult result = reserve("a", "c1", {}, check.token);
   EXPECT_TRUE(result.unknown);
-  EXPECT_EQ(result.reason, ReserveReason::kUnavailable);
+  EXPECT_EQ(result.reason, Reason::kUnavailable);
 }
 
 // What was sent on the lost connection may come through after the record has been read.
@@ -58,9 +59,9 @@ TEST_F(Reserve, AnUnchangedRecordDoesNotTellThatNothingWillBeWritten) {
           ReservingStore::LostAnswer{.code = StoreCode::kOverloaded, .is_executed = false};
     };
   };
-  const ReserveResult result = reserve("a");
+  const HardResult result = reserve("a");
   EXPECT_EQ(store_->exchanges, 2);
-  EXPECT_EQ(result.reason, ReserveReason::kOverloaded);
+  EXPECT_EQ(result.reason, Reason::kOverloaded);
   EXPECT_TRUE(result.unknown) << "the first exchange may still be executed";
 }
 
@@ -74,8 +75,8 @@ TEST_F(Reserve, AChangedRecordTells) {
           ReservingStore::LostAnswer{.code = StoreCode::kOverloaded, .is_executed = false};
     };
   };
-  const ReserveResult result = reserve("a");
-  EXPECT_EQ(result.reason, ReserveReason::kOverloaded);
+  const HardResult result = reserve("a");
+  EXPECT_EQ(result.reason, Reason::kOverloaded);
   EXPECT_FALSE(result.unknown) << "neither exchange can succeed any more";
 }
 
@@ -84,8 +85,8 @@ TEST_F(Reserve, ARecordThatCannotBeReadDoesNotTell) {
     store_->lose_answer = ReservingStore::LostAnswer{.code = StoreCode::kUnavailable};
     store_->after_exchange = [this] { store_->add("u", "nonsense"); };
   };
-  const ReserveResult result = reserve("a");
-  EXPECT_EQ(result.reason, ReserveReason::kUndecodable);
+  const HardResult result = reserve("a");
+  EXPECT_EQ(result.reason, Reason::kUndecodable);
   EXPECT_TRUE(result.unknown) << "it was written";
 }
 
@@ -93,9 +94,9 @@ TEST_F(Reserve, FailsClosedUnlessToldOtherwise) {
   store_->read_fails = StoreCode::kUnavailable;
   EXPECT_FALSE(reserve("a").allowed);
   EXPECT_FALSE(reserve("a").unknown);
-  const ReserveResult open = reserve("a", "c1", {.allow_undecided = true});
+  const HardResult open = reserve("a", "c1", {.allow_undecided = true});
   EXPECT_TRUE(open.allowed);
-  EXPECT_EQ(open.reason, ReserveReason::kUnavailable);
+  EXPECT_EQ(open.reason, Reason::kUnavailable);
   EXPECT_EQ(open.expires, std::nullopt);
   store_->read_fails.reset();
   reserve("a");
@@ -103,32 +104,31 @@ TEST_F(Reserve, FailsClosedUnlessToldOtherwise) {
 }
 
 TEST_F(Reserve, AMistakeOfTheCallerIsRefusedWhateverItSaysOfUndecidedCalls) {
-  const ReserveOptions open{.allow_undecided = true};
+  const HardOptions open{.allow_undecided = true};
   const std::string too_long(257, 'x');
   EXPECT_FALSE(reserve("a", "", open).allowed);
   EXPECT_FALSE(reserve(too_long, "c1", open).allowed);
-  EXPECT_FALSE(checker_->reserve(too_long, {"c1"}, "a", open).allowed);
-  EXPECT_FALSE(checker_->record("u", {"c1"}, "", open).allowed);
+  EXPECT_FALSE(checker_->hard({HardCall::kReserve, {too_long, {"c1"}, "a"}}, open).allowed);
+  EXPECT_FALSE(checker_->hard({HardCall::kRecord, {"u", {"c1"}, ""}}, open).allowed);
 }
 
 TEST_F(Reserve, EveryFailureOfTheStoreIsNamed) {
-  for (const auto& [code, reason] : {std::pair{StoreCode::kTimeout, ReserveReason::kTimeout},
-                                     {StoreCode::kBreakerOpen, ReserveReason::kBreakerOpen},
-                                     {StoreCode::kOverloaded, ReserveReason::kOverloaded},
-                                     {StoreCode::kServerError, ReserveReason::kUnavailable},
-                                     {StoreCode::kTooLarge, ReserveReason::kUndecodable}}) {
+  for (const auto& [code, reason] : {std::pair{StoreCode::kTimeout, Reason::kTimeout},
+                                     {StoreCode::kBreakerOpen, Reason::kBreakerOpen},
+                                     {StoreCode::kOverloaded, Reason::kOverloaded},
+                                     {StoreCode::kServerError, Reason::kUnavailable},
+                                     {StoreCode::kTooLarge, Reason::kUndecodable}}) {
     store_->read_fails = code;
-    const ReserveResult result = reserve("a");
+    const HardResult result = reserve("a");
     EXPECT_EQ(result.reason, reason);
     EXPECT_FALSE(result.unknown);
   }
   store_->read_fails.reset();
-  for (const auto& [code, reason] :
-       {std::pair{StoreCode::kBreakerOpen, ReserveReason::kBreakerOpen},
-        {StoreCode::kOverloaded, ReserveReason::kOverloaded},
-        {StoreCode::kServerError, ReserveReason::kUnavailable}}) {
+  for (const auto& [code, reason] : {std::pair{StoreCode::kBreakerOpen, Reason::kBreakerOpen},
+                                     {StoreCode::kOverloaded, Reason::kOverloaded},
+                                     {StoreCode::kServerError, Reason::kUnavailable}}) {
     store_->lose_answer = ReservingStore::LostAnswer{.code = code, .is_executed = false};
-    const ReserveResult result = reserve("a");
+    const HardResult result = reserve("a");
     EXPECT_EQ(result.reason, reason);
     EXPECT_FALSE(result.unknown) << "nothing was written";
   }
@@ -138,32 +138,32 @@ TEST_F(Reserve, AReleaseWhoseBytesAreThereMayHaveHappened) {
   store_->append_fails = StoreCode::kServerError;
   EXPECT_FALSE(release("a").unknown) << "nothing was written";
   store_->append_fails_at_bytes = 20;  // only its expiry was refused
-  const ReserveResult result = release("a");
-  EXPECT_EQ(result.reason, ReserveReason::kUnavailable);
+  const HardResult result = release("a");
+  EXPECT_EQ(result.reason, Reason::kUnavailable);
   EXPECT_TRUE(result.unknown);
-  std::promise<ReserveResult> answer;
-  checker_->release_async("u", {"c1"}, "a", {},
-                          [&](ReserveResult given) { answer.set_value(std::move(given)); });
+  std::promise<HardResult> answer;
+  checker_->hard_async({HardCall::kRelease, {"u", {"c1"}, "a"}}, {},
+                       [&](HardResult given) { answer.set_value(std::move(given)); });
   EXPECT_TRUE(answer.get_future().get().unknown);
 }
 
 TEST_F(Reserve, ARecordThatCannotBeReadRefuses) {
   store_->add("u", "nonsense");
-  EXPECT_EQ(reserve("a").reason, ReserveReason::kUndecodable);
+  EXPECT_EQ(reserve("a").reason, Reason::kUndecodable);
 }
 
 TEST_F(Reserve, WithoutRulesNothingIsReserved) {
   checker_->set_rules(nullptr);
-  EXPECT_EQ(reserve("a").reason, ReserveReason::kNoRules);
+  EXPECT_EQ(reserve("a").reason, Reason::kNoRules);
 }
 
 TEST_F(Reserve, BadArgumentsAreNamed) {
-  EXPECT_EQ(reserve("").reason, ReserveReason::kInvalid);
-  EXPECT_EQ(reserve("a", "").reason, ReserveReason::kInvalid);
-  EXPECT_EQ(reserve(std::string(257, 'x')).reason, ReserveReason::kInvalid);
-  EXPECT_EQ(checker_->reserve("", {"c1"}, "a").reason, ReserveReason::kNoUser);
-  EXPECT_EQ(release("").reason, ReserveReason::kInvalid);
-  EXPECT_EQ(checker_->release("", {"c1"}, "a").reason, ReserveReason::kNoUser);
+  EXPECT_EQ(reserve("").reason, Reason::kInvalid);
+  EXPECT_EQ(reserve("a", "").reason, Reason::kInvalid);
+  EXPECT_EQ(reserve(std::string(257, 'x')).reason, Reason::kInvalid);
+  EXPECT_EQ(checker_->hard({HardCall::kReserve, {"", {"c1"}, "a"}}).reason, Reason::kNoUser);
+  EXPECT_EQ(release("").reason, Reason::kInvalid);
+  EXPECT_EQ(checker_->hard({HardCall::kRelease, {"", {"c1"}, "a"}}).reason, Reason::kNoUser);
   EXPECT_EQ(store_->exchanges + store_->appends + store_->reads, 0);
 }
 
@@ -171,9 +171,9 @@ TEST_F(Reserve, BadArgumentsAreNamed) {
 
 TEST_F(Reserve, NothingIsWrittenWithoutTheUpdatersConfiguration) {
   store_->terms = {};
-  for (const ReserveResult& result : {reserve("a"), record("a"), release("a")}) {
+  for (const HardResult& result : {reserve("a"), record("a"), release("a")}) {
     EXPECT_FALSE(result.allowed);
-    EXPECT_EQ(result.reason, ReserveReason::kNoConfig);
+    EXPECT_EQ(result.reason, Reason::kNoConfig);
   }
   EXPECT_EQ(store_->exchanges + store_->appends, 0);
 }
@@ -185,24 +185,26 @@ TEST(ReserveWithoutRedis, ARedisThatWasNeverReachedIsUnavailable) {
   auto made = Checker::create(std::move(options));
   ASSERT_TRUE(made.ok()) << made.status().text();
   made.value()->set_rules(rule_set({sliding_rule("r", "c1", 1)}));
-  EXPECT_EQ(made.value()->reserve("u", {"c1"}, "a").reason, ReserveReason::kUnavailable);
-  EXPECT_EQ(made.value()->release("u", {"c1"}, "a").reason, ReserveReason::kUnavailable);
+  EXPECT_EQ(made.value()->hard({HardCall::kReserve, {"u", {"c1"}, "a"}}).reason,
+            Reason::kUnavailable);
+  EXPECT_EQ(made.value()->hard({HardCall::kRelease, {"u", {"c1"}, "a"}}).reason,
+            Reason::kUnavailable);
 }
 
 TEST_F(Reserve, ALifeOfItsOwnDoesNotHideThatReservationsAreNotAllowed) {
   store_->terms = {};
-  EXPECT_EQ(reserve("a", "c1", {.life = 10s}).reason, ReserveReason::kNoConfig);
-  EXPECT_EQ(reserve("a", "c1", {.life = 0s}).reason, ReserveReason::kInvalid);
-  EXPECT_EQ(reserve("a", "c1", {.life = -1s}).reason, ReserveReason::kInvalid);
+  EXPECT_EQ(reserve("a", "c1", {.life = 10s}).reason, Reason::kNoConfig);
+  EXPECT_EQ(reserve("a", "c1", {.life = 0s}).reason, Reason::kInvalid);
+  EXPECT_EQ(reserve("a", "c1", {.life = -1s}).reason, Reason::kInvalid);
 }
 
 TEST_F(Reserve, AClockMoreThanTenSecondsAwayRefuses) {
   store_->terms.has_clock = true;
-  EXPECT_EQ(reserve("a").reason, ReserveReason::kClock) << "not known yet";
+  EXPECT_EQ(reserve("a").reason, Reason::kClock) << "not known yet";
   store_->terms.clock_difference = 12s;
-  EXPECT_EQ(reserve("a").reason, ReserveReason::kClock);
+  EXPECT_EQ(reserve("a").reason, Reason::kClock);
   store_->terms.clock_difference = -12s;
-  EXPECT_EQ(reserve("a").reason, ReserveReason::kClock);
+  EXPECT_EQ(reserve("a").reason, Reason::kClock);
   store_->terms.clock_difference = 8s;
   now_ = wall_now();
   EXPECT_TRUE(reserve("a").allowed);
@@ -211,7 +213,8 @@ TEST_F(Reserve, AClockMoreThanTenSecondsAwayRefuses) {
 TEST_F(Reserve, TheInstantThatTheCallerGivesIsHeldToRedisClockToo) {
   store_->terms.has_clock = true;
   store_->terms.clock_difference = 0s;
-  EXPECT_EQ(reserve("a", "c1", {.now = wall_now() - 1min}).reason, ReserveReason::kClock);
+  EXPECT_EQ(checker_->hard({HardCall::kReserve, {"u", {"c1"}, "a", wall_now() - 1min}}).reason,
+            Reason::kClock);
 }
 
 TEST_F(Reserve, AnInstantThatNoRecordCanHoldIsRefusedByWhateverClock) {
@@ -219,10 +222,11 @@ TEST_F(Reserve, AnInstantThatNoRecordCanHoldIsRefusedByWhateverClock) {
     store_->terms.has_clock = has_clock;
     store_->terms.clock_difference = 0s;
     for (const Instant now : {Instant::min(), Instant{} - 1ms, Instant::max()}) {
-      EXPECT_EQ(reserve("a", "c1", {.now = now}).reason, ReserveReason::kClock);
-      EXPECT_EQ(checker_->release("u", {"c1"}, "a", {.now = now}).reason, ReserveReason::kClock);
-      const SharedNote note({.known = true}, now);
-      EXPECT_TRUE(checker_->note_shown("v", {"c1"}, "a", note));
+      for (const HardCall call : {HardCall::kReserve, HardCall::kRelease}) {
+        EXPECT_EQ(checker_->hard({call, {"u", {"c1"}, "a", now}}).reason, Reason::kClock);
+      }
+      EXPECT_TRUE(checker_->note_shown(
+          {"v", {"c1"}, "a", now, checker::SeenRecord{.known = true}.token()}, Note::kEverywhere));
     }
   }
   EXPECT_EQ(store_->exchanges + store_->appends, 0);
@@ -231,8 +235,8 @@ TEST_F(Reserve, AnInstantThatNoRecordCanHoldIsRefusedByWhateverClock) {
 TEST_F(Reserve, AUserHasAtMost64LiveReservations) {
   limit("c1", 1000);
   for (int i = 0; i < 64; ++i) EXPECT_TRUE(reserve("r" + std::to_string(i)).allowed);
-  EXPECT_EQ(reserve("one-more").reason, ReserveReason::kTooMany);
-  EXPECT_EQ(reserve("r7").reason, ReserveReason::kRepeated);
+  EXPECT_EQ(reserve("one-more").reason, Reason::kTooMany);
+  EXPECT_EQ(reserve("r7").reason, Reason::kRepeated);
   EXPECT_TRUE(record("event").allowed) << "an event is no reservation";
   confirm("r0", now_);
   EXPECT_TRUE(reserve("one-more").allowed);
@@ -242,15 +246,15 @@ TEST_F(Reserve, ALongRecordHasNoRoom) {
   limit("c1", 100'000);
   store_->terms.record_bytes_max = 1000;
   for (int i = 0; i < 40; ++i) confirm("e" + std::to_string(i), now_);  // 760 bytes
-  EXPECT_EQ(reserve("a").reason, ReserveReason::kTooLong);
+  EXPECT_EQ(reserve("a").reason, Reason::kTooLong);
   EXPECT_TRUE(record("a").allowed);
 }
 
 TEST_F(Reserve, ARuleThatReachesIntoAnOpenGapRefuses) {
   store_->missing = now_ - 1h;
-  const ReserveResult result = reserve("a");
+  const HardResult result = reserve("a");
   EXPECT_FALSE(result.allowed);
-  EXPECT_EQ(result.reason, ReserveReason::kIncomplete);
+  EXPECT_EQ(result.reason, Reason::kIncomplete);
   store_->missing = now_ - 25h;
   EXPECT_TRUE(reserve("a").allowed);
 }
@@ -258,17 +262,17 @@ TEST_F(Reserve, ARuleThatReachesIntoAnOpenGapRefuses) {
 TEST_F(Reserve, AGapThatLacksNoEventsOfTheUserRefusesNothing) {
   store_->missing = now_ - 1h;
   store_->only_missing_in = "fcap:{u}";
-  EXPECT_EQ(reserve("a").reason, ReserveReason::kIncomplete);
+  EXPECT_EQ(reserve("a").reason, Reason::kIncomplete);
   store_->only_missing_in = "fcap:{another}";
   EXPECT_TRUE(reserve("a").allowed);
-  EXPECT_EQ(record("b").reason, ReserveReason::kCapped);
+  EXPECT_EQ(record("b").reason, Reason::kCapped);
 }
 
 TEST_F(Reserve, ARuleThatReachesIntoWhatWasTrimmedRefuses) {
   std::string bytes;
   ledger::format::append_marker(ledger::format::Tag::kCompleteSince, now_ - 1h, bytes);
   store_->add("u", bytes);
-  EXPECT_EQ(reserve("a").reason, ReserveReason::kIncomplete);
+  EXPECT_EQ(reserve("a").reason, Reason::kIncomplete);
 }
 
 TEST_F(Reserve, EveryEndIsCounted) {
@@ -277,19 +281,16 @@ TEST_F(Reserve, EveryEndIsCounted) {
   reserve("b");
   release("a");
   reserve("a");
-  const CheckerStats::Reserves counted = checker_->stats().reserves;
-  const auto ended = [&](ReserveReason reason) {
-    return counted.ended[static_cast<std::size_t>(reason)];
-  };
+  const CheckerStats::Hard counted = checker_->stats().hard;
   EXPECT_EQ(counted.calls, 5U);
-  EXPECT_EQ(ended(ReserveReason::kDone), 2U);
-  EXPECT_EQ(ended(ReserveReason::kRepeated), 1U);
-  EXPECT_EQ(ended(ReserveReason::kCapped), 1U);
-  EXPECT_EQ(ended(ReserveReason::kReleased), 1U);
+  EXPECT_EQ(counted.ended[Reason::kDone], 2U);
+  EXPECT_EQ(counted.ended[Reason::kRepeated], 1U);
+  EXPECT_EQ(counted.ended[Reason::kCapped], 1U);
+  EXPECT_EQ(counted.ended[Reason::kReleased], 1U);
 }
 
 TEST_F(Reserve, InsideACallbackItIsRefused) {
-  ReserveReason reason{};
+  Reason reason{};
   const Candidate candidates[] = {{"c1"}};
   std::atomic<bool> ran{false};
   checker_->check_async("u", candidates, {}, [&](const CheckResult&) {
@@ -297,19 +298,19 @@ TEST_F(Reserve, InsideACallbackItIsRefused) {
     ran = true;
   });
   while (!ran) std::this_thread::sleep_for(1ms);
-  EXPECT_EQ(reason, ReserveReason::kReentrant);
+  EXPECT_EQ(reason, Reason::kReentrant);
 }
 
 TEST_F(Reserve, ARefusedReleaseIsNeverAllowed) {
-  ReserveResult released{.allowed = true};
+  HardResult released{.allowed = true};
   const Candidate candidates[] = {{"c1"}};
   std::atomic<bool> ran{false};
   checker_->check_async("u", candidates, {}, [&](const CheckResult&) {
-    released = checker_->release("u", {"c1"}, "a", {.allow_undecided = true});
+    released = checker_->hard({HardCall::kRelease, {"u", {"c1"}, "a"}}, {.allow_undecided = true});
     ran = true;
   });
   while (!ran) std::this_thread::sleep_for(1ms);
-  EXPECT_EQ(released.reason, ReserveReason::kReentrant);
+  EXPECT_EQ(released.reason, Reason::kReentrant);
   EXPECT_FALSE(released.allowed) << "nothing was released";
 }
 

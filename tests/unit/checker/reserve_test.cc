@@ -11,18 +11,18 @@ namespace fcap::checker_test {
 namespace reserve_test {
 
 TEST_F(Reserve, TakesThePlaceAndSaysForHowLong) {
-  const ReserveResult first = reserve("a");
+  const HardResult first = reserve("a");
   EXPECT_TRUE(first.allowed);
   EXPECT_FALSE(first.unknown);
-  EXPECT_EQ(first.reason, ReserveReason::kDone);
+  EXPECT_EQ(first.reason, Reason::kDone);
   EXPECT_EQ(first.time, now_);
   EXPECT_EQ(first.expires, now_ + 15min);
   ASSERT_EQ(ledger().reservations().size(), 1U);
   EXPECT_EQ(ledger().size(), 0U);
 
-  const ReserveResult second = reserve("b");
+  const HardResult second = reserve("b");
   EXPECT_FALSE(second.allowed);
-  EXPECT_EQ(second.reason, ReserveReason::kCapped);
+  EXPECT_EQ(second.reason, Reason::kCapped);
   EXPECT_EQ(second.verdict.rule_id, "c1-daily");
   EXPECT_EQ(second.verdict.limit, 1U);
 }
@@ -46,16 +46,16 @@ TEST_F(Reserve, LastsAsLongAsTheCallerSaysButNoLongerThanTheUpdaterAllows) {
   limit("c1", 10);
   EXPECT_EQ(reserve("a", "c1", {.life = 30s}).expires, now_ + 30s);
   EXPECT_EQ(reserve("b", "c1", {.life = 24h}).expires, now_ + 15min);
-  EXPECT_EQ(reserve("c", "c1", {.life = 0s}).reason, ReserveReason::kInvalid);
+  EXPECT_EQ(reserve("c", "c1", {.life = 0s}).reason, Reason::kInvalid);
 }
 
 TEST_F(Reserve, ARepetitionGivesTheFirstAnswerAndTheFirstExpiry) {
-  const ReserveResult first = reserve("a");
+  const HardResult first = reserve("a");
   const std::string before = store_->record("u");
   now_ += 1min;
-  const ReserveResult again = reserve("a");
+  const HardResult again = reserve("a");
   EXPECT_TRUE(again.allowed);
-  EXPECT_EQ(again.reason, ReserveReason::kRepeated);
+  EXPECT_EQ(again.reason, Reason::kRepeated);
   EXPECT_EQ(again.time, first.time);
   EXPECT_EQ(again.expires, first.expires);
   EXPECT_EQ(store_->record("u"), before);
@@ -64,18 +64,18 @@ TEST_F(Reserve, ARepetitionGivesTheFirstAnswerAndTheFirstExpiry) {
 TEST_F(Reserve, AnExpiredOneIsDecidedAnew) {
   reserve("a");
   now_ += 16min;
-  const ReserveResult again = reserve("a");
+  const HardResult again = reserve("a");
   EXPECT_TRUE(again.allowed);
-  EXPECT_EQ(again.reason, ReserveReason::kDone);
+  EXPECT_EQ(again.reason, Reason::kDone);
   EXPECT_EQ(again.expires, now_ + 15min);
 }
 
 TEST_F(Reserve, AnEventOfThisIdIsAllowedAndNothingIsWritten) {
   confirm("a", now_ - 1min);
   const std::string before = store_->record("u");
-  const ReserveResult result = reserve("a");
+  const HardResult result = reserve("a");
   EXPECT_TRUE(result.allowed);
-  EXPECT_EQ(result.reason, ReserveReason::kRepeated);
+  EXPECT_EQ(result.reason, Reason::kRepeated);
   EXPECT_EQ(result.time, now_ - 1min);
   EXPECT_EQ(result.expires, std::nullopt);
   EXPECT_EQ(store_->record("u"), before);
@@ -83,7 +83,7 @@ TEST_F(Reserve, AnEventOfThisIdIsAllowedAndNothingIsWritten) {
 
 TEST_F(Reserve, TheLaterEventIsNotCountedBesideItsReservation) {
   limit("c1", 2);
-  const ReserveResult first = reserve("a");
+  const HardResult first = reserve("a");
   confirm("a", first.time);
   EXPECT_TRUE(reserve("b").allowed);
   EXPECT_FALSE(reserve("c").allowed);
@@ -92,9 +92,9 @@ TEST_F(Reserve, TheLaterEventIsNotCountedBesideItsReservation) {
 TEST_F(Reserve, AReleasedPlaceIsFreeAndItsIdIsRefused) {
   reserve("a");
   EXPECT_TRUE(release("a").allowed);
-  const ReserveResult again = reserve("a");
+  const HardResult again = reserve("a");
   EXPECT_FALSE(again.allowed);
-  EXPECT_EQ(again.reason, ReserveReason::kReleased);
+  EXPECT_EQ(again.reason, Reason::kReleased);
   EXPECT_FALSE(record("a").allowed);
   EXPECT_TRUE(reserve("b").allowed);
 }
@@ -102,7 +102,7 @@ TEST_F(Reserve, AReleasedPlaceIsFreeAndItsIdIsRefused) {
 TEST_F(Reserve, AReleaseNeedsNoReadAndMayComeFirst) {
   EXPECT_TRUE(release("a").allowed);
   EXPECT_EQ(store_->reads, 0);
-  EXPECT_EQ(reserve("a").reason, ReserveReason::kReleased);
+  EXPECT_EQ(reserve("a").reason, Reason::kReleased);
 }
 
 TEST_F(Reserve, AReleaseThatArrivesBeforeItsReservationStillWins) {
@@ -112,11 +112,11 @@ TEST_F(Reserve, AReleaseThatArrivesBeforeItsReservationStillWins) {
 }
 
 TEST_F(Reserve, AnEventAfterAReleaseCounts) {
-  const ReserveResult first = reserve("a");
+  const HardResult first = reserve("a");
   release("a");
   confirm("a", first.time);
   EXPECT_FALSE(reserve("b").allowed);
-  EXPECT_EQ(reserve("a").reason, ReserveReason::kRepeated);
+  EXPECT_EQ(reserve("a").reason, Reason::kRepeated);
 }
 
 TEST_F(Reserve, AnErasedReservationDoesNotCount) {
@@ -144,20 +144,20 @@ TEST_F(Reserve, PlainChecksCountReservations) {
 }
 
 TEST_F(Reserve, ARecordedEventIsInTheLedgerAtOnce) {
-  const ReserveResult first = record("a");
+  const HardResult first = record("a");
   EXPECT_TRUE(first.allowed);
-  EXPECT_EQ(first.reason, ReserveReason::kDone);
+  EXPECT_EQ(first.reason, Reason::kDone);
   EXPECT_EQ(first.expires, std::nullopt);
   EXPECT_EQ(ledger().size(), 1U);
   EXPECT_EQ(ledger().reservations().size(), 0U);
-  EXPECT_EQ(record("a").reason, ReserveReason::kRepeated);
-  EXPECT_EQ(record("b").reason, ReserveReason::kCapped);
+  EXPECT_EQ(record("a").reason, Reason::kRepeated);
+  EXPECT_EQ(record("b").reason, Reason::kCapped);
 }
 
 TEST_F(Reserve, RecordTurnsAReservationIntoItsEvent) {
-  const ReserveResult reserved = reserve("a");
+  const HardResult reserved = reserve("a");
   now_ += 10min;
-  const ReserveResult recorded = record("a");
+  const HardResult recorded = record("a");
   EXPECT_TRUE(recorded.allowed);
   EXPECT_EQ(recorded.time, reserved.time);
   EXPECT_EQ(recorded.expires, std::nullopt);
@@ -169,12 +169,13 @@ TEST_F(Reserve, RecordTurnsAReservationIntoItsEvent) {
 
 TEST_F(Reserve, WhatWasShownIsRecordedAboveTheLimit) {
   reserve("a");
-  const ReserveResult shown = checker_->record("u", {"c1"}, "b", {.shown = true});
+  const HardResult shown = checker_->hard({HardCall::kRecord, {"u", {"c1"}, "b"}}, {.shown = true});
   EXPECT_TRUE(shown.allowed);
-  EXPECT_EQ(shown.reason, ReserveReason::kDone);
+  EXPECT_EQ(shown.reason, Reason::kDone);
   EXPECT_EQ(shown.expires, std::nullopt);
   EXPECT_EQ(ledger().size(), 1U);
-  EXPECT_EQ(checker_->record("u", {"c1"}, "b", {.shown = true}).reason, ReserveReason::kRepeated);
+  EXPECT_EQ(checker_->hard({HardCall::kRecord, {"u", {"c1"}, "b"}}, {.shown = true}).reason,
+            Reason::kRepeated);
   EXPECT_EQ(reserve("c").verdict.count, 2U);
 }
 
@@ -182,28 +183,29 @@ TEST_F(Reserve, WhatWasShownIsRecordedAfterItsRelease) {
   reserve("a");
   release("a");
   now_ += 1min;
-  const ReserveResult shown = checker_->record("u", {"c1"}, "a", {.shown = true});
-  EXPECT_EQ(shown.reason, ReserveReason::kDone);
+  const HardResult shown = checker_->hard({HardCall::kRecord, {"u", {"c1"}, "a"}}, {.shown = true});
+  EXPECT_EQ(shown.reason, Reason::kDone);
   EXPECT_EQ(shown.time, now_);
-  EXPECT_EQ(reserve("b").reason, ReserveReason::kCapped);
+  EXPECT_EQ(reserve("b").reason, Reason::kCapped);
 }
 
 TEST_F(Reserve, WhatWasShownIsRecordedWhereARuleReachesIntoAGap) {
   store_->missing = now_;
-  EXPECT_EQ(record("a").reason, ReserveReason::kIncomplete);
-  EXPECT_EQ(checker_->record("u", {"c1"}, "a", {.shown = true}).reason, ReserveReason::kDone);
+  EXPECT_EQ(record("a").reason, Reason::kIncomplete);
+  EXPECT_EQ(checker_->hard({HardCall::kRecord, {"u", {"c1"}, "a"}}, {.shown = true}).reason,
+            Reason::kDone);
 }
 
 TEST_F(Reserve, AReservationIsNotWhatWasShown) {
   reserve("a");
-  EXPECT_EQ(reserve("b", "c1", {.shown = true}).reason, ReserveReason::kCapped);
+  EXPECT_EQ(reserve("b", "c1", {.shown = true}).reason, Reason::kCapped);
 }
 
 TEST_F(Reserve, WhatThisProcessHasShownCounts) {
-  checker_->note_shown("u", {"c1"}, "a");
-  EXPECT_EQ(reserve("b").reason, ReserveReason::kCapped);
+  checker_->note_shown({"u", {"c1"}, "a"});
+  EXPECT_EQ(reserve("b").reason, Reason::kCapped);
   // But not against itself.
-  EXPECT_EQ(reserve("a").reason, ReserveReason::kDone);
+  EXPECT_EQ(reserve("a").reason, Reason::kDone);
 }
 
 TEST_F(Reserve, EveryRuleOfTheCandidateMustAllow) {
@@ -212,7 +214,7 @@ TEST_F(Reserve, EveryRuleOfTheCandidateMustAllow) {
   checker_->set_rules(rule_set({sliding_rule("c1-daily", "c1", 5), user}));
   EXPECT_TRUE(reserve("a").allowed);
   EXPECT_TRUE(reserve("b", "c2").allowed);
-  const ReserveResult third = reserve("c", "c3");
+  const HardResult third = reserve("c", "c3");
   EXPECT_FALSE(third.allowed);
   EXPECT_EQ(third.verdict.rule_id, "user-daily");
 }
@@ -223,7 +225,7 @@ TEST_F(Reserve, AfterACheckItTakesOneExchange) {
   const Candidate candidates[] = {{"c1"}};
   const CheckResult check = checker_->check("u", candidates, {.keep_record = true});
   ASSERT_TRUE(check.verdicts[0].allowed);
-  EXPECT_TRUE(reserve("a", "c1", {.after = &check}).allowed);
+  EXPECT_TRUE(reserve("a", "c1", {}, check.token).allowed);
   EXPECT_EQ(store_->reads, 0);
   EXPECT_EQ(store_->exchanges, 1);
 }
@@ -233,7 +235,7 @@ TEST_F(Reserve, ACheckThatWasOvertakenCostsOneReadMore) {
   const CheckResult check = checker_->check("u", candidates, {.keep_record = true});
   reserve("a");
   store_->reads = store_->exchanges = 0;
-  EXPECT_EQ(reserve("b", "c1", {.after = &check}).reason, ReserveReason::kCapped);
+  EXPECT_EQ(reserve("b", "c1", {}, check.token).reason, Reason::kCapped);
   EXPECT_EQ(store_->exchanges, 1);
   EXPECT_EQ(store_->reads, 1);
 }
@@ -243,7 +245,7 @@ TEST_F(Reserve, ARefusalNeverRestsOnAnOldRecord) {
   const Candidate candidates[] = {{"c1"}};
   const CheckResult check = checker_->check("u", candidates, {.keep_record = true});
   release("a");
-  EXPECT_TRUE(reserve("b", "c1", {.after = &check}).allowed);
+  EXPECT_TRUE(reserve("b", "c1", {}, check.token).allowed);
 }
 
 TEST_F(Reserve, ARepetitionNeverRestsOnAnOldRecord) {
@@ -251,21 +253,21 @@ TEST_F(Reserve, ARepetitionNeverRestsOnAnOldRecord) {
   const Candidate candidates[] = {{"c1"}};
   const CheckResult check = checker_->check("u", candidates, {.keep_record = true});
   release("a");
-  EXPECT_EQ(reserve("a", "c1", {.after = &check}).reason, ReserveReason::kReleased);
+  EXPECT_EQ(reserve("a", "c1", {}, check.token).reason, Reason::kReleased);
 }
 
 TEST_F(Reserve, ACheckOfAnotherUserIsNotUsed) {
   const Candidate candidates[] = {{"c1"}};
   const CheckResult check = checker_->check("v", candidates, {.keep_record = true});
-  EXPECT_TRUE(reserve("a", "c1", {.after = &check}).allowed);
+  EXPECT_TRUE(reserve("a", "c1", {}, check.token).allowed);
   EXPECT_EQ(store_->reads, 1);
 }
 
 TEST_F(Reserve, WhoeverIsSecondReadsAgainAndIsRefused) {
   store_->before_exchange = [this] { add_reservation("other", now_, 15min); };
-  EXPECT_EQ(reserve("a").reason, ReserveReason::kCapped);
+  EXPECT_EQ(reserve("a").reason, Reason::kCapped);
   EXPECT_EQ(store_->reads, 2);
-  EXPECT_EQ(checker_->stats().reserves.conflicts, 1U);
+  EXPECT_EQ(checker_->stats().hard.conflicts, 1U);
 }
 
 TEST_F(Reserve, EvenAnAppendIsAConflict) {
@@ -295,7 +297,7 @@ TEST_F(Reserve, TheCallersThreadStaysAsItWas) {
   const Candidate ranked[] = {{"c2"}};
   const std::string_view ids[] = {"b"};
   errno = ENOENT;
-  EXPECT_EQ(checker_->pick_and_share("u", ranked, ids).picked.size(), 1U);
+  EXPECT_EQ(checker_->pick({Promise::kShared, "u", ranked, ids}).reason, Reason::kDone);
   EXPECT_EQ(store_->appends, 1);
   EXPECT_EQ(errno, ENOENT);
   int state = PTHREAD_CANCEL_DISABLE;
@@ -311,11 +313,11 @@ TEST_F(Reserve, RetriesAreBounded) {
     store_->before_exchange = write;
   };
   store_->before_exchange = write;
-  const ReserveResult result = reserve("a");
+  const HardResult result = reserve("a");
   store_->before_exchange = nullptr;
   EXPECT_FALSE(result.allowed);
   EXPECT_FALSE(result.unknown);
-  EXPECT_EQ(result.reason, ReserveReason::kConflict);
+  EXPECT_EQ(result.reason, Reason::kConflict);
   EXPECT_EQ(others, 32);
 }
 

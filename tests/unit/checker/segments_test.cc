@@ -65,7 +65,7 @@ TEST_F(CheckSegments, EveryFormOfACheckKnowsTheStoredMembers) {
   EXPECT_TRUE(allowed(*world.checker, "u1"));
   EXPECT_FALSE(allowed(*world.checker, "u2"));
 
-  const UserCandidates users[] = {{"u2", candidates}, {"u1", candidates}};
+  const CheckRequest users[] = {{"u2", candidates}, {"u1", candidates}};
   const std::vector<CheckResult> results = world.checker->check_batch(users, kPatient);
   EXPECT_FALSE(results[0].verdicts[0].allowed);
   EXPECT_TRUE(results[1].verdicts[0].allowed);

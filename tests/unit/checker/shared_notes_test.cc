@@ -1,4 +1,4 @@
-// note_shown() with a SharedNote, take_back_shown(), pick_and_share().
+// note_shown() with Note::kEverywhere, take_back_shown(), shared pages.
 #include <future>
 #include <stdexcept>
 #include <string>
@@ -8,9 +8,11 @@
 
 #include <gtest/gtest.h>
 
+#include "checker/seen_record.h"
 #include "fixtures.h"
 #include "holding_store.h"
 #include "reserving_store.h"
+#include "tests/support/picked.h"
 
 namespace fcap::checker_test {
 namespace shared_notes_test {
@@ -30,14 +32,14 @@ class SharedNotes : public ::testing::Test {
     const Candidate candidates[] = {{"c1"}};
     return checker.check("u", candidates);
   }
-  static std::future<PickResult> pick_async(Checker& checker, std::span<const Candidate> ranked,
-                                            std::span<const std::string_view> ids) {
-    std::promise<PickResult> promise;
+  static std::future<PagePicks> pick_async(Checker& checker, std::span<const Candidate> ranked,
+                                           std::span<const std::string_view> ids) {
+    std::promise<PagePicks> promise;
     auto answer = promise.get_future();
-    checker.pick_and_share_async("u", ranked, ids, {},
-                                 [promise = std::move(promise)](PickResult picks) mutable {
-                                   promise.set_value(std::move(picks));
-                                 });
+    checker.pick_async({Promise::kShared, "u", ranked, ids}, {},
+                       [promise = std::move(promise)](PagePicks picks) mutable {
+                         promise.set_value(std::move(picks));
+                       });
     return answer;
   }
   ledger::Ledger ledger() {
@@ -53,46 +55,46 @@ class SharedNotes : public ::testing::Test {
 };
 
 TEST_F(SharedNotes, AnotherServerCountsThemForFiveMinutes) {
-  EXPECT_TRUE(here_->note_shown("u", {"c1"}, "a", SharedNote(check(*here_).seen)));
+  EXPECT_TRUE(here_->note_shown({"u", {"c1"}, "a", {}, check(*here_).token}, Note::kEverywhere));
   EXPECT_EQ(here_->stats().shares.shared, 1U);
-  EXPECT_EQ(there_->reserve("u", {"c1"}, "b").reason, ReserveReason::kCapped);
+  EXPECT_EQ(there_->hard({HardCall::kReserve, {"u", {"c1"}, "b"}}).reason, Reason::kCapped);
   now_ += 5min - 1ms;
-  EXPECT_EQ(there_->reserve("u", {"c1"}, "b").reason, ReserveReason::kCapped);
+  EXPECT_EQ(there_->hard({HardCall::kReserve, {"u", {"c1"}, "b"}}).reason, Reason::kCapped);
   now_ += 1ms;
-  EXPECT_TRUE(there_->reserve("u", {"c1"}, "b").allowed);
+  EXPECT_TRUE(there_->hard({HardCall::kReserve, {"u", {"c1"}, "b"}}).allowed);
 }
 
 TEST_F(SharedNotes, WithoutShareOthersDoNotSeeThem) {
-  here_->note_shown("u", {"c1"}, "a");
+  here_->note_shown({"u", {"c1"}, "a"});
   EXPECT_EQ(store_->appends, 0);
-  EXPECT_TRUE(there_->reserve("u", {"c1"}, "b").allowed);
+  EXPECT_TRUE(there_->hard({HardCall::kReserve, {"u", {"c1"}, "b"}}).allowed);
 }
 
 TEST_F(SharedNotes, TakenBackTheyAreGoneEverywhere) {
-  here_->note_shown("u", {"c1"}, "a", SharedNote(check(*here_).seen));
-  EXPECT_TRUE(here_->take_back_shown("u", {"c1"}, "a"));
+  here_->note_shown({"u", {"c1"}, "a", {}, check(*here_).token}, Note::kEverywhere);
+  EXPECT_TRUE(here_->take_back_shown({"u", {"c1"}, "a"}));
   EXPECT_TRUE(check(*here_).verdicts[0].allowed);
-  EXPECT_TRUE(there_->reserve("u", {"c1"}, "b").allowed);
+  EXPECT_TRUE(there_->hard({HardCall::kReserve, {"u", {"c1"}, "b"}}).allowed);
   EXPECT_EQ(here_->stats().shares.taken_back, 1U);
 }
 
 TEST_F(SharedNotes, ALocalNoteIsTakenBackWithoutAWrite) {
-  here_->note_shown("u", {"c1"}, "a");
-  EXPECT_TRUE(here_->take_back_shown("u", {"c1"}, "a"));
+  here_->note_shown({"u", {"c1"}, "a"});
+  EXPECT_TRUE(here_->take_back_shown({"u", {"c1"}, "a"}));
   EXPECT_EQ(store_->appends, 0);
 }
 
 TEST_F(SharedNotes, WhatWasNotSharedIsTakenBackWithoutAWrite) {
-  const RecordSeen full{.known = true, .bytes = 100, .reservations = 64};
-  here_->note_shown("u", {"c1"}, "a", SharedNote(full));
-  EXPECT_TRUE(here_->take_back_shown("u", {"c1"}, "a"));
+  const checker::SeenRecord full{.known = true, .bytes = 100, .reservations = 64};
+  here_->note_shown({"u", {"c1"}, "a", {}, full.token()}, Note::kEverywhere);
+  EXPECT_TRUE(here_->take_back_shown({"u", {"c1"}, "a"}));
   store_->terms.reservation_life_max = 0s;
-  here_->note_shown("u", {"c1"}, "b", SharedNote(check(*here_).seen));
-  EXPECT_TRUE(here_->take_back_shown("u", {"c1"}, "b"));
+  here_->note_shown({"u", {"c1"}, "b", {}, check(*here_).token}, Note::kEverywhere);
+  EXPECT_TRUE(here_->take_back_shown({"u", {"c1"}, "b"}));
   const Candidate ranked[] = {{"c1"}};
   const std::string_view ids[] = {"c"};
-  EXPECT_EQ(here_->pick_and_share("u", ranked, ids).picked.size(), 1U);
-  EXPECT_TRUE(here_->take_back_shown("u", {"c1"}, "c"));
+  EXPECT_EQ(picked(here_->pick({Promise::kShared, "u", ranked, ids})).size(), 1U);
+  EXPECT_TRUE(here_->take_back_shown({"u", {"c1"}, "c"}));
   EXPECT_EQ(store_->appends, 0);
   EXPECT_EQ(here_->stats().shares.taken_back, 0U);
 }
@@ -100,51 +102,52 @@ TEST_F(SharedNotes, WhatWasNotSharedIsTakenBackWithoutAWrite) {
 TEST_F(SharedNotes, APageThatWasSharedIsTakenBackEverywhere) {
   const Candidate ranked[] = {{"c1"}, {"c2"}};
   const std::string_view ids[] = {"s1", "s2"};
-  here_->pick_and_share("u", ranked, ids);
-  EXPECT_TRUE(here_->take_back_shown("u", {"c2"}, "s2"));
-  EXPECT_FALSE(there_->reserve("u", {"c1"}, "b").allowed);
-  EXPECT_TRUE(there_->reserve("u", {"c2"}, "b").allowed);
+  here_->pick({Promise::kShared, "u", ranked, ids});
+  EXPECT_TRUE(here_->take_back_shown({"u", {"c2"}, "s2"}));
+  EXPECT_FALSE(there_->hard({HardCall::kReserve, {"u", {"c1"}, "b"}}).allowed);
+  EXPECT_TRUE(there_->hard({HardCall::kReserve, {"u", {"c2"}, "b"}}).allowed);
 }
 
 TEST_F(SharedNotes, TheEventReplacesItsNote) {
-  here_->note_shown("u", {"c1"}, "a", SharedNote(check(*here_).seen));
-  EXPECT_TRUE(there_->record("u", {"c1"}, "a").allowed);
+  here_->note_shown({"u", {"c1"}, "a", {}, check(*here_).token}, Note::kEverywhere);
+  EXPECT_TRUE(there_->hard({HardCall::kRecord, {"u", {"c1"}, "a"}}).allowed);
   EXPECT_EQ(ledger().size(), 1U);
-  EXPECT_EQ(there_->reserve("u", {"c1"}, "a").reason, ReserveReason::kRepeated);
+  EXPECT_EQ(there_->hard({HardCall::kReserve, {"u", {"c1"}, "a"}}).reason, Reason::kRepeated);
 }
 
 TEST_F(SharedNotes, WithoutAReadRecordNothingIsShared) {
-  EXPECT_TRUE(here_->note_shown("u", {"c1"}, "a", SharedNote({})));
+  EXPECT_TRUE(here_->note_shown({"u", {"c1"}, "a"}, Note::kEverywhere));
   EXPECT_EQ(store_->appends, 0);
   EXPECT_EQ(here_->stats().shares.unread, 1U);
   EXPECT_FALSE(check(*here_).verdicts[0].allowed) << "this process remembers it all the same";
 }
 
 TEST_F(SharedNotes, AFullRecordGetsNoMore) {
-  RecordSeen seen{.known = true, .bytes = 100, .reservations = 63};
-  here_->note_shown("u", {"c1"}, "a", SharedNote(seen));
+  checker::SeenRecord seen{.known = true, .bytes = 100, .reservations = 63};
+  here_->note_shown({"u", {"c1"}, "a", {}, seen.token()}, Note::kEverywhere);
   EXPECT_EQ(store_->appends, 1);
   seen.reservations = 64;
-  here_->note_shown("u", {"c1"}, "b", SharedNote(seen));
+  here_->note_shown({"u", {"c1"}, "b", {}, seen.token()}, Note::kEverywhere);
   seen = {.known = true, .bytes = 12 * 1024 + 1, .reservations = 0};
-  here_->note_shown("u", {"c1"}, "c", SharedNote(seen));
+  here_->note_shown({"u", {"c1"}, "c", {}, seen.token()}, Note::kEverywhere);
   EXPECT_EQ(store_->appends, 1);
   EXPECT_EQ(here_->stats().shares.no_room, 2U);
 }
 
 TEST_F(SharedNotes, ACheckSeesHowFullTheRecordIs) {
-  EXPECT_TRUE(check(*here_).seen.known);
-  EXPECT_EQ(check(*here_).seen.bytes, 0U);
-  here_->reserve("u", {"c2"}, "a");
-  EXPECT_EQ(check(*here_).seen.bytes, 23U);
-  EXPECT_EQ(check(*here_).seen.reservations, 1U);
+  const auto seen = [&] { return checker::SeenRecord::of(check(*here_).token); };
+  EXPECT_TRUE(seen().known);
+  EXPECT_EQ(seen().bytes, 0U);
+  here_->hard({HardCall::kReserve, {"u", {"c2"}, "a"}});
+  EXPECT_EQ(seen().bytes, 23U);
+  EXPECT_EQ(seen().reservations, 1U);
   now_ += 1h;
-  EXPECT_EQ(check(*here_).seen.reservations, 0U);
+  EXPECT_EQ(seen().reservations, 0U);
 }
 
 TEST_F(SharedNotes, NothingIsSharedWithoutTheUpdatersConfiguration) {
   store_->terms.reservation_life_max = 0s;
-  here_->note_shown("u", {"c1"}, "a", SharedNote(check(*here_).seen));
+  here_->note_shown({"u", {"c1"}, "a", {}, check(*here_).token}, Note::kEverywhere);
   EXPECT_EQ(store_->appends, 0);
   EXPECT_EQ(here_->stats().shares.no_config, 1U);
 }
@@ -152,46 +155,47 @@ TEST_F(SharedNotes, NothingIsSharedWithoutTheUpdatersConfiguration) {
 TEST_F(SharedNotes, NothingIsSharedWithAClockMoreThanTenSecondsAway) {
   store_->terms.has_clock = true;
   store_->terms.clock_difference = 12s;
-  here_->note_shown("u", {"c1"}, "a", SharedNote(check(*here_).seen));
+  here_->note_shown({"u", {"c1"}, "a", {}, check(*here_).token}, Note::kEverywhere);
   EXPECT_EQ(store_->appends, 0);
   EXPECT_EQ(here_->stats().shares.clock, 1U);
 }
 
 TEST_F(SharedNotes, AWriteThatFailsIsCounted) {
   store_->append_fails = StoreCode::kUnavailable;
-  EXPECT_TRUE(here_->note_shown("u", {"c1"}, "a", SharedNote(check(*here_).seen)));
+  EXPECT_TRUE(here_->note_shown({"u", {"c1"}, "a", {}, check(*here_).token}, Note::kEverywhere));
   EXPECT_EQ(here_->stats().shares.failed, 1U);
 }
 
 TEST_F(SharedNotes, APageIsPickedAndSharedWithOneWrite) {
   const Candidate ranked[] = {{"c1"}, {"c2"}, {"c3"}};
   const std::string_view ids[] = {"s1", "s2"};
-  const PickResult picks = here_->pick_and_share("u", ranked, ids);
-  EXPECT_EQ(picks.picked, (std::vector<std::size_t>{0, 1}));
+  const PagePicks picks = here_->pick({Promise::kShared, "u", ranked, ids});
+  EXPECT_EQ(picked(picks), (std::vector<std::size_t>{0, 1}));
   EXPECT_EQ(store_->appends, 1);
   EXPECT_EQ(ledger().reservations().size(), 2U);
   const std::string_view more[] = {"s3", "s4"};
-  EXPECT_EQ(here_->pick_and_share("u", ranked, more).picked, (std::vector<std::size_t>{2}))
+  EXPECT_EQ(picked(here_->pick({Promise::kShared, "u", ranked, more})),
+            (std::vector<std::size_t>{2}))
       << "it counts its own";
-  EXPECT_FALSE(there_->reserve("u", {"c2"}, "b").allowed);
+  EXPECT_FALSE(there_->hard({HardCall::kReserve, {"u", {"c2"}, "b"}}).allowed);
 }
 
 TEST_F(SharedNotes, APageWithBadIdsIsInvalid) {
   const Candidate ranked[] = {{"c1"}};
   const std::string_view twice[] = {"s1", "s1"};
-  EXPECT_EQ(here_->pick_and_share("u", ranked, twice).reason, Reason::kInvalid);
+  EXPECT_EQ(here_->pick({Promise::kShared, "u", ranked, twice}).reason, Reason::kInvalid);
   EXPECT_EQ(store_->checks, 0);
 }
 
 TEST_F(SharedNotes, APageThatIsRefusedIsCountedInEachForm) {
   const Candidate ranked[] = {{"c1"}};
   const std::string_view twice[] = {"s1", "s1"};
-  here_->pick_and_share("u", ranked, twice);
+  here_->pick({Promise::kShared, "u", ranked, twice});
   pick_async(*there_, ranked, twice).get();
   for (const Checker* server : {here_.get(), there_.get()}) {
     EXPECT_EQ(server->stats().checks, 1U);
     EXPECT_EQ(server->stats().pending, 0U);
-    EXPECT_EQ(server->stats().reasons.invalid, 1U);
+    EXPECT_EQ(server->stats().unjudged[Reason::kInvalid], 1U);
   }
 }
 
@@ -203,18 +207,18 @@ TEST_F(SharedNotes, AClockThatThrowsIsAnAnswerInEachForm) {
   checker->set_rules(rule_set({sliding_rule("c1-daily", "c1", 1)}));
   const Candidate ranked[] = {{"c1"}};
   const std::string_view ids[] = {"s1"};
-  const PickResult blocking = checker->pick_and_share("u", ranked, ids);
+  const PagePicks blocking = checker->pick({Promise::kShared, "u", ranked, ids});
   std::promise<std::thread::id> ran_on;
-  checker->pick_and_share_async("u", ranked, ids, {}, [&](const PickResult& picks) {
+  checker->pick_async({Promise::kShared, "u", ranked, ids}, {}, [&](const PagePicks& picks) {
     EXPECT_EQ(picks.reason, Reason::kOverloaded);
-    EXPECT_EQ(picks.picked, blocking.picked);
+    EXPECT_EQ(picked(picks), picked(blocking));
     ran_on.set_value(std::this_thread::get_id());
   });
   EXPECT_NE(ran_on.get_future().get(), std::this_thread::get_id());
   EXPECT_EQ(blocking.reason, Reason::kOverloaded);
-  EXPECT_EQ(blocking.picked.size(), 1U) << "it fails open, as first_allowed() does";
+  EXPECT_EQ(picked(blocking).size(), 1U) << "it fails open, as first_allowed() does";
   EXPECT_EQ(checker->stats().checks, 2U);
-  EXPECT_EQ(checker->stats().reasons.overloaded, 2U);
+  EXPECT_EQ(checker->stats().unjudged[Reason::kOverloaded], 2U);
   EXPECT_EQ(checker->stats().shown.noted, 0U);
 }
 
@@ -225,22 +229,22 @@ TEST_F(SharedNotes, APageIsPickedAndSharedByACallbackToo) {
   const std::string_view ids[] = {id, "s2"};
   auto answer = pick_async(*here_, ranked, ids);
   first = id = "??";
-  EXPECT_EQ(answer.get().picked, (std::vector<std::size_t>{0, 1}));
+  EXPECT_EQ(picked(answer.get()), (std::vector<std::size_t>{0, 1}));
   EXPECT_EQ(store_->appends, 1);
   EXPECT_EQ(ledger().reservations().size(), 2U);
   EXPECT_EQ(here_->stats().checks, 1U);
   EXPECT_EQ(here_->stats().candidates, 2U);
   EXPECT_FALSE(check(*here_).verdicts[0].allowed) << "it counts its own";
-  EXPECT_FALSE(there_->reserve("u", {"c2"}, "b").allowed);
+  EXPECT_FALSE(there_->hard({HardCall::kReserve, {"u", {"c2"}, "b"}}).allowed);
 }
 
 TEST_F(SharedNotes, ACallbackGetsWhatIsKnownWithoutReading) {
   const Candidate ranked[] = {{"c1"}, {"c3"}};
   const std::string_view twice[] = {"s1", "s1"};
   EXPECT_EQ(pick_async(*here_, ranked, twice).get().reason, Reason::kInvalid);
-  EXPECT_TRUE(pick_async(*here_, ranked, {}).get().picked.empty());
+  EXPECT_TRUE(picked(pick_async(*here_, ranked, {}).get()).empty());
   const std::string_view ids[] = {"s1"};
-  EXPECT_EQ(pick_async(*here_, {&ranked[1], 1}, ids).get().picked, (std::vector<std::size_t>{0}));
+  EXPECT_EQ(picked(pick_async(*here_, {&ranked[1], 1}, ids).get()), (std::vector<std::size_t>{0}));
   EXPECT_EQ(store_->checks, 0);
   EXPECT_EQ(store_->appends, 0);
 }
@@ -256,7 +260,7 @@ TEST_F(SharedNotes, ACallbackGetsThePageThroughTheExecutor) {
   ASSERT_EQ(tasks.size(), 1U);
   EXPECT_EQ(store_->appends, 0) << "shared when it is picked";
   tasks.front()();
-  EXPECT_EQ(answer.get().picked.size(), 1U);
+  EXPECT_EQ(picked(answer.get()).size(), 1U);
   EXPECT_EQ(store_->appends, 1);
 }
 
@@ -271,9 +275,9 @@ TEST_F(SharedNotes, TheEndOfTheCheckerAnswersAPageWithoutSharingIt) {
   auto answer = pick_async(*checker, ranked, ids);
   StoreCompletion& read = store->take();
   checker.reset();
-  const PickResult picks = answer.get();
+  const PagePicks picks = answer.get();
   EXPECT_EQ(picks.reason, Reason::kShutdown);
-  EXPECT_EQ(picks.picked.size(), 1U) << "it fails open";
+  EXPECT_EQ(picked(picks).size(), 1U) << "it fails open";
   read.complete({.code = StoreCode::kNotFound});
 }
 

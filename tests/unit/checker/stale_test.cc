@@ -52,7 +52,7 @@ TEST_F(StaleRead, SaysSoInEveryVerdict) {
 }
 
 TEST_F(StaleRead, SaysSoInABatchAndAsynchronously) {
-  const UserCandidates users[] = {{"u", candidates_}, {"nobody", candidates_}};
+  const CheckRequest users[] = {{"u", candidates_}, {"nobody", candidates_}};
   const auto results = world_.checker->check_batch(users, kPatient);
   ASSERT_EQ(results.size(), 2U);
   expect_stale(results[0]);
@@ -99,7 +99,7 @@ TEST_F(StaleRead, OfAMasterIsNone) {
 TEST_F(StaleRead, CountsWhatThisProcessHasShown) {
   world_.store->records[std::string(kKey)] = record_of("c1", 1);
   EXPECT_TRUE(check().verdicts[0].allowed);
-  EXPECT_TRUE(world_.checker->note_shown("u", {"c1"}, "e1", kNow));
+  EXPECT_TRUE(world_.checker->note_shown({"u", {"c1"}, "e1", kNow}));
   EXPECT_EQ(check().verdicts[0].reason, Reason::kCapped);
 }
 

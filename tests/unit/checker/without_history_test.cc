@@ -31,7 +31,7 @@ bool reads(std::vector<Rule> rules) {
   EXPECT_EQ(world.checker->check("u", candidates).reason, Reason::kPassed);
   const std::size_t by_check = world.store->get_count;
   EXPECT_EQ(world.checker->first_allowed("u", candidates, 1).reason, Reason::kPassed);
-  const UserCandidates users[] = {{"u", candidates}};
+  const CheckRequest users[] = {{"u", candidates}};
   (void)world.checker->check_batch(users);
   EXPECT_EQ(world.store->get_count, 3 * by_check);
   EXPECT_EQ(world.checker->stats().reads.unneeded, by_check == 0 ? 3U : 0U);
@@ -108,7 +108,7 @@ TEST(WithoutHistory, ACandidateWithoutACampaignIsInvalid) {
   EXPECT_EQ(result.verdicts[0].reason, Reason::kInvalid);
   EXPECT_EQ(result.verdicts[1].reason, Reason::kCapped);
   EXPECT_EQ(result.verdicts[2].reason, Reason::kInvalid);
-  EXPECT_EQ(world.checker->stats().reasons.invalid, 1U);
+  EXPECT_EQ(world.checker->stats().unjudged[Reason::kInvalid], 1U);
 }
 
 class Outage : public ::testing::TestWithParam<StoreCode> {};
@@ -120,9 +120,9 @@ TEST_P(Outage, WhatThisProcessHasShownCountsWhereItIsCertain) {
   world.checker->set_rules(
       rule_set({sliding_rule("r3", "c1", 3), fixed, sliding_rule("never", "c3", 0)}));
   for (const char* event : {"e1", "e2", "e3"}) {
-    ASSERT_TRUE(world.checker->note_shown("u", {"c1"}, event, kNow - 1min));
+    ASSERT_TRUE(world.checker->note_shown({"u", {"c1"}, event, kNow - 1min}));
   }
-  ASSERT_TRUE(world.checker->note_shown("u", {"c2"}, "e4", kNow - 1min));
+  ASSERT_TRUE(world.checker->note_shown({"u", {"c2"}, "e4", kNow - 1min}));
   world.store->answer_at_once = GetParam();
   // Where a fixed window begins is known from the history alone.
   const Candidate candidates[] = {{"c1"}, {"c2"}, {"c3"}, {"c4"}};
@@ -148,14 +148,14 @@ TEST_P(Outage, WhatThisProcessHasShownCountsWhereItIsCertain) {
 TEST_P(Outage, WhatIsTakenBackNoLongerCounts) {
   ScriptedChecker world;
   world.checker->set_rules(rule_set({sliding_rule("r1", "c1", 1)}));
-  ASSERT_TRUE(world.checker->note_shown("u", {"c1"}, "e1", kNow));
+  ASSERT_TRUE(world.checker->note_shown({"u", {"c1"}, "e1", kNow}));
   world.store->answer_at_once = GetParam();
   const Candidate candidates[] = {{"c1"}};
   EXPECT_FALSE(world.checker->check("u", candidates).verdicts[0].allowed);
-  EXPECT_FALSE(world.checker->take_back_shown("u", {"c1"}, "e2"));
-  EXPECT_FALSE(world.checker->take_back_shown("u", {"c2"}, "e1"));
-  EXPECT_TRUE(world.checker->take_back_shown("u", {"c1"}, "e1"));
-  EXPECT_FALSE(world.checker->take_back_shown("u", {"c1"}, "e1"));
+  EXPECT_FALSE(world.checker->take_back_shown({"u", {"c1"}, "e2"}));
+  EXPECT_FALSE(world.checker->take_back_shown({"u", {"c2"}, "e1"}));
+  EXPECT_TRUE(world.checker->take_back_shown({"u", {"c1"}, "e1"}));
+  EXPECT_FALSE(world.checker->take_back_shown({"u", {"c1"}, "e1"}));
   EXPECT_TRUE(world.checker->check("u", candidates).verdicts[0].allowed);
   EXPECT_EQ(world.checker->stats().shown.taken_back, 1U);
 }

@@ -169,7 +169,7 @@ class OneByOne {
                   .ledger = ledger_,
                   .now = question.now,
                   .segments = question.segments,
-                  .missing_before = question.missing_before},
+                  .completeness = question.completeness},
         wanted_(wanted),
         is_out_(wanted.candidates.size()),
         picks_(wanted.fingerprints.size()) {}
@@ -285,8 +285,8 @@ TEST(ReservePicks, EqualThoseThatAreEvaluatedOneByOne) {
         .ledger = ledger,
         .now = instant_from_ms(random.instant_of_reservations(world)),
         .segments = segments,
-        .missing_before =
-            random.one_in(8) ? std::optional(instant_from_ms(random.instant())) : std::nullopt};
+        .completeness =
+            random.one_in(8) ? Completeness(instant_from_ms(random.instant())) : Completeness()};
     const WantedPicks wanted{.candidates = candidates, .fingerprints = prints, .life = 15min};
     const std::vector<SlotPick> expected = OneByOne(question, ledger, wanted).run();
     Evaluator evaluator;

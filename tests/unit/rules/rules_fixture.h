@@ -118,7 +118,7 @@ class Scene {
             .segments = segments_,
             .stored = stored_.get(),
             .user = user_,
-            .missing_before = missing_before_};
+            .completeness = Completeness(missing_before_)};
   }
   [[nodiscard]] Evaluator& evaluator() { return evaluator_; }
 
