@@ -114,9 +114,9 @@ class FCAP_EXPORT SigningKeyFile {
   Status reload();
 
  private:
-  struct Parts;
-  explicit SigningKeyFile(std::unique_ptr<Parts> parts);
-  std::unique_ptr<Parts> parts_;
+  struct KeyFileParts;
+  explicit SigningKeyFile(std::unique_ptr<KeyFileParts> parts);
+  std::unique_ptr<KeyFileParts> parts_;
 };
 
 }  // namespace fcap

@@ -20,7 +20,7 @@ constexpr std::chrono::milliseconds kLookEvery{5'000};
 
 }  // namespace
 
-struct SigningKeyFile::Parts {
+struct SigningKeyFile::KeyFileParts {
   Status look(bool always);
   void run();
   void tell(LogLevel level, const std::string& text) const {
@@ -39,7 +39,8 @@ struct SigningKeyFile::Parts {
   base::BackgroundThread thread;
 };
 
-void SigningKeyFile::Parts::tell_of(const SigningKeys& former, const SigningKeys& current) const {
+void SigningKeyFile::KeyFileParts::tell_of(const SigningKeys& former,
+                                           const SigningKeys& current) const {
   std::string names;
   for (const std::string& id : current.ids()) names.append(names.empty() ? "" : ", ").append(id);
   tell(LogLevel::kInfo, "signing keys: \"" + path + "\" was read again: " + names);
@@ -53,13 +54,13 @@ void SigningKeyFile::Parts::tell_of(const SigningKeys& former, const SigningKeys
 
 // Not a reason to refuse it: secrets that Kubernetes mounts are readable by all accounts of their
 // container, unless defaultMode says otherwise.
-void SigningKeyFile::Parts::tell_of_readers() const {
+void SigningKeyFile::KeyFileParts::tell_of_readers() const {
   if (!base::is_readable_by_all(path)) return;
   tell(LogLevel::kWarning, "signing keys: every account of this machine can read \"" + path +
                                "\", and so can sign impressions: take that right away (chmod o=)");
 }
 
-Status SigningKeyFile::Parts::look(bool always) {
+Status SigningKeyFile::KeyFileParts::look(bool always) {
   const std::lock_guard lock_looking(looking);
   const base::FileStamp found = base::stamp_of(path);
   if (!always && found == stamp) return {};
@@ -82,7 +83,7 @@ Status SigningKeyFile::Parts::look(bool always) {
   return {};
 }
 
-void SigningKeyFile::Parts::run() {
+void SigningKeyFile::KeyFileParts::run() {
   const base::LoopEvents events = thread.events();
   for (;;) {
     pollfd stop{events.stop, POLLIN, 0};
@@ -92,13 +93,13 @@ void SigningKeyFile::Parts::run() {
   }
 }
 
-SigningKeyFile::SigningKeyFile(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+SigningKeyFile::SigningKeyFile(std::unique_ptr<KeyFileParts> parts) : parts_(std::move(parts)) {}
 SigningKeyFile::~SigningKeyFile() {
   parts_->thread.stop();
 }
 
 Result<std::unique_ptr<SigningKeyFile>> SigningKeyFile::open(std::string path, LogCallback log) {
-  auto parts = std::make_unique<Parts>();
+  auto parts = std::make_unique<KeyFileParts>();
   parts->path = std::move(path);
   parts->stamp = base::stamp_of(parts->path);
   auto read = SigningKeys::read(parts->path);
@@ -106,7 +107,7 @@ Result<std::unique_ptr<SigningKeyFile>> SigningKeyFile::open(std::string path, L
   parts->keys = std::move(read).value();
   parts->log = base::one_line_log(std::move(log));
   parts->tell_of_readers();
-  Parts* const running = parts.get();
+  KeyFileParts* const running = parts.get();
   std::unique_ptr<SigningKeyFile> file(new SigningKeyFile(std::move(parts)));
   if (Status status = running->thread.start("fcap-keys", [running] { running->run(); });
       !status.ok()) {
