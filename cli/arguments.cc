@@ -20,7 +20,7 @@ constexpr const char* kFooter =
     "Exit codes: 0 done, 1 something failed or differs, 2 wrong use.\n"
     "docs/cli.md shows each command's output.";
 
-// Of the commands that ask about candidates.
+// The commands that ask about candidates end their help with this.
 constexpr const char* kQuestionFooter =
     "Candidates are campaign ids, with a creative after a slash: c456 or c456/cr9.\n"
     "Exit codes: 0 answered (whatever the verdicts), 1 something failed, 2 wrong use.\n"

@@ -76,7 +76,7 @@ void Audit::keep_distinct(std::vector<Published>& history, AuditReport& report) 
       continue;
     }
     ++report.repeated;
-    // Of copies that differ the ledger keeps the later time, of those that were accepted.
+    // Where accepted copies differ, the ledger keeps the later time.
     Published& kept = distinct[place->second];
     if (ledger::is_repeated_id(kept.entry.time, event.entry.time)) ++report.repeated_ids;
     if (kept.in_future == event.in_future) {

@@ -31,8 +31,8 @@ struct AuditReport {
   std::uint64_t null_user = 0;    ///< without a user: the updater skips them
   std::uint64_t erasures = 0;     ///< requests to erase an audited user
   std::uint64_t repeated = 0;     ///< messages that repeat an event
-  /// Of these: more than five minutes from the event that they repeat. Such an id is no redelivery;
-  /// the producer repeats it.
+  /// How many of these lie more than five minutes from the event that they repeat. Such an id is no
+  /// redelivery; the producer repeats it.
   std::uint64_t repeated_ids = 0;
   std::uint64_t produced = 0;  ///< distinct events of audited users
   std::uint64_t users = 0;
@@ -50,9 +50,10 @@ struct AuditReport {
   std::uint64_t unreadable = 0;     ///< records; their users' events are of no class
   /// Events that were shown although the rules, applied to all events published before, say capped.
   std::uint64_t over_cap = 0;
-  /// Of these: would have passed without the events published less than `propagation` before.
+  /// How many of these would have passed without the events published less than `propagation`
+  /// before.
   std::uint64_t over_cap_in_flight = 0;
-  /// Of the rest: the publisher says that it was shown without a look at the history.
+  /// How many of the rest were shown without a look at the history, as the publisher says.
   std::uint64_t over_cap_fail_open = 0;
 
   [[nodiscard]] bool nothing_audited() const noexcept { return produced == 0 && erasures == 0; }

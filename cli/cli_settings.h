@@ -36,7 +36,7 @@ struct AccessSettings {
   std::string retention = "32d";
 };
 
-/// Of check and explain.
+/// What check and explain are asked.
 struct QuestionSettings {
   std::string user;
   bool has_user = false;  ///< whether one is given (an empty id is valid)
@@ -67,7 +67,7 @@ struct KafkaSettings {
   std::string topic = "impressions";
   /// librdkafka's properties, one "name=value" per line.
   std::string config_file = {};
-  /// Of these, each "NAME=VALUE"; they win over the file.
+  /// librdkafka's properties, each "NAME=VALUE"; they win over the file.
   std::vector<std::string> properties = {};
   /// The same from the updater's configuration; both others win over them.
   std::map<std::string, std::string> of_updater = {};

@@ -24,7 +24,7 @@ class LocalTime {
   static Result<LocalTime> of(const std::string& zone);
 
   [[nodiscard]] std::string text(Instant instant) const;
-  /// Of the longest text, for columns.
+  /// The length of the longest text, for columns.
   [[nodiscard]] std::size_t width() const noexcept;
 
  private:

@@ -28,7 +28,7 @@ Result<std::string> choose_password(const char* option, const std::string& path,
   return redis::read_password(option, path);
 }
 
-// Of a cluster one shard is enough: another one that is away keeps only its own users from being
+// One shard of a cluster is enough: another one that is away keeps only its own users from being
 // answered.
 bool reaches_something(const redis::Client& client) {
   if (!client.is_cluster()) return client.connected();

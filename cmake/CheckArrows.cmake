@@ -3,7 +3,7 @@
 # the others. Its files may include the standard library, their own headers, the public ones of include/fcap (which
 # include each other), those of the rooms that it KNOWS, the outside libraries that it USES, and with SYSTEM those of the
 # operating system. Any other include, a call of OpenSSL, libpq or librdkafka in a room that does not use it, and a
-# folder that is no room fail the build. Of the folders of C++ only tests/ has no rooms: tests may include everything.
+# folder that is no room fail the build. Only tests/ has no rooms among the folders of C++: tests may include everything.
 cmake_minimum_required(VERSION 3.22)
 
 # The headers of the operating system, for rooms with SYSTEM.

@@ -117,7 +117,7 @@ Result<std::unique_ptr<Consumer>> Consumer::create(const ConsumerOptions& option
   rd_kafka_conf_set_log_cb(raw, [](const rd_kafka_t* handle, int level, const char* facility,
                                    const char* text) {
     auto* context = static_cast<Context*>(rd_kafka_opaque(handle));
-    // Of each attempt; the error that follows says it, too, and less often.
+    // librdkafka logs each attempt; the error that follows says it, too, and less often.
     const bool is_repeated = context->refused_certificate.take_log(facility, text);
     constexpr int kSyslogWarning = 4;
     if (!context->log) return;

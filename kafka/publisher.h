@@ -54,7 +54,8 @@ class Publisher {
   // What librdkafka may use for as long as the client lives.
   struct Context {
     LastError last_error;
-    // Of the message that is on its way, and of those before it that librdkafka never reported.
+    // One for the message that is on its way, and for each before it that librdkafka never
+    // reported.
     std::deque<Delivery> deliveries;
   };
 

@@ -65,8 +65,8 @@ def exists(code, word):
 
 
 def items(page):
-    """Paragraphs, items of lists and rows of tables; what is indented belongs to the item above it. Of rows whose last column is
-    "shown by", the rest: that column is for tests/promises.py."""
+    """Paragraphs, items of lists and rows of tables; what is indented belongs to the item above it. A last
+    column "shown by" is left out: it is for tests/promises.py."""
     item, code_block, last_is_tests = [], False, False
     for line in [*page.splitlines(), ""]:
         if line.startswith("```"):

@@ -112,7 +112,7 @@ class CapacityPart final : public RedisPart {
     return found;
   }
 
-  // Of all servers; those that have nothing to do hardly take any.
+  // The sum of all servers; those that have nothing to do hardly take any.
   double redis_cpu_seconds() {
     double all = 0;
     for (const std::string field : {"used_cpu_user", "used_cpu_sys"}) {

@@ -43,7 +43,7 @@ class PartResult {
   /// Begins a table. `note` says what was measured.
   void table(const std::string& id, const std::string& title, const std::string& note,
              const std::vector<Column>& columns);
-  /// Of the table that was begun last. `name` is stable, `title` is for people.
+  /// Adds a row to the table that was begun last. `name` is stable, `title` is for people.
   void row(const std::string& name, const std::string& title, const Numbers& numbers) {
     row(table_, name, title, numbers);
   }

@@ -77,7 +77,7 @@ class RedisConsole {
  public:
   explicit RedisConsole(const std::string& address, int database = 0)
       : RedisConsole(RedisOptions{.addresses = {address}, .database = database}) {}
-  /// Of a cluster, it asks the master of this slot.
+  /// In a cluster it asks the master of this slot.
   explicit RedisConsole(RedisOptions options, std::uint16_t slot = 0)
       : options_(std::move(options)),
         slot_(slot),

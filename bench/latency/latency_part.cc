@@ -29,7 +29,7 @@ Durations timer_lateness(double seconds) {
   return lateness;
 }
 
-// Of several runs, the one whose p99 is the median one.
+// Runs it several times, and gives the run whose p99 is the median one.
 Numbers median_run(Checker& checker, const CheckWorkload& workload, double rate,
                    const PartFlags& flags) {
   std::vector<Numbers> runs;

@@ -78,7 +78,7 @@ std::vector<LifeEvent> session_life(std::size_t users, const std::vector<std::st
 // the updater's own code on a clock that runs ahead. Users come in bursts: five sessions each, at
 // any time, of six impressions 5 to 55 s apart, three of each of ten campaigns in the end.
 //
-// Of the days only the last `lived` are gone through event by event; what came before is written
+// Only the last `lived` days are gone through event by event; what came before is written
 // compacted. Quiet again but for those whose session is under way.
 class SteadyLife {
  public:
@@ -133,7 +133,7 @@ class SteadyLife {
 
   void append(std::span<const LifeEvent> events) {
     constexpr std::size_t kEntryBytes = 2 + ledger::format::kEntryPayloadBytes;
-    // Of each event an APPEND, which tells the length, and an EXPIRE.
+    // Each event is an APPEND, which tells the length, and an EXPIRE.
     CommandBatch batch([&](std::uint32_t index, const redis::Reply& reply) {
       if (index % 2 != 0) return;
       const std::string key = key_of(user_id(events[index / 2].user));
@@ -210,7 +210,7 @@ class MemoryPart final : public RedisPart {
            static_cast<double>(users * Population{}.campaigns);
   }
 
-  // Of each user, the first `compacted` impressions in one record.
+  // The first `compacted` impressions of each user are written as one record.
   double recorded(Layout& layout, std::size_t users, std::size_t compacted = 0) {
     return bytes_per_pair(users, [&] { populate(console_, layout, {.users = users}, compacted); });
   }

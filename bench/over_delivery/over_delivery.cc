@@ -78,7 +78,8 @@ struct User {
   std::size_t campaigns;          // of those there are, the first so many want this user
 };
 
-// Of beacons, in standard deviations of the logarithm: 99 % are below 30 s, and below 2 s.
+// How far the times of beacons spread, in standard deviations of the logarithm: 99 % are below 30
+// s, and below 2 s.
 constexpr double kLongTail = 1.462;
 constexpr double kNoTail = 0.298;
 
@@ -186,7 +187,7 @@ bool sees(const Request& request, std::uint32_t server, Way way, const Shown& sh
   return way >= Way::kShared && age_us < kSharedUs && earlier.noted_us <= request.read_us;
 }
 
-// Of impressions: how many were shown, and how many of these were beyond the cap.
+// Counts impressions: how many were shown, and how many of these were beyond the cap.
 struct Tally {
   double shown = 0;
   double beyond = 0;

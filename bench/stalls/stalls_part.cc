@@ -7,10 +7,10 @@
 //   hot user   one thread checks and notes impressions of one user of whom 20,000 are unconfirmed,
 //              or of a user without any; another thread checks other users
 //
-// Of each check: wall time, the thread's own CPU time (a machine with other work to do does not
-// show there), and the wall time of those in which the thread gave up its core, as for a lock.
-// Beside them the lateness of a lone timer at the same time. The process is not bound to a core:
-// what is swapped and freed must be able to run beside the thread that checks.
+// Each check is measured by its wall time, the thread's own CPU time (a machine with other work to
+// do does not show there), and the wall time of those in which the thread gave up its core, as for
+// a lock. Beside them the lateness of a lone timer at the same time. The process is not bound to a
+// core: what is swapped and freed must be able to run beside the thread that checks.
 #include <ctime>
 
 #include <sys/resource.h>

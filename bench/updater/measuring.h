@@ -38,7 +38,7 @@ class RunningUpdater {
   [[nodiscard]] Numbers drain(std::uint64_t events) const;
   /// Waits until a metric is at least that.
   void wait_for(const std::string& metric, double at_least) const;
-  /// Of its metrics page; 0 if it is not there.
+  /// Reads this metric from its page; 0 if it is not there.
   [[nodiscard]] double metric(const std::string& name) const;
   void end(int signal);
 

@@ -16,7 +16,7 @@
 namespace fcap::bench {
 namespace {
 
-// Of the traffic that is modelled, not how fast it is produced.
+// This is the traffic that is modelled, not how fast it is produced.
 constexpr double kEventsPerSecond = 20'000;
 constexpr std::uint64_t kCampaigns = 1'000;
 constexpr int kPagesMax = 8;

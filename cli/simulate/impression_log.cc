@@ -49,7 +49,7 @@ void ImpressionLog::add(const events::Event& event) {
   rows_.push_back(row);
 }
 
-// Of the row that comes next.
+// Notes whose the next row is.
 void ImpressionLog::add_user(std::string_view user) {
   const std::size_t row = rows_.size();
   if (row == numbered_rows_ + kUsersAhead) number_user();
@@ -63,7 +63,7 @@ void ImpressionLog::add_user(std::string_view user) {
   }
 }
 
-// Of the first row whose user waits.
+// Gives its number to the first user who waits.
 void ImpressionLog::number_user() {
   const WaitingUser& user = waiting_users_[numbered_rows_ % kUsersAhead];
   rows_[numbered_rows_++].user = users_.number_of(user.id, user.hash);

@@ -11,7 +11,7 @@ namespace fcap::cli {
 /// What people call campaigns and advertisers, whose ids mean nothing to them.
 class ItemNames {
  public:
-  /// Of a JSON object, {"c1": "Summer sale"}, or of CSV with the columns id (or campaign_id) and
+  /// Reads a JSON object, {"c1": "Summer sale"}, or CSV with the columns id (or campaign_id) and
   /// name. The status names --names, the file and the line.
   static Result<ItemNames> read(const std::string& path);
 

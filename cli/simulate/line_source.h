@@ -31,7 +31,7 @@ class LineSource {
   /// The first byte that is not white space, without taking it; 0 in an empty file.
   [[nodiscard]] char peek();
 
-  /// Of the line that next() gave last; from 1.
+  /// The number of the line that next() gave last; from 1.
   [[nodiscard]] std::size_t line_number() const noexcept { return line_number_; }
   [[nodiscard]] const Status& status() const noexcept { return status_; }
   /// How much of the file, as it lies on disk, has been read.

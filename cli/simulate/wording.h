@@ -17,7 +17,7 @@ namespace fcap::cli {
 [[nodiscard]] std::string average(std::uint64_t sum, std::uint64_t count);
 /// What impressions are worth at a price per thousand: "1,234.50"; empty without a price.
 [[nodiscard]] std::string worth(std::uint64_t impressions, const std::optional<double>& cpm);
-/// Of a day since 1970: "2019-11-24".
+/// Writes a day since 1970: "2019-11-24".
 [[nodiscard]] std::string day_text(std::int64_t day);
 /// "24–30 November 2019", "28 November – 3 December 2019".
 [[nodiscard]] std::string period_text(std::int64_t first_day, std::int64_t last_day);

@@ -25,7 +25,7 @@ struct AdRequest {
   std::chrono::steady_clock::time_point due;
   /// The instant that it is judged and counted at; absent: now.
   std::optional<fcap::Instant> at;
-  /// Of each slot to be filled, how long its beacon takes; empty: there is one slot, whose
+  /// How long the beacon of each slot to be filled takes; empty: there is one slot, whose
   /// impression is published at once.
   std::vector<std::chrono::steady_clock::duration> beacons;
 };

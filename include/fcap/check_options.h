@@ -23,7 +23,7 @@ struct CheckOptions {
   /// Whether check() and check_async() keep the record that they read in the result's token, so
   /// that a hard call that follows need not read it again.
   bool keep_record = false;
-  /// Of check_async(): an answer that is known at once is returned, and not called back.
+  /// With check_async(), an answer that is known at once is returned, and not called back.
   bool return_known = false;
 };
 

@@ -24,8 +24,8 @@ enum class HardCall : std::uint8_t {
   kReserve,
   /// Gives up a reservation or shared note whose impression will not be shown, whatever its
   /// creative. The event id cannot be reserved again within a day. An event of this id that arrives
-  /// all the same counts. Takes one exchange, without a read. Of the options, only `deadline` is
-  /// used, and nothing of the token. Allowed: it is released, or there was nothing to release.
+  /// all the same counts. Takes one exchange, without a read. Only `deadline` is used of the
+  /// options, and nothing of the token. Allowed: it is released, or there was nothing to release.
   kRelease,
   /// kReserve for an impression that will be shown for certain: the record gets its event at once,
   /// with the reservation's time if there is one. What is refused is not recorded; what has been
@@ -56,7 +56,7 @@ struct HardOptions {
   /// allows, without anything being reserved; what is kCapped, kReleased or kInvalid is never
   /// allowed.
   bool allow_undecided = false;
-  /// Of kRecord: the impression has been shown, so it is recorded whatever the rules say, also if
+  /// With kRecord: the impression has been shown, so it is recorded whatever the rules say, also if
   /// its id was released or is reserved with another creative. Only kInvalid and what keeps a
   /// record from being read or written refuses it. An impression that is recorded like this may
   /// exceed a limit.
@@ -71,13 +71,13 @@ struct HardResult {
   /// repeated with the same event id, and then says what is there.
   bool unknown = false;
   Reason reason = Reason::kUnavailable;
-  /// Of kDone and kRepeated: the reservation's or event's time. The impression must be published
+  /// With kDone and kRepeated, the reservation's or event's time. The impression must be published
   /// with this `timestamp`.
   Instant time = {};
   /// Until when an unconfirmed reservation counts; none where an event is recorded.
   std::optional<Instant> expires = {};
-  /// Of kCapped and kIncomplete: the verdict, with the rule, its count and limit, and the earliest
-  /// instant at which the candidate may pass.
+  /// With kCapped and kIncomplete, the verdict, with the rule, its count and limit, and the
+  /// earliest instant at which the candidate may pass.
   Verdict verdict = {};
   /// The rule set that was applied; keeps the verdict's rule id alive.
   std::shared_ptr<const RuleSet> rules = {};

@@ -65,7 +65,7 @@ struct StoreHealth {
   // --- The server.
 
   ServerRole role = ServerRole::kUnknown;
-  /// Of a replica: whether its link to the master is up. If it is not, its data become stale.
+  /// Whether a replica's link to its master is up. If it is not, its data become stale.
   bool replica_link_up = true;
   /// For people: "master", "replica of 10.0.0.5:6379, whose link is down"; empty while unknown.
   std::string role_text = {};

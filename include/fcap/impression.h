@@ -22,9 +22,9 @@ struct Impression {
   /// When it is shown, which is its `timestamp` when it is published, and the instant that a hard
   /// call judges at; absent: the Checker's clock.
   std::optional<Instant> at = {};
-  /// Of the check that has let it through (CheckResult::token). A shared note needs it; a hard call
-  /// whose check has kept the record takes one exchange with Redis instead of two, if nothing was
-  /// written since.
+  /// The token of the check that has let it through (CheckResult::token). A shared note needs it; a
+  /// hard call whose check has kept the record takes one exchange with Redis instead of two, if
+  /// nothing was written since.
   CheckToken after = {};
 };
 

@@ -38,7 +38,7 @@ struct PageOptions {
   std::optional<Instant> now = {};
   /// Segments that the caller knows the user to be in, besides the stored ones.
   std::span<const std::string_view> segments = {};
-  /// Of kReserved: as HardOptions::life.
+  /// With kReserved, as HardOptions::life.
   std::optional<std::chrono::milliseconds> life = {};
 };
 
@@ -59,7 +59,7 @@ struct PageRequest {
   std::span<const Candidate> ranked;
   /// One per slot: at most 64, all different, each as Impression::event_id.
   std::span<const std::string_view> event_ids;
-  /// Of kReserved: as Impression::after.
+  /// With kReserved, as Impression::after.
   CheckToken after;
 };
 
@@ -70,16 +70,16 @@ struct PagePicks {
     std::optional<std::size_t> candidate = {};
     /// With a candidate: the impression must be published with this `timestamp`.
     Instant time = {};
-    /// Of kReserved: as HardResult::expires.
+    /// With kReserved, as HardResult::expires.
     std::optional<Instant> expires = {};
-    /// Of kReserved: the slot's event id belongs to an impression, reserved or recorded, of a
+    /// With kReserved: the slot's event id belongs to an impression, reserved or recorded, of a
     /// campaign or creative that is not among the candidates. That stays the slot's pick, with this
     /// time and expiry, and `candidate` is empty. Another impression needs another event id.
     bool held_by_other = false;
   };
   /// One per event id, in their order. Out of memory, the list may be empty.
   std::vector<Pick> picks;
-  /// Of kReserved: as HardResult::unknown. No pick is named then; a repetition names them.
+  /// With kReserved, as HardResult::unknown. No pick is named then; a repetition names them.
   bool unknown = false;
   /// kDone: some slot got a pick by this call. kRepeated: all picks of a reserved page were there
   /// already, those that are `held_by_other` included, also as notes of a shared page; and where
@@ -90,7 +90,7 @@ struct PagePicks {
   /// why no (further) slot could be filled, and nothing was written; picks that the record held
   /// already are named all the same. kTimeout also where the deadline passed between two picks.
   Reason reason = Reason::kUnavailable;
-  /// Of kShared: as Verdict::stale.
+  /// With kShared, as Verdict::stale.
   bool stale = false;
 };
 

@@ -64,8 +64,8 @@ class FCAP_EXPORT SegmentSet {
   /// Both at once. False for a segment that is not known.
   [[nodiscard]] bool contains(std::string_view segment, std::string_view user_id) const noexcept;
 
-  /// Of the whole set; of one segment (its dictionary_bytes are 0). Estimates of what the process
-  /// holds, the allocator's part included.
+  /// What the process holds for the whole set, or for one segment (whose dictionary_bytes are 0):
+  /// estimates, the allocator's part included.
   [[nodiscard]] const Memory& memory() const noexcept;
   [[nodiscard]] const Memory& memory(std::uint32_t segment) const noexcept;
 

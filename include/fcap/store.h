@@ -39,8 +39,8 @@ struct StoreOutcome {
   StoreCode code = StoreCode::kOk;
   /// A read: the record's bytes.
   std::string_view record = {};
-  /// An append: the record's length in bytes afterwards. Of one that failed: above 0 if it has the
-  /// bytes, and only its expiry may be missing.
+  /// After an append, the record's length in bytes. After one that failed it is above 0 if the
+  /// record has the bytes, and only its expiry may be missing.
   std::size_t length_bytes = 0;
   /// kServerError: the server's text. kTooLarge: which bound. Otherwise empty: why a store is not
   /// available is in Store::health(), and not copied for each operation that fails.

@@ -14,7 +14,7 @@ struct FileStamp {
   bool operator==(const FileStamp&) const = default;
 };
 
-/// Of the file that a symbolic link leads to. All files that cannot be found have the same one.
+/// A symbolic link is followed. All files that cannot be found have the same stamp.
 [[nodiscard]] FileStamp stamp_of(const std::string& path) noexcept;
 
 /// Whether accounts that are neither its owner nor of its group may read the file: for those that

@@ -261,7 +261,7 @@ void Async::refuse(AsyncRead& read, std::size_t candidate_count, Reason reason) 
   parts_.judgement.refuse(candidate_count, reason, read.result);
 }
 
-// Of a read that the caller has claimed: the answer, without the callback.
+// Takes the answer of a read that the caller has claimed; the callback is not called.
 CheckResult Async::take_answer(AsyncRead& read) noexcept {
   if (read.timed) parts_.check_latency.add(Clock::now() - read.begun);
   CheckResult result = std::move(read.result);

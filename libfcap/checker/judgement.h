@@ -63,7 +63,7 @@ class Judgement {
   std::optional<ledger::Entry> note_shown(const Impression& shown) noexcept;
   /// That other servers have been told of one that is remembered.
   void mark_shared(std::string_view user, const ledger::Entry& shown) noexcept;
-  /// Of an impression that was shared, `released` becomes that impression, now.
+  /// If the impression was shared, `released` becomes that impression, now.
   bool take_back_shown(const Impression& shown, std::optional<ledger::Entry>& released) noexcept;
 
   /// For those who explain, the two halves of answer(). Puts the history into scratch.ledger; the

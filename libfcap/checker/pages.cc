@@ -15,8 +15,8 @@ CheckOptions options_of(const ReserveAsk& ask) noexcept {
 
 }  // namespace
 
-// Of a shared page that is not judged at all, and so has no picks: its ids are invalid, or there is
-// no memory.
+// Answers a shared page that is not judged at all, and so has no picks: its ids are invalid, or
+// there is no memory.
 PagePicks Pages::refused(const ReserveAsk& ask, Reason reason) noexcept {
   Picks none;
   parts_.judgement.pick_refused(ask.ranked.size(), 0, reason, none);

@@ -15,7 +15,7 @@ constexpr std::string_view kPrefix = "fcap_checker_";
 
 enum class MetricKind : std::uint8_t { kCounter, kGauge, kHistogram };
 
-// A row of the table in counters.h. Of those by reason, `label` is the label's name.
+// A row of the table in counters.h. Where it counts by reason, `label` is the label's name.
 struct CountedMetric {
   MetricKind kind;
   std::string_view name;

@@ -23,7 +23,7 @@ struct Question {
   std::span<const std::string_view> segments;
   std::vector<rules::CandidateKey> candidates;
   HeldRules held;
-  /// Of the user's record as its writer keeps it.
+  /// What the user's record lacks, as its writer keeps it.
   rules::Completeness completeness;
   /// Its part of the keys in the negative cache; none where that is switched off.
   std::optional<NegativeCache::Subject> subject;

@@ -32,7 +32,7 @@ class ReadGroup : public PoolNode<ReadGroup> {
     [[nodiscard]] StoreCode code() const noexcept { return code_; }
     [[nodiscard]] std::string_view record() const noexcept { return record_; }
     [[nodiscard]] bool stale() const noexcept { return stale_; }
-    /// Of any operation: without its text.
+    /// What became of any operation, without its text.
     [[nodiscard]] StoreOutcome outcome() const noexcept {
       return {.code = code_, .record = record_, .length_bytes = length_bytes_, .stale = stale_};
     }

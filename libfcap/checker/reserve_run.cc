@@ -12,8 +12,8 @@
 namespace fcap::checker {
 namespace {
 
-// How often a record is read for one call. Of many callers who race for one user, each exchange
-// lets at least one through.
+// How often a record is read for one call. Where many callers race for one user, each exchange lets
+// at least one through.
 constexpr int kTriesMax = 32;
 
 // Whether the record or the call itself says no; otherwise nothing was decided.
@@ -21,7 +21,7 @@ bool is_decided(Reason reason) noexcept {
   return reason == Reason::kCapped || reason == Reason::kReleased || reason == Reason::kInvalid;
 }
 
-// Of a write: how it has ended.
+// How a write has ended.
 Reason done_unless(Reason refused) noexcept {
   return refused == Reason::kPassed ? Reason::kDone : refused;
 }
@@ -173,7 +173,7 @@ ReserveRun::Step ReserveRun::on_exchange(StoreCode code) noexcept {
 }
 
 ReserveRun::Step ReserveRun::on_append(const StoreOutcome& outcome) noexcept {
-  // Of one that was refused, the bytes may be there, and only their expiry not.
+  // The bytes of one that was refused may be there, and only their expiry not.
   maybe_written_ = outcome.code == StoreCode::kTimeout || outcome.code == StoreCode::kUnavailable ||
                    outcome.length_bytes != 0;
   return finish(done_unless(reason_after(outcome.code)));

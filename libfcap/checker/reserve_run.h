@@ -95,7 +95,7 @@ class ReserveRun {
              StoreCompletion& done) const noexcept;
   [[nodiscard]] const std::string& key() const noexcept { return key_; }
 
-  /// Of one candidate and event id.
+  /// The result for one candidate and event id.
   [[nodiscard]] HardResult result() const;
   /// Without memory for the list: kOverloaded and `unknown`, and no picks. A repetition names them.
   [[nodiscard]] PagePicks picks() const noexcept;

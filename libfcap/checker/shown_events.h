@@ -36,7 +36,7 @@ class ShownEvents {
     std::chrono::milliseconds kept_for{0};
   };
 
-  /// Of one user this many are kept, the newest: no sensible cap is still open beyond it.
+  /// The newest of one user are kept, this many: no sensible cap is still open beyond it.
   static constexpr std::size_t kEventsPerUserMax = 64;
 
   /// What became of a user's events when a ledger was read.

@@ -133,9 +133,9 @@ class Ledger {
   /// complete when the first millisecond that it counts is not before this. None when nothing that
   /// is missing could count, because all of it is erased anyway.
   [[nodiscard]] std::optional<Instant> complete_since() const noexcept { return complete_since_; }
-  /// What is reserved, each identity once, by identity. Of copies: released if either is, the later
-  /// expiry, time and creative as of entries. They stay when their entry arrives or they expire:
-  /// whoever counts them looks at that.
+  /// What is reserved, each identity once, by identity. Copies are united: released if either is,
+  /// the later expiry, time and creative as of entries. They stay when their entry arrives or they
+  /// expire: whoever counts them looks at that.
   [[nodiscard]] std::span<const Reservation> reservations() const noexcept { return reservations_; }
   /// The reservation of this identity, or null. Valid until the next change.
   [[nodiscard]] const Reservation* find_reservation(std::uint64_t campaign, EventType type,

@@ -57,7 +57,7 @@ class ShapeReader {
   std::unordered_set<std::string> ids_;
 };
 
-// Of name, value, name, value…; empty: it is not there.
+// Looks a name up in name, value, name, value…; empty: it is not there.
 std::string_view metadata_of(const Reply& node, std::string_view name) noexcept {
   if (node.elements.size() < 4) return {};
   const auto fields = node.elements[3].elements;

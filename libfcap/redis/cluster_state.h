@@ -28,7 +28,7 @@ class ClusterState {
   /// One node's, over all I/O threads.
   struct alignas(64) Node {
     std::atomic<std::size_t> operations{0};
-    /// Of the latest connection that was made or lost. No two nodes ever have the same one.
+    /// Changes with each connection that is made or lost. No two nodes ever have the same one.
     std::atomic<std::uint64_t> epoch{0};
   };
 
@@ -38,7 +38,7 @@ class ClusterState {
   [[nodiscard]] Node& node(NodeIndex index) noexcept { return (*state_)[index]; }
   [[nodiscard]] const Node& node(NodeIndex index) const noexcept { return (*state_)[index]; }
 
-  /// Of queue_operations_max, how much one node may have: a quarter, or more where there are fewer
+  /// How much of queue_operations_max one node may have: a quarter, or more where there are fewer
   /// than four nodes. One that is frozen then leaves the others their share.
   [[nodiscard]] std::size_t node_operations_max() const noexcept {
     return node_operations_max_.load(std::memory_order_relaxed);

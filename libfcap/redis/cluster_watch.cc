@@ -12,10 +12,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Of the nodes that are known: if none of so many is of use, the seeds may know of newer ones.
+// How many known nodes are asked: if none of so many is of use, the seeds may know of newer ones.
 constexpr std::size_t kKnownTriedMax = 8;
-// Of the nodes that answer in one refresh, known ones and seeds: when none of so many is believed,
-// the cluster itself is not of one mind yet.
+// How many answers of nodes one refresh looks at, known ones and seeds: when none of so many is
+// believed, the cluster itself is not of one mind yet.
 constexpr std::size_t kAnswersMax = 3;
 
 }  // namespace

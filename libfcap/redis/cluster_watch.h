@@ -124,7 +124,7 @@ class ClusterWatch {
   std::string last_error_;                     // guarded by mutex_
 
   base::BackgroundThread thread_;
-  // Of the thread.
+  // What follows is the thread's alone.
   base::Jitter jitter_;
   RefreshSchedule schedule_;
   Refresh refresh_;

@@ -27,7 +27,7 @@ bool wait_readable(int fd, Clock::time_point deadline) noexcept {
                            .tv_nsec = static_cast<long>((left - whole).count())};
     const int ready = ::ppoll(&polled, 1, &timeout, nullptr);
     if (ready == 0) return false;
-    // Of another error, reading says more.
+    // Reading says more of another error.
     if (ready > 0 || errno != EINTR) return true;
   }
 }

@@ -66,7 +66,7 @@ DirectConnections::Met DirectConnections::service(TimePoint now) {
   if (met.failures == 0 && pause < kSuccessesEvery) return met;
   const std::uint64_t seen = reads();
   met.answers = seen - std::exchange(reads_seen_, seen);
-  // Of what was answered while the I/O thread slept, most is older than a breaker looks back.
+  // Most of what was answered while the I/O thread slept is older than a breaker looks back.
   if (pause > kRecent) met.answers = std::min<std::size_t>(met.answers, 1);
   seen_at_ = now;
   return met;

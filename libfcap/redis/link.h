@@ -39,7 +39,7 @@ class Link final : public EventHandler, private Redirects {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
 
-  /// Of a link to a node of a cluster.
+  /// What a link to a node of a cluster knows of it.
   struct Membership {
     ClusterLinks* links = nullptr;  ///< its thread's; null: there is no cluster
     NodeIndex node = 0;

@@ -39,7 +39,7 @@ class ReplicaLink final : public EventHandler {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
 
-  /// Of a node of a cluster.
+  /// What a link to a node of a cluster knows of it.
   struct InCluster {
     ClusterState::Node* node = nullptr;  ///< null: there is no cluster
     const Address* master = nullptr;

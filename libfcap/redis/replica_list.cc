@@ -9,7 +9,7 @@ Status no_list(std::string text) {
   return Status::error(StatusCode::kUnavailable, std::move(text), true);
 }
 
-// Of name, value, name, value…; empty: not there.
+// Looks a name up in name, value, name, value…; empty: not there.
 std::string_view field(const Reply& fields, std::string_view name) noexcept {
   for (std::size_t i = 0; i + 1 < fields.elements.size(); i += 2) {
     if (fields.elements[i].text == name) return fields.elements[i + 1].text;

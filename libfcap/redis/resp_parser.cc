@@ -15,8 +15,8 @@ std::optional<std::int64_t> parse_integer(std::string_view text) noexcept {
   return value;
 }
 
-// Of an error what may be shown to anybody. A command that Redis does not know it quotes with its
-// first arguments, of which one is a key, and so the id of a user.
+// How much of an error may be shown to anybody. A command that Redis does not know it quotes with
+// its first arguments, of which one is a key, and so the id of a user.
 std::size_t shown_bytes(std::string_view error) noexcept {
   return std::min(error.find(", with args beginning with"), error.size());
 }

@@ -19,7 +19,7 @@ struct NamedMaster {
 };
 
 /// The latest answer of each Sentinel, and which of them counts: that of the highest config-epoch,
-/// which each failover raises and by which Sentinels themselves settle who is right. Of answers
+/// which each failover raises and by which Sentinels themselves settle who is right. Among answers
 /// with one epoch, and where some Sentinel does not tell its epoch, the master that most name
 /// counts, then the one that counted before, then the one named last. Free of clocks and I/O.
 ///
@@ -46,7 +46,7 @@ class SentinelAnswers {
   /// The master that counts is unreachable or is no master. That it counted before says nothing any
   /// more, and the answers of silent Sentinels are forgotten.
   void doubt();
-  /// Of one whose answer is known.
+  /// The Sentinel must be one whose answer is known.
   [[nodiscard]] const NamedMaster& answer(std::size_t sentinel) const {
     return answers_[sentinel]->named;
   }

@@ -109,7 +109,7 @@ class Sentinels {
   std::atomic<std::uint64_t> changes_{0};
   std::atomic<bool> doubted_{false};
 
-  // Of the thread.
+  // What follows is the thread's alone.
   std::vector<std::unique_ptr<Sentinel>> sentinels_;
   std::size_t next_ = 0;
   Sentinel* agrees_ = nullptr;  // the one that was asked last, if its answer is the one that counts

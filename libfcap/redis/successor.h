@@ -33,7 +33,7 @@ class Successor final : public EventHandler {
 
   [[nodiscard]] const Endpoint& endpoint() const noexcept { return endpoints_[next_ - 1]; }
   [[nodiscard]] const ServerFacts& facts() const noexcept { return greeting_.facts; }
-  /// Of the credentials that it was made with.
+  /// The generation of the credentials that it was made with.
   [[nodiscard]] std::uint64_t credentials_generation() const noexcept { return generation_; }
 
   /// Gives the connection away, which replaces what `to` was. The caller watches it from then on.

@@ -101,7 +101,7 @@ class ClientWatchedRecords final : public WatchedRecords, private Request {
     }
   }
 
-  // Of the reply to a command of read().
+  // The kind that the reply to a command of read() must have.
   [[nodiscard]] Reply::Kind kind_of(std::uint32_t index) const noexcept {
     if (index == kMulti || index == kWatch) return Reply::Kind::kStatus;
     if (index == kExec) return Reply::Kind::kArray;

@@ -38,8 +38,9 @@ class WatchedRecords {
     /// call.
     virtual void on_record(std::size_t index, const StoreOutcome& outcome,
                            std::optional<Instant> expire_at) noexcept = 0;
-    /// The operation's last call. Of replace(): kOk, all are replaced; kConflict, one has changed
-    /// and none is replaced; others: unknown. (kServerError: Redis has refused, usually all.)
+    /// The operation's last call. After replace(): kOk, all are replaced; kConflict, one has
+    /// changed and none is replaced; others: unknown. (kServerError: Redis has refused, usually
+    /// all.)
     virtual void on_done(StoreCode code) noexcept = 0;
 
    protected:

@@ -95,7 +95,7 @@ class Check {
                                     std::int64_t at_ms);
   [[nodiscard]] CalendarPeriod period_at(const CompiledWindow& window, std::int64_t at_ms) noexcept;
   [[nodiscard]] bool blocks(const CompiledRule& rule, const Timeline& timeline, std::int64_t at_ms);
-  /// Of a rule that blocks: when it no longer stands in the way.
+  /// When a rule that blocks no longer stands in the way.
   [[nodiscard]] std::int64_t clears_at(const Target& target, const Applying& applying,
                                        const Timeline& timeline, std::int64_t at_ms);
   [[nodiscard]] bool is_complete(const CompiledRule& rule) noexcept;

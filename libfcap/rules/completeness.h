@@ -18,7 +18,7 @@ class Completeness {
   /// Events before `missing_before` may be missing; nullopt: none is known to be.
   constexpr explicit Completeness(std::optional<Instant> missing_before) noexcept
       : since_(missing_before) {}
-  /// Of what a replica says at `now`: it lacks the latest events, so that no window is complete.
+  /// What a replica says at `now` lacks the latest events, so that no window is complete.
   [[nodiscard]] static constexpr Completeness of_replica(Instant now) noexcept {
     return Completeness(now);
   }

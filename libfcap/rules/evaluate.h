@@ -56,7 +56,7 @@ class Evaluator {
     /// Segments that are stored; the user is in those that have `user` as well. Null: none are.
     const SegmentSet* stored = nullptr;
     std::string_view user = {};
-    /// Of the ledger, but for what was trimmed: that it says itself.
+    /// What the ledger lacks, but for what was trimmed: that it says itself.
     Completeness completeness = {};
     /// For those who reserve: fixed windows are counted so that their limits hold in whatever order
     /// reservations are confirmed (FixedWindow).
@@ -69,14 +69,14 @@ class Evaluator {
   std::uint32_t evaluate(const Question& question, std::span<const CandidateKey> candidates,
                          std::span<Verdict> out);
 
-  /// Of the last evaluate(): the sliding or calendar rule (or limit of 0) that certainly caps a
-  /// candidate for longest. Counts of such rules only grow while history is added. None for
+  /// The sliding or calendar rule (or limit of 0) that certainly caps a candidate for longest, as
+  /// the last evaluate() found. Counts of such rules only grow while history is added. None for
   /// candidates that pass or that only other rules cap, that an evaluate() which threw did not
   /// reach, and where the record was trimmed for size.
   [[nodiscard]] std::optional<CappedUntil> capped_until(std::size_t candidate) const noexcept;
 
-  /// Of the last evaluate(): of the shadow rules that stand in a candidate's way, the one with the
-  /// smallest id. Null where its verdict does not say `shadow_capped`.
+  /// The shadow rule with the smallest id of those that stand in a candidate's way, as the last
+  /// evaluate() found. Null where its verdict does not say `shadow_capped`.
   [[nodiscard]] const Rule* shadow_rule(std::size_t candidate) const noexcept;
 
   /// The verdict with every rule behind it.

@@ -36,7 +36,7 @@ struct Judgement {
   std::int64_t clears_ms = 0;          ///< when it clears; kNever: never
   std::uint32_t count = 0;             ///< its count
   std::int64_t since_ms = 0;           ///< since when entries count for it
-  /// Of the shadow rules that stand in the way, the one with the smallest id; null: none.
+  /// The shadow rule with the smallest id of those that stand in the way; null: none.
   const CompiledRule* shadow = nullptr;
   bool complete = true;
   CertainObstacle certain;  ///< of those there are, the one that stands longest
@@ -144,8 +144,8 @@ class History {
   std::uint32_t ask(Scope scope, std::uint64_t id, const TargetRules* rules);
 
   /// Gathers what was asked for. Called once, after the last ask(). `campaigns` is how many calls
-  /// of first_run() will follow, more or less. Of the reservations, those that are live at
-  /// `now_ms`.
+  /// of first_run() will follow, more or less. Only reservations that are live at `now_ms` are
+  /// gathered.
   void gather(std::size_t campaigns, std::int64_t now_ms);
 
   [[nodiscard]] GatheredTarget& target(std::uint32_t index) noexcept { return targets_[index]; }

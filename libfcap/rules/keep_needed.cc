@@ -91,7 +91,8 @@ class Marker {
           std::min(entries.size(), static_cast<std::size_t>(std::max<std::int64_t>(needed, 0)));
       if (kept < entries.size()) {
         const std::span<const Instant> times = ledger_.times();
-        // Of equal times the larger index: any fixed choice will do, but it must be one.
+        // Equal times are told apart by the larger index: any fixed choice will do, but it must be
+        // one.
         std::nth_element(entries.begin(), entries.begin() + static_cast<std::ptrdiff_t>(kept),
                          entries.end(), [&](std::uint32_t a, std::uint32_t b) {
                            return times[a] != times[b] ? times[a] > times[b] : a > b;

@@ -25,7 +25,8 @@ auto order_of(const Holder& holder) noexcept {
   return std::tuple(holder.slot, holder.campaign, holder.is_reserved);
 }
 
-// Of all slots, by slot and campaign. One pass through the ledger, however many slots there are.
+// Who holds each slot, by slot and campaign: one pass through the ledger, however many slots there
+// are.
 class Holders {
  public:
   Holders(const ledger::Ledger& ledger, std::span<const std::uint32_t> fingerprints, Instant now) {
@@ -76,7 +77,7 @@ class Holders {
   std::vector<Holder> holders_;
 };
 
-// Of one slot's holders, the campaign's; null: it has none.
+// The campaign's among one slot's holders; null: it has none.
 const Holder* holder_of(std::span<const Holder> holders, std::uint64_t campaign) noexcept {
   const auto found = std::lower_bound(
       holders.begin(), holders.end(), campaign,

@@ -32,7 +32,7 @@ struct WantedPicks {
 /// What one slot gets.
 struct SlotPick {
   std::optional<std::size_t> candidate;  ///< none: no candidate passes
-  /// Of a slot without a candidate: kHeld or kConfirmed if its event id belongs to what is not
+  /// For a slot without a candidate: kHeld or kConfirmed if its event id belongs to what is not
   /// among the candidates; kLate; kIncomplete if one was refused for that; otherwise kCapped.
   ReserveAnswer answer = ReserveAnswer::kCapped;
   Instant time;                         ///< as in ReserveDecision

@@ -29,7 +29,8 @@ class RankedVerdicts {
   [[nodiscard]] bool is_judged(std::size_t index) const noexcept {
     return begin_ <= index && index < end_;
   }
-  /// Of one candidate; ask in ascending order. Valid until the next call. Throws std::bad_alloc.
+  /// The verdict of one candidate; ask in ascending order. Valid until the next call. Throws
+  /// std::bad_alloc.
   [[nodiscard]] const Verdict& of(std::size_t index) {
     if (!is_judged(index)) judge_from(index);
     return room_[index - begin_];

@@ -5,7 +5,7 @@
 namespace fcap::rules {
 namespace {
 
-// Of one that has no entry.
+// The state of a reservation that has no entry.
 ReservationState state_without_entry(const ledger::Reservation& reservation, Instant now) noexcept {
   if (reservation.released) return ReservationState::kReleased;
   if (reservation.expires <= now) return ReservationState::kExpired;

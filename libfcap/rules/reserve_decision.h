@@ -46,9 +46,9 @@ struct ReserveDecision {
   /// The event's time: as recorded or reserved, or the one to write. It is the question's `now`, or
   /// where an erasure reaches beyond that, the first instant after it.
   Instant time;
-  /// Of kHeld: the expiry that stays.
+  /// The expiry that stays, with kHeld.
   std::optional<Instant> expires = {};
-  /// Of kCapped, kIncomplete and kGranted: what the evaluation said.
+  /// What the evaluation said, with kCapped, kIncomplete and kGranted.
   Verdict verdict = {};
 };
 

@@ -14,7 +14,7 @@ namespace fcap::segments {
 class NumberTable {
  public:
   NumberTable() = default;
-  /// Of distinct numbers, none of them 2^64 - 1; fewer than 2^31.
+  /// The numbers must be distinct, none of them 2^64 - 1, and fewer than 2^31.
   explicit NumberTable(const std::vector<std::uint64_t>& numbers) {
     if (numbers.empty()) return;
     std::size_t slots = 16;

@@ -53,7 +53,7 @@ class MacKey {
   mutable std::vector<MacContext> idle_;  // guarded by mutex_
 };
 
-/// In a time that does not depend on where they differ. Of equal sizes.
+/// Takes a time that does not depend on where they differ. Both must have one size.
 [[nodiscard]] bool equal_in_constant_time(std::span<const std::uint8_t> a,
                                           std::span<const std::uint8_t> b) noexcept;
 /// Random bytes that nobody can predict; false if there are none.

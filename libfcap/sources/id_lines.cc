@@ -6,7 +6,7 @@ namespace fcap::sources {
 namespace {
 
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-// Of a line that may still hold an id: the id, the mark before it and "\r" behind it.
+// How long a line may be that still holds an id: the id, the mark before it and "\r" behind it.
 constexpr std::size_t kLineBytesMax = kByteOrderMark.size() + ledger::kIdBytesMax + 1;
 
 }  // namespace

@@ -189,7 +189,7 @@ class TableReader {
     sink_.add(std::move(rule));
   }
 
-  // Of one row; remembers a bad one.
+  // Whether a row has no mistakes; remembers a bad one.
   bool is_good(const base::Mistakes& mistakes) {
     if (mistakes.empty()) return true;
     bad_rows_.push_back(mistakes.one_line());

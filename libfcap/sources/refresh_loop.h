@@ -69,7 +69,7 @@ class RefreshLoop {
   const LogCallback log_;
   const base::LoopEvents events_;
 
-  // Of the thread in run() alone.
+  // What follows is the thread's in run() alone.
   PostgresSource postgres_;
   FileSource file_;
   StatusReporter reporter_;

@@ -21,7 +21,8 @@ namespace {
 constexpr std::string_view kIdsSuffix = ".ids";
 constexpr std::string_view kRoaringSuffix = ".roaring64";
 constexpr std::size_t kBlockBytes = std::size_t{1} << 20U;
-// Of a bitmap, which is read as a whole; far above what a segment of all people needs.
+// How large a bitmap may be, which is read as a whole: far above what a segment of all people
+// needs.
 constexpr std::uint64_t kBitmapBytesMax = std::uint64_t{4} << 30U;
 
 struct SegmentFile {

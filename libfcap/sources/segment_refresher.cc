@@ -158,7 +158,7 @@ class SegmentRefresher::Impl {
   const LogCallback log_;
   const ReloadPolicy policy_;
 
-  // Of the thread in run() alone.
+  // What follows is the thread's in run() alone.
   LookTimer timer_;
   std::shared_ptr<const SegmentSet> current_;
   Status refusal_;  // of what the source has now

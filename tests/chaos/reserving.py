@@ -287,7 +287,7 @@ def delivered(published, error, _):
 
 
 def page_calls(ask, began, answered, words):
-    """What a page's answer says, slot by slot. Of an unknown one each slot may have got any campaign."""
+    """What a page's answer says, slot by slot. Where it is unknown, each slot may have got any campaign."""
     if words[1] == "unknown":
         return [Call("page", ask.user, shown, event_id, began, answered, words[0], "unknown") for event_id in ask.event for shown in ask.campaign]
     found = []

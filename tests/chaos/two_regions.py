@@ -29,7 +29,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 PATIENCE = 180  # seconds until both regions must hold the same, and as many more as they were apart
 PROBES, SERVED = 100, 100  # users
 ROUNDS_APART = 40  # of traffic, at most: so many that no record outgrows its bound, because a trimmed one has less to compare
-# Of a run that ends early, what was measured.
+# What was measured by a run that ends early.
 SUMMARY = ["""
 {result}: two regions, seed {seed}, {cut} s apart""", """\
   events       {produced} messages produced; {users} users, whose records and answers were compared in both regions""", """\

@@ -1,6 +1,6 @@
 #pragma once
 
-// Of the models: what a Checker takes from `!config`, by the code that libfcap ships. It looks all
+// What a Checker takes from `!config` in the models, by the code that libfcap ships. It looks all
 // the time, so whatever holds for it holds for one that has looked since the last loss.
 #include <cstdint>
 #include <optional>

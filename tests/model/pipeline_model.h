@@ -105,7 +105,7 @@ class Model {
     }
   };
   static constexpr int kNobody = -1;
-  /// Of a log: the offsets of events that a Redis held which was emptied, until they are back.
+  /// The offsets of a log's events that a Redis held which was emptied, until they are back.
   struct Lost {
     int made = 0;  // as Log::made
     std::set<std::int64_t> offsets = {};

@@ -1,6 +1,6 @@
 #pragma once
 
-// Of the pipeline's model: one updater, which is what a crash takes with it.
+// One updater of the pipeline's model, which is what a crash takes with it.
 #include <algorithm>
 #include <cstdint>
 #include <deque>

@@ -1,4 +1,4 @@
-// Of the pipeline's model: partitions without owners, and what `!config` says of events that went
+// Partitions without owners in the pipeline's model, and what `!config` says of events that went
 // with an emptied Redis.
 #include <algorithm>
 
@@ -126,7 +126,7 @@ bool Model::is_back(const LoggedEvent& event) {
          found_.fingerprints().end();
 }
 
-// Of events that are read again in their place Checkers are not told.
+// Checkers are not told of events that are read again in their place.
 void Model::drop_what_is_read_in_line(int log) {
   const int owner = logs_[static_cast<std::size_t>(log)].owner;
   if (owner == kNobody) return;

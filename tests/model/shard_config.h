@@ -1,6 +1,6 @@
 #pragma once
 
-// Of the model of marks per shard: `!config` in the cluster, as an updater's Store reaches it.
+// `!config` in the cluster, as an updater's Store reaches it in the model of marks per shard.
 #include <functional>
 #include <string>
 #include <utility>
@@ -22,7 +22,7 @@ class ShardConfig final : public Store {
     record.retention = kRetention;
     return record;
   }
-  /// Of a partition's event.
+  /// The time of a partition's event.
   static Instant time_of(std::int64_t event) { return instant_from_ms(1'700'000'000'000 + event); }
   static constexpr std::chrono::days kRetention{32};
 

@@ -81,7 +81,7 @@ void ShardModel::look_for_false_claims() {
   }
 }
 
-// Of a shard that falls back to older data nobody knows before its marks are compared; and if it
+// Nobody knows of a shard that falls back to older data before its marks are compared; and if it
 // holds `!config`, what that says is older, too, until the updaters have seen it.
 void ShardModel::note_losses(bool emptied, const ShardWorld::Data& before, const SlotSet& owned) {
   if (before.config) stated_.clear();

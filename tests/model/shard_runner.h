@@ -1,6 +1,6 @@
 #pragma once
 
-// Of the model of marks per shard: one partition in one updater, and what that updater states in
+// One partition in one updater of the model of marks per shard, and what that updater states in
 // `!config`. A crash takes all of it.
 #include <cstdint>
 #include <functional>

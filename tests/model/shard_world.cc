@@ -163,7 +163,7 @@ bool ShardWorld::claimed_and_gone(int slot) const {
   for (int partition = 0; partition < partitions_; ++partition) {
     const auto mark = own_mark(*owner, partition);
     if (!mark || !mark->shard->slots.contains(slot)) continue;
-    // Of two marks that name it, the newer one speaks for it.
+    // Where two marks name it, the newer one speaks for it.
     const bool older = std::ranges::any_of(masters_, [&](const Master& other) {
       const auto newer = own_mark(other, partition);
       return newer && newer->shard->serial > mark->shard->serial &&

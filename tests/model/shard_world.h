@@ -1,6 +1,6 @@
 #pragma once
 
-// Of the model of marks per shard: a Redis Cluster that does what clusters do, in memory. Masters
+// A Redis Cluster in memory that does what clusters do, for the model of marks per shard. Masters
 // own slots and have replicas that lag behind; slots migrate key by key, and get their new owner
 // after their last key; masters fail over, are emptied, are restored from snapshots, and cannot be
 // reached for a while.
@@ -65,7 +65,7 @@ class ShardWorld {
   std::optional<Ack> write(int user, std::int64_t event);
   /// The marks of a partition that a master holds in its own slots.
   [[nodiscard]] static std::map<int, std::string> marks_in(const Master& master, int partition);
-  /// Of those, the one that was written to this master.
+  /// The one of those that was written to this master.
   [[nodiscard]] static std::optional<MarkValue> own_mark(const Master& master, int partition);
   /// Replaces a mark in one of the master's slots, without following redirects.
   static Write exchange(Master& master, std::pair<int, int> place,

@@ -25,7 +25,7 @@ struct CommandLine {
   enum class Command : std::uint8_t { kRun, kReplay, kSweep, kCheckConfig, kReference };
 
   Command command = Command::kRun;
-  /// Of the command line and the process's environment.
+  /// Where settings come from besides the file: the command line and the process's environment.
   SettingSources sources;
   bool json = false;
   bool quiet = false;

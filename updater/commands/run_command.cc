@@ -87,7 +87,8 @@ class Daemon {
   Metrics metrics_;
   Health health_;
   RedisParts redis_;
-  // Of its own: what compaction waits for never opens the breaker of the writes.
+  // Compaction has a connection of its own: what it waits for never opens the breaker of the
+  // writes.
   RedisParts compaction_redis_;
   std::unique_ptr<redis::WatchedRecords> compaction_records_;
   std::unique_ptr<events::EventDecoder> decoder_ = events::make_json_event_decoder();

@@ -53,7 +53,7 @@ class ClusterKeys final : public SweepKeys {
   [[nodiscard]] bool over() const override { return slots_.empty(); }
 
  private:
-  // Of those whose keys are in two places.
+  // Slots on the move have their keys in two places.
   using Parts = std::vector<SlotListing*>;
   void list_others(const Parts& parts);
   void list_owners_again(const Parts& parts);

@@ -51,7 +51,7 @@ std::optional<Instant> Sweep::trim_now() const {
   return base::wall_now() + std::min(server_ahead_, milliseconds{0});
 }
 
-// Of several servers, the slowest clock counts.
+// Where there are several servers, the slowest clock counts.
 Status Sweep::begin() {
   const std::vector<std::string> masters = source_->masters();
   std::vector<redis::BlockingCall> calls;

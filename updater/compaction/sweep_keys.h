@@ -34,10 +34,10 @@ class SweepKeys {
   [[nodiscard]] virtual bool over() const = 0;
 };
 
-/// Of one server, by SCAN; a key may be found more than once.
+/// Lists the keys of one server by SCAN; a key may be found more than once.
 [[nodiscard]] std::unique_ptr<SweepKeys> make_server_keys(redis::Client& client,
                                                           const SweepKeys::Options& options);
-/// Of a cluster, slot by slot.
+/// Lists the keys of a cluster, slot by slot.
 ///
 /// A cursor of SCAN belongs to one node, and slots that move meanwhile could be passed over. Here
 /// one command lists a whole slot, between two commands that show whether its node still serves it.

@@ -78,8 +78,8 @@ class LogWatch {
   std::optional<LogPoint> first_;    // delivered, or read in a gap, since the last restart
   std::optional<LogPoint> checked_;  // the newest that a look has found again
   std::optional<LogPoint> suspect_;  // the newest before the last trouble
-  // Of what was read up to the last restart. It stays when a look does not find it: in another log,
-  // another message may be at its offset.
+  // The point up to which was read before the last restart. It stays when a look does not find it:
+  // in another log, another message may be at its offset.
   std::optional<LogPoint> below_;
   // Where reading was before it went back; 0 once a look has found a message again.
   std::int64_t reached_ = 0;

@@ -42,7 +42,7 @@ struct Gap {
   friend bool operator==(const Gap&, const Gap&) = default;
 };
 
-/// Of a mark in a Redis Cluster: which shard it was written to, and for which users it speaks.
+/// Which shard of a Redis Cluster a mark was written to, and for which users it speaks.
 struct MarkedShard {
   std::string node;         ///< the id of the shard's master when it was written
   std::string replication;  ///< the id of its replication history then

@@ -197,7 +197,7 @@ class Batch final : private StoreListCompletion {
 
   RoundListener* listener_;
   std::vector<WriteSlot> slots_;
-  // Of the round: the submitted appends, and which write each one is.
+  // The appends that the round has submitted, and which write each one is.
   std::vector<Store::Append> appends_;
   std::vector<std::uint32_t> appended_;
   std::vector<Refused> refused_;

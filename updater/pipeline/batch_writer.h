@@ -144,7 +144,7 @@ class BatchWriter final : public RoundListener {
   std::size_t in_flight_ = 0;
   std::size_t bytes_in_flight_ = 0;
   std::size_t writes_in_flight_ = 0;
-  // Of these, for gaps.
+  // How many of these are for gaps.
   std::size_t gaps_in_flight_ = 0;
   std::size_t gap_writes_in_flight_ = 0;
   FlightWindow window_;

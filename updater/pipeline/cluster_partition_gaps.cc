@@ -1,4 +1,4 @@
-// Of the partitions in a cluster: which events count, and what is read again.
+// Which events count for a partition in a cluster, and what is read again.
 #include <algorithm>
 #include <limits>
 #include <utility>

@@ -88,7 +88,7 @@ class DeadLetterBox {
     std::uint32_t failures = 0;  // not counting "too large"
     std::uint32_t cuts = 0;
     Clock::time_point retry_at;
-    // Of the attempt that ended last.
+    // How the attempt ended that ended last.
     Delivery result = Delivery::kFailed;
     std::string why;
   };

@@ -16,7 +16,7 @@ namespace fcap::updater {
 struct GapEnd {
   std::int32_t partition = 0;
   std::optional<std::int64_t> to = {};  ///< nullopt: the partition has no gap
-  /// Of all users whose events may be in a gap of the partition.
+  /// The slots of all users whose events may be in a gap of the partition.
   SlotSet slots = SlotSet::all();
 };
 

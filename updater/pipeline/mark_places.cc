@@ -39,7 +39,7 @@ bool agreed(const MarkValue& mark, const ShardLook& look, const std::vector<Mark
   });
 }
 
-// Of the slots that are not taken yet, the highest one, or one far from it: slots are mostly moved
+// The highest of the slots that are not taken yet, or one far from it: slots are mostly moved
 // in ascending order.
 std::optional<int> another_place(const SlotSet& slots, const std::vector<int>& taken) {
   if (slots.empty()) return std::nullopt;

@@ -1,4 +1,4 @@
-// Of the partitions: what only those have whose marks are about the users of some slots.
+// What only partitions have whose marks are about the users of some slots.
 #include "updater/pipeline/partition_set.h"
 
 namespace fcap::updater {

@@ -1,5 +1,5 @@
-// Of the partitions: offsets that no message has. Compaction and aborted transactions leave such
-// holes, and the broker itself uses an offset for the marker of a transaction's end.
+// What a partition does about offsets that no message has. Compaction and aborted transactions
+// leave such holes, and the broker itself uses an offset for the marker of a transaction's end.
 #include <utility>
 
 #include <fmt/format.h>

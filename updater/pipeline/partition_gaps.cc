@@ -1,5 +1,4 @@
-// Of the partitions: what may be missing, which part of it is read again in line, and what is a
-// gap.
+// What may be missing of a partition, which part of it is read again in line, and what is a gap.
 #include <algorithm>
 #include <utility>
 

@@ -1,4 +1,4 @@
-// Of the partitions: what waits for dead letters.
+// What waits for dead letters in a partition.
 #include "updater/pipeline/partition_set.h"
 #include "updater/process/invariant.h"
 

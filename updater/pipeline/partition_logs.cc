@@ -1,4 +1,4 @@
-// Of the partitions: whether their logs are the ones that were read.
+// Whether the partitions' logs are the ones that were read.
 #include <algorithm>
 #include <utility>
 

@@ -297,7 +297,7 @@ class PartitionSet {
     std::uint32_t failures = 0;
     std::optional<std::int64_t> commit_sent;
     LogWatch log;
-    // Of a check: Kafka's answer, and whether the mark found is about this log.
+    // What a check has found: Kafka's answer, and whether the mark found is about this log.
     std::optional<LogBounds> bounds;
     std::optional<LogWatch::Look> mark_look;
     std::optional<LogVerdict> mark_verdict;
@@ -386,9 +386,9 @@ class PartitionSet {
   base::Backoff backoff_;
   Partitions partitions_;
   Partitions::iterator last_found_ = partitions_.end();
-  /// Of these, everything since the start of the retention may be missing, whatever their marks
-  /// say. A doubt ends when marks say so, and not with the assignment: they may be given up and
-  /// taken over again before that.
+  /// Everything since the start of the retention may be missing of these partitions, whatever their
+  /// marks say. A doubt ends when marks say so, and not with the assignment: they may be given up
+  /// and taken over again before that.
   std::set<std::int32_t> doubts_;
   std::vector<Batch::Range> sealed_;            // ranges closed before seal() is called
   std::vector<std::int32_t> to_ask_;            // asked together at the end of tick()

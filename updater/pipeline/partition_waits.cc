@@ -1,4 +1,4 @@
-// Of the partitions: which of them wait, for Redis or for Kafka, what for, and whether the others
+// Which partitions wait, for Redis or for Kafka, what for, and whether the others
 // wait with them.
 #include <algorithm>
 #include <limits>
@@ -85,8 +85,8 @@ void PartitionSet::heard_kafka(Partition& p) {
   p.left_behind = false;
 }
 
-// Of a partition that is left behind: where offsets end that may be missing, if there is a sign
-// that some are. How many they are is not known before Kafka answers.
+// Where offsets end that may be missing in a partition that is left behind, if there is a sign that
+// some are. How many they are is not known before Kafka answers.
 std::optional<std::int64_t> PartitionSet::doubted_below(std::int32_t id, const Partition& p) const {
   constexpr auto kAll = std::numeric_limits<std::int64_t>::max();
   if (!p.left_behind) return std::nullopt;

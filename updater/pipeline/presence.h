@@ -13,8 +13,8 @@ namespace fcap::updater {
 /// How an entry stands to a record.
 enum class Presence : std::uint8_t { kThere, kMissing, kErased, kTrimmed };
 
-/// Whether a record that decoded to `record` has `entry`, or is not to have it. Of one identity the
-/// later time wins, so an earlier copy of what is there is there too.
+/// Whether a record that decoded to `record` has `entry`, or is not to have it. The later time of
+/// one identity wins, so an earlier copy of what is there is there too.
 [[nodiscard]] Presence presence_of(const ledger::Entry& entry, const ledger::Ledger& record);
 
 /// Leaves what the record lacks. If it lacks nothing, leaves everything, and gives true.

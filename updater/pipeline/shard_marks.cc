@@ -65,7 +65,7 @@ void ShardMarks::looked(const ShardLook& look, std::uint64_t epoch) {
   // Its keys may have been elsewhere already when something was lost.
   const SlotSet stayed = look.owned - look.migrating;
   if (lost_at_ >= looked_before) restart((shard.named - shard.look.migrating) - stayed);
-  // Of a slot that left, or was about to, keys were elsewhere. If it stays or comes back, it is
+  // Keys of a slot that left, or was about to, were elsewhere. If it stays or comes back, it is
   // taken in like one that arrives.
   const SlotSet moved = shard.named - (look.owned - (shard.look.migrating - look.migrating));
   shard.named -= moved;
@@ -188,7 +188,7 @@ void ShardMarks::take_over(Shard& shard, const std::optional<MarkValue>& own) {
   lack(claimed - named_by_owner(shard), not_claimed(certain, next_));
 }
 
-// Of two marks that name a slot the newer one speaks for it: the older one may have come back with
+// Where two marks name a slot, the newer one speaks for it: the older one may have come back with
 // its slot, or its shard had no connection to the updater since the slot left.
 void ShardMarks::drop_older_claims(Shard& shard) {
   for (auto& [node, other] : shards_) {
@@ -200,7 +200,7 @@ void ShardMarks::drop_older_claims(Shard& shard) {
   }
 }
 
-// Of the slots that are not the shard's any more, those that their owners' marks name.
+// The slots that are not the shard's any more and that their owners' marks name.
 SlotSet ShardMarks::named_by_owner(const Shard& but) const {
   SlotSet named;
   for (const auto& [node, shard] : shards_) {

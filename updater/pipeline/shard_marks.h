@@ -116,8 +116,8 @@ class ShardMarks {
   [[nodiscard]] std::size_t slots_restarted() const noexcept { return slots_restarted_; }
   /// The mark of a shard as last read or confirmed.
   [[nodiscard]] std::optional<MarkValue> confirmed(const std::string& node) const;
-  /// Of a mark in one of the shard's slots that is not a copy of its own: whether the shard that it
-  /// was written to has a newer one, so that it must not speak for that shard again.
+  /// Whether the shard that a mark was written to, which lies in one of this shard's slots and is
+  /// no copy of its own, has a newer one, so that it must not speak for that shard again.
   [[nodiscard]] bool is_obsolete(const std::string& node, const MarkValue& mark) const;
   /// Whether it is the confirmed one, or may have been written since then.
   [[nodiscard]] bool is_ours(const std::string& node, const MarkValue& mark) const;

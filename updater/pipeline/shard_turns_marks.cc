@@ -1,4 +1,4 @@
-// Of the turns with shards: how marks are read and written.
+// How turns with shards read and write marks.
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -20,7 +20,7 @@ void add_second(NodeCall& call) {
   if (call.size() == 1) call.add({"PING"});
 }
 
-// Of all slots together. It grows whenever more is missing for some of them, also where the same
+// The sum over all slots. It grows whenever more is missing for some of them, also where the same
 // offsets were missing for others before.
 std::int64_t sum_missing(const ShardMarks& marks) {
   std::int64_t sum = 0;

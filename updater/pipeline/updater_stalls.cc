@@ -37,7 +37,7 @@ void Updater::report_stalls(Clock::time_point now) {
     positions.push_back(position);
   }
   stalls_.look(joined_, positions, consumer_->commits_wait_since(), now);
-  // Of a topic that cannot be read, the watch says why, in the log as well.
+  // Where a topic cannot be read, the watch says why, in the log as well.
   const bool said = parts_.watch->topic(now).unreadable;
   std::vector<StallBook::Reason> reasons;
   for (const StallBook::Stall& stall : stalls_.stalls(now)) {
@@ -63,7 +63,8 @@ StallBook::Cause Updater::cause_of(const StallBook::Stall& stall, Clock::time_po
   return why_standing(partition, now);
 }
 
-// Of a partition that could be read. What is in flight comes before what is not read because of it.
+// Why a partition that could be read stands still. What is in flight comes before what is not read
+// because of it.
 StallBook::Cause Updater::why_standing(std::int32_t partition, Clock::time_point now) const {
   if (writer_.failing()) {
     return {Wait::kRedis, "Redis does not accept events: " + first_line(writer_.trouble())};

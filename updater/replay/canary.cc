@@ -55,7 +55,7 @@ std::vector<Canary::Place> Canary::places_now() const {
 }
 
 bool Canary::plant() {
-  // Of shards that are gone, or keys whose slots have other owners by now.
+  // Some may be in shards that are gone, or in slots that have other owners by now.
   if (planted_) remove();
   planted_ = false;
   for (int i = 0; i < kPlantAttempts && !planted_; ++i) {

@@ -19,7 +19,7 @@ namespace fcap::updater {
 /// away the slot of its key.
 class Canary {
  public:
-  /// Of a replay with these options. The keys stand beside the updater's marks, and end in
+  /// One replay with these options has one. The keys stand beside the updater's marks, and end in
   /// "<group>:<topic>:replay" (docs/keys.md).
   Canary(std::shared_ptr<redis::Client> client, const ReplayOptions& replay);
   /// Removes the keys.

@@ -32,8 +32,8 @@ class RedisWatch {
   /// Does what is due; to be called every few seconds.
   void poll(Clock::time_point now);
 
-  /// What the server reported last; nullopt: nothing yet. Of a cluster's masters: the keys that
-  /// they have evicted in all, and else what the first one says that may evict, or the first.
+  /// What the server reported last; nullopt: nothing yet. In a cluster: the keys that its masters
+  /// have evicted in all, and else what the first one says that may evict, or the first.
   [[nodiscard]] std::optional<RedisFacts> facts() const;
   /// What must change, for /readyz: one line each, which names the node in a cluster; empty:
   /// nothing.

@@ -10,8 +10,8 @@ namespace {
 
 using std::chrono::seconds;
 
-// Of the partitions that wait for the same thing, the one that has waited for longest stands for
-// all of them.
+// Where partitions wait for the same thing, the one that has waited for longest stands for all of
+// them.
 struct WaitGroup {
   const StallBook::Reason* first = nullptr;
   std::size_t partitions = 0;

@@ -57,7 +57,7 @@ class CheckerHeldUp : public testing::CheckerBothWaysTest {
     first_over_at_ = Clock::now() + time_;
     for (int i = 0; i < kOthers; ++i) {
       ++begun_;
-      // Of users of their own: reads of one user share an answer.
+      // Each asks about a user of its own: reads of one user share an answer.
       checker.check_async("other" + std::to_string(i), kCandidates,
                           {.deadline = time_, .now = {}, .segments = {}},
                           [this](const CheckResult&) { ++answered_; });

@@ -30,7 +30,7 @@ class AuditPath : public testing::WholePathTest {
     return servers->fcap(words);
   }
 
-  // Of the user "both".
+  // Audits the events of the user "both".
   static Finished audit(std::vector<std::string> words) {
     words.insert(words.begin(),
                  {"audit", "--json", "--user-prefix", "both", "--propagation-ms", "0"});

@@ -85,7 +85,7 @@ class RedisBehindTlsSentinel : public ::testing::Test {
     }));
   }
 
-  // Of all clients together, as their health shows it.
+  // The sum over all clients, as their health shows it.
   static std::uint64_t handshakes(const std::vector<std::unique_ptr<redis::Client>>& clients,
                                   const std::string& name) {
     std::uint64_t sum = 0;

@@ -79,7 +79,7 @@ class SegmentsPg : public testing::PostgresTest {
   }
 };
 
-// Of this process: the listener's, and that of a look while there is one.
+// Connections of this process: the listener's, and that of a look while there is one.
 std::ptrdiff_t open_sockets() {
   std::error_code gone;
   return std::ranges::count_if(std::filesystem::directory_iterator("/proc/self/fd"),

@@ -49,7 +49,7 @@ class ExpectedLedgers {
     long long users = 0;
     long long events = 0;
   };
-  /// Of the users that are wanted.
+  /// Only the users that are wanted count.
   [[nodiscard]] Count count(const std::function<bool(const std::string& user)>& wanted) const;
 
   struct Difference {

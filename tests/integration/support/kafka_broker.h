@@ -113,8 +113,8 @@ class KafkaBroker {
 
   TemporaryDirectory directory_;
   Service service_;
-  // Of committed_sum(), which is asked over and over: a new client has to find the group's
-  // coordinator first.
+  // The client of committed_sum(), which is asked over and over: a new client has to find the
+  // group's coordinator first.
   mutable std::mutex committed_mutex_;
   mutable kafka::Client committed_client_;
   mutable std::string committed_group_;  // the client's

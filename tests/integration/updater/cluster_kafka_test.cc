@@ -86,7 +86,7 @@ class UpdaterCluster : public testing::UpdaterPipeline {
       EXPECT_TRUE(wait_until(safe, kPatience)) << "shard " << shard;
     }
   }
-  // Of all partitions, on the first masters.
+  // Counts those of all partitions, on the first masters.
   [[nodiscard]] int copies_of_marks() const {
     int count = 0;
     for (int shard = 0; shard < RedisCluster::kShards; ++shard) {

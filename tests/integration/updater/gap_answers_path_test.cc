@@ -107,7 +107,7 @@ class GapAnswers : public testing::UpdaterPipeline {
   static std::string viewer_of(int partition) { return fmt::format("viewer-{}", partition); }
   static std::string buyer_of(int partition) { return fmt::format("buyer-{}", partition); }
 
-  // Of all viewers.
+  // What all viewers were answered.
   struct Verdicts {
     bool answered = true;
     bool capped = true;
@@ -186,7 +186,7 @@ class GapAnswers : public testing::UpdaterPipeline {
     if (!record.ok()) return {};
     return record.value().missing_before;
   }
-  // Of a user who has seen nothing, so that nothing but what is missing can matter.
+  // A user who has seen nothing is asked about, so that nothing but what is missing can matter.
   // Empty: the check was not answered from Redis, so it says nothing.
   std::optional<bool> checker_says_complete() {
     const Candidate candidates[] = {{"c"}};

@@ -279,7 +279,7 @@ class CallBesideTheDestructor : public ::testing::TestWithParam<Call> {
   std::unique_ptr<Checker> checker_ = make_checker(end_, directory_);
 };
 
-// Of calls that have a place where a test can hold them.
+// These calls have a place where a test can hold them.
 class CallThatHasBegun : public CallBesideTheDestructor {};
 
 TEST_P(CallThatHasBegun, IsWaitedForByTheDestructor) {

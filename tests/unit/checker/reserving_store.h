@@ -69,7 +69,7 @@ class ReservingStore final : public Store {
   /// On the thread that asks.
   std::function<void()> on_read;
   std::function<void()> on_append;
-  /// Of the next exchange.
+  /// What becomes of the next exchange.
   std::optional<LostAnswer> lose_answer;
   /// Another writer, just before the next exchange.
   std::function<void()> before_exchange;

@@ -52,7 +52,7 @@ struct HistoryShape {
   unsigned types = 4;
   Instant first = instant_from_ms(1'700'000'000'000);
   std::chrono::milliseconds span = std::chrono::days{32};
-  /// Of ten entries so many repeat an earlier identity, with the same or another time.
+  /// So many of ten entries repeat an earlier identity, with the same or another time.
   int repeats_of_ten = 3;
 };
 

@@ -64,7 +64,7 @@ TEST_F(MissingTimesTest, WhatIsSaidLaterReplacesAllOfIt) {
   EXPECT_EQ(times_.latest(), std::nullopt);
 }
 
-// Of a slot that lacks events by every statement, no reader may ever see that it lacks none.
+// No reader may ever see that a slot lacks nothing which lacks events by every statement.
 TEST_F(MissingTimesTest, ReadersNeverSeeASlotCompleteWhileStatementsChange) {
   constexpr std::uint16_t kLacking = 100;
   constexpr std::uint16_t kComplete = 9000;

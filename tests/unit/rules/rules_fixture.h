@@ -98,7 +98,7 @@ class Scene {
   CandidateExplanation explain(Candidate candidate, std::int64_t now_ms) {
     return evaluator_.explain(question(now_ms), candidate);
   }
-  /// Of the last check.
+  /// What the last check found.
   [[nodiscard]] std::uint32_t shadow_capped() const { return shadow_capped_; }
   [[nodiscard]] ledger::Ledger& ledger() { return ledger_; }
 

@@ -32,7 +32,7 @@ std::vector<std::string> fates(Intake& intake, const events::Message& message,
 
 class IntakeTest : public ::testing::Test {
  protected:
-  // Of a message with one event.
+  // The fate of a message with one event.
   std::string fate(const events::Message& message) {
     const auto found = fates(intake_, message, clocks_);
     EXPECT_EQ(found.size(), 1U);

@@ -264,7 +264,7 @@ TEST_F(PartitionGaps, ASecondLossJoinsTheGapOfTheFirst) {
   EXPECT_TRUE(mark_text().ends_with(" gaps=10-600")) << mark_text();
 }
 
-// Of the offsets below the log's start, nobody can read again what Redis has lost.
+// Nobody can read again what Redis has lost of the offsets below the log's start.
 class PartitionGapsOfAShortLog : public PartitionGaps {
  protected:
   PartitionGapsOfAShortLog() {

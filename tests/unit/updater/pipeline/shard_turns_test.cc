@@ -34,7 +34,7 @@ class ShardTurnsTest : public ::testing::Test {
     added.position = kPosition;
     return added;
   }
-  // Of an updater that has read up to `position` and found message `checked` again.
+  // The mark of an updater that has read up to `position` and found message `checked` again.
   static LogIdentity log_at(std::int64_t position, std::int64_t checked) {
     return {.cluster = "one", .last = point(position - 1), .checked = point(checked)};
   }

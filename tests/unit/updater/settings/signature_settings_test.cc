@@ -29,7 +29,7 @@ class SignatureSettingsTest : public ::testing::Test {
     EXPECT_THAT(mistakes, ::testing::IsEmpty());
     return loaded.settings.signatures;
   }
-  // Of a signed impression that happened this much after its serve time.
+  // What becomes of a signed impression that happened this much after its serve time.
   std::string judge(const std::string& more, std::chrono::milliseconds after) {
     const auto check = make_signature_check(settings(more), {});
     EXPECT_TRUE(check.ok()) << check.status().text();

@@ -165,7 +165,8 @@ class ClusterPartitionSetFixture : public ::testing::Test {
                            metrics_,
                            [this](LogLevel, std::string_view text) { said_.emplace_back(text); }};
   PartitionSet::Clock::time_point now_ = PartitionSet::Clock::now();
-  // Of a turn. About as long as one takes, or a shard that is well would seem to be away.
+  // How long a turn takes: about as long as a real one, or a shard that is well would seem to be
+  // away.
   milliseconds step_{2};
 };
 
