@@ -101,7 +101,7 @@ void ReserveRun::fill(Slot& slot, const rules::SlotPick& pick) {
   slot.candidate = pick.candidate;
   slot.time = pick.time;
   slot.expires = pick.expires;
-  // record() turns what was only reserved into an event of the same time.
+  // HardCall::kRecord turns what was only reserved into an event of the same time.
   const bool records = kind_ == ReserveAsk::Kind::kRecord;
   slot.is_new =
       pick.answer == ReserveAnswer::kGranted || (records && pick.answer == ReserveAnswer::kHeld);

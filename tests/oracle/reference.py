@@ -350,6 +350,7 @@ class _Judgement:
         times, retention = self._times_of(applied), self._set.retention
         reserved = self._live(applied, self._now)
         counted_from, counted_until = rule.window.bounds(times, reserved, self._now, retention)
+        count = self._count(applied, self._now)
         described = {
             "id": rule.id,
             "scope": rule.scope,
@@ -358,8 +359,9 @@ class _Judgement:
             "mode": "enforce" if rule.enforced else "shadow",
             "enforcement": rule.enforcement,
             "reserved": self._reserved(applied, self._now),
-            "count": self._count(applied, self._now),
+            "count": count,
             "limit": rule.limit,
+            "left": None if rule.limit is None else max(rule.limit - count, 0),
             "stands_in_way": stands,
             "eligible_at": eligible_at,
             "counted_from": counted_from,
