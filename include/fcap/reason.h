@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include <fcap/cplusplus.h>
 #include <fcap/export.h>
 
 namespace fcap {

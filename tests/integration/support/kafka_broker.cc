@@ -6,7 +6,9 @@
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
+#include <set>
 #include <stdexcept>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -237,6 +239,16 @@ std::vector<TopicMessage> KafkaBroker::read_all(const std::string& topic, int pa
   }
   rd_kafka_consumer_close(consumer.get());
   return messages;
+}
+
+std::vector<TopicMessage> KafkaBroker::read_letters(const std::string& topic) const {
+  std::vector<TopicMessage> letters = read_all(topic, 1);
+  std::set<std::pair<std::string, std::string>> places;
+  std::erase_if(letters, [&places](const TopicMessage& letter) {
+    const auto& headers = letter.headers;
+    return !places.emplace(headers.at("fcap.partition"), headers.at("fcap.offset")).second;
+  });
+  return letters;
 }
 
 std::int64_t KafkaBroker::committed_sum(const std::string& group, const std::string& topic,

@@ -94,6 +94,9 @@ class KafkaBroker {
 
   /// Everything that a topic of `partitions` partitions holds now.
   [[nodiscard]] std::vector<TopicMessage> read_all(const std::string& topic, int partitions) const;
+  /// The dead letters in a topic of one partition, each once: one whose acknowledgement a busy
+  /// broker owes for too long is sent again.
+  [[nodiscard]] std::vector<TopicMessage> read_letters(const std::string& topic) const;
   /// The sum of a group's committed offsets over a topic's partitions; partitions without one: 0.
   [[nodiscard]] std::int64_t committed_sum(const std::string& group, const std::string& topic,
                                            int partitions) const;

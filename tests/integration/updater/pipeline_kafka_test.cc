@@ -80,7 +80,7 @@ TEST_F(UpdaterPipeline, PoisonBetweenGoodMessagesIsSetAsideWithItsPositionAndRea
   std::map<std::pair<std::string, std::string>, int> wanted;
   for (const auto& [payload, reason] : poison) ++wanted[{payload, reason}];
   std::map<std::pair<std::string, std::string>, int> found;
-  for (const auto& letter : kafka->read_all(topic_ + ".dead", 1)) {
+  for (const auto& letter : kafka->read_letters(topic_ + ".dead")) {
     ++found[{letter.value, letter.headers.at("fcap.reason")}];
     EXPECT_EQ(letter.key, "poison-" + letter.headers.at("fcap.reason"));
     EXPECT_EQ(letter.headers.at("fcap.topic"), topic_);

@@ -102,7 +102,7 @@ TEST_F(UpdaterRefusals, AMissingDeadLetterTopicHoldsUpOnePartitionAndSaysSo) {
   kafka->create_topic(dead_topic_, 1);
   expect_all_counted(*updater);
   EXPECT_TRUE(wait_until([&] { return updater->not_ready().empty(); }, kPatience));
-  EXPECT_EQ(kafka->read_all(dead_topic_, 1).size(), 1U);
+  EXPECT_EQ(kafka->read_letters(dead_topic_).size(), 1U);
 }
 
 TEST_F(UpdaterRefusals, ADeadLetterThatIsTooLargeForItsTopicGoesAsAStub) {
@@ -115,9 +115,9 @@ TEST_F(UpdaterRefusals, ADeadLetterThatIsTooLargeForItsTopicGoesAsAStub) {
   produce(2'000);
   auto updater = start_updater();
   expect_all_counted(*updater);
-  EXPECT_TRUE(wait_until([&] { return kafka->read_all(dead_topic_, 1).size() == 1; }, kPatience))
+  EXPECT_TRUE(wait_until([&] { return kafka->read_letters(dead_topic_).size() == 1; }, kPatience))
       << updater->log();
-  const auto letter = kafka->read_all(dead_topic_, 1).at(0);
+  const auto letter = kafka->read_letters(dead_topic_).at(0);
   EXPECT_EQ(letter.value, junk.substr(0, 16 * 1024));
   EXPECT_EQ(letter.headers.at("fcap.bytes"), "200000");
   EXPECT_EQ(letter.headers.at("fcap.partition"), "1");
