@@ -63,7 +63,7 @@ class TopicReader {
     consumer_->commit_async(known);
   }
 
-  // The event that it is, until the next; null: it is none.
+  // The event in the message, until the next call; null: the message holds no event.
   const events::Event* decode(const rd_kafka_message_t& message, Instant now) {
     const std::string_view text(static_cast<const char*>(message.payload), message.len);
     if (!intake_.decode(text)) return nullptr;

@@ -31,8 +31,8 @@ struct RuleAccount {
   /// rule does not.
   bool stands_in_way = false;
   /// The window's bounds at the instant of the answer: events in [counted_from, counted_until)
-  /// count; until is none where the window has no end of its own (sliding, lifetime) or is not open
-  /// (fixed; from is then that instant).
+  /// count. A sliding window and a lifetime have no end of their own, and a fixed window that is
+  /// not open has none either: counted_from is then the instant of the answer.
   Instant counted_from = {};
   std::optional<Instant> counted_until = {};
   /// When it no longer stands in the way; the instant of the answer when it does not; none when
@@ -58,7 +58,7 @@ struct CandidateExplanation {
 struct RecordAccount {
   /// Its key in the store; empty: it was not read from one.
   std::string key = {};
-  std::size_t bytes = 0;         ///< 0: there is none
+  std::size_t bytes = 0;         ///< 0: the user has no record
   std::size_t entries = 0;       ///< events that it holds
   std::size_t reservations = 0;  ///< live or not
   /// How many of `entries` only this process knows of yet (Checker::note_shown()).

@@ -83,7 +83,7 @@ struct PagePicks {
   bool unknown = false;
   /// kDone: some slot got a pick by this call. kRepeated: all picks of a reserved page were there
   /// already, those that are `held_by_other` included, also as notes of a shared page; and where
-  /// there are no slots. kCapped: no candidate passes, or there is none.
+  /// there are no slots. kCapped: no candidate passes, or none was given.
   ///
   /// Otherwise a shared page was picked without the history, for this reason; a candidate with an
   /// id outside its range passes there where the Checker fails open. For a reserved page it says

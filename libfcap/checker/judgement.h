@@ -66,8 +66,8 @@ class Judgement {
   /// If the impression was shared, `released` becomes that impression, now.
   bool take_back_shown(const Impression& shown, std::optional<ledger::Entry>& released) noexcept;
 
-  /// For those who explain, the two halves of answer(). Puts the history into scratch.ledger; the
-  /// reason says why there is none.
+  /// For those who explain, the two halves of answer(). Puts the history into scratch.ledger. Any
+  /// reason but kPassed says why it could not.
   [[nodiscard]] Reason load(Scratch& scratch, const Question& question, const ReadOutcome& outcome);
   /// Judges without the history, for that reason.
   void answer_without(Scratch& scratch, const Question& question, Reason reason,

@@ -59,7 +59,7 @@ class ShardMarks {
   [[nodiscard]] bool must_read(const std::string& node) const;
   /// Whether the shard's marks were read at least once.
   [[nodiscard]] bool was_read(const std::string& node) const;
-  /// Whether they were read over this connection. `epoch`: as in looked(), or 0: there is none.
+  /// Whether they were read over this connection. `epoch`: as in looked(), or 0: no connection.
   [[nodiscard]] bool was_read_over(const std::string& node, std::uint64_t epoch) const;
   /// The number of the last look at a shard; 0: none.
   [[nodiscard]] std::uint64_t look_of(const std::string& node) const;
