@@ -187,8 +187,27 @@ void Consumer::rebalance(rd_kafka_resp_err_t what, rd_kafka_topic_partition_list
   }
 }
 
+// A static member that comes back gets what it had before, although it asks for another topic now.
+// Their numbers must not be taken for this topic's.
+void Consumer::note_others(std::size_t partitions) {
+  if (partitions == 0) {
+    const auto noted = partition_errors_.find(kTopic);
+    if (noted != partition_errors_.end() && noted->second.code == RD_KAFKA_RESP_ERR__STATE) {
+      partition_errors_.erase(noted);
+    }
+    return;
+  }
+  note_unreadable(kTopic,
+                  fmt::format("the group has assigned {} of another topic, and nothing is read of "
+                              "it: the topic was changed under kafka.group_instance_id; stop this "
+                              "updater for longer than its session, or give it another "
+                              "kafka.group_id",
+                              partitions == 1 ? "a partition" : "partitions"));
+}
+
 void Consumer::take_over(rd_kafka_topic_partition_list_t* list) {
   std::vector<PartitionOffset> partitions = offsets_of(options_.topic, *list);
+  note_others(static_cast<std::size_t>(list->cnt) - partitions.size());
   for (PartitionOffset& at : partitions) at.offset = PartitionOffset::kNone;
   if (listener_ != nullptr) listener_->on_assigning(partitions);
   // A pause outlives the assignment that it was made in: a partition that was lost while it was
@@ -280,9 +299,12 @@ void Consumer::note_error(const rd_kafka_message_t& message) {
   const char* const said = rd_kafka_message_errstr(&message);
   const PartitionError error{message.err, said, std::chrono::steady_clock::now()};
   if (std::exchange(partition_errors_[partition], error).text == said) return;
-  report(LogLevel::kError, partition == kTopic
-                               ? fmt::format("kafka: {}", said)
-                               : fmt::format("kafka: partition {}: {}", partition, said));
+  report_error(LogLevel::kError, partition, said);
+}
+
+void Consumer::report_error(LogLevel level, std::int32_t partition, std::string_view text) const {
+  report(level, partition == kTopic ? fmt::format("kafka: {}", text)
+                                    : fmt::format("kafka: partition {}: {}", partition, text));
 }
 
 void Consumer::forget_passed_errors(std::chrono::steady_clock::time_point looked,
@@ -379,9 +401,7 @@ void Consumer::note_unreadable(std::int32_t partition, std::string text) {
 
 void Consumer::note_unreadable(std::int32_t partition, rd_kafka_resp_err_t code, std::string text) {
   PartitionError& last = partition_errors_[partition];
-  if (last.text != text) {
-    report(LogLevel::kWarning, fmt::format("kafka: partition {}: {}", partition, text));
-  }
+  if (last.text != text) report_error(LogLevel::kWarning, partition, text);
   last = {code, std::move(text), std::chrono::steady_clock::now()};
 }
 

@@ -146,8 +146,8 @@ class Consumer {
   void forget_passed_errors(std::chrono::steady_clock::time_point looked,
                             const std::set<std::int32_t>& without_leader);
 
-  /// Records an error of a partition that librdkafka did not report. It counts until the partition
-  /// delivers a message.
+  /// Records an error of a partition, or of kTopic, that librdkafka did not report. It counts until
+  /// the partition delivers a message.
   void note_unreadable(std::int32_t partition, std::string text);
 
   /// The last trouble of Kafka's client with a broker, in its own words, if that was since `then`;
@@ -180,8 +180,6 @@ class Consumer {
   /// How many partitions the topic has.
   Result<std::int32_t> partition_count(std::chrono::milliseconds timeout);
 
-  [[nodiscard]] const std::string& group_id() const noexcept { return options_.group_id; }
-
  private:
   /// What librdkafka's threads may use for as long as the client lives.
   struct Context {
@@ -199,9 +197,11 @@ class Consumer {
   void rebalance(rd_kafka_resp_err_t what, rd_kafka_topic_partition_list_t* list);
   void give_up(const rd_kafka_topic_partition_list_t* list);
   [[nodiscard]] bool cooperative() const;
+  void note_others(std::size_t partitions);
   void take_over(rd_kafka_topic_partition_list_t* list);
   void count(ConsumerEvent event) const;
   void report(LogLevel level, std::string_view text) const;
+  void report_error(LogLevel level, std::int32_t partition, std::string_view text) const;
   void note_unreadable(std::int32_t partition, rd_kafka_resp_err_t code, std::string text);
   void drop_error_messages(MessageBatch& batch);
   void note_delivered(std::int32_t partition);

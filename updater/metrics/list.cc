@@ -113,9 +113,9 @@ constexpr std::array kList = {
                "not known whether anything is."},
     MetricInfo{"gap_messages_total", &M::gap_messages, "Messages read again to fill gaps."},
     MetricInfo{"gap_records_unread_total", &M::gap_records_unread,
-               "Records that Redis did not give before a gap of theirs was filled: what was read "
-               "again is then appended whether it was missing or not, and records grow until they "
-               "are compacted."},
+               "Records that Redis did not give when a gap of theirs was to be filled. What is "
+               "read again of them is appended whether it was missing or not, and they grow until "
+               "they are compacted."},
 
     MetricInfo{"compactions_total", &M::compactions, "Records rewritten."},
     MetricInfo{"compaction_unneeded_total", &M::compaction_unneeded,

@@ -11,9 +11,9 @@ void GapTimes::look(std::span<const GapEnd> partitions, Instant latest) {
     Known& now = known[gap.partition];
     now = {gap.to, latest, gap.slots};
     const auto before = partitions_.find(gap.partition);
-    const bool went_on =
-        gap.to && before != partitions_.end() && before->second.to && *gap.to <= *before->second.to;
-    // A gap that reaches further than before is a new one.
+    // A gap that reaches further than before, or concerns more users, is a new one.
+    const bool went_on = gap.to && before != partitions_.end() && before->second.to &&
+                         *gap.to <= *before->second.to && before->second.slots.covers(gap.slots);
     if (went_on) now.before = before->second.before;
   }
   partitions_ = std::move(known);

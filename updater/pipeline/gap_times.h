@@ -35,8 +35,8 @@ struct OpenGaps {
 /// taken over from another updater, that is an instant which no event that was accepted so far
 /// reaches. While a gap is filled, the newest segment first, the instant falls to the newest time
 /// in the segment filled last: messages that were written to the log earlier are not newer, except
-/// by as much as producers' clocks may be ahead. That holds for the users of whatever slots, so
-/// each gap has one instant.
+/// by as much as producers' clocks may be ahead. Each gap has one instant for the users of all its
+/// slots; when slots are added, nobody knows what their users lack, and it begins again.
 ///
 /// Thread safety: one thread.
 class GapTimes {

@@ -143,6 +143,30 @@ TEST(ConsumerOfTwoPartitions, TellsThemApart) {
   batch.clear();  // a client does not end before its messages
 }
 
+// As a static member gets it that asks for another topic than before its restart; librdkafka takes
+// the name for a pattern here.
+TEST(ConsumerOfAnotherTopic, SaysThatItHasItsPartitionsAndReadsNothingOfThem) {
+  Cluster cluster(5);
+  ConsumerOptions options;
+  options.connection.brokers = cluster.brokers();
+  options.topic = "^ev.*";
+  auto made = Consumer::create(options, {}, {});
+  ASSERT_TRUE(made.ok()) << made.status().text();
+  Consumer& consumer = *made.value();
+  Undecided listener;
+  ASSERT_TRUE(consumer.subscribe(listener).ok());
+  MessageBatch batch{100};
+  const auto until = Clock::now() + kPatience;
+  while (consumer.partition_errors().empty() && Clock::now() < until) {
+    consumer.poll(batch, milliseconds{20}, milliseconds{1});
+    EXPECT_TRUE(batch.messages().empty());
+  }
+  ASSERT_TRUE(consumer.partition_errors().contains(Consumer::kTopic));
+  EXPECT_NE(consumer.partition_errors().at(Consumer::kTopic).text.find("of another topic"),
+            std::string::npos);
+  EXPECT_FALSE(listener.assigned);
+}
+
 INSTANTIATE_TEST_SUITE_P(Protocols, ConsumerOfAGroup,
                          ::testing::Values("range,roundrobin", "cooperative-sticky"),
                          [](const auto& param) {

@@ -55,6 +55,19 @@ TEST(GapTimes, AGapThatProvedSmallerAndThenGrowsBeginsAgainFromThen) {
   EXPECT_EQ(times.missing_before(), (Missing{{0, kThen + hours{2}}}));
 }
 
+// A shard whose connection is lost may lack its newest events, however old the rest of the gap is.
+TEST(GapTimes, AGapThatConcernsMoreUsersBeginsAgainFromThen) {
+  const SlotSet some{0, 99};
+  GapTimes times;
+  look(times, {{0, 100, some}}, kThen);
+  times.filled(0, 70, kThen - hours{3});
+  look(times, {{0, 70, SlotSet::all()}}, kThen + hours{1});
+  EXPECT_EQ(times.missing_before(), (Missing{{0, {{kThen + hours{1}, SlotSet::all()}}}}));
+  times.filled(0, 40, kThen - hours{4});
+  look(times, {{0, 40, some}}, kThen + hours{2});
+  EXPECT_EQ(times.missing_before(), (Missing{{0, {{kThen - hours{4}, some}}}}));
+}
+
 TEST(GapTimes, OfAPartitionThatIsNotItsOwnItSaysNothing) {
   GapTimes times;
   look(times, {{0, 100}, {1, 100}}, kThen);
