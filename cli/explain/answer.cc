@@ -14,16 +14,6 @@ explanation::InstantText by(const LocalTime& local) {
   return [&local](Instant instant) { return local.text(instant); };
 }
 
-// What to know about an answer as of an instant; empty when it is about now.
-std::string left_out_text(const Explanation& explained, const LocalTime& local) {
-  if (!explained.record.left_out) return {};
-  return fmt::format(
-      "As of {}: {} left out. When an entry arrived is not recorded, so a check made at that "
-      "instant may have known of fewer.\n",
-      local.text(explained.at),
-      counted(*explained.record.left_out, "later entry was", "later entries were"));
-}
-
 }  // namespace
 
 std::string to_json_line(const Answer& answer) {
@@ -36,11 +26,11 @@ std::string to_json_line(const Answer& answer) {
 }
 
 std::string verdicts_text(const Explanation& explanation, const LocalTime& local) {
-  return explanation::verdicts_text(explanation, by(local)) + left_out_text(explanation, local);
+  return explanation::verdicts_text(explanation, by(local));
 }
 
 std::string rules_text(const Explanation& explanation, const LocalTime& local) {
-  return explanation::rules_text(explanation, by(local)) + left_out_text(explanation, local);
+  return explanation::rules_text(explanation, by(local));
 }
 
 }  // namespace fcap::cli

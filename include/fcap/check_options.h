@@ -20,8 +20,8 @@ struct CheckOptions {
   std::optional<Instant> now = {};
   /// Segments that the caller knows the user to be in, besides the stored ones.
   std::span<const std::string_view> segments = {};
-  /// Whether check() and check_async() keep the record that they read in the result's token, so
-  /// that a hard call that follows need not read it again.
+  /// Whether check(), check_batch() and check_async() keep the record that they read in the token,
+  /// so that a hard call that follows need not read it again.
   bool keep_record = false;
   /// With check_async(), an answer that is known at once is returned, and not called back.
   bool return_known = false;

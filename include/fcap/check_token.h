@@ -14,7 +14,8 @@ struct SeenRecord;
 
 /// What a check has seen of its user's record, for the calls that follow it: a shared note says by
 /// it whether the record has room, and a hard call begins with the record itself if the check has
-/// kept it (CheckOptions::keep_record). Only for the subject of that check. Empty by default. Cheap
+/// kept it (CheckOptions::keep_record). Only for the subject of that check: with the token of
+/// another one, a note may be shared in a record that has no room for it. Empty by default. Cheap
 /// to copy; copies share the record. May outlive the Checker. Thread safety: as an int.
 class CheckToken {
  public:

@@ -102,15 +102,16 @@ class FCAP_EXPORT Checker {
                          const CheckOptions& options, Callback callback) noexcept;
 
   /// Tells of an impression that has just been shown, so that checks count it at once rather than
-  /// when it has come back through Kafka. Calling again with the same event id changes nothing.
-  /// Never blocks on the store. False where it is not remembered: no user, an id over 256 bytes, an
-  /// empty event id, switched off, a forked child, or no memory.
+  /// when it has come back through Kafka. Never blocks on the store. False where it is not
+  /// remembered: no user, an id over 256 bytes, an empty event id, switched off, a forked child, or
+  /// no memory.
   ///
   /// Note::kHere: the checks of this process count it until the ledger has an event of this id, for
-  /// at most LocalOptions::shown_for.
+  /// at most LocalOptions::shown_for. Calling again with the same event id changes nothing.
   ///
   /// Note::kEverywhere: and all other servers, whose next read of this user counts it: for five
-  /// minutes, until the ledger has its event, or until it is taken back. Needs the token of its
+  /// minutes, until the ledger has its event, or until it is taken back. Calling again counts it
+  /// once as well, but is another write, and its five minutes begin again. Needs the token of its
   /// check, and takes one write, for which nobody waits. Not shared, but counted
   /// (CheckerStats::shares) and noted in this process all the same: where the check has not read
   /// the record, or has seen 64 live reservations or three quarters of the longest record in it;

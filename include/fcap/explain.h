@@ -61,7 +61,8 @@ struct RecordAccount {
   std::size_t bytes = 0;         ///< 0: the user has no record
   std::size_t entries = 0;       ///< events that it holds
   std::size_t reservations = 0;  ///< live or not
-  /// How many of `entries` only this process knows of yet (Checker::note_shown()).
+  /// How many entries, left-out ones included, only this process knows of yet
+  /// (Checker::note_shown()).
   std::size_t noted = 0;
   /// Read from a replica, which may lack the latest events.
   bool stale = false;

@@ -25,7 +25,8 @@ enum class HardCall : std::uint8_t {
   /// Gives up a reservation or shared note whose impression will not be shown, whatever its
   /// creative. The event id cannot be reserved again within a day. An event of this id that arrives
   /// all the same counts. Takes one exchange, without a read. Only `deadline` is used of the
-  /// options, and nothing of the token. Allowed: it is released, or there was nothing to release.
+  /// options, and neither token nor `at` of the impression. Allowed: it is released, or there was
+  /// nothing to release.
   kRelease,
   /// kReserve for an impression that will be shown for certain: the record gets its event at once,
   /// with the reservation's time if there is one. What is refused is not recorded; what has been

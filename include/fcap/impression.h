@@ -20,7 +20,9 @@ struct Impression {
   /// Checker.
   std::string_view event_id;
   /// When it is shown, which is its `timestamp` when it is published, and the instant that a hard
-  /// call judges at; absent: the Checker's clock.
+  /// call judges at; absent: the Checker's clock. A hard call refuses what is over 10 s away from
+  /// Redis' clock (kClock). So leave it out of a kRecord that follows a reservation: the event gets
+  /// the reservation's time.
   std::optional<Instant> at = {};
   /// The token of the check that has let it through (CheckResult::token). A shared note needs it; a
   /// hard call whose check has kept the record takes one exchange with Redis instead of two, if

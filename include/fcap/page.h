@@ -21,7 +21,8 @@ namespace fcap {
 enum class Promise : std::uint8_t {
   /// They are noted and shared, as by note_shown() with Note::kEverywhere, all of them in one write
   /// for which nobody waits. A page takes one read, as a check does. It fails open
-  /// (CheckerOptions::fail_open): without the history it has picks all the same.
+  /// (CheckerOptions::fail_open): without the history it has picks all the same, but
+  /// not where memory has run out.
   kShared,
   /// They are reserved, as by HardCall::kReserve, in one exchange, or none of them. A page fails
   /// closed: what cannot be decided has no picks.

@@ -48,7 +48,7 @@ struct Blocking::Call {
 
 Blocking::Blocking(Parts parts) : parts_(parts), read_groups_(Pool<ReadGroup>::make()) {}
 
-Blocking::HeldGroup Blocking::acquire_group(std::size_t question_count) {
+HeldGroup Blocking::acquire_group(std::size_t question_count) {
   ReadGroup* const group = read_groups_->acquire();
   try {
     // All that can fail comes before reads are prepared: one that is prepared must be started.
@@ -126,6 +126,9 @@ PickResult Blocking::first_allowed(std::string_view user, std::span<const Candid
     if (k > 0 && !ranked.empty()) {
       picks.picked.reserve(std::min(k, ranked.size()));
       reason = pick(call, user, ranked, k, picks);
+    } else {
+      reason = parts_.gate.refuse_blocking();
+      if (reason == Reason::kPassed) reason = parts_.gate.refuse_user(user);
     }
   } catch (...) {  // no memory, or the host's clock threw
     reason = Reason::kOverloaded;

@@ -34,10 +34,6 @@ class Blocking {
 
  private:
   using Clock = std::chrono::steady_clock;
-  struct LeaveGroup {
-    void operator()(ReadGroup* group) const noexcept { group->leave(); }
-  };
-  using HeldGroup = std::unique_ptr<ReadGroup, LeaveGroup>;
   struct Call;
 
   [[nodiscard]] HeldGroup acquire_group(std::size_t question_count);

@@ -85,7 +85,7 @@ void Explaining::explain_record(const Question& question, const ReadOutcome& out
   const Reason reason = parts_.judgement.load(*scratch, question, outcome);
   if (reason != Reason::kPassed) {
     CheckResult result;
-    parts_.judgement.answer_without(*scratch, question, reason, result);
+    (void)parts_.judgement.answer_without(*scratch, question, reason, result);
     return give(result, candidates, explanation);
   }
   RecordAccount& record = explanation.record;
@@ -94,13 +94,20 @@ void Explaining::explain_record(const Question& question, const ReadOutcome& out
   record.stale = outcome.stale;
   explanation::explain_history(scratch->evaluator, scratch->ledger, candidates, question.segments,
                                as_of, explanation);
+  CheckResult result;
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     CandidateExplanation& explained = explanation.candidates[i];
-    explained.verdict.stale = outcome.stale;
-    if (!is_invalid(question.candidates[i])) continue;
-    explained.verdict = invalid_verdict(parts_.options.fail_open);
-    explained.applicable.clear();
-    explained.replaced.clear();
+    if (is_invalid(question.candidates[i])) {
+      explained.verdict = invalid_verdict(parts_.options.fail_open);
+      explained.applicable.clear();
+      explained.replaced.clear();
+    }
+    result.verdicts.push_back(explained.verdict);
+  }
+  if (!outcome.stale) return;
+  (void)parts_.judgement.finish_stale(question, result);
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    explanation.candidates[i].verdict = result.verdicts[i];
   }
 }
 

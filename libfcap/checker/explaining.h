@@ -26,10 +26,6 @@ class Explaining {
 
  private:
   using Clock = std::chrono::steady_clock;
-  struct LeaveGroup {
-    void operator()(ReadGroup* group) const noexcept { group->leave(); }
-  };
-  using HeldGroup = std::unique_ptr<ReadGroup, LeaveGroup>;
 
   void explain_one(CallInside& inside, std::string_view user, std::span<const Candidate> candidates,
                    const CheckOptions& options, Explanation& explanation);

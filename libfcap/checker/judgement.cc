@@ -131,28 +131,34 @@ bool Judgement::all_kept(const Question& question, CheckResult& result) const {
 void Judgement::answer(const Question& question, const ReadOutcome& outcome, CheckResult& result) {
   const Scratches::Held scratch(scratches_);
   const Reason reason = load(*scratch, question, outcome);
-  if (reason != Reason::kPassed) return answer_without(*scratch, question, reason, result);
+  if (reason != Reason::kPassed) {
+    return count(answer_without(*scratch, question, reason, result));
+  }
   const SeenRecord seen = seen_of(scratch->ledger, outcome.record.size(), question.now);
   counters_.add(Counter::shadow_capped,
                 judge(*scratch, question, options_.fail_open, shadows_, result));
   result.token = seen.token();
-  if (outcome.stale) return finish_stale(question, result);
+  if (outcome.stale) return count({.cached = finish_stale(question, result)});
   if (question.keeps_record) result.token = seen.token(kept_record(question, outcome));
   keep_caps(*scratch, question, result);
 }
 
-// After judging by a replica's record, which may be older than what this process knows: a cap that
-// it has read from the master stands, and none is replaced by what the replica says.
-void Judgement::finish_stale(const Question& question, CheckResult& result) {
+void Judgement::count(const WithoutHistory& verdicts) noexcept {
+  if (verdicts.certain > 0) counters_.add(Counter::certain_verdicts, verdicts.certain);
+  if (verdicts.cached > 0) counters_.add(Counter::cached_verdicts, verdicts.cached);
+}
+
+std::uint64_t Judgement::finish_stale(const Question& question, CheckResult& result) const {
   CheckResult kept;
   kept.verdicts.resize(result.verdicts.size());
-  put_kept_caps(question, kept);
+  const std::uint64_t found = put_kept_caps(question, kept);
   for (std::size_t i = 0; i < result.verdicts.size(); ++i) {
     Verdict& verdict = result.verdicts[i];
     if (verdict.reason == Reason::kInvalid) continue;
     verdict.stale = true;
     if (verdict.allowed && kept.verdicts[i].cached) verdict = kept.verdicts[i];
   }
+  return found;
 }
 
 Reason Judgement::load(Scratch& scratch, const Question& question, const ReadOutcome& outcome) {
@@ -200,18 +206,18 @@ void Judgement::keep_caps(const Scratch& scratch, const Question& question,
 
 // Where the history could not be had: what is capped for certain, by what this process has shown,
 // by what it has read before, or by a limit of 0, is capped all the same.
-void Judgement::answer_without(Scratch& scratch, const Question& question, Reason reason,
-                               CheckResult& result) {
+WithoutHistory Judgement::answer_without(Scratch& scratch, const Question& question, Reason reason,
+                                         CheckResult& result) {
   refuse(question.candidates.size(), reason, result);
-  if (reason == Reason::kShutdown || question.held.rules == nullptr) return;
+  if (reason == Reason::kShutdown || question.held.rules == nullptr) return {};
   scratch.clear();
   add_shown(scratch, question.user);
-  counters_.add(Counter::certain_verdicts, cap_certain(scratch, question, result));
-  put_kept_caps(question, result);
+  const std::uint64_t certain = cap_certain(scratch, question, result);
+  return {.certain = certain, .cached = put_kept_caps(question, result)};
 }
 
-void Judgement::put_kept_caps(const Question& question, CheckResult& result) {
-  if (cache_ == nullptr) return;
+std::uint64_t Judgement::put_kept_caps(const Question& question, CheckResult& result) const {
+  if (cache_ == nullptr) return 0;
   const Clock::time_point clock_now = Clock::now();
   std::uint64_t found = 0;
   for (std::size_t i = 0; i < result.verdicts.size(); ++i) {
@@ -222,9 +228,8 @@ void Judgement::put_kept_caps(const Question& question, CheckResult& result) {
     doubt_kept(question, result.verdicts[i]);
     ++found;
   }
-  if (found == 0) return;
-  result.rules = question.held.rules;
-  counters_.add(Counter::cached_verdicts, found);
+  if (found > 0) result.rules = question.held.rules;
+  return found;
 }
 
 void Judgement::refuse(std::size_t candidate_count, Reason reason, CheckResult& result) const {
@@ -275,7 +280,7 @@ Reason Judgement::pick_by_record(const Question& question, std::size_t k,
     CheckResult kept;
     if (outcome.stale) {
       kept.verdicts.resize(question.candidates.size());
-      put_kept_caps(question, kept);
+      count({.cached = put_kept_caps(question, kept)});
     }
     picks.stale = outcome.stale;
     pick(*scratch, question, k, options_.fail_open, shadows_, picks, kept.verdicts);
@@ -283,7 +288,7 @@ Reason Judgement::pick_by_record(const Question& question, std::size_t k,
     return reason;
   }
   CheckResult result;
-  answer_without(*scratch, question, reason, result);
+  count(answer_without(*scratch, question, reason, result));
   first_of(result.verdicts, k, picks);
   return reason;
 }

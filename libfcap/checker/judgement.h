@@ -22,6 +22,12 @@
 
 namespace fcap::checker {
 
+/// Verdicts that were given without the history, or against what a replica says of it.
+struct WithoutHistory {
+  std::uint64_t certain = 0;
+  std::uint64_t cached = 0;
+};
+
 /// From a question and what the store said to verdicts, with what the process knows by itself:
 /// impressions just shown, and caps that are certain. Does no I/O and has no threads.
 ///
@@ -69,9 +75,13 @@ class Judgement {
   /// For those who explain, the two halves of answer(). Puts the history into scratch.ledger. Any
   /// reason but kPassed says why it could not.
   [[nodiscard]] Reason load(Scratch& scratch, const Question& question, const ReadOutcome& outcome);
-  /// Judges without the history, for that reason.
-  void answer_without(Scratch& scratch, const Question& question, Reason reason,
-                      CheckResult& result);
+  /// Judges without the history, for that reason. Nothing is counted.
+  WithoutHistory answer_without(Scratch& scratch, const Question& question, Reason reason,
+                                CheckResult& result);
+  /// After judging by a replica's record, which may be older than what this process knows: a cap
+  /// that it has read from the master stands, and none is replaced by what the replica says. How
+  /// many such caps there are; they are not counted.
+  std::uint64_t finish_stale(const Question& question, CheckResult& result) const;
 
   /// For those who decide by a record and write: puts it into scratch.ledger. kUndecodable, or
   /// kPassed. Throws std::bad_alloc.
@@ -99,8 +109,8 @@ class Judgement {
   [[nodiscard]] bool all_kept(const Question& question, CheckResult& result) const;
   void keep_caps(const Scratch& scratch, const Question& question,
                  const CheckResult& result) noexcept;
-  void put_kept_caps(const Question& question, CheckResult& result);
-  void finish_stale(const Question& question, CheckResult& result);
+  std::uint64_t put_kept_caps(const Question& question, CheckResult& result) const;
+  void count(const WithoutHistory& verdicts) noexcept;
   void note_undecodable() noexcept;
   [[nodiscard]] bool allows(Reason reason) const noexcept;
 

@@ -81,4 +81,10 @@ class ReadGroup : public PoolNode<ReadGroup> {
   std::atomic<std::uint32_t> outstanding_{0};
 };
 
+struct LeaveGroup {
+  void operator()(ReadGroup* group) const noexcept { group->leave(); }
+};
+/// A group while a caller has it.
+using HeldGroup = std::unique_ptr<ReadGroup, LeaveGroup>;
+
 }  // namespace fcap::checker

@@ -112,7 +112,7 @@ ReserveRun::Step ReserveRun::begin_release(const ReserveAsk& ask) {
   if (reason != Reason::kPassed) return finish(reason);
   auto event = Judgement::event_of(ask.ranked.front(), ask.event_ids.front());
   if (!event) return finish(Reason::kInvalid);
-  question_.now = parts_.judgement.instant_of({.now = ask.now});
+  question_.now = parts_.judgement.instant_of({});
   const Reason refused = refuse_writing(parts_.store.write_terms(), question_.now);
   if (refused != Reason::kPassed) return finish(refused);
   parts_.judgement.forget_shown(ask.user, *event);

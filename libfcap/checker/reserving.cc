@@ -64,7 +64,7 @@ void Reserving::start(const ReserveRun& run, ReserveRun::Step step, Clock::time_
 // Starts one operation and waits for it. Null: the Checker is being destroyed. Each operation has a
 // group of its own, as the last one's may still be held by its completion.
 template <typename Start>
-Reserving::HeldGroup Reserving::ask_store(Clock::time_point deadline, const Start& start) {
+HeldGroup Reserving::ask_store(Clock::time_point deadline, const Start& start) {
   HeldGroup group(read_groups_->acquire());
   group->prepare(0);
   {

@@ -26,10 +26,6 @@ class Reserving {
 
  private:
   using Clock = std::chrono::steady_clock;
-  struct LeaveGroup {
-    void operator()(ReadGroup* group) const noexcept { group->leave(); }
-  };
-  using HeldGroup = std::unique_ptr<ReadGroup, LeaveGroup>;
 
   void perform(ReserveRun& run, const ReserveAsk& ask) noexcept;
   void drive(ReserveRun& run, const ReserveAsk& ask, CallInside& inside);

@@ -23,7 +23,9 @@ class Writer {
   [[nodiscard]] std::string account(const RuleAccount& account) const;
   /// What makes all counts doubtful.
   [[nodiscard]] std::string doubts() const;
-  [[nodiscard]] std::string stale() const;
+  /// Why the history was not read, or what it was read from.
+  [[nodiscard]] std::string source() const;
+  [[nodiscard]] std::string left_out() const;
 
  private:
   [[nodiscard]] std::string until(const std::optional<Instant>& eligible_at, bool reserved) const;
@@ -109,10 +111,11 @@ std::string Writer::until(const std::optional<Instant>& eligible_at, bool reserv
 
 std::string Writer::verdict(const CandidateExplanation& candidate) const {
   const Verdict& verdict = candidate.verdict;
-  if (verdict.reason == Reason::kNoUser) return "allowed  no user id, nothing is looked up";
+  const std::string outcome = verdict.allowed ? "allowed  " : "refused  ";
+  if (verdict.reason == Reason::kNoUser) return outcome + "no user id, nothing is looked up";
+  if (verdict.reason == Reason::kInvalid) return outcome + "an id is empty or over 256 bytes";
   if (verdict.reason != Reason::kPassed && verdict.reason != Reason::kCapped) {
-    return (verdict.allowed ? "allowed  without the history: " : "refused  without the history: ") +
-           word(to_string(verdict.reason));
+    return outcome + "without the history: " + word(to_string(verdict.reason));
   }
   if (!verdict.allowed) {
     return "capped   by rule \"" + std::string(verdict.rule_id) + "\", " +
@@ -138,14 +141,30 @@ std::string Writer::account(const RuleAccount& account) const {
   return text + until(account.eligible_at, account.reserved > 0) + "\n";
 }
 
-std::string Writer::stale() const {
-  if (!explanation_.record.stale) return {};
-  return "  read from a replica, which may lack the latest events: counts are lower bounds\n";
+std::string Writer::source() const {
+  std::string text;
+  if (explanation_.reason != Reason::kPassed && explanation_.reason != Reason::kNoUser) {
+    text = "  answered without the history (" + word(to_string(explanation_.reason)) +
+           "): " + word(describe(explanation_.reason)) + "\n";
+  }
+  if (explanation_.record.stale) {
+    text += "  read from a replica, which may lack the latest events: counts are lower bounds\n";
+  }
+  return text;
+}
+
+std::string Writer::left_out() const {
+  const auto count = explanation_.record.left_out;
+  if (!count) return {};
+  return "As of " + instant_(explanation_.at) + ": " + to_string(*count) +
+         (*count == 1 ? " later entry was" : " later entries were") +
+         " left out. When an entry arrived is not recorded, so a check made at that instant may "
+         "have known of fewer.\n";
 }
 
 std::string Writer::doubts() const {
   const RecordAccount& record = explanation_.record;
-  std::string text = stale();
+  std::string text = source();
   if (record.complete_since) {
     text += "  the record was trimmed for size: what is older than " +
             instant_(*record.complete_since) +
@@ -167,7 +186,7 @@ std::string Writer::doubts() const {
 
 std::string verdicts_text(const Explanation& explanation, const InstantText& instant) {
   const Writer writer(explanation, instant);
-  std::string text = writer.head() + "\n" + writer.stale();
+  std::string text = writer.head() + "\n" + writer.source();
   std::size_t width = 0;
   for (const CandidateExplanation& candidate : explanation.candidates) {
     width = std::max(width, name_of(candidate).size());
@@ -177,7 +196,7 @@ std::string verdicts_text(const Explanation& explanation, const InstantText& ins
     name.resize(width, ' ');
     text += "  " + name + "  " + writer.verdict(candidate) + "\n";
   }
-  return text;
+  return text + writer.left_out();
 }
 
 std::string rules_text(const Explanation& explanation, const InstantText& instant) {
@@ -192,7 +211,7 @@ std::string rules_text(const Explanation& explanation, const InstantText& instan
     for (const RuleAccount& account : candidate.applicable) text += writer.account(account);
     for (const RuleAccount& account : candidate.replaced) text += writer.account(account);
   }
-  return text;
+  return text + writer.left_out();
 }
 
 }  // namespace fcap::explanation

@@ -168,5 +168,64 @@ TEST_F(Explained, InsideACallbackIsRefused) {
   EXPECT_EQ(reason, Reason::kReentrant);
 }
 
+TEST(ExplainedText, SaysWhoIsRefusedForLackOfAUser) {
+  CheckerOptions options = patient_options();
+  options.no_user = CheckerOptions::NoUserPolicy::kCap;
+  ScriptedChecker world(std::move(options));
+  world.checker->set_rules(rule_set({sliding_rule("two", "c1", 2)}));
+  const Candidate candidates[] = {{"c1"}};
+  const Explanation explanation = world.checker->explain("", candidates, kPatient);
+  EXPECT_FALSE(explanation.candidates.at(0).verdict.allowed);
+  EXPECT_THAT(explanation_text(explanation), HasSubstr("refused  no user id"));
+}
+
+// Where a cap is certain without it, the verdict alone does not show that nothing was read.
+TEST(ExplainedText, SaysThatTheHistoryWasNotRead) {
+  ScriptedChecker world;
+  world.store->answer_at_once = StoreCode::kUnavailable;
+  world.checker->set_rules(rule_set({sliding_rule("one", "c1", 1), sliding_rule("no", "c0", 0)}));
+  ASSERT_TRUE(world.checker->note_shown({"u", {"c1"}, "e1", kNow}));
+  const Candidate candidates[] = {{"c1"}};
+  const Explanation explanation = world.checker->explain("u", candidates, kPatient);
+  EXPECT_EQ(explanation.candidates.at(0).verdict.reason, Reason::kCapped);
+  EXPECT_THAT(explanation_text(explanation), HasSubstr("without the history (unavailable)"));
+  EXPECT_EQ(world.checker->stats().certain_verdicts, 0U) << "it is no check";
+}
+
+TEST(ExplainedText, SaysWhatWasLeftOutOfAnInstantThatIsPast) {
+  ScriptedChecker world;
+  world.store->answer_at_once = StoreCode::kOk;
+  world.store->records["fcap:{u}"] = record_of("c1", 2);
+  world.checker->set_rules(rule_set({sliding_rule("two", "c1", 2)}));
+  CheckOptions options = kPatient;
+  options.now = kNow - 90s;
+  const Candidate candidates[] = {{"c1"}};
+  EXPECT_THAT(explanation_text(world.checker->explain("u", candidates, options)),
+              HasSubstr("1 later entry was left out"));
+}
+
+// A cap that was read from the master stands against what a replica says later.
+TEST(ExplainedOfAReplica, HasTheVerdictsOfACheckThatKeepsCaps) {
+  CheckerOptions options = patient_options();
+  options.local.cached_caps_max = 1000;
+  ScriptedChecker world(std::move(options));
+  world.store->answer_at_once = StoreCode::kOk;
+  world.store->records["fcap:{u}"] = record_of("c1", 2);
+  world.checker->set_rules(rule_set({sliding_rule("two", "c1", 2), sliding_rule("c2", "c2", 2)}));
+  const Candidate candidates[] = {{"c1"}, {"c2"}};
+  ASSERT_FALSE(world.checker->check("u", candidates, kPatient).verdicts[0].allowed);
+  world.store->stale = true;
+  world.store->records["fcap:{u}"] = record_of("c1", 1);
+  const std::uint64_t cached = world.checker->stats().cache.verdicts;
+  const Explanation explanation = world.checker->explain("u", candidates, kPatient);
+  EXPECT_EQ(world.checker->stats().cache.verdicts, cached) << "it is no check";
+  const CheckResult checked = world.checker->check("u", candidates, kPatient);
+  ASSERT_FALSE(checked.verdicts[0].allowed);
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(explanation.candidates.at(i).verdict.allowed, checked.verdicts[i].allowed) << i;
+    EXPECT_EQ(explanation.candidates.at(i).verdict.stale, checked.verdicts[i].stale) << i;
+  }
+}
+
 }  // namespace explain_test
 }  // namespace fcap::checker_test

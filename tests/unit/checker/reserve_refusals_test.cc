@@ -222,9 +222,8 @@ TEST_F(Reserve, AnInstantThatNoRecordCanHoldIsRefusedByWhateverClock) {
     store_->terms.has_clock = has_clock;
     store_->terms.clock_difference = 0s;
     for (const Instant now : {Instant::min(), Instant{} - 1ms, Instant::max()}) {
-      for (const HardCall call : {HardCall::kReserve, HardCall::kRelease}) {
-        EXPECT_EQ(checker_->hard({call, {"u", {"c1"}, "a", now}}).reason, Reason::kClock);
-      }
+      EXPECT_EQ(checker_->hard({HardCall::kReserve, {"u", {"c1"}, "a", now}}).reason,
+                Reason::kClock);
       EXPECT_TRUE(checker_->note_shown(
           {"v", {"c1"}, "a", now, checker::SeenRecord{.known = true}.token()}, Note::kEverywhere));
     }
@@ -312,6 +311,17 @@ TEST_F(Reserve, ARefusedReleaseIsNeverAllowed) {
   while (!ran) std::this_thread::sleep_for(1ms);
   EXPECT_EQ(released.reason, Reason::kReentrant);
   EXPECT_FALSE(released.allowed) << "nothing was released";
+}
+
+// The impression that was reserved is the one that is given up, however long ago it was to be
+// shown.
+TEST_F(Reserve, AReleaseIsOfNow) {
+  now_ = wall_now();
+  store_->terms.has_clock = true;
+  store_->terms.clock_difference = std::chrono::milliseconds{0};
+  const Impression late{.subject = "u", .candidate = {"c1"}, .event_id = "a", .at = now_ - 20s};
+  EXPECT_EQ(checker_->hard({HardCall::kReserve, late}).reason, Reason::kClock);
+  EXPECT_EQ(checker_->hard({HardCall::kRelease, late}).reason, Reason::kDone);
 }
 
 }  // namespace reserve_refusals_test

@@ -281,5 +281,17 @@ TEST_F(SharedNotes, TheEndOfTheCheckerAnswersAPageWithoutSharingIt) {
   read.complete({.code = StoreCode::kNotFound});
 }
 
+TEST(SharedPageOfNobody, IsAnsweredAlikeInEachForm) {
+  ScriptedChecker world;
+  world.checker->set_rules(rule_set({sliding_rule("two", "c1", 2)}));
+  const Candidate ranked[] = {{"c1"}};
+  const PageRequest page{Promise::kShared, "", ranked, {}};
+  std::promise<PagePicks> given;
+  world.checker->pick_async(page, {.deadline = 30s},
+                            [&](PagePicks picks) { given.set_value(std::move(picks)); });
+  EXPECT_EQ(given.get_future().get().reason, Reason::kNoUser);
+  EXPECT_EQ(world.checker->pick(page, {.deadline = 30s}).reason, Reason::kNoUser);
+}
+
 }  // namespace shared_notes_test
 }  // namespace fcap::checker_test

@@ -85,7 +85,7 @@ TEST(GapTimes, SaysOfWhichUsersEventsMayBeMissingNow) {
   EXPECT_EQ(times.missing_before(), (Missing{{0, MissingEvents{kThen, {0, 9}}}}));
   // Others lack events of the same messages.
   look(times, {{0, 100, {0, 19}}}, kThen + hours{1});
-  EXPECT_EQ(times.missing_before(), (Missing{{0, MissingEvents{kThen, {0, 19}}}}));
+  EXPECT_EQ(times.missing_before(), (Missing{{0, MissingEvents{kThen + hours{1}, {0, 19}}}}));
   times.filled(0, 70, kThen - hours{3});
   look(times, {{0, 70, {10, 19}}}, kThen + hours{1});
   EXPECT_EQ(times.missing_before(), (Missing{{0, MissingEvents{kThen - hours{3}, {10, 19}}}}));
