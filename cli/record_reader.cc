@@ -135,18 +135,11 @@ void RecordReader::refresh_missing() {
   const auto now = std::chrono::steady_clock::now();
   if (now < missing_known_until_) return;
   missing_known_until_ = now + kMissingKnownFor;
+  missing_ = {redis::MissingEvents(redis::kAnyEvent)};
   const auto recorded = blocking_get(*store_, redis::config_key(key_prefix_), timeout_);
-  if (!recorded.ok()) return;
-  if (!recorded.value()) {
-    missing_ = {redis::MissingEvents(redis::kAnyEvent)};
-    return;
-  }
+  if (!recorded.ok() || !recorded.value()) return;
   const auto record = redis::parse_config(*recorded.value());
-  if (record.ok()) {
-    missing_ = record.value().missing_by_slot();
-  } else if (record.status().code() == StatusCode::kRefused) {
-    missing_ = {redis::MissingEvents(redis::kAnyEvent)};
-  }
+  if (record.ok()) missing_ = record.value().missing_by_slot();
 }
 
 std::string RecordReader::key_of(const std::string& user) const {

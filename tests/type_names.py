@@ -9,8 +9,8 @@ import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 ROOMS = ["include", "libfcap", "kafka", "redis", "updater", "cli", "command_line", "examples", "bench"]
-# Names of a role that the class around them makes plain, as `Canary::Options`. Each class may have one; no other name is exempt.
-ROLES = {"Options", "Limits"}
+# Names of a role that the class around them makes plain, as `Canary::Options` and `Breaker::State`. Each class may have one; no other name is exempt.
+ROLES = {"Kind", "Limits", "Options", "State"}
 NOT_CODE = re.compile(r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])\'', re.S)
 # What stands between the keyword and the name: attributes and macros. Behind the name comes what it is derived from, and a body.
 DEFINITION = re.compile(r"\b(?:class|struct|enum(?:\s+(?:class|struct))?|union)\s+(?:\[\[.*?\]\]\s*|alignas\s*\([^)]*\)+\s*|[A-Z][A-Z_0-9]+\s+)*"

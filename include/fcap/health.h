@@ -82,7 +82,7 @@ struct StoreHealth {
   /// For people: what differs, or why that is not known; empty while it agrees.
   std::string config_text = {};
   /// Events of some users before it may be missing: the writer is reading them again after a loss.
-  /// Where `config_state` is kMissing, any may be, and this is empty.
+  /// Where any may be, because the configuration is missing or cannot be read, this is empty.
   /// Where only some slots of a cluster are concerned, `more` has their number, "missing_slots".
   std::optional<Instant> missing_before = {};
 

@@ -56,7 +56,8 @@ struct StoreOutcome {
 /// store's clock compares with this machine's.
 struct WriteTerms {
   /// Whether what the writer has recorded has been read, or that it has recorded nothing. If not,
-  /// the store has not been reached yet, and hard calls answer that it is unavailable.
+  /// the store has not been reached yet, or has been lost, and hard calls answer that it is
+  /// unavailable.
   bool are_known = true;
   /// The longest life of a reservation; 0: the writer has recorded nothing, or in a format that
   /// this release does not know, and nothing may be reserved.

@@ -162,7 +162,7 @@ class Client::Impl {
     health.clock_text = shared_.facts.clock_text;
     health.config_state = shared_.config.state();
     health.config_text = shared_.config.text();
-    if (health.config_state != ConfigState::kMissing) health.missing_before = missing_before();
+    if (const auto before = missing_before(); before != kAnyEvent) health.missing_before = before;
     if (const std::size_t slots = slots_missing(); slots > 0) {
       health.more.emplace_back("missing_slots", std::to_string(slots));
     }
@@ -196,6 +196,7 @@ class Client::Impl {
     {
       const std::lock_guard lock(shared_.error_mutex);
       shared_.config.expect(expected);
+      shared_.publish_config();
     }
     shared_.config_generation.fetch_add(1, std::memory_order_release);
     for (auto& thread : threads_) thread->wake();

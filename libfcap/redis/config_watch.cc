@@ -7,14 +7,25 @@ namespace fcap::redis {
 void ConfigWatch::expect(const ExpectedConfig& expected) {
   expected_ = expected;
   key_ = config_key(expected.key_prefix);
-  state_ = ConfigState::kUnknown;
-  missing_.clear();
-  terms_ = {};
+  forget();
+}
+
+void ConfigWatch::forget() {
+  if (key_.empty()) return;
+  say_nothing();
   read_.clear();
-  text_ = "the writer's configuration has not been read yet";
+  has_reply_ = false;
+  text_ = "the writer's configuration has not been read since its server was last connected";
+}
+
+void ConfigWatch::say_nothing() {
+  state_ = ConfigState::kUnknown;
+  missing_ = {MissingEvents(kAnyEvent)};
+  terms_ = {};
 }
 
 bool ConfigWatch::compare_with(const Reply& reply, int database) {
+  has_reply_ = true;
   // While a gap is stated it is read every second, by every process, and may be long.
   const bool is_text = reply.kind == Reply::Kind::kString;
   if (is_text && !read_.empty() && reply.text == read_) return false;
@@ -26,18 +37,16 @@ bool ConfigWatch::compare_with(const Reply& reply, int database) {
 }
 
 void ConfigWatch::set_state_from(const Reply& reply, int database) {
+  say_nothing();
   if (reply.kind == Reply::Kind::kNil) {
     // Whoever has emptied the store has taken the updater's statement with it.
     state_ = ConfigState::kMissing;
-    missing_ = {MissingEvents(kAnyEvent)};
-    terms_ = {};
     text_ = "no updater has written under key_prefix \"" + expected_.key_prefix +
             "\" in database " + std::to_string(database) +
             ", or the store has lost its data since: is this the updater's server, database and "
             "prefix, and does an updater run?";
     return;
   }
-  state_ = ConfigState::kUnknown;
   if (reply.kind != Reply::Kind::kString) {
     const bool is_error = reply.kind == Reply::Kind::kError;
     text_ = "the writer's configuration (" + key_ + ") cannot be read: " +
@@ -47,11 +56,6 @@ void ConfigWatch::set_state_from(const Reply& reply, int database) {
   const auto recorded = parse_config(reply.text);
   if (!recorded.ok()) {
     text_ = key_ + ": " + recorded.status().text();
-    if (recorded.status().code() == StatusCode::kRefused) {
-      // Records may hold what this release cannot read.
-      missing_ = {MissingEvents(kAnyEvent)};
-      terms_ = {};
-    }
     return;
   }
   missing_ = recorded.value().missing_by_slot();

@@ -271,6 +271,7 @@ void Link::rest(TimePoint now) {
   end_renewal();
   state_ = State::kResting;
   state_until_ = now + backoff_.next();
+  forget_config();
 }
 
 void Link::close_connection() {

@@ -172,6 +172,7 @@ class Link final : public EventHandler, private Redirects {
   void take_look(TimePoint now);
   void take_role();
   void take_config();
+  void forget_config();
   void fail_attempt(const std::string& why, TimePoint now);
   void lose(const std::string& why, TimePoint now);
   void note_unfinished(TimePoint now);

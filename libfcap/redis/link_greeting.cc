@@ -153,6 +153,8 @@ void Link::use(const Endpoint& endpoint, const ServerFacts& facts, const char* n
   look_.facts = facts;
   take_role();
   look_at_ = facts_at_ = now;  // the clock, and the configuration
+  // A server that was away may have lost data, which the configuration tells of, wherever it is.
+  shared_.config_generation.fetch_add(1, std::memory_order_relaxed);
   look(now);
 }
 
@@ -194,6 +196,8 @@ void Link::take_look(TimePoint now) {
     if (look_.has_role) take_role();
     if (look_.has_time) take_clock();
     if (look_.config_kind) take_config();
+  } else {
+    forget_config();
   }
   if (shared_.is_gap_stated()) look_at_ = std::min(look_at_, now + kGapLookEvery);
 }
@@ -240,9 +244,21 @@ void Link::take_role() {
                       "redis " + place_ + ": " + text + ": what it has grows old");
 }
 
+// While the configuration cannot be read, nobody hears of a loss, at whatever node.
+void Link::forget_config() {
+  if (!looks_) return;
+  const std::lock_guard lock(shared_.error_mutex);
+  if (!looks_at(shared_.config.key())) return;
+  shared_.config.forget();
+  shared_.publish_config();
+}
+
 void Link::take_config() {
   const Reply reply{*look_.config_kind, 0, look_.config_text, {}};
-  if (node_ != nullptr && is_redirect(reply)) return redirect(nullptr, reply.text);
+  if (node_ != nullptr && is_redirect(reply)) {
+    redirect(nullptr, reply.text);
+    return forget_config();  // a node that only imports the slot is not asked
+  }
   ConfigState state = ConfigState::kUnknown;
   std::string text;
   bool changed = false;

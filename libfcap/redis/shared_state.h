@@ -104,7 +104,7 @@ struct SharedState {
     const WriteTerms& terms = config.terms();
     record_bytes_max.store(terms.record_bytes_max, std::memory_order_relaxed);
     reservation_life_max_ms.store(terms.reservation_life_max.count(), std::memory_order_relaxed);
-    config_read.store(true, std::memory_order_relaxed);
+    config_read.store(config.has_reply(), std::memory_order_relaxed);
   }
 
   // Operations that were submitted and have not left yet. All threads write it: otherwise its cache

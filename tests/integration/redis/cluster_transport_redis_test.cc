@@ -13,6 +13,7 @@
 #include <fcap/redis_url.h>
 
 #include "redis/client.h"
+#include "redis/config_record.h"
 #include "redis/direct_reads.h"
 #include "redis/redis_store.h"
 #include "support/redis_clients.h"
@@ -327,6 +328,49 @@ TEST_F(RedisClusterTransport, AFrozenShardCostsOnlyItsOwnUsers) {
   frozen.reset();
   for (auto& call : waiting) refused += call->wait().code == TransportCode::kOverloaded ? 1U : 0U;
   EXPECT_EQ(refused, 30U);
+}
+
+// What Checkers are told after a loss lies with one shard. While that is away nobody can say that a
+// count is complete, of whatever user; a Checker that starts meanwhile knows no better.
+TEST_F(RedisClusterTransport, WhileTheConfigurationIsOutOfReachAnyEventMayBeMissing) {
+  const ExpectedConfig expected{.key_prefix = "fcap", .retention = {}, .null_user_ids = {}};
+  const std::string key = redis::config_key(expected.key_prefix);
+  const int shard = cluster_->owner(redis::slot_of(key));
+  const int elsewhere = (shard + 1) % RedisCluster::kShards;
+  const auto missing = [&](const Client& client) {
+    return client.missing_before(slot_in(elsewhere));
+  };
+  const auto write = [&] {
+    redis::ConfigRecord record;
+    record.key_prefix = expected.key_prefix;
+    Call call({"SET", key, redis::encode_config(record)});
+    return on_slot(call, redis::slot_of(key)).text == "OK";
+  };
+  ASSERT_TRUE(write());
+  cluster_->set_node_timeout(60s);
+
+  EXPECT_EQ(missing(*client_), std::nullopt) << "nothing is expected";
+  client_->expect_config(expected);
+  ASSERT_TRUE(wait_until([&] { return !missing(*client_); }));
+  ASSERT_TRUE(client_->write_terms().are_known);
+
+  cluster_->kill(shard);
+  ASSERT_TRUE(wait_until([&] { return missing(*client_) == redis::kAnyEvent; }));
+  EXPECT_FALSE(client_->write_terms().are_known);
+  EXPECT_EQ(client_->health().missing_before, std::nullopt) << "no gap is stated";
+  const auto second = Client::create(options()).value();
+  second->expect_config(expected);
+  ASSERT_TRUE(wait_until([&] {
+    Call call({"SET", key_of(elsewhere), "v"});
+    call.slot = slot_in(elsewhere);
+    return call.on(*second).text == "OK";
+  }));
+  EXPECT_EQ(missing(*second), redis::kAnyEvent);
+
+  cluster_->start(shard);
+  ASSERT_TRUE(wait_until(write));
+  EXPECT_TRUE(wait_until([&] { return !missing(*client_) && !missing(*second); }));
+  EXPECT_TRUE(client_->write_terms().are_known);
 }
 
 // The first answer about the slots comes within milliseconds, on a thread of its own.

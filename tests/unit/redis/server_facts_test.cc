@@ -163,10 +163,12 @@ TEST(ConfigWatch, TellsMissingDifferentUnreadableAndAgreeing) {
   EXPECT_FALSE(watch.compare_with(string(encode_config(record)), 5));
 }
 
-TEST(ConfigWatch, TellsWhatOpenGapsLackUntilARecordSaysOtherwise) {
+const std::vector<MissingEvents> kAny{MissingEvents(kAnyEvent)};
+
+TEST(ConfigWatch, TellsWhatOpenGapsLack) {
   ConfigWatch watch;
   watch.expect({.key_prefix = "fcap", .retention = {}, .null_user_ids = {}});
-  EXPECT_TRUE(watch.missing().empty());
+  EXPECT_EQ(watch.missing(), kAny) << "nothing was read yet";
   ConfigRecord record;
   record.key_prefix = "of others";
   const Instant before = instant_from_ms(1'700'000'000'000);
@@ -175,13 +177,36 @@ TEST(ConfigWatch, TellsWhatOpenGapsLackUntilARecordSaysOtherwise) {
   (void)watch.compare_with(string(encode_config(record)), 0);
   EXPECT_EQ(watch.missing(), missing) << "however the updater is set otherwise";
   (void)watch.compare_with(kRefused, 0);
-  EXPECT_EQ(watch.missing(), missing) << "nothing says that it has been filled";
+  EXPECT_EQ(watch.missing(), kAny);
+  (void)watch.compare_with(string(encode_config(record)), 0);
+  EXPECT_EQ(watch.missing(), missing);
   std::string malformed = encode_config(record);
   malformed.replace(malformed.find("7-9"), 3, "9-7");
   (void)watch.compare_with(string(malformed), 0);
-  EXPECT_EQ(watch.missing(), missing) << "what cannot be read says nothing";
+  EXPECT_EQ(watch.missing(), kAny) << "what cannot be read says nothing";
   record.missing_before.clear();
   (void)watch.compare_with(string(encode_config(record)), 0);
+  EXPECT_TRUE(watch.missing().empty());
+}
+
+TEST(ConfigWatch, WhatWasReadFromAServerThatIsAwayIsForgotten) {
+  ConfigWatch watch;
+  watch.forget();
+  EXPECT_TRUE(watch.missing().empty()) << "nothing is expected";
+  watch.expect({.key_prefix = "fcap", .retention = {}, .null_user_ids = {}});
+  EXPECT_FALSE(watch.has_reply());
+  ConfigRecord record;
+  record.key_prefix = "fcap";
+  (void)watch.compare_with(string(encode_config(record)), 0);
+  EXPECT_TRUE(watch.has_reply());
+  EXPECT_TRUE(watch.missing().empty());
+  watch.forget();
+  EXPECT_FALSE(watch.has_reply());
+  EXPECT_EQ(watch.missing(), kAny);
+  EXPECT_EQ(watch.state(), ConfigState::kUnknown);
+  EXPECT_NE(watch.text(), "");
+  EXPECT_EQ(watch.terms().reservation_life_max.count(), 0);
+  EXPECT_TRUE(watch.compare_with(string(encode_config(record)), 0)) << "the same record says it";
   EXPECT_TRUE(watch.missing().empty());
 }
 
@@ -194,7 +219,7 @@ TEST(ConfigWatch, WithAFormatThatIsNotKnownAnyEventMayBeMissingAndNothingIsReser
   EXPECT_GT(watch.terms().reservation_life_max.count(), 0);
   (void)watch.compare_with(string(R"({"write_format":4})"), 0);
   EXPECT_EQ(watch.state(), ConfigState::kUnknown);
-  EXPECT_EQ(watch.missing(), std::vector<MissingEvents>{MissingEvents(kAnyEvent)});
+  EXPECT_EQ(watch.missing(), kAny);
   EXPECT_EQ(watch.terms().reservation_life_max.count(), 0);
   EXPECT_NE(watch.text().find("write_format 4"), std::string::npos) << watch.text();
 }
@@ -203,18 +228,15 @@ TEST(ConfigWatch, WithoutARecordAnyEventMayBeMissing) {
   ConfigWatch watch;
   watch.expect({.key_prefix = "fcap", .retention = {}, .null_user_ids = {}});
   (void)watch.compare_with({Reply::Kind::kNil, 0, {}, {}}, 0);
-  const std::vector<MissingEvents> any{MissingEvents(Instant::max())};
-  EXPECT_EQ(watch.missing(), any) << "also where there never was one";
+  EXPECT_EQ(watch.missing(), kAny) << "also where there never was one";
   EXPECT_EQ(watch.terms().reservation_life_max.count(), 0);
-  (void)watch.compare_with(kRefused, 0);
-  EXPECT_EQ(watch.missing(), any);
   ConfigRecord record;
   record.key_prefix = "fcap";
   (void)watch.compare_with(string(encode_config(record)), 0);
   EXPECT_TRUE(watch.missing().empty());
   EXPECT_GT(watch.terms().reservation_life_max.count(), 0);
   (void)watch.compare_with({Reply::Kind::kNil, 0, {}, {}}, 0);
-  EXPECT_EQ(watch.missing(), any) << "whoever has emptied Redis took it along";
+  EXPECT_EQ(watch.missing(), kAny) << "whoever has emptied Redis took it along";
   EXPECT_EQ(watch.terms().reservation_life_max.count(), 0);
 }
 
